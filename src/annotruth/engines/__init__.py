@@ -1,0 +1,5 @@
+"""Where passes over the labels run: the seam between models and hardware."""
+
+from annotruth.engines.base import Engine, Session, Sweep, engine_named
+
+__all__ = ["Engine", "Session", "Sweep", "engine_named"]

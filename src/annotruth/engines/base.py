@@ -1,0 +1,84 @@
+"""The seam between models and hardware: one pass over the labels, annotator-sized sums back.
+
+A model says which kernel runs, which item-side arrays it works on and what shapes its sums
+have. An engine runs the kernel over its parts of the labels and adds the sums up. Item-side
+arrays stay where the labels are, so a new engine moves only what annotators need, and the
+update of the shared parameters is written once, in the model.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotruth.errors import InputError
+from annotruth.labels import Labels
+
+Floats = NDArray[np.float64]
+Extent = Literal["items", "cells", "labels"]
+
+# name: (module, class); an engine's module loads when it is asked for.
+ENGINES = {
+    "memory": ("annotruth.engines.memory", "MemoryEngine"),
+    "reference": ("annotruth.engines.memory", "ReferenceEngine"),
+}
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One kind of pass over the labels.
+
+    Attributes
+    ----------
+    kernel
+        ``family.function``: a function of ``kernels/<family>.py``.
+    state
+        The item-side arrays it reads and writes, by name, in the kernel's order.
+    sums
+        The shapes of the sums it adds to, in the kernel's order.
+    """
+
+    kernel: str
+    state: tuple[str, ...] = ()
+    sums: tuple[tuple[int, ...], ...] = ()
+
+
+class Session(Protocol):
+    """Labels laid out on some hardware, with the item-side arrays beside them."""
+
+    def allocate(self, name: str, per: Extent) -> None:
+        """Make an item-side array of zeros with one entry per item, cell or label."""
+
+    def sweep(self, sweep: Sweep, *shared: Any) -> tuple[Floats, ...]:
+        """Run a kernel over all labels and return the sums.
+
+        Kernels are called as ``kernel(block, lo, hi, *state, *shared, *sums)``.
+        """
+
+    def gather(self, name: str) -> Floats:
+        """Bring an item-side array back whole."""
+
+    def close(self) -> None:
+        """Give back what the session holds."""
+
+
+class Engine(Protocol):
+    """A place where labels can be swept."""
+
+    def open(self, labels: Labels) -> Session:
+        """Lay the labels out and return a session on them."""
+
+
+def engine_named(name: str | Engine) -> Engine:
+    """Return the engine of that name, or the engine itself."""
+    if not isinstance(name, str):
+        return name
+    if name not in ENGINES:
+        raise InputError(f"unknown engine {name!r}: choose {' or '.join(ENGINES)}")
+    module, cls = ENGINES[name]
+    engine: Engine = getattr(importlib.import_module(module), cls)()
+    return engine

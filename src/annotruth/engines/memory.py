@@ -1,0 +1,123 @@
+"""The default engine: labels in memory, compiled kernels on threads."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from annotruth.engines.base import Extent, Floats, Sweep
+from annotruth.kernels import reference
+from annotruth.labels import Labels
+from annotruth.labels.shards import split
+
+Kernel = Callable[..., None]
+
+# Enough parts to keep many threads busy, each large enough to be worth a call.
+_MOST_PARTS = 64
+_LABELS_PER_PART = 65_536
+
+
+class MemoryEngine:
+    """Labels in memory, swept by compiled kernels on ``threads`` threads (default: all cores).
+
+    The labels are cut into parts that depend on the data alone; each part has sums of its own,
+    added in order. So the result is the same to the last bit on any number of threads.
+    """
+
+    def __init__(self, threads: int | None = None) -> None:
+        self.threads = threads or _usable_cores()
+
+    def open(self, labels: Labels) -> MemorySession:
+        """Lay the labels out in parts."""
+        return MemorySession(labels, self.threads, _compiled_kernel)
+
+
+class ReferenceEngine:
+    """The plain NumPy twins on one thread: slow, and easy to check by eye."""
+
+    def open(self, labels: Labels) -> MemorySession:
+        """Take the labels as one part."""
+        return MemorySession(labels, 1, _reference_kernel)
+
+
+class MemorySession:
+    """Labels in memory with their item-side arrays."""
+
+    def __init__(self, labels: Labels, threads: int, kernel: Callable[[str], Kernel]) -> None:
+        self._labels = labels
+        self._block = labels.block()
+        self._kernel = kernel
+        self._state: dict[str, Floats] = {}
+        self._bounds: dict[int, list[tuple[int, int]]] = {}
+        self._threads = threads
+        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+
+    def allocate(self, name: str, per: Extent) -> None:
+        """Make an item-side array of zeros with one entry per item, cell or label."""
+        length = {
+            "items": self._labels.n_items,
+            "cells": self._labels.n_cells,
+            "labels": self._labels.n_labels,
+        }
+        self._state[name] = np.zeros(length[per])
+
+    def sweep(self, sweep: Sweep, *shared: Any) -> tuple[Floats, ...]:
+        """Run a kernel over all parts and return the sums."""
+        kernel = self._kernel(sweep.kernel)
+        state = [self._state[name] for name in sweep.state]
+        parts = self._parts(sum(int(np.prod(shape)) for shape in sweep.sums))
+        sums = [np.zeros((len(parts), *shape)) for shape in sweep.sums]
+
+        def run(first: int, last: int) -> None:
+            for part in range(first, last):
+                lo, hi = parts[part]
+                kernel(self._block, lo, hi, *state, *shared, *(total[part] for total in sums))
+
+        if self._pool is None or len(parts) == 1:
+            run(0, len(parts))
+        else:
+            turns = np.linspace(0, len(parts), min(self._threads, len(parts)) + 1).astype(int)
+            list(self._pool.map(run, *zip(*pairwise(turns.tolist()), strict=True)))
+        return tuple(total.sum(axis=0) for total in sums)
+
+    def gather(self, name: str) -> Floats:
+        """Bring an item-side array back."""
+        return self._state[name]
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def _parts(self, n_sums: int) -> list[tuple[int, int]]:
+        """Cut the items so that the parts' sums take less memory than the labels."""
+        labels = self._labels
+        most = min(_MOST_PARTS, labels.n_labels // max(n_sums, 1))
+        n_parts = max(1, min(most, labels.n_labels // _LABELS_PER_PART))
+        if n_parts not in self._bounds:
+            bounds = np.unique(split(labels, n_parts))
+            self._bounds[n_parts] = list(pairwise(bounds.tolist()))
+        return self._bounds[n_parts]
+
+
+def _usable_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _compiled_kernel(name: str) -> Kernel:
+    family, function = name.split(".")
+    kernel: Kernel = getattr(importlib.import_module(f"annotruth.kernels.{family}"), function)
+    return kernel
+
+
+def _reference_kernel(name: str) -> Kernel:
+    kernel: Kernel = getattr(reference, name.replace(".", "_"))
+    return kernel

@@ -1,0 +1,28 @@
+"""What can go wrong, said so that the reader knows the next step.
+
+Every exception a user can cause derives from `AnnotruthError`; its text is one line that
+says what was found, where, and what to do.
+"""
+
+__all__ = [
+    "AnnotruthError",
+    "ConvergenceWarning",
+    "InputError",
+    "OutputError",
+]
+
+
+class AnnotruthError(Exception):
+    """Base of every error that annotruth raises on purpose."""
+
+
+class InputError(AnnotruthError, ValueError):
+    """The labels, the truth or an option cannot be used as they are."""
+
+
+class OutputError(AnnotruthError, OSError):
+    """A result could not be written; nothing was left half-written."""
+
+
+class ConvergenceWarning(UserWarning):
+    """The fit stopped at its cap of iterations before it settled."""

@@ -1,0 +1,1 @@
+"""Arrays in, arrays out: the compiled passes over labels, and their plain twins."""

@@ -1,0 +1,161 @@
+r"""GPM's passes over the labels (equation numbers are the paper's).
+
+With reliability :math:`\epsilon_s`, item distribution :math:`\theta_e` and irregular behavior
+:math:`\pi_s`, a label is serious with probability
+
+.. math:: \mu_{e,s} = \frac{\epsilon_s \theta_{e,r}}
+                          {\epsilon_s \theta_{e,r} + (1 - \epsilon_s) \pi_{s,r}}.
+
+Each kernel works on items ``lo:hi`` of a block. ``theta`` has one entry a cell; categories that
+nobody chose for an item have :math:`\theta = 0` from the start and keep it. ``pi`` is
+annotators x categories when behavior is learned and empty when it is uniform; then ``chance``
+stands for all of it. Plain twins: `annotruth.kernels.reference`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotruth.kernels.block import Block
+from annotruth.kernels.compiled import compiled
+
+Floats = NDArray[np.float64]
+
+# Products of probabilities are logged before they can underflow.
+_LOG_BELOW = 1e-100
+_TINY = 1e-200
+
+
+@compiled
+def start(block: Block, lo: int, hi: int, theta: Floats) -> None:
+    """Set theta to the observed shares, or to certainty where the truth is known."""
+    for e in range(lo, hi):
+        first, last = block.item_ptr[e], block.item_ptr[e + 1]
+        known = block.known[e]
+        total = block.cell_ptr[last] - block.cell_ptr[first]
+        for c in range(first, last):
+            if known >= 0:
+                theta[c] = 1.0 if block.cell_category[c] == known else 0.0
+            else:
+                theta[c] = (block.cell_ptr[c + 1] - block.cell_ptr[c]) / total
+
+
+@compiled
+def step(
+    block: Block,
+    lo: int,
+    hi: int,
+    theta: Floats,
+    eps: Floats,
+    pi: Floats,
+    chance: float,
+    serious: Floats,
+    irregular: Floats,
+    totals: Floats,
+) -> None:
+    """Take one EM step on the items (eq. Qfunction and updates).
+
+    Replaces theta by its update and adds to the sums: ``serious[s]`` the sum of mu over s's
+    labels, ``irregular[s, n]`` that of 1 - mu over s's labels n (only when pi is learned),
+    ``totals[0]`` the log-likelihood before the step, ``totals[1]`` the items' part of Q after
+    it, the sum of mu log theta.
+    """
+    learned = pi.shape[0] > 0
+    log_likelihood = 0.0
+    q = 0.0
+    product = 1.0
+    for e in range(lo, hi):
+        first, last = block.item_ptr[e], block.item_ptr[e + 1]
+        known = block.known[e] >= 0
+        total = 0.0
+        for c in range(first, last):
+            n = block.cell_category[c]
+            share = theta[c]
+            mass = 0.0
+            for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
+                s = block.annotator[j]
+                reliability = eps[s]
+                behavior = pi[s, n] if learned else chance
+                c1 = reliability * share
+                p = c1 + (1.0 - reliability) * behavior
+                mu = c1 / p
+                serious[s] += mu
+                if learned:
+                    irregular[s, n] += 1.0 - mu
+                mass += mu
+                if p < _TINY:
+                    log_likelihood += math.log(p)
+                else:
+                    product *= p
+                    if product < _LOG_BELOW:
+                        log_likelihood += math.log(product)
+                        product = 1.0
+            total += mass
+            if not known:
+                theta[c] = mass
+        if not known:
+            for c in range(first, last):
+                mass = theta[c]
+                if total > 0.0:
+                    theta[c] = mass / total
+                else:
+                    # Nobody serious has seen the item: any theta is as likely; take the shares.
+                    labels = block.cell_ptr[last] - block.cell_ptr[first]
+                    theta[c] = (block.cell_ptr[c + 1] - block.cell_ptr[c]) / labels
+                if mass > 0.0 and theta[c] > 0.0:  # a vanishing mass adds nothing
+                    q += mass * math.log(theta[c])
+    totals[0] += log_likelihood + math.log(product)
+    totals[1] += q
+
+
+@compiled
+def posterior(
+    block: Block,
+    lo: int,
+    hi: int,
+    theta: Floats,
+    p_serious: Floats,
+    eps: Floats,
+    pi: Floats,
+    chance: float,
+    totals: Floats,
+) -> None:
+    """Write mu of every label and add the log-likelihood to ``totals[0]``."""
+    learned = pi.shape[0] > 0
+    for e in range(lo, hi):
+        for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
+            n = block.cell_category[c]
+            for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
+                s = block.annotator[j]
+                c1 = eps[s] * theta[c]
+                p = c1 + (1.0 - eps[s]) * (pi[s, n] if learned else chance)
+                p_serious[j] = c1 / p
+                totals[0] += math.log(p)
+
+
+@compiled
+def support(
+    block: Block,
+    lo: int,
+    hi: int,
+    theta: Floats,
+    eps: Floats,
+    pi: Floats,
+    chance: float,
+    log_likelihood: Floats,
+    slope: Floats,
+) -> None:
+    """Add up, by annotator, the log-likelihood at ``eps`` and its slope in eps."""
+    learned = pi.shape[0] > 0
+    for e in range(lo, hi):
+        for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
+            n = block.cell_category[c]
+            for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
+                s = block.annotator[j]
+                behavior = pi[s, n] if learned else chance
+                p = eps[s] * theta[c] + (1.0 - eps[s]) * behavior
+                log_likelihood[s] += math.log(p)
+                slope[s] += (theta[c] - behavior) / p

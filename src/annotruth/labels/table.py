@@ -1,0 +1,248 @@
+"""`Labels`: who said what of which item, checked once and laid out for the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from annotruth.errors import InputError
+from annotruth.kernels.block import Block
+from annotruth.labels import validate
+from annotruth.labels.encode import distinct, group, plain_numbers, repeats
+from annotruth.labels.frames import default_frame, to_arrow
+from annotruth.labels.scale import Scale, ScaleKind, scale_of
+from annotruth.labels.truth import match_truth
+
+DuplicatePolicy = Literal["refuse", "keep", "last"]
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """A frozen table of labels, in integer codes, sorted by item and within it by category.
+
+    The labels of one item that name the same category stand together and form a *cell*; what
+    is known of an (item, category) pair has one place per cell, so memory follows the pairs
+    that occur and not items x categories. Cells of item e are ``item_ptr[e]:item_ptr[e+1]``;
+    labels of cell c are ``cell_ptr[c]:cell_ptr[c+1]``.
+
+    Attributes
+    ----------
+    items, annotators
+        The ids behind the codes, in order of first appearance, as they came in.
+    scale
+        The categories, their order and their values.
+    item_ptr, cell_category, cell_ptr, annotator
+        The layout above; ``annotator`` holds one code a label.
+    row
+        Where each label stood among the kept rows, to give tables back in the caller's order.
+    known
+        The code of an item's known truth, -1 where there is none.
+    n_dropped
+        How many rows had no label.
+    frame
+        The caller's frame library, in which tables go back.
+    """
+
+    items: pa.Array
+    annotators: pa.Array
+    scale: Scale
+    item_ptr: NDArray[np.int64]
+    cell_category: NDArray[np.int32]
+    cell_ptr: NDArray[np.int64]
+    annotator: NDArray[np.int32]
+    row: NDArray[np.int64]
+    known: NDArray[np.int32]
+    n_dropped: int = 0
+    frame: str = "pyarrow"
+
+    def __repr__(self) -> str:
+        return (
+            f"Labels({self.n_labels:,} labels of {self.n_items:,} items by "
+            f"{self.n_annotators:,} annotators, {self.n_categories} {self.scale.kind} categories)"
+        )
+
+    @classmethod
+    def of(
+        cls,
+        data: Any,
+        *,
+        columns: Mapping[str, str] | None = None,
+        scale: ScaleKind = "auto",
+        categories: Sequence[Any] | None = None,
+        duplicates: DuplicatePolicy = "refuse",
+    ) -> Labels:
+        """Make Labels of a frame or of a list of (item, annotator, label) tuples.
+
+        Parameters
+        ----------
+        data
+            A pandas, polars or pyarrow frame, a list of tuples, or Labels (returned as they are).
+        columns
+            Which column is the item, the annotator, the label, where the names do not say.
+        scale
+            "nominal", "ordinal", or "auto": numbers and listed categories are ordinal.
+        categories
+            All categories, lowest first; those nobody chose count too.
+        duplicates
+            What to do when a person labelled an item twice: "refuse", "keep" or "last".
+        """
+        if isinstance(data, Labels):
+            if columns or categories or scale != "auto":
+                raise InputError("these are Labels already: give their options where they are made")
+            return data
+        table, frame = to_arrow(data)
+        return cls.from_arrow(
+            table,
+            columns=columns,
+            scale=scale,
+            categories=categories,
+            duplicates=duplicates,
+            frame=frame,
+        )
+
+    @classmethod
+    def from_arrow(
+        cls,
+        table: pa.Table,
+        *,
+        columns: Mapping[str, str] | None = None,
+        scale: ScaleKind = "auto",
+        categories: Sequence[Any] | None = None,
+        duplicates: DuplicatePolicy = "refuse",
+        frame: str | None = None,
+        from_text: bool = False,
+    ) -> Labels:
+        """Make Labels of an Arrow table; ``from_text`` says that its columns had no types."""
+        if duplicates not in get_args(DuplicatePolicy):
+            raise InputError(f"unknown duplicates={duplicates!r}: choose refuse, keep or last")
+        found = validate.find_columns(table.column_names, validate.LABEL_ROLES, columns)
+        by_role = {role: table.column(name) for role, name in found.items()}
+
+        kept = np.flatnonzero(~validate.missing(by_role["label"]))
+        validate.check_any_labels(table.num_rows, len(kept))
+        n_dropped = table.num_rows - len(kept)
+        if n_dropped:
+            by_role = {role: column.take(pa.array(kept)) for role, column in by_role.items()}
+        for role in ("item", "annotator"):
+            validate.check_ids(by_role[role], role, kept)
+
+        label, values, ordered = distinct(by_role["label"])
+        validate.check_finite(values)
+        if ordered and categories is None:
+            categories = ordered
+        the_scale, category = scale_of(
+            values, kind=scale, categories=categories, from_text=from_text
+        )
+        validate.check_known_categories(category, values, the_scale)
+        item, items, _ = distinct(by_role["item"])
+        annotator, annotators, _ = distinct(by_role["annotator"])
+        if from_text:
+            items, annotators = plain_numbers(items), plain_numbers(annotators)
+
+        label = category[label]
+        if duplicates != "keep":
+            later, superseded = repeats(item, annotator, len(annotators))
+            if duplicates == "refuse":
+                validate.check_no_repeats(later, items, item, annotators, annotator)
+            item, annotator, label = (
+                np.delete(codes, superseded) for codes in (item, annotator, label)
+            )
+        return cls.from_codes(
+            item,
+            annotator,
+            label,
+            items=items,
+            annotators=annotators,
+            scale=the_scale,
+            n_dropped=n_dropped,
+            frame=frame,
+        )
+
+    @classmethod
+    def from_codes(
+        cls,
+        item: NDArray[np.integer[Any]],
+        annotator: NDArray[np.integer[Any]],
+        label: NDArray[np.integer[Any]],
+        *,
+        items: pa.Array | Sequence[Any],
+        annotators: pa.Array | Sequence[Any],
+        scale: Scale,
+        n_dropped: int = 0,
+        frame: str | None = None,
+    ) -> Labels:
+        """Make Labels of integer codes, one entry a label; every id must have a label."""
+        item_ptr, cell_category, cell_ptr, order = group(item, label, len(items), len(scale))
+        return cls(
+            items=pa.array(items),
+            annotators=pa.array(annotators),
+            scale=scale,
+            item_ptr=item_ptr,
+            cell_category=cell_category,
+            cell_ptr=cell_ptr,
+            annotator=annotator.astype(np.int32, copy=False)[order],
+            row=order,
+            known=np.full(len(items), -1, dtype=np.int32),
+            n_dropped=n_dropped,
+            frame=frame or default_frame(),
+        )
+
+    def with_gold(self, gold: Any, columns: Mapping[str, str] | None = None) -> Labels:
+        """Attach known truths: a frame of ``item, label``, a mapping, or a pandas Series."""
+        truth = match_truth(gold, self, role="gold", columns=columns)
+        known = self.known.copy()
+        known[truth.item] = truth.categories()
+        return replace(self, known=known)
+
+    @property
+    def n_items(self) -> int:
+        """How many items have a label."""
+        return len(self.items)
+
+    @property
+    def n_annotators(self) -> int:
+        """How many people gave a label."""
+        return len(self.annotators)
+
+    @property
+    def n_labels(self) -> int:
+        """How many labels there are."""
+        return len(self.annotator)
+
+    @property
+    def n_categories(self) -> int:
+        """How many categories the scale has, chosen or not."""
+        return len(self.scale)
+
+    @property
+    def n_cells(self) -> int:
+        """How many (item, category) pairs occur."""
+        return len(self.cell_category)
+
+    @cached_property
+    def labels_per_item(self) -> NDArray[np.int64]:
+        """Count the labels of each item."""
+        return np.diff(self.cell_ptr[self.item_ptr])
+
+    @cached_property
+    def labels_per_annotator(self) -> NDArray[np.int64]:
+        """Count the labels of each annotator."""
+        return np.bincount(self.annotator, minlength=self.n_annotators).astype(np.int64)
+
+    def item_of_cell(self) -> NDArray[np.int64]:
+        """Name the item of each cell."""
+        return np.repeat(np.arange(self.n_items), np.diff(self.item_ptr))
+
+    def cell_of_label(self) -> NDArray[np.int64]:
+        """Name the cell of each label."""
+        return np.repeat(np.arange(self.n_cells), np.diff(self.cell_ptr))
+
+    def block(self) -> Block:
+        """Hand the layout to the kernels, which see arrays alone."""
+        return Block(self.item_ptr, self.cell_category, self.cell_ptr, self.annotator, self.known)

@@ -1,0 +1,102 @@
+"""Known answers: gold for the fit, truth for the metrics, matched to the labels by item."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from annotruth.errors import InputError
+from annotruth.labels import validate
+from annotruth.labels.encode import match
+from annotruth.labels.frames import to_arrow
+from annotruth.labels.scale import Scale, numbers_behind
+
+if TYPE_CHECKING:
+    from annotruth.labels.table import Labels
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """Known answers of some items.
+
+    Attributes
+    ----------
+    item
+        The code of each item in the labels it was matched with.
+    values
+        The answers as they came.
+    scale
+        The scale of the labels.
+    role
+        What it is for, "gold" or "truth", for messages.
+    """
+
+    item: NDArray[np.int64]
+    values: pa.Array
+    scale: Scale
+    role: str
+
+    def categories(self) -> NDArray[np.int32]:
+        """Return the answers as category codes; every answer must be a category."""
+        codes = self.scale.codes_of(self.values)
+        strange = np.flatnonzero(codes < 0)
+        if len(strange):
+            hint = "; if it is a score, say that the scale is ordinal" if self._numeric() else ""
+            raise InputError(
+                f"the {self.role} names label {self.values[int(strange[0])].as_py()!r}, which is "
+                f"not among the categories {', '.join(self.scale.names)}{hint}"
+            )
+        return codes
+
+    def scores(self) -> NDArray[np.float64]:
+        """Return the answers as numbers on the scale, which must lie within it."""
+        numbers = numbers_behind(self.values)
+        if numbers is None or numbers_behind(self.scale.categories) is None:
+            return self.scale.values[self.categories()]
+        low, high = self.scale.values[0], self.scale.values[-1]
+        outside = np.flatnonzero((numbers < low) | (numbers > high))
+        if len(outside):
+            raise InputError(
+                f"the {self.role} has score {numbers[outside[0]]:g}, outside the scale "
+                f"{low:g} to {high:g}"
+            )
+        return numbers
+
+    def _numeric(self) -> bool:
+        return self.scale.is_ordinal and numbers_behind(self.values) is not None
+
+
+def match_truth(
+    data: Any, labels: Labels, *, role: str, columns: Mapping[str, str] | None = None
+) -> Truth:
+    """Match known answers with the items of the labels; an unknown item is refused.
+
+    ``data`` is a frame with an item and a label column, a mapping of item to label, or a
+    pandas Series of labels by item.
+    """
+    table = _truth_table(data)
+    found = validate.find_columns(table.column_names, validate.TRUTH_ROLES, columns)
+    ids, values = (table.column(found[name]) for name in validate.TRUTH_ROLES)
+    if table.num_rows == 0:
+        raise InputError(f"the {role} has no rows")
+    if validate.missing(ids).any() or validate.missing(values).any():
+        raise InputError(f"the {role} has a row without an item or a label: remove it")
+    ids = ids.combine_chunks()
+    item = match(ids, labels.items)
+    validate.check_known_items(item, ids, role)
+    return Truth(item, values.combine_chunks(), labels.scale, role)
+
+
+def _truth_table(data: Any) -> pa.Table:
+    if isinstance(data, Mapping):
+        return pa.table({"item": list(data), "label": list(data.values())})
+    series = nw.from_native(data, pass_through=True, allow_series=True)
+    if isinstance(series, nw.Series) and hasattr(data, "index"):
+        return pa.table({"item": list(data.index), "label": data.to_list()})
+    return to_arrow(data)[0]

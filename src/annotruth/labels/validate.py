@@ -1,0 +1,141 @@
+"""Every check of the input, each ending in one line that says what, where and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from annotruth.errors import InputError
+from annotruth.labels.scale import Scale, is_text
+
+# Names that need no flag, by role: ours, crowd-kit's, the VLDB'17 benchmark's and rater's.
+ALIASES: Mapping[str, tuple[str, ...]] = {
+    "item": ("item", "task", "question"),
+    "annotator": ("annotator", "worker", "rater"),
+    "label": ("label", "answer", "rating"),
+    "truth": ("label", "truth", "answer", "rating"),
+}
+LABEL_ROLES = ("item", "annotator", "label")
+TRUTH_ROLES = ("item", "truth")
+
+
+def find_columns(
+    names: Sequence[str], roles: Sequence[str], given: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Find the column that plays each role, by the given name or by a name we know."""
+    given = dict(given or {})
+    unknown = sorted(set(given) - set(roles))
+    if unknown:
+        raise InputError(f"columns names no {unknown[0]!r}: the roles are {', '.join(roles)}")
+    spelled = {str(name).strip().lower(): name for name in names}
+    found = {}
+    for role in roles:
+        if role in given:
+            if given[role] not in names:
+                raise InputError(f"no column {given[role]!r} (found: {', '.join(map(str, names))})")
+            found[role] = given[role]
+            continue
+        matches = [spelled[alias] for alias in ALIASES[role] if alias in spelled]
+        if not matches:
+            raise InputError(
+                f"no column for the {role} (found: {', '.join(map(str, names)) or 'none'}); "
+                f"name it {ALIASES[role][0]!r} or say which it is: columns {role}=NAME"
+            )
+        if len(matches) > 1:
+            raise InputError(
+                f"columns {' and '.join(map(repr, matches))} could both be the {role}; "
+                f"say which it is: columns {role}=NAME"
+            )
+        found[role] = matches[0]
+    return found
+
+
+def missing(column: pa.Array) -> NDArray[np.bool_]:
+    """Mark the cells that hold nothing: null, NaN, blank text, or the word nan."""
+    if pa.types.is_null(column.type):
+        return np.ones(len(column), dtype=bool)
+    empty = pc.is_null(column, nan_is_null=pa.types.is_floating(column.type))
+    if is_text(column.type):
+        words = pc.utf8_lower(pc.utf8_trim_whitespace(column))
+        blank = pc.is_in(words, value_set=pa.array(["", "nan"], type=words.type))
+        empty = pc.or_(empty, pc.fill_null(blank, False))
+    marked: NDArray[np.bool_] = empty.to_numpy(zero_copy_only=False)
+    return marked
+
+
+def check_any_labels(n_rows: int, n_kept: int) -> None:
+    """Refuse a table without a single label."""
+    if n_rows == 0:
+        raise InputError("there are no rows, only column names: nothing to fit")
+    if n_kept == 0:
+        raise InputError(f"all {n_rows:,} rows have an empty label: nothing to fit")
+
+
+def check_finite(values: pa.Array) -> None:
+    """Refuse infinite labels."""
+    if pa.types.is_floating(values.type) and not pc.all(pc.is_finite(values)).as_py():
+        raise InputError("a label is infinite: labels must be finite numbers or words")
+
+
+def check_ids(column: pa.Array, role: str, rows: NDArray[np.int64]) -> None:
+    """Refuse a label whose item or annotator is not named."""
+    empty = np.flatnonzero(missing(column))
+    if len(empty):
+        raise InputError(
+            f"row {rows[empty[0]] + 1} has a label but no {role} "
+            f"({len(empty):,} such rows): name the {role} or remove the row"
+        )
+
+
+def check_known_categories(codes: NDArray[np.int32], values: pa.Array, scale: Scale) -> None:
+    """Refuse labels outside the listed categories."""
+    strange = np.flatnonzero(codes < 0)
+    if len(strange):
+        raise InputError(
+            f"label {values[int(strange[0])].as_py()!r} is not among the categories "
+            f"{', '.join(scale.names)}: list every category, or correct the label"
+        )
+
+
+def check_no_repeats(
+    later: NDArray[np.int64],
+    items: pa.Array,
+    item: NDArray[np.int32],
+    annotators: pa.Array,
+    annotator: NDArray[np.int32],
+    most: int = 3,
+) -> None:
+    """Refuse people who labelled one item twice, naming the first offenders.
+
+    ``later`` holds the rows that repeat an earlier one.
+    """
+    if len(later) == 0:
+        return
+    named = ", ".join(
+        f"annotator {annotators[int(annotator[row])].as_py()!r} "
+        f"on item {items[int(item[row])].as_py()!r}"
+        for row in later[:most]
+    )
+    more = f" and {len(later) - most:,} more" if len(later) > most else ""
+    raise InputError(
+        f"labelled twice: {named}{more}; choose duplicates keep (two votes) "
+        "or last (the later one counts)"
+    )
+
+
+def check_known_items(found: NDArray[np.int64], ids: pa.Array, role: str) -> None:
+    """Refuse a truth or gold label for an item that nobody labelled."""
+    strange = np.flatnonzero(found < 0)
+    if len(strange):
+        raise InputError(
+            f"the {role} names item {ids[int(strange[0])].as_py()!r}, which has no labels "
+            f"({len(strange):,} such items): remove it, or check that the ids match"
+        )
+    values, counts = np.unique(found, return_counts=True)
+    if (counts > 1).any():
+        row = int(np.flatnonzero(found == values[counts > 1][0])[0])
+        raise InputError(f"the {role} names item {ids[row].as_py()!r} twice: keep one row an item")

@@ -1,0 +1,1 @@
+"""Estimators, one paper a file, on one EM loop."""

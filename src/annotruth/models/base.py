@@ -1,0 +1,102 @@
+"""What every estimator offers: scikit-learn's fit, crowd-kit's fit_predict, one result."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from annotruth.errors import AnnotruthError
+from annotruth.labels import Labels
+from annotruth.labels.frames import from_arrow
+from annotruth.models.em import ProgressCallback
+from annotruth.models.result import Fit
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(kw_only=True)
+class Estimator(ABC):
+    """Base of all models.
+
+    Options are keyword-only fields; ``fit`` leaves them alone and puts what it learned into
+    ``result_``.
+    """
+
+    name: ClassVar[str]
+    """The model's name on the command line."""
+
+    result_: Fit = field(init=False, repr=False, compare=False)
+
+    def fit(self, data: Any, *, gold: Any = None, progress: ProgressCallback | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        data
+            Labels, a pandas, polars or pyarrow frame with item, annotator and label columns,
+            or a list of (item, annotator, label) tuples.
+        gold
+            Known truths of some items: a frame of ``item, label``, a mapping or a Series.
+        progress
+            Called after every iteration with a `Progress`.
+        """
+        labels = Labels.of(data)
+        if gold is not None:
+            labels = labels.with_gold(gold)
+        self.result_ = self._fit(labels, progress)
+        return self
+
+    @abstractmethod
+    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
+        """Fit checked labels."""
+
+    def settings(self) -> dict[str, Any]:
+        """Return the options this estimator was made with, in words and numbers."""
+        options = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+        return {name: _plain(value) for name, value in options.items()}
+
+    def fit_predict(self, data: Any, true_labels: Any = None) -> pd.Series[Any]:
+        """Fit and return the label of each item, as crowd-kit does: a Series by item."""
+        return self.fit(data, gold=true_labels).labels_
+
+    def fit_predict_proba(self, data: Any, true_labels: Any = None) -> pd.DataFrame:
+        """Fit and return each item's distribution, as crowd-kit does: a frame by item."""
+        return self.fit(data, gold=true_labels).probas_
+
+    @property
+    def labels_(self) -> pd.Series[Any]:
+        """The label of each item (crowd-kit's name and form)."""
+        return self._items().set_index("task")["label"].rename("agg_label")
+
+    @property
+    def probas_(self) -> pd.DataFrame:
+        """The distribution of each item, one column a category (crowd-kit's name and form)."""
+        columns = [name for name in self._items().columns if name.startswith("p_")]
+        frame = self._items().set_index("task")[columns]
+        return frame.set_axis(self.result_.data.scale.categories.to_pylist(), axis=1)
+
+    @property
+    def skills_(self) -> pd.Series[Any]:
+        """The reliability of each annotator (crowd-kit's name and form)."""
+        table: pd.DataFrame = from_arrow(self._fitted().annotator_table(), "pandas")
+        return (
+            table.rename(columns={"annotator": "worker"})
+            .set_index("worker")["reliability"]
+            .rename("skill")
+        )
+
+    def _items(self) -> pd.DataFrame:
+        table: pd.DataFrame = from_arrow(self._fitted().item_table(), "pandas")
+        return table.rename(columns={"item": "task"})
+
+    def _fitted(self) -> Fit:
+        if not hasattr(self, "result_"):
+            raise AnnotruthError(f"this {type(self).__name__} is not fitted yet: call fit first")
+        return self.result_
+
+
+def _plain(value: Any) -> Any:
+    """Keep words and numbers; an object, such as an engine, goes by its class."""
+    return value if isinstance(value, str | int | float | None) else type(value).__name__

@@ -1,0 +1,22 @@
+"""The models by the name they have on the command line; one line a model."""
+
+from __future__ import annotations
+
+import importlib
+
+from annotruth.errors import InputError
+from annotruth.models.base import Estimator
+
+# name: (module, class)
+MODELS = {
+    "gpm": ("annotruth.models.gpm", "GPM"),
+}
+
+
+def model_named(name: str) -> type[Estimator]:
+    """Return the estimator class of that name."""
+    if name not in MODELS:
+        raise InputError(f"unknown model {name!r}: choose one of {', '.join(MODELS)}")
+    module, cls = MODELS[name]
+    estimator: type[Estimator] = getattr(importlib.import_module(module), cls)
+    return estimator

@@ -1,0 +1,353 @@
+"""Labels whose truth is known: the generators of the paper's simulated experiments.
+
+Both draw in the order truth, reliability, who labels what, labels. So with one seed, crowds
+that differ only in their behavior share items, annotators and serious labels, and crowds that
+differ only in their number of annotators share items.
+"""
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import TypeGuard
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy.special import betainc
+
+from annotruth.errors import InputError
+from annotruth.labels import Labels, Scale
+
+__all__ = ["Simulation", "crowd", "gaussian"]
+
+Codes = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+# The pure behaviors, in the order of their codes; "mixed" is made of them.
+_BEHAVIORS = ("random", "repeated", "inverted")
+
+_CHOICES = {
+    "behavior": (*_BEHAVIORS, "mixed"),
+    "mixing": ("label", "annotator"),
+    "shape": ("bins", "rounded", "density"),
+    "precision": ("item", "annotator", "label"),
+    "gamma": ("rate", "scale"),
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Simulation:
+    """Simulated labels with the truth they were drawn from.
+
+    What concerns annotators is in the order of ``labels.annotators``. In a sparse design an
+    annotator may get no item at all; such a one is in none of the arrays.
+
+    Attributes
+    ----------
+    labels
+        The labels, item by item; items, annotators and categories are numbered from 1.
+    distribution
+        True distribution, items x categories; None where the truth is a score alone.
+    score
+        True score of every item: the expectation of its distribution, or its Gaussian's mean.
+    label
+        Code (from 0) of every item's true category: the mode of its distribution, the first of
+        equals, or the category nearest to its score.
+    reliability
+        Every annotator's probability of a serious label.
+    behavior
+        What every annotator does when not serious: "random", "repeated", "inverted" or "mixed".
+    repeated_label
+        Code (from 0) of the label every annotator would repeat, whether or not they ever do.
+    serious
+        Whether each label was serious, in the order of the rows that ``labels`` was made of:
+        item by item, and within an item by annotator. ``serious[labels.row]`` puts it in the
+        order in which ``labels`` holds its codes.
+    """
+
+    labels: Labels
+    distribution: Floats | None
+    score: Floats
+    label: Codes
+    reliability: Floats
+    behavior: NDArray[np.str_]
+    repeated_label: Codes
+    serious: NDArray[np.bool_]
+
+
+def crowd(
+    *,
+    n_items: int = 150,
+    n_annotators: int = 25,
+    n_categories: int = 5,
+    behavior: str = "random",
+    spammer_share: float = 0.2,
+    labels_per_item: int | None = None,
+    shape: str = "bins",
+    mixing: str = "label",
+    reliable_above_half: bool = True,
+    seed: int | np.random.Generator = 0,
+) -> Simulation:
+    """Simulate labels of items whose truth is a categorical distribution (Exp1-a to Exp1-c).
+
+    Item e's distribution theta_e comes from Beta(a, b), with a and b uniform on [1, 10].
+    Annotator s is serious with probability eps_s: a serious label is drawn from theta_e, any
+    other follows the annotator's behavior.
+
+    Parameters
+    ----------
+    n_items, n_annotators, n_categories
+        Size of the crowd and of its task.
+    behavior : {"random", "repeated", "inverted", "mixed"}
+        What a label is when it is not serious: any category, the annotator's own fixed one, the
+        serious label counted from the other end, or a mix of the three.
+    spammer_share
+        Share of annotators with eps uniform on [0, 0.5), rounded to a whole number of them
+        (halves to the even one).
+    labels_per_item
+        Every item is labelled by this many annotators, drawn anew; None: by all of them.
+    shape : {"bins", "rounded", "density"}
+        How a Beta becomes N categories, which the paper leaves open: its mass in N equal bins,
+        the mass of ``round(1 + (N - 1) x)``, whose end bins are half as wide, or its density at
+        the centres of the equal bins, normalised.
+    mixing : {"label", "annotator"}
+        Whether "mixed" picks one of the three for every label or for every annotator.
+    reliable_above_half
+        Whether those who are not spammers have eps uniform on [0.5, 1], so that the share of
+        spammers is exact, or on [0, 1].
+    seed
+        The same seed gives the same labels, byte for byte.
+    """
+    _check_names(behavior=behavior, mixing=mixing, shape=shape)
+    _check_numbers(n_items, n_annotators, n_categories, labels_per_item, spammer_share)
+    rng = _generator(seed)
+
+    alpha, beta = rng.uniform(1.0, 10.0, size=(2, n_items, 1))
+    distribution = _discretise(alpha, beta, n_categories, shape)
+    reliability = _reliabilities(rng, n_annotators, spammer_share, reliable_above_half)
+    annotator = _assign(rng, n_items, n_annotators, labels_per_item)
+
+    # One comparison a category, and never a table of labels x categories.
+    uniform = rng.random(annotator.shape)
+    serious_label = np.zeros(annotator.shape, dtype=np.int64)
+    for below in np.cumsum(distribution, axis=1).T[:-1]:
+        serious_label += uniform >= below[:, np.newaxis]
+
+    return _simulation(
+        rng,
+        annotator=annotator,
+        serious_label=serious_label,
+        n_categories=n_categories,
+        reliability=reliability,
+        behavior=behavior,
+        mixing=mixing,
+        distribution=distribution,
+        score=distribution @ np.arange(1.0, n_categories + 1),
+        label=distribution.argmax(axis=1),
+    )
+
+
+def gaussian(
+    *,
+    n_items: int = 150,
+    n_annotators: int = 25,
+    n_categories: int = 5,
+    behavior: str = "mixed",
+    spammer_share: float = 0.25,
+    labels_per_item: int | None = None,
+    precision: str = "item",
+    gamma: str = "rate",
+    mixing: str = "label",
+    reliable_above_half: bool = True,
+    seed: int | np.random.Generator = 0,
+) -> Simulation:
+    """Simulate labels of items whose truth is a continuous score (Exp1-d).
+
+    Scores are uniform on [1, N]. A serious label is drawn from a Gaussian around the score, then
+    rounded and clipped to 1..N. The Gaussian's precision, one over its variance, is drawn from
+    Gamma(10, 5). Annotators are those of `crowd`, as are the options not listed here.
+
+    Parameters
+    ----------
+    precision : {"item", "annotator", "label"}
+        What has a precision of its own, which the paper leaves open.
+    gamma : {"rate", "scale"}
+        Whether the 5 in Gamma(10, 5) is a rate (mean precision 2) or a scale (mean 50).
+    """
+    _check_names(behavior=behavior, mixing=mixing, precision=precision, gamma=gamma)
+    _check_numbers(n_items, n_annotators, n_categories, labels_per_item, spammer_share)
+    rng = _generator(seed)
+
+    score = rng.uniform(1.0, n_categories, size=n_items)
+    reliability = _reliabilities(rng, n_annotators, spammer_share, reliable_above_half)
+    annotator = _assign(rng, n_items, n_annotators, labels_per_item)
+
+    sizes = {"item": (n_items, 1), "annotator": (n_annotators,), "label": annotator.shape}
+    drawn = rng.gamma(10.0, 1 / 5 if gamma == "rate" else 5.0, size=sizes[precision])
+    deviation = 1 / np.sqrt(drawn[annotator] if precision == "annotator" else drawn)
+    opinion = score[:, np.newaxis] + deviation * rng.standard_normal(annotator.shape)
+
+    return _simulation(
+        rng,
+        annotator=annotator,
+        serious_label=_nearest_category(opinion, n_categories),
+        n_categories=n_categories,
+        reliability=reliability,
+        behavior=behavior,
+        mixing=mixing,
+        distribution=None,
+        score=score,
+        label=_nearest_category(score, n_categories),
+    )
+
+
+def _simulation(
+    rng: np.random.Generator,
+    *,
+    annotator: Codes,
+    serious_label: Codes,
+    n_categories: int,
+    reliability: Floats,
+    behavior: str,
+    mixing: str,
+    distribution: Floats | None,
+    score: Floats,
+    label: Codes,
+) -> Simulation:
+    """Replace what is not serious by the annotator's behavior, and wrap it all up.
+
+    `annotator` and `serious_label` are items x labels an item.
+    """
+    n_items, per_item = annotator.shape
+    n_annotators = reliability.size
+    serious = rng.random(annotator.shape) < reliability[annotator]
+    repeated_label = rng.integers(n_categories, size=n_annotators)
+
+    kind: Codes | int
+    if behavior != "mixed":
+        names, kind = np.full(n_annotators, behavior), _BEHAVIORS.index(behavior)
+    elif mixing == "annotator":
+        kinds = rng.integers(len(_BEHAVIORS), size=n_annotators)
+        names, kind = np.array(_BEHAVIORS)[kinds], kinds[annotator]
+    else:
+        names = np.full(n_annotators, behavior)
+        kind = rng.integers(len(_BEHAVIORS), size=annotator.shape)
+    irregular = np.choose(
+        kind,  # in the order of _BEHAVIORS
+        (
+            rng.integers(n_categories, size=annotator.shape),
+            repeated_label[annotator],
+            n_categories - 1 - serious_label,
+        ),
+    )
+
+    # Labels lists only those who gave one, so whoever got no item leaves here.
+    active, annotator_code = np.unique(annotator, return_inverse=True)
+    labels = Labels.from_codes(
+        np.repeat(np.arange(n_items), per_item),
+        annotator_code.ravel(),
+        np.where(serious, serious_label, irregular).ravel(),
+        items=pa.array(np.arange(1, n_items + 1)),
+        annotators=pa.array(active + 1),
+        scale=Scale.ordinal(list(range(1, n_categories + 1))),
+    )
+    return Simulation(
+        labels=labels,
+        distribution=distribution,
+        score=score,
+        label=label,
+        reliability=reliability[active],
+        behavior=names[active],
+        repeated_label=repeated_label[active],
+        serious=serious.ravel(),
+    )
+
+
+def _discretise(alpha: Floats, beta: Floats, n_categories: int, shape: str) -> Floats:
+    """Turn Beta(alpha, beta) on [0, 1] into categories; `alpha` and `beta` are columns."""
+    if shape == "density":
+        centres = (np.arange(n_categories) + 0.5) / n_categories
+        mass = centres ** (alpha - 1) * (1 - centres) ** (beta - 1)
+    else:
+        if shape == "bins":
+            inner = np.arange(1, n_categories) / n_categories
+        else:
+            inner = (np.arange(1, n_categories) - 0.5) / (n_categories - 1)
+        edges = np.concatenate([[0.0], inner, [1.0]])
+        # Rounding may leave a hair below zero where the tail is flat.
+        mass = np.maximum(np.diff(betainc(alpha, beta, edges), axis=1), 0.0)
+    normalised: Floats = mass / mass.sum(axis=1, keepdims=True)
+    return normalised
+
+
+def _reliabilities(
+    rng: np.random.Generator, n_annotators: int, spammer_share: float, reliable_above_half: bool
+) -> Floats:
+    n_spammers = round(spammer_share * n_annotators)
+    reliability = rng.random(n_annotators)
+    reliability[:n_spammers] *= 0.5
+    if reliable_above_half:
+        reliability[n_spammers:] = 0.5 + 0.5 * reliability[n_spammers:]
+    return rng.permutation(reliability)
+
+
+def _assign(
+    rng: np.random.Generator, n_items: int, n_annotators: int, labels_per_item: int | None
+) -> Codes:
+    """Codes of the annotators of every item, ascending: items x labels an item."""
+    per_item = n_annotators if labels_per_item is None else labels_per_item
+    if per_item == n_annotators:
+        return np.tile(np.arange(n_annotators), (n_items, 1))
+    if 4 * per_item >= n_annotators:
+        # A table of items x annotators is then no more than four times the labels.
+        rank = rng.random((n_items, n_annotators))
+        return np.sort(np.argpartition(rank, per_item, axis=1)[:, :per_item], axis=1)
+    # Floyd's sampling without replacement, for all items at once, in the memory of the result:
+    # draw from the first annotators; where that one is taken, the last of them is still free.
+    chosen = np.empty((n_items, per_item), dtype=np.int64)
+    for place in range(per_item):
+        last = n_annotators - per_item + place
+        drawn = rng.integers(last + 1, size=n_items)
+        taken = (chosen[:, :place] == drawn[:, np.newaxis]).any(axis=1)
+        chosen[:, place] = np.where(taken, last, drawn)
+    return np.sort(chosen, axis=1)
+
+
+def _nearest_category(score: Floats, n_categories: int) -> Codes:
+    return np.clip(np.rint(score), 1, n_categories).astype(np.int64) - 1
+
+
+def _generator(seed: object) -> np.random.Generator:
+    if isinstance(seed, np.random.Generator):
+        return seed
+    if not _is_whole(seed) or seed < 0:
+        raise InputError(f"seed is {seed!r}: give a whole number from 0 or a NumPy Generator")
+    return np.random.default_rng(seed)
+
+
+def _check_names(**given: str) -> None:
+    for option, name in given.items():
+        if name not in _CHOICES[option]:
+            raise InputError(f"unknown {option} {name!r}: choose {', '.join(_CHOICES[option])}")
+
+
+def _check_numbers(
+    n_items: int, n_annotators: int, n_categories: int, per_item: int | None, spammer_share: object
+) -> None:
+    counts = {"n_items": n_items, "n_annotators": n_annotators, "n_categories": n_categories}
+    for name, count in counts.items():
+        least = 2 if name == "n_categories" else 1
+        if not _is_whole(count) or count < least:
+            raise InputError(f"{name} is {count!r}: give a whole number of at least {least}")
+    if per_item is not None and not (_is_whole(per_item) and 1 <= per_item <= n_annotators):
+        raise InputError(
+            f"labels_per_item is {per_item!r}: give a whole number from 1 to n_annotators "
+            f"({n_annotators}), or None for everybody"
+        )
+    # Asked for what is allowed, not for what is wrong, so that nan is refused too.
+    if not (isinstance(spammer_share, Real) and 0 <= float(spammer_share) <= 1):
+        raise InputError(f"spammer_share is {spammer_share!r}: give a number from 0 to 1")
+
+
+def _is_whole(value: object) -> TypeGuard[int]:
+    # NumPy's integers count as whole numbers; True and 2.0 do not.
+    return isinstance(value, Integral) and not isinstance(value, bool)

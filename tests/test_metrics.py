@@ -1,0 +1,125 @@
+"""The measures, against numbers worked out by hand."""
+
+import subprocess
+import sys
+from math import sqrt
+
+import numpy as np
+import pytest
+
+from annotruth.errors import InputError
+from annotruth.metrics import accuracy, f1_binary, f1_macro, hellinger, plcc, rmse, srocc
+
+PAIRED = [accuracy, f1_macro, plcc, srocc, rmse, hellinger]
+
+
+def test_accuracy_is_the_share_of_right_classes():
+    assert accuracy(["cat", "dog", "dog", "cat"], ["cat", "dog", "cat", "cat"]) == 0.75
+
+
+def test_classes_may_be_half_stars_and_integers_match_floats():
+    assert accuracy([1.5, 2.0, 2.5], [1.5, 2.5, 2.5]) == pytest.approx(2 / 3)
+    assert accuracy([1, 2, 3], [1.0, 2.0, 2.0]) == pytest.approx(2 / 3)
+
+
+def test_many_classes_raise_no_warning():
+    classes = np.arange(100)
+    assert accuracy(classes, classes) == f1_macro(classes, classes) == 1.0
+
+
+def test_f1_binary_follows_the_positive_class():
+    truth = ["spam", "spam", "spam", "good", "good"]
+    found = ["spam", "good", "good", "spam", "good"]
+    # spam: precision 1/2, recall 1/3; good: precision 1/3, recall 1/2.
+    assert f1_binary(truth, found, "spam") == pytest.approx(0.4)
+    assert f1_binary(truth, ["spam"] * 5, "spam") == pytest.approx(0.75)
+    assert f1_binary(truth, ["spam"] * 5, "good") == 0.0
+
+
+def test_f1_binary_of_a_class_nobody_has_is_zero():
+    assert f1_binary([False, False], [False, False], True) == 0.0
+
+
+def test_f1_macro_gives_every_class_the_same_weight():
+    # a: 2*3/(4+3) = 6/7, b: 0, and c, which is only predicted: 0.
+    assert f1_macro(list("aaaab"), list("aaacc")) == pytest.approx((6 / 7 + 0 + 0) / 3)
+
+
+def test_plcc_is_linear_where_srocc_is_monotone():
+    truth, cubes = [1, 2, 3, 4], [1, 8, 27, 64]
+    # Deviations -1.5, -.5, .5, 1.5 and -24, -17, 2, 39: 104 / sqrt(5 * 2390).
+    assert plcc(truth, cubes) == pytest.approx(104 / sqrt(5 * 2390))
+    assert srocc(truth, cubes) == pytest.approx(1.0)
+    assert srocc(truth, [-c for c in cubes]) == pytest.approx(-1.0)
+
+
+def test_srocc_shares_the_ranks_of_ties():
+    # Ranks 1.5, 1.5, 3 against 1, 2, 3.
+    assert srocc([5, 5, 9], [1, 2, 3]) == pytest.approx(1.5 / sqrt(1.5 * 2))
+
+
+@pytest.mark.parametrize("correlation", [plcc, srocc])
+def test_a_constant_has_no_correlation(correlation):
+    assert np.isnan(correlation([3, 3, 3], [1, 2, 3]))
+    assert np.isnan(correlation([1, 2, 3], [0, 0, 0]))
+    assert np.isnan(correlation([1], [2]))
+
+
+def test_plcc_takes_rounding_noise_for_a_constant():
+    assert np.isnan(plcc([0.1 + 0.2, 0.3, 0.3], [1, 2, 3]))
+
+
+def test_rmse_of_vectors_and_of_tables():
+    assert rmse([1, 2, 3], [1, 4, 2]) == pytest.approx(sqrt(5 / 3))
+    # Over all four numbers, not the mean of the columns' errors.
+    assert rmse([[0, 0], [0, 0]], [[1, 0], [1, 2]]) == pytest.approx(sqrt(6 / 4))
+
+
+def test_hellinger_has_the_square_and_one_distance_a_row():
+    p = [[0.25, 0.75], [1.0, 0.0], [0.5, 0.5]]
+    q = [[0.25, 0.75], [0.0, 1.0], [1.0, 0.0]]
+    # For the last row, H^2 = 1 - sum sqrt(p q) = 1 - sqrt(1/2).
+    expected = [0.0, 1.0, sqrt(1 - sqrt(0.5))]
+    assert hellinger(p, q) == pytest.approx(expected)
+    assert hellinger(q, p).mean() == pytest.approx(np.mean(expected))
+    assert hellinger([0.5, 0.5], [1.0, 0.0]) == pytest.approx(expected[2:])
+
+
+def test_hellinger_needs_distributions():
+    good = [[0.5, 0.5], [0.5, 0.5]]
+    with pytest.raises(InputError, match="row 1 of q sums to 100"):
+        hellinger(good, [[0.5, 0.5], [40, 60]])
+    with pytest.raises(InputError, match=r"p holds -0\.5: a probability is never negative"):
+        hellinger([[0.5, 0.5], [-0.5, 1.5]], good)
+    with pytest.raises(InputError, match="3 dimensions: give items x categories"):
+        hellinger([good], [good])
+
+
+@pytest.mark.parametrize("metric", [*PAIRED, lambda t, p: f1_binary(t, p, 1)])
+def test_every_measure_refuses_nothing_and_unequal_lengths(metric):
+    with pytest.raises(InputError, match=r"is empty: give at least one value"):
+        metric([], [])
+    with pytest.raises(InputError, match=r"has shape \(3,\) but \w+ has shape \(2,\)"):
+        metric([1, 2, 3], [1, 2])
+    with pytest.raises(InputError, match="holds nan or infinity"):
+        metric([1.0, np.nan], [1.0, 2.0])
+
+
+@pytest.mark.parametrize("metric", [accuracy, f1_macro, plcc, srocc])
+def test_measures_of_one_value_an_item_refuse_tables(metric):
+    with pytest.raises(InputError, match="have 2 dimensions: give one value a row"):
+        metric([[1, 2]], [[1, 2]])
+
+
+def test_types_that_cannot_be_compared_are_refused():
+    with pytest.raises(InputError, match="mix of types: give both as text or both as numbers"):
+        accuracy(["1", "2"], [1, 2])
+    with pytest.raises(InputError, match="this measure needs numbers"):
+        rmse(["1", "2"], [1, 2])
+
+
+def test_import_stays_light():
+    heavy = "{'sklearn', 'pandas', 'numba', 'scipy.stats'}"
+    code = f"import sys, annotruth.metrics, annotruth.simulate; print({heavy} & set(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    assert loaded.stdout.strip() == b"set()"

@@ -1,0 +1,332 @@
+"""The generators: what they draw has the moments and signatures they promise."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from annotruth.errors import InputError
+from annotruth.simulate import _discretise, crowd, gaussian
+
+GENERATORS = pytest.mark.parametrize("generate", [crowd, gaussian])
+
+
+def rows(simulation):
+    """Codes of item, annotator and label, in the order of the generated rows."""
+    labels = simulation.labels
+    cell = labels.cell_of_label()
+    columns = labels.item_of_cell()[cell], labels.annotator, labels.cell_category[cell]
+    ordered = np.empty((3, labels.n_labels), dtype=np.int64)
+    ordered[:, labels.row] = columns
+    return ordered
+
+
+def everything(simulation):
+    """All that was drawn, as bytes."""
+    truth = simulation.distribution if simulation.distribution is not None else np.empty(0)
+    parts = (
+        *rows(simulation),
+        np.asarray(simulation.labels.annotators),
+        truth,
+        simulation.score,
+        simulation.label,
+        simulation.reliability,
+        simulation.behavior,
+        simulation.repeated_label,
+        simulation.serious,
+    )
+    return [part.tobytes() for part in parts]
+
+
+def shares(codes, n_categories):
+    return np.bincount(codes, minlength=n_categories) / codes.size
+
+
+def test_sizes_ids_and_truth_fit_together():
+    simulation = crowd(n_items=30, n_annotators=7, n_categories=4, seed=3)
+    labels = simulation.labels
+    assert labels.items.to_pylist() == list(range(1, 31))
+    assert labels.annotators.to_pylist() == list(range(1, 8))
+    assert labels.scale.categories.to_pylist() == [1, 2, 3, 4]
+    assert labels.scale.is_ordinal
+    assert labels.n_labels == simulation.serious.size == 30 * 7
+    assert simulation.score == pytest.approx(simulation.distribution @ [1, 2, 3, 4])
+    np.testing.assert_array_equal(simulation.label, simulation.distribution.argmax(axis=1))
+
+
+@pytest.mark.parametrize("shape", ["bins", "rounded", "density"])
+def test_distributions_sum_to_one(shape):
+    distribution = crowd(n_items=500, n_annotators=1, n_categories=7, shape=shape).distribution
+    assert distribution.shape == (500, 7)
+    assert (distribution >= 0).all()
+    assert distribution.sum(axis=1) == pytest.approx(np.ones(500))
+
+
+@pytest.mark.parametrize(
+    ("shape", "edges"),
+    [
+        ("bins", [0, 0.2, 0.4, 0.6, 0.8, 1]),
+        ("rounded", [0, 0.125, 0.375, 0.625, 0.875, 1]),
+    ],
+)
+def test_masses_match_the_integral_of_the_beta_density(shape, edges):
+    density = stats.beta(2.5, 6.0).pdf
+    expected = [integrate.quad(density, *ends)[0] for ends in pairwise(edges)]
+    assert _discretise(np.array([[2.5]]), np.array([[6.0]]), 5, shape) == pytest.approx(
+        np.array([expected])
+    )
+
+
+def test_density_shape_matches_the_beta_density_at_the_centres():
+    expected = stats.beta(2.5, 6.0).pdf([0.1, 0.3, 0.5, 0.7, 0.9])
+    assert _discretise(np.array([[2.5]]), np.array([[6.0]]), 5, "density") == pytest.approx(
+        np.array([expected / expected.sum()])
+    )
+
+
+def test_beta_parameters_run_from_one_to_ten():
+    score = crowd(n_items=4_000, n_annotators=1, n_categories=40, seed=1).score
+    mean = (score - 0.5) / 40  # of the Beta, but for the width of a bin
+    a, b = np.meshgrid(*[np.linspace(1, 10, 401)] * 2)
+    assert mean.mean() == pytest.approx(0.5, abs=0.01)
+    assert mean.std() == pytest.approx((a / (a + b)).std(), abs=0.01)
+
+
+def test_serious_labels_follow_the_distribution():
+    simulation = crowd(n_items=3, n_annotators=20_000, spammer_share=0, seed=4)
+    item, _, label = rows(simulation)
+    for e, distribution in enumerate(simulation.distribution):
+        drawn = label[(item == e) & simulation.serious]
+        assert shares(drawn, 5) == pytest.approx(distribution, abs=0.015)
+
+
+@GENERATORS
+def test_serious_share_is_the_reliability(generate):
+    simulation = generate(n_items=5_000, n_annotators=12, spammer_share=0.5, seed=5)
+    _, annotator, _ = rows(simulation)
+    realised = np.bincount(annotator, weights=simulation.serious) / 5_000
+    assert realised == pytest.approx(simulation.reliability, abs=0.03)
+
+
+@GENERATORS
+def test_spammers_are_counted_and_shuffled(generate):
+    crowds = [generate(n_items=1, n_annotators=40, spammer_share=0.25, seed=s) for s in range(3)]
+    spammers = [np.flatnonzero(c.reliability < 0.5).tolist() for c in crowds]
+    assert [len(found) for found in spammers] == [10, 10, 10]
+    assert spammers[0] != spammers[1] != spammers[2]
+
+
+def test_others_are_above_half_unless_told_otherwise():
+    reliability = crowd(n_items=1, n_annotators=2_000, reliable_above_half=False).reliability
+    # A fifth of spammers below one half, and half of the others.
+    assert np.mean(reliability < 0.5) == pytest.approx(0.2 + 0.8 / 2, abs=0.04)
+    assert reliability.min() >= 0
+    assert reliability.max() <= 1
+
+
+@GENERATORS
+def test_random_labels_are_uniform(generate):
+    simulation = generate(n_items=20_000, n_annotators=4, behavior="random", spammer_share=1)
+    assert set(simulation.behavior) == {"random"}
+    irregular = rows(simulation)[2][~simulation.serious]
+    assert shares(irregular, 5) == pytest.approx(np.full(5, 0.2), abs=0.01)
+
+
+@GENERATORS
+def test_repeated_labels_are_the_annotators_own(generate):
+    simulation = generate(n_items=50, n_annotators=200, behavior="repeated")
+    _, annotator, label = rows(simulation)
+    irregular = ~simulation.serious
+    own = simulation.repeated_label[annotator]
+    assert irregular.sum() > 1_000
+    np.testing.assert_array_equal(label[irregular], own[irregular])
+    assert shares(simulation.repeated_label, 5) == pytest.approx(np.full(5, 0.2), abs=0.1)
+    assert (label != own)[~irregular].any()
+
+
+def test_inverted_labels_follow_the_distribution_from_the_other_end():
+    simulation = crowd(n_items=2, n_annotators=30_000, behavior="inverted", seed=7)
+    item, _, label = rows(simulation)
+    for e, distribution in enumerate(simulation.distribution):
+        irregular = label[(item == e) & ~simulation.serious]
+        assert shares(irregular, 5) == pytest.approx(distribution[::-1], abs=0.015)
+
+
+def test_inverted_gaussian_labels_mirror_the_score():
+    simulation = gaussian(n_items=300, n_annotators=200, n_categories=21, behavior="inverted")
+    item, _, label = rows(simulation)
+    irregular = ~simulation.serious
+    error = (label + 1 + simulation.score[item] - 22)[irregular]
+    assert error.mean() == pytest.approx(0, abs=0.03)
+    assert error.std() < 1
+
+
+@GENERATORS
+def test_mixing_by_label_uses_each_behavior_a_third_of_the_time(generate):
+    simulation = generate(
+        n_items=2_000, n_annotators=20, n_categories=9, behavior="mixed", spammer_share=1
+    )
+    pure = generate(
+        n_items=2_000, n_annotators=20, n_categories=9, behavior="inverted", spammer_share=1
+    )
+    assert set(simulation.behavior) == {"mixed"}
+    _, annotator, label = rows(simulation)
+    irregular = ~simulation.serious
+    # A third of the time on purpose; by chance 1/9 of the random and of the inverted labels,
+    # the last because the own label is uniform over annotators.
+    repeated = (label == simulation.repeated_label[annotator])[irregular].mean()
+    assert repeated == pytest.approx(1 / 3 + 2 / 3 / 9, abs=0.03)
+    # With one seed the serious draws are shared, so the inverted labels are known.
+    inverted = (label == rows(pure)[2])[irregular].mean()
+    assert inverted == pytest.approx(1 / 3 + 2 / 3 / 9, abs=0.03)
+
+
+@GENERATORS
+def test_mixing_by_annotator_gives_each_one_behavior(generate):
+    simulation = generate(
+        n_items=40, n_annotators=300, behavior="mixed", mixing="annotator", spammer_share=1
+    )
+    names, counts = np.unique(simulation.behavior, return_counts=True)
+    assert names.tolist() == ["inverted", "random", "repeated"]
+    assert counts.min() > 70
+    _, annotator, label = rows(simulation)
+    own = label == simulation.repeated_label[annotator]
+    by_name = {
+        name: own[~simulation.serious & (simulation.behavior[annotator] == name)].mean()
+        for name in names
+    }
+    assert by_name["repeated"] == 1
+    assert by_name["random"] < 0.4
+    assert by_name["inverted"] < 0.4
+
+
+@GENERATORS
+@pytest.mark.parametrize("labels_per_item", [None, 3, 12])
+def test_same_seed_same_bytes(generate, labels_per_item):
+    def draw(seed):
+        return everything(
+            generate(n_items=40, n_annotators=20, labels_per_item=labels_per_item, seed=seed)
+        )
+
+    assert draw(11) == draw(11) == draw(np.random.default_rng(11)) == draw(np.int64(11))
+    assert draw(11) != draw(12)
+    ongoing = np.random.default_rng(11)
+    assert draw(ongoing) != draw(ongoing)
+
+
+@GENERATORS
+def test_behaviors_share_truth_and_serious_labels(generate):
+    one, other = (generate(behavior=behavior, seed=2) for behavior in ("random", "inverted"))
+    np.testing.assert_array_equal(one.score, other.score)
+    np.testing.assert_array_equal(one.serious, other.serious)
+    np.testing.assert_array_equal(rows(one)[2][one.serious], rows(other)[2][other.serious])
+
+
+@GENERATORS
+@pytest.mark.parametrize(("n_annotators", "k"), [(1_000, 1), (1_000, 6), (30, 20), (12, 12)])
+def test_sparse_items_get_k_distinct_annotators(generate, n_annotators, k):
+    simulation = generate(n_items=500, n_annotators=n_annotators, labels_per_item=k, seed=9)
+    item, annotator, _ = rows(simulation)
+    np.testing.assert_array_equal(np.bincount(item), np.full(500, k))
+    assert np.unique(item * n_annotators + annotator).size == 500 * k
+
+
+@pytest.mark.parametrize("n_annotators", [6, 10])
+def test_every_set_of_annotators_is_equally_likely(n_annotators):
+    # Both ways of drawing: by a table where k is large, one by one where it is small.
+    simulation = crowd(n_items=45_000, n_annotators=n_annotators, labels_per_item=2)
+    _, annotator, _ = rows(simulation)
+    _, counts = np.unique(annotator.reshape(-1, 2), axis=0, return_counts=True)
+    assert counts.size == n_annotators * (n_annotators - 1) // 2
+    assert stats.chisquare(counts).pvalue > 1e-3
+
+
+def test_annotators_without_a_label_are_left_out():
+    simulation = crowd(n_items=10, n_annotators=500, labels_per_item=2, behavior="repeated")
+    labels = simulation.labels
+    assert labels.n_annotators < 21
+    assert labels.labels_per_annotator.min() >= 1
+    assert max(labels.annotators.to_pylist()) > 100
+    for aligned in (simulation.reliability, simulation.behavior, simulation.repeated_label):
+        assert aligned.shape == (labels.n_annotators,)
+    _, annotator, label = rows(simulation)
+    irregular = ~simulation.serious
+    assert irregular.any()
+    np.testing.assert_array_equal(label[irregular], simulation.repeated_label[annotator[irregular]])
+
+
+def gaussian_errors(**options):
+    """Item, annotator and error of the serious labels, on a scale wide enough not to clip."""
+    simulation = gaussian(
+        n_items=400, n_annotators=400, n_categories=401, spammer_share=0, seed=6, **options
+    )
+    item, annotator, label = rows(simulation)
+    serious = simulation.serious
+    error = label + 1 - simulation.score[item]
+    return item[serious], annotator[serious], error[serious]
+
+
+@pytest.mark.parametrize("precision", ["item", "annotator", "label"])
+@pytest.mark.parametrize(("gamma", "rate"), [("rate", 5), ("scale", 1 / 5)])
+def test_gaussian_errors_have_the_variance_of_the_gamma(precision, gamma, rate):
+    _, _, error = gaussian_errors(precision=precision, gamma=gamma)
+    # The mean of 1 / Gamma(10, rate) is rate / 9; rounding adds 1/12.
+    assert error.mean() == pytest.approx(0, abs=0.02)
+    assert error.var() == pytest.approx(rate / 9 + 1 / 12, rel=0.07)
+
+
+@pytest.mark.parametrize(
+    ("precision", "varies"),
+    [("item", (True, False)), ("annotator", (False, True)), ("label", (False, False))],
+)
+def test_precision_belongs_to_what_was_named(precision, varies):
+    item, annotator, error = gaussian_errors(precision=precision)
+    for group, expected in zip((item, annotator), varies, strict=True):
+        variances = np.bincount(group, weights=error**2) / np.bincount(group)
+        # 1 / Gamma(10, 5) has a standard deviation of 5 / (9 sqrt 8) = 0.196.
+        assert (variances.std() > 0.13) == expected
+
+
+def test_gaussian_truth_is_uniform_and_its_label_the_nearest():
+    simulation = gaussian(n_items=5_000, n_annotators=1, n_categories=5)
+    assert simulation.distribution is None
+    assert stats.kstest(simulation.score, stats.uniform(1, 4).cdf).pvalue > 1e-4
+    assert np.abs(simulation.label + 1 - simulation.score).max() <= 0.5
+
+
+def test_gaussian_labels_are_clipped_to_the_scale():
+    label = rows(gaussian(n_items=2_000, n_categories=3, spammer_share=0))[2]
+    assert set(label) == {0, 1, 2}
+
+
+@GENERATORS
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_items": 0}, "n_items is 0: give a whole number of at least 1"),
+        ({"n_annotators": 2.5}, "n_annotators is 2.5: give a whole number of at least 1"),
+        ({"n_categories": 1}, "n_categories is 1: give a whole number of at least 2"),
+        ({"labels_per_item": 26}, r"labels_per_item is 26: .* from 1 to n_annotators \(25\)"),
+        ({"labels_per_item": 0}, "labels_per_item is 0: "),
+        ({"spammer_share": 1.2}, "spammer_share is 1.2: give a number from 0 to 1"),
+        ({"spammer_share": float("nan")}, "spammer_share is nan: "),
+        ({"spammer_share": "a lot"}, "spammer_share is 'a lot': "),
+        ({"behavior": "lazy"}, "unknown behavior 'lazy': choose random, repeated, inverted, mixed"),
+        ({"mixing": "item"}, "unknown mixing 'item': choose label, annotator"),
+        ({"seed": -1}, "seed is -1: give a whole number from 0 or a NumPy Generator"),
+        ({"seed": None}, "seed is None: "),
+    ],
+)
+def test_options_that_cannot_be_used_are_named(generate, options, message):
+    with pytest.raises(InputError, match=message):
+        generate(**options)
+
+
+def test_options_of_one_generator_are_checked_too():
+    with pytest.raises(InputError, match="unknown shape 'round': choose bins, rounded, density"):
+        crowd(shape="round")
+    with pytest.raises(InputError, match="unknown precision 'crowd': choose item, annotator"):
+        gaussian(precision="crowd")
+    with pytest.raises(InputError, match="unknown gamma 'mean': choose rate, scale"):
+        gaussian(gamma="mean")
