@@ -1,0 +1,72 @@
+"""Recover the truth from labels that many unreliable people gave.
+
+>>> import annotruth as at
+>>> fit = at.fit("labels.csv", model="gpm")  # doctest: +SKIP
+>>> fit.items(), fit.annotators(), fit.labels()  # doctest: +SKIP
+
+Names load on first use, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from annotruth import metrics, simulate
+    from annotruth.errors import AnnotruthError, ConvergenceWarning, InputError, OutputError
+    from annotruth.fitting import evaluate, fit
+    from annotruth.io.readers import read_labels
+    from annotruth.labels import Labels, Scale
+    from annotruth.models.gpm import GPM
+    from annotruth.models.result import Fit
+    from annotruth.models.storage import load
+
+__all__ = [
+    "GPM",
+    "AnnotruthError",
+    "ConvergenceWarning",
+    "Fit",
+    "InputError",
+    "Labels",
+    "OutputError",
+    "Scale",
+    "evaluate",
+    "fit",
+    "load",
+    "metrics",
+    "read_labels",
+    "simulate",
+]
+
+_HOMES = {
+    "GPM": "annotruth.models.gpm",
+    "AnnotruthError": "annotruth.errors",
+    "ConvergenceWarning": "annotruth.errors",
+    "Fit": "annotruth.models.result",
+    "InputError": "annotruth.errors",
+    "Labels": "annotruth.labels",
+    "OutputError": "annotruth.errors",
+    "Scale": "annotruth.labels",
+    "evaluate": "annotruth.fitting",
+    "fit": "annotruth.fitting",
+    "load": "annotruth.models.storage",
+    "read_labels": "annotruth.io.readers",
+}
+_ROOMS = ("metrics", "simulate")
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("annotruth")
+    if name in _ROOMS:
+        return importlib.import_module(f"annotruth.{name}")
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'annotruth' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

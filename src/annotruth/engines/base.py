@@ -50,8 +50,8 @@ class Sweep:
 class Session(Protocol):
     """Labels laid out on some hardware, with the item-side arrays beside them."""
 
-    def allocate(self, name: str, per: Extent) -> None:
-        """Make an item-side array of zeros with one entry per item, cell or label."""
+    def allocate(self, name: str, per: Extent, shape: tuple[int, ...] = ()) -> None:
+        """Make an item-side array of zeros: one entry, or one of ``shape``, per item or so."""
 
     def sweep(self, sweep: Sweep, *shared: Any) -> tuple[Floats, ...]:
         """Run a kernel over all labels and return the sums.

@@ -6,13 +6,13 @@ import importlib
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from annotruth.engines.base import Extent, Floats, Sweep
-from annotruth.kernels import reference
 from annotruth.labels import Labels
 from annotruth.labels.shards import split
 
@@ -58,14 +58,14 @@ class MemorySession:
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
 
-    def allocate(self, name: str, per: Extent) -> None:
-        """Make an item-side array of zeros with one entry per item, cell or label."""
+    def allocate(self, name: str, per: Extent, shape: tuple[int, ...] = ()) -> None:
+        """Make an item-side array of zeros: one entry, or one of ``shape``, per item or so."""
         length = {
             "items": self._labels.n_items,
             "cells": self._labels.n_cells,
             "labels": self._labels.n_labels,
         }
-        self._state[name] = np.zeros(length[per])
+        self._state[name] = np.zeros((length[per], *shape))
 
     def sweep(self, sweep: Sweep, *shared: Any) -> tuple[Floats, ...]:
         """Run a kernel over all parts and return the sums."""
@@ -113,11 +113,15 @@ def _usable_cores() -> int:
 
 
 def _compiled_kernel(name: str) -> Kernel:
-    family, function = name.split(".")
-    kernel: Kernel = getattr(importlib.import_module(f"annotruth.kernels.{family}"), function)
-    return kernel
+    return _kernel("annotruth.kernels", name)
 
 
 def _reference_kernel(name: str) -> Kernel:
-    kernel: Kernel = getattr(reference, name.replace(".", "_"))
+    return _kernel("annotruth.kernels.reference", name)
+
+
+@cache
+def _kernel(room: str, name: str) -> Kernel:
+    family, function = name.split(".")
+    kernel: Kernel = getattr(importlib.import_module(f"{room}.{family}"), function)
     return kernel

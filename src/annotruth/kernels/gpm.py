@@ -9,7 +9,7 @@ With reliability :math:`\epsilon_s`, item distribution :math:`\theta_e` and irre
 Each kernel works on items ``lo:hi`` of a block. ``theta`` has one entry a cell; categories that
 nobody chose for an item have :math:`\theta = 0` from the start and keep it. ``pi`` is
 annotators x categories when behavior is learned and empty when it is uniform; then ``chance``
-stands for all of it. Plain twins: `annotruth.kernels.reference`.
+stands for all of it. Plain twins: `annotruth.kernels.reference.gpm`.
 """
 
 from __future__ import annotations

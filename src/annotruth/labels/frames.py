@@ -57,7 +57,7 @@ def _frame_to_arrow(frame: nw.DataFrame[Any]) -> pa.Table:
         return frame.to_arrow()
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         # Arrow's own message names no row; look again, column by column, for the mixed one.
-        columns = {str(name): _column(str(name), frame[name].to_list()) for name in names}
+        columns = {str(name): column_of(str(name), frame[name].to_list()) for name in names}
         return pa.table(columns)
 
 
@@ -67,11 +67,11 @@ def _tuples_to_arrow(rows: Sequence[Any]) -> pa.Table:
             raise InputError(f"row {number} is {row!r}: each must be (item, annotator, label)")
     columns = list(zip(*rows, strict=True)) or [(), (), ()]
     return pa.table(
-        {role: _column(role, list(values)) for role, values in zip(ROLES, columns, strict=True)}
+        {role: column_of(role, list(values)) for role, values in zip(ROLES, columns, strict=True)}
     )
 
 
-def _column(name: str, values: list[Any]) -> pa.Array:
+def column_of(name: str, values: list[Any]) -> pa.Array:
     """Make one Arrow column, and say which row breaks it when the types are mixed."""
     try:
         return pa.array(values, from_pandas=True)

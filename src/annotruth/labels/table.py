@@ -62,9 +62,13 @@ class Labels:
     frame: str = "pyarrow"
 
     def __repr__(self) -> str:
+        return f"Labels({self.describe()})"
+
+    def describe(self) -> str:
+        """Say in words how many there are of what."""
         return (
-            f"Labels({self.n_labels:,} labels of {self.n_items:,} items by "
-            f"{self.n_annotators:,} annotators, {self.n_categories} {self.scale.kind} categories)"
+            f"{self.n_labels:,} labels of {self.n_items:,} items by {self.n_annotators:,} "
+            f"annotators, {self.n_categories:,} {self.scale.kind} categories"
         )
 
     @classmethod
@@ -242,6 +246,25 @@ class Labels:
     def cell_of_label(self) -> NDArray[np.int64]:
         """Name the cell of each label."""
         return np.repeat(np.arange(self.n_cells), np.diff(self.cell_ptr))
+
+    def to_arrow(self) -> pa.Table:
+        """Write the labels out with their ids, one row a label, in the order they came."""
+        cell = self.cell_of_label()
+        table = pa.table(
+            {
+                "item": self.items.take(pa.array(self.item_of_cell()[cell])),
+                "annotator": self.annotators.take(pa.array(self.annotator)),
+                "label": self.scale.categories.take(pa.array(self.cell_category[cell])),
+            }
+        )
+        return table.take(pa.array(np.argsort(self.row)))
+
+    def observed_shares(self) -> NDArray[np.float64]:
+        """Return the share of each category among the labels of each item, items x categories."""
+        counts = np.zeros((self.n_items, self.n_categories))
+        counts[self.item_of_cell(), self.cell_category] = np.diff(self.cell_ptr)
+        shares: NDArray[np.float64] = counts / counts.sum(axis=1, keepdims=True)
+        return shares
 
     def block(self) -> Block:
         """Hand the layout to the kernels, which see arrays alone."""

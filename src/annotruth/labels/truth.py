@@ -42,9 +42,13 @@ class Truth:
     scale: Scale
     role: str
 
+    def codes(self) -> NDArray[np.int32]:
+        """Return the answers as category codes, -1 where an answer is no category."""
+        return self.scale.codes_of(self.values)
+
     def categories(self) -> NDArray[np.int32]:
         """Return the answers as category codes; every answer must be a category."""
-        codes = self.scale.codes_of(self.values)
+        codes = self.codes()
         strange = np.flatnonzero(codes < 0)
         if len(strange):
             hint = "; if it is a score, say that the scale is ordinal" if self._numeric() else ""

@@ -14,9 +14,9 @@ from annotruth.engines import Engine, Session, Sweep, engine_named
 from annotruth.errors import InputError
 from annotruth.labels import Labels
 from annotruth.models.base import Estimator
+from annotruth.models.distribution import Distribution
 from annotruth.models.em import Monitor, ProgressCallback, climb
 from annotruth.models.intervals import likelihood_interval
-from annotruth.models.distribution import Distribution
 from annotruth.models.result import SPAMMER_BELOW, Fit
 
 Floats = NDArray[np.float64]

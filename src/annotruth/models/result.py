@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from annotruth.errors import AnnotruthError
 from annotruth.labels import Labels
 from annotruth.labels.frames import from_arrow
 from annotruth.models.distribution import Distribution
@@ -42,27 +44,34 @@ class Fit:
         The history of the iterations and why they ended.
     distribution
         Each item's distribution of serious opinion.
+    score
+        Each item's score, for models that have one without a distribution.
     reliability, low, high
         Each annotator's reliability with its 95% interval.
     behavior
         What each annotator does, in a word.
     p_serious
         How likely each label was serious, in the order of ``data``.
+    item_columns, annotator_columns
+        What else the model knows, such as a difficulty or a bias: more columns of the tables.
     """
 
     model: str
     settings: dict[str, Any]
     data: Labels
     trace: Trace
-    distribution: Distribution
+    distribution: Distribution | None = None
+    score: Floats | None = None
     reliability: Floats | None = None
     low: Floats | None = None
     high: Floats | None = None
     behavior: Sequence[str] | None = None
     p_serious: Floats | None = None
+    item_columns: Mapping[str, Floats] = field(default_factory=dict)
+    annotator_columns: Mapping[str, Floats] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        return f"Fit({self.model} of {self.data!r}: {self.stop_reason})"
+        return f"Fit({self.model} on {self.data.describe()}: {self.stop_reason})"
 
     @property
     def n_iter(self) -> int:
@@ -80,9 +89,23 @@ class Fit:
         return self.trace.stop_reason
 
     @property
-    def log_likelihood(self) -> float:
-        """Log-likelihood of all labels at the end."""
-        return float(self.trace.log_likelihood[-1])
+    def log_likelihood(self) -> float | None:
+        """Log-likelihood of all labels at the end; None for a model that has none."""
+        history = self.trace.log_likelihood
+        return float(history[-1]) if len(history) else None
+
+    @cached_property
+    def label(self) -> NDArray[np.int32] | None:
+        """The code of each item's leading category."""
+        return None if self.distribution is None else self.distribution.mode()
+
+    @cached_property
+    def expectation(self) -> Floats | None:
+        """Each item's score: the model's own, or the mean of its distribution if ordinal."""
+        if self.score is not None or self.distribution is None:
+            return self.score
+        scale = self.data.scale
+        return self.distribution.expectation(scale.values) if scale.is_ordinal else None
 
     @property
     def spammer(self) -> NDArray[np.bool_] | None:
@@ -113,16 +136,16 @@ class Fit:
     def item_table(self) -> pa.Table:
         """Make the items table in Arrow."""
         scale, theta = self.data.scale, self.distribution
-        columns: dict[str, Any] = {
-            "item": self.data.items,
-            "n_labels": self.data.labels_per_item,
-            "label": scale.categories.take(pa.array(theta.mode())),
-        }
-        if scale.is_ordinal:
-            columns["expectation"] = theta.expectation(scale.values)
-        columns["confidence"] = theta.confidence()
-        columns["entropy"] = theta.entropy()
-        if len(scale) <= MOST_COLUMNS:
+        columns: dict[str, Any] = {"item": self.data.items, "n_labels": self.data.labels_per_item}
+        if self.label is not None:
+            columns["label"] = scale.categories.take(pa.array(self.label))
+        if self.expectation is not None:
+            columns["expectation"] = self.expectation
+        if theta is not None:
+            columns["confidence"] = theta.confidence()
+            columns["entropy"] = theta.entropy()
+        columns |= self.item_columns
+        if theta is not None and len(scale) <= MOST_COLUMNS:
             shares = theta.dense(len(scale))
             columns |= {f"p_{name}": shares[:, n] for n, name in enumerate(scale.names)}
         return pa.table(columns)
@@ -137,27 +160,24 @@ class Fit:
             "high": self.high,
             "spammer": self.spammer,
             "behavior": self.behavior,
+            **self.annotator_columns,
         }
         return pa.table({name: column for name, column in columns.items() if column is not None})
 
     def label_table(self) -> pa.Table:
         """Make the labels table in Arrow, in the order the labels came."""
-        data = self.data
-        cell = data.cell_of_label()
-        columns = {
-            "item": data.items.take(pa.array(data.item_of_cell()[cell])),
-            "annotator": data.annotators.take(pa.array(data.annotator)),
-            "label": data.scale.categories.take(pa.array(data.cell_category[cell])),
-        }
-        if self.p_serious is not None:
-            columns["p_serious"] = pa.array(self.p_serious)
-        place = np.empty(data.n_labels, dtype=np.int64)
-        place[data.row] = np.arange(data.n_labels)
-        return pa.table(columns).take(pa.array(place))
+        table = self.data.to_arrow()
+        if self.p_serious is None:
+            return table
+        in_order = np.empty_like(self.p_serious)
+        in_order[self.data.row] = self.p_serious
+        return table.append_column("p_serious", pa.array(in_order))
 
     def distribution_table(self) -> pa.Table:
         """Make the table of distributions in Arrow, without the zeros."""
         theta = self.distribution
+        if theta is None:
+            raise AnnotruthError(f"{self.model} gives scores, not distributions: see items()")
         some = np.flatnonzero(theta.probability > 0)
         return pa.table(
             {
@@ -170,28 +190,33 @@ class Fit:
     def summary(self) -> str:
         """Tell the fit in a few lines."""
         data = self.data
-        lines = [
-            f"{self.model}: {data.n_labels:,} labels of {data.n_items:,} items by "
-            f"{data.n_annotators:,} annotators, {len(data.scale)} {data.scale.kind} categories",
-            f"{'settled' if self.converged else 'NOT settled'} after {self.n_iter:,} iterations "
-            f"({self.stop_reason}); log-likelihood {self.log_likelihood:,.2f}, "
-            f"{self.log_likelihood / data.n_labels:.6f} a label",
-        ]
+        lines = [f"{self.model} on {data.describe()}"]
         if data.n_dropped:
             lines.append(f"{data.n_dropped:,} rows had no label and were dropped")
+        if self.n_iter:
+            settled = "settled" if self.converged else "NOT settled"
+            lines.append(f"{settled} after {self.n_iter:,} iterations ({self.stop_reason})")
+        if self.log_likelihood is not None:
+            lines.append(
+                f"log-likelihood {self.log_likelihood:,.2f}, "
+                f"{self.log_likelihood / data.n_labels:.6f} a label"
+            )
         if self.reliability is not None:
             lines.append(
                 f"annotators: {self.n_spammers:,} of {data.n_annotators:,} are spammers "
                 f"(reliability below {SPAMMER_BELOW}); median reliability "
                 f"{np.median(self.reliability):.2f}"
             )
-        agreed = self.distribution.confidence()
-        entropy = self.distribution.entropy()
-        lines.append(
-            f"items: {np.count_nonzero(agreed > 0.9):,} of {data.n_items:,} have a label with more "
-            f"than 90% of serious opinion; mean difficulty (entropy) {entropy.mean():.2f} "
-            f"of at most {math.log(len(data.scale)):.2f}"
-        )
+        if self.distribution is not None:
+            sure = np.count_nonzero(self.distribution.confidence() > 0.9)
+            lines.append(
+                f"items: {sure:,} of {data.n_items:,} have a label of more than 90%; mean "
+                f"difficulty (entropy) {self.distribution.entropy().mean():.2f} "
+                f"of at most {math.log(len(data.scale)):.2f}"
+            )
+        if self.expectation is not None:
+            low, mean, high = np.quantile(self.expectation, [0.0, 0.5, 1.0])
+            lines.append(f"scores: {low:.2f} to {high:.2f}, median {mean:.2f}")
         if self.p_serious is not None:
             doubtful = np.count_nonzero(self.p_serious < SPAMMER_BELOW)
             lines.append(f"labels: {doubtful:,} of {data.n_labels:,} are probably not serious")

@@ -1,0 +1,29 @@
+"""What the numbers were measured on."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import version
+from pathlib import Path
+
+from annotruth.engines.memory import MemoryEngine
+
+PACKAGES = ("annotruth", "numpy", "numba", "crowd-kit", "pandas")
+
+
+def describe() -> str:
+    packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    cores = MemoryEngine().threads
+    return (
+        f"{_cpu()}, {cores} usable {'core' if cores == 1 else 'cores'}, {platform.system()}; "
+        f"Python {platform.python_version()}, {packages}"
+    )
+
+
+def _cpu() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

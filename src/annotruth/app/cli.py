@@ -1,0 +1,63 @@
+"""The command line: its commands, its exit codes, and one line for whatever goes wrong."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any, cast
+
+import typer
+
+from annotruth.app.commands.demo import demo
+from annotruth.app.commands.fit import fit
+from annotruth.app.commands.simulate import simulate
+from annotruth.errors import AnnotruthError
+
+app = typer.Typer(
+    name="annotruth",
+    help="Recover the truth from labels that many unreliable people gave.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+for command in (fit, simulate, demo):
+    app.command()(command)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        import annotruth
+
+        typer.echo(f"annotruth {annotruth.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _annotruth(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line: 0 done, 2 bad input (one line on stderr), 1 anything else."""
+    from annotruth.app import console
+
+    try:
+        code = app(standalone_mode=False)
+    except AnnotruthError as error:
+        console.complain(error)
+        code = 2
+    except typer.TyperException as error:
+        console.complain(f"{error.format_message()} Try 'annotruth --help'.")
+        code = error.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        console.complain("interrupted; nothing was written")
+        code = 1
+    except BrokenPipeError:
+        # Whoever read our output has gone: nothing is left to say, not even at exit.
+        sys.stdout = cast(Any, None)
+        code = 1
+    sys.exit(code or 0)

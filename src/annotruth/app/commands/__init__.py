@@ -1,0 +1,1 @@
+"""The commands, one a file; what they need loads when they run."""

@@ -1,0 +1,74 @@
+"""`annotruth demo`: the main job on simulated labels, beside the truth."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from annotruth.models.result import Fit
+    from annotruth.simulate import Simulation
+
+
+def demo(
+    seed: Annotated[int, typer.Option(help="Another seed, another crowd.")] = 0,
+) -> None:
+    """Simulate a crowd, fit GPM to its labels, and print what it found beside the truth."""
+    from annotruth import fitting, simulate
+    from annotruth.app import console
+
+    made = simulate.crowd(behavior="random", spammer_share=0.2, seed=seed)
+    found = fitting.fit(made.labels, "gpm")
+    console.show_lines(["A simulated crowd: a fifth click at random most of the time.", ""])
+    console.show_lines(found.summary())
+    console.show_lines("")
+    console.show_table("Annotators, least reliable first", _annotators(made, found), most=12)
+    console.show_lines("")
+    console.show_table("Items, most divided first: true and found", _items(made, found), most=8)
+
+    console.show_lines("")
+    console.show_lines(_how_near(made, found))
+
+
+def _how_near(made: Simulation, found: Fit) -> list[str]:
+    """Say how near the fit came to the truth, in two lines."""
+    from annotruth import metrics
+
+    assert made.distribution is not None
+    assert found.distribution is not None
+    assert found.reliability is not None
+    recovered = found.distribution.dense(found.data.n_categories)
+    correlation = metrics.plcc(made.reliability, found.reliability)
+    distance = metrics.hellinger(made.distribution, recovered).mean()
+    raw = metrics.hellinger(made.distribution, found.data.observed_shares()).mean()
+    return [
+        f"reliability: correlation with the truth {correlation:.3f}",
+        f"distributions: mean Hellinger distance to the truth {distance:.3f}, raw shares {raw:.3f}",
+    ]
+
+
+def _annotators(made: Simulation, found: Fit) -> pa.Table:
+    """Put what was found of each annotator beside the true reliability."""
+    import pyarrow as pa
+
+    table = found.annotator_table()
+    at = table.column_names.index("reliability")
+    table = table.add_column(at, "true", pa.array(made.reliability))
+    return table.sort_by("reliability")
+
+
+def _items(made: Simulation, found: Fit) -> pa.Table:
+    """Put the distribution found for each item beside the true one."""
+    import pyarrow as pa
+
+    table = found.item_table()
+    columns = {name: table[name] for name in ("item", "label", "entropy")}
+    columns |= {"true score": made.score, "found score": table["expectation"]}
+    assert made.distribution is not None
+    for n, name in enumerate(found.data.scale.names):
+        columns[f"true {name}"] = made.distribution[:, n]
+        columns[f"found {name}"] = table[f"p_{name}"]
+    return pa.table(columns).sort_by([("entropy", "descending")])

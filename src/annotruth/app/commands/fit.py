@@ -1,0 +1,168 @@
+"""`annotruth fit`: from a file of labels to an answer."""
+
+from __future__ import annotations
+
+import json
+import math
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from annotruth.models.result import Fit
+
+
+class ScaleChoice(StrEnum):
+    """What kind of scale the labels are on."""
+
+    auto = "auto"
+    nominal = "nominal"
+    ordinal = "ordinal"
+
+
+class FormatChoice(StrEnum):
+    """How tables are written."""
+
+    csv = "csv"
+    parquet = "parquet"
+
+
+class DuplicatesChoice(StrEnum):
+    """What to do when a person labelled an item twice."""
+
+    refuse = "refuse"
+    keep = "keep"
+    last = "last"
+
+
+def fit(
+    labels: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV, TSV, Parquet, Arrow or JSON lines, also compressed, "
+            "with columns item, annotator, label."
+        ),
+    ],
+    model: Annotated[str, typer.Option(help="Which model to fit.")] = "gpm",
+    scale: Annotated[
+        ScaleChoice,
+        typer.Option(help="auto: numbers and listed categories are ordinal, words nominal."),
+    ] = ScaleChoice.auto,
+    categories: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,C", help="All categories, lowest first; those nobody chose count too."
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="item=..,annotator=..,label=..",
+            help="Which column is which, where the names do not say.",
+        ),
+    ] = None,
+    duplicates: Annotated[
+        DuplicatesChoice,
+        typer.Option(help="When a person labelled an item twice: refuse, two votes, or the last."),
+    ] = DuplicatesChoice.refuse,
+    gold: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Known truths (item, label) that the fit may use."),
+    ] = None,
+    truth: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Known truths (item, label) to measure the fit against."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="An option of the model, such as tol=1e-6."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write items, annotators, labels and fit.json here."),
+    ] = None,
+    format_: Annotated[
+        FormatChoice, typer.Option("--format", help="How to write the tables.")
+    ] = FormatChoice.csv,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
+) -> None:
+    """Fit a model to a file of labels and say what it found.
+
+    Prints a summary; with `--out` writes the distribution of every item, the reliability of every
+    annotator, and how likely every label was serious.
+
+    **Examples**
+
+        annotruth fit labels.csv --out result
+
+        annotruth fit votes.csv --scale ordinal --truth mos.csv --json
+
+        annotruth fit ratings.csv --columns item=film,annotator=user,label=stars
+
+        annotruth fit words.csv --categories "bad,fair,good" --set tol=1e-8
+    """
+    from annotruth import fitting
+    from annotruth.app import console, options
+
+    with (
+        console.warnings_in_one_line(quiet=quiet),
+        console.progress_line(quiet=quiet or as_json) as progress,
+    ):
+        found = fitting.fit(
+            labels,
+            model,
+            gold=gold,
+            columns=options.parse_pairs(columns, "--columns"),
+            scale=scale.value,
+            categories=options.parse_list(categories),
+            duplicates=duplicates.value,
+            progress=progress,
+            **options.parse_settings(settings),
+        )
+    scores = scale is ScaleChoice.ordinal
+    metrics = None if truth is None else fitting.evaluate(found, truth, scores=scores)
+    if out is not None:
+        from annotruth.io.writers import write_fit
+
+        write_fit(found, out, format_.value)
+
+    if as_json:
+        record = _record(found)
+        if metrics is not None:
+            record["metrics"] = {name: _number(value) for name, value in metrics.items()}
+        typer.echo(json.dumps(record))
+    elif not quiet:
+        console.show_lines(found.summary())
+        if metrics is not None:
+            figures = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+            console.show_lines(f"against the truth: {figures}")
+        if out is not None:
+            console.show_lines(f"written to {out}")
+
+
+def _record(found: Fit) -> dict[str, Any]:
+    """Return what ``fit --json`` prints."""
+    return {
+        "model": found.model,
+        "n_items": found.data.n_items,
+        "n_annotators": found.data.n_annotators,
+        "n_labels": found.data.n_labels,
+        "n_categories": found.data.n_categories,
+        "n_iter": found.n_iter,
+        "converged": found.converged,
+        "stop_reason": found.stop_reason,
+        "log_likelihood": _number(found.log_likelihood),
+        "spammers": found.n_spammers,
+    }
+
+
+def _number(value: float | None) -> float | None:
+    """Return a number that JSON has: what is not finite is null."""
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,88 @@
+"""How the command line speaks: results to stdout, everything else to stderr in single lines."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+from rich.console import Console
+from rich.progress import Progress as Bar
+from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from annotruth.models.em import Progress, ProgressCallback
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def complain(message: object) -> None:
+    """Print one line of error or warning to stderr, as it is."""
+    text = " ".join(str(message).split())
+    err.print(f"annotruth: {text}", markup=False)
+
+
+@contextmanager
+def warnings_in_one_line(*, quiet: bool) -> Iterator[None]:
+    """Show warnings as single lines on stderr, or not at all."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    if not quiet:
+        for warning in caught:
+            complain(f"warning: {warning.message}")
+
+
+@contextmanager
+def progress_line(*, quiet: bool) -> Iterator[ProgressCallback | None]:
+    """Show how the iterations go on one line of stderr, if somebody is looking."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Bar(*columns, console=err, transient=True) as bar:
+        task = bar.add_task("reading labels")
+
+        def tell(progress: Progress) -> None:
+            bar.update(
+                task,
+                description=(
+                    f"iteration {progress.n_iter:,} of at most {progress.max_iter:,}, "
+                    f"log-likelihood {progress.log_likelihood:,.2f}, "
+                    f"change {progress.change:.2g}"
+                ),
+            )
+
+        yield tell
+
+
+def show_table(title: str, table: pa.Table, *, most: int = 10) -> None:
+    """Print the first rows of a table."""
+    grid = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        numeric = pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
+        grid.add_column(name, justify="right" if numeric else "left", no_wrap=True)
+    for row in table.slice(0, most).to_pylist():
+        grid.add_row(*(_cell(value) for value in row.values()))
+    if table.num_rows > most:
+        grid.caption = f"{table.num_rows - most:,} more"
+        grid.caption_justify = "left"
+    out.print(grid)
+
+
+def show_lines(lines: str | Sequence[str]) -> None:
+    """Print plain lines."""
+    for line in [lines] if isinstance(lines, str) else lines:
+        out.print(line, markup=False)
+
+
+def _cell(value: Any) -> str:
+    from rich.markup import escape
+
+    if value is None:
+        return ""
+    return f"{value:.2f}" if isinstance(value, float) else escape(str(value))

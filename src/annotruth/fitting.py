@@ -1,0 +1,120 @@
+"""The front door: from a file or a frame to a fit, and from a fit to how good it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from annotruth import metrics
+from annotruth.errors import InputError
+from annotruth.io.readers import read_labels, read_table
+from annotruth.labels import DuplicatePolicy, Labels, ScaleKind
+from annotruth.labels.truth import match_truth
+from annotruth.models.base import Estimator
+from annotruth.models.em import ProgressCallback
+from annotruth.models.registry import model_named
+from annotruth.models.result import Fit
+
+
+def fit(
+    data: Any,
+    model: str | Estimator = "gpm",
+    *,
+    gold: Any = None,
+    columns: Mapping[str, str] | None = None,
+    scale: ScaleKind = "auto",
+    categories: Sequence[Any] | None = None,
+    duplicates: DuplicatePolicy = "refuse",
+    progress: ProgressCallback | None = None,
+    **options: Any,
+) -> Fit:
+    """Fit a model to labels.
+
+    Parameters
+    ----------
+    data
+        A path (CSV, TSV, Parquet, Arrow, JSON lines, each also compressed), a pandas, polars or
+        pyarrow frame, a list of (item, annotator, label) tuples, or `Labels`.
+    model
+        A model's name, or an estimator with its options set.
+    gold
+        Known truths of some items: a path, a frame of ``item, label``, a mapping or a Series.
+    columns
+        Which column is the item, the annotator, the label, where the names do not say.
+    scale
+        "nominal", "ordinal", or "auto": numbers and listed categories are ordinal.
+    categories
+        All categories, lowest first; those nobody chose count too.
+    duplicates
+        What to do when a person labelled an item twice: "refuse", "keep" or "last".
+    progress
+        Called after every iteration.
+    **options
+        The model's own options, such as ``tol=1e-6``.
+
+    Returns
+    -------
+    Fit
+        Its tables come in the library of the frame that went in; from a path or tuples, in
+        pandas if it is installed, else in pyarrow.
+    """
+    estimator = make_estimator(model, options)
+    make = read_labels if isinstance(data, str | Path) else Labels.of
+    labels = make(data, columns=columns, scale=scale, categories=categories, duplicates=duplicates)
+    return estimator.fit(labels, gold=_known_answers(gold), progress=progress).result_
+
+
+def evaluate(fit: Fit, truth: Any, *, scores: bool = False) -> dict[str, float]:
+    """Compare a fit with known truths.
+
+    Parameters
+    ----------
+    fit
+        What was found.
+    truth
+        The truths of some or all items: a path, a frame of ``item, label``, a mapping, a Series.
+    scores
+        Whether the truths are scores on an ordinal scale, such as 3.4, rather than categories.
+
+    Returns
+    -------
+    dict
+        ``accuracy`` and ``f1_macro`` of the labels, unless the truths are scores; ``plcc``,
+        ``srocc`` and ``rmse`` of the expectations on an ordinal scale.
+    """
+    answers = match_truth(_known_answers(truth), fit.data, role="truth")
+    found: dict[str, float] = {}
+    ordinal = fit.data.scale.is_ordinal
+    are_labels = not (scores and ordinal) or bool((answers.codes() >= 0).all())
+    if fit.label is not None and are_labels:
+        true, predicted = answers.categories(), fit.label[answers.item]
+        found["accuracy"] = metrics.accuracy(true, predicted)
+        found["f1_macro"] = metrics.f1_macro(true, predicted)
+    if fit.expectation is not None and ordinal:
+        scored, expected = answers.scores(), fit.expectation[answers.item]
+        found["plcc"] = metrics.plcc(scored, expected)
+        found["srocc"] = metrics.srocc(scored, expected)
+        found["rmse"] = metrics.rmse(scored, expected)
+    return found
+
+
+def make_estimator(model: str | Estimator, options: Mapping[str, Any]) -> Estimator:
+    """Make the named model with its options, refusing options it does not have."""
+    if not isinstance(model, str):
+        if options:
+            raise InputError("give the options to the estimator itself, not to fit")
+        return model
+    cls = model_named(model)
+    known = [field.name for field in fields(cls) if field.init]
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        raise InputError(f"{model} has no option {unknown[0]!r}: it has {', '.join(known)}")
+    return cls(**options)
+
+
+def _known_answers(data: Any) -> Any:
+    if isinstance(data, str | Path):
+        return read_table(data)[0]
+    return data

@@ -1,0 +1,89 @@
+"""JSON lines: types as the JSON gives them."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from annotruth.errors import InputError
+from annotruth.io.content import check_utf8
+from annotruth.labels.frames import column_of
+
+_BLOCK = 1 << 24  # what is parsed at once; an object must fit in it
+_EXACT = 2.0**53  # beyond it a double no longer tells neighbouring integers apart
+
+
+def read_json_lines(data: pa.Buffer, choose: Callable[[list[str]], Iterable[str]]) -> pa.Table:
+    """Read one object a line; ``choose`` picks the columns, given all keys."""
+    if data.slice(0, min(64, data.size)).to_pybytes().lstrip().startswith(b"["):
+        raise InputError("this is a JSON list: write one object a line, without the brackets")
+    try:
+        table = _read_fast(data)
+    except (pa.ArrowInvalid, UnicodeDecodeError):
+        check_utf8(data)
+        table = _read_slowly(data)
+    if any(_overflowed(column) for column in table.columns):
+        table = _read_slowly(data)
+    return table.select(list(choose(table.column_names)))
+
+
+def _read_fast(data: pa.Buffer, schema: pa.Schema | None = None) -> pa.Table:
+    import pyarrow.json
+
+    table = pyarrow.json.read_json(
+        pa.BufferReader(data),
+        read_options=pyarrow.json.ReadOptions(block_size=_BLOCK),
+        parse_options=pyarrow.json.ParseOptions(explicit_schema=schema),
+    )
+    dates = [field.name for field in table.schema if pa.types.is_timestamp(field.type)]
+    if dates:
+        # JSON has no dates: these are texts in which Arrow saw some.
+        return _read_fast(data, pa.schema([(name, pa.string()) for name in dates]))
+    return table
+
+
+def _overflowed(column: pa.ChunkedArray) -> bool:
+    """Whether large integers may have lost digits on their way into doubles."""
+    if not pa.types.is_floating(column.type):
+        return False
+    return bool(pc.any(pc.greater_equal(pc.abs(column), _EXACT)).as_py())
+
+
+def _read_slowly(data: pa.Buffer) -> pa.Table:
+    """Read line by line: slow, but it names the line at fault and has room for any integer."""
+    rows: list[dict[str, Any]] = []
+    names: dict[str, None] = {}
+    lines = io.TextIOWrapper(pa.BufferReader(data), encoding="utf-8")
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line, object_pairs_hook=_without_repeats)
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise InputError(
+                f"line {number} is no JSON ({error}): write one object a line"
+            ) from error
+        except InputError as error:
+            raise InputError(f"line {number} {error}") from None
+        if not isinstance(row, dict):
+            raise InputError(
+                f"line {number} is a {type(row).__name__}, not an object: write one object "
+                'a line, such as {"item": 1, "annotator": "ann", "label": 2}'
+            )
+        rows.append(row)
+        names.update(dict.fromkeys(row))
+    return pa.table({name: column_of(name, [row.get(name) for row in rows]) for name in names})
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    row = dict(pairs)
+    if len(row) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise InputError(f"has the key {twice!r} twice: keep one")
+    return row

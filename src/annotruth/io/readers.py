@@ -1,0 +1,136 @@
+"""Files of labels, gold and truth, in any common format, or one line that says why not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from annotruth.errors import InputError
+from annotruth.io.content import content_of
+from annotruth.labels import DuplicatePolicy, Labels, ScaleKind
+from annotruth.labels.validate import LABEL_ROLES, find_columns
+
+
+def read_labels(
+    path: str | os.PathLike[str],
+    *,
+    columns: Mapping[str, str] | None = None,
+    scale: ScaleKind = "auto",
+    categories: Sequence[Any] | None = None,
+    duplicates: DuplicatePolicy = "refuse",
+) -> Labels:
+    """Read labels from a file.
+
+    Parameters
+    ----------
+    path
+        CSV or TSV (also with ; or | between columns), Parquet, Arrow, Feather or JSON lines,
+        plain or packed with gzip, bzip2, xz, zstd, lz4 or zip.
+    columns, scale, categories, duplicates
+        As for `Labels.of`.
+
+    Raises
+    ------
+    InputError
+        When the file or what it holds cannot be used; one line says what, where and what to do.
+    """
+    with _explained(path):
+        table, from_text = _read(
+            Path(path), lambda names: find_columns(names, LABEL_ROLES, columns).values()
+        )
+        return Labels.from_arrow(
+            table,
+            columns=columns,
+            scale=scale,
+            categories=categories,
+            duplicates=duplicates,
+            from_text=from_text,
+        )
+
+
+def read_table(path: str | os.PathLike[str]) -> tuple[pa.Table, bool]:
+    """Read a whole file as a table, in the formats of `read_labels`.
+
+    The second value says whether it came from a CSV or TSV, where every column is text.
+    """
+    with _explained(path):
+        return _read(Path(path), lambda names: names)
+
+
+def _read(path: Path, choose: Callable[[list[str]], Iterable[str]]) -> tuple[pa.Table, bool]:
+    def columns(names: list[str]) -> list[str]:
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise InputError(f"two columns are named {twice!r}: rename one")
+        return list(dict.fromkeys(choose(names)))
+
+    kind, data = content_of(path)
+    if kind == "text":
+        from annotruth.io.delimited import read_delimited
+
+        table = read_delimited(data, columns)
+    elif kind == "json":
+        from annotruth.io.json_lines import read_json_lines
+
+        table = read_json_lines(data, columns)
+    else:
+        with _damage_told(kind):
+            table = (
+                _read_parquet(data, columns) if kind == "parquet" else _read_arrow(data, columns)
+            )
+            # A damaged file can hold offsets that point outside it: never let them through.
+            table.validate(full=True)
+    return table, kind == "text"
+
+
+def _read_parquet(data: pa.Buffer, columns: Callable[[list[str]], list[str]]) -> pa.Table:
+    import pyarrow.parquet
+
+    with pyarrow.parquet.ParquetFile(pa.BufferReader(data)) as file:
+        return file.read(columns=columns(file.schema_arrow.names))
+
+
+def _read_arrow(data: pa.Buffer, columns: Callable[[list[str]], list[str]]) -> pa.Table:
+    import pyarrow.ipc
+
+    is_file = data.slice(0, 6).to_pybytes() == b"ARROW1"
+    opened = pyarrow.ipc.open_file if is_file else pyarrow.ipc.open_stream
+    with opened(data) as reader:
+        names = columns(reader.schema.names)
+        return reader.read_all().select(names)
+
+
+@contextmanager
+def _damage_told(kind: str) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"the {kind.capitalize()} content is damaged or cut short ({error}): "
+            "copy or export the file again"
+        ) from error
+
+
+@contextmanager
+def _explained(path: str | os.PathLike[str]) -> Iterator[None]:
+    """End every failure in one line that names the file."""
+    try:
+        yield
+    except InputError as error:
+        reason, cause = str(error), error.__cause__
+    except FileNotFoundError as error:
+        reason, cause = "no such file: check the path", error
+    except IsADirectoryError as error:
+        reason, cause = "this is a folder: name the file in it", error
+    except PermissionError as error:
+        reason, cause = "the file may not be read: check its permissions", error
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason, cause = f"the file cannot be read ({error}): check that it is whole", error
+    else:
+        return
+    raise InputError(" ".join(f"{os.fspath(path)}: {reason}".split())) from cause

@@ -1,0 +1,79 @@
+"""Tables to files, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, get_args
+
+import pyarrow as pa
+
+from annotruth.aside import folder_written_aside, written_aside
+from annotruth.errors import InputError, OutputError
+
+TableFormat = Literal["csv", "parquet"]
+
+
+def write_table(table: pa.Table, path: str | os.PathLike[str], format: TableFormat = "csv") -> None:
+    """Write one table; the file appears when it is complete.
+
+    In CSV, text is quoted, a missing value is an empty cell, and numbers keep every digit.
+    """
+    _check_format(format)
+    with written_aside(path) as aside:
+        _write(table, aside, format, shown=path)
+
+
+def write_fit_tables(
+    tables: Mapping[str, pa.Table],
+    folder: str | os.PathLike[str],
+    *,
+    format: TableFormat = "csv",
+    extra: Mapping[str, str] | None = None,
+) -> None:
+    """Write ``<name>.csv`` or ``<name>.parquet`` for each table, and texts such as fit.json.
+
+    Parameters
+    ----------
+    tables
+        The tables by name, without an extension.
+    folder
+        Where they go; made when it is not there.
+    format
+        "csv" or "parquet".
+    extra
+        Texts by file name, with the extension.
+    """
+    _check_format(format)
+    with folder_written_aside(folder) as aside:
+        for name, table in tables.items():
+            file = f"{name}.{format}"
+            _write(table, aside / file, format, shown=Path(folder) / file)
+        for file, text in (extra or {}).items():
+            (aside / file).write_text(text, encoding="utf-8", newline="\n")
+
+
+def _check_format(format: str) -> None:
+    if format not in get_args(TableFormat):
+        raise InputError(f"unknown format {format!r}: choose {' or '.join(get_args(TableFormat))}")
+
+
+def _write(
+    table: pa.Table, aside: Path, format: TableFormat, shown: str | os.PathLike[str]
+) -> None:
+    try:
+        if format == "csv":
+            import pyarrow.csv
+
+            pyarrow.csv.write_csv(table, aside)
+        else:
+            import pyarrow.parquet
+
+            pyarrow.parquet.write_table(table, aside, compression="zstd")
+    except pa.ArrowException as error:
+        if isinstance(error, OSError):
+            raise
+        # CSV has no room for lists and the like.
+        text = f"cannot write {os.fspath(shown)}: {error}; choose another format"
+        raise OutputError(" ".join(text.split())) from error

@@ -1,0 +1,32 @@
+"""A block written out label by label, as the equations speak of it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotruth.kernels.block import Block
+
+Codes = NDArray[np.int64]
+
+
+class Rows(NamedTuple):
+    """Items ``lo:hi`` of a block with one entry a label."""
+
+    item: Codes
+    cell: Codes
+    category: Codes
+    annotator: Codes
+    place: Codes  # where the label stands in the block
+
+
+def rows_of(block: Block, lo: int, hi: int) -> Rows:
+    """Write items ``lo:hi`` of a block out, one entry a label."""
+    cells = np.arange(block.item_ptr[lo], block.item_ptr[hi])
+    cell = np.repeat(cells, np.diff(block.cell_ptr)[cells])
+    place = np.arange(block.cell_ptr[cells[0]], block.cell_ptr[cells[-1] + 1])
+    item = np.repeat(np.arange(lo, hi), np.diff(block.item_ptr)[lo:hi])[cell - cells[0]]
+    category = block.cell_category[cell].astype(np.int64)
+    return Rows(item, cell, category, block.annotator[place].astype(np.int64), place)

@@ -1,0 +1,49 @@
+"""Crowds that many tests share."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from annotruth.labels import Labels, Scale
+
+
+@pytest.fixture(scope="session")
+def datasets() -> Path:
+    """The folder of real labels, where there is one."""
+    here = Path(__file__).resolve().parents[1]
+    folder = Path(os.environ.get("ANNOTRUTH_DATASETS", here.parent / "shared" / "datasets"))
+    if not folder.is_dir():
+        pytest.skip("no real labels here: set ANNOTRUTH_DATASETS to their folder")
+    return folder
+
+
+def random_labels(
+    rng: np.random.Generator,
+    *,
+    n_items: int,
+    n_annotators: int,
+    n_categories: int,
+    density: float = 0.6,
+) -> Labels:
+    """Make labels without any structure; every item and annotator has at least one."""
+    present = rng.random((n_items, n_annotators)) < density
+    present[np.arange(n_items), rng.integers(n_annotators, size=n_items)] = True
+    present[rng.integers(n_items, size=n_annotators), np.arange(n_annotators)] = True
+    item, annotator = np.nonzero(present)
+    shuffled = rng.permutation(len(item))
+    return Labels.from_codes(
+        item[shuffled],
+        annotator[shuffled],
+        rng.integers(n_categories, size=len(item)),
+        items=[f"item {e}" for e in range(n_items)],
+        annotators=[f"annotator {s}" for s in range(n_annotators)],
+        scale=Scale.ordinal(list(range(1, n_categories + 1))),
+    )
+
+
+@pytest.fixture(scope="session")
+def make_labels():
+    """A maker of random labels: ``make_labels(rng, n_items=.., n_annotators=.., ...)``."""
+    return random_labels

@@ -1,0 +1,175 @@
+"""What every estimator keeps, on every engine."""
+
+import dataclasses
+import itertools
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import annotruth as at
+from annotruth import simulate
+from annotruth.engines import memory
+from annotruth.models.registry import MODELS, model_named
+
+ENGINES = ("memory", "reference")
+pytestmark = pytest.mark.parametrize("name", MODELS)
+
+
+def fitted(name, data, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", at.ConvergenceWarning)
+        return at.fit(data, name, **options)
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    return simulate.crowd(n_items=40, n_annotators=12, n_categories=4, seed=11)
+
+
+@pytest.fixture(scope="module")
+def frame(crowd):
+    return crowd.labels.to_arrow().to_pandas()
+
+
+def same_fit(one, other, tolerance):
+    dense = [f.distribution.dense(f.data.n_categories) for f in (one, other)]
+    np.testing.assert_allclose(*dense, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(one.log_likelihood, other.log_likelihood, rtol=max(tolerance, 1e-15))
+    for part in ("reliability", "low", "high", "p_serious"):
+        a, b = getattr(one, part), getattr(other, part)
+        assert (a is None) == (b is None)
+        if a is not None:
+            np.testing.assert_allclose(a, b, rtol=0, atol=tolerance)
+
+
+def test_engines_agree(name, crowd):
+    one, other = (fitted(name, crowd.labels, engine=engine) for engine in ENGINES)
+    same_fit(one, other, 1e-9)
+
+
+def test_the_number_of_threads_changes_nothing(name, crowd, monkeypatch):
+    monkeypatch.setattr(memory, "_LABELS_PER_PART", 16)
+    fits = [
+        fitted(name, crowd.labels, engine=memory.MemoryEngine(threads=threads))
+        for threads in (1, 2, 5)
+    ]
+    for one, other in itertools.pairwise(fits):
+        same_fit(one, other, 0.0)
+
+
+def test_the_order_of_rows_changes_nothing_that_matters(name, frame):
+    shuffled = frame.sample(frac=1.0, random_state=0)
+    one, other = fitted(name, frame), fitted(name, shuffled)
+    a, b = (f.items().set_index("item").sort_index() for f in (one, other))
+    pd.testing.assert_frame_equal(a, b, atol=1e-6)
+
+
+def test_scikit_learns_way(name, frame):
+    cls = model_named(name)
+    estimator = cls()
+    before = estimator.settings()
+    assert estimator.fit(frame) is estimator
+    assert isinstance(estimator.result_, at.Fit)
+    assert estimator.settings() == before
+    assert repr(estimator).startswith(cls.__name__)
+
+
+def test_crowd_kits_way(name, frame):
+    asked = frame.rename(columns={"item": "task", "annotator": "worker"})
+    estimator = model_named(name)()
+    predicted = estimator.fit_predict(asked)
+    assert isinstance(predicted, pd.Series)
+    assert (predicted.name, predicted.index.name) == ("agg_label", "task")
+    assert set(predicted.index) == set(frame.item)
+    probabilities = estimator.fit_predict_proba(asked)
+    assert list(probabilities.columns) == [1, 2, 3, 4]
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    assert (probabilities.idxmax(axis=1) == predicted).all()
+    if estimator.result_.reliability is not None:
+        assert estimator.skills_.index.name == "worker"
+
+
+def test_an_unfitted_estimator_says_so(name):
+    with pytest.raises(at.AnnotruthError, match="not fitted yet: call fit first"):
+        _ = model_named(name)().labels_
+
+
+def test_tables_hold_what_was_promised(name, frame):
+    fit = fitted(name, frame)
+    items, annotators, labels = fit.items(), fit.annotators(), fit.labels()
+    assert list(items.columns) == [
+        *("item", "n_labels", "label", "expectation", "confidence", "entropy"),
+        *(f"p_{n}" for n in (1, 2, 3, 4)),
+    ]
+    shares = items[[f"p_{n}" for n in (1, 2, 3, 4)]].to_numpy()
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    assert items.expectation.between(1, 4).all()
+    assert (items.n_labels == frame.groupby("item").size().loc[items.item].to_numpy()).all()
+    if fit.reliability is not None:
+        assert annotators.reliability.between(0, 1).all()
+    if fit.low is not None:
+        assert (annotators.low <= annotators.reliability + 1e-9).all()
+        assert (annotators.high >= annotators.reliability - 1e-9).all()
+    pd.testing.assert_frame_equal(labels[["item", "annotator", "label"]], frame)
+    if fit.p_serious is not None:
+        assert labels.p_serious.between(0, 1).all()
+
+
+def test_tables_come_back_in_the_callers_library(name, frame):
+    for data, kind in [
+        (frame, pd.DataFrame),
+        (pl.from_pandas(frame), pl.DataFrame),
+        (pa.Table.from_pandas(frame), pa.Table),
+    ]:
+        fit = fitted(name, data)
+        for table in (fit.items(), fit.annotators(), fit.labels(), fit.distributions()):
+            assert isinstance(table, kind)
+
+
+def test_a_fit_is_frozen_and_tells_how_it_ended(name, frame):
+    fit = fitted(name, frame)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        fit.model = "other"
+    assert fit.stop_reason
+    assert fit.stop_reason in fit.summary()
+    assert len(fit.trace.log_likelihood) == fit.n_iter + 1
+    assert fit.settings == model_named(name)().settings()
+
+
+def test_a_saved_fit_comes_back_whole(name, frame, tmp_path):
+    fit = fitted(name, frame)
+    fit.save(tmp_path / "fit")
+    again = at.load(tmp_path / "fit")
+    for table in ("items", "annotators", "labels", "distributions"):
+        pd.testing.assert_frame_equal(getattr(again, table)(), getattr(fit, table)())
+    assert again.summary() == fit.summary()
+    assert again.settings == fit.settings
+    np.testing.assert_array_equal(again.trace.objective, fit.trace.objective)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "table",
+    [
+        [("a", "x", 1)],
+        [("a", "x", 1), ("b", "x", 2), ("c", "x", 2)],
+        [("a", "x", 1), ("a", "y", 2), ("a", "z", 2)],
+        [("a", "x", 1), ("a", "y", 1), ("b", "x", 1)],
+    ],
+    ids=["one label", "one annotator", "one item", "one category"],
+)
+def test_the_smallest_tables_can_be_fitted(name, engine, table):
+    fit = fitted(name, table, engine=engine)
+    assert np.isfinite(fit.log_likelihood)
+    assert np.isfinite(fit.items().confidence).all()
+    assert len(fit.annotators()) == len({s for _, s, _ in table})
+
+
+def test_progress_is_told_every_iteration(name, frame):
+    told = []
+    fit = fitted(name, frame, progress=told.append)
+    assert [p.n_iter for p in told] == list(range(1, fit.n_iter + 1))

@@ -1,0 +1,259 @@
+"""Every file that cannot be used ends in one line: what, where, what to do."""
+
+import gzip
+import re
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet
+import pytest
+
+from annotruth.errors import InputError
+from annotruth.io import read_labels
+
+HEADER = b"item,annotator,label\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "facts"),
+    [
+        pytest.param(b"", ["empty"], id="empty"),
+        pytest.param(b" \n\t\r\n ", ["blank space"], id="whitespace"),
+        pytest.param(b"\xef\xbb\xbf", ["blank space"], id="byte order mark alone"),
+        pytest.param(HEADER, ["no rows"], id="header"),
+        pytest.param(HEADER.strip(), ["no rows"], id="header without a line end"),
+        pytest.param(HEADER + b"\n\n", ["no rows"], id="header and blank lines"),
+        pytest.param(
+            b"item,annotator\n1,ann\n", ["no column for the label", "item, annotator"], id="column"
+        ),
+        pytest.param(HEADER + b"1,ann,\n2,ann,\n", ["all 2 rows", "empty"], id="no labels"),
+        pytest.param(HEADER + b"1,ann,2\n,ann,2\n", ["row 2", "no item"], id="no item"),
+        pytest.param(
+            HEADER + b"1,ann,2\n\n1,bob\n", ["row 2 (line 4)", "2 fields", "has 3"], id="short"
+        ),
+        pytest.param(HEADER + b'"1\n2",a,2\n1,a,2,9\n', ["row 2 (line 4)", "4 fields"], id="long"),
+        pytest.param(HEADER + b"1,ann,2\n  \n", ["row 2 (line 3)", "1 field "], id="spaces"),
+        pytest.param(
+            HEADER + b"1,ann,2\n1,bob,\xe9t\xe9\n",
+            ["byte 35 (line 3)", "0xe9", "UTF-8"],
+            id="latin",
+        ),
+        pytest.param(b"item,annotator,label,\xe9\n1,a,2,3\n", ["byte 21 (line 1)"], id="name"),
+        pytest.param(HEADER + b"1,ann,\xc3", ["byte 27 (line 2)", "UTF-8"], id="cut letter"),
+        pytest.param(HEADER.decode().encode("utf-16"), ["UTF-16", "UTF-8"], id="utf-16"),
+        pytest.param(HEADER.decode().encode("utf-16-be"), ["byte 0 is NUL"], id="utf-16 unmarked"),
+        pytest.param(HEADER + b"1,a\0nn,2\n", ["byte 24 is NUL"], id="nul"),
+        pytest.param(bytes(range(1, 256)) * 9, ["control characters", "no table"], id="junk"),
+        pytest.param(
+            b"item,annotator,label,item\n1,a,2,3\n", ["two columns", "'item'"], id="twice"
+        ),
+        pytest.param(
+            b"item annotator label\n1 ann 2\n", ["one column", "'item annotator label'"], id="one"
+        ),
+        pytest.param(
+            HEADER + b'1,ann,2\n1,bob,"2\n2,ann,1\n', ["row 2 (line 3)", "never closed"], id="quote"
+        ),
+        pytest.param(
+            HEADER + b'1,ann,2\n1,"bob,2\n2,ann,1\n',
+            ["row 2 (line 3)", "never closed"],
+            id="quote2",
+        ),
+        pytest.param(b'item,"annotator,label\n1,ann,2\n', ["header", "quotes"], id="quoted header"),
+        pytest.param(b'{"item": 1}\n', ["the name says a CSV", "rename"], id="json"),
+        pytest.param(HEADER + b"1,ann,2\n1,ann,3\n", ["labelled twice"], id="labelled twice"),
+    ],
+)
+def test_bad_csv(refused, content, facts):
+    text = refused(content)
+    for fact in facts:
+        assert fact in text
+
+
+LINE = b'{"item": 1, "annotator": "ann", "label": 2}\n'
+
+
+@pytest.mark.parametrize(
+    ("content", "facts"),
+    [
+        pytest.param(LINE + b'{"item": 2,\n', ["line 2", "no JSON"], id="malformed"),
+        pytest.param(LINE + b"\n[1, 2]\n", ["line 3", "list", "object"], id="not an object"),
+        pytest.param(LINE + b"3\n", ["line 2", "int", "object"], id="number"),
+        pytest.param(b"[" + LINE + b"]", ["JSON list", "one object a line"], id="list"),
+        pytest.param(
+            LINE + LINE.replace(b"2}", b'"good"}'),
+            ["'label' mixes int and str", "row 2", "'good'"],
+            id="mixed",
+        ),
+        pytest.param(LINE + LINE.replace(b"2}", b"true}"), ["mixes int and bool"], id="bool"),
+        pytest.param(LINE + b'{"item": 1, "item": 2}\n', ["line 2", "'item' twice"], id="twice"),
+        pytest.param(LINE + b'{"item": "\xff"}\n', ["byte 54 (line 2)", "0xff"], id="utf-8"),
+        pytest.param(LINE + b"\0\n", ["byte 44 is NUL"], id="nul"),
+        pytest.param(b'{"item": 1, "label": 2}\n', ["no column for the annotator"], id="column"),
+        pytest.param(b"{}\n", ["no column for the item", "none"], id="no keys"),
+        pytest.param(b"[" * 100_000, ["JSON list"], id="deep"),
+        pytest.param(b'{"item": ' + b"[" * 100_000, ["line 1", "no JSON"], id="deep object"),
+        pytest.param(HEADER + b"1,ann,2\n", ["the name says JSON lines", "item,annot"], id="csv"),
+    ],
+)
+def test_bad_json_lines(refused, content, facts):
+    text = refused(content, "labels.jsonl")
+    for fact in facts:
+        assert fact in text
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(InputError, match=r"nowhere\.csv: no such file: check the path$"):
+        read_labels(tmp_path / "nowhere.csv")
+
+
+def test_a_path_below_a_file(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match=r"labels\.csv: the file cannot be read \(.*Not a dir"):
+        read_labels(tmp_path / "file" / "labels.csv")
+
+
+def test_a_folder(tmp_path):
+    with pytest.raises(InputError, match=re.escape(f"{tmp_path}: this is a folder")):
+        read_labels(tmp_path)
+
+
+def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
+    path = tmp_path / "labels.csv"
+    path.write_bytes(HEADER)
+
+    def forbidden(*_):
+        raise PermissionError(13, "Permission denied")
+
+    # Taking the permission away does not stop a superuser, who may run the tests.
+    monkeypatch.setattr(pa, "memory_map", forbidden)
+    with pytest.raises(InputError, match="may not be read: check its permissions"):
+        read_labels(path)
+
+
+def test_a_name_with_a_line_break_stays_one_line(tmp_path):
+    path = tmp_path / "two\nlines.csv"
+    path.write_bytes(b"")
+    with pytest.raises(InputError, match=r"two lines\.csv: the file is empty$"):
+        read_labels(path)
+
+
+@pytest.mark.parametrize("extension", ["parquet", "feather", "arrow", "arrows"])
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+def test_a_cut_columnar_file(refused, table, formats, extension, share):
+    content = formats[extension](table)
+    text = refused(content[: int(len(content) * share)], f"labels.{extension}")
+    assert "damaged or cut short" in text
+    assert "again" in text
+
+
+@pytest.mark.parametrize("extension", ["parquet", "feather", "arrow", "arrows"])
+def test_a_columnar_name_on_text(refused, extension):
+    text = refused(HEADER + b"1,ann,2\n", f"labels.{extension}")
+    assert "the name says" in text
+    assert "b'item,annotat'" in text
+
+
+@pytest.mark.parametrize("extension", ["parquet", "arrow", "arrows"])
+def test_no_damage_gets_past_with_anything_but_an_input_error(tmp_path, table, formats, extension):
+    path = tmp_path / f"labels.{extension}"
+    whole = formats[extension](table)
+    for at in range(0, len(whole), max(1, len(whole) // 150)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        with suppress(InputError):  # raised or not: a harmless byte may have changed
+            read_labels(path)
+
+
+@pytest.mark.parametrize("extension", [".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip"])
+def test_cut_packings(refused, packings, extension):
+    content = packings[extension](HEADER + b"".join(b"%d,ann,%d\n" % (i, i) for i in range(999)))
+    text = refused(content[: len(content) // 2], f"labels.csv{extension}")
+    assert "damaged or cut short" in text
+
+
+@pytest.mark.parametrize("extension", [".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip"])
+def test_packed_in_name_only(refused, extension):
+    text = refused(HEADER + b"1,ann,2\n", f"labels.csv{extension}")
+    assert "the name says" in text
+    assert "b'item,annotat'" in text
+
+
+@pytest.mark.parametrize("extension", [".gz", ".bz2", ".xz", ".zip"])
+def test_nothing_packed(refused, packings, extension):
+    assert "is empty once its" in refused(packings[extension](b""), f"labels.csv{extension}")
+
+
+def test_corrupt_gzip(refused):
+    content = bytearray(gzip.compress(HEADER + b"1,ann,2\n" * 99))
+    content[-6] ^= 1  # the checksum
+    text = refused(bytes(content), "labels.csv.gz")
+    assert "gzip" in text
+    assert "damaged" in text
+
+
+def test_zips_that_are_no_table(refused, zipped):
+    assert "the zip holds 2 files" in refused(zipped(HEADER, ("a.csv", "b.csv")), "x.zip")
+    assert "the zip holds 0 files" in refused(zipped(HEADER, ()), "x.zip")
+    assert "save the labels as CSV" in refused(zipped(b"<", ("[Content_Types].xml", "a")), "x.xlsx")
+
+
+def test_a_zip_with_a_password(refused, zipped):
+    content = bytearray(zipped(HEADER))
+    for mark in (b"PK\x03\x04", b"PK\x01\x02"):
+        at = content.rfind(mark)
+        content[at + (6 if mark == b"PK\x03\x04" else 8)] |= 1
+    assert "unpack it" in refused(bytes(content), "x.zip")
+
+
+def test_a_packed_file_whose_content_belies_its_name(refused):
+    text = refused(gzip.compress(HEADER + b"1,ann,2\n"), "labels.parquet.gz")
+    assert "the name says a Parquet file" in text
+
+
+def test_a_faulty_row_far_down_is_counted_across_blocks(refused, monkeypatch):
+    monkeypatch.setattr("annotruth.io.delimited._BLOCK", 256)
+    rows = b"".join(b"%d,ann,1\n" % i for i in range(500))
+    assert "row 501 (line 502) has 2 fields" in refused(HEADER + rows + b"1,2\n" + rows)
+
+
+def test_huge_cells_do_not_hide_the_faulty_row(refused):
+    assert "row 2 (line 3) has 2" in refused(HEADER + b"x" * 500_000 + b",ann,1\n1,2\n")
+
+
+def test_a_bad_byte_is_found_across_pieces(refused, monkeypatch):
+    from annotruth.io import content
+
+    chunks = content.chunks
+    monkeypatch.setattr(content, "chunks", lambda data: chunks(data, 16))
+    # The two bytes of each letter lie on both sides of the piece's end.
+    good = b"item,label,annotator\n1,2,aaaaaa\xc3\xa9\n"
+    assert good.index(b"\xc3") == 31
+    assert "byte 36 (line 3) is 0xe9" in refused(good + b"1,\xe9,a\n")
+    assert "byte 31 (line 2) is 0xc3" in refused(good[:32] + b"a\n")
+    assert "byte 36 is NUL" in refused(good + b"1,\0,a\n")
+
+
+def test_nested_and_unsuitable_columns_are_refused(refused, formats):
+    for values in ([[1], [2]], [{"a": 1}, {"a": 2}], [b"\xff", b"\xfe"]):
+        table = pa.table({"item": values, "annotator": ["a", "b"], "label": [1, 2]})
+        assert "'item'" in refused(formats["parquet"](table), "labels.parquet")
+
+
+def test_two_columns_of_one_name_in_arrow(refused, formats):
+    table = pa.table([pa.array([1])] * 4, names=["item", "annotator", "label", "label"])
+    assert "two columns are named 'label'" in refused(formats["arrow"](table), "labels.arrow")
+
+
+def test_csv_reading_leaves_no_trace_in_the_csv_module(refused):
+    import csv
+
+    before = csv.field_size_limit()
+    refused(HEADER + b"1\n")
+    assert csv.field_size_limit() == before
+
+
+@pytest.mark.skipif(not Path("/dev/null").exists(), reason="needs /dev/null")
+def test_the_null_device_is_an_empty_file():
+    with pytest.raises(InputError, match="/dev/null: the file is empty"):
+        read_labels("/dev/null")

@@ -1,0 +1,203 @@
+"""Labels are the same whatever file they came in."""
+
+import os
+import threading
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from annotruth.errors import InputError
+from annotruth.io import read_labels, read_table
+from annotruth.labels import Labels
+
+
+def assert_same(found: Labels, expected: Labels) -> None:
+    assert found.items.to_pylist() == expected.items.to_pylist()
+    assert found.annotators.to_pylist() == expected.annotators.to_pylist()
+    assert found.scale.categories.to_pylist() == expected.scale.categories.to_pylist()
+    assert found.scale.kind == expected.scale.kind
+    for name in ("item_ptr", "cell_category", "cell_ptr", "annotator", "row"):
+        assert getattr(found, name).tolist() == getattr(expected, name).tolist(), name
+
+
+def test_every_format_in_every_packing_gives_the_same_labels(tmp_path, table, written, packing):
+    extension, content = written
+    packed_extension, pack = packing
+    path = tmp_path / f"labels.{extension}{packed_extension}"
+    path.write_bytes(pack(content))
+    assert_same(read_labels(path), Labels.of(table))
+
+
+def test_content_is_recognised_without_an_extension(tmp_path, table, written, packing):
+    path = tmp_path / "labels"
+    path.write_bytes(packing[1](written[1]))
+    assert_same(read_labels(str(path)), Labels.of(table))
+
+
+def test_read_table_gives_all_columns_and_says_whether_they_are_text(tmp_path, table, formats):
+    for extension, write in formats.items():
+        path = tmp_path / f"truth.{extension}"
+        path.write_bytes(write(table))
+        found, from_text = read_table(path)
+        assert found.column_names == table.column_names
+        assert from_text == (extension.endswith(("csv", "tsv", "txt")))
+        if from_text:
+            assert set(found.schema.types) == {pa.string()}
+        else:
+            assert found.equals(table)
+
+
+def test_options_reach_the_labels(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("x,y,z\n1,ann,bad\n1,ann,good\n2,bob,\n")
+    labels = read_labels(
+        path,
+        columns={"item": "x", "annotator": "y", "label": "z"},
+        scale="ordinal",
+        categories=["bad", "fair", "good"],
+        duplicates="last",
+    )
+    assert labels.items.to_pylist() == [1]
+    assert labels.scale.names == ["bad", "fair", "good"]
+    assert labels.cell_category.tolist() == [2]
+    assert labels.n_dropped == 1
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
+def test_line_endings_blank_lines_and_a_missing_last_one(tmp_path, ending):
+    path = tmp_path / "labels.csv"
+    lines = ["", " item , annotator,label ", "1,ann,x", "", "2,bob,y"]
+    path.write_bytes(ending.join(lines).encode())
+    labels = read_labels(path)
+    assert labels.items.to_pylist() == [1, 2]
+    assert labels.scale.names == ["x", "y"]
+
+
+def test_only_an_empty_cell_is_null_in_csv(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text('item,annotator,label\nNA,null,None\n#N/A,NULL,""\nx,y,z\n')
+    labels = read_labels(path)
+    assert labels.items.to_pylist() == ["NA", "x"]
+    assert labels.annotators.to_pylist() == ["null", "y"]
+    assert labels.scale.names == ["None", "z"]
+    assert labels.n_dropped == 1
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_huge_ids_come_back_whole(tmp_path, form):
+    text, number = "x" * (1 << 20), 123456789012345678901234567890
+    path = tmp_path / f"labels.{form}"
+    if form == "csv":
+        path.write_text(f"item,annotator,label\n{text},{number},1\n{text},{number + 1},2\n")
+        annotators = [str(number), str(number + 1)]
+    else:
+        line = '{"item": "%s", "annotator": %d, "label": %d}\n'
+        path.write_text(line % (text, number, 1) + line % (text, number + 1, 2))
+        annotators = [str(number), str(number + 1)]
+    labels = read_labels(path)
+    assert labels.items.to_pylist() == [text]
+    assert labels.annotators.to_pylist() == annotators
+
+
+def test_ids_in_csv_become_integers_only_where_nothing_is_lost(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("item,annotator,label\n007,1,4.0\n8,22,3\n")
+    labels = read_labels(path)
+    assert labels.items.to_pylist() == ["007", "8"]
+    assert labels.annotators.to_pylist() == [1, 22]
+    assert labels.scale.categories.to_pylist() == [3, 4]
+
+
+def test_json_keeps_its_types(tmp_path):
+    path = tmp_path / "labels.jsonl"
+    path.write_text(
+        '{"item": "7", "annotator": 1, "label": "2024-01-01", "more": [1]}\n\n'
+        '{"annotator": 9007199254740993, "item": "8", "label": "2024-01-02"}\n'
+    )
+    labels = read_labels(path)
+    assert labels.items.to_pylist() == ["7", "8"]
+    assert labels.annotators.to_pylist() == [1, 9007199254740993]
+    assert labels.scale.categories.to_pylist() == ["2024-01-01", "2024-01-02"]
+
+
+def test_large_integers_beside_fractions_in_json_lose_nothing(tmp_path):
+    path = tmp_path / "labels.jsonl"
+    big = 2**64 + 1
+    path.write_text(f'{{"item": {big}, "annotator": 1.5, "label": 1}}\n' * 1)
+    assert read_labels(path).items.to_pylist() == [str(big)]
+
+
+def test_columns_nobody_needs_may_hold_anything(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_bytes(b"item,annotator,label,note,\n1,ann,2,caf\xe9,\n")
+    assert read_labels(path).n_labels == 1
+
+
+def test_nameless_columns_are_allowed(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text(",item,annotator,label,,\n0,1,ann,2,,\n")
+    assert read_labels(path).n_labels == 1
+    assert read_table(path)[0].column_names == [
+        "column 1", "item", "annotator", "label", "column 5", "column 6",
+    ]  # fmt: skip
+
+
+def test_a_quote_inside_a_bare_cell_is_a_letter(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text('item,annotator,label\n5" disk,ann,1\n')
+    assert read_labels(path).items.to_pylist() == ['5" disk']
+
+
+def test_the_separator_is_looked_for_outside_quotes(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text('item;annotator;label;"a, b, c, d, e"\n1;ann;2;x\n')
+    assert read_labels(path).n_labels == 1
+
+
+def test_several_blocks_make_one_table(tmp_path, monkeypatch):
+    monkeypatch.setattr("annotruth.io.delimited._BLOCK", 64)
+    path = tmp_path / "labels.csv"
+    path.write_text("item,annotator,label\n" + "".join(f'{i},"a\nb",{i % 3}\n' for i in range(99)))
+    labels = read_labels(path)
+    assert labels.items.to_pylist() == list(range(99))
+    assert labels.annotators.to_pylist() == ["a\nb"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_read(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_text, args=("item,annotator,label\n1,a,2\n",))
+    writer.start()
+    assert read_labels(path).n_labels == 1
+    writer.join()
+
+
+def test_parquet_reads_only_the_columns_it_needs(tmp_path, monkeypatch, table):
+    path = tmp_path / "labels.parquet"
+    pa.parquet.write_table(table, path)
+    asked = []
+    read = pa.parquet.ParquetFile.read
+
+    def spy(self, columns=None, **options):
+        asked.append(columns)
+        return read(self, columns=columns, **options)
+
+    monkeypatch.setattr(pa.parquet.ParquetFile, "read", spy)
+    read_labels(path)
+    assert asked == [["item", "annotator", "label"]]
+
+
+def test_a_read_table_outlives_its_file(tmp_path, table):
+    path = tmp_path / "truth.arrow"
+    with pa.ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table)
+    found, _ = read_table(path)
+    path.unlink()
+    assert found.equals(table)
+
+
+def test_read_table_refuses_as_read_labels_does(tmp_path):
+    with pytest.raises(InputError, match=r"nowhere\.csv: no such file"):
+        read_table(tmp_path / "nowhere.csv")

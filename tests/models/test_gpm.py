@@ -1,0 +1,244 @@
+"""GPM: its equations, its likelihood, its read-outs."""
+
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import annotruth as at
+from annotruth import simulate
+from annotruth.labels import Labels, Scale
+
+TABLE = [
+    ("a", "ann", 1),
+    ("a", "bob", 1),
+    ("a", "cy", 2),
+    ("b", "ann", 2),
+    ("b", "bob", 2),
+    ("b", "cy", 1),
+    ("c", "ann", 3),
+    ("c", "bob", 1),
+]
+
+
+def one_step_by_hand(table):
+    """The paper's first EM step, written out with dictionaries."""
+    items = sorted({i for i, _, _ in table})
+    theta = {
+        (e, n): sum(1 for i, _, r in table if (i, r) == (e, n))
+        / sum(1 for i, *_ in table if i == e)
+        for e in items
+        for n in (1, 2, 3)
+    }
+    mu = {(e, s): 0.5 * theta[e, r] / (0.5 * theta[e, r] + 0.5 / 3) for e, s, r in table}
+    eps = {
+        s: np.mean([mu[e, t] for e, t, _ in table if t == s])
+        for s in sorted({s for _, s, _ in table})
+    }
+    new = {
+        (e, n): sum(mu[i, s] for i, s, r in table if (i, r) == (e, n))
+        / sum(mu[i, s] for i, s, _ in table if i == e)
+        for e in items
+        for n in (1, 2, 3)
+    }
+    log_likelihood = sum(np.log(0.5 * theta[e, r] + 0.5 / 3) for e, _, r in table)
+    q = sum(
+        mu[e, s] * np.log(eps[s] * new[e, r]) + (1 - mu[e, s]) * np.log((1 - eps[s]) / 3)
+        for e, s, r in table
+    )
+    return eps, new, log_likelihood, q
+
+
+@pytest.mark.parametrize("engine", ["memory", "reference"])
+def test_the_first_step_is_the_papers(engine):
+    eps, theta, log_likelihood, q = one_step_by_hand(TABLE)
+    with pytest.warns(at.ConvergenceWarning, match="cap of 1 iterations"):
+        fit = at.fit(TABLE, max_iter=1, engine=engine)
+    np.testing.assert_allclose(fit.reliability, list(eps.values()), rtol=1e-14)
+    dense = fit.distribution.dense(3)
+    np.testing.assert_allclose(dense.ravel(), list(theta.values()), rtol=1e-14, atol=1e-16)
+    assert fit.trace.log_likelihood[0] == pytest.approx(log_likelihood, rel=1e-14)
+    assert fit.trace.objective[0] == pytest.approx(q, rel=1e-13)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_items=st.integers(1, 12),
+    n_annotators=st.integers(1, 8),
+    n_categories=st.integers(1, 6),
+    unused=st.integers(0, 2),
+    n_known=st.integers(0, 2),
+    behavior=st.sampled_from(["uniform", "learned"]),
+    copies=st.integers(1, 6),
+)
+@settings(max_examples=1000, deadline=None)
+def test_the_log_likelihood_rises_at_every_step(
+    make_labels, seed, n_items, n_annotators, n_categories, unused, n_known, behavior, copies
+):
+    rng = np.random.default_rng(seed)
+    labels = make_labels(rng, n_items=n_items, n_annotators=n_annotators, n_categories=n_categories)
+    # Several votes of one person on one item: enough labels for a behavior to be learned.
+    cell = np.repeat(labels.cell_of_label(), copies)
+    labels = Labels.from_codes(
+        labels.item_of_cell()[cell],
+        np.repeat(labels.annotator, copies),
+        labels.cell_category[cell],
+        items=labels.items,
+        annotators=labels.annotators,
+        scale=Scale.ordinal(list(range(n_categories + unused))),
+    )
+    labels.known[:n_known] = rng.integers(n_categories + unused, size=n_known)[:n_items]
+    fit = at.GPM(behavior=behavior, tol=1e-9, max_iter=200, engine="memory")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", at.ConvergenceWarning)
+        history = fit.fit(labels).result_.trace.log_likelihood
+    assert np.isfinite(history).all()
+    assert np.diff(history).min() >= -1e-11 * max(1.0, abs(history[0]))
+
+
+def test_reliabilities_are_found_when_labels_abound():
+    errors = []
+    for seed in range(3):
+        made = simulate.crowd(n_items=1000, n_annotators=200, spammer_share=0.2, seed=seed)
+        fit = at.fit(made.labels)
+        errors.append(np.abs(fit.reliability - made.reliability).mean())
+    assert np.mean(errors) < 0.06
+
+
+def test_random_clickers_are_found_when_labels_abound():
+    made = simulate.crowd(n_items=400, n_annotators=60, spammer_share=0.25, seed=1)
+    fit = at.fit(made.labels)
+    true = made.reliability < 0.5
+    clear = np.abs(made.reliability - 0.5) > 0.15
+    assert (fit.spammer == true)[clear].mean() > 0.95
+
+
+def test_p_serious_separates_serious_labels():
+    made = simulate.crowd(n_items=200, n_annotators=60, spammer_share=0.4, seed=2)
+    fit = at.fit(made.labels)
+    serious = made.serious[made.labels.row]
+    assert fit.p_serious[serious].mean() > fit.p_serious[~serious].mean() + 0.15
+    # Calibrated in the large: the mean of p_serious is the share of serious labels.
+    assert fit.p_serious.mean() == pytest.approx(serious.mean(), abs=0.08)
+
+
+def test_an_annotator_with_three_labels_has_a_wide_interval():
+    crowd = [(e, s, e % 3) for e in range(30) for s in range(8)]
+    few = [(e, "newcomer", e % 3) for e in range(3)]
+    fit = at.fit([(e, str(s), r) for e, s, r in crowd] + few)
+    table = fit.annotators().set_index("annotator")
+    assert table.loc["newcomer", "low"] < 0.45
+    assert table.loc["newcomer", "high"] == 1.0
+    assert table.loc["0", "low"] > 0.85
+
+
+def test_the_interval_ends_where_the_likelihood_has_fallen_by_1_92():
+    made = simulate.crowd(n_items=60, n_annotators=12, seed=5)
+    fit = at.fit(made.labels)
+    data, theta = fit.data, fit.distribution.probability
+    cell = data.cell_of_label()
+    for s in range(data.n_annotators):
+        share = theta[cell[data.annotator == s]]
+
+        def support(eps, share=share):
+            return np.log(eps * share + (1 - eps) / data.n_categories).sum()
+
+        best = support(min(fit.reliability[s], 1 - 1e-9))
+        for end in (fit.low[s], fit.high[s]):
+            if 0.0 < end < 1.0:
+                assert best - support(end) == pytest.approx(1.9207, abs=0.02)
+            else:
+                assert best - support(end) < 1.93
+
+
+def test_learned_behavior_finds_who_repeats_a_label():
+    made = simulate.crowd(n_items=300, n_annotators=30, behavior="repeated", seed=3)
+    fit = at.fit(made.labels, behavior="learned", max_iter=5000)
+    spammers = np.flatnonzero(made.reliability < 0.3)
+    assert len(spammers) > 0
+    for s in spammers:
+        assert fit.behavior[s] == f"repeated {made.repeated_label[s] + 1}"
+
+
+def test_learned_behavior_leaves_people_with_few_labels_alone():
+    crowd = [(e, str(s), e % 2) for e in range(40) for s in range(5)]
+    fit = at.fit([*crowd, (0, "one label", 0)], behavior="learned", max_iter=5000)
+    table = fit.annotators().set_index("annotator")
+    assert table.loc["one label", "reliability"] > 0.5
+
+
+def test_gold_decides_the_item_and_who_agrees_with_it():
+    table = [(e, s, int(s in "de")) for e in range(20) for s in "abcde"]
+    plain = at.fit(table).annotators().set_index("annotator").reliability
+    gold = at.fit(table, gold=dict.fromkeys(range(20), 1))
+    assert gold.items().label.tolist() == [1] * 20
+    assert gold.items().p_1.tolist() == [1.0] * 20
+    with_gold = gold.annotators().set_index("annotator").reliability
+    assert plain["a"] > 0.9
+    assert with_gold["a"] < 0.1 < 0.9 < with_gold["d"]
+
+
+def test_gold_may_name_a_category_nobody_chose_for_the_item():
+    fit = at.fit([("a", "x", 1), ("a", "y", 1), ("b", "x", 2), ("b", "y", 2)], gold={"a": 2})
+    row = fit.items().set_index("item").loc["a"]
+    assert (row.label, row.p_2, row.p_1, row.entropy) == (2, 1.0, 0.0, 0.0)
+
+
+def test_a_tie_goes_to_the_first_category_of_the_scale():
+    table = [("a", "x", "lo"), ("a", "y", "hi")]
+    assert at.fit(table, categories=["lo", "hi"]).items().label.tolist() == ["lo"]
+    assert at.fit(table, categories=["hi", "lo"]).items().label.tolist() == ["hi"]
+
+
+def test_read_outs_of_a_distribution_by_hand():
+    fit = at.fit(
+        [("a", s, r) for s, r in zip("vwxyz", [1, 1, 1, 5, 5], strict=True)], max_iter=9000
+    )
+    row = fit.items().iloc[0]
+    p = np.array([row.p_1, row.p_5])
+    assert row.n_labels == 5
+    assert row.confidence == p.max() == row.p_1
+    assert row.expectation == pytest.approx(p[0] + 5 * p[1])
+    assert row.entropy == pytest.approx(-(p * np.log(p)).sum())
+
+
+def test_a_thousand_classes_need_no_items_by_classes_array():
+    rng = np.random.default_rng(0)
+    n_items = 200_000
+    item = np.repeat(np.arange(n_items), 2)
+    labels = Labels.from_codes(
+        item,
+        np.tile([0, 1], n_items),
+        rng.integers(1000, size=len(item)),
+        items=np.arange(n_items),
+        annotators=["x", "y"],
+        scale=Scale.nominal(list(range(1000))),
+    )
+    tracemalloc.start()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", at.ConvergenceWarning)
+        fit = at.fit(labels, max_iter=3)
+        fit.item_table()
+        fit.distribution_table()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < n_items * 1000 * 8 / 10
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"behavior": "odd"}, "unknown behavior 'odd': choose uniform or learned"),
+        ({"tol": -1}, "tol must be 0 or more"),
+        ({"tol": float("nan")}, "tol must be 0 or more"),
+        ({"max_iter": 0}, "max_iter must be 1 or more"),
+        ({"engine": "abacus"}, "unknown engine 'abacus'"),
+        ({"shrink": 1}, "gpm has no option 'shrink': it has behavior, tol"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options, text):
+    with pytest.raises(at.InputError, match=text):
+        at.fit(TABLE, **options)

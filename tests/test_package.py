@@ -1,0 +1,43 @@
+"""The package as a whole: its front door stays small and light."""
+
+import subprocess
+import sys
+
+import pytest
+
+import annotruth as at
+
+
+def modules_after(statement: str) -> set[str]:
+    """The modules loaded once a fresh interpreter has run the statement."""
+    code = f"import sys; {statement}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    loaded = modules_after("import annotruth")
+    heavy = {"numba", "llvmlite", "numpy", "pandas", "polars", "pyarrow", "altair", "sklearn"}
+    assert not loaded & heavy
+
+
+def test_fitting_loads_neither_pandas_nor_scikit_learn_nor_charts():
+    fit = "import annotruth; annotruth.Labels.of; annotruth.GPM"
+    assert not modules_after(fit) & {"pandas", "polars", "altair", "sklearn"}
+
+
+@pytest.mark.parametrize("name", at.__all__)
+def test_every_public_name_is_there(name):
+    assert getattr(at, name) is not None
+    assert name in dir(at)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = at.nonsense
+
+
+def test_the_version_is_the_installed_one():
+    from importlib.metadata import version
+
+    assert at.__version__ == version("annotruth")
