@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from annotruth.labels import Labels
 from annotruth.simulate import crowd
@@ -27,10 +30,10 @@ def simulated(n_labels: int, seed: int = 0) -> Labels:
 def peer_frame(labels: Labels) -> pd.DataFrame:
     """The same labels as ``task, worker, label``, item by item.
 
-    The ids are integers, which crowd-kit takes faster than text or categoricals.
+    The ids are integers, which crowd-kit takes much faster than text.
     """
     cell = labels.cell_of_label()
-    codes = {
+    codes: dict[str, NDArray[np.integer[Any]]] = {
         "task": labels.item_of_cell()[cell],
         "worker": labels.annotator,
         "label": labels.cell_category[cell],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from importlib.metadata import version
 from pathlib import Path
@@ -16,8 +17,15 @@ def describe() -> str:
     cores = MemoryEngine().threads
     return (
         f"{_cpu()}, {cores} usable {'core' if cores == 1 else 'cores'}, {platform.system()}; "
-        f"Python {platform.python_version()}, {packages}"
+        f"Python {platform.python_version()}, {packages}; {_load()}"
     )
+
+
+def _load() -> str:
+    """Say how busy the machine was with other work in the minute before."""
+    if not hasattr(os, "getloadavg"):
+        return "load before the run unknown"
+    return f"load before the run {os.getloadavg()[0]:.1f}"
 
 
 def _cpu() -> str:

@@ -47,7 +47,7 @@ def main() -> int:
     for name in (ONE_THREAD, ALL_THREADS):
         ratio = measured[MACE_PASS].median / measured[name].median
         print(f"- {name}: 1/{ratio:.1f}, {'met' if ratio >= TARGET else 'NOT met'}")
-    agrees = max(apart.values()) <= AGREE_TO
+    agrees = all(value <= AGREE_TO for value in apart.values())
     print(f"\nKernel and twin after 3 steps {'agree' if agrees else 'DISAGREE'} to {AGREE_TO:g}:")
     print(", ".join(f"{name} {value:.1e}" for name, value in apart.items()))
     return 0 if agrees else 1
@@ -106,8 +106,8 @@ def disagreement(labels: Labels, n_steps: int = 3) -> dict[str, float]:
 def table(measured: dict[str, Seconds], n_labels: int) -> str:
     """A Markdown table; the ratios say how many of annotruth's passes fit into one."""
     one, every = measured[ONE_THREAD].median, measured[ALL_THREADS].median
-    head = ("who", "threads", "ms per pass", "lowest to highest", "ns per label")
-    head += ("x annotruth's pass", "x annotruth's on all threads")
+    head = ["who", "threads", "ms per pass", "lowest to highest", "ns per label"]
+    head += ["x annotruth's pass", "x annotruth's on all threads"]
     lines = [f"| {' | '.join(head)} |", "|---" + "|--:" * (len(head) - 1) + "|"]
     for name, seconds in measured.items():
         ms = [1e3 * value for value in (seconds.median, *seconds.samples)]

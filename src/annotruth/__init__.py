@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from annotruth import metrics, simulate
-    from annotruth.errors import AnnotruthError, ConvergenceWarning, InputError, OutputError
+    from annotruth.errors import (
+        AnnotruthError,
+        AnnotruthWarning,
+        ConvergenceWarning,
+        InputError,
+        OutputError,
+    )
     from annotruth.fitting import evaluate, fit
     from annotruth.io.readers import read_labels
     from annotruth.labels import Labels, Scale
@@ -25,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GPM",
     "AnnotruthError",
+    "AnnotruthWarning",
     "ConvergenceWarning",
     "Fit",
     "InputError",
@@ -42,6 +49,7 @@ __all__ = [
 _HOMES = {
     "GPM": "annotruth.models.gpm",
     "AnnotruthError": "annotruth.errors",
+    "AnnotruthWarning": "annotruth.errors",
     "ConvergenceWarning": "annotruth.errors",
     "Fit": "annotruth.models.result",
     "InputError": "annotruth.errors",

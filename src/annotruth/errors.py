@@ -6,6 +6,7 @@ says what was found, where, and what to do.
 
 __all__ = [
     "AnnotruthError",
+    "AnnotruthWarning",
     "ConvergenceWarning",
     "InputError",
     "OutputError",
@@ -24,5 +25,9 @@ class OutputError(AnnotruthError, OSError):
     """A result could not be written; nothing was left half-written."""
 
 
-class ConvergenceWarning(UserWarning):
+class AnnotruthWarning(UserWarning):
+    """Base of every warning that annotruth gives; the answer stands, but read the line."""
+
+
+class ConvergenceWarning(AnnotruthWarning):
     """The fit stopped at its cap of iterations before it settled."""

@@ -10,10 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress as Bar
 from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from annotruth.errors import AnnotruthWarning
 from annotruth.models.em import Progress, ProgressCallback
 
 out = Console(highlight=False, soft_wrap=True)
@@ -28,9 +30,10 @@ def complain(message: object) -> None:
 
 @contextmanager
 def warnings_in_one_line(*, quiet: bool) -> Iterator[None]:
-    """Show warnings as single lines on stderr, or not at all."""
+    """Show our own warnings as single lines on stderr, or not at all."""
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", AnnotruthWarning)
         yield
     if not quiet:
         for warning in caught:
@@ -81,8 +84,6 @@ def show_lines(lines: str | Sequence[str]) -> None:
 
 
 def _cell(value: Any) -> str:
-    from rich.markup import escape
-
     if value is None:
         return ""
     return f"{value:.2f}" if isinstance(value, float) else escape(str(value))

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.labels.scale import is_text
+from annotruth.labels.scale import is_text, plain
 
 
 def distinct(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.Array, list[Any] | None]:
@@ -19,10 +19,9 @@ def distinct(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.Array, list
     frame library's ordered categorical, its levels in order.
     """
     levels = None
-    if pa.types.is_dictionary(column.type):
-        if column.type.ordered and column.num_chunks:
-            levels = column.chunk(0).dictionary.to_pylist()
-        column = column.cast(column.type.value_type)
+    if pa.types.is_dictionary(column.type) and column.type.ordered and column.num_chunks:
+        levels = column.chunk(0).dictionary.to_pylist()
+    column = plain(column)
     if is_text(column.type):
         column = column.cast(pa.large_string())  # 32-bit offsets overflow beyond 2 GB of text
     encoded = column.combine_chunks().dictionary_encode()
@@ -90,6 +89,7 @@ def match(values: pa.Array, ids: pa.Array) -> NDArray[np.int64]:
 
     Ids of different types meet as text, so that 7 in one file finds "7" in another.
     """
+    values, ids = plain(values), plain(ids)
     if values.type != ids.type:
         values, ids = _as_text(values), _as_text(ids)
     found = pc.index_in(values, value_set=ids)
@@ -98,7 +98,7 @@ def match(values: pa.Array, ids: pa.Array) -> NDArray[np.int64]:
 
 def _as_text(ids: pa.Array) -> pa.Array:
     if pa.types.is_floating(ids.type):
-        whole = pc.fill_null(pc.equal(ids, pc.round(ids)), True)
+        whole = pc.and_(pc.equal(ids, pc.round(ids)), pc.less(pc.abs(ids), 2.0**53))
         if pc.all(whole).as_py():
             ids = ids.cast(pa.int64())
     return ids.cast(pa.string())

@@ -3,31 +3,41 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import narwhals as nw
 import pyarrow as pa
+from narwhals.exceptions import DuplicateError
 
 from annotruth.errors import InputError
+from annotruth.labels.scale import shown
 
 ROLES = ("item", "annotator", "label")
+Choice = Callable[[list[str]], Iterable[str]]
 
 
-def to_arrow(data: Any) -> tuple[pa.Table, str]:
+def to_arrow(data: Any, choose: Choice | None = None) -> tuple[pa.Table, str]:
     """Turn a frame or a list of (item, annotator, label) tuples into Arrow.
+
+    ``choose`` picks the columns of a frame to cross, given all their names.
 
     Returns the table and the name of the caller's frame library, for the way back.
     """
     if isinstance(data, pa.Table):
         return data, "pyarrow"
-    frame = nw.from_native(data, pass_through=True)
+    try:
+        frame = nw.from_native(data, pass_through=True)
+    except DuplicateError as error:
+        raise InputError("two columns of the frame have the same name: rename one") from error
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect()
     if isinstance(frame, nw.DataFrame):
-        return _frame_to_arrow(frame), frame.implementation.name.lower()
-    if hasattr(data, "__arrow_c_stream__"):
-        return pa.table(data), "pyarrow"
+        return _frame_to_arrow(frame, choose), frame.implementation.name.lower()
+    if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+        with suppress(pa.ArrowInvalid):  # a single column is no table
+            return pa.table(data), "pyarrow"
     if isinstance(data, Iterable) and not isinstance(data, (str, bytes, dict)):
         return _tuples_to_arrow(list(data)), default_frame()
     raise InputError(
@@ -40,7 +50,7 @@ def from_arrow(table: pa.Table, frame: str) -> Any:
     """Turn an Arrow table into a frame of the named library."""
     if frame == "pyarrow":
         return table
-    return nw.from_arrow(table, backend=frame).to_native()
+    return nw.from_arrow(table, backend=frame).to_native()  # type: ignore[arg-type]
 
 
 def default_frame() -> str:
@@ -48,23 +58,27 @@ def default_frame() -> str:
     return "pandas" if importlib.util.find_spec("pandas") else "pyarrow"
 
 
-def _frame_to_arrow(frame: nw.DataFrame[Any]) -> pa.Table:
-    names = frame.columns
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError(f"the frame has two columns named {twice[0]!r}: rename one")
+def _frame_to_arrow(frame: nw.DataFrame[Any], choose: Choice | None) -> pa.Table:
+    # Columns that nobody needs may hold anything, so they are left where they are.
+    named = {str(name): name for name in frame.columns}
+    wanted = list(named) if choose is None else dict.fromkeys(choose(list(named)))
+    return pa.table(
+        {name: _series_to_arrow(name, frame.get_column(named[name])) for name in wanted}
+    )
+
+
+def _series_to_arrow(name: str, series: nw.Series[Any]) -> pa.Array:
     try:
-        return frame.to_arrow()
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        # Arrow's own message names no row; look again, column by column, for the mixed one.
-        columns = {str(name): column_of(str(name), frame[name].to_list()) for name in names}
-        return pa.table(columns)
+        return series.to_arrow()
+    except (pa.ArrowException, OverflowError, UnicodeError):
+        # Arrow's own message names no row; look again for the mixed one.
+        return column_of(name, series.to_list())
 
 
 def _tuples_to_arrow(rows: Sequence[Any]) -> pa.Table:
     for number, row in enumerate(rows, start=1):
         if isinstance(row, (str, bytes, dict)) or not isinstance(row, Sequence) or len(row) != 3:
-            raise InputError(f"row {number} is {row!r}: each must be (item, annotator, label)")
+            raise InputError(f"row {number} is {shown(row)}: each must be (item, annotator, label)")
     columns = list(zip(*rows, strict=True)) or [(), (), ()]
     return pa.table(
         {role: column_of(role, list(values)) for role, values in zip(ROLES, columns, strict=True)}
@@ -75,16 +89,28 @@ def column_of(name: str, values: list[Any]) -> pa.Array:
     """Make one Arrow column, and say which row breaks it when the types are mixed."""
     try:
         return pa.array(values, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+    except (pa.ArrowException, OverflowError, UnicodeError):
         pass
-    present = [(row, v) for row, v in enumerate(values, start=1) if v is not None and v == v]
+    present = [(row, v) for row, v in enumerate(values, start=1) if not _is_missing(v)]
     first = type(present[0][1])
     other = next(((row, v) for row, v in present if type(v) is not first), None)
+    if other is None and first is int:
+        # Arrow has no room for integers beyond 64 bits: keep their text.
+        return pa.array([None if _is_missing(v) else str(v) for v in values])
     if other is None:
-        # One type that Arrow has no room for, such as integers beyond 64 bits: keep its text.
-        return pa.array([None if v is None else str(v) for v in values])
+        raise InputError(
+            f"column {name!r} holds {first.__name__} values that cannot be read, such as "
+            f"{shown(present[0][1])}: turn them into text or numbers"
+        )
     row, value = other
     raise InputError(
         f"column {name!r} mixes {first.__name__} and {type(value).__name__} "
-        f"(row {row}: {value!r}): make them one type"
+        f"(row {row}: {shown(value)}): make them one type"
     )
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)  # noqa: PLR0124 - NaN
+    except TypeError:  # pandas' NA is neither equal to itself nor not
+        return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -97,9 +98,11 @@ def scale_of(
 
 
 def numbers_behind(values: pa.Array) -> NDArray[np.float64] | None:
-    """Read the values as finite numbers, or return None when one of them is none."""
-    if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
+    """Read the values as finite numbers, or return None when one of them is none.
+
+    Integers that a double cannot tell from their neighbours are names, not numbers.
+    """
+    values = plain(values)
     if pa.types.is_boolean(values.type):
         return None
     if is_text(values.type):
@@ -110,7 +113,15 @@ def numbers_behind(values: pa.Array) -> NDArray[np.float64] | None:
         return None
     # + 0.0 turns -0.0 into 0.0, so that both spell the same category.
     array = numbers.to_numpy(zero_copy_only=False) + 0.0
-    return array if np.isfinite(array).all() else None
+    exact = pa.types.is_floating(values.type) or (np.abs(array) < 2.0**53).all()
+    return array if exact and np.isfinite(array).all() else None
+
+
+def plain(values: Any) -> Any:
+    """Undo the layouts for which Arrow lacks functions: dictionaries and views of text."""
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    return values.cast(pa.large_string()) if pa.types.is_string_view(values.type) else values
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -156,20 +167,26 @@ def _declared(
         raise InputError(f"categories must be a list of at least one category, not {categories!r}")
     try:
         listed = pa.array(list(categories))
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
+    except (pa.ArrowException, OverflowError):
         listed = pa.array([str(category) for category in categories])
     if listed.null_count:
         raise InputError("categories contain an empty one: name every category")
     numbers = numbers_behind(listed)
     words = numbers is None or (like is not None and numbers_behind(like) is None)
     keys = listed.cast(pa.string()).to_pylist() if words else numbers.tolist()  # type: ignore[union-attr]
-    twice = sorted({str(key) for key in keys if keys.count(key) > 1})
+    twice = sorted(str(key) for key, count in Counter(keys).items() if count > 1)
     if twice:
         raise InputError(f"categories name {', '.join(twice)} twice: list each category once")
     if words:
         return Scale(kind, listed, np.arange(1.0, len(listed) + 1))
     values = np.sort(np.asarray(keys))
     return Scale(kind, whole_or_float(values), values)
+
+
+def shown(value: Any, most: int = 60) -> str:
+    """Write a value for a message, on one line and not too long."""
+    text = repr(value)
+    return text if len(text) <= most else f"{text[: most - 4]}...{text[-1]}"
 
 
 def _listed(values: pa.Array, most: int = 6) -> str:

@@ -100,7 +100,10 @@ class Labels:
             if columns or categories or scale != "auto":
                 raise InputError("these are Labels already: give their options where they are made")
             return data
-        table, frame = to_arrow(data)
+        roles = validate.LABEL_ROLES
+        table, frame = to_arrow(
+            data, lambda names: validate.find_columns(names, roles, columns).values()
+        )
         return cls.from_arrow(
             table,
             columns=columns,
@@ -127,6 +130,7 @@ class Labels:
             raise InputError(f"unknown duplicates={duplicates!r}: choose refuse, keep or last")
         found = validate.find_columns(table.column_names, validate.LABEL_ROLES, columns)
         by_role = {role: table.column(name) for role, name in found.items()}
+        validate.check_types(by_role, found)
 
         kept = np.flatnonzero(~validate.missing(by_role["label"]))
         validate.check_any_labels(table.num_rows, len(kept))

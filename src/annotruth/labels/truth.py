@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from annotruth.errors import InputError
 from annotruth.labels import validate
 from annotruth.labels.encode import match
-from annotruth.labels.frames import to_arrow
-from annotruth.labels.scale import Scale, numbers_behind
+from annotruth.labels.frames import column_of, to_arrow
+from annotruth.labels.scale import Scale, numbers_behind, plain, shown
 
 if TYPE_CHECKING:
     from annotruth.labels.table import Labels
@@ -52,9 +52,10 @@ class Truth:
         strange = np.flatnonzero(codes < 0)
         if len(strange):
             hint = "; if it is a score, say that the scale is ordinal" if self._numeric() else ""
+            value = self.values[int(strange[0])].as_py()
             raise InputError(
-                f"the {self.role} names label {self.values[int(strange[0])].as_py()!r}, which is "
-                f"not among the categories {', '.join(self.scale.names)}{hint}"
+                f"the {self.role} names label {shown(value)}, which is not among the categories "
+                f"{', '.join(self.scale.names)}{hint}"
             )
         return codes
 
@@ -84,9 +85,11 @@ def match_truth(
     ``data`` is a frame with an item and a label column, a mapping of item to label, or a
     pandas Series of labels by item.
     """
-    table = _truth_table(data)
+    table = _truth_table(data, columns)
     found = validate.find_columns(table.column_names, validate.TRUTH_ROLES, columns)
-    ids, values = (table.column(found[name]) for name in validate.TRUTH_ROLES)
+    by_role = {name: table.column(found[name]) for name in validate.TRUTH_ROLES}
+    validate.check_types(by_role, found)
+    ids, values = (plain(column) for column in by_role.values())
     if table.num_rows == 0:
         raise InputError(f"the {role} has no rows")
     if validate.missing(ids).any() or validate.missing(values).any():
@@ -97,10 +100,15 @@ def match_truth(
     return Truth(item, values.combine_chunks(), labels.scale, role)
 
 
-def _truth_table(data: Any) -> pa.Table:
+def _truth_table(data: Any, columns: Mapping[str, str] | None) -> pa.Table:
     if isinstance(data, Mapping):
-        return pa.table({"item": list(data), "label": list(data.values())})
+        return _pairs_to_arrow(list(data), list(data.values()))
     series = nw.from_native(data, pass_through=True, allow_series=True)
     if isinstance(series, nw.Series) and hasattr(data, "index"):
-        return pa.table({"item": list(data.index), "label": data.to_list()})
-    return to_arrow(data)[0]
+        return _pairs_to_arrow(list(data.index), data.to_list())
+    roles = validate.TRUTH_ROLES
+    return to_arrow(data, lambda names: validate.find_columns(names, roles, columns).values())[0]
+
+
+def _pairs_to_arrow(items: list[Any], labels: list[Any]) -> pa.Table:
+    return pa.table({"item": column_of("item", items), "label": column_of("label", labels)})

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from annotruth.errors import InputError
-from annotruth.labels.scale import Scale, is_text
+from annotruth.labels.scale import Scale, is_text, plain, shown
 
 # Names that need no flag, by role: ours, crowd-kit's, the VLDB'17 benchmark's and rater's.
 ALIASES: Mapping[str, tuple[str, ...]] = {
@@ -31,7 +31,8 @@ def find_columns(
     unknown = sorted(set(given) - set(roles))
     if unknown:
         raise InputError(f"columns names no {unknown[0]!r}: the roles are {', '.join(roles)}")
-    spelled = {str(name).strip().lower(): name for name in names}
+    spelled = {str(name).strip().lower(): name for name in reversed(names)}
+    spelled.update((name, name) for name in names)  # the exact spelling comes first
     found = {}
     for role in roles:
         if role in given:
@@ -51,11 +52,38 @@ def find_columns(
                 f"say which it is: columns {role}=NAME"
             )
         found[role] = matches[0]
+    for name in found.values():
+        if names.count(name) > 1:
+            raise InputError(f"two columns are named {name!r}: rename one")
+        playing = [role for role, column in found.items() if column == name]
+        if len(playing) > 1:
+            raise InputError(
+                f"column {name!r} cannot be the {' and the '.join(playing)} at once; "
+                f"say which column is the {playing[1]}: columns {playing[1]}=NAME"
+            )
     return found
+
+
+def check_types(by_role: Mapping[str, pa.ChunkedArray], names: Mapping[str, str]) -> None:
+    """Refuse columns of lists, records, bytes and other things that are no ids or labels."""
+    for role, column in by_role.items():
+        kind = column.type
+        if pa.types.is_dictionary(kind):
+            kind = kind.value_type
+        if not (is_text(kind) or pa.types.is_primitive(kind) or _is_simple(kind)):
+            raise InputError(
+                f"column {names[role]!r} holds values of type {kind}, which cannot be the {role}: "
+                "turn them into text or numbers"
+            )
+
+
+def _is_simple(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_null(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind))
 
 
 def missing(column: pa.Array) -> NDArray[np.bool_]:
     """Mark the cells that hold nothing: null, NaN, blank text, or the word nan."""
+    column = plain(column)
     if pa.types.is_null(column.type):
         return np.ones(len(column), dtype=bool)
     empty = pc.is_null(column, nan_is_null=pa.types.is_floating(column.type))
@@ -96,7 +124,7 @@ def check_known_categories(codes: NDArray[np.int32], values: pa.Array, scale: Sc
     strange = np.flatnonzero(codes < 0)
     if len(strange):
         raise InputError(
-            f"label {values[int(strange[0])].as_py()!r} is not among the categories "
+            f"label {shown(values[int(strange[0])].as_py())} is not among the categories "
             f"{', '.join(scale.names)}: list every category, or correct the label"
         )
 
@@ -116,8 +144,8 @@ def check_no_repeats(
     if len(later) == 0:
         return
     named = ", ".join(
-        f"annotator {annotators[int(annotator[row])].as_py()!r} "
-        f"on item {items[int(item[row])].as_py()!r}"
+        f"annotator {shown(annotators[int(annotator[row])].as_py())} "
+        f"on item {shown(items[int(item[row])].as_py())}"
         for row in later[:most]
     )
     more = f" and {len(later) - most:,} more" if len(later) > most else ""
@@ -132,10 +160,12 @@ def check_known_items(found: NDArray[np.int64], ids: pa.Array, role: str) -> Non
     strange = np.flatnonzero(found < 0)
     if len(strange):
         raise InputError(
-            f"the {role} names item {ids[int(strange[0])].as_py()!r}, which has no labels "
+            f"the {role} names item {shown(ids[int(strange[0])].as_py())}, which has no labels "
             f"({len(strange):,} such items): remove it, or check that the ids match"
         )
     values, counts = np.unique(found, return_counts=True)
     if (counts > 1).any():
         row = int(np.flatnonzero(found == values[counts > 1][0])[0])
-        raise InputError(f"the {role} names item {ids[row].as_py()!r} twice: keep one row an item")
+        raise InputError(
+            f"the {role} names item {shown(ids[row].as_py())} twice: keep one row an item"
+        )

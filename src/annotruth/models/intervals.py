@@ -14,7 +14,7 @@ Support = Callable[[Floats], tuple[Floats, Floats]]
 DROP_95 = 1.9207294103470627
 
 _EDGE = 1e-9
-_PRECISION = 1e-4
+_PRECISION = 0.01
 _MOST_STEPS = 60
 
 
@@ -37,9 +37,10 @@ def _crossing(support: Support, floor: Floats, eps: Floats) -> Floats:
     for _ in range(_MOST_STEPS):
         value, slope = support(eps)
         short = floor - value
-        with np.errstate(divide="ignore", invalid="ignore"):
-            move = np.where(short > 0, short / slope, 0.0)
-        eps = np.clip(eps + move, _EDGE, 1 - _EDGE)
-        if np.abs(move).max() < _PRECISION:
+        # Judged by the likelihood: near an end a tiny move of eps still changes it much.
+        open_ = short > _PRECISION
+        if not open_.any():
             break
+        move = np.divide(short, slope, out=np.zeros_like(eps), where=open_)
+        eps = np.clip(eps + move, _EDGE, 1 - _EDGE)
     return eps

@@ -133,6 +133,17 @@ class Fit:
         """Return one row an item and category of probability above zero: item, label, p."""
         return from_arrow(self.distribution_table(), self.data.frame)
 
+    def tables(self) -> dict[str, pa.Table]:
+        """Make all tables in Arrow, by name; distributions where items have no room for them."""
+        tables = {
+            "items": self.item_table(),
+            "annotators": self.annotator_table(),
+            "labels": self.label_table(),
+        }
+        if self.distribution is not None and self.data.n_categories > MOST_COLUMNS:
+            tables["distributions"] = self.distribution_table()
+        return tables
+
     def item_table(self) -> pa.Table:
         """Make the items table in Arrow."""
         scale, theta = self.data.scale, self.distribution

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from annotruth.models.result import Fit
     from annotruth.simulate import Simulation
@@ -65,10 +67,19 @@ def _items(made: Simulation, found: Fit) -> pa.Table:
     import pyarrow as pa
 
     table = found.item_table()
-    columns = {name: table[name] for name in ("item", "label", "entropy")}
-    columns |= {"true score": made.score, "found score": table["expectation"]}
     assert made.distribution is not None
-    for n, name in enumerate(found.data.scale.names):
-        columns[f"true {name}"] = made.distribution[:, n]
-        columns[f"found {name}"] = table[f"p_{name}"]
+    assert found.distribution is not None
+    shares = found.distribution.dense(found.data.n_categories)
+    columns = {
+        "item": table["item"],
+        "entropy": table["entropy"],
+        "true score": made.score,
+        "found": table["expectation"],
+        "true distribution": [_in_words(row) for row in made.distribution],
+        "found distribution": [_in_words(row) for row in shares],
+    }
     return pa.table(columns).sort_by([("entropy", "descending")])
+
+
+def _in_words(distribution: NDArray[np.float64]) -> str:
+    return " ".join(f"{share:.2f}" for share in distribution)

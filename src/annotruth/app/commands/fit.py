@@ -41,8 +41,9 @@ def fit(
     labels: Annotated[
         Path,
         typer.Argument(
+            metavar="LABELS",
             help="CSV, TSV, Parquet, Arrow or JSON lines, also compressed, "
-            "with columns item, annotator, label."
+            "with columns item, annotator, label.",
         ),
     ],
     model: Annotated[str, typer.Option(help="Which model to fit.")] = "gpm",
@@ -129,15 +130,18 @@ def fit(
     scores = scale is ScaleChoice.ordinal
     metrics = None if truth is None else fitting.evaluate(found, truth, scores=scores)
     if out is not None:
-        from annotruth.io.writers import write_fit
+        from annotruth.io.writers import write_fit_tables
+        from annotruth.models.storage import record
 
-        write_fit(found, out, format_.value)
+        write_fit_tables(
+            found.tables(), out, format=format_.value, extra={"fit.json": record(found)}
+        )
 
     if as_json:
-        record = _record(found)
+        told = _told(found)
         if metrics is not None:
-            record["metrics"] = {name: _number(value) for name, value in metrics.items()}
-        typer.echo(json.dumps(record))
+            told["metrics"] = {name: _number(value) for name, value in metrics.items()}
+        typer.echo(json.dumps(told))
     elif not quiet:
         console.show_lines(found.summary())
         if metrics is not None:
@@ -147,7 +151,7 @@ def fit(
             console.show_lines(f"written to {out}")
 
 
-def _record(found: Fit) -> dict[str, Any]:
+def _told(found: Fit) -> dict[str, Any]:
     """Return what ``fit --json`` prints."""
     return {
         "model": found.model,

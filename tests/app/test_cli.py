@@ -1,0 +1,260 @@
+"""The command line as a person or a script uses it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from annotruth.app import cli
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run a command in this process; returns its exit code, stdout and stderr."""
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["annotruth", *map(str, words)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        said = capsys.readouterr()
+        return stopped.value.code, said.out, said.err
+
+    return run
+
+
+@pytest.fixture
+def crowd(tmp_path, run):
+    """A folder with simulated labels and their truth."""
+    folder = tmp_path / "crowd"
+    assert run("simulate", "--out", folder, "--items", 40, "--annotators", 12, "--quiet")[0] == 0
+    return folder
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name, content):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+GOOD = "item,annotator,label\na,x,1\na,y,2\nb,x,2\nb,y,2\n"
+
+
+def test_fit_prints_a_summary(run, crowd):
+    code, out, err = run("fit", crowd / "labels.csv")
+    assert (code, err) == (0, "")
+    assert "480 labels of 40 items by 12 annotators" in out
+
+
+def test_fit_json_is_one_object_and_nothing_else(run, crowd):
+    code, out, err = run("fit", crowd / "labels.csv", "--truth", crowd / "truth.csv", "--json")
+    told = json.loads(out)
+    assert (code, err) == (0, "")
+    assert list(told) == [
+        *("model", "n_items", "n_annotators", "n_labels", "n_categories", "n_iter"),
+        *("converged", "stop_reason", "log_likelihood", "spammers", "metrics"),
+    ]
+    assert (told["model"], told["n_items"], told["n_categories"]) == ("gpm", 40, 5)
+    assert list(told["metrics"]) == ["accuracy", "f1_macro", "plcc", "srocc", "rmse"]
+    assert 0.0 < told["metrics"]["accuracy"] <= 1.0
+
+
+def test_metrics_of_classes_are_accuracy_and_f1(run, crowd):
+    _, out, _ = run(
+        *("fit", crowd / "labels.csv", "--truth", crowd / "truth.csv"),
+        *("--json", "--scale", "nominal"),
+    )
+    assert list(json.loads(out)["metrics"]) == ["accuracy", "f1_macro"]
+
+
+def test_scores_are_measured_on_a_scale_that_is_said_to_be_ordinal(run, write):
+    labels, truth = write("l.csv", GOOD), write("t.csv", "item,label\na,1.4\nb,2\n")
+    code, _, err = run("fit", labels, "--truth", truth, "--json")
+    assert code == 2
+    assert "if it is a score, say that the scale is ordinal" in err
+    code, out, _ = run("fit", labels, "--truth", truth, "--json", "--scale", "ordinal")
+    assert code == 0
+    assert list(json.loads(out)["metrics"]) == ["plcc", "srocc", "rmse"]
+
+
+def test_a_correlation_that_is_none_is_null(run, write):
+    labels = write("l.csv", GOOD)
+    truth = write("t.csv", "item,label\na,2\nb,2\n")
+    code, out, _ = run("fit", labels, "--truth", truth, "--json")
+    assert code == 0
+    assert json.loads(out)["metrics"]["plcc"] is None
+
+
+@pytest.mark.parametrize("format_", ["csv", "parquet"])
+def test_out_writes_three_tables_and_the_record(run, crowd, tmp_path, format_):
+    code, _, _ = run(
+        *("fit", crowd / "labels.csv", "--out", tmp_path / "deep" / "out", "--format", format_)
+    )
+    assert code == 0
+    folder = tmp_path / "deep" / "out"
+    names = {f"{name}.{format_}" for name in ("items", "annotators", "labels")}
+    assert {path.name for path in folder.iterdir()} == names | {"fit.json"}
+    told = json.loads((folder / "fit.json").read_text())
+    assert told["settings"]["tol"] == 1e-4
+    assert len(told["history"]["objective"]) == told["n_iter"]
+    assert told["versions"].keys() >= {"annotruth", "numpy", "python"}
+    if format_ == "parquet":
+        assert pq.read_table(folder / "items.parquet").num_rows == 40
+    else:
+        assert (folder / "items.csv").read_text().count("\n") == 41
+
+
+def test_out_leaves_other_files_alone(run, crowd, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    assert run("fit", crowd / "labels.csv", "--out", tmp_path / "out")[0] == 0
+    assert (tmp_path / "out" / "notes.txt").read_text() == "mine"
+
+
+def test_quiet_says_nothing(run, crowd):
+    assert run("fit", crowd / "labels.csv", "--quiet") == (0, "", "")
+
+
+def test_the_cap_is_a_line_on_stderr(run, crowd):
+    code, out, err = run("fit", crowd / "labels.csv", "--set", "max-iter=2", "--json")
+    assert code == 0
+    assert json.loads(out)["converged"] is False
+    assert err.count("\n") == 1
+    assert "warning: cap of 2 iterations reached" in err
+
+
+def test_the_models_own_options_can_be_set(run, crowd):
+    _, out, _ = run("fit", crowd / "labels.csv", "--set", "tol=10", "--json")
+    assert json.loads(out)["stop_reason"] == "change of Q below 10"
+
+
+def test_words_in_a_given_order(run, write):
+    path = write("w.csv", "item,annotator,label\na,x,G\na,y,P\nb,x,X\nb,y,X\n")
+    code, out, _ = run("fit", path, "--categories", "G,P,R,X", "--json")
+    assert code == 0
+    assert json.loads(out)["n_categories"] == 4
+
+
+def test_columns_of_any_name(run, write):
+    path = write("c.csv", "film,user,stars\na,x,1\na,y,2\n")
+    code, out, _ = run("fit", path, "--columns", "item=film,annotator=user,label=stars", "--json")
+    assert code == 0
+    assert json.loads(out)["n_labels"] == 2
+
+
+def test_gold_enters_the_fit(run, write, tmp_path):
+    labels, gold = write("l.csv", GOOD), write("g.csv", "item,label\na,2\n")
+    assert run("fit", labels, "--gold", gold, "--out", tmp_path / "o", "--quiet")[0] == 0
+    first = (tmp_path / "o" / "items.csv").read_text().splitlines()[1]
+    assert first.startswith('"a",2,2,2,1,0')
+
+
+def test_simulate_is_seeded(run, tmp_path):
+    for name, seed in (("one", 5), ("two", 5), ("three", 6)):
+        code, out, _ = run("simulate", "--out", tmp_path / name, "--seed", seed, "--items", 20)
+        assert code == 0
+        assert "500 labels of 20 items by 25 annotators" in out
+    for file in ("labels.csv", "truth.csv", "annotators.csv"):
+        one, two, three = ((tmp_path / n / file).read_bytes() for n in ("one", "two", "three"))
+        assert one == two != three
+
+
+def test_demo_prints_truth_beside_what_was_found(run):
+    code, out, err = run("demo")
+    assert (code, err) == (0, "")
+    assert "true distribution" in out
+    assert "correlation with the truth" in out
+
+
+def test_help_teaches_and_version_tells(run):
+    assert "annotruth fit labels.csv --out result" in run("fit", "--help")[1]
+    assert run("--version")[1].startswith("annotruth 0.")
+
+
+BAD_INPUT = {
+    "missing file": (None, (), "no such file"),
+    "empty file": ("", (), "empty"),
+    "header only": ("item,annotator,label\n", (), "no rows"),
+    "missing column": ("item,annotator\na,x\n", (), "no column for the label"),
+    "unknown model": (GOOD, ("--model", "oracle"), "unknown model 'oracle'"),
+    "label column all empty": ("item,annotator,label\na,x,\nb,y,\n", (), "empty label"),
+    "ragged": ("item,annotator,label\na,x,1\nb,y\n", (), "row 2"),
+    "not utf-8": (b"item,annotator,label\na,x,\xff\xfe\n", (), "UTF-8"),
+    "unknown option of the model": (GOOD, ("--set", "speed=9"), "no option 'speed'"),
+    "setting without a value": (GOOD, ("--set", "tol"), "--set takes NAME=VALUE"),
+    "unknown scale": (GOOD, ("--scale", "odd"), "'--scale'"),
+    "unknown column": (GOOD, ("--columns", "item=thing"), "no column 'thing'"),
+    "unknown role": (GOOD, ("--columns", "thing=item"), "no 'thing'"),
+    "twice": (GOOD + "a,x,2\n", (), "labelled twice: annotator 'x' on item 'a'"),
+    "label outside the categories": (GOOD, ("--categories", "1,3"), "not among the categories"),
+    "no such option": (GOOD, ("--speed", "9"), "--speed"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_INPUT)
+def test_bad_input_is_one_line_and_exit_2(run, write, tmp_path, case):
+    content, words, text = BAD_INPUT[case]
+    path = tmp_path / "absent.csv" if content is None else write("bad.csv", content)
+    code, out, err = run("fit", path, *words, "--out", tmp_path / "out")
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert text in err
+    assert "Traceback" not in err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("option", ["--gold", "--truth"])
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("item,label\nzzz,1\n", "names item 'zzz', which has no labels"),
+        ("item,label\na,9\n", "9"),
+        ("item,label\na,1\na,2\n", "names item 'a' twice"),
+        ("item,label\n", "no rows"),
+        ("item,value\na,1\n", "no column for the truth"),
+        ("", "empty"),
+    ],
+)
+def test_bad_gold_and_truth_are_one_line_and_exit_2(run, write, tmp_path, option, content, text):
+    labels, known = write("l.csv", GOOD), write("known.csv", content)
+    code, out, err = run("fit", labels, option, known, "--out", tmp_path / "out")
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert text in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_parquet_that_is_not_one(run, write, tmp_path):
+    code, _, err = run("fit", write("l.parquet", GOOD), "--out", tmp_path / "out")
+    assert code == 2
+    assert "Parquet" in err
+    assert err.count("\n") == 1
+
+
+def test_a_place_that_cannot_be_written(run, write, tmp_path):
+    labels, file = write("l.csv", GOOD), write("file", "here")
+    code, out, err = run("fit", labels, "--out", file / "out")
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "cannot write" in err
+    assert file.read_text() == "here"
+
+
+def test_options_that_cannot_be_simulated(run, tmp_path):
+    code, _, err = run("simulate", "--out", tmp_path / "s", "--spammers", "2")
+    assert code == 2
+    assert err.count("\n") == 1
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_reader_that_leaves_early_is_no_error_to_speak_of(write):
+    command = f"{Path(sys.executable).parent / 'annotruth'} fit {write('l.csv', GOOD)} | true"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
