@@ -144,6 +144,7 @@ def step(
     slope: Floats,
     curvature: Floats,
     bound: Floats,
+    steep: Floats,
     totals: Floats,
 ) -> None:
     longest = 0
@@ -192,6 +193,7 @@ def step(
                 slope[s] += beta * (posterior[c] - sigma)
                 curvature[s] += beta * beta * sigma * (1.0 - sigma)
                 bound[s] += beta * beta * ((sigma - 0.5) / x if abs(x) > 1e-3 else 0.25)
+                steep[s] += beta ** 8
         totals[0] += log_sum - value - labels * spread
         totals[1] += now - 1.0
         totals[2] += (now - 1.0) ** 2

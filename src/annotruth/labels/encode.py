@@ -92,8 +92,9 @@ def match(values: pa.Array, ids: pa.Array) -> NDArray[np.int64]:
     values, ids = plain(values), plain(ids)
     if values.type != ids.type:
         values, ids = _as_text(values), _as_text(ids)
-    found = pc.index_in(values, value_set=ids)
-    return pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    found = pc.fill_null(pc.index_in(values, value_set=ids), -1)
+    places: NDArray[np.int64] = found.to_numpy(zero_copy_only=False).astype(np.int64)
+    return places
 
 
 def _as_text(ids: pa.Array) -> pa.Array:

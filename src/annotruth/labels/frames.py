@@ -112,5 +112,5 @@ def column_of(name: str, values: list[Any]) -> pa.Array:
 def _is_missing(value: Any) -> bool:
     try:
         return value is None or bool(value != value)  # noqa: PLR0124 - NaN
-    except TypeError:  # pandas' NA is neither equal to itself nor not
+    except (TypeError, ValueError):  # pandas' NA cannot say whether it equals itself
         return True

@@ -82,4 +82,4 @@ def _items(made: Simulation, found: Fit) -> pa.Table:
 
 
 def _in_words(distribution: NDArray[np.float64]) -> str:
-    return " ".join(f"{share:.2f}" for share in distribution)
+    return " ".join(f"{share:.2f}".removeprefix("0") for share in distribution)

@@ -1,0 +1,115 @@
+"""What is written reads back equal, or is not there at all."""
+
+import datetime
+import errno
+import json
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+from annotruth.errors import InputError, OutputError
+from annotruth.io import read_labels, read_table, write_fit_tables, write_table
+from annotruth.labels import Labels
+
+
+@pytest.fixture
+def rich() -> pa.Table:
+    return pa.table(
+        {
+            "item": ["plain", "a,b", 'say "hi"', "two\nlines", " spaced ", "ünï", None],
+            "count, all": pa.array([0, -1, 2**62, 3, 4, 5, None]),
+            "share": [0.1, 1 / 3, 1e-300, 123456789.123456789, 5e-324, -0.0, None],
+            "spammer": [True, False, None, True, True, False, None],
+        }
+    )
+
+
+def test_csv_reads_back_equal(tmp_path, rich):
+    path = tmp_path / "rich.csv"
+    write_table(rich, path, "csv")
+    text, from_text = read_table(path)
+    assert from_text
+    assert text.column_names == rich.column_names
+    assert text["item"].to_pylist() == rich["item"].to_pylist()
+    assert text["spammer"].to_pylist() == [
+        None if value is None else str(value).lower() for value in rich["spammer"].to_pylist()
+    ]
+    for name in ("count, all", "share"):
+        assert text[name].cast(rich.schema.field(name).type).equals(rich[name])
+
+
+def test_parquet_reads_back_equal(tmp_path, rich):
+    write_table(rich, tmp_path / "rich.parquet", "parquet")
+    assert read_table(tmp_path / "rich.parquet")[0].equals(rich)
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_labels_survive_the_way_out_and_in(tmp_path, table, form):
+    write_table(table, tmp_path / f"labels.{form}", form)
+    labels, expected = read_labels(tmp_path / f"labels.{form}"), Labels.of(table)
+    assert labels.items.equals(expected.items)
+    assert labels.cell_category.tolist() == expected.cell_category.tolist()
+
+
+def test_a_table_without_rows_keeps_its_columns(tmp_path, rich):
+    write_table(rich.slice(0, 0), tmp_path / "none.csv", "csv")
+    assert read_table(tmp_path / "none.csv")[0].column_names == rich.column_names
+
+
+def test_categories_and_dates_can_be_written(tmp_path):
+    day = datetime.date(2024, 2, 29)
+    table = pa.table({"label": pa.array(["a", "b"]).dictionary_encode(), "day": [day, day]})
+    write_table(table, tmp_path / "x.csv", "csv")
+    assert read_table(tmp_path / "x.csv")[0].to_pydict() == {
+        "label": ["a", "b"],
+        "day": ["2024-02-29", "2024-02-29"],
+    }
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_fit_becomes_a_folder_of_tables_and_texts(tmp_path, table, form):
+    folder = tmp_path / "new" / "fit"
+    write_fit_tables(
+        {"items": table, "labels": table.slice(1)}, folder, format=form, extra={"fit.json": '"ü"\n'}
+    )
+    assert sorted(path.name for path in folder.iterdir()) == sorted(
+        [f"items.{form}", f"labels.{form}", "fit.json"]
+    )
+    assert json.loads((folder / "fit.json").read_text(encoding="utf-8")) == "ü"
+    assert read_table(folder / f"labels.{form}")[0].num_rows == table.num_rows - 1
+
+
+def test_an_unknown_format_is_refused_before_anything_is_made(tmp_path, table):
+    with pytest.raises(InputError, match="unknown format 'xml': choose csv or parquet"):
+        write_table(table, tmp_path / "x" / "y", "xml")
+    with pytest.raises(InputError, match="unknown format"):
+        write_fit_tables({"items": table}, tmp_path / "x", format="xml")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_csv_has_no_room_for(tmp_path, table):
+    nested = pa.table({"x": [[1], [2]]})
+    with pytest.raises(OutputError, match=r"cannot write .*fit/nested\.csv: .*another format") as e:
+        write_fit_tables({"items": table, "nested": nested}, tmp_path / "fit", format="csv")
+    assert "\n" not in str(e.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_disk_that_fills_up_leaves_the_old_results(tmp_path, monkeypatch, table, form):
+    write_fit_tables({"items": table}, tmp_path, format=form, extra={"fit.json": "old"})
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+    def full(table, where, **_):
+        where.write_bytes(b"half")
+        raise OSError(errno.ENOSPC, "[Errno 28] Error writing bytes to file")
+
+    monkeypatch.setattr(pa.csv, "write_csv", full)
+    monkeypatch.setattr(pa.parquet, "write_table", full)
+    with pytest.raises(OutputError, match="free some space"):
+        write_fit_tables({"items": table}, tmp_path, format=form, extra={"fit.json": "new"})
+    with pytest.raises(OutputError, match="free some space"):
+        write_table(table, tmp_path / f"items.{form}", form)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
