@@ -146,8 +146,8 @@ def _fit(told: dict[str, Any], tables: dict[str, pa.Table]) -> Fit:
         cell_category=_codes(cells, "category", categories.num_rows),
         cell_ptr=_pointers(cells, "labels_from", labels.num_rows),
         annotator=_codes(labels, "annotator", people.num_rows),
-        row=_numbers(labels, "row"),
-        known=_numbers(items, "known"),
+        row=_codes(labels, "row", labels.num_rows),
+        known=_codes(items, "known", categories.num_rows, least=-1),
         n_dropped=told["n_dropped"],
         frame=told["frame"],
     )
@@ -196,8 +196,8 @@ def _pointers(table: pa.Table, name: str, length: int) -> NDArray[np.int64]:
     return pointers
 
 
-def _codes(table: pa.Table, name: str, n: int) -> NDArray[np.int32]:
-    codes: NDArray[np.int32] = table[name].to_numpy()
-    if len(codes) and not (codes.min() >= 0 and codes.max() < n):
-        raise ValueError(f"{name} has a code outside 0..{n - 1}")
+def _codes(table: pa.Table, name: str, n: int, least: int = 0) -> Any:
+    codes = table[name].to_numpy()
+    if len(codes) and not (codes.min() >= least and codes.max() < n):
+        raise ValueError(f"{name} has a code outside {least}..{n - 1}")
     return codes

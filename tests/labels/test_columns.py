@@ -1,0 +1,225 @@
+"""Which column is which, what is missing, and what is said when it cannot be told."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from annotruth.errors import InputError
+from annotruth.labels import Labels
+from annotruth.labels.validate import LABEL_ROLES, TRUTH_ROLES, find_columns
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["item", "annotator", "label"],
+        ["task", "worker", "label"],
+        ["question", "worker", "answer"],
+        ["item", "rater", "rating"],
+        [" Item", "ANNOTATOR ", "Label"],
+    ],
+)
+def test_names_that_need_no_flag(names):
+    table = pa.table([["i"], [5], ["x"], [9]], names=[*names, "seconds"])
+    labels = Labels.of(table)
+    assert labels.items.to_pylist() == ["i"]
+    assert labels.annotators.to_pylist() == [5]
+    assert labels.scale.names == ["x"]
+
+
+def test_columns_can_be_named(frame):
+    data = frame({"x": [1, 2], "y": ["a", "b"], "z": ["p", "q"]})
+    if isinstance(data, list):
+        assert Labels.of(data).items.to_pylist() == [1, 2]
+        return
+    labels = Labels.of(data, columns={"item": "y", "annotator": "x", "label": "z"})
+    assert labels.items.to_pylist() == ["a", "b"]
+    assert labels.annotators.to_pylist() == [1, 2]
+
+
+def test_columns_can_be_named_in_part_and_outvote_the_usual_names():
+    names = ["item", "worker", "label", "task"]
+    assert find_columns(names, LABEL_ROLES, {"item": "task"})["item"] == "task"
+    assert find_columns(["item", "truth"], TRUTH_ROLES) == {"item": "item", "truth": "truth"}
+
+
+def test_the_exact_spelling_comes_first():
+    for names in (["label", "Label"], ["Label", "label"]):
+        assert find_columns(["item", "rater", *names], LABEL_ROLES)["label"] == "label"
+
+
+@pytest.mark.parametrize(
+    ("names", "given", "told"),
+    [
+        ("item worker", {}, r"no column for the label \(found: item, worker\).*label=NAME"),
+        ("", {}, r"no column for the item \(found: none\)"),
+        ("item task worker label", {}, "'item' and 'task' could both be the item.*item=NAME"),
+        ("item worker label", {"item": "id"}, r"no column 'id' \(found: item, worker, label\)"),
+        ("item worker label", {"rater": "x"}, "no 'rater': the roles are item, annotator, label"),
+        ("item worker label label", {}, "two columns are named 'label'"),
+        ("item worker label", {"item": "label"}, "'label' cannot be the item and the label at"),
+    ],
+)
+def test_columns_that_cannot_be_told(names, given, told):
+    with pytest.raises(InputError, match=told):
+        find_columns(names.split(), LABEL_ROLES, given)
+
+
+def test_two_columns_of_one_name_in_frames():
+    names = ["item", "annotator", "label", "label"]
+    for data in (
+        pd.DataFrame([[1, 2, 3, 4]], columns=names),
+        pa.table([[1], [2], [3], [4]], names=names),
+    ):
+        with pytest.raises(InputError, match=r"two columns .*name.*: rename one"):
+            Labels.of(data)
+
+
+def test_columns_nobody_needs_may_hold_anything():
+    columns = {"item": [1, 2], "annotator": "a", "label": [1, 2]}
+    assert Labels.of(pd.DataFrame({**columns, "meta": [1, "x"], 7: [{1: 2}, 3j]})).n_labels == 2
+    things = pl.Series([{1}, object()], dtype=pl.Object)
+    assert Labels.of(pl.DataFrame({**columns, "meta": things})).n_labels == 2
+
+
+@pytest.mark.parametrize(
+    "data",
+    [5, None, "labels.csv", b"x", {"item": [1]}, object()],
+    ids=lambda data: type(data).__name__,
+)
+def test_what_is_no_frame(data):
+    with pytest.raises(InputError, match=r"cannot read labels from .*read_labels"):
+        Labels.of(data)
+
+
+@pytest.mark.parametrize("row", [(1, 2), "abc", 5, {"item": 1}, (1, 2, 3, 4)], ids=repr)
+def test_what_is_no_row(row):
+    with pytest.raises(InputError, match=r"row 2 is .*each must be \(item, annotator, label\)"):
+        Labels.of([(1, "a", "x"), row])
+
+
+@pytest.mark.parametrize("data", [pd.Series([1, 2]), pl.Series([1, 2])], ids=["pandas", "polars"])
+def test_a_single_column_is_no_frame(data):
+    with pytest.raises(InputError, match="row 1 is 1"):
+        Labels.of(data)
+
+
+def test_labels_pass_through_unless_options_come_too_late():
+    labels = Labels.of([(1, "a", "x")])
+    assert Labels.of(labels) is labels
+    for options in ({"scale": "nominal"}, {"categories": ["x"]}, {"columns": {"item": "x"}}):
+        with pytest.raises(InputError, match="Labels already"):
+            Labels.of(labels, **options)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        ["x", None, "", "y", " ", "nan", "NaN"],
+        pd.Series(["x", pd.NA, "", "y", None, float("nan"), "nan"], dtype=object),
+        pd.Categorical(["x", None, "", "y", None, "nan", " "]),
+        pd.array(["x", None, None, "y", "", "nan", None], dtype="string"),
+        pl.Series(["x", None, "", "y", " ", "nan", "NaN"]),
+        pl.Series(["x", None, "", "y", " ", "nan", "NaN"], dtype=pl.Categorical),
+    ],
+    ids=["list", "object", "categorical", "string", "polars", "polars categorical"],
+)
+def test_missing_words_are_dropped_and_counted(column, rows_of):
+    make = pl.DataFrame if isinstance(column, pl.Series) else pd.DataFrame
+    labels = Labels.of(make({"item": range(7), "annotator": ["a"] * 7, "label": column}))
+    assert rows_of(labels) == [(0, "a", "x"), (3, "a", "y")]
+    assert labels.n_dropped == 5
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        [1, np.nan, None, 2],
+        pd.array([1, None, None, 2], dtype="Int64"),
+        pl.Series([1.0, float("nan"), None, 2.0]),
+    ],
+    ids=["numpy", "nullable", "polars"],
+)
+def test_missing_numbers_are_dropped_and_counted(column, rows_of):
+    make = pl.DataFrame if isinstance(column, pl.Series) else pd.DataFrame
+    labels = Labels.of(make({"item": range(4), "annotator": ["a"] * 4, "label": column}))
+    assert rows_of(labels) == [(0, "a", 1), (3, "a", 2)]
+    assert labels.n_dropped == 2
+
+
+def test_items_and_annotators_without_a_label_are_not_there():
+    labels = Labels.of([(1, "a", "x"), (2, "b", None)])
+    assert labels.items.to_pylist() == [1]
+    assert labels.annotators.to_pylist() == ["a"]
+
+
+@pytest.mark.parametrize("missing", [None, "", "nan", " "], ids=repr)
+@pytest.mark.parametrize("role", ["item", "annotator"])
+def test_a_label_without_an_id_is_refused_by_row(role, missing):
+    rows = [{"item": "i", "annotator": "a", "label": label} for label in ("x", None, "y", "z")]
+    rows[1][role] = missing  # no label either: dropped, but counted as a row
+    rows[2][role] = missing
+    rows[3]["item"] = "j"
+    with pytest.raises(InputError, match=rf"row 3 has a label but no {role} \(1 such rows\)"):
+        Labels.of(pd.DataFrame(rows), duplicates="keep")
+
+
+def test_no_rows_and_no_labels():
+    with pytest.raises(InputError, match="no rows"):
+        Labels.of([])
+    with pytest.raises(InputError, match="no rows"):
+        Labels.of(pd.DataFrame({"item": [], "annotator": [], "label": []}))
+    with pytest.raises(InputError, match="all 2 rows have an empty label"):
+        Labels.of([(1, "a", None), (2, "a", None)])
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ([1, "x"], r"mixes int and str \(row 2: 'x'\)"),
+        (["x", None, 2.5], r"mixes str and float \(row 3: 2.5\)"),
+        ([1, True], r"mixes int and bool \(row 2: True\)"),
+        ([pd.NA, 1, "x"], r"mixes int and str \(row 3: 'x'\)"),
+        (["\ud800", "x"], "holds str values that cannot be read"),
+    ],
+)
+@pytest.mark.parametrize("role", ["item", "annotator", "label"])
+def test_mixed_types_are_refused_by_column_and_row(role, values, told):
+    columns = {name: list(range(len(values))) for name in ("item", "annotator", "label")}
+    columns[role] = values
+    with pytest.raises(InputError, match=f"column '{role}' {told}"):
+        Labels.of(list(zip(*columns.values(), strict=True)))
+    columns[role] = pd.Series(values, dtype=object)
+    with pytest.raises(InputError, match=f"column '{role}' {told}"):
+        Labels.of(pd.DataFrame(columns))
+
+
+TWICE = [(1, "a", "x"), (2, "a", "x"), (1, "b", "y"), (1, "a", "z"), (2, "a", "y"), (1, "a", "x")]
+
+
+def test_duplicates_are_refused_by_name():
+    told = r"annotator 'a' on item 1, annotator 'a' on item 2, annotator 'a' on item 1; choose"
+    with pytest.raises(InputError, match=told):
+        Labels.of(TWICE)
+    with pytest.raises(InputError, match="and 2 more; choose duplicates keep"):
+        Labels.of(TWICE + TWICE[:2])
+    with pytest.raises(InputError, match="unknown duplicates='first': choose refuse, keep or last"):
+        Labels.of(TWICE, duplicates="first")
+
+
+def test_duplicates_can_all_count(rows_of):
+    assert rows_of(Labels.of(TWICE, duplicates="keep")) == TWICE
+
+
+def test_the_last_duplicate_can_count(rows_of):
+    assert rows_of(Labels.of(TWICE, duplicates="last")) == [
+        (1, "b", "y"),
+        (2, "a", "y"),
+        (1, "a", "x"),
+    ]
+
+
+def test_a_row_without_a_label_is_no_duplicate(rows_of):
+    assert rows_of(Labels.of([(1, "a", "x"), (1, "a", None)])) == [(1, "a", "x")]

@@ -1,0 +1,139 @@
+"""Ids come back as they went in, whatever they are and wherever they came from."""
+
+import datetime
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from annotruth.errors import InputError
+from annotruth.io import read_labels
+from annotruth.labels import Labels
+
+DAY, TIME = datetime.date(2024, 2, 29), datetime.datetime(2024, 2, 29, 12, 30)
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [3, -1, 0],
+        [2**62, 2**62 + 1, -(2**62)],
+        [0.5, -1.25, 3.0],
+        ["b", "a", "B"],
+        ["007", "7", "07"],
+        [" a", "a", "a "],
+        ["12345678901234567890123456789" + digit for digit in "012"],
+        ["ünï", "猫", "🐈‍⬛"],
+        ["a,b", 'say "hi"', "two\nlines"],
+        [True, False, True],
+        [DAY, DAY.replace(day=1), DAY.replace(day=2)],
+        [TIME, TIME.replace(hour=1), TIME.replace(hour=2)],
+        [Decimal("1.50"), Decimal("2.25"), Decimal("0.10")],
+    ],
+    ids=lambda ids: repr(ids[0])[:20],
+)
+def test_in_frames(frame, rows_of, ids):
+    rows = [(ids[0], ids[2], 1), (ids[1], ids[1], 2), (ids[0], ids[1], 2), (ids[2], ids[1], 1)]
+    rows = [(item, annotator, label) for item, annotator, label in rows]
+    item, annotator, label = (list(column) for column in zip(*rows, strict=True))
+    labels = Labels.of(
+        frame({"item": item, "annotator": annotator, "label": label}), duplicates="keep"
+    )
+    assert rows_of(labels) == rows
+    assert labels.items.to_pylist() == list(dict.fromkeys(item))
+    types = [type(value) for value in labels.items.to_pylist()]
+    assert all(issubclass(kind, type(ids[0])) for kind in types)
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (["3", "-1", "0"], [3, -1, 0]),
+        (["007", "7", "8"], ["007", "7", "8"]),
+        (["1", "2", "x"], ["1", "2", "x"]),
+        (["1.0", "2.0", "3.5"], ["1.0", "2.0", "3.5"]),
+        (["+1", "2", "3"], ["+1", "2", "3"]),
+        (["-0", "0", "1"], ["-0", "0", "1"]),
+        ([" 1", "2", "3"], [" 1", "2", "3"]),
+        ([str(10**30), str(10**30 + 1), "1"], [str(10**30), str(10**30 + 1), "1"]),
+        (["9223372036854775807", "1", "2"], [2**63 - 1, 1, 2]),
+        (["true", "false", "x"], ["true", "false", "x"]),
+        (["ünï", "猫", "NA"], ["ünï", "猫", "NA"]),
+    ],
+)
+def test_in_csv_they_are_integers_where_that_loses_nothing(tmp_path, written, expected):
+    path = tmp_path / "labels.csv"
+    rows = "".join(f"{value},{value},1\n" for value in written)
+    path.write_text("item,annotator,label\n" + rows, encoding="utf-8")
+    labels = read_labels(path)
+    assert labels.items.to_pylist() == expected
+    assert labels.annotators.to_pylist() == expected
+
+
+def test_integers_beyond_64_bits_become_their_text():
+    big = [10**30, 10**30 + 1]
+    for data in (
+        pd.DataFrame({"item": big, "annotator": ["a", "a"], "label": [1, 2]}),
+        pl.DataFrame({"item": pl.Series(big, dtype=pl.Int128), "annotator": "a", "label": [1, 2]}),
+        [(big[0], "a", 1), (big[1], "a", 2)],
+        pd.DataFrame({"item": [*big, None, pd.NA], "annotator": "a", "label": [1, 2, None, None]}),
+    ):
+        assert Labels.of(data).items.to_pylist() == [str(value) for value in big]
+
+
+def test_numpy_scalars_are_plain_values():
+    labels = Labels.of([(np.int64(3), np.str_("ann"), np.float32(2)), (np.int64(4), "bob", 1.0)])
+    assert labels.items.to_pylist() == [3, 4]
+    assert labels.annotators.to_pylist() == ["ann", "bob"]
+    assert labels.scale.categories.to_pylist() == [1, 2]
+
+
+def test_tables_go_back_in_the_callers_library(frame):
+    data = frame({"item": [1], "annotator": ["a"], "label": ["x"]})
+    home = type(data).__module__.partition(".")[0]
+    expected = {"builtins": "pandas"}.get(home, home)
+    assert Labels.of(data).frame == expected
+
+
+def test_one_million_characters_are_an_id(rows_of):
+    rows = [("x" * 10**6, "y" * 10**6, "z"), ("x" * 10**6 + "!", "y" * 10**6, "z")]
+    assert rows_of(Labels.of(rows)) == rows
+
+
+def test_long_ids_do_not_drown_the_message():
+    with pytest.raises(InputError, match=r"labelled twice.*\.\.\.'") as caught:
+        Labels.of([("x" * 10**6, "y" * 10**6, 1)] * 2)
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (pd.Series([[1], [2]]), "list"),
+        (pd.Series([{"a": 1}, {"a": 2}]), "struct"),
+        (pd.Series([b"1", b"2"]), "binary"),
+        (pd.Series([1j, 2j]), "complex"),
+        (pd.Series(pd.period_range("2024", periods=2, freq="M")), "period"),
+        (pl.Series([[1], [2]]), "list"),
+        (pl.Series([{"a": 1}, {"a": 2}]), "struct"),
+        (pl.Series([{1}, {2}], dtype=pl.Object), "binary"),
+    ],
+)
+@pytest.mark.parametrize("role", ["item", "annotator", "label"])
+def test_what_is_no_id_is_refused_by_column(values, kind, role):
+    make = pl.DataFrame if isinstance(values, pl.Series) else pd.DataFrame
+    columns = {"item": [1, 2], "annotator": [1, 2], "label": [1, 2], role: values}
+    with pytest.raises(InputError, match=rf"column '{role}' holds .*{kind}.*text or numbers"):
+        Labels.of(make(columns))
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.large_string(), pa.uint8(), pa.float16()])
+def test_every_layout_of_arrow(kind):
+    values = ["1", "2"] if "string" in str(kind) else [1, 2]
+    array = pa.array(values, kind)
+    labels = Labels.of(pa.table({"item": array, "annotator": array, "label": array}))
+    assert labels.items.to_pylist() == values
+    assert labels.with_gold({values[1]: values[1]}).known.tolist() == [-1, 1]

@@ -1,0 +1,87 @@
+"""Fits on disk: open formats, whole or not at all, and no trust in what is read."""
+
+import json
+
+import pyarrow as pa
+import pytest
+from pyarrow import feather
+
+import annotruth as at
+
+
+@pytest.fixture
+def saved(tmp_path):
+    table = [("a", "x", 1), ("a", "y", 2), ("b", "x", 2), ("b", "y", 2), ("b", "z", 1)]
+    at.fit(table, gold={"a": 2}).save(tmp_path / "fit")
+    return tmp_path / "fit"
+
+
+def change(folder, name, column, values):
+    table = feather.read_table(folder / f"{name}.arrow", memory_map=False)
+    place = table.column_names.index(column)
+    type_ = table.schema.field(column).type
+    feather.write_feather(
+        table.set_column(place, column, pa.array(values, type_)), str(folder / f"{name}.arrow")
+    )
+
+
+def test_known_truths_are_kept(saved):
+    assert at.load(saved).data.known.tolist() == [1, -1]
+
+
+def test_saving_again_replaces(saved):
+    other = at.fit([("c", "x", 1), ("c", "y", 2)])
+    other.save(saved)
+    assert at.load(saved).data.items.to_pylist() == ["c"]
+
+
+def test_only_open_formats(saved):
+    assert {path.suffix for path in saved.iterdir()} == {".json", ".arrow"}
+
+
+def test_a_folder_without_a_fit(tmp_path):
+    with pytest.raises(at.InputError, match=r"no saved fit in .*: .*fit\.json is missing"):
+        at.load(tmp_path / "nothing")
+
+
+def test_a_missing_part(saved):
+    (saved / "cells.arrow").unlink()
+    with pytest.raises(at.InputError, match=r"no saved fit in .*cells\.arrow"):
+        at.load(saved)
+
+
+def test_another_format(saved):
+    told = json.loads((saved / "fit.json").read_text()) | {"format": 99}
+    (saved / "fit.json").write_text(json.dumps(told))
+    with pytest.raises(at.InputError, match="saved in format 99; this annotruth reads 1"):
+        at.load(saved)
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "values"),
+    [
+        ("cells", "category", [0, 7, 1, 0]),
+        ("cells", "labels_from", [0, 9, 2, 4]),
+        ("items", "cells_from", [2, 0]),
+        ("labels", "annotator", [0, 0, 0, 0, -3]),
+        ("distribution", "category", [5, 5, 5]),
+    ],
+)
+def test_numbers_that_point_elsewhere_are_refused(saved, name, column, values):
+    change(saved, name, column, values)
+    with pytest.raises(at.InputError, match="cannot be read"):
+        at.load(saved)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'{"format": 1}', b"\xff\xfe"])
+def test_junk_is_refused_in_one_line(saved, content):
+    (saved / "fit.json").write_bytes(content)
+    with pytest.raises(at.InputError, match="cannot be read") as raised:
+        at.load(saved)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_place_that_cannot_be_written(saved, tmp_path):
+    (tmp_path / "file").write_text("here")
+    with pytest.raises(at.OutputError, match="cannot write"):
+        at.load(saved).save(tmp_path / "file" / "fit")
