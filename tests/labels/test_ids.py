@@ -37,7 +37,6 @@ DAY, TIME = datetime.date(2024, 2, 29), datetime.datetime(2024, 2, 29, 12, 30)
 )
 def test_in_frames(frame, rows_of, ids):
     rows = [(ids[0], ids[2], 1), (ids[1], ids[1], 2), (ids[0], ids[1], 2), (ids[2], ids[1], 1)]
-    rows = [(item, annotator, label) for item, annotator, label in rows]
     item, annotator, label = (list(column) for column in zip(*rows, strict=True))
     labels = Labels.of(
         frame({"item": item, "annotator": annotator, "label": label}), duplicates="keep"

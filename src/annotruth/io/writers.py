@@ -72,8 +72,6 @@ def _write(
 
             pyarrow.parquet.write_table(table, aside, compression="zstd")
     except pa.ArrowException as error:
-        if isinstance(error, OSError):
-            raise
-        # CSV has no room for lists and the like.
+        # Failures of the disk are plain OSErrors; this is, say, a list, which CSV cannot hold.
         text = f"cannot write {os.fspath(shown)}: {error}; choose another format"
         raise OutputError(" ".join(text.split())) from error

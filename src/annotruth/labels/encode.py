@@ -99,6 +99,7 @@ def match(values: pa.Array, ids: pa.Array) -> NDArray[np.int64]:
 
 def _as_text(ids: pa.Array) -> pa.Array:
     if pa.types.is_floating(ids.type):
+        ids = ids.cast(pa.float64())
         whole = pc.and_(pc.equal(ids, pc.round(ids)), pc.less(pc.abs(ids), 2.0**53))
         if pc.all(whole).as_py():
             ids = ids.cast(pa.int64())
