@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from annotruth import metrics
 from annotruth.errors import InputError
 from annotruth.io.readers import read_labels, read_table
 from annotruth.labels import DuplicatePolicy, Labels, ScaleKind
-from annotruth.labels.truth import match_truth
+from annotruth.labels.truth import Truth, match_truth
 from annotruth.models.base import Estimator
 from annotruth.models.em import ProgressCallback
 from annotruth.models.registry import model_named
@@ -63,7 +64,10 @@ def fit(
     estimator = make_estimator(model, options)
     make = read_labels if isinstance(data, str | Path) else Labels.of
     labels = make(data, columns=columns, scale=scale, categories=categories, duplicates=duplicates)
-    return estimator.fit(labels, gold=_known_answers(gold), progress=progress).result_
+    if gold is not None:
+        with _naming(gold):
+            labels = labels.with_gold(_known_answers(gold))
+    return estimator.fit(labels, progress=progress).result_
 
 
 def evaluate(fit: Fit, truth: Any, *, scores: bool = False) -> dict[str, float]:
@@ -84,7 +88,12 @@ def evaluate(fit: Fit, truth: Any, *, scores: bool = False) -> dict[str, float]:
         ``accuracy`` and ``f1_macro`` of the labels, unless the truths are scores; ``plcc``,
         ``srocc`` and ``rmse`` of the expectations on an ordinal scale.
     """
-    answers = match_truth(_known_answers(truth), fit.data, role="truth")
+    with _naming(truth):
+        answers = match_truth(_known_answers(truth), fit.data, role="truth")
+        return _measured(fit, answers, scores=scores)
+
+
+def _measured(fit: Fit, answers: Truth, *, scores: bool) -> dict[str, float]:
     found: dict[str, float] = {}
     ordinal = fit.data.scale.is_ordinal
     are_labels = not (scores and ordinal) or bool((answers.codes() >= 0).all())
@@ -115,6 +124,15 @@ def make_estimator(model: str | Estimator, options: Mapping[str, Any]) -> Estima
 
 
 def _known_answers(data: Any) -> Any:
-    if isinstance(data, str | Path):
-        return read_table(data)[0]
-    return data
+    return read_table(data)[0] if isinstance(data, str | Path) else data
+
+
+@contextmanager
+def _naming(data: Any) -> Iterator[None]:
+    """Name the file in complaints about what it holds."""
+    try:
+        yield
+    except InputError as error:
+        if isinstance(data, str | Path) and not str(error).startswith(f"{data}: "):
+            raise InputError(f"{data}: {error}") from error
+        raise

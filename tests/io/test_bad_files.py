@@ -28,7 +28,7 @@ HEADER = b"item,annotator,label\n"
         pytest.param(
             b"item,annotator\n1,ann\n", ["no column for the label", "item, annotator"], id="column"
         ),
-        pytest.param(HEADER + b"1,ann,\n2,ann,\n", ["all 2 rows", "empty"], id="no labels"),
+        pytest.param(HEADER + b"1,ann,\n2,ann,\n", ["every row", "empty"], id="no labels"),
         pytest.param(HEADER + b"1,ann,2\n,ann,2\n", ["row 2", "no item"], id="no item"),
         pytest.param(
             HEADER + b"1,ann,2\n\n1,bob\n", ["row 2 (line 4)", "2 fields", "has 3"], id="short"

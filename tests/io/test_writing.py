@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 from annotruth.errors import InputError, OutputError
-from annotruth.io import read_labels, read_table, write_fit_tables, write_table
+from annotruth.io import read_labels, read_table, write_table, write_tables
 from annotruth.labels import Labels
 
 
@@ -71,7 +71,7 @@ def test_categories_and_dates_can_be_written(tmp_path):
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_a_fit_becomes_a_folder_of_tables_and_texts(tmp_path, table, form):
     folder = tmp_path / "new" / "fit"
-    write_fit_tables(
+    write_tables(
         {"items": table, "labels": table.slice(1)}, folder, format=form, extra={"fit.json": '"ü"\n'}
     )
     assert sorted(path.name for path in folder.iterdir()) == sorted(
@@ -85,21 +85,21 @@ def test_an_unknown_format_is_refused_before_anything_is_made(tmp_path, table):
     with pytest.raises(InputError, match="unknown format 'xml': choose csv or parquet"):
         write_table(table, tmp_path / "x" / "y", "xml")
     with pytest.raises(InputError, match="unknown format"):
-        write_fit_tables({"items": table}, tmp_path / "x", format="xml")
+        write_tables({"items": table}, tmp_path / "x", format="xml")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_csv_has_no_room_for(tmp_path, table):
     nested = pa.table({"x": [[1], [2]]})
     with pytest.raises(OutputError, match=r"cannot write .*fit/nested\.csv: .*another format") as e:
-        write_fit_tables({"items": table, "nested": nested}, tmp_path / "fit", format="csv")
+        write_tables({"items": table, "nested": nested}, tmp_path / "fit", format="csv")
     assert "\n" not in str(e.value)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_a_disk_that_fills_up_leaves_the_old_results(tmp_path, monkeypatch, table, form):
-    write_fit_tables({"items": table}, tmp_path, format=form, extra={"fit.json": "old"})
+    write_tables({"items": table}, tmp_path, format=form, extra={"fit.json": "old"})
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 
     def full(table, where, **_):
@@ -109,7 +109,7 @@ def test_a_disk_that_fills_up_leaves_the_old_results(tmp_path, monkeypatch, tabl
     monkeypatch.setattr(pa.csv, "write_csv", full)
     monkeypatch.setattr(pa.parquet, "write_table", full)
     with pytest.raises(OutputError, match="free some space"):
-        write_fit_tables({"items": table}, tmp_path, format=form, extra={"fit.json": "new"})
+        write_tables({"items": table}, tmp_path, format=form, extra={"fit.json": "new"})
     with pytest.raises(OutputError, match="free some space"):
         write_table(table, tmp_path / f"items.{form}", form)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -162,7 +162,7 @@ def test_a_label_without_an_id_is_refused_by_row(role, missing):
     rows[1][role] = missing  # no label either: dropped, but counted as a row
     rows[2][role] = missing
     rows[3]["item"] = "j"
-    with pytest.raises(InputError, match=rf"row 3 has a label but no {role} \(1 such rows\)"):
+    with pytest.raises(InputError, match=rf"row 3 has a label but no {role} \(1 in all\)"):
         Labels.of(pd.DataFrame(rows), duplicates="keep")
 
 
@@ -171,7 +171,7 @@ def test_no_rows_and_no_labels():
         Labels.of([])
     with pytest.raises(InputError, match="no rows"):
         Labels.of(pd.DataFrame({"item": [], "annotator": [], "label": []}))
-    with pytest.raises(InputError, match="all 2 rows have an empty label"):
+    with pytest.raises(InputError, match="every row has an empty label"):
         Labels.of([(1, "a", None), (2, "a", None)])
 
 

@@ -76,7 +76,7 @@ def test_huge_floats_can_be_looked_up_among_texts():
 @pytest.mark.parametrize(
     ("gold", "told"),
     [
-        ({7: 1, 10: 1, 11: 1}, r"the gold names item 10, which has no labels \(2 such items\)"),
+        ({7: 1, 10: 1, 11: 1}, r"the gold names item 10, which has no labels \(2 in all\)"),
         ({"07": 1}, "item '07', which has no labels"),
         ({7: 6}, "names label 6, which is not among the categories 1, 2, 3, 4, 5"),
         ({7: "good"}, "names label 'good', which is not among"),

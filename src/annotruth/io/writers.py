@@ -25,7 +25,7 @@ def write_table(table: pa.Table, path: str | os.PathLike[str], format: TableForm
         _write(table, aside, format, shown=path)
 
 
-def write_fit_tables(
+def write_tables(
     tables: Mapping[str, pa.Table],
     folder: str | os.PathLike[str],
     *,

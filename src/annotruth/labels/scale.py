@@ -47,7 +47,7 @@ class Scale:
     @property
     def names(self) -> list[str]:
         """The categories as text, for column names and messages."""
-        return [str(category) for category in self.categories.to_pylist()]
+        return [_name(category) for category in self.categories.to_pylist()]
 
     @classmethod
     def ordinal(cls, categories: Sequence[Any]) -> Scale:
@@ -71,7 +71,10 @@ class Scale:
             found = np.where(ours[order][at] == numbers, order[at], -1)
         else:
             place = {name: code for code, name in enumerate(self.names)}
-            found = np.array([place.get(str(v), -1) for v in values.to_pylist()], dtype=np.int64)
+            names = [_name(value) for value in values.to_pylist()]
+            if pa.types.is_boolean(self.categories.type):
+                names = [name.lower() for name in names]
+            found = np.array([place.get(name, -1) for name in names], dtype=np.int64)
         return found.astype(np.int32)
 
 
@@ -181,6 +184,11 @@ def _declared(
         return Scale(kind, listed, np.arange(1.0, len(listed) + 1))
     values = np.sort(np.asarray(keys))
     return Scale(kind, whole_or_float(values), values)
+
+
+def _name(value: Any) -> str:
+    """Write a category as text; true and false as files spell them."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def shown(value: Any, most: int = 60) -> str:

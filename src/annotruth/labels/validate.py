@@ -100,12 +100,16 @@ def check_any_labels(n_rows: int, n_kept: int) -> None:
     if n_rows == 0:
         raise InputError("there are no rows, only column names: nothing to fit")
     if n_kept == 0:
-        raise InputError(f"all {n_rows:,} rows have an empty label: nothing to fit")
+        raise InputError(f"every row has an empty label ({n_rows:,} in all): nothing to fit")
 
 
 def check_finite(values: pa.Array) -> None:
-    """Refuse infinite labels."""
-    if pa.types.is_floating(values.type) and not pc.all(pc.is_finite(values)).as_py():
+    """Refuse infinite labels, also where they stand among numbers written as text."""
+    try:
+        numbers = plain(values).cast(pa.float64(), safe=False)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return
+    if not pc.all(pc.is_finite(numbers)).as_py():
         raise InputError("a label is infinite: labels must be finite numbers or words")
 
 
@@ -115,7 +119,7 @@ def check_ids(column: pa.Array, role: str, rows: NDArray[np.int64]) -> None:
     if len(empty):
         raise InputError(
             f"row {rows[empty[0]] + 1} has a label but no {role} "
-            f"({len(empty):,} such rows): name the {role} or remove the row"
+            f"({len(empty):,} in all): name the {role} or remove the row"
         )
 
 
@@ -161,7 +165,7 @@ def check_known_items(found: NDArray[np.int64], ids: pa.Array, role: str) -> Non
     if len(strange):
         raise InputError(
             f"the {role} names item {shown(ids[int(strange[0])].as_py())}, which has no labels "
-            f"({len(strange):,} such items): remove it, or check that the ids match"
+            f"({len(strange):,} in all): remove it, or check that the ids match"
         )
     values, counts = np.unique(found, return_counts=True)
     if (counts > 1).any():

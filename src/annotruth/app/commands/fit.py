@@ -130,12 +130,10 @@ def fit(
     scores = scale is ScaleChoice.ordinal
     metrics = None if truth is None else fitting.evaluate(found, truth, scores=scores)
     if out is not None:
-        from annotruth.io.writers import write_fit_tables
+        from annotruth.io.writers import write_tables
         from annotruth.models.storage import record
 
-        write_fit_tables(
-            found.tables(), out, format=format_.value, extra={"fit.json": record(found)}
-        )
+        write_tables(found.tables(), out, format=format_.value, extra={"fit.json": record(found)})
 
     if as_json:
         told = _told(found)

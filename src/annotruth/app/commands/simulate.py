@@ -64,7 +64,7 @@ def simulate(
     """
     from annotruth import simulate as simulation
     from annotruth.app import console
-    from annotruth.io.writers import write_fit_tables
+    from annotruth.io.writers import write_tables
 
     make = simulation.crowd if generator is Generator.crowd else simulation.gaussian
     made = make(
@@ -76,7 +76,7 @@ def simulate(
         labels_per_item=labels_per_item,
         seed=seed,
     )
-    write_fit_tables(simulated_tables(made), out)
+    write_tables(simulated_tables(made), out)
     if not quiet:
         console.show_lines(f"{made.labels.describe()}, written to {out}")
 
