@@ -24,9 +24,10 @@ from annotruth.kernels.compiled import compiled
 
 Floats = NDArray[np.float64]
 
-# Products of probabilities are logged before they can underflow.
+# One log serves many labels: their probabilities are multiplied, and the product is logged when
+# it falls below the first figure; a cell that drove it below the second is added up label by label.
 _LOG_BELOW = 1e-100
-_TINY = 1e-200
+_UNDERFLOW = 1e-290
 
 
 @compiled
@@ -63,48 +64,54 @@ def step(
     ``totals[0]`` the log-likelihood before the step, ``totals[1]`` the items' part of Q after
     it, the sum of mu log theta.
     """
+    item_ptr, cell_category, cell_ptr, annotator, known = block
     learned = pi.shape[0] > 0
     log_likelihood = 0.0
     q = 0.0
     product = 1.0
     for e in range(lo, hi):
-        first, last = block.item_ptr[e], block.item_ptr[e + 1]
-        known = block.known[e] >= 0
+        first, last = item_ptr[e], item_ptr[e + 1]
+        fixed = known[e] >= 0
         total = 0.0
         for c in range(first, last):
-            n = block.cell_category[c]
+            n = cell_category[c]
             share = theta[c]
             mass = 0.0
-            for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
-                s = block.annotator[j]
+            before = product
+            # Unsigned places are never negative, which spares a test at every access.
+            for j in range(np.uint64(cell_ptr[c]), np.uint64(cell_ptr[c + 1])):
+                s = np.uint32(annotator[j])
                 reliability = eps[s]
-                behavior = pi[s, n] if learned else chance
                 c1 = reliability * share
-                p = c1 + (1.0 - reliability) * behavior
+                p = c1 + (1.0 - reliability) * (pi[s, n] if learned else chance)
                 mu = c1 / p
                 serious[s] += mu
                 if learned:
                     irregular[s, n] += 1.0 - mu
                 mass += mu
-                if p < _TINY:
-                    log_likelihood += math.log(p)
-                else:
-                    product *= p
-                    if product < _LOG_BELOW:
-                        log_likelihood += math.log(product)
-                        product = 1.0
+                product *= p
             total += mass
-            if not known:
+            if product < _LOG_BELOW:
+                if product > _UNDERFLOW:
+                    log_likelihood += math.log(product)
+                else:
+                    log_likelihood += math.log(before)
+                    for j in range(cell_ptr[c], cell_ptr[c + 1]):
+                        s = np.uint32(annotator[j])
+                        behavior = pi[s, n] if learned else chance
+                        log_likelihood += math.log(eps[s] * share + (1.0 - eps[s]) * behavior)
+                product = 1.0
+            if not fixed:
                 theta[c] = mass
-        if not known:
+        if not fixed:
             for c in range(first, last):
                 mass = theta[c]
                 if total > 0.0:
                     theta[c] = mass / total
                 else:
                     # Nobody serious has seen the item: any theta is as likely; take the shares.
-                    labels = block.cell_ptr[last] - block.cell_ptr[first]
-                    theta[c] = (block.cell_ptr[c + 1] - block.cell_ptr[c]) / labels
+                    labels = cell_ptr[last] - cell_ptr[first]
+                    theta[c] = (cell_ptr[c + 1] - cell_ptr[c]) / labels
                 if mass > 0.0 and theta[c] > 0.0:  # a vanishing mass adds nothing
                     q += mass * math.log(theta[c])
     totals[0] += log_likelihood + math.log(product)
