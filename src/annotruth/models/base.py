@@ -6,9 +6,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import pyarrow as pa
+
 from annotruth.errors import AnnotruthError
 from annotruth.labels import Labels
-from annotruth.labels.frames import from_arrow
 from annotruth.models.em import ProgressCallback
 from annotruth.models.result import Fit
 
@@ -68,28 +69,38 @@ class Estimator(ABC):
     @property
     def labels_(self) -> pd.Series[Any]:
         """The label of each item (crowd-kit's name and form)."""
-        return self._items().set_index("task")["label"].rename("agg_label")
+        return self._column(self._fitted().item_table(), "label", by="task", called="agg_label")
 
     @property
     def probas_(self) -> pd.DataFrame:
         """The distribution of each item, one column a category (crowd-kit's name and form)."""
-        columns = [name for name in self._items().columns if name.startswith("p_")]
-        frame = self._items().set_index("task")[columns]
-        return frame.set_axis(self.result_.data.scale.categories.to_pylist(), axis=1)
+        import pandas as pd
+
+        fit = self._fitted()
+        if fit.distribution is None:
+            raise AnnotruthError(
+                f"{self.name} gives scores, not distributions: see result_.items()"
+            )
+        return pd.DataFrame(
+            fit.distribution.dense(fit.data.n_categories),
+            index=pd.Index(fit.data.items.to_pandas(), name="task"),
+            columns=fit.data.scale.categories.to_pylist(),
+        )
 
     @property
     def skills_(self) -> pd.Series[Any]:
         """The reliability of each annotator (crowd-kit's name and form)."""
-        table: pd.DataFrame = from_arrow(self._fitted().annotator_table(), "pandas")
-        return (
-            table.rename(columns={"annotator": "worker"})
-            .set_index("worker")["reliability"]
-            .rename("skill")
-        )
+        table = self._fitted().annotator_table()
+        return self._column(table, "reliability", by="worker", called="skill")
 
-    def _items(self) -> pd.DataFrame:
-        table: pd.DataFrame = from_arrow(self._fitted().item_table(), "pandas")
-        return table.rename(columns={"item": "task"})
+    def _column(self, table: pa.Table, name: str, *, by: str, called: str) -> pd.Series[Any]:
+        """Take a column of a table as a Series by its first column, the id."""
+        import pandas as pd
+
+        if name not in table.column_names:
+            raise AnnotruthError(f"{self.name} gives no {name}: see the tables of result_")
+        ids = pd.Index(table.column(0).to_pandas(), name=by)
+        return pd.Series(table[name].to_pandas().to_numpy(), index=ids, name=called)
 
     def _fitted(self) -> Fit:
         if not hasattr(self, "result_"):

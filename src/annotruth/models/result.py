@@ -68,7 +68,7 @@ class Fit:
     behavior: Sequence[str] | None = None
     p_serious: Floats | None = None
     item_columns: Mapping[str, Floats] = field(default_factory=dict)
-    annotator_columns: Mapping[str, Floats] = field(default_factory=dict)
+    annotator_columns: Mapping[str, Floats | NDArray[np.bool_]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Fit({self.model} on {self.data.describe()}: {self.stop_reason})"

@@ -1,0 +1,272 @@
+r"""Subject bias and inconsistency with content ambiguity: Netflix's model of opinion scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotruth.engines import Engine, Session, Sweep, engine_named
+from annotruth.errors import InputError
+from annotruth.kernels.subject_bias import ROUNDING, proposals
+from annotruth.labels import Labels
+from annotruth.labels.groups import match_groups
+from annotruth.models.base import Estimator
+from annotruth.models.em import Monitor, ProgressCallback, climb
+from annotruth.models.result import Fit
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+_Z_95 = 1.959963984540054
+_ROUNDS = 2  # improvements of an item's ambiguity in a step; more save no steps worth having
+_LEAST_SHARE = 0.01  # of the votes' variance at the start: the least variance of a vote
+
+
+class Parameters(NamedTuple):
+    """What votes share: biases, squared inconsistencies, and squared ambiguities of groups."""
+
+    b: Floats
+    v2: Floats
+    of_group: Floats  # empty unless ambiguity belongs to groups of items
+
+
+@dataclass(kw_only=True)
+class SubjectBias(Estimator):
+    r"""Recover Subjective Quality Scores from Noisy Measurements (Li and Bampis, 2017).
+
+    The vote of annotator s on item e is a number: the item's score, the annotator's bias, and
+    noise from the annotator's inconsistency and from the ambiguity of the item's content c:
+
+    .. math:: x_{e,s} \sim N(\psi_e + b_s,\; v_s^2 + a_c^2).
+
+    Maximum likelihood. With residuals :math:`r = x - \psi_e - b_s` and weights
+    :math:`w = 1 / (v_s^2 + a_c^2)`, each step takes in turn
+
+    .. math::
+        \psi_e = \frac{\sum_s w (x - b_s)}{\sum_s w}, \quad
+        a_c^2 \leftarrow a_c^2 + \frac{\sum (w^2 r^2 - w)}{\sum w^2}, \quad
+        b_s = \frac{\sum_e w (x - \psi_e)}{\sum_e w}, \quad
+        v_s^2 \leftarrow v_s^2 + \frac{\sum_e (w^2 r^2 - w)}{\sum_e w^2},
+
+    the best score and bias given the rest, and Fisher scoring for each variance. A variance that
+    scoring would leave less likely than a step of EM takes the EM (or MM) step, so that the
+    log-likelihood rises at every step. (The paper refreshes each quantity with a tenth of a
+    Newton step; that may lower the likelihood, and sticks where a deviation reaches 0.) It
+    starts at the mean votes and each annotator's mean and variance of the residuals, with half
+    of the variance given to the ambiguity, and stops when the log-likelihood changes by less
+    than ``tol``.
+
+    What the paper leaves open:
+
+    - The likelihood grows without bound as a variance vanishes. So every vote's deviation is at
+      least what rounding to the scale leaves, :math:`h / \sqrt{12}` for categories h apart
+      (where they are closest), and at least a tenth of the deviation of all votes at the start,
+      which counts on fine scales. Annotators whose inconsistency is held there are marked
+      ``at_floor``, and the stop reason counts them. With few votes an item that is common: an
+      item's score then follows the vote of one such annotator.
+    - Only differences of biases count: their mean is 0, unless known truths fix the level.
+    - Only sums :math:`v_s^2 + a_c^2` count: the least ambiguous content has ambiguity 0, and the
+      noise that all votes share is inconsistency. A single ambiguity shared by all items is
+      therefore not told apart, and is absent.
+
+    An item's score is :math:`\psi_e`, which may lie beyond the ends of the scale; a known truth
+    is its item's score. ``score_low`` and ``score_high`` are its 95% interval from the Fisher
+    information :math:`\sum_s w`, as are the standard deviations of bias and inconsistency, each
+    with all else taken as it is. There is no distribution and no reliability.
+
+    Parameters
+    ----------
+    ambiguity
+        What has an ambiguity of its own: every "item"; nothing, for one "shared" by all; or
+        groups of items, such as the versions of one source video, as a mapping or a pandas
+        Series from item to group. With a column of groups beside the labels, give
+        ``df.set_index("item")["content"]``. Every item must have one group.
+    tol, max_iter
+        The stopping rule and its cap; reaching the cap warns.
+    engine
+        Where the passes over the labels run.
+    """
+
+    name: ClassVar[str] = "subject-bias"
+
+    ambiguity: str | Mapping[Any, Any] | pd.Series[Any] = "item"
+    tol: float = 1e-4
+    max_iter: int = 1000
+    engine: str | Engine = "memory"
+
+    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
+        if not labels.scale.is_ordinal:
+            raise InputError(
+                "subject-bias needs votes on an ordinal scale, and these labels are nominal: "
+                "give the categories from lowest to highest"
+            )
+        per, group = self._per(labels)
+        with closing(engine_named(self.engine).open(labels)) as session:
+            steps = _Steps(labels, session, per, group)
+            parameters, trace = climb(
+                steps.step,
+                steps.start(),
+                log_likelihood=steps.read_out,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                watched="log-likelihood",
+                progress=progress,
+            )
+            psi, a2, precision = (session.gather(name) for name in ("psi", "a2", "precision"))
+        known = labels.known >= 0
+        level = 0.0 if known.any() else parameters.b.mean()
+        v2 = parameters.v2 + a2.min()
+        at_floor = v2 <= steps.floor * (1.0 + 1e-9)
+        if at_floor.any():
+            held = (
+                f"the inconsistency of {at_floor.sum():,} of {labels.n_annotators:,} annotators "
+                f"is held at its floor of {np.sqrt(steps.floor):.3g}"
+            )
+            trace = replace(trace, stop_reason=f"{trace.stop_reason}; {held}")
+        score = psi + level
+        half = np.where(known, 0.0, _Z_95 / np.sqrt(precision))
+        items = {"score_low": score - half, "score_high": score + half}
+        if per != "shared":
+            items["ambiguity"] = np.sqrt(a2 - a2.min())
+        annotators: dict[str, Any] = {
+            "bias": parameters.b - level,
+            "bias_std": 1.0 / np.sqrt(steps.moments[:, 0]),
+            "inconsistency": np.sqrt(v2),
+            "inconsistency_std": 1.0 / np.sqrt(2.0 * v2 * steps.moments[:, 2]),
+            "at_floor": at_floor,
+        }
+        return Fit(
+            model=self.name,
+            settings=self.settings(),
+            data=labels,
+            trace=trace,
+            score=score,
+            item_columns=items,
+            annotator_columns=annotators,
+        )
+
+    def _per(self, labels: Labels) -> tuple[str, Codes]:
+        """Say what has an ambiguity, and the group of each item if groups have."""
+        if not isinstance(self.ambiguity, str):
+            return "group", match_groups(self.ambiguity, labels, role="ambiguity")
+        if self.ambiguity not in ("item", "shared"):
+            raise InputError(
+                f"unknown ambiguity {self.ambiguity!r}: choose item or shared, or give a mapping "
+                "or a pandas Series from item to group"
+            )
+        return self.ambiguity, np.empty(0, dtype=np.int64)
+
+
+class _Steps:
+    """The model's equations over a session; scores and ambiguities of items stay in it."""
+
+    def __init__(self, labels: Labels, session: Session, per: str, group: Codes) -> None:
+        people = labels.n_annotators
+        self.floor = 0.0
+        self.moments = np.zeros((people, 5))
+        self._session = session
+        self._values = labels.scale.values
+        self._n_votes = labels.labels_per_annotator.astype(float)
+        self._rounds = _ROUNDS if per == "item" else 0
+        self._share = 0.0 if per == "shared" else 0.5
+        self._group = group
+        self._n_groups = n_groups = int(group.max(initial=-1)) + 1
+
+        self._has_gold = bool((labels.known >= 0).any())
+
+        family, groups = "subject_bias", "subject_bias_groups"
+        self._start = Sweep(f"{family}.start", ("psi", "a2"), ((people, 2),))
+        self._items = Sweep(f"{family}.step", ("psi", "a2", "precision"), ((people, 5), (1,)))
+        self._try = Sweep(f"{family}.try_annotators", ("psi", "a2"), ((2, people),))
+        self._level = Sweep(f"{family}.shift_level", ("psi", "a2"), ((2,),))
+        self._set_groups = Sweep(f"{groups}.set_groups", ("a2",))
+        self._step_groups = Sweep(f"{groups}.step_groups", ("psi", "a2"), ((n_groups, 4),))
+        self._try_groups = Sweep(f"{groups}.try_groups", ("psi",), ((2, n_groups),))
+
+    def start(self) -> Parameters:
+        """Begin at mean votes, the residuals' means and variances, half of it ambiguity."""
+        for name in ("psi", "a2", "precision"):
+            self._session.allocate(name, per="items")
+        (moments,) = self._session.sweep(self._start, self._values, self._share)
+        b = moments[:, 0] / self._n_votes
+        variance = np.maximum(moments[:, 1] / self._n_votes - b**2, 0.0)
+        overall = float(variance @ self._n_votes / self._n_votes.sum())
+        self.floor = max(_rounding_variance(self._values), _LEAST_SHARE * overall)
+        of_group = np.full(self._n_groups, self._share * overall)
+        self._spread(of_group)
+        return Parameters(b, np.maximum((1.0 - self._share) * variance, self.floor), of_group)
+
+    def step(self, old: Parameters) -> tuple[Parameters, Monitor]:
+        """Improve the items, then the annotators, then the groups of items."""
+        moments, (before,) = self._sweep_items(old, self._rounds)
+        w, wr, w2, w2r, w2r2 = moments.T
+        move = wr / w
+        b = old.b + move
+        # The sum of (w r)^2 after the move of the bias.
+        w2r2 = np.maximum(w2r2 - 2.0 * move * w2r + move**2 * w2, 0.0)
+        proposed = np.stack(proposals(old.v2, self._n_votes, w, w2, w2r2, self.floor))
+        v2, after = _better(proposed, *self._session.sweep(self._try, self._values, b, proposed))
+        of_group = old.of_group
+        if self._n_groups:
+            of_group, after = self._improve_groups(old.of_group, b, v2)
+            # Only the sums count: share what both have to spare, so that no part meets its
+            # bound, where it would wait for all of the other part to make room.
+            spare = 0.5 * (of_group.min() - (v2.min() - self.floor))
+            v2 = np.maximum(v2 + spare, self.floor)
+            of_group = np.maximum(of_group - spare, 0.0)
+            self._spread(of_group)
+        if self._has_gold:
+            b, gain = self._move_level(b, v2)
+            after += gain
+        return Parameters(b, v2, of_group), Monitor(float(before), after)
+
+    def _improve_groups(self, old: Floats, b: Floats, v2: Floats) -> tuple[Floats, float]:
+        shared = (self._values, self._group, b, v2)
+        (moments,) = self._session.sweep(self._step_groups, *shared)
+        n, w, w2, w2r2 = moments.T
+        proposed = np.stack(proposals(old, n, w, w2, w2r2, 0.0))
+        return _better(proposed, *self._session.sweep(self._try_groups, *shared, proposed))
+
+    def _move_level(self, b: Floats, v2: Floats) -> tuple[Floats, float]:
+        """Fit the level to the known truths; single biases alone would creep toward it."""
+        ((wr, w),) = self._session.sweep(self._level, self._values, b, v2, 0.0)
+        move = float(wr / w)
+        self._session.sweep(self._level, self._values, b + move, v2, move)
+        return b + move, 0.5 * float(wr) * move
+
+    def _spread(self, of_group: Floats) -> None:
+        if self._n_groups:
+            self._session.sweep(self._set_groups, self._group, of_group)
+
+    def _sweep_items(self, parameters: Parameters, rounds: int) -> tuple[Floats, Floats]:
+        moments, totals = self._session.sweep(
+            self._items, self._values, parameters.b, parameters.v2, rounds
+        )
+        return moments, totals
+
+    def read_out(self, parameters: Parameters) -> float:
+        """Bring the scores up to the final parameters, and return the log-likelihood there."""
+        self._sweep_items(parameters, 0)
+        self.moments, (log_likelihood,) = self._sweep_items(parameters, 0)
+        return float(log_likelihood)
+
+
+def _better(proposed: Floats, log_likelihood: Floats) -> tuple[Floats, float]:
+    """Take the second proposal, scoring, unless the first, the safe one, is more likely."""
+    safe, scoring = log_likelihood
+    good = scoring >= safe - ROUNDING * (1.0 + np.abs(safe))
+    return np.where(good, proposed[1], proposed[0]), float(np.where(good, scoring, safe).sum())
+
+
+def _rounding_variance(values: Floats) -> float:
+    """Return the variance that rounding to the scale leaves at least."""
+    step = np.diff(values).min() if len(values) > 1 else 1.0
+    return float(step**2 / 12.0)

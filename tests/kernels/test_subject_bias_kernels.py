@@ -1,0 +1,126 @@
+"""The compiled kernels of subject bias against their plain twins."""
+
+import numpy as np
+import pytest
+
+from annotruth.kernels import subject_bias, subject_bias_groups
+from annotruth.kernels.reference import subject_bias as reference
+from annotruth.kernels.reference import subject_bias_groups as reference_groups
+
+N_ITEMS, N_ANNOTATORS, N_GROUPS = 40, 9, 5
+RANGES = pytest.mark.parametrize(("lo", "hi"), [(0, N_ITEMS), (5, 23)])
+
+
+@pytest.fixture(params=[0, 1, 2])
+def problem(request, make_labels):
+    """A block in the middle of a fit, with known truths and some ambiguities at 0."""
+    rng = np.random.default_rng(request.param)
+    labels = make_labels(rng, n_items=N_ITEMS, n_annotators=N_ANNOTATORS, n_categories=5)
+    labels.known[::7] = 2
+    state = {
+        "psi": rng.uniform(1, 5, N_ITEMS),
+        "a2": rng.uniform(0, 1.5, N_ITEMS) * (rng.random(N_ITEMS) < 0.7),
+        "precision": np.zeros(N_ITEMS),
+    }
+    b, v2 = rng.normal(0, 0.4, N_ANNOTATORS), rng.uniform(0.1, 1.5, N_ANNOTATORS)
+    values = np.array([1.0, 2.0, 3.5, 4.0, 6.0])
+    return labels.block(), state, values, b, v2
+
+
+def same(name, block, lo, hi, state, shared, shapes, rooms=(subject_bias, reference)):
+    """Run kernel and twin on copies; everything they wrote must be equal, and in ``lo:hi``."""
+    results = []
+    for room in rooms:
+        own = [array.copy() for array in state]
+        sums = [np.full(shape, 0.5) for shape in shapes]  # sums are added to, not written
+        getattr(room, name)(block, lo, hi, *own, *shared, *sums)
+        results.append((*own, *sums))
+    for fast, plain in zip(*results, strict=True):
+        np.testing.assert_allclose(fast, plain, rtol=1e-12, atol=1e-12)
+    for before, after in zip(state, results[0], strict=False):
+        outside = np.r_[0:lo, hi:N_ITEMS]
+        np.testing.assert_array_equal(before[outside], after[outside])
+    return results[0]
+
+
+@RANGES
+def test_start_equals_its_twin(problem, lo, hi):
+    block, state, values, *_ = problem
+    arrays = (state["psi"], state["a2"])
+    same("start", block, lo, hi, arrays, (values, 0.5), [(N_ANNOTATORS, 2)])
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 3])
+@RANGES
+def test_step_equals_its_twin(problem, rounds, lo, hi):
+    block, state, values, b, v2 = problem
+    shapes = [(N_ANNOTATORS, 5), (1,)]
+    psi, a2, *_ = same("step", block, lo, hi, state.values(), (values, b, v2, rounds), shapes)
+    known = np.arange(lo, hi)[block.known[lo:hi] >= 0]
+    np.testing.assert_array_equal(psi[known], values[2])
+    assert (a2 >= 0).all()
+    moved = not np.array_equal(a2, state["a2"])
+    assert moved == (rounds > 0)
+
+
+@RANGES
+def test_trying_annotators_equals_its_twin(problem, lo, hi):
+    block, state, values, b, v2 = problem
+    shared = (values, b, np.stack([v2, 2 * v2, v2 / 3]))
+    arrays = (state["psi"], state["a2"])
+    same("try_annotators", block, lo, hi, arrays, shared, [(3, N_ANNOTATORS)])
+
+
+@RANGES
+def test_shifting_the_level_equals_its_twin(problem, lo, hi):
+    block, state, values, b, v2 = problem
+    arrays = (state["psi"], state["a2"])
+    psi, *_ = same("shift_level", block, lo, hi, arrays, (values, b, v2, 0.3), [(2,)])
+    moved = np.flatnonzero(psi != state["psi"])
+    np.testing.assert_array_equal(moved, np.arange(lo, hi)[block.known[lo:hi] < 0])
+
+
+@RANGES
+def test_groups_equal_their_twins(problem, lo, hi):
+    block, state, values, b, v2 = problem
+    rng = np.random.default_rng(9)
+    group, of_group = rng.integers(N_GROUPS, size=N_ITEMS), rng.random(N_GROUPS)
+    psi, a2 = state["psi"], state["a2"]
+    shared = (values, group, b, v2)
+    rooms = (subject_bias_groups, reference_groups)
+    same("set_groups", block, lo, hi, (a2,), (group, of_group), [], rooms)
+    same("step_groups", block, lo, hi, (psi, a2), shared, [(N_GROUPS, 4)], rooms)
+    shared = (*shared, np.stack([of_group, 2 * of_group]))
+    same("try_groups", block, lo, hi, (psi,), shared, [(2, N_GROUPS)], rooms)
+
+
+def test_the_safe_proposal_never_lowers_the_likelihood():
+    rng = np.random.default_rng(4)
+    gains = []
+    for _ in range(3000):
+        n = int(rng.integers(1, 12))
+        x, floor = 10 ** rng.uniform(-4, 2), 10 ** rng.uniform(-5, 0)
+        x = max(x, floor)
+        other = 10 ** rng.uniform(-5, 2, n) * (rng.random(n) < 0.7)
+        r = rng.normal(size=n) * 10 ** rng.uniform(-3, 2)
+        w = 1 / (x + other)
+        safe, scoring = subject_bias.proposals(
+            x, n, w.sum(), (w**2).sum(), ((w * r) ** 2).sum(), floor
+        )
+
+        def value(x, other=other, r=r):
+            return -0.5 * (np.log(x + other) + r**2 / (x + other)).sum()
+
+        assert min(safe, scoring) >= floor
+        assert value(safe) >= value(x) - 1e-12 * (1 + abs(value(x)))
+        gains.append(value(scoring) - value(safe))
+    # Neither is always the better one: both are needed.
+    assert np.mean(np.array(gains) > 0.1) > 0.1
+    assert np.mean(np.array(gains) < -0.1) > 0.01
+
+
+def test_scoring_is_exact_where_the_other_part_is_zero():
+    r = np.array([0.3, -1.2, 0.8, 2.0])
+    x = 0.7
+    _, scoring = subject_bias.proposals(x, 4, 4 / x, 4 / x**2, (r**2).sum() / x**2, 0.0)
+    assert scoring == pytest.approx((r**2).mean(), rel=1e-14)

@@ -1,0 +1,379 @@
+"""Subject bias: its equations, its likelihood, its floor, its read-outs."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+import annotruth as at
+from annotruth.labels import Labels, Scale
+from annotruth.models.subject_bias import SubjectBias
+
+TABLE = [
+    ("a", "ann", 1),
+    ("a", "bob", 1),
+    ("a", "cy", 2),
+    ("b", "ann", 2),
+    ("b", "bob", 4),
+    ("b", "cy", 1),
+    ("c", "ann", 3),
+    ("c", "bob", 5),
+]
+
+
+def fitted(data, gold=None, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", at.ConvergenceWarning)
+        return SubjectBias(**options).fit(data, gold=gold).result_
+
+
+def votes(rng, *, n_items=120, n_annotators=24, top=100, ambiguity=0.0, votes_each=None):
+    """Simulate the model on a scale of 0 to ``top``, far from its ends."""
+    unit = top / 100
+    score = rng.uniform(35, 65, n_items) * unit
+    bias = rng.normal(0, 4, n_annotators) * unit
+    bias -= bias.mean()
+    inconsistency = rng.uniform(3, 9, n_annotators) * unit
+    ambiguity = np.broadcast_to(ambiguity, n_items) * unit
+    votes_each = votes_each or n_annotators
+    item = np.repeat(np.arange(n_items), votes_each)
+    who = np.concatenate([rng.permutation(n_annotators)[:votes_each] for _ in range(n_items)])
+    noise = rng.normal(size=len(item)) * np.hypot(inconsistency[who], ambiguity[item])
+    vote = np.clip(np.round(score[item] + bias[who] + noise), 0, top).astype(int)
+    labels = Labels.from_codes(
+        item,
+        who,
+        vote,
+        items=np.arange(n_items),
+        annotators=np.arange(n_annotators),
+        scale=Scale.ordinal(list(range(top + 1))),
+    )
+    return labels, score, bias, inconsistency
+
+
+def rows(labels):
+    cell = labels.cell_of_label()
+    value = labels.scale.values[labels.cell_category[cell]]
+    return labels.item_of_cell()[cell], labels.annotator, value
+
+
+def one_step_by_hand(table):
+    """The start and the first step with one ambiguity for all, written out plainly."""
+    frame = pd.DataFrame(table, columns=["e", "s", "x"])
+    floor = 1 / 12  # a tenth of the deviation at the start is less
+    frame["psi"] = frame.groupby("e").x.transform("mean")
+    frame["b"] = (frame.x - frame.psi).groupby(frame.s).transform("mean")
+    r = frame.x - frame.psi - frame.b
+    frame["v2"] = (r**2).groupby(frame.s).transform("mean").clip(lower=floor)
+    before = (-0.5 * (np.log(2 * np.pi * frame.v2) + r**2 / frame.v2)).sum()
+
+    w = 1 / frame.v2
+    total = (w * (frame.x - frame.b)).groupby(frame.e).transform("sum")
+    frame["psi"] = total / w.groupby(frame.e).transform("sum")
+    frame["b"] = (frame.x - frame.psi).groupby(frame.s).transform("mean")
+    r = frame.x - frame.psi - frame.b
+    frame["v2"] = (r**2).groupby(frame.s).transform("mean").clip(lower=floor)
+    after = (-0.5 * (np.log(2 * np.pi * frame.v2) + r**2 / frame.v2)).sum()
+    return frame.groupby("s").b.first(), frame.groupby("s").v2.first(), before, after
+
+
+@pytest.mark.parametrize("engine", ["memory", "reference"])
+def test_the_first_step_by_hand(engine):
+    b, v2, before, after = one_step_by_hand(TABLE)
+    fit = fitted(TABLE, ambiguity="shared", max_iter=1, engine=engine)
+    people = fit.annotators().set_index("annotator")
+    np.testing.assert_allclose(people.bias, b - b.mean(), rtol=1e-13)
+    np.testing.assert_allclose(people.inconsistency, np.sqrt(v2), rtol=1e-13)
+    assert fit.trace.log_likelihood[0] == pytest.approx(before, rel=1e-13)
+    assert fit.trace.objective[0] == pytest.approx(after, rel=1e-13)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_items=st.integers(1, 12),
+    n_annotators=st.integers(1, 8),
+    n_categories=st.integers(1, 6),
+    unused=st.integers(0, 2),
+    n_known=st.integers(0, 2),
+    n_groups=st.integers(1, 4),
+    ambiguity=st.sampled_from(["item", "shared", "group"]),
+)
+@settings(max_examples=150, deadline=None)
+def test_the_log_likelihood_rises_at_every_step(
+    make_labels, seed, n_items, n_annotators, n_categories, unused, n_known, n_groups, ambiguity
+):
+    rng = np.random.default_rng(seed)
+    labels = make_labels(rng, n_items=n_items, n_annotators=n_annotators, n_categories=n_categories)
+    cell = labels.cell_of_label()
+    gaps = rng.uniform(0.1, 3, size=n_categories + unused)
+    labels = Labels.from_codes(
+        labels.item_of_cell()[cell],
+        labels.annotator,
+        labels.cell_category[cell],
+        items=labels.items,
+        annotators=labels.annotators,
+        scale=Scale.ordinal(np.cumsum(gaps).tolist()),
+    )
+    labels.known[:n_known] = rng.integers(n_categories + unused, size=n_known)[:n_items]
+    if ambiguity == "group":
+        ambiguity = {item: int(rng.integers(n_groups)) for item in labels.items.to_pylist()}
+    fit = fitted(labels, ambiguity=ambiguity, tol=1e-9, max_iter=200)
+    history = fit.trace.log_likelihood
+    assert np.isfinite(history).all()
+    assert np.diff(history).min() >= -1e-11 * max(1.0, np.abs(history).max())
+    # What a step says it reached is what the next one finds; at the end scores are read anew.
+    np.testing.assert_allclose(fit.trace.objective[:-1], history[1:-1], rtol=1e-9, atol=1e-9)
+    assert np.isfinite(fit.items().drop(columns="item").to_numpy(dtype=float)).all()
+    assert np.isfinite(fit.annotators().drop(columns="annotator").to_numpy(dtype=float)).all()
+
+
+def test_it_rises_where_scoring_alone_would_fall():
+    for seed in (21, 81, 227):
+        rng = np.random.default_rng(seed)
+        ambiguity = 10 ** rng.uniform(-1, 1.3, size=40)
+        n_items = int(rng.integers(5, 40))
+        n_annotators = int(rng.integers(3, 12))
+        labels, *_ = votes(
+            rng, n_items=n_items, n_annotators=n_annotators, ambiguity=ambiguity[:n_items]
+        )
+        fit = fitted(labels, ambiguity={e: e % 3 for e in range(n_items)})
+        assert np.diff(fit.trace.log_likelihood).min() > 0
+
+
+def test_no_part_of_the_variance_waits_at_its_bound():
+    labels, *_ = votes(np.random.default_rng(0), ambiguity=np.tile([3.0, 5.0, 9.0], 40))
+    fit = fitted(labels, ambiguity={e: e % 3 for e in range(120)}, tol=1e-9)
+    assert fit.n_iter < 20
+
+
+def test_the_optimum_is_that_of_a_general_optimizer():
+    rng = np.random.default_rng(1)
+    labels, *_ = votes(rng, n_items=60, n_annotators=15, ambiguity=np.tile([0.0, 5.0, 9.0], 20))
+    fit = fitted(labels, ambiguity={e: e % 3 for e in range(60)}, tol=1e-11)
+    item, who, x = rows(labels)
+
+    def cost(p):
+        psi, b, v2, a2 = np.split(p, [60, 75, 90])
+        r, q = x - psi[item] - b[who], v2[who] + a2[item % 3]
+        slope_b, slope_q = -r / q, 0.5 * (1 / q - (r / q) ** 2)
+        slopes = [(item, slope_b), (who, slope_b), (who, slope_q), (item % 3, slope_q)]
+        return (
+            0.5 * (np.log(2 * np.pi * q) + r**2 / q).sum(),
+            np.concatenate([np.bincount(by, slope) for by, slope in slopes]),
+        )
+
+    begin = np.r_[np.full(60, x.mean()), np.zeros(15), np.full(18, 30.0)]
+    bounds = [(None, None)] * 75 + [(0.6, None)] * 15 + [(0, None)] * 3
+    options = {"maxiter": 10_000, "maxfun": 20_000, "ftol": 1e-14, "gtol": 1e-7}
+    best = minimize(cost, begin, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    assert fit.log_likelihood == pytest.approx(-best.fun, abs=1e-5)
+    psi, b, v2, a2 = np.split(best.x, [60, 75, 90])
+    np.testing.assert_allclose(fit.score, psi + b.mean(), atol=0.01)
+    np.testing.assert_allclose(fit.annotator_columns["bias"], b - b.mean(), atol=0.01)
+    deviation = np.sqrt(v2 + a2.min())
+    np.testing.assert_allclose(fit.annotator_columns["inconsistency"], deviation, atol=0.01)
+    deviation = np.sqrt(a2 - a2.min())[np.arange(60) % 3]
+    np.testing.assert_allclose(fit.item_columns["ambiguity"], deviation, atol=0.02)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_fit_with_an_ambiguity_an_item_is_stationary(make_labels, seed):
+    rng = np.random.default_rng(seed)
+    labels = make_labels(rng, n_items=25, n_annotators=9, n_categories=5, density=0.9)
+    fit = fitted(labels, tol=1e-13, max_iter=20_000)
+    item, who, x = rows(labels)
+    people = fit.annotator_columns
+    a2, v2 = fit.item_columns["ambiguity"] ** 2, people["inconsistency"] ** 2
+    q = v2[who] + a2[item]
+    r = x - fit.score[item] - people["bias"][who]
+    slope_q = -0.5 * (1 / q - (r / q) ** 2)
+    for slope, held in [
+        (np.bincount(item, r / q), np.zeros(25, dtype=bool)),
+        (np.bincount(who, r / q), np.zeros(9, dtype=bool)),
+        (np.bincount(item, slope_q), a2 == 0),
+        (np.bincount(who, slope_q), people["at_floor"]),
+    ]:
+        np.testing.assert_allclose(slope[~held], 0, atol=1e-3)
+        assert (slope[held] <= 1e-3).all()
+
+
+def test_parameters_of_simulated_votes_are_found():
+    rng = np.random.default_rng(2)
+    ambiguity = np.tile([0.0, 4.0, 8.0, 12.0], 75)
+    labels, score, bias, inconsistency = votes(rng, n_items=300, ambiguity=ambiguity)
+    fit = fitted(labels, ambiguity={e: e % 4 for e in range(300)})
+    people = fit.annotators()
+    assert np.abs(people.bias - bias).max() < 4 * people.bias_std.max()
+    assert np.abs(people.inconsistency - inconsistency).mean() < 0.6
+    np.testing.assert_allclose(fit.item_columns["ambiguity"][:4], ambiguity[:4], atol=1.0)
+    error = fit.score - score
+    mean_votes = pd.Series(rows(labels)[2]).groupby(rows(labels)[0]).mean()
+    assert (error**2).mean() < 0.95 * ((mean_votes - score) ** 2).mean()
+    items = fit.items()
+    assert 0.92 < np.mean((items.score_low <= score) & (score <= items.score_high)) < 0.98
+    inside = np.abs(people.inconsistency - inconsistency) < 1.96 * people.inconsistency_std
+    assert inside.mean() > 0.8
+    assert fit.n_iter < 30
+
+
+def test_an_ambiguity_for_every_item_follows_the_true_one():
+    rng = np.random.default_rng(3)
+    ambiguity = rng.uniform(0, 1.2, 200) * 25  # on a scale of 1 to 5
+    labels, score, bias, _ = votes(rng, n_items=200, top=4, ambiguity=ambiguity)
+    fit = fitted(labels)
+    assert np.corrcoef(fit.item_columns["ambiguity"], ambiguity)[0, 1] > 0.8
+    assert np.abs(fit.annotator_columns["bias"] - bias).max() < 0.25
+    assert np.corrcoef(fit.score, score)[0, 1] > 0.8
+    assert fit.n_iter < 100
+
+
+def test_sparse_votes_take_tens_of_steps():
+    labels, score, bias, _ = votes(np.random.default_rng(4), n_items=400, votes_each=8)
+    fit = fitted(labels, ambiguity="shared")
+    assert fit.n_iter < 40
+    assert np.abs(fit.annotator_columns["bias"] - bias).mean() < 1.0
+    assert np.corrcoef(fit.score, score)[0, 1] > 0.93
+
+
+@pytest.mark.parametrize("ambiguity", ["item", "shared"])
+def test_three_annotators_do_not_end_in_an_inconsistency_of_nothing(ambiguity):
+    labels, *_ = votes(np.random.default_rng(5), n_items=40, n_annotators=3, top=4)
+    fit = fitted(labels, ambiguity=ambiguity, tol=1e-9, max_iter=10_000)
+    people = fit.annotators()
+    assert (people.inconsistency >= np.sqrt(1 / 12) - 1e-12).all()
+    held = people.inconsistency < np.sqrt(1 / 12) + 1e-6
+    assert (people.at_floor == held).all()
+    assert held.any()
+    said = f"the inconsistency of {held.sum()} of 3 annotators is held at its floor of 0.289"
+    assert said in fit.stop_reason
+    assert said in fit.summary()
+
+
+def test_the_floor_is_a_tenth_of_the_deviation_on_a_fine_scale():
+    labels, *_ = votes(np.random.default_rng(6), n_items=40, n_annotators=3, top=10_000)
+    item, who, x = rows(labels)
+    r = x - pd.Series(x).groupby(item).transform("mean").to_numpy()
+    start = np.sqrt(np.mean([r[who == s].var() for s in range(3)]))
+    fit = fitted(labels, ambiguity="shared")
+    assert fit.annotator_columns["inconsistency"].min() == pytest.approx(0.1 * start, rel=1e-9)
+
+
+def test_where_all_agree_the_floor_is_that_of_rounding():
+    table = [(e, s, 0.5 * (e % 3)) for e in range(6) for s in "xyz"]
+    fit = fitted(table, ambiguity="shared")
+    np.testing.assert_allclose(fit.score, [0.5 * (e % 3) for e in range(6)], atol=1e-12)
+    np.testing.assert_allclose(fit.annotator_columns["inconsistency"], 0.5 / np.sqrt(12))
+    assert fit.annotator_columns["at_floor"].all()
+    half = fit.item_columns["score_high"] - fit.score
+    np.testing.assert_allclose(half, 1.959964 * 0.5 / np.sqrt(12) / np.sqrt(3), rtol=1e-6)
+
+
+def test_biases_average_to_zero_and_the_clearest_content_has_no_ambiguity():
+    labels, *_ = votes(np.random.default_rng(7), ambiguity=np.tile([5.0, 9.0], 60))
+    fit = fitted(labels, ambiguity={e: "dim" if e % 2 else "sharp" for e in range(120)})
+    assert fit.annotator_columns["bias"].mean() == pytest.approx(0, abs=1e-12)
+    assert fit.item_columns["ambiguity"].min() == 0.0
+    # What votes of the clearest content vary by counts as inconsistency.
+    assert fit.annotator_columns["inconsistency"].min() > 4.5
+
+
+def test_gold_is_the_score_and_sets_the_level():
+    # Everybody votes one too high; only known truths can tell.
+    table = [(e, s, 1 + e % 3 + 1 + (s == "z" and e % 2)) for e in range(30) for s in "xyz"]
+    plain = fitted(table, ambiguity="shared")
+    assert plain.annotator_columns["bias"].mean() == pytest.approx(0, abs=1e-12)
+    gold = {e: 1 + e % 3 for e in range(30) if e % 3}
+    fit = fitted(table, ambiguity="shared", gold=gold)
+    np.testing.assert_allclose(fit.annotator_columns["bias"][:2], 1.0, atol=0.15)
+    for e, truth in gold.items():
+        row = fit.items().set_index("item").loc[e]
+        assert (row.expectation, row.score_low, row.score_high) == (truth, truth, truth)
+    unknown = fit.items().set_index("item").loc[0]
+    assert unknown.expectation == pytest.approx(1.0, abs=0.15)
+
+
+def test_a_few_known_truths_set_the_level_in_tens_of_steps():
+    labels, score, bias, _ = votes(np.random.default_rng(8), n_items=300, votes_each=10)
+    gold = {e: round(score[e]) + 10 for e in range(4)}  # all are ten too low
+    fit = fitted(labels, ambiguity="shared", gold=gold)
+    assert fit.n_iter < 40
+    assert (fit.annotator_columns["bias"] - bias).mean() == pytest.approx(-10, abs=1.5)
+    assert (fit.score[4:] - score[4:]).mean() == pytest.approx(10, abs=1.5)
+
+
+def test_words_count_by_their_place_and_nothing_is_invented():
+    table = [("a", s, w) for s, w in zip("xyz", ["bad", "bad", "good"], strict=True)]
+    fit = fitted(Labels.of(table, categories=["bad", "fair", "good"]), ambiguity="shared")
+    assert 1.0 <= fit.score[0] <= 3.0
+    assert (fit.distribution, fit.reliability, fit.p_serious) == (None, None, None)
+    assert list(fit.items().columns) == [
+        *("item", "n_labels", "expectation", "score_low", "score_high"),
+    ]
+    assert list(fit.annotators().columns) == [
+        *("annotator", "n_labels", "bias", "bias_std", "inconsistency", "inconsistency_std"),
+        "at_floor",
+    ]
+
+
+def test_a_saved_fit_comes_back_whole(tmp_path):
+    fit = fitted(TABLE, ambiguity={"a": 0, "b": 0, "c": 1})
+    fit.save(tmp_path / "fit")
+    again = at.load(tmp_path / "fit")
+    pd.testing.assert_frame_equal(again.items(), fit.items())
+    pd.testing.assert_frame_equal(again.annotators(), fit.annotators())
+    assert again.settings["ambiguity"] == "dict"
+
+
+def test_groups_come_as_a_mapping_or_as_a_column_beside_the_labels():
+    frame = pd.DataFrame(TABLE, columns=["item", "annotator", "label"])
+    frame["content"] = frame.item.map({"a": "sea", "b": "sea", "c": "city"})
+    by_column = fitted(frame, ambiguity=frame.set_index("item")["content"])
+    # Items without labels may be there too.
+    groups = {"c": 7, "a": 3, "b": 3, "unseen": 9}
+    by_mapping = fitted(frame, ambiguity=groups)
+    pd.testing.assert_frame_equal(by_column.items(), by_mapping.items())
+    a, b, _ = by_column.item_columns["ambiguity"]
+    assert a == b
+    one = fitted(frame, ambiguity=dict.fromkeys("abc", "all"), tol=1e-10)
+    shared = fitted(frame, ambiguity="shared", tol=1e-10)
+    assert one.log_likelihood == pytest.approx(shared.log_likelihood, abs=1e-6)
+    np.testing.assert_allclose(one.score, shared.score, atol=1e-3)
+
+
+@pytest.mark.parametrize("ambiguity", ["item", "shared", {"a": 0, "b": 1, "c": 1}])
+def test_engines_agree(ambiguity):
+    one, other = (fitted(TABLE, ambiguity=ambiguity, engine=e) for e in ("memory", "reference"))
+    assert one.n_iter == other.n_iter
+    pd.testing.assert_frame_equal(one.items(), other.items(), rtol=1e-9)
+    pd.testing.assert_frame_equal(one.annotators(), other.annotators(), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"ambiguity": "content"}, "unknown ambiguity 'content': choose item or shared, or give"),
+        ({"ambiguity": ["a"]}, "ambiguity cannot be read from list: give a mapping or a pandas"),
+        ({"ambiguity": pd.DataFrame({"a": [1]})}, "ambiguity cannot be read from DataFrame"),
+        ({"ambiguity": {}}, r"ambiguity gives item 'a' no group \(3 such items\)"),
+        ({"ambiguity": {"a": 1, "b": None, "c": 1}}, r"gives item 'b' no group \(1 such"),
+        (
+            {"ambiguity": pd.Series([1, 2, 2, 3], index=list("abca"))},
+            "ambiguity puts item 'a' into groups 1 and 3: name one group an item",
+        ),
+        ({"tol": -1}, "tol must be 0 or more"),
+        ({"max_iter": 0}, "max_iter must be 1 or more"),
+        ({"engine": "abacus"}, "unknown engine 'abacus'"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options, text):
+    with pytest.raises(at.InputError, match=text):
+        SubjectBias(**options).fit(TABLE)
+
+
+def test_nominal_labels_are_refused():
+    with pytest.raises(at.InputError, match="needs votes on an ordinal scale, and these labels"):
+        SubjectBias().fit([("a", "x", "cat"), ("a", "y", "dog")])
