@@ -86,12 +86,12 @@ def test_groups_equal_their_twins(problem, lo, hi):
     rng = np.random.default_rng(9)
     group, of_group = rng.integers(N_GROUPS, size=N_ITEMS), rng.random(N_GROUPS)
     psi, a2 = state["psi"], state["a2"]
-    shared = (values, group, b, v2)
+    shared = (values, b, v2)
     rooms = (subject_bias_groups, reference_groups)
-    same("set_groups", block, lo, hi, (a2,), (group, of_group), [], rooms)
-    same("step_groups", block, lo, hi, (psi, a2), shared, [(N_GROUPS, 4)], rooms)
+    same("set_groups", block, lo, hi, (a2, group), (of_group,), [], rooms)
+    same("step_groups", block, lo, hi, (psi, a2, group), shared, [(N_GROUPS, 4)], rooms)
     shared = (*shared, np.stack([of_group, 2 * of_group]))
-    same("try_groups", block, lo, hi, (psi,), shared, [(2, N_GROUPS)], rooms)
+    same("try_groups", block, lo, hi, (psi, group), shared, [(2, N_GROUPS)], rooms)
 
 
 def test_the_safe_proposal_never_lowers_the_likelihood():

@@ -53,13 +53,16 @@ class Session(Protocol):
     def allocate(self, name: str, per: Extent, shape: tuple[int, ...] = ()) -> None:
         """Make an item-side array of zeros: one entry, or one of ``shape``, per item or so."""
 
+    def put(self, name: str, values: NDArray[Any], per: Extent) -> None:
+        """Lay an array of the caller's beside the labels: one entry per item, cell or label."""
+
     def sweep(self, sweep: Sweep, *shared: Any) -> tuple[Floats, ...]:
         """Run a kernel over all labels and return the sums.
 
         Kernels are called as ``kernel(block, lo, hi, *state, *shared, *sums)``.
         """
 
-    def gather(self, name: str) -> Floats:
+    def gather(self, name: str) -> NDArray[Any]:
         """Bring an item-side array back whole."""
 
     def close(self) -> None:

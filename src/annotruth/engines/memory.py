@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from annotruth.engines.base import Extent, Floats, Sweep
 from annotruth.labels import Labels
@@ -53,19 +54,28 @@ class MemorySession:
         self._labels = labels
         self._block = labels.block()
         self._kernel = kernel
-        self._state: dict[str, Floats] = {}
+        self._state: dict[str, NDArray[Any]] = {}
         self._bounds: dict[int, list[tuple[int, int]]] = {}
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
 
     def allocate(self, name: str, per: Extent, shape: tuple[int, ...] = ()) -> None:
         """Make an item-side array of zeros: one entry, or one of ``shape``, per item or so."""
-        length = {
+        self._state[name] = np.zeros((self._length(per), *shape))
+
+    def put(self, name: str, values: NDArray[Any], per: Extent) -> None:
+        """Lay an array of the caller's beside the labels."""
+        if len(values) != self._length(per):
+            raise ValueError(f"{name} has {len(values)} entries for {self._length(per)} {per}")
+        self._state[name] = values
+
+    def _length(self, per: Extent) -> int:
+        lengths = {
             "items": self._labels.n_items,
             "cells": self._labels.n_cells,
             "labels": self._labels.n_labels,
         }
-        self._state[name] = np.zeros((length[per], *shape))
+        return lengths[per]
 
     def sweep(self, sweep: Sweep, *shared: Any) -> tuple[Floats, ...]:
         """Run a kernel over all parts and return the sums."""
@@ -86,7 +96,7 @@ class MemorySession:
             list(self._pool.map(run, *zip(*pairwise(turns.tolist()), strict=True)))
         return tuple(total.sum(axis=0) for total in sums)
 
-    def gather(self, name: str) -> Floats:
+    def gather(self, name: str) -> NDArray[Any]:
         """Bring an item-side array back."""
         return self._state[name]
 

@@ -187,14 +187,16 @@ class _Steps:
         self._items = Sweep(f"{family}.step", ("psi", "a2", "precision"), ((people, 5), (1,)))
         self._try = Sweep(f"{family}.try_annotators", ("psi", "a2"), ((2, people),))
         self._level = Sweep(f"{family}.shift_level", ("psi", "a2"), ((2,),))
-        self._set_groups = Sweep(f"{groups}.set_groups", ("a2",))
-        self._step_groups = Sweep(f"{groups}.step_groups", ("psi", "a2"), ((n_groups, 4),))
-        self._try_groups = Sweep(f"{groups}.try_groups", ("psi",), ((2, n_groups),))
+        self._set_groups = Sweep(f"{groups}.set_groups", ("a2", "group"))
+        self._step_groups = Sweep(f"{groups}.step_groups", ("psi", "a2", "group"), ((n_groups, 4),))
+        self._try_groups = Sweep(f"{groups}.try_groups", ("psi", "group"), ((2, n_groups),))
 
     def start(self) -> Parameters:
         """Begin at mean votes, the residuals' means and variances, half of it ambiguity."""
         for name in ("psi", "a2", "precision"):
             self._session.allocate(name, per="items")
+        if self._n_groups:
+            self._session.put("group", self._group, per="items")
         (moments,) = self._session.sweep(self._start, self._values, self._share)
         b = moments[:, 0] / self._n_votes
         variance = np.maximum(moments[:, 1] / self._n_votes - b**2, 0.0)
@@ -229,7 +231,7 @@ class _Steps:
         return Parameters(b, v2, of_group), Monitor(float(before), after)
 
     def _improve_groups(self, old: Floats, b: Floats, v2: Floats) -> tuple[Floats, float]:
-        shared = (self._values, self._group, b, v2)
+        shared = (self._values, b, v2)
         (moments,) = self._session.sweep(self._step_groups, *shared)
         n, w, w2, w2r2 = moments.T
         proposed = np.stack(proposals(old, n, w, w2, w2r2, 0.0))
@@ -244,7 +246,7 @@ class _Steps:
 
     def _spread(self, of_group: Floats) -> None:
         if self._n_groups:
-            self._session.sweep(self._set_groups, self._group, of_group)
+            self._session.sweep(self._set_groups, of_group)
 
     def _sweep_items(self, parameters: Parameters, rounds: int) -> tuple[Floats, Floats]:
         moments, totals = self._session.sweep(
