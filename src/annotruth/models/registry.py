@@ -10,6 +10,7 @@ from annotruth.models.base import Estimator
 # name: (module, class)
 MODELS = {
     "gpm": ("annotruth.models.gpm", "GPM"),
+    "glad": ("annotruth.models.glad", "GLAD"),
     "subject-bias": ("annotruth.models.subject_bias", "SubjectBias"),
 }
 

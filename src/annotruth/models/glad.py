@@ -1,0 +1,234 @@
+r"""GLAD: ability of the annotators and difficulty of the items."""
+
+from __future__ import annotations
+
+import math
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotruth.engines import Engine, Session, Sweep, engine_named
+from annotruth.labels import Labels
+from annotruth.models.base import Estimator
+from annotruth.models.distribution import Distribution
+from annotruth.models.em import Monitor, ProgressCallback, climb
+from annotruth.models.result import MOST_COLUMNS, Fit
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = NDArray[np.float64]
+
+
+class Parameters(NamedTuple):
+    """The abilities, and what the last pass over the labels said of them and of the items."""
+
+    alpha: Floats
+    slope: Floats
+    curvature: Floats
+    bound: Floats
+    steepest: Floats
+    log_likelihood: float
+    b_sum: float  # of b - 1
+    b_squares: float  # of (b - 1) squared
+
+
+@dataclass(kw_only=True)
+class GLAD(Estimator):
+    r"""Ability of the annotators, difficulty of the items, and one true class each.
+
+    Whitehill, Ruvolo, Wu, Bergsma and Movellan, "Whose Vote Should Count More: Optimal
+    Integration of Labels from Labelers of Unknown Expertise" (2009). Annotator s has an ability
+    :math:`\alpha_s`, item e a difficulty :math:`1/\beta_e > 0` and a true class :math:`z_e`. A
+    label is right, or is a given one of the K - 1 wrong classes, with probability
+
+    .. math::
+        p(r_{e,s} = z_e) = \sigma(\alpha_s \beta_e), \qquad
+        p(r_{e,s} = n) = \frac{1 - \sigma(\alpha_s \beta_e)}{K - 1}, \qquad
+        \sigma(x) = \frac{1}{1 + e^{-x}}.
+
+    The paper writes out K = 2 and its priors, N(1, 1) for :math:`\alpha_s` and for
+    :math:`b_e = \log \beta_e`. It leaves the prior of the classes to the user; here all are
+    equally likely, as one learned from few items would draw doubtful ones to common classes.
+
+    What rises at every step is the **log-posterior** of alpha and b, the truths summed out: the
+    log-likelihood of the labels plus the logs of both priors. It may have several peaks; this is
+    the one reached from :math:`\alpha = b = 1`. The loop stops when a step changes it by less
+    than ``tol``, counted over all labels together. Each step is a generalised EM step in three
+    parts, none of which can lower it:
+
+    - Abilities. The E-step gives p, the probability that the truth is the label given. The
+      expected log-posterior is then concave in each alpha, with slope and curvature
+
+      .. math::
+          g = \sum_e \beta_e (p_{e,s} - \sigma(x)) - (\alpha_s - 1), \qquad
+          h = 1 + \sum_e \beta_e^2 \sigma(x) (1 - \sigma(x)), \qquad x = \alpha_s \beta_e.
+
+      Newton's step g/h may overshoot, so alpha moves by the longer of two steps that cannot.
+      One is Newton's, up to twice that to the peak of the parabola of curvature
+      :math:`1 + \sum \beta^2 \tanh(x/2)/2x`, which lies under the curve (Jaakkola and Jordan,
+      2000). The other is :math:`\log(1 + M|g|/h)/M`, M the largest beta: on a way t the
+      curvature grows at most :math:`e^{M|t|}`-fold (Bach, 2010). The paper's gradient ascent
+      needs a line search over all labels instead.
+    - Scale. :math:`(c\alpha, \beta/c)` explains the labels as well as :math:`(\alpha, \beta)`;
+      c goes where the priors are highest.
+    - Difficulties. Given the abilities, items do not depend on each other: each b takes a
+      Newton step on the log-posterior itself, halved until that does not fall.
+
+    The distribution of an item is :math:`p(z_e \mid r)`, with a share for each class that nobody
+    chose; with more than 100 categories, those shares are not written out, so that memory
+    follows the labels, and the rest sums to less than 1. A known truth fixes it. An annotator's reliability is the mean of
+    :math:`\sigma(\alpha_s \beta_e)` over their labels: the share of right ones that the model
+    expects. It is below one half, a spammer's, just when the ability is negative. More columns:
+    ``difficulty`` of items, ``ability`` of annotators. With one category every label is right,
+    and abilities and difficulties stay at their priors.
+
+    Parameters
+    ----------
+    tol, max_iter
+        The stopping rule and its cap; reaching the cap warns.
+    engine
+        Where the passes over the labels run.
+    """
+
+    name: ClassVar[str] = "glad"
+
+    tol: float = 1e-4
+    max_iter: int = 1000
+    engine: str | Engine = "memory"
+
+    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
+        with closing(engine_named(self.engine).open(labels)) as session:
+            steps = _Steps(labels, session)
+            parameters, trace = climb(
+                steps.step,
+                steps.start(),
+                log_likelihood=lambda final: final.log_likelihood,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                watched="the log-posterior",
+                progress=progress,
+            )
+            return Fit(
+                model=self.name,
+                settings=self.settings(),
+                data=labels,
+                trace=trace,
+                distribution=_distribution(
+                    labels, session.gather("posterior"), session.gather("other")
+                ),
+                reliability=steps.reliability(parameters.alpha),
+                item_columns={"difficulty": np.exp(-session.gather("b"))},
+                annotator_columns={"ability": parameters.alpha},
+            )
+
+    @property
+    def alphas_(self) -> pd.Series[Any]:
+        """The ability of each annotator (crowd-kit's name and form)."""
+        table = self._fitted().annotator_table()
+        return self._column(table, "ability", by="worker", called="alpha")
+
+    @property
+    def betas_(self) -> pd.Series[Any]:
+        """Minus the log of each item's difficulty (crowd-kit's name and form)."""
+        table = self._fitted().item_table()
+        difficulty = self._column(table, "difficulty", by="task", called="beta")
+        b: pd.Series[Any] = -np.log(difficulty)
+        return b
+
+
+class _Steps:
+    """GLAD's steps over a session; b and the posteriors stay in the session."""
+
+    def __init__(self, labels: Labels, session: Session) -> None:
+        people = (labels.n_annotators,)
+        self._session = session
+        self._n_items = labels.n_items
+        self._n_labels = labels.labels_per_annotator
+        self._n_categories = labels.n_categories
+        state = ("b", "total", "posterior", "other")
+        self._step = Sweep("glad.step", state, (people, people, people, people, (3,)))
+        self._right = Sweep("glad.right", ("b",), (people,))
+
+    def start(self) -> Parameters:
+        """Begin at the peak of the priors, alpha = b = 1."""
+        self._session.allocate("b", per="items")
+        self._session.allocate("other", per="items")
+        self._session.allocate("total", per="cells")
+        self._session.allocate("posterior", per="cells")
+        self._session.sweep(Sweep("glad.start", ("b",)))
+        return self._sweep(np.ones(len(self._n_labels)), shift=0.0, n_moves=0)
+
+    def step(self, old: Parameters) -> tuple[Parameters, Monitor]:
+        """Move the abilities and the scale, then sweep the labels to move the items."""
+        alpha = _raise_abilities(old)
+        log_scale = _best_log_scale(alpha, old.b_sum, self._n_items)
+        new = self._sweep(math.exp(log_scale) * alpha, shift=-log_scale, n_moves=1)
+        return new, Monitor(old.log_likelihood, self._log_posterior(new))
+
+    def reliability(self, alpha: Floats) -> Floats:
+        """Return the share of each annotator's labels that should be right."""
+        (right,) = self._session.sweep(self._right, alpha, self._n_categories)
+        return right / self._n_labels
+
+    def _sweep(self, alpha: Floats, shift: float, n_moves: int) -> Parameters:
+        slope, curvature, bound, steepest, totals = self._session.sweep(
+            self._step, alpha, shift, n_moves, self._n_categories
+        )
+        return Parameters(alpha, slope, curvature, bound, steepest, *totals.tolist())
+
+    def _log_posterior(self, new: Parameters) -> float:
+        squares = new.b_squares + float(np.square(new.alpha - 1.0).sum())
+        constant = (self._n_items + len(new.alpha)) * math.log(2.0 * math.pi)
+        return new.log_likelihood - 0.5 * (squares + constant)
+
+
+def _raise_abilities(old: Parameters) -> Floats:
+    """Move each alpha by the longer of two steps that cannot overshoot."""
+    slope = old.slope - (old.alpha - 1.0)
+    curvature = 1.0 + old.curvature
+    # A parabola is back at its height of the start at twice the way to its peak.
+    newton = np.minimum(np.abs(slope) / curvature, 2.0 * np.abs(slope) / (1.0 + old.bound))
+    # The eighth root of a sum of eighth powers is a little more than the largest beta.
+    most = np.maximum(old.steepest, np.finfo(float).tiny) ** 0.125
+    cautious = np.log1p(most * np.abs(slope) / curvature) / most
+    alpha: Floats = old.alpha + np.sign(slope) * np.maximum(newton, cautious)
+    return alpha
+
+
+def _best_log_scale(alpha: Floats, b_sum: float, n_items: int) -> float:
+    r"""Find u for which :math:`e^u \alpha` and :math:`b - u` suit their priors best."""
+    ability, squares = float(alpha.sum()), float(alpha @ alpha)
+
+    def log_prior(u: float) -> float:
+        v = math.exp(u)
+        return (b_sum - 0.5 * n_items * u) * u + (ability - 0.5 * v * squares) * v
+
+    u = 0.0
+    for _ in range(5):
+        v = math.exp(u)
+        slope = b_sum - n_items * u + (ability - v * squares) * v
+        curvature = n_items - (ability - 2.0 * v * squares) * v
+        u += min(max(slope / max(curvature, 1.0), -1.0), 1.0)
+    # Newton's method has arrived, unless annotators are many times the items: then be sure.
+    here = log_prior(0.0)
+    return u if log_prior(u) >= here - 1e-13 * (1.0 + abs(here)) else 0.0
+
+
+def _distribution(labels: Labels, posterior: Floats, other: Floats) -> Distribution:
+    """Write the posteriors out, or only those of chosen classes where that would be too much."""
+    item, n = labels.item_of_cell(), labels.n_categories
+    if n > MOST_COLUMNS:
+        return Distribution.of_cells(labels, posterior)
+    full = np.repeat(other[:, np.newaxis], n, axis=1)
+    full[item, labels.cell_category] = posterior
+    known = np.flatnonzero(labels.known >= 0)
+    full[known, labels.known[known]] = 1.0
+    return Distribution(
+        np.arange(0, full.size + 1, n),
+        np.tile(np.arange(n, dtype=np.int32), len(full)),
+        full.ravel(),
+    )

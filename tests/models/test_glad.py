@@ -1,0 +1,373 @@
+"""GLAD against its paper, its own simulations and the cases where it could break."""
+
+import itertools
+import math
+import tracemalloc
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import logsumexp
+from scipy.stats import norm
+
+import annotruth as at
+from annotruth.labels import Labels, Scale
+from annotruth.models.glad import GLAD, _best_log_scale
+
+TABLE = [
+    *[("a", "x", 1), ("a", "y", 1), ("a", "z", 2)],
+    *[("b", "x", 2), ("b", "y", 2), ("b", "z", 2), ("b", "w", 3)],
+    *[("c", "x", 3), ("c", "z", 1)],
+]
+
+
+def sigmoid(x):
+    return 1.0 / (1.0 + np.exp(-x))
+
+
+def simulated(*, n_items, n_annotators, n_categories, per_item, seed):
+    """Draw labels from GLAD itself, priors included: labels, truth, abilities, b."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(n_categories, size=n_items)
+    alpha, b = rng.normal(1.0, 1.0, size=n_annotators), rng.normal(1.0, 1.0, size=n_items)
+    item = np.repeat(np.arange(n_items), per_item)
+    annotator = np.argsort(rng.random((n_items, n_annotators)))[:, :per_item].ravel()
+    right = rng.random(len(item)) < sigmoid(alpha[annotator] * np.exp(b[item]))
+    wrong = (truth[item] + rng.integers(1, n_categories, size=len(item))) % n_categories
+    labels = Labels.from_codes(
+        item,
+        annotator,
+        np.where(right, truth[item], wrong),
+        items=np.arange(n_items),
+        annotators=np.arange(n_annotators),
+        scale=Scale.nominal(list(range(n_categories))),
+    )
+    return labels, truth, alpha, b
+
+
+def log_posterior(labels, alpha, b):
+    """Sum out the truth of each item, as the model is defined; gold counts as given."""
+    cell, k = labels.cell_of_label(), labels.n_categories
+    item, category = labels.item_of_cell()[cell], labels.cell_category[cell]
+    x = alpha[labels.annotator] * np.exp(b[item])
+    right, wrong = -np.logaddexp(0.0, -x), -np.logaddexp(0.0, x) - np.log(k - 1)
+    joint = np.zeros((labels.n_items, k))
+    for z in range(k):
+        np.add.at(joint[:, z], item, np.where(category == z, right, wrong))
+    given = joint[np.arange(labels.n_items), labels.known]
+    value = np.where(labels.known >= 0, given, logsumexp(joint, axis=1) - np.log(k)).sum()
+    return value + norm.logpdf(alpha, 1.0).sum() + norm.logpdf(b, 1.0).sum()
+
+
+def quietly(data, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", at.ConvergenceWarning)
+        return GLAD(**options).fit(data)
+
+
+def parameters(model):
+    return np.array(model.alphas_), np.array(model.betas_)
+
+
+@pytest.mark.parametrize("engine", ["memory", "reference"])
+def test_the_first_step_by_hand(engine):
+    model = quietly(TABLE, max_iter=1, engine=engine)
+    fit = model.result_
+    e = math.e  # alpha = b = 1, so every x = alpha beta is e
+    sigma = sigmoid(e)
+    people, items = ["x", "y", "z", "w"], ["a", "b", "c"]
+
+    # E-step: each label multiplies the weight of its class by (K - 1) exp(x).
+    p = {}
+    for item in items:
+        given = [r for i, _, r in TABLE if i == item]
+        weight = {n: (2 * math.exp(e)) ** given.count(n) for n in (1, 2, 3)}
+        p |= {(item, n): weight[n] / sum(weight.values()) for n in weight}
+    alpha = []
+    for s in people:
+        mine = [(i, r) for i, t, r in TABLE if t == s]
+        g = sum(e * (p[i, r] - sigma) for i, r in mine)
+        h = 1 + len(mine) * e**2 * sigma * (1 - sigma)
+        parabola = 1 + len(mine) * e**2 * math.tanh(e / 2) / (2 * e)
+        most = e * len(mine) ** 0.125
+        newton = min(abs(g) / h, 2 * abs(g) / parabola)
+        alpha.append(1 + math.copysign(max(newton, math.log1p(most * abs(g) / h) / most), g))
+    alpha = np.array(alpha)
+
+    # Scale: the maximum of -3 u^2/2 - |exp(u) alpha - 1|^2/2, found on a grid.
+    grid = np.linspace(-1, 1, 2_000_001)
+    prior = -1.5 * grid**2 + np.exp(grid) * alpha.sum() - 0.5 * np.exp(2 * grid) * (alpha @ alpha)
+    u = grid[prior.argmax()]
+    alpha *= np.exp(u)
+    np.testing.assert_allclose(model.alphas_.loc[people], alpha, atol=3e-6)
+
+    # Each item: one Newton step, with differences for derivatives.
+    labels = fit.data
+    alpha = model.alphas_.to_numpy()
+    start = np.full(3, 1.0 - u)
+    for i in range(3):
+
+        def f(at_, i=i):
+            b = start.copy()
+            b[i] = at_
+            return log_posterior(labels, alpha, b)
+
+        low, middle, high = (f(start[i] + d) for d in (-1e-3, 0.0, 1e-3))
+        slope, curvature = (high - low) / 2e-3, (high - 2 * middle + low) / 1e-6
+        move = np.clip(slope / abs(curvature), -1, 1)
+        assert f(start[i] + move) > middle  # so that nothing was halved
+        assert model.betas_.iloc[i] == pytest.approx(start[i] + move, abs=1e-4)
+
+    assert fit.trace.objective[0] == pytest.approx(log_posterior(labels, *parameters(model)))
+    ones = log_posterior(labels, np.ones(4), np.ones(3)) + 3.5 * np.log(2 * np.pi)
+    assert fit.trace.log_likelihood[0] == pytest.approx(ones, rel=1e-12)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_items=st.integers(1, 12),
+    n_annotators=st.integers(1, 8),
+    n_categories=st.integers(1, 6),
+    unused=st.integers(0, 2),
+    n_known=st.integers(0, 3),
+    copies=st.integers(1, 30),
+    agreement=st.floats(0.0, 1.0),
+)
+@settings(max_examples=1000, deadline=None)
+def test_the_log_posterior_rises_at_every_step(
+    make_labels, seed, n_items, n_annotators, n_categories, unused, n_known, copies, agreement
+):
+    rng = np.random.default_rng(seed)
+    labels = make_labels(rng, n_items=n_items, n_annotators=n_annotators, n_categories=n_categories)
+    # From noise to unanimity, and many votes of one person on one item: steep curves.
+    cell = np.repeat(labels.cell_of_label(), copies)
+    item = labels.item_of_cell()[cell]
+    agrees = rng.random(len(item)) < agreement
+    labels = Labels.from_codes(
+        item,
+        np.repeat(labels.annotator, copies),
+        np.where(agrees, item % n_categories, labels.cell_category[cell]),
+        items=labels.items,
+        annotators=labels.annotators,
+        scale=Scale.ordinal(list(range(n_categories + unused))),
+    )
+    labels.known[:n_known] = rng.integers(n_categories + unused, size=n_known)[:n_items]
+    trace = quietly(labels, tol=1e-9, max_iter=100).result_.trace
+    start = trace.log_likelihood[0] - 0.5 * (n_items + n_annotators) * np.log(2 * np.pi)
+    history = np.append(start, trace.objective)
+    assert np.isfinite(history).all()
+    assert np.diff(history).min() >= -1e-11 * max(1.0, abs(start))
+
+
+@pytest.mark.parametrize("n_categories", [2, 4])
+def test_the_objective_is_the_log_posterior_and_ends_on_a_peak(make_labels, n_categories):
+    rng = np.random.default_rng(n_categories)
+    labels = make_labels(rng, n_items=15, n_annotators=6, n_categories=n_categories)
+    labels.known[3] = 1
+    model = GLAD(tol=1e-12).fit(labels)
+    alpha, b = parameters(model)
+    top = log_posterior(labels, alpha, b)
+    assert model.result_.trace.objective[-1] == pytest.approx(top, rel=1e-12)
+    assert top > log_posterior(labels, np.ones(6), np.ones(15))
+    for values in (alpha, b):
+        for i, sign in itertools.product(range(len(values)), (1e-3, -1e-3)):
+            values[i] += sign
+            assert log_posterior(labels, alpha, b) < top
+            values[i] -= sign
+    # The direction in which the labels say nothing, only the priors do.
+    for u in (1e-3, -1e-3):
+        assert log_posterior(labels, np.exp(u) * alpha, b - u) < top
+
+
+def test_it_recovers_what_it_simulates():
+    labels, truth, alpha, b = simulated(
+        n_items=1500, n_annotators=60, n_categories=4, per_item=30, seed=1
+    )
+    model = GLAD().fit(labels)
+    fit = model.result_
+    assert fit.converged
+    found_alpha, found_b = parameters(model)
+    assert np.corrcoef(found_alpha, alpha)[0, 1] > 0.98
+    assert np.abs(found_alpha - alpha).mean() < 0.15
+    assert np.corrcoef(found_b, b)[0, 1] > 0.85
+    assert (fit.label == truth).mean() > 0.99
+    assert ((fit.reliability < 0.5) == (alpha < 0))[np.abs(alpha) > 0.15].all()
+
+
+def test_it_settles_in_few_steps():
+    for seed in range(3):
+        labels, *_ = simulated(
+            n_items=1500, n_annotators=60, n_categories=4, per_item=30, seed=seed
+        )
+        assert GLAD().fit(labels).result_.n_iter <= 30
+
+
+def test_the_scale_is_where_the_priors_are_highest():
+    rng = np.random.default_rng(0)
+    grid = np.linspace(-4, 4, 80_001)
+    for _ in range(20):
+        alpha, b = rng.normal(rng.normal(1, 2), 1.0, size=30), rng.normal(rng.normal(), 1, size=20)
+        u = _best_log_scale(alpha, (b - 1).sum(), 20)
+        priors = -0.5 * (
+            np.square(np.exp(grid)[:, None] * alpha - 1).sum(axis=1)
+            + np.square(b - 1 - grid[:, None]).sum(axis=1)
+        )
+        assert u == pytest.approx(grid[priors.argmax()], abs=1e-3)
+
+
+def test_the_scale_stays_where_its_search_ends_lower():
+    """Far more annotators than items: the priors have two peaks, with a valley between."""
+    alpha, slope = np.full(100, 0.05), 0.115
+    assert _best_log_scale(alpha, alpha @ alpha - alpha.sum() + slope, 3) == 0.0
+
+
+def test_it_makes_fewer_mistakes_than_the_majority():
+    mistakes = np.zeros(2)
+    for seed in range(4):
+        labels, truth, *_ = simulated(
+            n_items=1000, n_annotators=40, n_categories=3, per_item=5, seed=seed
+        )
+        majority = labels.observed_shares().argmax(axis=1)
+        found = GLAD().fit(labels).result_.label
+        mistakes += (found != truth).mean(), (majority != truth).mean()
+    assert mistakes[0] < 0.75 * mistakes[1]
+
+
+def test_confidence_is_calibrated_on_its_own_data():
+    labels, truth, *_ = simulated(n_items=4000, n_annotators=50, n_categories=3, per_item=4, seed=3)
+    fit = GLAD().fit(labels).result_
+    right = fit.label == truth
+    confidence = fit.distribution.confidence()
+    for low, high in [(0.4, 0.7), (0.7, 0.9), (0.9, 1.0)]:
+        some = (confidence > low) & (confidence <= high)
+        assert right[some].mean() == pytest.approx(confidence[some].mean(), abs=0.06)
+
+
+def test_the_distribution_is_bayes_rule_over_all_classes():
+    table = pd.DataFrame(TABLE, columns=["item", "annotator", "label"])
+    labels = Labels.of(table, categories=[0, 1, 2, 3, 4])
+    model = GLAD().fit(labels)
+    alpha, b = model.alphas_, model.betas_
+    for item, group in table.groupby("item"):
+        right = sigmoid(alpha[group.annotator].to_numpy() * np.exp(b[item]))
+        joint = [np.where(group.label == z, right, (1 - right) / 4).prod() for z in range(5)]
+        np.testing.assert_allclose(model.probas_.loc[item], joint / np.sum(joint), rtol=1e-9)
+
+
+def test_reliability_is_the_expected_share_of_right_labels():
+    model = GLAD().fit(TABLE)
+    for s, reliability in model.skills_.items():
+        items = [i for i, t, _ in TABLE if t == s]
+        right = sigmoid(model.alphas_[s] * np.exp(model.betas_[items]))
+        assert reliability == pytest.approx(right.mean(), rel=1e-9)
+
+
+def test_whoever_contradicts_the_crowd_has_a_negative_ability():
+    crowd = [(e, s, e % 2) for e in range(30) for s in "abcde"]
+    table = [*crowd, *((e, "contrary", 1 - e % 2) for e in range(30))]
+    annotators = GLAD().fit(table).result_.annotators().set_index("annotator")
+    assert annotators.ability["contrary"] < 0 < annotators.ability["a"]
+    assert annotators.spammer.to_dict() == {s: s == "contrary" for s in annotators.index}
+
+
+def test_items_that_divide_people_are_harder():
+    clear = [(e, s, e % 2) for e in range(20) for s in range(8)]
+    hard = [(e, s, (e + s) % 2) for e in range(20, 25) for s in range(8)]
+    items = GLAD().fit(clear + hard).result_.items().set_index("item")
+    assert (items.difficulty > 0).all()
+    assert items.difficulty[20:].min() > 2 * items.difficulty[:20].max()
+
+
+def test_gold_decides_the_item_and_who_agrees_with_it():
+    table = [(e, s, int(s in "de")) for e in range(20) for s in "abcde"]
+    plain = GLAD().fit(table).alphas_
+    model = GLAD().fit(table, gold=dict.fromkeys(range(20), 1))
+    assert model.labels_.tolist() == [1] * 20
+    assert model.probas_[1].tolist() == [1.0] * 20
+    assert plain["a"] > 0 > plain["d"]
+    assert model.alphas_["d"] > 0 > model.alphas_["a"]
+
+
+def test_gold_may_name_a_category_nobody_chose_for_the_item():
+    table = [("a", "x", 1), ("a", "y", 1), ("b", "x", 2), ("b", "y", 2), ("c", "x", 3)]
+    model = GLAD().fit(table, gold={"a": 2})
+    assert model.probas_.loc["a"].tolist() == [0.0, 1.0, 0.0]
+    assert np.isfinite(model.result_.trace.objective).all()
+
+
+def test_one_category_leaves_everything_at_its_prior():
+    model = GLAD().fit([("a", "x", 1), ("a", "y", 1), ("b", "x", 1)])
+    fit = model.result_
+    assert fit.log_likelihood == 0.0
+    assert model.alphas_.tolist() == [1.0, 1.0]
+    assert model.betas_.tolist() == [1.0, 1.0]
+    assert fit.reliability.tolist() == [1.0, 1.0]
+    assert model.probas_.to_numpy().tolist() == [[1.0], [1.0]]
+
+
+def test_one_label_by_hand():
+    """Two classes, one label: p(r) = 1/2 whatever alpha and b, which stay at their priors."""
+    model = GLAD(tol=1e-12).fit(Labels.of([("a", "x", 1)], categories=[1, 2]))
+    assert model.result_.log_likelihood == pytest.approx(math.log(0.5))
+    assert model.alphas_["x"] == pytest.approx(1.0, abs=1e-5)
+    assert model.betas_["a"] == pytest.approx(1.0, abs=1e-5)
+    assert model.probas_.loc["a", 1] == pytest.approx(sigmoid(math.e), abs=1e-5)
+
+
+def test_crowd_kits_names():
+    model = GLAD().fit(TABLE)
+    assert (model.alphas_.name, model.alphas_.index.name) == ("alpha", "worker")
+    assert (model.betas_.name, model.betas_.index.name) == ("beta", "task")
+    fit = model.result_
+    np.testing.assert_array_equal(model.alphas_, fit.annotator_columns["ability"])
+    np.testing.assert_allclose(np.exp(-model.betas_), fit.item_columns["difficulty"])
+    with pytest.raises(at.AnnotruthError, match="not fitted yet: call fit first"):
+        _ = GLAD().alphas_
+
+
+def test_a_thousand_classes_need_no_items_by_classes_array():
+    rng = np.random.default_rng(0)
+    n_items = 100_000
+    item = np.repeat(np.arange(n_items), 2)
+    labels = Labels.from_codes(
+        item,
+        np.tile([0, 1], n_items),
+        rng.integers(1000, size=len(item)),
+        items=np.arange(n_items),
+        annotators=["x", "y"],
+        scale=Scale.nominal(list(range(1000))),
+    )
+    labels.known[0] = 999
+    tracemalloc.start()
+    fit = quietly(labels, max_iter=2).result_
+    fit.item_table()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < n_items * 1000 * 8 / 10
+    theta = fit.distribution
+    shares = np.add.reduceat(theta.probability, theta.ptr[:-1])
+    assert shares[0] == 1.0
+    assert shares[1:].max() < 1.0
+    assert fit.label[0] == 999
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"tol": -1}, "tol must be 0 or more"),
+        ({"tol": float("nan")}, "tol must be 0 or more"),
+        ({"max_iter": 0}, "max_iter must be 1 or more"),
+        ({"engine": "abacus"}, "unknown engine 'abacus'"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options, text):
+    with pytest.raises(at.InputError, match=text):
+        GLAD(**options).fit(TABLE)
+
+
+def test_the_cap_warns():
+    with pytest.warns(at.ConvergenceWarning, match="last change of the log-posterior"):
+        GLAD(max_iter=2, tol=0).fit(TABLE)
