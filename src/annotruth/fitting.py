@@ -119,7 +119,9 @@ def make_estimator(model: str | Estimator, options: Mapping[str, Any]) -> Estima
     known = [field.name for field in fields(cls) if field.init]
     unknown = [name for name in options if name not in known]
     if unknown:
-        raise InputError(f"{model} has no option {unknown[0]!r}: it has {', '.join(known)}")
+        raise InputError(
+            f"{model} has no option {unknown[0]!r}: it has {', '.join(known) or 'none'}"
+        )
     return cls(**options)
 
 

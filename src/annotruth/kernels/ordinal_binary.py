@@ -145,10 +145,13 @@ def _decide(known: int, above: Floats, below: Floats, log_likelihood: Floats) ->
         if known >= 0:
             log_likelihood[t] += above[t] if known > t else below[t]
         else:
-            odds = above[t] - below[t]
-            log_likelihood[t] += max(above[t], below[t]) + math.log1p(math.exp(-abs(odds)))
-            above[t] = 1.0 / (1.0 + math.exp(-odds))
-            below[t] = 1.0 / (1.0 + math.exp(odds))
+            likelier = max(above[t], below[t])
+            ratio = math.exp(min(above[t], below[t]) - likelier)
+            log_likelihood[t] += likelier + math.log1p(ratio)
+            if above[t] < below[t]:
+                above[t], below[t] = ratio / (1.0 + ratio), 1.0 / (1.0 + ratio)
+            else:
+                above[t], below[t] = 1.0 / (1.0 + ratio), ratio / (1.0 + ratio)
     _know(known, above, below)
 
 

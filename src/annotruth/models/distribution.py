@@ -44,6 +44,13 @@ class Distribution:
         ptr = np.searchsorted(item[order], np.arange(labels.n_items + 1))
         return cls(ptr.astype(np.int64), category[order], probability[order])
 
+    @classmethod
+    def of_dense(cls, theta: Floats) -> Distribution:
+        """Take items x categories, leaving out the zeros; no item may be zero throughout."""
+        item, category = np.nonzero(theta)
+        ptr = np.searchsorted(item, np.arange(len(theta) + 1)).astype(np.int64)
+        return cls(ptr, category.astype(np.int32), theta[item, category])
+
     def item(self) -> Codes:
         """Name the item of every entry."""
         return np.repeat(np.arange(len(self)), np.diff(self.ptr))

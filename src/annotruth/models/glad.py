@@ -227,8 +227,4 @@ def _distribution(labels: Labels, posterior: Floats, other: Floats) -> Distribut
     full[item, labels.cell_category] = posterior
     known = np.flatnonzero(labels.known >= 0)
     full[known, labels.known[known]] = 1.0
-    return Distribution(
-        np.arange(0, full.size + 1, n),
-        np.tile(np.arange(n, dtype=np.int32), len(full)),
-        full.ravel(),
-    )
+    return Distribution.of_dense(full)

@@ -9,8 +9,12 @@ from annotruth.models.base import Estimator
 
 # name: (module, class)
 MODELS = {
+    "majority": ("annotruth.models.baselines", "MajorityVote"),
+    "mean": ("annotruth.models.baselines", "MeanScore"),
+    "median": ("annotruth.models.baselines", "MedianScore"),
     "gpm": ("annotruth.models.gpm", "GPM"),
     "glad": ("annotruth.models.glad", "GLAD"),
+    "ordinal-binary": ("annotruth.models.ordinal_binary", "OrdinalBinary"),
     "subject-bias": ("annotruth.models.subject_bias", "SubjectBias"),
 }
 
