@@ -24,20 +24,34 @@ if TYPE_CHECKING:
     from annotruth.fitting import evaluate, fit
     from annotruth.io.readers import read_labels
     from annotruth.labels import Labels, Scale
+    from annotruth.models.baselines import MajorityVote, MeanScore, MedianScore
+    from annotruth.models.dawid_skene import DawidSkene
+    from annotruth.models.glad import GLAD
     from annotruth.models.gpm import GPM
+    from annotruth.models.ordinal_binary import OrdinalBinary
+    from annotruth.models.ordinal_mixture import OrdinalMixture
     from annotruth.models.result import Fit
     from annotruth.models.storage import load
+    from annotruth.models.subject_bias import SubjectBias
 
 __all__ = [
+    "GLAD",
     "GPM",
     "AnnotruthError",
     "AnnotruthWarning",
     "ConvergenceWarning",
+    "DawidSkene",
     "Fit",
     "InputError",
     "Labels",
+    "MajorityVote",
+    "MeanScore",
+    "MedianScore",
+    "OrdinalBinary",
+    "OrdinalMixture",
     "OutputError",
     "Scale",
+    "SubjectBias",
     "evaluate",
     "fit",
     "load",
@@ -47,15 +61,23 @@ __all__ = [
 ]
 
 _HOMES = {
+    "GLAD": "annotruth.models.glad",
     "GPM": "annotruth.models.gpm",
     "AnnotruthError": "annotruth.errors",
     "AnnotruthWarning": "annotruth.errors",
     "ConvergenceWarning": "annotruth.errors",
+    "DawidSkene": "annotruth.models.dawid_skene",
     "Fit": "annotruth.models.result",
     "InputError": "annotruth.errors",
     "Labels": "annotruth.labels",
+    "MajorityVote": "annotruth.models.baselines",
+    "MeanScore": "annotruth.models.baselines",
+    "MedianScore": "annotruth.models.baselines",
+    "OrdinalBinary": "annotruth.models.ordinal_binary",
+    "OrdinalMixture": "annotruth.models.ordinal_mixture",
     "OutputError": "annotruth.errors",
     "Scale": "annotruth.labels",
+    "SubjectBias": "annotruth.models.subject_bias",
     "evaluate": "annotruth.fitting",
     "fit": "annotruth.fitting",
     "load": "annotruth.models.storage",

@@ -55,6 +55,7 @@ class MemorySession:
         self._block = labels.block()
         self._kernel = kernel
         self._state: dict[str, NDArray[Any]] = {}
+        self._sums: dict[Sweep, list[Floats]] = {}
         self._bounds: dict[int, list[tuple[int, int]]] = {}
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
@@ -82,12 +83,17 @@ class MemorySession:
         kernel = self._kernel(sweep.kernel)
         state = [self._state[name] for name in sweep.state]
         parts = self._parts(sum(int(np.prod(shape)) for shape in sweep.sums))
-        sums = [np.zeros((len(parts), *shape)) for shape in sweep.sums]
+        if sweep not in self._sums:
+            self._sums[sweep] = [np.empty((len(parts), *shape)) for shape in sweep.sums]
+        sums = self._sums[sweep]
 
         def run(first: int, last: int) -> None:
             for part in range(first, last):
                 lo, hi = parts[part]
-                kernel(self._block, lo, hi, *state, *shared, *(total[part] for total in sums))
+                own = [total[part] for total in sums]
+                for total in own:
+                    total.fill(0.0)  # here, so that it is in this core's cache when used
+                kernel(self._block, lo, hi, *state, *shared, *own)
 
         if self._pool is None or len(parts) == 1:
             run(0, len(parts))

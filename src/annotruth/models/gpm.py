@@ -14,10 +14,11 @@ from annotruth.engines import Engine, Session, Sweep, engine_named
 from annotruth.errors import InputError
 from annotruth.labels import Labels
 from annotruth.models.base import Estimator
+from annotruth.models.behaviors import behavior_names
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import Monitor, ProgressCallback, climb
 from annotruth.models.intervals import likelihood_interval
-from annotruth.models.result import SPAMMER_BELOW, Fit
+from annotruth.models.result import Fit
 
 Floats = NDArray[np.float64]
 Behavior = Literal["uniform", "learned"]
@@ -105,7 +106,7 @@ class GPM(Estimator):
                 reliability=parameters.eps,
                 low=low,
                 high=high,
-                behavior=_behavior_names(labels, parameters),
+                behavior=behavior_names(labels.scale.names, *parameters),
                 p_serious=session.gather("p_serious"),
             )
 
@@ -170,20 +171,3 @@ class _Steps:
             return value, slope
 
         return likelihood_interval(support, parameters.eps)
-
-
-def _behavior_names(labels: Labels, parameters: Parameters) -> list[str]:
-    """Say what each annotator mostly does: serious, or what they do instead.
-
-    Uniform behavior cannot tell one irregularity from another. A learned one is "repeated"
-    when it puts on one label more than half of what lies between chance and certainty.
-    """
-    eps, pi = parameters
-    if not len(pi):
-        return ["serious" if e >= SPAMMER_BELOW else "irregular" for e in eps]
-    names = labels.scale.names
-    clear = (1.0 + 1.0 / len(names)) / 2.0
-    return [
-        "serious" if e >= SPAMMER_BELOW else f"repeated {names[top]}" if share > clear else "random"
-        for e, top, share in zip(eps, pi.argmax(axis=1), pi.max(axis=1), strict=True)
-    ]

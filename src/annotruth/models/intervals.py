@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,17 +30,39 @@ def likelihood_interval(support: Support, peak: Floats) -> tuple[Floats, Floats]
     high = _crossing(support, floor, np.full_like(peak, 1 - _EDGE))
     low[low <= 2 * _EDGE] = 0.0
     high[high >= 1 - 2 * _EDGE] = 1.0
-    return np.minimum(low, peak), np.maximum(high, peak)
+    return np.fmin(low, peak), np.fmax(high, peak)
+
+
+def profile_interval(supports: Iterable[Support], peak: Floats) -> tuple[Floats, Floats]:
+    """Find the reliabilities that some assumption about the annotator supports.
+
+    The first of ``supports`` belongs to the estimate, the others to other values of what else is
+    unknown of the annotators, each taken up when the one before is done with. The interval holds
+    what is within 1.92 of the estimate's log-likelihood under any of them.
+    """
+    floor, low, high = peak, peak, peak
+    for turn, support in enumerate(supports):
+        if turn == 0:
+            floor = support(np.clip(peak, _EDGE, 1 - _EDGE))[0] - DROP_95
+        # fmin and fmax pass over those who never come up to the floor.
+        low = np.fmin(low, _crossing(support, floor, np.full_like(peak, _EDGE)))
+        high = np.fmax(high, _crossing(support, floor, np.full_like(peak, 1 - _EDGE)))
+    return np.where(low <= 2 * _EDGE, 0.0, low), np.where(high >= 1 - 2 * _EDGE, 1.0, high)
 
 
 def _crossing(support: Support, floor: Floats, eps: Floats) -> Floats:
+    """Run from one end of the scale to the floor; nan where the log-likelihood stays below it."""
+    inward = np.where(eps < 0.5, 1.0, -1.0)
+    never = np.zeros(len(eps), dtype=bool)
     for _ in range(_MOST_STEPS):
         value, slope = support(eps)
         short = floor - value
         # Judged by the likelihood: near an end a tiny move of eps still changes it much.
-        open_ = short > _PRECISION
+        open_ = (short > _PRECISION) & ~never
         if not open_.any():
             break
         move = np.divide(short, slope, out=np.zeros_like(eps), where=open_)
-        eps = np.clip(eps + move, _EDGE, 1 - _EDGE)
-    return eps
+        # Newton's method turns back only beyond a highest point that is below the floor.
+        never |= move * inward < 0
+        eps = np.where(never, eps, np.clip(eps + move, _EDGE, 1 - _EDGE))
+    return np.where(never, np.nan, eps)

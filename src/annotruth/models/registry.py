@@ -13,8 +13,10 @@ MODELS = {
     "mean": ("annotruth.models.baselines", "MeanScore"),
     "median": ("annotruth.models.baselines", "MedianScore"),
     "gpm": ("annotruth.models.gpm", "GPM"),
+    "dawid-skene": ("annotruth.models.dawid_skene", "DawidSkene"),
     "glad": ("annotruth.models.glad", "GLAD"),
     "ordinal-binary": ("annotruth.models.ordinal_binary", "OrdinalBinary"),
+    "ordinal-mixture": ("annotruth.models.ordinal_mixture", "OrdinalMixture"),
     "subject-bias": ("annotruth.models.subject_bias", "SubjectBias"),
 }
 

@@ -1,0 +1,207 @@
+r"""Dawid and Skene's model: every annotator has a confusion matrix."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotruth.engines import Engine, Session, Sweep, engine_named
+from annotruth.errors import InputError
+from annotruth.labels import Labels
+from annotruth.models.base import Estimator
+from annotruth.models.distribution import Distribution
+from annotruth.models.em import Monitor, ProgressCallback, climb
+from annotruth.models.result import Fit
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = NDArray[np.float64]
+
+# Of one copy of the parameters and posteriors; a step holds about three.
+_MOST_BYTES = 2e9
+
+
+class Parameters(NamedTuple):
+    """What the items share: the class prior p[k], and the annotators' confusion pi[s, k, l]."""
+
+    prior: Floats
+    rates: Floats  # pi as labels x annotators x classes, the order in which the kernels read it
+
+
+@dataclass(kw_only=True)
+class DawidSkene(Estimator):
+    r"""Maximum Likelihood Estimation of Observer Error-Rates Using the EM Algorithm.
+
+    An item is of class k with probability :math:`p_k`, and annotator s then says l with
+    probability :math:`\pi_{s,k,l}`, whatever the others say:
+
+    .. math:: L = \prod_e \sum_k p_k \prod_{s \in l_e} \pi_{s,k,r_{e,s}}.
+
+    Maximum likelihood by EM over E items (Dawid and Skene, Applied Statistics 28, 1979, 20-28):
+
+    .. math::
+        \text{E:}\quad T_{e,k} &\propto p_k \prod_{s \in l_e} \pi_{s,k,r_{e,s}} \\
+        \text{M:}\quad p_k &= \frac{1}{E} \sum_e T_{e,k}, \quad
+        \pi_{s,k,l} = \frac{\sum_{e \in l_{s,l}} T_{e,k}}{\sum_{e \in l_s} T_{e,k}}.
+
+    It starts, as in the paper, with the observed shares for T. An item's distribution is
+    :math:`T_e` at the end: how likely each class is to be the one right answer. A known truth
+    fixes T at the item, and its likelihood counts with that of the labels.
+
+    An annotator's reliability is the probability of a right label on an item drawn from the
+    prior, :math:`\sum_k p_k \pi_{s,k,k}`. It counts 1/N for classes of which they saw nothing,
+    and is high for those who always name a frequent class: ``confusion_`` tells them apart.
+
+    Left open by the paper:
+
+    - Nothing is smoothed. A zero in :math:`p` or :math:`\pi` stays: the class is then impossible
+      for the items concerned. EM never makes all classes of an item impossible.
+    - Where an annotator saw no item of a class, the sum under :math:`\pi_{s,k}` is 0 and any
+      value is as likely: the row keeps what it had, at the start 1/N.
+    - The stopping rule: the log-likelihood per label changes by less than ``tol``, so that it
+      means the same on small and large tables. On sparse tables that is short of the maximum:
+      the likelihood may creep on for thousands of steps, and the labels of a few items change
+      with it, not for the better on the tables tried. ``tol=0`` goes to the very top.
+
+    An item's label is the class of highest probability; an exact tie goes to the category that
+    comes first on the scale.
+
+    Parameters
+    ----------
+    tol, max_iter
+        The stopping rule and its cap; reaching the cap warns.
+    engine
+        Where the passes over the labels run.
+
+    Attributes
+    ----------
+    confusion_
+        :math:`\pi` after fitting, annotators x true categories x labels.
+    prevalence_
+        :math:`p` after fitting, one number a category.
+    """
+
+    name: ClassVar[str] = "dawid-skene"
+
+    tol: float = 1e-7
+    max_iter: int = 1000
+    engine: str | Engine = "memory"
+
+    confusion_: Floats = field(init=False, repr=False, compare=False)
+    prevalence_: Floats = field(init=False, repr=False, compare=False)
+
+    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
+        _check_size(labels)
+        with closing(engine_named(self.engine).open(labels)) as session:
+            steps = _Steps(labels, session)
+            parameters, trace = climb(
+                steps.step,
+                steps.start(),
+                log_likelihood=steps.read_out,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                watched="the log-likelihood per label",
+                progress=progress,
+            )
+            prior, rates = parameters
+            self.prevalence_ = prior
+            self.confusion_ = rates.transpose(1, 2, 0)
+            return Fit(
+                model=self.name,
+                settings=self.settings(),
+                data=labels,
+                trace=trace,
+                distribution=Distribution.of_dense(session.gather("posterior")),
+                reliability=steps.right(parameters),
+            )
+
+    @property
+    def priors_(self) -> pd.Series[Any]:
+        """The class prior (crowd-kit's name and form)."""
+        import pandas as pd
+
+        categories = self._fitted().data.scale.categories.to_pylist()
+        index = pd.Index(categories, name="label")
+        return pd.Series(self.prevalence_, index=index, name="prior")
+
+    @property
+    def errors_(self) -> pd.DataFrame:
+        """The confusion matrices (crowd-kit's name and form).
+
+        One row an annotator and label, one column a true category.
+        """
+        import pandas as pd
+
+        data = self._fitted().data
+        categories = data.scale.categories.to_pylist()
+        return pd.DataFrame(
+            self.confusion_.transpose(0, 2, 1).reshape(-1, len(categories)),
+            index=pd.MultiIndex.from_product(
+                [data.annotators.to_pylist(), categories], names=["worker", "label"]
+            ),
+            columns=pd.Index(categories, name="label"),
+        )
+
+
+class _Steps:
+    """The equations over a session; posteriors leave it only at the end."""
+
+    def __init__(self, labels: Labels, session: Session) -> None:
+        classes = labels.n_categories
+        self._session = session
+        self._n_labels = labels.n_labels
+        self._labels_per_annotator = labels.labels_per_annotator
+        self._n_classes = classes
+        counts = (classes, labels.n_annotators, classes)
+        self._start = Sweep("dawid_skene.start", ("rows",), (counts, (classes,)))
+        self._step = Sweep("dawid_skene.step", ("rows",), (counts, (classes,), (1,)))
+        self._posterior = Sweep("dawid_skene.posterior", ("rows", "posterior"), ((1,),))
+
+    def start(self) -> Parameters:
+        """Begin with the observed shares as posteriors."""
+        self._session.allocate("rows", per="labels")
+        counts, classes = self._session.sweep(self._start)
+        return _normalised(counts, classes, np.full((1, 1, 1), 1.0 / self._n_classes))
+
+    def step(self, old: Parameters) -> tuple[Parameters, Monitor]:
+        """Sweep the labels once, then normalise the counts."""
+        counts, classes, (log_likelihood,) = self._session.sweep(self._step, *old)
+        new = _normalised(counts, classes, old.rates)
+        return new, Monitor(float(log_likelihood), float(log_likelihood) / self._n_labels)
+
+    def right(self, parameters: Parameters) -> Floats:
+        """Compute the share of each annotator's labels that name the item's class."""
+        counts, *_ = self._session.sweep(self._step, *parameters)
+        # Counts are labels x annotators x classes: right is where label and class agree.
+        share: Floats = np.einsum("ksk->s", counts) / self._labels_per_annotator
+        return np.minimum(share, 1.0)  # sums may round above 1
+
+    def read_out(self, parameters: Parameters) -> float:
+        """Compute the posterior of the final parameters, and the log-likelihood."""
+        self._session.allocate("posterior", per="items", shape=(self._n_classes,))
+        ((log_likelihood,),) = self._session.sweep(self._posterior, *parameters)
+        return float(log_likelihood)
+
+
+def _normalised(counts: Floats, classes: Floats, old_rates: Floats) -> Parameters:
+    """Turn counts into rates, in place; a class of which s saw nothing keeps its old ones."""
+    seen = counts.sum(axis=0)
+    np.divide(counts, seen, out=counts, where=seen > 0)
+    np.copyto(counts, old_rates, where=seen == 0)
+    return Parameters(classes / classes.sum(), counts)
+
+
+def _check_size(labels: Labels) -> None:
+    people, items, classes = labels.n_annotators, labels.n_items, labels.n_categories
+    n_bytes = 8 * classes * (people * classes + items)
+    if n_bytes > _MOST_BYTES:
+        raise InputError(
+            f"dawid-skene needs {n_bytes / 1e9:,.1f} GB for {people:,} confusion matrices of "
+            f"{classes:,} x {classes:,} and {items:,} x {classes:,} probabilities (at most "
+            f"{_MOST_BYTES / 1e9:g} GB): merge rare categories, or use gpm, which needs neither"
+        )

@@ -1,0 +1,177 @@
+"""The compiled kernels against their plain twins."""
+
+import numpy as np
+import pytest
+
+from annotruth.kernels import dawid_skene
+from annotruth.kernels.reference import dawid_skene as reference
+from annotruth.labels import Labels, Scale
+
+BOTH = (dawid_skene, reference)
+RANGES = pytest.mark.parametrize(("lo", "hi"), [(0, 40), (5, 23)])
+
+
+def rows_of(labels):
+    """What `start` remembers of each label."""
+    rows = np.zeros(labels.n_labels)
+    counts = np.zeros((labels.n_categories, labels.n_annotators, labels.n_categories))
+    classes = np.zeros(labels.n_categories)
+    dawid_skene.start(labels.block(), 0, labels.n_items, rows, counts, classes)
+    return rows
+
+
+def random_parameters(rng, labels):
+    """Rates as labels x annotators x classes, with zeros that leave every item possible."""
+    n = labels.n_categories
+    rates = rng.dirichlet(np.ones(n), size=(labels.n_annotators, n)).transpose(2, 0, 1).copy()
+    rates[rng.random(rates.shape) < 0.15] = 0.0
+    rates[:, :, 2] = 1.0 / n
+    return rng.dirichlet(np.ones(n)), rates
+
+
+@pytest.fixture(params=[0, 1, 2])
+def problem(request, make_labels):
+    rng = np.random.default_rng(request.param)
+    labels = make_labels(rng, n_items=40, n_annotators=9, n_categories=4)
+    labels.known[::7] = 2
+    return labels, *random_parameters(rng, labels)
+
+
+def one_item(annotators, categories, n_categories):
+    """One item with a vote of each of the annotators."""
+    return Labels.from_codes(
+        np.zeros(len(categories), dtype=np.int64),
+        np.asarray(annotators),
+        np.asarray(categories),
+        items=["item"],
+        annotators=[str(s) for s in range(max(annotators) + 1)],
+        scale=Scale.nominal(list(range(n_categories))),
+    )
+
+
+def run_step(kernels, labels, prior, rates, lo=0, hi=None):
+    counts, classes, totals = np.zeros(rates.shape), np.zeros(len(prior)), np.zeros(1)
+    args = (rows_of(labels), prior, rates, counts, classes, totals)
+    kernels.step(labels.block(), lo, labels.n_items if hi is None else hi, *args)
+    return counts, classes, totals
+
+
+def run_posterior(kernels, labels, prior, rates, lo=0, hi=None):
+    posterior, totals = np.full((labels.n_items, len(prior)), 7.0), np.zeros(1)
+    args = (rows_of(labels), posterior, prior, rates, totals)
+    kernels.posterior(labels.block(), lo, labels.n_items if hi is None else hi, *args)
+    return posterior, totals
+
+
+def assert_same(results, rtol=1e-12):
+    for fast, plain in zip(*results, strict=True):
+        np.testing.assert_allclose(fast, plain, rtol=rtol, atol=1e-13)
+
+
+@RANGES
+def test_start_equals_its_twin(problem, lo, hi):
+    labels, prior, rates = problem
+    results = []
+    for kernels in BOTH:
+        rows, counts, classes = (
+            np.zeros(shape) for shape in (labels.n_labels, rates.shape, len(prior))
+        )
+        kernels.start(labels.block(), lo, hi, rows, counts, classes)
+        results.append((rows.view(np.uint64), counts, classes))
+    assert_same(results)
+    assert results[0][2].sum() == pytest.approx(hi - lo)
+
+
+def test_rows_lead_to_what_a_label_says_of_the_classes(problem):
+    labels, _, rates = problem
+    cell = labels.cell_of_label()
+    for j, row in enumerate(rows_of(labels).view(np.uint64)):
+        np.testing.assert_array_equal(
+            rates.ravel()[int(row) : int(row) + 4],
+            rates[labels.cell_category[cell[j]], labels.annotator[j]],
+        )
+
+
+@RANGES
+def test_step_equals_its_twin(problem, lo, hi):
+    labels, prior, rates = problem
+    results = [run_step(kernels, labels, prior, rates, lo, hi) for kernels in BOTH]
+    assert_same(results)
+    counts, classes, totals = results[0]
+    assert np.isfinite(totals).all()
+    assert classes.sum() == pytest.approx(hi - lo)
+    n_labels = labels.labels_per_item[lo:hi].sum()
+    assert counts.sum() == pytest.approx(n_labels)
+
+
+@RANGES
+def test_posterior_equals_its_twin(problem, lo, hi):
+    labels, prior, rates = problem
+    results = [run_posterior(kernels, labels, prior, rates, lo, hi) for kernels in BOTH]
+    assert_same(results)
+    posterior, _ = results[0]
+    np.testing.assert_array_equal(np.delete(posterior, np.s_[lo:hi], axis=0), 7.0)
+    known = np.flatnonzero(labels.known[lo:hi] >= 0) + lo
+    np.testing.assert_array_equal(posterior[known], np.eye(4)[[2] * len(known)])
+
+
+def test_sums_are_added_to(problem):
+    labels, prior, rates = problem
+    once = run_step(dawid_skene, labels, prior, rates)
+    sums = tuple(np.ones_like(s) for s in once)
+    dawid_skene.step(labels.block(), 0, 40, rows_of(labels), prior, rates, *sums)
+    assert_same(([s - 1.0 for s in sums], once), rtol=1e-10)
+
+
+@pytest.mark.parametrize("kernels", BOTH)
+def test_thousands_of_labels_on_an_item_do_not_underflow(kernels):
+    # Half the people speak for class 0 and half for class 1: each product passes through
+    # 1e-1400, and the two end 4 to 1 by the prior alone.
+    n = 2000
+    labels = one_item(range(n), np.repeat([0, 1], n // 2), 3)
+    rates = np.empty((3, n, 3))
+    rates[0], rates[1], rates[2] = [0.55, 0.05, 0.0], [0.05, 0.55, 0.0], [0.4, 0.4, 1.0]
+    prior = np.array([0.4, 0.1, 0.5])
+    counts, classes, totals = run_step(kernels, labels, prior, rates)
+    posterior, again = run_posterior(kernels, labels, prior, rates)
+    np.testing.assert_allclose(classes, [0.8, 0.2, 0.0], rtol=1e-10)
+    np.testing.assert_allclose(posterior[0], [0.8, 0.2, 0.0], rtol=1e-10)
+    np.testing.assert_allclose(counts[0, 5], [0.8, 0.2, 0.0], rtol=1e-10)
+    expected = 1000 * np.log(0.55 * 0.05) + np.log(0.5)
+    np.testing.assert_allclose([totals[0], again[0]], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernels", BOTH)
+def test_a_class_far_behind_wins_when_the_leader_turns_out_impossible(kernels):
+    labels = one_item(range(401), [0] * 400 + [1], 2)
+    rates = np.empty((2, 401, 2))
+    rates[0], rates[1] = [1.0, 0.1], [0.0, 0.9]
+    _, classes, totals = run_step(kernels, labels, np.array([0.5, 0.5]), rates)
+    np.testing.assert_array_equal(classes, [0.0, 1.0])
+    assert totals[0] == pytest.approx(np.log(0.5) + 400 * np.log(0.1) + np.log(0.9), rel=1e-12)
+
+
+@pytest.mark.parametrize("kernels", BOTH)
+def test_single_rates_may_be_as_small_as_floats_go(kernels):
+    labels = one_item(range(4), [0, 0, 0, 0], 2)
+    rates = np.full((2, 4, 2), 5e-324)
+    rates[0, :, 1] = [1e-99, 1e-300, 1e-99, 1e-300]
+    _, classes, totals = run_step(kernels, labels, np.array([0.5, 0.5]), rates)
+    np.testing.assert_allclose(classes, [0.0, 1.0], atol=1e-90)
+    assert totals[0] == pytest.approx(
+        np.log(0.5) + 2 * np.log(1e-99) + 2 * np.log(1e-300), rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("kernels", BOTH)
+@pytest.mark.parametrize(("known", "left"), [(-1, [0.3, 0.7]), (0, [1.0, 0.0])])
+def test_labels_no_class_can_give_leave_the_prior_or_the_truth(kernels, known, left):
+    labels = one_item(range(2), [0, 1], 2)
+    labels.known[0] = known
+    rates = np.zeros((2, 2, 2))
+    prior = np.array([0.3, 0.7])
+    _, classes, totals = run_step(kernels, labels, prior, rates)
+    np.testing.assert_allclose(classes, left, rtol=1e-15)
+    posterior, again = run_posterior(kernels, labels, prior, rates)
+    np.testing.assert_allclose(posterior[0], left, rtol=1e-15)
+    assert totals[0] == again[0] == -np.inf

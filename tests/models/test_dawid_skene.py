@@ -1,0 +1,318 @@
+"""Dawid and Skene: the equations, the likelihood, the read-outs."""
+
+import itertools
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import annotruth as at
+from annotruth.labels import Labels, Scale
+from annotruth.models.dawid_skene import DawidSkene
+
+TABLE = [
+    ("a", "ann", 1),
+    ("a", "bob", 1),
+    ("a", "cy", 2),
+    ("b", "ann", 2),
+    ("b", "bob", 2),
+    ("b", "cy", 1),
+    ("c", "ann", 3),
+    ("c", "bob", 1),
+]
+CLASSES = (1, 2, 3)
+
+
+def unsettled(data, *, gold=None, **options):
+    """Fit without minding that the cap was reached."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", at.ConvergenceWarning)
+        return DawidSkene(**options).fit(data, gold=gold)
+
+
+def m_step_by_hand(table, t):
+    """The prior and the confusion of posteriors t[item, class], with dictionaries."""
+    items, people = sorted({e for e, *_ in table}), sorted({s for _, s, _ in table})
+    p = {k: sum(t[e, k] for e in items) / len(items) for k in CLASSES}
+    pi = {}
+    for s, k in itertools.product(people, CLASSES):
+        seen = sum(t[e, k] for e, who, _ in table if who == s)
+        for n in CLASSES:
+            said = sum(t[e, k] for e, who, r in table if (who, r) == (s, n))
+            pi[s, k, n] = said / seen if seen else 1 / 3
+    return p, pi
+
+
+def e_step_by_hand(table, p, pi):
+    """The posteriors, and the log-likelihood with the prior once an item."""
+    t, log_likelihood = {}, 0.0
+    for e in sorted({e for e, *_ in table}):
+        joint = {k: p[k] * math.prod(pi[s, k, r] for i, s, r in table if i == e) for k in CLASSES}
+        log_likelihood += math.log(sum(joint.values()))
+        t |= {(e, k): joint[k] / sum(joint.values()) for k in CLASSES}
+    return t, log_likelihood
+
+
+@pytest.mark.parametrize("engine", ["memory", "reference"])
+def test_the_first_step_is_the_papers(engine):
+    shares = {
+        (e, k): sum((i, r) == (e, k) for i, _, r in TABLE) / sum(i == e for i, *_ in TABLE)
+        for e in "abc"
+        for k in CLASSES
+    }
+    p, pi = m_step_by_hand(TABLE, shares)
+    t, before = e_step_by_hand(TABLE, p, pi)
+    p, pi = m_step_by_hand(TABLE, t)
+    t, after = e_step_by_hand(TABLE, p, pi)
+
+    with pytest.warns(at.ConvergenceWarning, match="cap of 1 iterations"):
+        model = DawidSkene(max_iter=1, engine=engine).fit(TABLE)
+    fit = model.result_
+    np.testing.assert_allclose(model.prevalence_, list(p.values()), rtol=1e-13)
+    np.testing.assert_allclose(model.confusion_.ravel(), list(pi.values()), rtol=1e-13, atol=1e-16)
+    np.testing.assert_allclose(
+        fit.distribution.dense(3).ravel(), list(t.values()), rtol=1e-13, atol=1e-16
+    )
+    np.testing.assert_allclose(fit.trace.log_likelihood, [before, after], rtol=1e-13)
+    assert fit.trace.objective[0] == pytest.approx(before / len(TABLE), rel=1e-13)
+    right = [np.mean([t[e, r] for e, who, r in TABLE if who == s]) for s in ("ann", "bob", "cy")]
+    np.testing.assert_allclose(fit.reliability, right, rtol=1e-13)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_items=st.integers(1, 12),
+    n_annotators=st.integers(1, 8),
+    n_categories=st.integers(1, 6),
+    unused=st.integers(0, 2),
+    n_known=st.integers(0, 2),
+    copies=st.sampled_from([1, 2, 150]),
+)
+@settings(max_examples=300, deadline=None)
+def test_the_log_likelihood_rises_at_every_step(
+    make_labels, seed, n_items, n_annotators, n_categories, unused, n_known, copies
+):
+    rng = np.random.default_rng(seed)
+    labels = make_labels(rng, n_items=n_items, n_annotators=n_annotators, n_categories=n_categories)
+    # Many votes of one person on one item: products far below what a float can hold.
+    cell = np.repeat(labels.cell_of_label(), copies)
+    labels = Labels.from_codes(
+        labels.item_of_cell()[cell],
+        np.repeat(labels.annotator, copies),
+        labels.cell_category[cell],
+        items=labels.items,
+        annotators=labels.annotators,
+        scale=Scale.ordinal(list(range(n_categories + unused))),
+    )
+    labels.known[:n_known] = rng.integers(n_categories + unused, size=n_known)[:n_items]
+    model = unsettled(labels, tol=0.0, max_iter=100)
+    history = model.result_.trace.log_likelihood
+    assert np.isfinite(history).all()
+    assert np.diff(history).min() >= -1e-12 * max(1.0, abs(history[0]))
+    np.testing.assert_allclose(model.confusion_.sum(axis=2), 1.0)
+    assert model.prevalence_.sum() == pytest.approx(1.0)
+
+
+def from_the_model(rng, *, prior, confusion, n_items, labels_per_item):
+    """Labels that the model itself gives, with their true classes."""
+    n_annotators = len(confusion)
+    truth = rng.choice(len(prior), size=n_items, p=prior)
+    people = np.argsort(rng.random((n_items, n_annotators)), axis=1)[:, :labels_per_item]
+    below = np.cumsum(confusion[people, truth[:, np.newaxis]], axis=2)[:, :, :-1]
+    said = (rng.random((*people.shape, 1)) >= below).sum(axis=2)
+    labels = Labels.from_codes(
+        np.repeat(np.arange(n_items), labels_per_item),
+        people.ravel(),
+        said.ravel(),
+        items=np.arange(n_items),
+        annotators=np.arange(n_annotators),
+        scale=Scale.nominal(["x", "y", "z"]),
+    )
+    return labels, truth
+
+
+@pytest.fixture(scope="module")
+def made():
+    rng = np.random.default_rng(5)
+    prior = np.array([0.5, 0.3, 0.2])
+    confusion = 0.6 * np.eye(3) + 0.4 * rng.dirichlet(np.ones(3), size=(12, 3))
+    confusion[0] = [0.9, 0.05, 0.05]  # says x whatever it is
+    labels, truth = from_the_model(
+        rng, prior=prior, confusion=confusion, n_items=4000, labels_per_item=5
+    )
+    return labels, truth, prior, confusion
+
+
+def test_it_finds_its_own_parameters(made):
+    labels, truth, prior, confusion = made
+    model = DawidSkene().fit(labels)
+    assert model.result_.converged
+    np.testing.assert_allclose(model.prevalence_, prior, atol=0.02)
+    # About 300 labels an annotator of the rarest class: a standard error of up to 0.027.
+    assert np.abs(model.confusion_ - confusion).mean() < 0.02
+    assert np.abs(model.confusion_ - confusion).max() < 0.1
+    right = np.einsum("k,skk->s", prior, confusion)
+    np.testing.assert_allclose(model.result_.reliability, right, atol=0.03)
+    assert (model.result_.label == truth).mean() > 0.9
+
+
+def test_the_truth_is_no_likelier_than_what_it_finds(made):
+    labels, _, prior, confusion = made
+    fit = DawidSkene(tol=1e-10).fit(labels).result_
+    cell = labels.cell_of_label()
+    joint = np.tile(np.log(prior), (labels.n_items, 1))
+    said = np.log(confusion)[labels.annotator, :, labels.cell_category[cell]]
+    np.add.at(joint, labels.item_of_cell()[cell], said)
+    assert fit.log_likelihood > np.logaddexp.reduce(joint, axis=1).sum()
+
+
+def test_its_certainty_is_calibrated(made):
+    labels, truth, *_ = made
+    fit = DawidSkene().fit(labels).result_
+    confidence = fit.distribution.confidence()
+    assert confidence.mean() == pytest.approx((fit.label == truth).mean(), abs=0.015)
+
+
+def test_who_contradicts_the_others_tells_the_truth_all_the_same():
+    # d says the opposite of the truth: a confusion matrix makes that as good as the truth.
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=200)
+    noisy = [(e, s, int(t ^ (rng.random() < 0.3))) for e, t in enumerate(truth) for s in "abc"]
+    model = DawidSkene().fit(noisy + [(e, "d", int(1 - t)) for e, t in enumerate(truth)])
+    fit = model.result_
+    assert (fit.items().label.to_numpy() == truth).mean() > 0.95
+    assert model.skills_["d"] < 0.1
+    assert fit.annotators().set_index("annotator").spammer["d"]
+
+
+def test_gold_decides_the_item_and_teaches_who_is_right():
+    table = [(e, s, (e + (s in "de")) % 2) for e in range(20) for s in "abcde"]
+    plain = DawidSkene().fit(table)
+    assert plain.result_.items().label.tolist() == [0, 1] * 10
+    assert plain.skills_["a"] > 0.99
+    gold = DawidSkene().fit(table, gold={e: 1 - e % 2 for e in range(8)})
+    assert gold.result_.items().label.tolist() == [1, 0] * 10
+    assert gold.result_.distribution.confidence().tolist()[:8] == [1.0] * 8
+    assert gold.skills_["a"] < 0.01
+    assert gold.skills_["d"] > 0.99
+
+
+def test_the_likelihood_counts_a_known_truth_with_its_labels():
+    table = [("a", "x", 1), ("b", "x", 2), ("c", "x", 2)]
+    model = DawidSkene().fit(table, gold={"a": 1, "b": 1, "c": 2})
+    np.testing.assert_allclose(model.confusion_[0], [[0.5, 0.5], [0.0, 1.0]])
+    expected = 2 * math.log(2 / 3) + math.log(1 / 3) + 2 * math.log(0.5)
+    assert model.result_.log_likelihood == pytest.approx(expected)
+
+
+def test_gold_may_name_a_category_nobody_chose():
+    labels = Labels.of([("a", "x", 1), ("a", "y", 1), ("b", "x", 2)], categories=[1, 2, 3])
+    model = unsettled(labels, gold={"a": 3})
+    row = model.result_.items().set_index("item").loc["a"]
+    assert (row.label, row.p_3, row.p_1, row.entropy) == (3, 1.0, 0.0, 0.0)
+    np.testing.assert_allclose(model.confusion_[:, 2], [[1, 0, 0], [1, 0, 0]], atol=1e-15)
+
+
+def test_a_category_nobody_chose_has_no_share_and_an_even_row():
+    labels = Labels.of(TABLE, categories=[1, 2, 3, 4])
+    model = DawidSkene().fit(labels)
+    assert model.prevalence_[3] == 0.0
+    np.testing.assert_array_equal(model.confusion_[:, 3], 0.25)
+    np.testing.assert_array_equal(model.confusion_[:, :2, 3], 0.0)
+    assert (model.result_.items().p_4 == 0.0).all()
+
+
+def test_two_thousand_labels_of_one_item():
+    rng = np.random.default_rng(2)
+    table = [(e, s, int(rng.random() < (0.3, 0.7)[e % 2])) for e in range(6) for s in range(2000)]
+    fit = unsettled(table, max_iter=20).result_
+    assert np.isfinite(fit.trace.log_likelihood).all()
+    assert np.diff(fit.trace.log_likelihood).min() >= -1e-9
+    assert fit.items().label.tolist() == [0, 1] * 3
+
+
+@pytest.mark.parametrize("engine", ["memory", "reference"])
+def test_one_annotator_is_believed(engine):
+    table = [("a", "x", 1), ("b", "x", 2), ("c", "x", 2)]
+    model = DawidSkene(engine=engine).fit(table)
+    assert model.result_.items().label.tolist() == [1, 2, 2]
+    np.testing.assert_allclose(model.prevalence_, [1 / 3, 2 / 3])
+    np.testing.assert_allclose(model.confusion_[0], np.eye(2))
+    assert model.result_.log_likelihood == pytest.approx(math.log(1 / 3) + 2 * math.log(2 / 3))
+
+
+def test_one_category_leaves_nothing_to_say():
+    fit = DawidSkene().fit([("a", "x", 1), ("a", "y", 1), ("b", "x", 1)]).result_
+    assert fit.log_likelihood == 0.0
+    assert fit.reliability.tolist() == [1.0, 1.0]
+
+
+def test_a_tie_goes_to_the_first_category_of_the_scale():
+    table = [("a", "x", "lo"), ("a", "y", "hi")]
+    for first, second in [("lo", "hi"), ("hi", "lo")]:
+        fit = DawidSkene().fit(Labels.of(table, categories=[first, second])).result_
+        assert fit.items().label.tolist() == [first]
+
+
+def test_a_tolerance_per_label_means_the_same_on_a_table_twice_as_long():
+    rng = np.random.default_rng(3)
+    table = [(e, s, int(rng.integers(3))) for e in range(40) for s in range(6)]
+    twice = table + [(e + 40, s, r) for e, s, r in table]
+    one, two = (DawidSkene(max_iter=5000).fit(t).result_ for t in (table, twice))
+    assert one.n_iter == two.n_iter
+    assert one.stop_reason == "change of the log-likelihood per label below 1e-07"
+
+
+def test_confusion_in_crowd_kits_form():
+    model = unsettled(TABLE, max_iter=3)
+    errors, priors = model.errors_, model.priors_
+    assert errors.index.names == ["worker", "label"]
+    assert list(errors.columns) == [1, 2, 3]
+    for (s, who), (r, said), (k, true) in itertools.product(
+        enumerate(["ann", "bob", "cy"]), enumerate(CLASSES), enumerate(CLASSES)
+    ):
+        assert errors.loc[(who, said), true] == model.confusion_[s, k, r]
+    np.testing.assert_allclose(errors.groupby("worker").sum(), 1.0)
+    pd.testing.assert_series_equal(
+        priors,
+        pd.Series(model.prevalence_, index=pd.Index([1, 2, 3], name="label"), name="prior"),
+    )
+
+
+@pytest.mark.parametrize("name", ["errors_", "priors_"])
+def test_an_unfitted_model_has_no_confusion(name):
+    with pytest.raises(at.AnnotruthError, match="not fitted yet: call fit first"):
+        getattr(DawidSkene(), name)
+
+
+def test_what_would_not_fit_in_memory_is_refused():
+    n_annotators, n_categories = 300, 1000
+    labels = Labels.from_codes(
+        np.zeros(n_annotators, dtype=np.int64),
+        np.arange(n_annotators),
+        np.zeros(n_annotators, dtype=np.int64),
+        items=["a"],
+        annotators=np.arange(n_annotators),
+        scale=Scale.nominal(list(range(n_categories))),
+    )
+    text = r"needs 2\.4 GB for 300 confusion matrices of 1,000 x 1,000 .* merge rare categories"
+    with pytest.raises(at.InputError, match=text):
+        DawidSkene().fit(labels)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"tol": -1}, "tol must be 0 or more"),
+        ({"tol": float("nan")}, "tol must be 0 or more"),
+        ({"max_iter": 0}, "max_iter must be 1 or more"),
+        ({"engine": "abacus"}, "unknown engine 'abacus'"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options, text):
+    with pytest.raises(at.InputError, match=text):
+        DawidSkene(**options).fit(TABLE)
