@@ -14,6 +14,7 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 import annotruth as at
+from annotruth import simulate
 from annotruth.labels import Labels, Scale
 from annotruth.models.glad import GLAD, _best_log_scale
 
@@ -371,3 +372,16 @@ def test_options_that_cannot_be_are_refused(options, text):
 def test_the_cap_warns():
     with pytest.warns(at.ConvergenceWarning, match="last change of the log-posterior"):
         GLAD(max_iter=2, tol=0).fit(TABLE)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_abilities_are_not_turned_round_where_most_labels_are_wrong(seed):
+    # Two labels in five are right, and the wrong ones are spread over four classes: the votes
+    # still point to the truth, though every ability is below zero.
+    made = simulate.gaussian(
+        n_items=174, n_annotators=60, labels_per_item=16, spammer_share=0.0, seed=seed
+    )
+    majority = at.fit(made.labels, "majority")
+    fit = GLAD().fit(made.labels).result_
+    right = (fit.label == made.label).mean()
+    assert right > (majority.label == made.label).mean() - 0.05

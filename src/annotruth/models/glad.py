@@ -68,7 +68,7 @@ class GLAD(Estimator):
           h = 1 + \sum_e \beta_e^2 \sigma(x) (1 - \sigma(x)), \qquad x = \alpha_s \beta_e.
 
       Newton's step g/h may overshoot, so alpha moves by the longer of two steps that cannot.
-      One is Newton's, up to twice that to the peak of the parabola of curvature
+      One is Newton's, up to that to the peak of the parabola of curvature
       :math:`1 + \sum \beta^2 \tanh(x/2)/2x`, which lies under the curve (Jaakkola and Jordan,
       2000). The other is :math:`\log(1 + M|g|/h)/M`, M the largest beta: on a way t the
       curvature grows at most :math:`e^{M|t|}`-fold (Bach, 2010). The paper's gradient ascent
@@ -190,8 +190,9 @@ def _raise_abilities(old: Parameters) -> Floats:
     """Move each alpha by the longer of two steps that cannot overshoot."""
     slope = old.slope - (old.alpha - 1.0)
     curvature = 1.0 + old.curvature
-    # A parabola is back at its height of the start at twice the way to its peak.
-    newton = np.minimum(np.abs(slope) / curvature, 2.0 * np.abs(slope) / (1.0 + old.bound))
+    # Beyond the parabola's peak it would still rise, but might pass the curve's own: where most
+    # labels are wrong that ended in a far lower peak, with every ability turned round.
+    newton = np.minimum(np.abs(slope) / curvature, np.abs(slope) / (1.0 + old.bound))
     # The eighth root of a sum of eighth powers is a little more than the largest beta.
     most = np.maximum(old.steepest, np.finfo(float).tiny) ** 0.125
     cautious = np.log1p(most * np.abs(slope) / curvature) / most
