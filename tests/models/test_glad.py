@@ -94,7 +94,7 @@ def test_the_first_step_by_hand(engine):
         h = 1 + len(mine) * e**2 * sigma * (1 - sigma)
         parabola = 1 + len(mine) * e**2 * math.tanh(e / 2) / (2 * e)
         most = e * len(mine) ** 0.125
-        newton = min(abs(g) / h, 2 * abs(g) / parabola)
+        newton = min(abs(g) / h, abs(g) / parabola)
         alpha.append(1 + math.copysign(max(newton, math.log1p(most * abs(g) / h) / most), g))
     alpha = np.array(alpha)
 
