@@ -9,6 +9,7 @@ import typer
 
 from annotruth.app.commands.demo import demo
 from annotruth.app.commands.fit import fit
+from annotruth.app.commands.reproduce import reproduce
 from annotruth.app.commands.simulate import simulate
 from annotruth.errors import AnnotruthError
 
@@ -20,7 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for command in (fit, simulate, demo):
+for command in (fit, simulate, reproduce, demo):
     app.command()(command)
 
 
