@@ -22,9 +22,12 @@ format: $(SETUP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# Peers live in an environment of their own, so that they never shape ours.
+# Peers live in an environment of their own, so that they never shape ours. With
+# DATA=folder the benchmarks that need real labels run too.
 bench: $(BENCH)/.ready
 	$(BENCH)/bin/python -m benchmarks.passes
+	$(BENCH)/bin/python -m benchmarks.glad $(if $(DATA),--data-dir $(DATA))
+	$(if $(DATA),$(BENCH)/bin/python -m benchmarks.sureal_agreement --data-dir $(DATA))
 
 clean:
 	rm -rf $(VENV) $(BENCH) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

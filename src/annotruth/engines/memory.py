@@ -115,7 +115,8 @@ class MemorySession:
         """Cut the items so that the parts' sums take less memory than the labels."""
         labels = self._labels
         most = min(_MOST_PARTS, labels.n_labels // max(n_sums, 1))
-        n_parts = max(1, min(most, labels.n_labels // _LABELS_PER_PART))
+        most = max(1, min(most, labels.n_labels // _LABELS_PER_PART))
+        n_parts = 1 << (most.bit_length() - 1)  # a power of two, to share out among the threads
         if n_parts not in self._bounds:
             bounds = np.unique(split(labels, n_parts))
             self._bounds[n_parts] = list(pairwise(bounds.tolist()))

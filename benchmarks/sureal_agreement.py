@@ -1,0 +1,95 @@
+"""Subject bias beside sureal's maximum likelihood: do they find the same?"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import sys
+import types
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sureal.dataset_reader import RawDatasetReader
+from sureal.subjective_model import (
+    MaximumLikelihoodEstimationModel,
+    MaximumLikelihoodEstimationModelContentOblivious,
+)
+
+import annotruth as at
+
+SETS = ("vqeg-hd", "ftv")
+TIGHT = 1e-12
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.sureal_agreement")
+    parser.add_argument("--data-dir", type=Path, required=True, help="folder with vqeg-hd/, ftv/")
+    options = parser.parse_args()
+
+    warnings.simplefilter("ignore")
+    print("Largest differences; deviation is sqrt(v^2 + a^2), the noise of an annotator's votes.\n")
+    print("| labels | sureal | score | bias | deviation | log-likelihood a label, theirs | ours |")
+    print("|---|---|--:|--:|--:|--:|--:|")
+    for name in SETS:
+        votes = pd.read_csv(options.data_dir / name / "labels.csv").pivot(
+            index="item", columns="annotator", values="label"
+        )
+        compare(name, votes)
+    return 0
+
+
+def compare(name: str, votes: pd.DataFrame) -> None:
+    """Print the differences of each of sureal's ways, all items in one content or each its own."""
+    labels = votes.stack().rename("label").reset_index()
+    shared = at.fit(labels, at.SubjectBias(ambiguity="shared", tol=TIGHT))
+    ways = {
+        "without contents": (MaximumLikelihoodEstimationModelContentOblivious, False),
+        "one content": (MaximumLikelihoodEstimationModel, False),
+        "a content an item": (MaximumLikelihoodEstimationModel, True),
+    }
+    for way, (model, own) in ways.items():
+        fit = at.fit(labels, "subject-bias") if own else shared
+        ours = f"{fit.log_likelihood / fit.data.n_labels:.6f}"
+        try:
+            theirs = sureal(model, votes, own_content=own)
+        except ValueError as error:
+            print(f"| {name} | {way} | {type(error).__name__}: {error} | | | | {ours} |")
+            continue
+        items = fit.items().set_index("item").expectation.loc[votes.index]
+        people = fit.annotators().set_index("annotator").loc[votes.columns]
+        ambiguity = np.max(theirs.get("content_ambiguity", [0.0]))
+        deviation = np.hypot(theirs["observer_inconsistency"], ambiguity)
+        apart = (
+            np.abs(items - theirs["quality_scores"]).max(),
+            np.abs(people.bias - theirs["observer_bias"]).max(),
+            np.abs(people.inconsistency - deviation).max(),
+        )
+        figures = " | ".join(f"{value:.1e}" for value in apart)
+        print(f"| {name} | {way} | {figures} | {theirs['loglikelihood']:.6f} | {ours} |")
+
+
+def sureal(model: type, votes: pd.DataFrame, *, own_content: bool) -> dict[str, Any]:
+    """Run one of sureal's models, as far as it goes."""
+    contents = range(len(votes)) if own_content else [0] * len(votes)
+    dataset = types.SimpleNamespace(
+        dataset_name="votes",
+        ref_videos=[
+            {"content_id": c, "content_name": str(c), "path": f"r{c}"}
+            for c in sorted(set(contents))
+        ],
+        dis_videos=[
+            {"content_id": c, "asset_id": i, "os": list(row), "path": f"d{i}"}
+            for i, (c, row) in enumerate(zip(contents, votes.to_numpy(float), strict=True))
+        ],
+    )
+    with contextlib.redirect_stdout(io.StringIO()):
+        found: dict[str, Any] = model(RawDatasetReader(dataset)).run_modeling(delta_thr=TIGHT)
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())
