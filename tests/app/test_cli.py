@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from annotruth.app import cli
+from annotruth.models.registry import MODELS
 
 
 @pytest.fixture
@@ -173,7 +174,9 @@ def test_demo_prints_truth_beside_what_was_found(run):
 
 
 def test_help_teaches_and_version_tells(run):
-    assert "annotruth fit labels.csv --out result" in run("fit", "--help")[1]
+    told = run("fit", "--help")[1]
+    assert "annotruth fit labels.csv --out result" in told
+    assert all(name in told for name in MODELS)
     assert run("--version")[1].startswith("annotruth 0.")
 
 

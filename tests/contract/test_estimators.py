@@ -134,6 +134,8 @@ def test_tables_hold_what_was_promised(name, frame):
     assert (items.n_labels == frame.groupby("item").size().loc[items.item].to_numpy()).all()
     if fit.reliability is not None:
         assert annotators.reliability.between(0, 1).all()
+    assert ("spammer" in annotators.columns) == (fit.p_serious is not None)
+    if fit.p_serious is not None:
         assert (annotators.spammer == (annotators.reliability < 0.5)).all()
     if fit.low is not None:
         assert (annotators.low <= annotators.reliability + 1e-9).all()

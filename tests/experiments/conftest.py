@@ -14,7 +14,7 @@ from annotruth.io.writers import write_tables
 @pytest.fixture(autouse=True)
 def _in_one_process(monkeypatch):
     """Spare the start of processes; what they change has a test of its own."""
-    monkeypatch.setattr("annotruth.experiments.runner._usable_cores", lambda: 1)
+    monkeypatch.setattr("annotruth.experiments.runner.usable_cores", lambda: 1)
 
 
 @pytest.fixture

@@ -186,7 +186,7 @@ def test_who_contradicts_the_others_tells_the_truth_all_the_same():
     fit = model.result_
     assert (fit.items().label.to_numpy() == truth).mean() > 0.95
     assert model.skills_["d"] < 0.1
-    assert fit.annotators().set_index("annotator").spammer["d"]
+    assert fit.annotators().set_index("annotator").reliability["d"] < 0.5
 
 
 def test_gold_decides_the_item_and_teaches_who_is_right():

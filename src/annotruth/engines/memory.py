@@ -32,7 +32,7 @@ class MemoryEngine:
     """
 
     def __init__(self, threads: int | None = None) -> None:
-        self.threads = threads or _usable_cores()
+        self.threads = threads or usable_cores()
 
     def open(self, labels: Labels) -> MemorySession:
         """Lay the labels out in parts."""
@@ -123,7 +123,8 @@ class MemorySession:
         return self._bounds[n_parts]
 
 
-def _usable_cores() -> int:
+def usable_cores() -> int:
+    """Count the cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

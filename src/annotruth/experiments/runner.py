@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import multiprocessing
-import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from annotruth.engines.memory import usable_cores
 from annotruth.errors import InputError
 from annotruth.experiments.base import Condition, Experiment, Record, Results, Settings
 from annotruth.experiments.journal import Journal, Task, fingerprint
@@ -82,7 +82,7 @@ def run_experiment(
         batches = [missing[at : at + _RUNS_A_BATCH] for at in range(0, len(missing), _RUNS_A_BATCH)]
         job = (experiment, settings, data)
         with journal.appending() as append:
-            for task, results in _executed(job, batches, workers or _usable_cores()):
+            for task, results in _executed(job, batches, workers or usable_cores()):
                 append(task, results)
                 n_done += 1
                 if progress is not None:
@@ -130,9 +130,3 @@ def _run(job: _Job, task: Task) -> Results:
 
 def _leave_interrupts_to_the_parent() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _usable_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

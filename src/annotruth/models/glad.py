@@ -82,7 +82,7 @@ class GLAD(Estimator):
     chose; with more than 100 categories, those shares are not written out, so that memory
     follows the labels, and the rest sums to less than 1. A known truth fixes it. An annotator's reliability is the mean of
     :math:`\sigma(\alpha_s \beta_e)` over their labels: the share of right ones that the model
-    expects. It is below one half, a spammer's, just when the ability is negative. More columns:
+    expects. It is below one half just when the ability is negative. More columns:
     ``difficulty`` of items, ``ability`` of annotators. With one category every label is right,
     and abilities and difficulties stay at their priors.
 

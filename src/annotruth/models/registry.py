@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib
+from typing import TYPE_CHECKING
 
 from annotruth.errors import InputError
-from annotruth.models.base import Estimator
+
+if TYPE_CHECKING:
+    from annotruth.models.base import Estimator
 
 # name: (module, class)
 MODELS = {

@@ -109,8 +109,13 @@ class Fit:
 
     @property
     def spammer(self) -> NDArray[np.bool_] | None:
-        """Whether each annotator is a spammer: reliability below one half."""
-        return None if self.reliability is None else self.reliability < SPAMMER_BELOW
+        """Whether each annotator is a spammer: serious less than half of the time.
+
+        Only models that know serious labels from others can tell; being wrong is no proof.
+        """
+        if self.reliability is None or self.p_serious is None:
+            return None
+        return self.reliability < SPAMMER_BELOW
 
     @property
     def n_spammers(self) -> int | None:
@@ -213,11 +218,13 @@ class Fit:
                 f"{self.log_likelihood / data.n_labels:.6f} a label"
             )
         if self.reliability is not None:
-            lines.append(
-                f"annotators: {self.n_spammers:,} of {data.n_annotators:,} are spammers "
-                f"(reliability below {SPAMMER_BELOW}); median reliability "
-                f"{np.median(self.reliability):.2f}"
-            )
+            told = f"annotators: median reliability {np.median(self.reliability):.2f}"
+            if self.n_spammers is not None:
+                told += (
+                    f"; {self.n_spammers:,} of {data.n_annotators:,} are spammers "
+                    f"(reliability below {SPAMMER_BELOW})"
+                )
+            lines.append(told)
         if self.distribution is not None:
             sure = np.count_nonzero(self.distribution.confidence() > 0.9)
             lines.append(

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from annotruth.models.registry import MODELS
+
 if TYPE_CHECKING:
     from annotruth.models.result import Fit
 
@@ -46,7 +48,9 @@ def fit(
             "with columns item, annotator, label.",
         ),
     ],
-    model: Annotated[str, typer.Option(help="Which model to fit.")] = "gpm",
+    model: Annotated[
+        str, typer.Option(metavar="NAME", help=f"One of {', '.join(MODELS)}.")
+    ] = "gpm",
     scale: Annotated[
         ScaleChoice,
         typer.Option(help="auto: numbers and listed categories are ordinal, words nominal."),
