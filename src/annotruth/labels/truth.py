@@ -51,8 +51,8 @@ class Truth:
         codes = self.codes()
         strange = np.flatnonzero(codes < 0)
         if len(strange):
-            hint = "; if it is a score, say that the scale is ordinal" if self._numeric() else ""
             value = self.values[int(strange[0])].as_py()
+            hint = "; if it is a score, say that the scale is ordinal" if self._scored() else ""
             raise InputError(
                 f"the {self.role} names label {shown(value)}, which is not among the categories "
                 f"{', '.join(self.scale.names)}{hint}"
@@ -73,8 +73,14 @@ class Truth:
             )
         return numbers
 
-    def _numeric(self) -> bool:
-        return self.scale.is_ordinal and numbers_behind(self.values) is not None
+    def _scored(self) -> bool:
+        """Whether these may be scores to measure against: numbers within an ordinal scale."""
+        numbers = numbers_behind(self.values)
+        if self.role != "truth" or not self.scale.is_ordinal or numbers is None:
+            return False
+        return bool(
+            numbers.min() >= self.scale.values[0] and numbers.max() <= self.scale.values[-1]
+        )
 
 
 def match_truth(
