@@ -11,7 +11,7 @@ import narwhals as nw
 import pyarrow as pa
 from narwhals.exceptions import DuplicateError
 
-from annotruth.errors import InputError
+from annotruth.errors import AnnotruthError, InputError
 from annotruth.labels.scale import shown
 
 ROLES = ("item", "annotator", "label")
@@ -51,6 +51,12 @@ def from_arrow(table: pa.Table, frame: str) -> Any:
     if frame == "pyarrow":
         return table
     return nw.from_arrow(table, backend=frame).to_native()  # type: ignore[arg-type]
+
+
+def need_pandas() -> None:
+    """Say so when pandas, which is no dependency, is missing where its own form is asked for."""
+    if importlib.util.find_spec("pandas") is None:
+        raise AnnotruthError("this comes as a pandas Series or frame: install pandas")
 
 
 def default_frame() -> str:

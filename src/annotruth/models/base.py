@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from annotruth.errors import AnnotruthError
 from annotruth.labels import Labels
+from annotruth.labels.frames import need_pandas
 from annotruth.models.em import ProgressCallback
 from annotruth.models.result import Fit
 
@@ -74,6 +75,7 @@ class Estimator(ABC):
     @property
     def probas_(self) -> pd.DataFrame:
         """The distribution of each item, one column a category (crowd-kit's name and form)."""
+        need_pandas()
         import pandas as pd
 
         fit = self._fitted()
@@ -95,6 +97,7 @@ class Estimator(ABC):
 
     def _column(self, table: pa.Table, name: str, *, by: str, called: str) -> pd.Series[Any]:
         """Take a column of a table as a Series by its first column, the id."""
+        need_pandas()
         import pandas as pd
 
         if name not in table.column_names:

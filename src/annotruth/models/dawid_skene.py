@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from annotruth.engines import Engine, Session, Sweep, engine_named
 from annotruth.errors import InputError
 from annotruth.labels import Labels
+from annotruth.labels.frames import need_pandas
 from annotruth.models.base import Estimator
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import Monitor, ProgressCallback, climb
@@ -123,6 +124,7 @@ class DawidSkene(Estimator):
     @property
     def priors_(self) -> pd.Series[Any]:
         """The class prior (crowd-kit's name and form)."""
+        need_pandas()
         import pandas as pd
 
         categories = self._fitted().data.scale.categories.to_pylist()
@@ -135,6 +137,7 @@ class DawidSkene(Estimator):
 
         One row an annotator and label, one column a true category.
         """
+        need_pandas()
         import pandas as pd
 
         data = self._fitted().data
