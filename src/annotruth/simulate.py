@@ -14,13 +14,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import betainc
 
+from annotruth.arrays import Codes, Floats
 from annotruth.errors import InputError
 from annotruth.labels import Labels, Scale
 
 __all__ = ["Simulation", "crowd", "gaussian"]
 
-Codes = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 # The pure behaviors, in the order of their codes; "mixed" is made of them.
 _BEHAVIORS = ("random", "repeated", "inverted")

@@ -12,13 +12,12 @@ import importlib
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
+from annotruth.arrays import Floats
 from annotruth.errors import InputError
 from annotruth.labels import Labels
 
-Floats = NDArray[np.float64]
 Extent = Literal["items", "cells", "labels"]
 
 # name: (module, class); an engine's module loads when it is asked for.

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.engines.base import Extent, Floats, Sweep
+from annotruth.arrays import Floats
+from annotruth.engines.base import Extent, Sweep
 from annotruth.labels import Labels
 from annotruth.labels.shards import split
 

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from annotruth.arrays import Floats
 from annotruth.experiments.base import Condition, Record, Verdict
 from annotruth.experiments.tables import Figure, figure
 
-Floats = NDArray[np.float64]
 Where = Callable[[Condition], bool]
 
 # A difference of fewer standard errors than this may be chance.

@@ -7,16 +7,16 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from annotruth import fitting, metrics
+from annotruth.arrays import Floats
 from annotruth.errors import ConvergenceWarning
 from annotruth.experiments.base import Settings
 from annotruth.experiments.program import Answer, iterate
 from annotruth.labels import Labels
 from annotruth.models.result import SPAMMER_BELOW, Fit
 
-Floats = NDArray[np.float64]
 Measured = dict[str, float | None]
 
 

@@ -14,12 +14,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import xlogy
 
+from annotruth.arrays import Floats
 from annotruth.labels import Labels
-
-Floats = NDArray[np.float64]
 
 
 class Answer(NamedTuple):

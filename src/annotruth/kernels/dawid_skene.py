@@ -19,10 +19,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from annotruth.arrays import Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
 
-Floats = NDArray[np.float64]
 Places = NDArray[np.uint64]
 
 # Products of probabilities are logged before they can underflow.

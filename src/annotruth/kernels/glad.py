@@ -25,12 +25,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from annotruth.arrays import Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
-
-Floats = NDArray[np.float64]
 
 # Newton's step on b: it takes the curve for no flatter, goes no farther, and is halved no more
 # often than this; below the rounding of f a fall cannot be told from none.

@@ -17,12 +17,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from annotruth.arrays import Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
-
-Floats = NDArray[np.float64]
 
 # One log serves many labels: their probabilities are multiplied, and the product is logged when
 # it falls below the first figure; a cell that drove it below the second is added up label by label.

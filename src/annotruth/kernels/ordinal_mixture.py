@@ -18,13 +18,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from annotruth.arrays import Codes, Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 # So many probabilities are multiplied before the logarithm is taken: they cannot underflow, as an
 # irregular label is never less likely than 1e-18.

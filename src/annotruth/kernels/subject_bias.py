@@ -16,12 +16,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from annotruth.arrays import Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
-
-Floats = NDArray[np.float64]
 
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 

@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from annotruth.arrays import Floats
 from annotruth.errors import InputError
 from annotruth.labels import Labels
 from annotruth.models.base import Estimator
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import ProgressCallback, Trace
 from annotruth.models.result import Fit
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(kw_only=True)

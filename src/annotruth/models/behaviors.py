@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from annotruth.arrays import Floats
 from annotruth.models.result import SPAMMER_BELOW
-
-Floats = NDArray[np.float64]
 
 
 def behavior_names(categories: Sequence[str], eps: Floats, pi: Floats) -> list[str]:

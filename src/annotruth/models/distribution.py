@@ -8,10 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
+from annotruth.arrays import Codes, Floats
 from annotruth.labels import Labels
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from annotruth.arrays import Floats
 from annotruth.engines import Engine, Session, Sweep, engine_named
 from annotruth.labels import Labels
 from annotruth.models.base import Estimator
@@ -19,8 +19,6 @@ from annotruth.models.result import MOST_COLUMNS, Fit
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Floats = NDArray[np.float64]
 
 
 class Parameters(NamedTuple):

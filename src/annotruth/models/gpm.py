@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import entr, xlogy
 
+from annotruth.arrays import Floats
 from annotruth.engines import Engine, Session, Sweep, engine_named
 from annotruth.errors import InputError
 from annotruth.labels import Labels
@@ -20,7 +20,6 @@ from annotruth.models.em import Monitor, ProgressCallback, climb
 from annotruth.models.intervals import likelihood_interval
 from annotruth.models.result import Fit
 
-Floats = NDArray[np.float64]
 Behavior = Literal["uniform", "learned"]
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from annotruth.arrays import Floats
+
 Support = Callable[[Floats], tuple[Floats, Floats]]
 
 # Half the 95% quantile of chi-squared with one degree of freedom.

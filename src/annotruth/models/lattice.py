@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
+from annotruth.arrays import Codes, Floats
 
 STEP = 0.1
 """How far apart the log-precisions are: the standard deviations are 5% apart."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from annotruth.arrays import Floats
 from annotruth.engines import Engine, Session, Sweep, engine_named
 from annotruth.errors import InputError
 from annotruth.labels import Labels
@@ -17,8 +17,6 @@ from annotruth.models.base import Estimator
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import Monitor, ProgressCallback, climb
 from annotruth.models.result import Fit
-
-Floats = NDArray[np.float64]
 
 # Tables of this many numbers take 2 GB each.
 _MOST_NUMBERS = 2**28

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from annotruth.arrays import Codes, Floats
 from annotruth.engines import Engine, Session, Sweep, engine_named
 from annotruth.errors import InputError
 from annotruth.labels import Labels
@@ -22,8 +22,6 @@ from annotruth.models.intervals import Support, profile_interval
 from annotruth.models.lattice import Lattice, lattice_of, shape_of
 from annotruth.models.result import Fit
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
 Behavior = Literal["uniform", "learned"]
 
 # What everybody has shown before the first label.

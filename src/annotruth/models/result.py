@@ -13,13 +13,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from annotruth.arrays import Floats
 from annotruth.errors import AnnotruthError
 from annotruth.labels import Labels
 from annotruth.labels.frames import from_arrow
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import Trace
-
-Floats = NDArray[np.float64]
 
 SPAMMER_BELOW = 0.5
 """Reliability under which the paper calls an annotator a spammer."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from annotruth.arrays import Codes, Floats
 from annotruth.engines import Engine, Session, Sweep, engine_named
 from annotruth.errors import InputError
 from annotruth.kernels.subject_bias import ROUNDING, proposals
@@ -22,8 +22,6 @@ from annotruth.models.result import Fit
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 _Z_95 = 1.959963984540054
 _ROUNDS = 2  # improvements of an item's ambiguity in a step; more save no steps worth having

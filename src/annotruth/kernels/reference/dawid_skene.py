@@ -6,12 +6,10 @@ They write ``rows`` as the kernels do, but find their way by the block.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from annotruth.arrays import Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.reference.rows import rows_of
-
-Floats = NDArray[np.float64]
 
 
 def start(block: Block, lo: int, hi: int, rows: Floats, counts: Floats, classes: Floats) -> None:

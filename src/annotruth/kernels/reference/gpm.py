@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from annotruth.arrays import Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.reference.rows import Rows, rows_of
-
-Floats = NDArray[np.float64]
 
 
 def start(block: Block, lo: int, hi: int, theta: Floats) -> None:

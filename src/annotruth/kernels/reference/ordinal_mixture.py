@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from annotruth.arrays import Codes, Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.reference.rows import Rows, rows_of
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 
 def _behavior(rows: Rows, pi: Floats, chance: float) -> Floats:

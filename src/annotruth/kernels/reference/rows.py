@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from annotruth.arrays import Codes
 from annotruth.kernels.block import Block
-
-Codes = NDArray[np.int64]
 
 
 class Rows(NamedTuple):

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from annotruth.arrays import Codes, Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.reference.rows import Rows, rows_of
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 
 def log_density(r: Floats, variance: Floats) -> Floats:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from annotruth.arrays import Codes, Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.reference.rows import rows_of
 from annotruth.kernels.reference.subject_bias import log_density, sums_by
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 
 def set_groups(block: Block, lo: int, hi: int, a2: Floats, group: Codes, of_group: Floats) -> None:
