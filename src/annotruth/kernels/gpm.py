@@ -110,7 +110,7 @@ def step(
                     # Nobody serious has seen the item: any theta is as likely; take the shares.
                     labels = cell_ptr[last] - cell_ptr[first]
                     theta[c] = (cell_ptr[c + 1] - cell_ptr[c]) / labels
-                if mass > 0.0 and theta[c] > 0.0:  # a vanishing mass adds nothing
+                if mass > 0.0 and 0.0 < theta[c] < 1.0:  # neither 0 log 0 nor log 1 adds to Q
                     q += mass * math.log(theta[c])
     totals[0] += log_likelihood + math.log(product)
     totals[1] += q
