@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from annotruth.models.ordinal_binary import OrdinalBinary
     from annotruth.models.ordinal_mixture import OrdinalMixture
     from annotruth.models.result import Fit
+    from annotruth.models.robust_gpm import RobustGPM
     from annotruth.models.storage import load
     from annotruth.models.subject_bias import SubjectBias
 
@@ -50,6 +51,7 @@ __all__ = [
     "OrdinalBinary",
     "OrdinalMixture",
     "OutputError",
+    "RobustGPM",
     "Scale",
     "SubjectBias",
     "evaluate",
@@ -76,6 +78,7 @@ _HOMES = {
     "OrdinalBinary": "annotruth.models.ordinal_binary",
     "OrdinalMixture": "annotruth.models.ordinal_mixture",
     "OutputError": "annotruth.errors",
+    "RobustGPM": "annotruth.models.robust_gpm",
     "Scale": "annotruth.labels",
     "SubjectBias": "annotruth.models.subject_bias",
     "evaluate": "annotruth.fitting",

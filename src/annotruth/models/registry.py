@@ -16,6 +16,7 @@ MODELS = {
     "mean": ("annotruth.models.baselines", "MeanScore"),
     "median": ("annotruth.models.baselines", "MedianScore"),
     "gpm": ("annotruth.models.gpm", "GPM"),
+    "robust-gpm": ("annotruth.models.robust_gpm", "RobustGPM"),
     "dawid-skene": ("annotruth.models.dawid_skene", "DawidSkene"),
     "glad": ("annotruth.models.glad", "GLAD"),
     "ordinal-binary": ("annotruth.models.ordinal_binary", "OrdinalBinary"),

@@ -1,0 +1,217 @@
+r"""Passes over the labels of models whose items are of one of K kinds, summed out.
+
+An item is of kind k with probability :math:`p_k`; a label n of annotator s then has the weight
+:math:`a_{s,n,k}`, and
+
+.. math:: w_{e,k} \propto p_k \prod_{s \in l_e} a_{s,r_{e,s},k}.
+
+``rates`` and ``counts`` are annotators x labels x kinds: what a label says of all kinds is one row
+in memory. ``gate`` is categories x kinds: what a known truth says of the kinds. Each kernel works
+on items ``lo:hi`` of a block. Plain twins: `annotruth.kernels.reference.robust_gpm`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from annotruth.arrays import Codes, Floats
+from annotruth.kernels.block import Block
+from annotruth.kernels.compiled import compiled
+
+# Rates are 1e-12 or more, so that the product of this many does not underflow.
+_LABELS_A_LOG = 20
+
+
+@compiled
+def start(block: Block, lo: int, hi: int, counts: Floats, classes: Floats) -> None:
+    """Add up the counts of `step` with the observed shares, or known truths, as posteriors."""
+    for e in range(lo, hi):
+        first, last = block.item_ptr[e], block.item_ptr[e + 1]
+        known = block.known[e]
+        total = block.cell_ptr[last] - block.cell_ptr[first]
+        for d in range(first, last):
+            k = block.cell_category[d] if known < 0 else known
+            share = (block.cell_ptr[d + 1] - block.cell_ptr[d]) / total
+            classes[k] += share
+            for c in range(first, last):
+                n = block.cell_category[c]
+                for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
+                    counts[block.annotator[j], n, k] += share
+
+
+@compiled
+def step(
+    block: Block,
+    lo: int,
+    hi: int,
+    prior: Floats,
+    gate: Floats,
+    rates: Floats,
+    counts: Floats,
+    classes: Floats,
+    totals: Floats,
+) -> None:
+    """Add up posteriors by annotator and label, by kind, and the log of the items' sums."""
+    posterior = np.empty(prior.shape[0])
+    for e in range(lo, hi):
+        totals[0] += _posterior(block, e, prior, gate, rates, posterior)
+        for k in range(prior.shape[0]):
+            classes[k] += posterior[k]
+        for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
+            n = block.cell_category[c]
+            # Unsigned places are never negative, which spares a test at every access.
+            for j in range(np.uint64(block.cell_ptr[c]), np.uint64(block.cell_ptr[c + 1])):
+                row = counts[np.uint32(block.annotator[j]), n]
+                for k in range(prior.shape[0]):
+                    row[k] += posterior[k]
+
+
+@compiled
+def support(
+    block: Block,
+    lo: int,
+    hi: int,
+    prior: Floats,
+    gate: Floats,
+    rates: Floats,
+    ways: Floats,
+    repeating: Floats,
+    repeated: Codes,
+    log_likelihood: Floats,
+) -> None:
+    """Add up each annotator's log-likelihood in every way of answering, from the others' labels.
+
+    An item's kind is judged without the annotator's own label: the posterior over the label's
+    rates. ``ways`` and ``repeating`` are labels x kinds x ways; the second is for the label that
+    the annotator would repeat.
+    """
+    n_kinds, n_ways = prior.shape[0], ways.shape[2]
+    posterior = np.empty(n_kinds)
+    mix = np.empty(n_ways)
+    for e in range(lo, hi):
+        _posterior(block, e, prior, gate, rates, posterior)
+        for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
+            n = block.cell_category[c]
+            for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
+                s = block.annotator[j]
+                table = repeating[n] if repeated[s] == n else ways[n]
+                total = 0.0
+                mix[:] = 0.0
+                for k in range(n_kinds):
+                    without = posterior[k] / rates[s, n, k]
+                    total += without
+                    for g in range(n_ways):
+                        mix[g] += without * table[k, g]
+                for g in range(n_ways):
+                    log_likelihood[s, g] += math.log(mix[g] / total)
+
+
+@compiled
+def read_out(
+    block: Block,
+    lo: int,
+    hi: int,
+    theta: Floats,
+    score: Floats,
+    p_serious: Floats,
+    prior: Floats,
+    gate: Floats,
+    rates: Floats,
+    opinions: Floats,
+    values: Floats,
+    serious: Floats,
+    totals: Floats,
+) -> None:
+    """Write each item's distribution, its score's mean and variance, and each label's seriousness.
+
+    ``opinions`` is kinds x categories and ``values`` one score a kind; ``serious`` is how likely
+    an annotator's label n of an item of kind k is serious.
+    """
+    posterior = np.empty(prior.shape[0])
+    for e in range(lo, hi):
+        totals[0] += _posterior(block, e, prior, gate, rates, posterior)
+        known = block.known[e]
+        mean = posterior @ values
+        spread = 0.0
+        theta[e] = 0.0
+        for k in range(prior.shape[0]):
+            spread += posterior[k] * (values[k] - mean) ** 2
+            for n in range(theta.shape[1]):
+                theta[e, n] += posterior[k] * opinions[k, n]
+        score[e, 0], score[e, 1] = mean, spread
+        if known >= 0:
+            theta[e] = 0.0
+            theta[e, known] = 1.0
+        for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
+            n = block.cell_category[c]
+            for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
+                p_serious[j] = posterior @ serious[block.annotator[j], n]
+
+
+@compiled
+def _posterior(
+    block: Block, e: int, prior: Floats, gate: Floats, rates: Floats, posterior: Floats
+) -> float:
+    """Write the posterior of one item and return the log of the sum before it was normalised."""
+    n_kinds = prior.shape[0]
+    known = block.known[e]
+    for k in range(n_kinds):
+        posterior[k] = prior[k] if known < 0 else prior[k] * gate[known, k]
+    first, last = block.item_ptr[e], block.item_ptr[e + 1]
+    if block.cell_ptr[last] - block.cell_ptr[first] > _LABELS_A_LOG:
+        return _posterior_in_logs(block, e, rates, posterior)
+    for c in range(first, last):
+        n = block.cell_category[c]
+        for j in range(np.uint64(block.cell_ptr[c]), np.uint64(block.cell_ptr[c + 1])):
+            row = rates[np.uint32(block.annotator[j]), n]
+            for k in range(n_kinds):
+                posterior[k] *= row[k]
+    return _scaled(posterior)
+
+
+@compiled
+def _posterior_in_logs(block: Block, e: int, rates: Floats, posterior: Floats) -> float:
+    """Do the same for an item of any number of labels; ``posterior`` begins as the prior."""
+    n_kinds = posterior.shape[0]
+    logs = np.zeros(n_kinds)
+    since = 0
+    for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
+        n = block.cell_category[c]
+        for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
+            row = rates[block.annotator[j], n]
+            for k in range(n_kinds):
+                posterior[k] *= row[k]
+            since += 1
+            if since == _LABELS_A_LOG:
+                for k in range(n_kinds):
+                    logs[k] += np.log(posterior[k])
+                    posterior[k] = 1.0
+                since = 0
+    for k in range(n_kinds):
+        logs[k] += np.log(posterior[k])
+    top = float(logs.max())
+    for k in range(n_kinds):
+        posterior[k] = math.exp(logs[k] - top)
+    return top + _scaled(posterior)
+
+
+@compiled
+def _scaled(values: Floats) -> float:
+    """Make the values sum to 1 and return the log of what they summed to."""
+    # Four sums side by side, which need not wait for one another.
+    a = b = c = d = 0.0
+    whole = len(values) // 4 * 4
+    for k in range(0, whole, 4):
+        a += values[k]
+        b += values[k + 1]
+        c += values[k + 2]
+        d += values[k + 3]
+    for k in range(whole, len(values)):
+        a += values[k]
+    total = (a + b) + (c + d)
+    over = 1.0 / total
+    for k in range(len(values)):
+        values[k] *= over
+    return math.log(total)

@@ -1,0 +1,168 @@
+r"""RobustGPM: GPM whose items are summed out and whose annotators have named behaviors."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
+
+from annotruth.engines import Engine, Session, engine_named
+from annotruth.errors import InputError
+from annotruth.labels import Labels
+from annotruth.models.base import Estimator
+from annotruth.models.em import ProgressCallback, climb
+from annotruth.models.result import Fit
+from annotruth.models.robust_reading import read
+from annotruth.models.robust_steps import Classes, Opinions, OwnRows
+
+Truth = Literal["auto", "class", "opinions"]
+
+_WATCHED = "the bound per label"
+_AS_OFTEN = 0.5  # serious labels next to the class, over those on it, from which opinions differ
+_MOST_CLASSES = 12  # longer ordinal scales are not tried for one truth
+_MOST_CATEGORIES = 128
+_MOST_BYTES = 4e9
+
+
+@dataclass(kw_only=True)
+class RobustGPM(Estimator):
+    r"""GPM for few labels an item, with named behaviors.
+
+    As in GPM, annotator s is serious with probability :math:`\epsilon_s`. But an item is of one of
+    K kinds, with probability :math:`p_k`, and is summed out, so that nobody's own label can make
+    itself look likely; and what is not serious is a behavior with a name:
+
+    .. math::
+        L = \prod_e \sum_k p_k \prod_{s \in l_e} a_{g_s}(r_{e,s} \mid k), \quad
+        a_g(n \mid k) = \epsilon_g \theta^{(d_g)}_{k,n} + (1 - \epsilon_g) b_g(n \mid k).
+
+    An annotator's way g is a reliability (10 levels, and 0.995 for the always serious), a
+    behavior b and a shift d:
+
+    - random, 1/N; repeated, one label of their own; inverted, :math:`\theta_{k,N+1-n}`; mixed, a
+      third of each. The label tried as the repeated one is what they say most beyond the crowd.
+      Prior weights 0.4, 0.2/N, 0.05 and 0.35/N; nominal scales have the first two.
+    - a shift moves the logit of a serious opinion's mean by -1, -0.5, 0, 0.5 or 1, with weights of
+      a Gaussian of deviation 0.5: the generous and the harsh are serious.
+    - the share of the always serious is learned, from 2 of 3 annotators; other levels weigh 2, 1.5,
+      0.5, 0.15, 0.15 and, from 0.5 on, 1: few are serious every other time.
+
+    Kinds of items depend on what the truth is. Where opinions differ they are 32 shapes, Betas of
+    16 means and the concentrations 5 and 15 in N equal bins, with 0.2 items of each seen
+    before the first. Where there is one right answer they are the N classes, and
+    :math:`\theta_{k}` is the row of the crowd's confusion matrix, learned from serious labels.
+
+    Which of the two it is the data tell: by the classes' fit, do serious labels fall next to an
+    item's class half as often as on it? (50 labels of either sort are counted before the first.)
+    Then opinions differ. On nominal scales there is one answer; ordinal ones of more than 12
+    categories hold opinions.
+
+    Variational EM: :math:`w_{e,k} \propto p_k \prod_s \exp \sum_g q_{s,g} \log a_g(r_{e,s} | k)`,
+    :math:`q_{s,g} \propto \pi_g \exp \sum_{e,k} w_{e,k} \log a_g(r_{e,s} | k)`. The bound of the
+    log-posterior rises in every step; it stops when the bound per label changes by less than
+    ``tol``. With classes a second round follows, Dawid and Skene's EM in which every annotator's
+    rows are their own, as if they had given 3 labels a class as their ways q have it.
+
+    At the end an annotator's posterior over ways is computed once more with each item's kind
+    judged without their own label; the reliability is its mean, the interval its middle 95% (the
+    labels counting 0.85 of what they say). Items then are judged with the mean rates of these
+    posteriors. An item's distribution is the mean of its kinds', shifted as the crowd is on
+    average; ``score_low`` and ``score_high`` are 1.96 times 1.12 deviations away. A known truth
+    fixes the class, or counts as one serious label more for the shape; the item's distribution is
+    certain of it.
+
+    Where it fails: in simulated crowds the intervals of scores held 93 to 97% of the true ones with
+    25 labels an item, but as few as 86% with 3 to 5 labels an item where spammers invert. Long
+    scales whose labels pile up at one end, such as sliders left at 0, are no Betas.
+
+    Progress, history and stopping are of the last round.
+
+    Parameters
+    ----------
+    truth
+        "class": every item has one right answer. "opinions": serious people differ. "auto" lets
+        the labels tell.
+    tol, max_iter
+        The stopping rule of every round and its cap; reaching the cap warns.
+    engine
+        Where the passes over the labels run.
+    """
+
+    name: ClassVar[str] = "robust-gpm"
+
+    truth: Truth = "auto"
+    tol: float = 1e-4
+    max_iter: int = 1000
+    engine: str | Engine = "memory"
+
+    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
+        self._check(labels)
+        with closing(engine_named(self.engine).open(labels)) as session:
+            fit = self._one_truth(labels, session, progress)
+            return fit if fit is not None else self._opinions(labels, session, progress)
+
+    def _one_truth(
+        self, labels: Labels, session: Session, progress: ProgressCallback | None
+    ) -> Fit | None:
+        """Fit classes; None where the labels do not speak for them."""
+        if self.truth == "opinions" or (self.truth == "auto" and _long(labels)):
+            return None
+        steps = Classes(labels, session)
+        first, _ = climb(
+            steps.step,
+            steps.start(),
+            log_likelihood=steps.log_likelihood,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            watched=_WATCHED,
+        )
+        if self.truth == "auto" and steps.neighbours(first) >= _AS_OFTEN:
+            return None
+        own = OwnRows(steps, first)
+        rows, trace = climb(
+            own.step,
+            own.start(),
+            log_likelihood=own.log_likelihood,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            watched="the log-posterior per label",
+            progress=progress,
+        )
+        return read(steps, first, *rows, model=self.name, settings=self.settings(), trace=trace)
+
+    def _opinions(self, labels: Labels, session: Session, progress: ProgressCallback | None) -> Fit:
+        steps = Opinions(labels, session)
+        found, trace = climb(
+            steps.step,
+            steps.start(),
+            log_likelihood=steps.log_likelihood,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            watched=_WATCHED,
+            progress=progress,
+        )
+        return read(
+            steps, found, found.prior, None, model=self.name, settings=self.settings(), trace=trace
+        )
+
+    def _check(self, labels: Labels) -> None:
+        """Refuse options and labels that the model cannot be fitted with."""
+        if self.truth not in get_args(Truth):
+            raise InputError(f"unknown truth {self.truth!r}: choose auto, class or opinions")
+        if self.truth == "opinions" and not labels.scale.is_ordinal:
+            raise InputError(
+                "truth='opinions' needs labels on an ordinal scale, and these are nominal: give "
+                "the categories from lowest to highest, or choose truth='class'"
+            )
+        people, categories = labels.n_annotators, labels.n_categories
+        if 24 * people * categories * max(categories, 32) > _MOST_BYTES or (
+            categories > _MOST_CATEGORIES
+        ):
+            raise InputError(
+                f"{self.name} has no room for {people:,} annotators and {categories:,} categories: "
+                "merge categories, or choose the model gpm"
+            )
+
+
+def _long(labels: Labels) -> bool:
+    return labels.scale.is_ordinal and labels.n_categories > _MOST_CLASSES

@@ -1,0 +1,272 @@
+"""The rounds of RobustGPM over a session: items of one of K kinds, annotators of one of G ways."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import betainc
+
+from annotruth.arrays import Floats
+from annotruth.engines import Session, Sweep
+from annotruth.labels import Labels
+from annotruth.models.em import Monitor
+from annotruth.models.ways import (
+    Ways,
+    mixed_over,
+    normalised,
+    repeated_labels,
+    ways_of,
+    weighed_by,
+)
+
+MEANS = 16
+"""How many means the shapes of opinion have."""
+
+_CONCENTRATIONS = (5.0, 15.0)
+_SHIFTS, _SHIFT_DEVIATION = np.array([-1.0, -0.5, 0.0, 0.5, 1.0]), 0.5
+_EACH_SHAPE = 0.2  # items of each shape seen before the first
+_EACH_CLASS = 0.5  # items of each class, and labels of each in each, seen before the first
+_ALWAYS, _NOT_ALWAYS = 2.0, 1.0  # annotators of either sort seen before the first
+_OWN_ROWS = 3.0  # labels a class for which an annotator's usual way stands
+_PRESUMED = 50.0  # labels on and next to the class seen before the first
+_LEAST = 1e-12  # the kernels count on no rate being lower
+
+
+class Parameters(NamedTuple):
+    """What is shared: each annotator's weights of ways, the items' kinds, and their shapes."""
+
+    weights: Floats  # annotators x ways
+    prior: Floats  # one number a kind of item
+    always: float  # the share of annotators who are always serious
+    serious: Floats  # shifts x categories x kinds of items
+
+
+class Rows(NamedTuple):
+    """What the second round shares: annotators' own rates, annotators x labels x classes."""
+
+    prior: Floats
+    rates: Floats
+
+
+class Steps:
+    """Variational EM over a session: items of one of K kinds, annotators of one of G ways."""
+
+    each_kind: float
+
+    def __init__(self, labels: Labels, session: Session, gate: Floats) -> None:
+        people, categories, kinds = labels.n_annotators, labels.n_categories, gate.shape[1]
+        self.labels = labels
+        self.session = session
+        self.gate = gate
+        self.counts_shape = (people, categories, kinds)
+        said = np.zeros((people, categories))
+        np.add.at(said, (labels.annotator, labels.cell_category[labels.cell_of_label()]), 1.0)
+        self.repeated = repeated_labels(said)
+        self.sweep = Sweep("robust_gpm.step", (), (self.counts_shape, (kinds,), (1,)))
+
+    def ways(self, serious: Floats) -> Ways:
+        """Tabulate the ways of answering."""
+        raise NotImplementedError
+
+    def update_serious(self, old: Floats, ways: Ways, weights: Floats, counts: Floats) -> Floats:
+        """Shapes stay as they are unless they are learned."""
+        return old
+
+    def log_prior_of_serious(self, serious: Floats) -> float:
+        """Return the log-prior of learned shapes."""
+        return 0.0
+
+    def step(self, old: Parameters) -> tuple[Parameters, Monitor]:
+        """Sweep the labels once, then update ways, shares and shapes in turn."""
+        ways = self.ways(old.serious)
+        counts, kinds, (total,) = self.session.sweep(
+            self.sweep, old.prior, self.gate, self.rates(old, ways)
+        )
+        bound = self.bound(old, ways, float(total))
+        return self.updated(old, ways, counts, kinds), Monitor(
+            float(total), bound / self.labels.n_labels
+        )
+
+    def updated(self, old: Parameters, ways: Ways, counts: Floats, kinds: Floats) -> Parameters:
+        """Update ways, the share of the always serious, shapes and prior, in this order."""
+        log_weights = weighed_by(counts, ways.log_plain, ways.log_repeating, self.repeated)
+        weights = normalised(log_weights + ways.log_prior(old.always))
+        steady = weights[:, ways.eps == ways.eps.max()].sum()
+        always = (steady + _ALWAYS) / (len(weights) + _ALWAYS + _NOT_ALWAYS)
+        serious = self.update_serious(old.serious, ways, weights, counts)
+        prior = kinds + self.each_kind
+        return Parameters(weights, prior / prior.sum(), float(always), serious)
+
+    def rates(self, at: Parameters, ways: Ways) -> Floats:
+        """Return what labels say of kinds: the geometric mean over the annotator's ways."""
+        mixed = mixed_over(at.weights, ways.log_plain, ways.log_repeating, self.repeated)
+        rates: Floats = np.exp(mixed)
+        return rates
+
+    def bound(self, at: Parameters, ways: Ways, total: float) -> float:
+        """Compute the lower bound of the log-posterior."""
+        weights = at.weights
+        log_ratio = np.log(np.maximum(weights, 1e-300)) - ways.log_prior(at.always)
+        of_prior = self.each_kind * np.log(at.prior).sum()
+        of_always = _ALWAYS * np.log(at.always) + _NOT_ALWAYS * np.log1p(-at.always)
+        return float(
+            total
+            - (weights * log_ratio).sum()
+            + of_prior
+            + of_always
+            + self.log_prior_of_serious(at.serious)
+        )
+
+    def log_likelihood(self, at: Parameters) -> float:
+        """Sum the items out with the annotators' mean log-rates."""
+        rates = self.rates(at, self.ways(at.serious))
+        _, _, (total,) = self.session.sweep(self.sweep, at.prior, self.gate, rates)
+        return float(total)
+
+    def opinions(self, at: Parameters, ways: Ways) -> Floats:
+        """Give the serious distribution of each kind of item, kinds x categories."""
+        raise NotImplementedError
+
+
+class Opinions(Steps):
+    """Kinds of items are shapes of opinion, discretised Betas."""
+
+    each_kind = _EACH_SHAPE
+
+    def __init__(self, labels: Labels, session: Session) -> None:
+        serious = _shapes(labels.n_categories)
+        weight = np.exp(-0.5 * (_SHIFTS / _SHIFT_DEVIATION) ** 2)
+        self._shapes = serious
+        self._ways = ways_of(serious, weight / weight.sum(), ordinal=True)
+        # A known truth speaks as one serious label more.
+        super().__init__(labels, session, serious[len(_SHIFTS) // 2])
+
+    def ways(self, serious: Floats) -> Ways:
+        """Return the one table: shapes are fixed."""
+        return self._ways
+
+    def start(self) -> Parameters:
+        """Begin with everybody in every way as the prior has it, and all shapes alike."""
+        people, _, kinds = self.counts_shape
+        always = 0.65
+        first = normalised(self._ways.log_prior(always)[np.newaxis])
+        prior = np.full(kinds, 1.0 / kinds)
+        return Parameters(np.repeat(first, people, axis=0), prior, always, self._shapes)
+
+    def opinions(self, at: Parameters, ways: Ways) -> Floats:
+        """Average the shapes as the crowd shifts them: the crowd's taste is its own."""
+        weight = at.weights * ways.eps * self.labels.labels_per_annotator[:, np.newaxis]
+        shift = np.bincount(ways.shift, weight.sum(axis=0))
+        mean: Floats = np.tensordot(shift / shift.sum(), self._shapes, axes=1).T
+        return mean
+
+
+class Classes(Steps):
+    """Kinds of items are classes, and serious people have one confusion matrix."""
+
+    each_kind = _EACH_CLASS
+
+    def __init__(self, labels: Labels, session: Session) -> None:
+        super().__init__(labels, session, np.eye(labels.n_categories))
+        self._ordinal = labels.scale.is_ordinal
+
+    def ways(self, serious: Floats) -> Ways:
+        """Tabulate the ways anew: the crowd's matrix moves."""
+        return ways_of(serious, np.ones(1), ordinal=self._ordinal)
+
+    def start(self) -> Parameters:
+        """Begin with the observed shares as posteriors."""
+        _, _, classes = self.counts_shape
+        sweep = Sweep("robust_gpm.start", (), (self.counts_shape, (classes,)))
+        counts, kinds = self.session.sweep(sweep)
+        serious = _columns(counts.sum(axis=0) + _EACH_CLASS)[np.newaxis]
+        blank = Parameters(np.empty((0, 0)), np.empty(0), 0.3, serious)
+        return self.updated(blank, self.ways(serious), counts, kinds)
+
+    def update_serious(self, old: Floats, ways: Ways, weights: Floats, counts: Floats) -> Floats:
+        """Count serious labels alone: one EM step on the crowd's matrix."""
+        plain, repeating = ways.serious, ways.serious_repeating
+        share = mixed_over(weights, plain, repeating, self.repeated)
+        mass = (share * counts).sum(axis=0)
+        if self._ordinal:
+            # Inverted labels are serious ones from the other end, and count there.
+            flipped = ways.inverted[:, np.newaxis, np.newaxis] * old[0, ::-1]
+            plain, repeating = flipped / ways.plain, flipped / ways.repeating
+            share = mixed_over(weights, plain, repeating, self.repeated)
+            mass += (share * counts).sum(axis=0)[::-1]
+        return _columns(mass + _EACH_CLASS)[np.newaxis]
+
+    def log_prior_of_serious(self, serious: Floats) -> float:
+        """Return the log-prior of the crowd's matrix."""
+        return float(_EACH_CLASS * np.log(serious).sum())
+
+    def opinions(self, at: Parameters, ways: Ways) -> Floats:
+        """Make a class certain of itself."""
+        return np.eye(self.labels.n_categories)
+
+    def neighbours(self, at: Parameters) -> float:
+        """Compare serious labels next to the class with those on it; 0 on nominal scales."""
+        if not self._ordinal:
+            return 0.0
+        joint = self.labels.n_labels * at.serious[0] * at.prior
+        next_to = np.trace(joint, 1) + np.trace(joint, -1)
+        return float((next_to + _PRESUMED) / (np.trace(joint) + _PRESUMED))
+
+
+class OwnRows:
+    """Dawid and Skene's EM, every row drawn toward what the annotator's usual way makes likely."""
+
+    def __init__(self, first: Classes, at: Parameters) -> None:
+        ways = first.ways(at.serious)
+        self._first = first
+        self._usual = mixed_over(at.weights, ways.plain, ways.repeating, first.repeated)
+        self._begin = at
+
+    def start(self) -> Rows:
+        """Begin at the posteriors of the first round."""
+        first, at = self._first, self._begin
+        rates = first.rates(at, first.ways(at.serious))
+        counts, kinds, _ = first.session.sweep(first.sweep, at.prior, first.gate, rates)
+        return self._updated(counts, kinds)
+
+    def _updated(self, counts: Floats, kinds: Floats) -> Rows:
+        rates = counts + _OWN_ROWS * self._usual
+        rates /= rates.sum(axis=1, keepdims=True)
+        prior = kinds + _EACH_CLASS
+        return Rows(prior / prior.sum(), np.maximum(rates, _LEAST))
+
+    def step(self, old: Rows) -> tuple[Rows, Monitor]:
+        """Sweep the labels once, then normalise the counts."""
+        counts, kinds, (total,) = self._first.session.sweep(
+            self._first.sweep, old.prior, self._first.gate, old.rates
+        )
+        of_rates = _OWN_ROWS * (self._usual * np.log(old.rates)).sum()
+        objective = total + of_rates + _EACH_CLASS * np.log(old.prior).sum()
+        n_labels = self._first.labels.n_labels
+        return self._updated(counts, kinds), Monitor(float(total), float(objective) / n_labels)
+
+    def log_likelihood(self, at: Rows) -> float:
+        """Sum the classes out."""
+        _, _, (total,) = self._first.session.sweep(
+            self._first.sweep, at.prior, self._first.gate, at.rates
+        )
+        return float(total)
+
+
+def _shapes(n_categories: int) -> Floats:
+    """Discretise Betas: shifts x categories x shapes; a shift moves the logit of the mean."""
+    mean = (np.arange(MEANS) + 0.5) / MEANS
+    logit = np.log(mean / (1.0 - mean))
+    moved = 1.0 / (1.0 + np.exp(-(logit + _SHIFTS[:, np.newaxis])))  # shifts x means
+    size = np.array(_CONCENTRATIONS)[:, np.newaxis]
+    alpha = (size * moved[:, np.newaxis]).reshape(len(_SHIFTS), -1, 1)
+    beta = (size * (1.0 - moved[:, np.newaxis])).reshape(len(_SHIFTS), -1, 1)
+    edges = np.arange(n_categories + 1) / n_categories
+    mass = np.maximum(np.diff(betainc(alpha, beta, edges), axis=2), _LEAST)
+    return _columns(mass.transpose(0, 2, 1), axis=1)
+
+
+def _columns(mass: Floats, axis: int = 0) -> Floats:
+    shares: Floats = mass / mass.sum(axis=axis, keepdims=True)
+    return shares
