@@ -172,3 +172,28 @@ def test_bad_options_are_refused(options, message):
     data = [("a", "ann", "cat"), ("a", "bob", "dog")]
     with pytest.raises(at.InputError, match=message):
         RobustGPM(**options).fit(data)
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say():
+    reliabilities, scores = [], []
+    for seed in range(12):
+        made = simulate.crowd(behavior="random", seed=500 + seed)
+        fit = at.fit(made.labels, "robust-gpm")
+        reliabilities.extend((fit.low <= made.reliability) & (made.reliability <= fit.high))
+        columns = fit.item_columns
+        scores.extend((columns["score_low"] <= made.score) & (made.score <= columns["score_high"]))
+    # 300 reliabilities and 1,800 scores: three standard errors around 93 to 97%.
+    assert 0.89 < np.mean(reliabilities) < 0.995
+    assert 0.91 < np.mean(scores) < 0.985
+
+
+def test_the_prior_of_the_kinds_is_counted(make_labels):
+    labels = make_labels(np.random.default_rng(0), n_items=30, n_annotators=6, n_categories=3)
+    session = engine_named("memory").open(labels)
+    steps = Classes(labels, session)
+    begin = steps.start()
+    rates = steps.rates(begin, steps.ways(begin.serious))
+    _, kinds, _ = session.sweep(steps.sweep, begin.prior, steps.gate, rates)
+    assert kinds.sum() == pytest.approx(labels.n_items)
+    after, _ = steps.step(begin)
+    np.testing.assert_allclose(after.prior, (kinds + 0.5) / (kinds + 0.5).sum())
