@@ -107,7 +107,7 @@ def ratings(tmp_path):
     path = tmp_path / "labels.csv"
     rows = [f"film {film},user {user},{STARS[film, user]}" for film, user in np.argwhere(STARS)]
     path.write_text("\n".join(["item,annotator,label", *rows]))
-    return movie._ratings(path)
+    return movie.ratings_of(path)
 
 
 def draw(ratings, **given):

@@ -80,7 +80,7 @@ def run(
 ) -> Results:
     """Draw films and users, and compare every model's scores with the films' true ones."""
     assert data is not None
-    drawn = draw(_ratings(data / FILE), settings, rng)
+    drawn = draw(ratings_of(data / FILE), settings, rng)
     found: Results = {}
     for model in MODELS:
         fit = fitted(drawn.labels, model)
@@ -129,7 +129,8 @@ def draw(ratings: Ratings, settings: Settings, rng: np.random.Generator) -> Draw
 
 
 @lru_cache(maxsize=1)
-def _ratings(path: Path) -> Ratings:
+def ratings_of(path: Path) -> Ratings:
+    """Read all ratings, once a process."""
     labels = read_labels(path, scale="ordinal")
     cell = labels.cell_of_label()
     stars = np.zeros((labels.n_items, labels.n_annotators), dtype=np.int64)
