@@ -21,9 +21,9 @@ def test_importing_the_package_loads_nothing_heavy():
     assert not loaded & heavy
 
 
-def test_fitting_loads_neither_pandas_nor_scikit_learn_nor_charts():
-    fit = "import annotruth; annotruth.Labels.of; annotruth.GPM"
-    assert not modules_after(fit) & {"pandas", "polars", "altair", "sklearn"}
+def test_loading_the_models_loads_neither_pandas_nor_scikit_learn_nor_charts():
+    models = "import annotruth; annotruth.Labels.of; annotruth.GPM"
+    assert not modules_after(models) & {"pandas", "polars", "altair", "sklearn"}
 
 
 @pytest.mark.parametrize("name", at.__all__)

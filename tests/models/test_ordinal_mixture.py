@@ -11,7 +11,7 @@ from scipy.stats import norm
 import annotruth as at
 from annotruth import metrics, simulate
 from annotruth.labels import Labels, Scale
-from annotruth.models.intervals import profile_interval
+from annotruth.models.intervals import likelihood_interval
 from annotruth.models.lattice import lattice_of
 from annotruth.models.ordinal_mixture import OrdinalMixture
 
@@ -219,10 +219,10 @@ def test_an_interval_is_the_union_over_the_noise_and_passes_over_what_cannot_be(
         return support
 
     peak = np.array([0.5, 0.5])
-    alone = profile_interval([bell(0.5, 0.0)], peak)
+    alone = likelihood_interval([bell(0.5, 0.0)], peak)
     np.testing.assert_allclose(alone, [[0.304, 0.304], [0.696, 0.696]], atol=1e-3)
     # 1 lower, it has 0.92 left to fall: sqrt(0.02 * 0.92) = 0.136 to either side.
-    wider = profile_interval([bell(0.5, 0.0), bell(0.7, -1.0), bell(0.2, -2.0)], peak)
+    wider = likelihood_interval([bell(0.5, 0.0), bell(0.7, -1.0), bell(0.2, -2.0)], peak)
     np.testing.assert_allclose(wider, [[0.304, 0.304], [0.836, 0.836]], atol=1e-3)
 
 

@@ -1,13 +1,33 @@
-"""What annotators do, in a word."""
+"""What annotators do when they are not serious: assumed or learned, and said in a word."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from annotruth.arrays import Floats
+from annotruth.errors import InputError
+from annotruth.labels import Labels
 from annotruth.models.result import SPAMMER_BELOW
+
+Behavior = Literal["uniform", "learned"]
+
+# A behavior has N - 1 free numbers: with fewer labels a category it stays uniform.
+_LABELS_A_CATEGORY = 5
+
+
+def check_behavior(behavior: str) -> None:
+    """Refuse what is no way of having behaviors."""
+    if behavior not in get_args(Behavior):
+        raise InputError(f"unknown behavior {behavior!r}: choose uniform or learned")
+
+
+def enough_labels(labels: Labels) -> NDArray[np.bool_]:
+    """Say of each annotator whether there are labels enough to learn a behavior from."""
+    return labels.labels_per_annotator >= _LABELS_A_CATEGORY * labels.n_categories
 
 
 def behavior_names(categories: Sequence[str], eps: Floats, pi: Floats) -> list[str]:

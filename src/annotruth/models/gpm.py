@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple, get_args
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import entr, xlogy
 
 from annotruth.arrays import Floats
 from annotruth.engines import Engine, Session, Sweep, engine_named
-from annotruth.errors import InputError
 from annotruth.labels import Labels
 from annotruth.models.base import Estimator
-from annotruth.models.behaviors import behavior_names
+from annotruth.models.behaviors import (
+    Behavior,
+    behavior_names,
+    check_behavior,
+    enough_labels,
+)
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import Monitor, ProgressCallback, climb
 from annotruth.models.intervals import likelihood_interval
 from annotruth.models.result import Fit
-
-Behavior = Literal["uniform", "learned"]
 
 
 class Parameters(NamedTuple):
@@ -82,8 +84,7 @@ class GPM(Estimator):
     engine: str | Engine = "memory"
 
     def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
-        if self.behavior not in get_args(Behavior):
-            raise InputError(f"unknown behavior {self.behavior!r}: choose uniform or learned")
+        check_behavior(self.behavior)
         with closing(engine_named(self.engine).open(labels)) as session:
             steps = _Steps(labels, session, learned=self.behavior == "learned")
             parameters, trace = climb(
@@ -119,8 +120,7 @@ class _Steps:
         self._n_labels = labels.labels_per_annotator
         self._chance = 1.0 / categories
         self._pi_shape = (people, categories) if learned else (0, 0)
-        # A behavior has N - 1 free numbers: people with few labels keep the uniform one.
-        self._learns = (self._n_labels >= 5 * categories)[:, np.newaxis]
+        self._learns = enough_labels(labels)[:, np.newaxis]
 
         self._start = Sweep("gpm.start", ("theta",))
         self._step = Sweep("gpm.step", ("theta",), ((people,), self._pi_shape, (2,)))
@@ -169,4 +169,4 @@ class _Steps:
             value, slope = self._session.sweep(self._support, eps, parameters.pi, self._chance)
             return value, slope
 
-        return likelihood_interval(support, parameters.eps)
+        return likelihood_interval([support], parameters.eps)

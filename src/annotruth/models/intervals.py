@@ -13,32 +13,24 @@ Support = Callable[[Floats], tuple[Floats, Floats]]
 # Half the 95% quantile of chi-squared with one degree of freedom.
 DROP_95 = 1.9207294103470627
 
+Z_95 = 1.959963984540054
+"""How many standard deviations either way hold 95% of a Gaussian."""
+
 _EDGE = 1e-9
 _PRECISION = 0.01
 _MOST_STEPS = 60
 
 
-def likelihood_interval(support: Support, peak: Floats) -> tuple[Floats, Floats]:
+def likelihood_interval(supports: Iterable[Support], peak: Floats) -> tuple[Floats, Floats]:
     """Find where each annotator's log-likelihood has fallen by 1.92 on either side of its peak.
 
     ``support(eps)`` returns, by annotator, the log-likelihood and its slope. It is concave in
     eps, so Newton's method from the far end runs toward the crossing without ever passing it;
     stopped early, the interval is only wider.
-    """
-    floor = support(np.clip(peak, _EDGE, 1 - _EDGE))[0] - DROP_95
-    low = _crossing(support, floor, np.full_like(peak, _EDGE))
-    high = _crossing(support, floor, np.full_like(peak, 1 - _EDGE))
-    low[low <= 2 * _EDGE] = 0.0
-    high[high >= 1 - 2 * _EDGE] = 1.0
-    return np.fmin(low, peak), np.fmax(high, peak)
 
-
-def profile_interval(supports: Iterable[Support], peak: Floats) -> tuple[Floats, Floats]:
-    """Find the reliabilities that some assumption about the annotator supports.
-
-    The first of ``supports`` belongs to the estimate, the others to other values of what else is
-    unknown of the annotators, each taken up when the one before is done with. The interval holds
-    what is within 1.92 of the estimate's log-likelihood under any of them.
+    The first of ``supports`` belongs to the estimate. Others belong to other values of what else
+    is unknown of the annotators, each taken up when the one before is done with: the interval
+    then holds what is within 1.92 of the estimate's log-likelihood under any of them.
     """
     floor, low, high = peak, peak, peak
     for turn, support in enumerate(supports):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple, get_args
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -15,20 +15,21 @@ from annotruth.engines import Engine, Session, Sweep, engine_named
 from annotruth.errors import InputError
 from annotruth.labels import Labels
 from annotruth.models.base import Estimator
-from annotruth.models.behaviors import behavior_names
+from annotruth.models.behaviors import (
+    Behavior,
+    behavior_names,
+    check_behavior,
+    enough_labels,
+)
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import Monitor, ProgressCallback, climb
-from annotruth.models.intervals import Support, profile_interval
+from annotruth.models.intervals import Support, likelihood_interval
 from annotruth.models.lattice import Lattice, lattice_of, shape_of
 from annotruth.models.result import Fit
-
-Behavior = Literal["uniform", "learned"]
 
 # What everybody has shown before the first label.
 _SERIOUS, _IRREGULAR = 1.0, 1.0
 _EACH_CATEGORY = 10.0
-# A behavior has N - 1 free numbers: with fewer labels a category it stays uniform.
-_LEAST_LABELS = 5
 
 # Levels up or down at which an annotator's reliability is asked for: noise up to 4 times as large.
 _MOVES = (0, 3, -3, 9, -9, 27, -27)
@@ -177,8 +178,7 @@ class OrdinalMixture(Estimator):
 
     def _check(self, labels: Labels) -> None:
         """Refuse options and labels that the model cannot be fitted with."""
-        if self.behavior not in get_args(Behavior):
-            raise InputError(f"unknown behavior {self.behavior!r}: choose uniform or learned")
+        check_behavior(self.behavior)
         for option in ("expertise_shape", "difficulty_shape"):
             shape = getattr(self, option)
             if not 0 < shape < math.inf:
@@ -211,7 +211,7 @@ class _Steps:
         self._n_categories = categories
         self._chance = 1.0 / categories
         self._pi_shape = (people, categories) if learned else (0, 0)
-        self._learns = (self._n_labels >= _LEAST_LABELS * categories)[:, np.newaxis]
+        self._learns = enough_labels(labels)[:, np.newaxis]
 
         sums = ((people,), (people, 3), self._pi_shape, (1,))
         self._step = Sweep("ordinal_mixture.step", (), sums)
@@ -265,7 +265,7 @@ class _Steps:
     def interval(self, parameters: Parameters) -> tuple[Floats, Floats]:
         """Find the reliabilities that the labels support, with any noise."""
         self._session.allocate("predicted", per="labels")
-        return profile_interval(self._supports(parameters), parameters.eps)
+        return likelihood_interval(self._supports(parameters), parameters.eps)
 
     def _supports(self, parameters: Parameters) -> Iterator[Support]:
         eps, pi, level = parameters

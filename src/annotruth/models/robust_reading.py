@@ -11,6 +11,7 @@ from annotruth.engines import Sweep
 from annotruth.labels import Labels
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import Trace
+from annotruth.models.intervals import Z_95
 from annotruth.models.result import SPAMMER_BELOW, Fit
 from annotruth.models.robust_steps import MEANS, Parameters, Steps
 from annotruth.models.ways import KINDS, Ways, mixed_over, normalised
@@ -91,7 +92,7 @@ def _interval(weights: Floats, ways: Ways) -> tuple[Floats, Floats]:
 def _score_interval(labels: Labels, score: Floats, shapes: bool) -> dict[str, Floats]:
     values, known = labels.scale.values, labels.known
     within = ((values[-1] - values[0]) / MEANS) ** 2 / 12.0 if shapes else 0.0
-    reach = 1.96 * _WIDER * np.sqrt(score[:, 1] + within)
+    reach = Z_95 * _WIDER * np.sqrt(score[:, 1] + within)
     ends = {"score_low": score[:, 0] - reach, "score_high": score[:, 0] + reach}
     return {
         name: np.where(known < 0, np.clip(end, values[0], values[-1]), values[known])

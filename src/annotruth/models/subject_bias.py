@@ -17,13 +17,13 @@ from annotruth.labels import Labels
 from annotruth.labels.groups import match_groups
 from annotruth.models.base import Estimator
 from annotruth.models.em import Monitor, ProgressCallback, climb
+from annotruth.models.intervals import Z_95
 from annotruth.models.result import Fit
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-_Z_95 = 1.959963984540054
 _ROUNDS = 2  # improvements of an item's ambiguity in a step; more save no steps worth having
 _LEAST_SHARE = 0.01  # of the votes' variance at the start: the least variance of a vote
 
@@ -130,7 +130,7 @@ class SubjectBias(Estimator):
             )
             trace = replace(trace, stop_reason=f"{trace.stop_reason}; {held}")
         score = psi + level
-        half = np.where(known, 0.0, _Z_95 / np.sqrt(precision))
+        half = np.where(known, 0.0, Z_95 / np.sqrt(precision))
         items = {"score_low": score - half, "score_high": score + half}
         if per != "shared":
             items["ambiguity"] = np.sqrt(a2 - a2.min())
