@@ -375,5 +375,5 @@ def test_options_that_cannot_be_are_refused(options, text):
 
 
 def test_nominal_labels_are_refused():
-    with pytest.raises(at.InputError, match="needs votes on an ordinal scale, and these labels"):
+    with pytest.raises(at.InputError, match="needs an ordinal scale, and these"):
         SubjectBias().fit([("a", "x", "cat"), ("a", "y", "dog")])

@@ -123,6 +123,15 @@ def check_ids(column: pa.Array, role: str, rows: NDArray[np.int64]) -> None:
         )
 
 
+def check_ordinal(scale: Scale, who: str) -> None:
+    """Refuse classes without an order where a model counts on one."""
+    if not scale.is_ordinal:
+        raise InputError(
+            f"{who} needs an ordinal scale, and these {len(scale):,} categories have no order: "
+            "list them from lowest to highest, or choose a model for classes"
+        )
+
+
 def check_known_categories(codes: NDArray[np.int32], values: pa.Array, scale: Scale) -> None:
     """Refuse labels outside the listed categories."""
     strange = np.flatnonzero(codes < 0)

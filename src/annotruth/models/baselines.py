@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import stdtrit
 
 from annotruth.arrays import Floats
-from annotruth.errors import InputError
 from annotruth.labels import Labels
+from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Estimator
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import ProgressCallback, Trace
@@ -118,11 +118,7 @@ class MedianScore(Estimator):
 def _values(labels: Labels, name: str) -> Floats:
     """Return the values of the categories, refusing categories without an order."""
     scale = labels.scale
-    if not scale.is_ordinal:
-        raise InputError(
-            f"{name} needs an ordinal scale, and these {len(scale):,} categories have no order: "
-            "list the categories from lowest to highest, or choose the model majority"
-        )
+    check_ordinal(scale, name)
     return scale.values
 
 

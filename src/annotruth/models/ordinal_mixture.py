@@ -14,6 +14,7 @@ from annotruth.arrays import Codes, Floats
 from annotruth.engines import Engine, Session, Sweep, engine_named
 from annotruth.errors import InputError
 from annotruth.labels import Labels
+from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Estimator
 from annotruth.models.behaviors import (
     Behavior,
@@ -183,11 +184,7 @@ class OrdinalMixture(Estimator):
             shape = getattr(self, option)
             if not 0 < shape < math.inf:
                 raise InputError(f"{option} must be above 0, and finite, not {shape}")
-        if not labels.scale.is_ordinal:
-            raise InputError(
-                f"{self.name} needs labels on an ordinal scale, and these are nominal: give the "
-                "categories from lowest to highest"
-            )
+        check_ordinal(labels.scale, self.name)
         table = 4 * math.prod(shape_of(labels.scale.values))  # two, and as much while they are made
         if max(table, labels.n_items * labels.n_categories) > _MOST_NUMBERS:
             raise InputError(

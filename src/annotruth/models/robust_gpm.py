@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, get_args
 from annotruth.engines import Engine, Session, engine_named
 from annotruth.errors import InputError
 from annotruth.labels import Labels
+from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Estimator
 from annotruth.models.em import ProgressCallback, climb
 from annotruth.models.result import Fit
@@ -149,11 +150,8 @@ class RobustGPM(Estimator):
         """Refuse options and labels that the model cannot be fitted with."""
         if self.truth not in get_args(Truth):
             raise InputError(f"unknown truth {self.truth!r}: choose auto, class or opinions")
-        if self.truth == "opinions" and not labels.scale.is_ordinal:
-            raise InputError(
-                "truth='opinions' needs labels on an ordinal scale, and these are nominal: give "
-                "the categories from lowest to highest, or choose truth='class'"
-            )
+        if self.truth == "opinions":
+            check_ordinal(labels.scale, f"{self.name} with truth='opinions'")
         people, categories = labels.n_annotators, labels.n_categories
         if 24 * people * categories * max(categories, 32) > _MOST_BYTES or (
             categories > _MOST_CATEGORIES

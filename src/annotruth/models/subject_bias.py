@@ -15,6 +15,7 @@ from annotruth.errors import InputError
 from annotruth.kernels.subject_bias import ROUNDING, proposals
 from annotruth.labels import Labels
 from annotruth.labels.groups import match_groups
+from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Estimator
 from annotruth.models.em import Monitor, ProgressCallback, climb
 from annotruth.models.intervals import Z_95
@@ -101,11 +102,7 @@ class SubjectBias(Estimator):
     engine: str | Engine = "memory"
 
     def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
-        if not labels.scale.is_ordinal:
-            raise InputError(
-                "subject-bias needs votes on an ordinal scale, and these labels are nominal: "
-                "give the categories from lowest to highest"
-            )
+        check_ordinal(labels.scale, self.name)
         per, group = self._per(labels)
         with closing(engine_named(self.engine).open(labels)) as session:
             steps = _Steps(labels, session, per, group)
