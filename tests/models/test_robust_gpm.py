@@ -166,7 +166,10 @@ def test_a_known_truth_is_certain():
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"truth": "both"}, "unknown truth 'both'"), ({"truth": "opinions"}, "needs an ordinal scale")],
+    [
+        ({"truth": "both"}, "unknown truth 'both'"),
+        ({"truth": "opinions"}, "needs an ordinal scale"),
+    ],
 )
 def test_bad_options_are_refused(options, message):
     data = [("a", "ann", "cat"), ("a", "bob", "dog")]
