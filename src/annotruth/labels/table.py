@@ -16,6 +16,7 @@ from annotruth.kernels.block import Block
 from annotruth.labels import validate
 from annotruth.labels.encode import distinct, group, plain_numbers, repeats
 from annotruth.labels.frames import default_frame, to_arrow
+from annotruth.labels.record import match_record
 from annotruth.labels.scale import Scale, ScaleKind, scale_of
 from annotruth.labels.truth import match_truth
 
@@ -43,6 +44,9 @@ class Labels:
         Where each label stood among the kept rows, to give tables back in the caller's order.
     known
         The code of an item's known truth, -1 where there is none.
+    record
+        What is known of annotators from earlier work, annotators x 2: how many labels it counts
+        for that were serious, and that were not. None where nothing is known of anybody.
     n_dropped
         How many rows had no label.
     frame
@@ -58,6 +62,7 @@ class Labels:
     annotator: NDArray[np.int32]
     row: NDArray[np.int64]
     known: NDArray[np.int32]
+    record: NDArray[np.float64] | None = None
     n_dropped: int = 0
     frame: str = "pyarrow"
 
@@ -207,6 +212,10 @@ class Labels:
         known = self.known.copy()
         known[truth.item] = truth.categories()
         return replace(self, known=known)
+
+    def with_record(self, record: Any) -> Labels:
+        """Attach what is known of annotators: their table from an earlier fit, or a mapping."""
+        return replace(self, record=match_record(record, self))
 
     @property
     def n_items(self) -> int:

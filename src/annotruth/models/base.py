@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pyarrow as pa
 
-from annotruth.errors import AnnotruthError
+from annotruth.errors import AnnotruthError, InputError
 from annotruth.labels import Labels
 from annotruth.labels.frames import need_pandas
 from annotruth.models.em import ProgressCallback
@@ -29,9 +29,19 @@ class Estimator(ABC):
     name: ClassVar[str]
     """The model's name on the command line."""
 
+    takes_record: ClassVar[bool] = False
+    """Whether it makes use of a record of annotators."""
+
     result_: Fit = field(init=False, repr=False, compare=False)
 
-    def fit(self, data: Any, *, gold: Any = None, progress: ProgressCallback | None = None) -> Self:
+    def fit(
+        self,
+        data: Any,
+        *,
+        gold: Any = None,
+        record: Any = None,
+        progress: ProgressCallback | None = None,
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -41,12 +51,19 @@ class Estimator(ABC):
             or a list of (item, annotator, label) tuples.
         gold
             Known truths of some items: a frame of ``item, label``, a mapping or a Series.
+        record
+            What is known of some annotators: their table from an earlier fit, or a mapping of
+            annotator to reliability.
         progress
             Called after every iteration with a `Progress`.
         """
         labels = Labels.of(data)
         if gold is not None:
             labels = labels.with_gold(gold)
+        if record is not None:
+            labels = labels.with_record(record)
+        if labels.record is not None and not self.takes_record:
+            raise InputError(f"{self.name} takes no record of annotators: choose robust-gpm")
         self.result_ = self._fit(labels, progress)
         return self
 

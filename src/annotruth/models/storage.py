@@ -27,6 +27,7 @@ from annotruth.models.result import Fit
 FORMAT = 1
 _LIBRARIES = ("annotruth", "numpy", "numba", "pyarrow")
 _OWN = "model:"
+_RECORD = ("record_serious", "record_irregular")
 _PER_ANNOTATOR = ("reliability", "low", "high", "behavior")
 
 
@@ -95,6 +96,8 @@ def _tables(fit: Fit) -> dict[str, pa.Table]:
     """Lay a fit out in tables, one for each length; pointers are stored by their starts."""
     data, theta = fit.data, fit.distribution
     annotators = {name: getattr(fit, name) for name in _PER_ANNOTATOR}
+    if data.record is not None:
+        annotators |= dict(zip(_RECORD, data.record.T, strict=True))
     labels = {"annotator": data.annotator, "row": data.row, "p_serious": fit.p_serious}
     return {
         "items": _table(
@@ -148,6 +151,7 @@ def _fit(told: dict[str, Any], tables: dict[str, pa.Table]) -> Fit:
         annotator=_codes(labels, "annotator", people.num_rows),
         row=_codes(labels, "row", labels.num_rows),
         known=_codes(items, "known", categories.num_rows, least=-1),
+        record=_record(people),
         n_dropped=told["n_dropped"],
         frame=told["frame"],
     )
@@ -182,6 +186,12 @@ def _distribution(items: pa.Table, entries: pa.Table, n_categories: int) -> Dist
         _codes(entries, "category", n_categories),
         _numbers(entries, "probability"),
     )
+
+
+def _record(people: pa.Table) -> NDArray[np.float64] | None:
+    if _RECORD[0] not in people.column_names:
+        return None
+    return np.column_stack([people[name].to_numpy() for name in _RECORD])
 
 
 def _numbers(table: pa.Table, name: str) -> Any:
