@@ -8,7 +8,7 @@ from pathlib import Path
 
 from annotruth.errors import InputError
 from annotruth.models.registry import model_named
-from benchmarks.panel import real, simulated
+from benchmarks.panel import intervals, real, simulated
 from benchmarks.panel.parts import FIRST_SEED, to_markdown
 
 MODELS = (
@@ -38,7 +38,8 @@ def main() -> int:
         f"Means over seeds {FIRST_SEED} to {last} ± standard errors, unless a part says otherwise. "
         "An empty cell: the model does not give the quantity, or it has no value."
     )
-    parts = simulated.parts() + (real.parts(options.data_dir) if options.data_dir else [])
+    parts = simulated.parts() + intervals.parts()
+    parts += real.parts(options.data_dir) if options.data_dir else []
     for part in parts:
         table = to_markdown(part, options.models, options.runs)
         print(f"\n## {part.title}\n\n{part.about}\n\n{table}", flush=True)
