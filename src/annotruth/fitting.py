@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
@@ -9,21 +10,23 @@ from pathlib import Path
 from typing import Any
 
 from annotruth import metrics
-from annotruth.errors import InputError
+from annotruth.errors import AnnotruthWarning, InputError
 from annotruth.io.readers import read_labels, read_table
 from annotruth.labels import DuplicatePolicy, Labels, ScaleKind
 from annotruth.labels.truth import Truth, match_truth
 from annotruth.models.base import Estimator
 from annotruth.models.em import ProgressCallback
-from annotruth.models.registry import model_named
+from annotruth.models.registry import DEFAULT_MODEL, model_named
 from annotruth.models.result import Fit
+from annotruth.models.robust_gpm import has_room
 
 
 def fit(
     data: Any,
-    model: str | Estimator = "gpm",
+    model: str | Estimator | None = None,
     *,
     gold: Any = None,
+    record: Any = None,
     columns: Mapping[str, str] | None = None,
     scale: ScaleKind = "auto",
     categories: Sequence[Any] | None = None,
@@ -39,9 +42,13 @@ def fit(
         A path (CSV, TSV, Parquet, Arrow, JSON lines, each also compressed), a pandas, polars or
         pyarrow frame, a list of (item, annotator, label) tuples, or `Labels`.
     model
-        A model's name, or an estimator with its options set.
+        A model's name, or an estimator with its options set. Without one it is robust-gpm, or
+        gpm where there are too many categories for that.
     gold
         Known truths of some items: a path, a frame of ``item, label``, a mapping or a Series.
+    record
+        What is known of some annotators from earlier work (for robust-gpm): a path or a frame of
+        ``annotator, reliability`` and more, as a fit's annotators, or a mapping.
     columns
         Which column is the item, the annotator, the label, where the names do not say.
     scale
@@ -61,12 +68,23 @@ def fit(
         Its tables come in the library of the frame that went in; from a path or tuples, in
         pandas if it is installed, else in pyarrow.
     """
-    estimator = make_estimator(model, options)
+    estimator = make_estimator(DEFAULT_MODEL if model is None else model, options)
     make = read_labels if isinstance(data, str | Path) else Labels.of
     labels = make(data, columns=columns, scale=scale, categories=categories, duplicates=duplicates)
     if gold is not None:
         with _naming(gold):
-            labels = labels.with_gold(_known_answers(gold))
+            labels = labels.with_gold(_read_if_path(gold))
+    if record is not None:
+        with _naming(record):
+            labels = labels.with_record(_read_if_path(record))
+    if model is None and not options and not has_room(labels):
+        warnings.warn(
+            f"{labels.n_annotators:,} annotators and {labels.n_categories:,} categories are too "
+            f"many for {DEFAULT_MODEL}: gpm was fitted instead",
+            AnnotruthWarning,
+            stacklevel=2,
+        )
+        estimator = make_estimator("gpm", {})
     return estimator.fit(labels, progress=progress).result_
 
 
@@ -89,7 +107,7 @@ def evaluate(fit: Fit, truth: Any, *, scores: bool = False) -> dict[str, float]:
         ``srocc`` and ``rmse`` of the expectations on an ordinal scale.
     """
     with _naming(truth):
-        answers = match_truth(_known_answers(truth), fit.data, role="truth")
+        answers = match_truth(_read_if_path(truth), fit.data, role="truth")
         return _measured(fit, answers, scores=scores)
 
 
@@ -125,7 +143,7 @@ def make_estimator(model: str | Estimator, options: Mapping[str, Any]) -> Estima
     return cls(**options)
 
 
-def _known_answers(data: Any) -> Any:
+def _read_if_path(data: Any) -> Any:
     return read_table(data)[0] if isinstance(data, str | Path) else data
 
 

@@ -61,7 +61,7 @@ def test_fit_json_is_one_object_and_nothing_else(run, crowd):
         *("model", "n_items", "n_annotators", "n_labels", "n_categories", "n_iter"),
         *("converged", "stop_reason", "log_likelihood", "spammers", "metrics"),
     ]
-    assert (told["model"], told["n_items"], told["n_categories"]) == ("gpm", 40, 5)
+    assert (told["model"], told["n_items"], told["n_categories"]) == ("robust-gpm", 40, 5)
     assert list(told["metrics"]) == ["accuracy", "f1_macro", "plcc", "srocc", "rmse"]
     assert 0.0 < told["metrics"]["accuracy"] <= 1.0
 
@@ -132,7 +132,7 @@ def test_the_cap_is_a_line_on_stderr(run, crowd):
 
 def test_the_models_own_options_can_be_set(run, crowd):
     _, out, _ = run("fit", crowd / "labels.csv", "--set", "tol=10", "--json")
-    assert json.loads(out)["stop_reason"] == "change of Q below 10"
+    assert json.loads(out)["stop_reason"] == "change of the bound per label below 10"
 
 
 def test_words_in_a_given_order(run, write):

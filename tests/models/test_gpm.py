@@ -56,7 +56,7 @@ def one_step_by_hand(table):
 def test_the_first_step_is_the_papers(engine):
     eps, theta, log_likelihood, q = one_step_by_hand(TABLE)
     with pytest.warns(at.ConvergenceWarning, match="cap of 1 iterations"):
-        fit = at.fit(TABLE, max_iter=1, engine=engine)
+        fit = at.fit(TABLE, "gpm", max_iter=1, engine=engine)
     np.testing.assert_allclose(fit.reliability, list(eps.values()), rtol=1e-14)
     dense = fit.distribution.dense(3)
     np.testing.assert_allclose(dense.ravel(), list(theta.values()), rtol=1e-14, atol=1e-16)
@@ -103,14 +103,14 @@ def test_reliabilities_are_found_when_labels_abound():
     errors = []
     for seed in range(3):
         made = simulate.crowd(n_items=1000, n_annotators=200, spammer_share=0.2, seed=seed)
-        fit = at.fit(made.labels, tol=0.1)
+        fit = at.fit(made.labels, "gpm", tol=0.1)
         errors.append(np.abs(fit.reliability - made.reliability).mean())
     assert np.mean(errors) < 0.06
 
 
 def test_random_clickers_are_found_when_labels_abound():
     made = simulate.crowd(n_items=400, n_annotators=60, spammer_share=0.25, seed=1)
-    fit = at.fit(made.labels, tol=0.1)
+    fit = at.fit(made.labels, "gpm", tol=0.1)
     true = made.reliability < 0.5
     clear = np.abs(made.reliability - 0.5) > 0.15
     assert (fit.spammer == true)[clear].mean() > 0.95
@@ -118,7 +118,7 @@ def test_random_clickers_are_found_when_labels_abound():
 
 def test_p_serious_separates_serious_labels():
     made = simulate.crowd(n_items=200, n_annotators=60, spammer_share=0.4, seed=2)
-    fit = at.fit(made.labels)
+    fit = at.fit(made.labels, "gpm")
     serious = made.serious[made.labels.row]
     assert fit.p_serious[serious].mean() > fit.p_serious[~serious].mean() + 0.15
 
@@ -126,7 +126,7 @@ def test_p_serious_separates_serious_labels():
 def test_an_annotator_with_three_labels_has_a_wide_interval():
     crowd = [(e, s, e % 3) for e in range(30) for s in range(8)]
     few = [(e, "newcomer", e % 3) for e in range(3)]
-    fit = at.fit([(e, str(s), r) for e, s, r in crowd] + few)
+    fit = at.fit([(e, str(s), r) for e, s, r in crowd] + few, "gpm")
     table = fit.annotators().set_index("annotator")
     assert table.loc["newcomer", "low"] < 0.45
     assert table.loc["newcomer", "high"] == 1.0
@@ -135,7 +135,7 @@ def test_an_annotator_with_three_labels_has_a_wide_interval():
 
 def test_the_interval_ends_where_the_likelihood_has_fallen_by_1_92():
     made = simulate.crowd(n_items=60, n_annotators=12, seed=5)
-    fit = at.fit(made.labels)
+    fit = at.fit(made.labels, "gpm")
     data, theta = fit.data, fit.distribution.probability
     cell = data.cell_of_label()
     for s in range(data.n_annotators):
@@ -154,7 +154,7 @@ def test_the_interval_ends_where_the_likelihood_has_fallen_by_1_92():
 
 def test_learned_behavior_finds_who_repeats_a_label():
     made = simulate.crowd(n_items=300, n_annotators=30, behavior="repeated", seed=3)
-    fit = at.fit(made.labels, behavior="learned", max_iter=5000)
+    fit = at.fit(made.labels, "gpm", behavior="learned", max_iter=5000)
     spammers = np.flatnonzero(made.reliability < 0.3)
     assert len(spammers) > 0
     for s in spammers:
@@ -163,15 +163,15 @@ def test_learned_behavior_finds_who_repeats_a_label():
 
 def test_learned_behavior_leaves_people_with_few_labels_alone():
     crowd = [(e, str(s), e % 2) for e in range(40) for s in range(5)]
-    fit = at.fit([*crowd, (0, "one label", 0)], behavior="learned", max_iter=5000)
+    fit = at.fit([*crowd, (0, "one label", 0)], "gpm", behavior="learned", max_iter=5000)
     table = fit.annotators().set_index("annotator")
     assert table.loc["one label", "reliability"] > 0.5
 
 
 def test_gold_decides_the_item_and_who_agrees_with_it():
     table = [(e, s, int(s in "de")) for e in range(20) for s in "abcde"]
-    plain = at.fit(table).annotators().set_index("annotator").reliability
-    gold = at.fit(table, gold=dict.fromkeys(range(20), 1))
+    plain = at.fit(table, "gpm").annotators().set_index("annotator").reliability
+    gold = at.fit(table, "gpm", gold=dict.fromkeys(range(20), 1))
     assert gold.items().label.tolist() == [1] * 20
     assert gold.items().p_1.tolist() == [1.0] * 20
     with_gold = gold.annotators().set_index("annotator").reliability
@@ -181,21 +181,21 @@ def test_gold_decides_the_item_and_who_agrees_with_it():
 
 
 def test_gold_may_name_a_category_nobody_chose_for_the_item():
-    fit = at.fit([("a", "x", 1), ("a", "y", 1), ("b", "x", 2), ("b", "y", 2)], gold={"a": 2})
+    fit = at.fit([("a", "x", 1), ("a", "y", 1), ("b", "x", 2), ("b", "y", 2)], "gpm", gold={"a": 2})
     row = fit.items().set_index("item").loc["a"]
     assert (row.label, row.p_2, row.p_1, row.entropy) == (2, 1.0, 0.0, 0.0)
 
 
 def test_a_tie_goes_to_the_first_category_of_the_scale():
     table = [("a", "x", "lo"), ("a", "y", "hi")]
-    assert at.fit(table, categories=["lo", "hi"]).items().label.tolist() == ["lo"]
-    assert at.fit(table, categories=["hi", "lo"]).items().label.tolist() == ["hi"]
+    assert at.fit(table, "gpm", categories=["lo", "hi"]).items().label.tolist() == ["lo"]
+    assert at.fit(table, "gpm", categories=["hi", "lo"]).items().label.tolist() == ["hi"]
 
 
 def test_read_outs_of_a_distribution_by_hand():
     votes = [("a", s, r) for s, r in zip("vwxyz", [1, 1, 1, 5, 5], strict=True)]
     with pytest.warns(at.ConvergenceWarning):
-        row = at.fit(votes, max_iter=3).items().iloc[0]
+        row = at.fit(votes, "gpm", max_iter=3).items().iloc[0]
     p = np.array([row.p_1, row.p_5])
     assert row.n_labels == 5
     assert row.confidence == p.max() == row.p_1
@@ -218,7 +218,7 @@ def test_a_thousand_classes_need_no_items_by_classes_array():
     tracemalloc.start()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", at.ConvergenceWarning)
-        fit = at.fit(labels, max_iter=3)
+        fit = at.fit(labels, "gpm", max_iter=3)
         fit.item_table()
         fit.distribution_table()
     peak = tracemalloc.get_traced_memory()[1]
@@ -239,4 +239,4 @@ def test_a_thousand_classes_need_no_items_by_classes_array():
 )
 def test_options_that_cannot_be_are_refused(options, text):
     with pytest.raises(at.InputError, match=text):
-        at.fit(TABLE, **options)
+        at.fit(TABLE, "gpm", **options)

@@ -6,7 +6,7 @@ import annotruth as at
 
 
 def test_face_as_printed(datasets):
-    fit = at.fit(datasets / "face" / "labels.csv")
+    fit = at.fit(datasets / "face" / "labels.csv", "gpm")
     assert at.evaluate(fit, datasets / "face" / "truth.csv")["accuracy"] == pytest.approx(
         0.6370, abs=5e-5
     )
@@ -24,6 +24,6 @@ def test_face_as_printed(datasets):
     ],
 )
 def test_the_optimum_from_the_papers_start(datasets, name, per_label, spammers):
-    fit = at.fit(datasets / name / "labels.csv", tol=1e-9, max_iter=20_000)
+    fit = at.fit(datasets / name / "labels.csv", "gpm", tol=1e-9, max_iter=20_000)
     assert fit.log_likelihood / fit.data.n_labels == pytest.approx(per_label, abs=6e-7)
     assert fit.n_spammers == spammers

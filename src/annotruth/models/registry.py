@@ -24,6 +24,9 @@ MODELS = {
     "subject-bias": ("annotruth.models.subject_bias", "SubjectBias"),
 }
 
+DEFAULT_MODEL = "robust-gpm"
+"""What is fitted when no model is named."""
+
 
 def model_named(name: str) -> type[Estimator]:
     """Return the estimator class of that name."""

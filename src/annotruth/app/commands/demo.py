@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 def demo(
     seed: Annotated[int, typer.Option(help="Another seed, another crowd.")] = 0,
 ) -> None:
-    """Simulate a crowd, fit GPM to its labels, and print what it found beside the truth."""
+    """Simulate a crowd, fit its labels, and print what it found beside the truth."""
     from annotruth import fitting, simulate
     from annotruth.app import console
 
     made = simulate.crowd(behavior="random", spammer_share=0.2, seed=seed)
-    found = fitting.fit(made.labels, "gpm")
+    found = fitting.fit(made.labels)
     console.show_lines(["A simulated crowd: a fifth click at random most of the time.", ""])
     console.show_lines(found.summary())
     console.show_lines("")
@@ -57,9 +57,10 @@ def _annotators(made: Simulation, found: Fit) -> pa.Table:
     import pyarrow as pa
 
     table = found.annotator_table()
-    at = table.column_names.index("reliability")
-    table = table.add_column(at, "true", pa.array(made.reliability))
-    return table.sort_by("reliability")
+    shown = ("reliability", "low", "high", "behavior", "evidence")
+    columns = {"annotator": table["annotator"], "true": pa.array(made.reliability)}
+    columns |= {name: table[name] for name in shown}
+    return pa.table(columns).sort_by("reliability")
 
 
 def _items(made: Simulation, found: Fit) -> pa.Table:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from annotruth.models.registry import MODELS
+from annotruth.models.registry import DEFAULT_MODEL, MODELS
 
 if TYPE_CHECKING:
     from annotruth.models.result import Fit
@@ -49,8 +49,11 @@ def fit(
         ),
     ],
     model: Annotated[
-        str, typer.Option(metavar="NAME", help=f"One of {', '.join(MODELS)}.")
-    ] = "gpm",
+        str | None,
+        typer.Option(
+            metavar="NAME", help=f"One of {', '.join(MODELS)}.", show_default=DEFAULT_MODEL
+        ),
+    ] = None,
     scale: Annotated[
         ScaleChoice,
         typer.Option(help="auto: numbers and listed categories are ordinal, words nominal."),
@@ -75,6 +78,13 @@ def fit(
     gold: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Known truths (item, label) that the fit may use."),
+    ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="What is known of annotators: their table from an earlier fit (robust-gpm).",
+        ),
     ] = None,
     truth: Annotated[
         Path | None,
@@ -124,6 +134,7 @@ def fit(
             labels,
             model,
             gold=gold,
+            record=record,
             columns=options.parse_pairs(columns, "--columns"),
             scale=scale.value,
             categories=options.parse_list(categories),
@@ -135,9 +146,11 @@ def fit(
     metrics = None if truth is None else fitting.evaluate(found, truth, scores=scores)
     if out is not None:
         from annotruth.io.writers import write_tables
-        from annotruth.models.storage import record
+        from annotruth.models import storage
 
-        write_tables(found.tables(), out, format=format_.value, extra={"fit.json": record(found)})
+        write_tables(
+            found.tables(), out, format=format_.value, extra={"fit.json": storage.record(found)}
+        )
 
     if as_json:
         told = _told(found)
