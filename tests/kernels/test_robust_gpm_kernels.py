@@ -74,9 +74,11 @@ def test_read_out_equals_its_twin(problem, lo, hi):
     serious = rng.random((11, 4, KINDS))
     results = []
     for kernels in BOTH:
-        state = np.full((40, 4), 7.0), np.full((40, 2), 7.0), np.full(labels.n_labels, 7.0)
+        shapes = (40, 4), (40, 4), (40, 3), (labels.n_labels,)
+        state = [np.full(shape, 7.0) for shape in shapes]
         totals = np.zeros(1)
-        kernels.read_out(labels.block(), lo, hi, *state, *shared, opinions, values, serious, totals)
+        told = opinions, opinions.argmax(axis=1), values, serious
+        kernels.read_out(labels.block(), lo, hi, *state, *shared, *told, totals)
         results.append((*state, totals))
     assert_same(results)
     theta = results[0][0]

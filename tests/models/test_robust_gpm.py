@@ -67,7 +67,7 @@ def test_reliability_is_found_whatever_the_behavior(behavior, plcc, rmse):
     found = []
     for seed in range(4):
         made = simulate.crowd(behavior=behavior, mixing="annotator", seed=seed)
-        fit, gpm = fitted(made.labels), at.fit(made.labels, tol=0.01)
+        fit, gpm = fitted(made.labels), at.fit(made.labels, "gpm", tol=0.01)
         shapes = [
             metrics.hellinger(made.distribution, f.distribution.dense(5)).mean() for f in (fit, gpm)
         ]
@@ -108,7 +108,7 @@ def test_few_labels_do_not_hide_spammers():
         fit = fitted(crowd.labels)
         far = crowd.reliability < 0.35
         assert fit.reliability[far].mean() < fit.reliability[~far].mean() - 0.2
-        assert at.fit(crowd.labels, tol=0.01).n_spammers <= 1
+        assert at.fit(crowd.labels, "gpm", tol=0.01).n_spammers <= 1
 
 
 def test_the_labels_tell_one_truth_from_opinions():

@@ -114,36 +114,47 @@ def read_out(
     lo: int,
     hi: int,
     theta: Floats,
-    score: Floats,
+    leading: Floats,
+    spread: Floats,
     p_serious: Floats,
     prior: Floats,
     gate: Floats,
     rates: Floats,
     opinions: Floats,
+    modes: Codes,
     values: Floats,
     serious: Floats,
     totals: Floats,
 ) -> None:
-    """Write each item's distribution, its score's mean and variance, and each label's seriousness.
+    """Write what is known of each item, and how likely each label was serious.
 
-    ``opinions`` is kinds x categories and ``values`` one score a kind; ``serious`` is how likely
-    an annotator's label n of an item of kind k is serious.
+    ``opinions`` is kinds x categories, ``modes`` the leading category of each kind and ``values``
+    its score; ``serious`` is how likely an annotator's label n of an item of kind k is serious.
+    ``theta`` gets the mean distribution, ``leading`` the probability of each category to lead,
+    ``spread`` the mean and variance of the score and the variance of theta's largest entry.
     """
     posterior = np.empty(prior.shape[0])
     for e in range(lo, hi):
         totals[0] += _posterior(block, e, prior, gate, rates, posterior)
         known = block.known[e]
         mean = posterior @ values
-        spread = 0.0
+        variance = 0.0
         theta[e] = 0.0
+        leading[e] = 0.0
         for k in range(prior.shape[0]):
-            spread += posterior[k] * (values[k] - mean) ** 2
+            variance += posterior[k] * (values[k] - mean) ** 2
+            leading[e, modes[k]] += posterior[k]
             for n in range(theta.shape[1]):
                 theta[e, n] += posterior[k] * opinions[k, n]
-        score[e, 0], score[e, 1] = mean, spread
         if known >= 0:
             theta[e] = 0.0
             theta[e, known] = 1.0
+            leading[e] = theta[e]
+        top = theta[e].argmax()
+        of_top = 0.0
+        for k in range(prior.shape[0]):
+            of_top += posterior[k] * (opinions[k, top] - theta[e, top]) ** 2
+        spread[e, 0], spread[e, 1], spread[e, 2] = mean, variance, of_top
         for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
             n = block.cell_category[c]
             for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):

@@ -1,10 +1,11 @@
-"""How far a reliability may lie from its estimate without the labels objecting."""
+"""How far an estimate may lie from the truth without the labels objecting."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from annotruth.arrays import Floats
 
@@ -19,6 +20,26 @@ Z_95 = 1.959963984540054
 _EDGE = 1e-9
 _PRECISION = 0.01
 _MOST_STEPS = 60
+
+
+def likely_sets(probability: Floats, names: Sequence[str], share: float = 0.95) -> pa.Array:
+    """Write out, for every row, the fewest categories that hold ``share``.
+
+    Rows come as text, the names joined by a bar, in the scale's order.
+    """
+    order = np.argsort(-probability, axis=1, kind="stable")
+    before = np.cumsum(np.take_along_axis(probability, order, axis=1), axis=1)
+    before = np.roll(before, 1, axis=1)
+    before[:, 0] = 0.0
+    within = np.zeros(probability.shape, dtype=bool)
+    np.put_along_axis(within, order, before < share, axis=1)
+    # Few different sets occur: each is written once.
+    sets, place = np.unique(np.packbits(within, axis=1), axis=0, return_inverse=True)
+    members = np.unpackbits(sets, axis=1, count=len(names)).astype(bool)
+    told = [
+        "|".join(name for name, is_in in zip(names, row, strict=True) if is_in) for row in members
+    ]
+    return pa.array(told, pa.string()).take(pa.array(place.ravel()))
 
 
 def likelihood_interval(supports: Iterable[Support], peak: Floats) -> tuple[Floats, Floats]:

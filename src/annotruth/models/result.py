@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -20,8 +20,14 @@ from annotruth.labels.frames import from_arrow
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import Trace
 
+Column: TypeAlias = Floats | NDArray[np.bool_] | pa.Array
+"""A column of a model's own: numbers, yes or no, or text."""
+
 SPAMMER_BELOW = 0.5
 """Reliability under which the paper calls an annotator a spammer."""
+
+TOO_FEW = "too few labels to tell"
+"""The behavior of annotators of whom the labels do not tell enough."""
 
 MOST_COLUMNS = 100
 """With more categories than this, items have no column for each; see `Fit.distributions`."""
@@ -66,8 +72,8 @@ class Fit:
     high: Floats | None = None
     behavior: Sequence[str] | None = None
     p_serious: Floats | None = None
-    item_columns: Mapping[str, Floats] = field(default_factory=dict)
-    annotator_columns: Mapping[str, Floats | NDArray[np.bool_]] = field(default_factory=dict)
+    item_columns: Mapping[str, Column] = field(default_factory=dict)
+    annotator_columns: Mapping[str, Column] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Fit({self.model} on {self.data.describe()}: {self.stop_reason})"
@@ -223,6 +229,8 @@ class Fit:
                     f"; {self.n_spammers:,} of {data.n_annotators:,} are spammers "
                     f"(reliability below {SPAMMER_BELOW})"
                 )
+            if unclear := (self.behavior or []).count(TOO_FEW):
+                told += f"; {unclear:,} have {TOO_FEW}"
             lines.append(told)
         if self.distribution is not None:
             sure = np.count_nonzero(self.distribution.confidence() > 0.9)

@@ -23,8 +23,11 @@ from annotruth.models.ways import (
 MEANS = 16
 """How many means the shapes of opinion have."""
 
+SHIFTS = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
+"""How far the logit of a serious opinion's mean may be moved."""
+
 _CONCENTRATIONS = (5.0, 15.0)
-_SHIFTS, _SHIFT_DEVIATION = np.array([-1.0, -0.5, 0.0, 0.5, 1.0]), 0.5
+_SHIFT_DEVIATION = 0.5
 _EACH_SHAPE = 0.2  # items of each shape seen before the first
 _EACH_CLASS = 0.5  # items of each class, and labels of each in each, seen before the first
 _ALWAYS, _NOT_ALWAYS = 2.0, 1.0  # annotators of either sort seen before the first
@@ -91,12 +94,22 @@ class Steps:
     def updated(self, old: Parameters, ways: Ways, counts: Floats, kinds: Floats) -> Parameters:
         """Update ways, the share of the always serious, shapes and prior, in this order."""
         log_weights = weighed_by(counts, ways.log_plain, ways.log_repeating, self.repeated)
-        weights = normalised(log_weights + ways.log_prior(old.always))
+        weights = normalised(log_weights + self.log_prior(old.always, ways))
         steady = weights[:, ways.eps == ways.eps.max()].sum()
         always = (steady + _ALWAYS) / (len(weights) + _ALWAYS + _NOT_ALWAYS)
         serious = self.update_serious(old.serious, ways, weights, counts)
         prior = kinds + self.each_kind
         return Parameters(weights, prior / prior.sum(), float(always), serious)
+
+    def log_prior(self, always: float, ways: Ways) -> Floats:
+        """Return the log-prior of ways: one row for all, or one each where records differ."""
+        prior = ways.log_prior(always)[np.newaxis]
+        if self.labels.record is None:
+            return prior
+        # Each label of the record is one more that was seen to be serious, or not to be.
+        by_way = np.log(np.stack([ways.eps, 1.0 - ways.eps]))
+        with_record: Floats = prior + self.labels.record @ by_way
+        return with_record
 
     def rates(self, at: Parameters, ways: Ways) -> Floats:
         """Return what labels say of kinds: the geometric mean over the annotator's ways."""
@@ -107,7 +120,7 @@ class Steps:
     def bound(self, at: Parameters, ways: Ways, total: float) -> float:
         """Compute the lower bound of the log-posterior."""
         weights = at.weights
-        log_ratio = np.log(np.maximum(weights, 1e-300)) - ways.log_prior(at.always)
+        log_ratio = np.log(np.maximum(weights, 1e-300)) - self.log_prior(at.always, ways)
         of_prior = self.each_kind * np.log(at.prior).sum()
         of_always = _ALWAYS * np.log(at.always) + _NOT_ALWAYS * np.log1p(-at.always)
         return float(
@@ -136,11 +149,11 @@ class Opinions(Steps):
 
     def __init__(self, labels: Labels, session: Session) -> None:
         serious = _shapes(labels.n_categories)
-        weight = np.exp(-0.5 * (_SHIFTS / _SHIFT_DEVIATION) ** 2)
+        weight = np.exp(-0.5 * (SHIFTS / _SHIFT_DEVIATION) ** 2)
         self._shapes = serious
         self._ways = ways_of(serious, weight / weight.sum(), ordinal=True)
         # A known truth speaks as one serious label more.
-        super().__init__(labels, session, serious[len(_SHIFTS) // 2])
+        super().__init__(labels, session, serious[len(SHIFTS) // 2])
 
     def ways(self, serious: Floats) -> Ways:
         """Return the one table: shapes are fixed."""
@@ -150,16 +163,27 @@ class Opinions(Steps):
         """Begin with everybody in every way as the prior has it, and all shapes alike."""
         people, _, kinds = self.counts_shape
         always = 0.65
-        first = normalised(self._ways.log_prior(always)[np.newaxis])
-        prior = np.full(kinds, 1.0 / kinds)
-        return Parameters(np.repeat(first, people, axis=0), prior, always, self._shapes)
+        first = normalised(self.log_prior(always, self._ways))
+        weights = np.broadcast_to(first, (people, first.shape[1]))
+        return Parameters(weights, np.full(kinds, 1.0 / kinds), always, self._shapes)
+
+    def shift_shares(self, weights: Floats, ways: Ways) -> Floats:
+        """Return how much of the crowd's serious labels every shift has."""
+        weight = self.labels.labels_per_annotator @ (weights * ways.eps)
+        by_shift = np.bincount(ways.shift, weight)
+        shares: Floats = by_shift / by_shift.sum()
+        return shares
 
     def opinions(self, at: Parameters, ways: Ways) -> Floats:
         """Average the shapes as the crowd shifts them: the crowd's taste is its own."""
-        weight = at.weights * ways.eps * self.labels.labels_per_annotator[:, np.newaxis]
-        shift = np.bincount(ways.shift, weight.sum(axis=0))
-        mean: Floats = np.tensordot(shift / shift.sum(), self._shapes, axes=1).T
+        mean: Floats = np.tensordot(self.shift_shares(at.weights, ways), self._shapes, axes=1).T
         return mean
+
+    def shifts_of_score(self, prior: Floats) -> Floats:
+        """Return by how much every shift moves the score of a serious label, over all items."""
+        scores = self.labels.scale.values @ self._shapes @ prior
+        moves: Floats = scores - scores[len(SHIFTS) // 2]
+        return moves
 
 
 class Classes(Steps):
@@ -258,10 +282,10 @@ def _shapes(n_categories: int) -> Floats:
     """Discretise Betas: shifts x categories x shapes; a shift moves the logit of the mean."""
     mean = (np.arange(MEANS) + 0.5) / MEANS
     logit = np.log(mean / (1.0 - mean))
-    moved = 1.0 / (1.0 + np.exp(-(logit + _SHIFTS[:, np.newaxis])))  # shifts x means
+    moved = 1.0 / (1.0 + np.exp(-(logit + SHIFTS[:, np.newaxis])))  # shifts x means
     size = np.array(_CONCENTRATIONS)[:, np.newaxis]
-    alpha = (size * moved[:, np.newaxis]).reshape(len(_SHIFTS), -1, 1)
-    beta = (size * (1.0 - moved[:, np.newaxis])).reshape(len(_SHIFTS), -1, 1)
+    alpha = (size * moved[:, np.newaxis]).reshape(len(SHIFTS), -1, 1)
+    beta = (size * (1.0 - moved[:, np.newaxis])).reshape(len(SHIFTS), -1, 1)
     edges = np.arange(n_categories + 1) / n_categories
     mass = np.maximum(np.diff(betainc(alpha, beta, edges), axis=2), _LEAST)
     return _columns(mass.transpose(0, 2, 1), axis=1)

@@ -20,7 +20,7 @@ _LEAST = 1e-12  # so that what cannot be has a logarithm
 
 
 class Ways(NamedTuple):
-    """A list of G ways: kinds x shifts x reliabilities, with the labels they make likely.
+    """A list of G ways, each a kind, a shift and a reliability, with the labels they make likely.
 
     Tables are ways x categories x kinds of items. ``repeating`` holds for the one label that an
     annotator would repeat, ``plain`` for the others.
@@ -65,13 +65,9 @@ def ways_of(serious: Floats, shift_weight: Floats, *, ordinal: bool) -> Ways:
     plain = [chance, np.zeros_like(chance), other_end, (chance + other_end) / 3.0]
     repeating = [chance, np.ones_like(chance), other_end, (chance + other_end + 1.0) / 3.0]
     weight = _KIND_WEIGHTS / np.array([1, categories, 1, categories])
-    kinds = np.arange(4 if ordinal else 2)
-    weight = weight[kinds] / weight[kinds].sum()
-
-    kind, shift, level = (
-        grid.ravel()
-        for grid in np.meshgrid(kinds, np.arange(shifts), np.arange(len(eps)), indexing="ij")
-    )
+    weight = weight[: 4 if ordinal else 2]
+    weight /= weight.sum()
+    kind, shift, level, log_weight = _listed(weight, shift_weight, eps)
     share = eps[level][:, np.newaxis, np.newaxis]
     tables = []
     for irregular in (plain, repeating):
@@ -83,7 +79,7 @@ def ways_of(serious: Floats, shift_weight: Floats, *, ordinal: bool) -> Ways:
         kind=kind,
         shift=shift,
         inverted=(1.0 - eps[level]) * np.array([0.0, 0.0, 1.0, 1.0 / 3.0])[kind],
-        log_weight=np.log(weight[kind] * shift_weight[shift]),
+        log_weight=log_weight,
         level_weight=level_weight[level],
         plain=tables[0][0],
         repeating=tables[1][0],
@@ -92,6 +88,28 @@ def ways_of(serious: Floats, shift_weight: Floats, *, ordinal: bool) -> Ways:
         serious=tables[0][2],
         serious_repeating=tables[1][2],
     )
+
+
+def _listed(
+    kind_weight: Floats, shift_weight: Floats, eps: Floats
+) -> tuple[Codes, Codes, Codes, Floats]:
+    """List the ways that can be told apart: kind, shift, level and log-weight of each.
+
+    What somebody does when not serious shows the less the more often they are serious, and how
+    they shift serious labels the more. So the always serious have no kind, those who are serious
+    less than half of the time no shift, and the others either.
+    """
+    random, middle = 0, len(shift_weight) // 2
+    ways = []
+    for level, often in enumerate(eps):
+        for shift, share in enumerate(shift_weight):
+            if often == ALWAYS or (often > 0.5 and shift != middle):
+                ways.append((random, shift, level, share))
+            elif shift == middle:
+                own = share if often > 0.5 else 1.0
+                ways += [(kind, shift, level, own * w) for kind, w in enumerate(kind_weight)]
+    kinds, shifts, levels, weights = (np.array(column) for column in zip(*ways, strict=True))
+    return kinds, shifts, levels, np.log(weights)
 
 
 def repeated_labels(said: Floats) -> Codes:

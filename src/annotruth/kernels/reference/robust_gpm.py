@@ -81,25 +81,33 @@ def read_out(
     lo: int,
     hi: int,
     theta: Floats,
-    score: Floats,
+    leading: Floats,
+    spread: Floats,
     p_serious: Floats,
     prior: Floats,
     gate: Floats,
     rates: Floats,
     opinions: Floats,
+    modes: Codes,
     values: Floats,
     serious: Floats,
     totals: Floats,
 ) -> None:
-    """Distributions, scores with their variance, and how likely each label was serious."""
+    """Write what is known of each item, and how likely each label was serious."""
     labels = rows_of(block, lo, hi)
     found, log_likelihood = _posterior(block, lo, hi, prior, gate, rates)
+    categories = theta.shape[1]
     known = block.known[lo:hi]
-    certain = np.eye(theta.shape[1])[known]
-    theta[lo:hi] = np.where(known[:, np.newaxis] < 0, found @ opinions, certain)
+    is_known = known[:, np.newaxis] >= 0
+    certain = np.eye(categories)[known]
+    theta[lo:hi] = np.where(is_known, certain, found @ opinions)
+    leading[lo:hi] = np.where(is_known, certain, found @ np.eye(categories)[modes])
     mean = found @ values
-    score[lo:hi, 0] = mean
-    score[lo:hi, 1] = (found * (values - mean[:, np.newaxis]) ** 2).sum(axis=1)
+    top = theta[lo:hi].argmax(axis=1)
+    of_top = (opinions[:, top] - theta[np.arange(lo, hi), top]).T
+    spread[lo:hi, 0] = mean
+    spread[lo:hi, 1] = (found * (values - mean[:, np.newaxis]) ** 2).sum(axis=1)
+    spread[lo:hi, 2] = (found * of_top**2).sum(axis=1)
     rows = serious[labels.annotator, labels.category]
     p_serious[labels.place] = (found[labels.item - lo] * rows).sum(axis=1)
     totals[0] += log_likelihood
