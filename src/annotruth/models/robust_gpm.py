@@ -49,8 +49,8 @@ class RobustGPM(Estimator):
     - the share of the always serious is learned, from 2 of 3 annotators; other levels weigh 2, 1.5,
       0.5, 0.15, 0.15 and, from 0.5 on, 1: few are serious every other time.
 
-    Kinds of items depend on what the truth is. Where opinions differ they are 32 shapes, Betas of
-    16 means and the concentrations 5 and 15 in N equal bins, with 0.2 items of each seen
+    Kinds of items depend on what the truth is. Where opinions differ they are 24 shapes, Betas of
+    12 means and the concentrations 5 and 15 in N equal bins, with 0.2 items of each seen
     before the first. Where there is one right answer they are the N classes, and
     :math:`\theta_{k}` is the row of the crowd's confusion matrix, learned from serious labels.
 
@@ -71,7 +71,7 @@ class RobustGPM(Estimator):
     posteriors. An item's distribution is the mean of its kinds', shifted as the crowd is on
     average; ``score_low`` and ``score_high`` hold the mean serious label, ``may_lead`` the
     categories that lead with 95%. As annotators are taken as found, deviations are multiplied by
-    :math:`\sqrt{1.12 + 7.5 S / L}`, with S annotators and L labels. A known truth fixes the class,
+    :math:`\sqrt{1.08 + 7.5 S / L}`, with S annotators and L labels. A known truth fixes the class,
     or counts as one serious label more for the shape; the item's distribution is certain of it. A
     record of an annotator counts as labels seen to be serious, or not to be.
 
@@ -174,7 +174,7 @@ class RobustGPM(Estimator):
 def has_room(labels: Labels) -> bool:
     """Whether tables of annotators x categories x kinds of items fit into memory."""
     categories = labels.n_categories
-    table = 24 * labels.n_annotators * categories * max(categories, 32)
+    table = 24 * labels.n_annotators * categories * max(categories, 24)
     return categories <= _MOST_CATEGORIES and table <= _MOST_BYTES
 
 

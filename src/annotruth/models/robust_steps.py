@@ -20,7 +20,7 @@ from annotruth.models.ways import (
     weighed_by,
 )
 
-MEANS = 16
+MEANS = 12
 """How many means the shapes of opinion have."""
 
 SHIFTS = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
