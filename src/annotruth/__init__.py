@@ -13,7 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from annotruth import metrics, simulate
+    from annotruth import agreement, metrics, simulate
     from annotruth.errors import (
         AnnotruthError,
         AnnotruthWarning,
@@ -54,6 +54,7 @@ __all__ = [
     "RobustGPM",
     "Scale",
     "SubjectBias",
+    "agreement",
     "evaluate",
     "fit",
     "load",
@@ -86,7 +87,7 @@ _HOMES = {
     "load": "annotruth.models.storage",
     "read_labels": "annotruth.io.readers",
 }
-_ROOMS = ("metrics", "simulate")
+_ROOMS = ("agreement", "metrics", "simulate")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,161 @@
+"""How far annotators agree beyond chance: Krippendorff's alpha and Fleiss' kappa.
+
+Both are 1 when all labels of every item are equal and about 0 when items tell nothing about
+them. Neither needs a model: they describe the labels, before anybody is judged.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotruth.arrays import Codes, Floats
+from annotruth.errors import InputError
+from annotruth.labels import Labels
+
+__all__ = ["Metric", "fleiss_kappa", "krippendorff_alpha"]
+
+Metric = Literal["nominal", "ordinal", "interval"]
+
+
+def krippendorff_alpha(labels: Any, metric: Metric = "nominal", weight: Any = None) -> float:
+    r"""Krippendorff's alpha: one minus observed over expected disagreement.
+
+    Pairs of labels of one item are compared with pairs of any two labels. With a difference
+    :math:`\delta^2` of labels, weights w of labels (1 unless given), and item u's :math:`m_u`
+    labels of weight above 0, of which there must be two or more,
+
+    .. math::
+        D_o &= \frac{1}{n} \sum_u \sum_{i \ne j \in u} \frac{w_i w_j}{m_u - 1} \delta^2(i, j), \qquad
+        t_i = w_i \sum_{j \ne i \in u} \frac{w_j}{m_u - 1}, \quad n = \sum_i t_i, \\
+        D_e &= \frac{\sum_{i \ne j} t_i t_j \delta^2(i, j)}{n^2 - \sum_i t_i^2}, \qquad
+        \alpha = 1 - D_o / D_e.
+
+    Without weights t is 1 and this is Krippendorff's own alpha (2011), missing labels and all;
+    weights of 0 and 1 leave labels out. Otherwise a pair counts by the product of its weights: as
+    likely as both are serious, where weights are ``fit.p_serious``.
+
+    Parameters
+    ----------
+    labels
+        `Labels`, or what `Labels.of` takes.
+    metric
+        "nominal": categories are equal or not. "interval": they differ by their values.
+        "ordinal": by how many labels lie between them, which is the interval of mid-ranks.
+    weight
+        One number from 0 a label, in the order of ``Labels``.
+
+    Returns
+    -------
+    float
+        nan where no item has two labels, or all labels are of one category.
+    """
+    if metric not in get_args(Metric):
+        raise InputError(f"unknown metric {metric!r}: choose {', '.join(get_args(Metric))}")
+    data = Labels.of(labels)
+    if metric != "nominal" and not data.scale.is_ordinal:
+        raise InputError(
+            f"{metric} alpha needs an ordinal scale: list the categories from lowest to highest, "
+            "or choose the metric nominal"
+        )
+    kept = _pairable(data, _weights(data, weight))
+    if not len(kept.item):
+        return float("nan")
+    item, w = kept.item, kept.weight
+    share = 1.0 / (np.bincount(item)[item] - 1.0)  # of a label in each of its pairs
+    t = w * (np.bincount(item, w)[item] - w) * share
+    n = t.sum()
+
+    if metric == "nominal":
+        unequal = np.bincount(item, w)[item] - np.bincount(kept.cell, w)[kept.cell]
+        observed = (w * unequal * share).sum()
+        expected = n**2 - (np.bincount(kept.category, t) ** 2).sum()
+    else:
+        value = data.scale.values[kept.category]
+        if metric == "ordinal":
+            counts = np.bincount(kept.category, t)
+            value = (np.cumsum(counts) - counts / 2)[kept.category]
+        # sum_ij w_i w_j (v_i - v_j)^2 = 2 sum_i w_i (v_i - mean)^2 sum_i w_i, around each mean.
+        total = np.bincount(item, w)[item]
+        near = value - np.bincount(item, w * value)[item] / total
+        observed = 2.0 * (w * near**2 * total * share).sum()
+        expected = 2.0 * n * (t * (value - t @ value / n) ** 2).sum()
+    if not expected > 1e-12 * n**2 * _largest(data, metric, n):
+        return float("nan")
+    return float(1.0 - observed / n * (n**2 - (t**2).sum()) / expected)
+
+
+def fleiss_kappa(labels: Any, keep: Any = None) -> float:
+    r"""Fleiss' kappa (1971): how often pairs agree, beyond what the shares of categories give.
+
+    .. math::
+        \kappa = \frac{\bar P - P_e}{1 - P_e}, \qquad
+        P_u = \frac{\sum_c n_{uc} (n_{uc} - 1)}{n_u (n_u - 1)}, \qquad
+        P_e = \sum_c p_c^2
+
+    with :math:`n_{uc}` the labels c of item u, :math:`\bar P` the mean of :math:`P_u` over items,
+    and :math:`p_c` the share of c among all labels. Fleiss has equally many labels of every item;
+    where the numbers differ, items with fewer than two labels are left out and the others count
+    the same.
+
+    Parameters
+    ----------
+    labels
+        `Labels`, or what `Labels.of` takes.
+    keep
+        Which labels count, in the order of ``Labels``; all unless given.
+
+    Returns
+    -------
+    float
+        nan where no item has two labels, or all labels are of one category.
+    """
+    data = Labels.of(labels)
+    kept = _pairable(data, _weights(data, keep))
+    if not len(kept.item):
+        return float("nan")
+    n = np.bincount(kept.item)[kept.item]
+    others_agreeing = np.bincount(kept.cell)[kept.cell] - 1
+    agreeing = (others_agreeing / (n * (n - 1.0))).sum() / len(np.unique(kept.item))
+    by_chance = ((np.bincount(kept.category) / len(kept.item)) ** 2).sum()
+    if by_chance == 1.0:
+        return float("nan")
+    return float((agreeing - by_chance) / (1.0 - by_chance))
+
+
+class _Kept(NamedTuple):
+    """Labels that can be paired, one entry a label."""
+
+    item: Codes
+    cell: Codes
+    category: NDArray[np.int32]
+    weight: Floats
+
+
+def _pairable(data: Labels, weight: Floats) -> _Kept:
+    """Keep labels of weight above 0 whose item has another such label."""
+    cell = data.cell_of_label()
+    item = data.item_of_cell()[cell]
+    counts = np.bincount(item[weight > 0], minlength=data.n_items)
+    at = np.flatnonzero((weight > 0) & (counts[item] > 1))
+    return _Kept(item[at], cell[at], data.cell_category[cell[at]], weight[at])
+
+
+def _weights(data: Labels, weight: Any) -> Floats:
+    if weight is None:
+        return np.ones(data.n_labels)
+    weights = np.asarray(weight, dtype=np.float64)
+    if weights.shape != (data.n_labels,):
+        raise InputError(f"{weights.shape} weights for {data.n_labels:,} labels: give one a label")
+    if not (np.isfinite(weights) & (weights >= 0)).all():
+        raise InputError("a weight is negative or not finite: give numbers from 0")
+    return weights
+
+
+def _largest(data: Labels, metric: Metric, n: float) -> float:
+    """Return the largest difference there can be, to tell none from rounding."""
+    if metric == "nominal":
+        return 1.0
+    return n**2 if metric == "ordinal" else float(np.ptp(data.scale.values)) ** 2
