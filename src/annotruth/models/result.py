@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,9 @@ from annotruth.labels import Labels
 from annotruth.labels.frames import from_arrow
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import Trace
+
+if TYPE_CHECKING:
+    from annotruth.report.plots import Plots
 
 Column: TypeAlias = Floats | NDArray[np.bool_] | pa.Array
 """A column of a model's own: numbers, yes or no, or text."""
@@ -246,6 +249,19 @@ class Fit:
             doubtful = np.count_nonzero(self.p_serious < SPAMMER_BELOW)
             lines.append(f"labels: {doubtful:,} of {data.n_labels:,} are probably not serious")
         return "\n".join(lines)
+
+    @property
+    def plot(self) -> Plots:
+        """Charts of this fit, such as ``fit.plot.reliability()``; a notebook shows them."""
+        from annotruth.report.plots import Plots
+
+        return Plots(self)
+
+    def report(self, path: str | Path, *, source: str | None = None) -> None:
+        """Write one HTML file with tables and charts; ``source`` names the labels in it."""
+        from annotruth.report.page import write_report
+
+        write_report(self, path, source=source)
 
     def save(self, path: str | Path) -> None:
         """Write the fit to a folder of JSON and Arrow files that `annotruth.load` reads."""

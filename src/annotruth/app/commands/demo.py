@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
 def demo(
     seed: Annotated[int, typer.Option(help="Another seed, another crowd.")] = 0,
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a report here: one HTML file, read in a browser."),
+    ] = None,
 ) -> None:
     """Simulate a crowd, fit its labels, and print what it found beside the truth."""
     from annotruth import fitting, simulate
@@ -33,6 +38,9 @@ def demo(
 
     console.show_lines("")
     console.show_lines(_how_near(made, found))
+    if report is not None:
+        found.report(report, source="A simulated crowd")
+        console.show_lines(f"report written to {report}")
 
 
 def _how_near(made: Simulation, found: Fit) -> list[str]:

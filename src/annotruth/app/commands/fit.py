@@ -103,6 +103,10 @@ def fit(
     format_: Annotated[
         FormatChoice, typer.Option("--format", help="How to write the tables.")
     ] = FormatChoice.csv,
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a report here: one HTML file, read in a browser."),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
     ] = False,
@@ -115,7 +119,7 @@ def fit(
 
     **Examples**
 
-        annotruth fit labels.csv --out result
+        annotruth fit labels.csv --out result --report report.html
 
         annotruth fit votes.csv --scale ordinal --truth mos.csv --json
 
@@ -151,6 +155,8 @@ def fit(
         write_tables(
             found.tables(), out, format=format_.value, extra={"fit.json": storage.record(found)}
         )
+    if report is not None:
+        found.report(report, source=labels.name)
 
     if as_json:
         told = _told(found)
@@ -164,6 +170,8 @@ def fit(
             console.show_lines(f"against the truth: {figures}")
         if out is not None:
             console.show_lines(f"written to {out}")
+        if report is not None:
+            console.show_lines(f"report written to {report}")
 
 
 def _told(found: Fit) -> dict[str, Any]:

@@ -1,0 +1,73 @@
+// The data: base64 of compressed JSON, columns rather than rows.
+async function readData() {
+  const text = document.getElementById("data").textContent.trim();
+  const stream = new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).json();
+}
+
+function bytesOf(text) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
+  const raw = atob(text);
+  const bytes = new Uint8Array(raw.length);
+  for (let i = 0; i < raw.length; i++) bytes[i] = raw.charCodeAt(i);
+  return bytes;
+}
+
+// Entries of a sparse column start where those of the rows before it end.
+function withStarts(column) {
+  if (column.kind !== "bars") return column;
+  column.starts = new Uint32Array(column.lengths.length + 1);
+  column.lengths.forEach((n, i) => { column.starts[i + 1] = column.starts[i] + n; });
+  return column;
+}
+
+function entriesOf(column, row) {
+  const found = [];
+  for (let i = column.starts[row]; i < column.starts[row + 1]; i++) {
+    found.push([column.categories[i], column.values[i]]);
+  }
+  return found;
+}
+
+// What a cell says in words: for sorting by word, searching and CSV.
+function textOf(column, row, data) {
+  const value = column.values[row];
+  switch (column.kind) {
+    case "word": return column.names[value];
+    case "flag": return value ? "yes" : "no";
+    case "bars": return entriesOf(column, row).map(([k, v]) => `${data.categories[k]}: ${v}`).join("; ");
+    case "matrix": return column.values.slice(row * column.size ** 2, (row + 1) * column.size ** 2).join(" ");
+    default: return value === null ? "" : String(value);
+  }
+}
+
+// What a cell shows.
+function shownOf(column, row) {
+  const value = column.values[row];
+  if (value === null || value === undefined) return "–";
+  switch (column.kind) {
+    case "word": return column.names[value];
+    case "flag": return value ? "yes" : "";
+    case "share": return `${Math.round(100 * value)}%`;
+    case "count": return value.toLocaleString("en");
+    case "number":
+    case "range": return value.toLocaleString("en", { minimumFractionDigits: column.digits, maximumFractionDigits: column.digits });
+    default: return String(value);
+  }
+}
+
+function csvOf(names, rows) {
+  const cell = (value) => {
+    const text = value === null || value === undefined ? "" : String(value);
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  return [names, ...rows].map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
+}
+
+function download(name, content, type) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}

@@ -1,0 +1,175 @@
+// A table of any length: only the rows in view are in the document.
+const ROW = 45, SPARE = 8, TALL = 560, NARROW = 640, PRINTED = 30;
+const WIDTHS = { id: 150, range: 188, matrix: 64, bars: 126, number: 100, share: 104, count: 84, word: 122, flag: 92 };
+const NARROW_WIDTHS = { ...WIDTHS, id: 92, range: 170, matrix: 60, bars: 96 };
+const RIGHT = new Set(["number", "share", "count"]);
+
+function makeTable(host, name, table, data, openDetail) {
+  const byKey = Object.fromEntries(table.columns.map((c) => [c.key, withStarts(c)]));
+  const state = { rows: [], sort: table.order, falling: table.falling, query: "", picks: {}, printing: false };
+  const search = make("input", { type: "search", placeholder: "Search", "aria-label": `Search ${name}` });
+  const count = make("output", { "aria-live": "polite" });
+  const csv = make("button", { type: "button", class: "csv" }, "CSV");
+  const tools = make("div", { class: "tools" }, search);
+  const head = make("tr", { "aria-rowindex": 1 }), body = make("tbody");
+  const grid = make("table", { "aria-label": name }, make("colgroup"), make("thead", {}, head), body);
+  const view = make("div", { class: "view", tabindex: 0, role: "region", "aria-label": `${name}, scrollable` }, grid);
+  const selects = {};
+
+  for (const column of table.columns) {
+    if (column.hidden || !(column.kind === "flag" || (column.kind === "word" && column.names.length > 1 && column.names.length <= 24))) continue;
+    const select = make("select", {}, make("option", { value: "" }, "all"));
+    const words = column.kind === "flag" ? ["no", "yes"] : column.names;
+    words.forEach((word, code) => select.append(make("option", { value: code }, word || "(none)")));
+    select.addEventListener("change", () => { state.picks[column.key] = select.value; refresh(); });
+    tools.append(make("label", {}, column.title, select));
+    selects[column.key] = select;
+  }
+  tools.append(csv, count);
+  host.replaceChildren(tools, view);
+
+  const searched = table.columns.filter((c) => c.kind === "id" || (c.kind === "word" && !c.hidden));
+  const numeric = (c) => !["id", "word"].includes(c.kind);
+
+  function keys(column) {
+    if (column.kind === "matrix") return keys(byKey.matches);
+    if (column.kind === "bars") return byKey.entropy ? keys(byKey.entropy) : column.lengths;
+    if (column.kind === "word") {
+      const order = column.names.map((_, i) => i);
+      if (!column.coloured) order.sort((a, b) => (column.names[a] < column.names[b] ? -1 : 1));
+      const place = [];
+      order.forEach((code, at) => { place[code] = at; });
+      return column.values.map((code) => place[code]);
+    }
+    return column.values;
+  }
+
+  function refresh() {
+    const query = state.query.trim().toLowerCase(), rows = [];
+    const picks = Object.entries(state.picks).filter(([, v]) => v !== "").map(([key, v]) => [byKey[key].values, Number(v)]);
+    for (let row = 0; row < table.rows; row++) {
+      if (picks.some(([values, code]) => values[row] !== code)) continue;
+      if (query && !searched.some((c) => textOf(c, row, data).toLowerCase().includes(query))) continue;
+      rows.push(row);
+    }
+    const column = byKey[state.sort];
+    if (column) {
+      const values = keys(column), sign = state.falling ? -1 : 1, text = !numeric(column) && typeof values[0] === "string";
+      const collator = new Intl.Collator("en", { numeric: true });
+      const compare = text ? collator.compare : (a, b) => a - b;
+      // What is missing comes last either way.
+      rows.sort((a, b) => {
+        const x = values[a], y = values[b];
+        if (x === null || y === null) return (x === null) - (y === null) || a - b;
+        return sign * compare(x, y) || a - b;
+      });
+    }
+    state.rows = rows;
+    count.textContent = `${rows.length.toLocaleString("en")} of ${table.total.toLocaleString("en")}`;
+    grid.setAttribute("aria-rowcount", rows.length + 1);
+    view.scrollTop = 0;
+    drawHead();
+    drawRows();
+  }
+
+  function columnsShown() {
+    const narrow = (host.clientWidth || innerWidth) < NARROW && !state.printing;
+    return table.columns.filter((c) => !c.hidden && (!narrow || c.main)).slice(0, state.printing ? 8 : 99);
+  }
+
+  function drawHead() {
+    const columns = columnsShown();
+    head.replaceChildren(...columns.map((column, at) => {
+      const button = make("button", { type: "button" }, column.title);
+      if (column.help) button.dataset.tip = column.help;
+      button.addEventListener("click", () => {
+        // Numbers fall first: the largest is what one looks for. A second click turns it round.
+        state.falling = state.sort === column.key ? !state.falling : numeric(column);
+        state.sort = column.key;
+        refresh();
+        head.children[at].firstChild.focus();
+      });
+      const cell = make("th", { scope: "col", class: classOf(column, at) }, button);
+      if (column.key === state.sort) cell.setAttribute("aria-sort", state.falling ? "descending" : "ascending");
+      return cell;
+    }));
+    const widths = columns.map((c) => (host.clientWidth < NARROW ? NARROW_WIDTHS : WIDTHS)[c.kind]);
+    grid.firstChild.replaceChildren(...widths.map((width) => {
+      const col = make("col");
+      col.style.width = `${width}px`;
+      return col;
+    }));
+    grid.style.minWidth = state.printing ? "" : `${widths.reduce((a, b) => a + b, 0)}px`;
+  }
+
+  const classOf = (column, at) => `${RIGHT.has(column.kind) ? "right" : ""}${at === 0 ? " first" : ""}`;
+
+  function drawRows() {
+    const columns = columnsShown(), n = state.rows.length;
+    const tall = Math.max(view.clientHeight, TALL); // an empty table is not yet as tall as it will be
+    const from = state.printing ? 0 : Math.max(0, Math.floor(view.scrollTop / ROW) - SPARE);
+    const to = state.printing ? Math.min(n, PRINTED) : Math.min(n, Math.ceil((view.scrollTop + tall) / ROW) + SPARE);
+    const parts = [];
+    if (from > 0) parts.push(pad(from * ROW, columns.length));
+    for (let at = from; at < to; at++) parts.push(drawRow(columns, state.rows[at], at));
+    if (to < n && !state.printing) parts.push(pad((n - to) * ROW, columns.length));
+    if (n === 0) parts.push(make("tr", {}, make("td", { class: "empty", colspan: columns.length }, table.total ? "Nothing matches. Clear the search or the filters." : "There are none.")));
+    if (state.printing && n > PRINTED) parts.push(make("tr", {}, make("td", { class: "empty", colspan: columns.length }, `The first ${PRINTED} of ${n.toLocaleString("en")} rows; the page on a screen has all of them.`)));
+    body.replaceChildren(...parts);
+    state.drawn = [from, to];
+  }
+
+  function pad(height, span) {
+    const cell = make("td", { colspan: span });
+    cell.style.height = `${height}px`;
+    return make("tr", { class: "pad", "aria-hidden": "true" }, cell);
+  }
+
+  function drawRow(columns, row, at) {
+    const line = make("tr", { "aria-rowindex": at + 2 });
+    columns.forEach((column, place) => {
+      const cell = make("td", { class: classOf(column, place) });
+      if (place === 0) {
+        const button = make("button", { type: "button", class: "open" }, shownOf(column, row));
+        button.addEventListener("click", () => openDetail(table, byKey, row));
+        button.dataset.tip = shownOf(column, row);
+        cell.append(button);
+      } else if (column.kind === "range") {
+        cell.append(make("span", { class: "cell" }, rangeMark(column, byKey[column.ends[0]], byKey[column.ends[1]], row), shownOf(column, row)));
+      } else if (column.kind === "matrix") cell.append(matrixMark(column, row, data));
+      else if (column.kind === "bars") cell.append(barsMark(column, row, data));
+      else if (column.kind === "word") cell.append(wordMark(column, row, data));
+      else cell.append(shownOf(column, row));
+      line.append(cell);
+    });
+    return line;
+  }
+
+  let waiting;
+  search.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(() => { state.query = search.value; refresh(); }, 120); });
+  view.addEventListener("scroll", () => {
+    // Rows are drawn with some to spare; only when these run out is there something to do.
+    const first = Math.floor(view.scrollTop / ROW), last = Math.ceil((view.scrollTop + view.clientHeight) / ROW);
+    if (first < state.drawn[0] || Math.min(last, state.rows.length) > state.drawn[1]) drawRows();
+  }, { passive: true });
+  csv.addEventListener("click", () => download(`${name.toLowerCase()}.csv`, csvOf(table.columns.map((c) => c.key), state.rows.map((row) => table.columns.map((c) => textOf(c, row, data)))), "text/csv"));
+  let width = host.clientWidth;
+  new ResizeObserver(() => { if (host.clientWidth !== width) { width = host.clientWidth; drawHead(); drawRows(); } }).observe(host);
+  addEventListener("beforeprint", () => { state.printing = true; drawHead(); drawRows(); });
+  addEventListener("afterprint", () => { state.printing = false; drawHead(); drawRows(); });
+
+  refresh();
+  return {
+    pick(key, word) {
+      const select = selects[key];
+      if (!select) return;
+      select.value = String(byKey[key].names.indexOf(word));
+      state.picks = { [key]: select.value };
+      search.value = state.query = "";
+      for (const other of Object.values(selects)) if (other !== select) other.value = "";
+      refresh();
+      host.closest("section").scrollIntoView();
+      view.focus({ preventScroll: true });
+    },
+  };
+}
