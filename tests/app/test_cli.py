@@ -111,6 +111,27 @@ def test_out_writes_three_tables_and_the_record(run, crowd, tmp_path, format_):
         assert (folder / "items.csv").read_text().count("\n") == 41
 
 
+def test_report_is_one_page_named_after_the_labels(run, crowd, tmp_path):
+    code, out, err = run("fit", crowd / "labels.csv", "--report", tmp_path / "new" / "report.html")
+    assert (code, err) == (0, "")
+    assert f"report written to {tmp_path / 'new' / 'report.html'}" in out
+    text = (tmp_path / "new" / "report.html").read_text()
+    assert "<h1>labels.csv</h1>" in text
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["report.html"]
+
+
+def test_a_report_that_cannot_be_written_is_one_line(run, crowd):
+    code, _, err = run("fit", crowd / "labels.csv", "--report", crowd / "labels.csv" / "x.html")
+    assert code == 2
+    assert err.startswith("annotruth: cannot write ")
+    assert err.count("\n") == 1
+
+
+def test_demo_writes_a_report(run, tmp_path):
+    assert run("demo", "--report", tmp_path / "demo.html")[0] == 0
+    assert "A simulated crowd" in (tmp_path / "demo.html").read_text()
+
+
 def test_out_leaves_other_files_alone(run, crowd, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "notes.txt").write_text("mine")

@@ -104,8 +104,8 @@ class Consensus:
         votes = np.diff(data.cell_ptr)
         item = data.item_of_cell()
         share = votes / data.labels_per_item[item]
-        entropy: Floats = np.bincount(item, -share * np.log(share), data.n_items) + 0.0  # no -0.0
-        return entropy
+        # + 0.0 turns -0.0 into 0.0.
+        return np.asarray(np.bincount(item, -share * np.log(share), data.n_items) + 0.0, float)
 
     def difficulty(self) -> Floats:
         """Return each item's entropy: of its distribution, or of its votes where it has none."""

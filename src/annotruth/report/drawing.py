@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
 FONT = 12.0
+_NOT_XML = re.compile("[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 # Widths of letters, in sizes of the font: small ones, capitals, and those of the Far East.
 _SMALL, _CAPITAL, _FULL = 0.6, 0.75, 1.0
 
@@ -51,18 +53,18 @@ class Drawing:
     ) -> None:
         """Write a word; the baseline is at y."""
         place = f'x="{_n(x)}" y="{_n(y)}" text-anchor="{anchor}"'
-        self.parts.append(f'<text class="{kind}" {place}>{escape(said)}</text>')
+        self.parts.append(f'<text class="{kind}" {place}>{escaped(said)}</text>')
 
     def grouped(self, tip: str, draw: Callable[[], None]) -> None:
         """Give several shapes one tip."""
-        self.parts.append(f"<g><title>{escape(tip)}</title>")
+        self.parts.append(f"<g><title>{escaped(tip)}</title>")
         draw()
         self.parts.append("</g>")
 
     def _add(self, shape: str, tip: str = "") -> None:
         if tip:
             name = shape.split(" ", 1)[0]
-            self.parts.append(f"<{shape}><title>{escape(tip)}</title></{name}>")
+            self.parts.append(f"<{shape}><title>{escaped(tip)}</title></{name}>")
         else:
             self.parts.append(f"<{shape}/>")
 
@@ -112,6 +114,11 @@ def upward(
         on.line(left, axis(tick), right, axis(tick), "at-grid")
         on.text(left - 8, axis(tick) + 4, number(tick), "at-tick", "end")
     on.text(2, 12, title, "at-tick")
+
+
+def escaped(text: object) -> str:
+    """Escape text for HTML and SVG, on one line; what XML cannot hold becomes a sign for it."""
+    return escape(_NOT_XML.sub("\N{REPLACEMENT CHARACTER}", " ".join(str(text).split())))
 
 
 def number(value: float) -> str:

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 
+from annotruth.report.drawing import escaped
 from annotruth.report.picture import NARROW, Picture
-
-
-def words(text: object) -> str:
-    """Escape text, on one line."""
-    return escape(" ".join(str(text).split()))
 
 
 def facts(rows: Iterable[tuple[str, object, str]]) -> str:
     """List names with large values, and a word on each."""
     parts = [
-        f"<div><dt>{words(name)}</dt><dd>{words(value)}"
-        + (f"<small>{words(note)}</small>" if note else "")
+        f"<div><dt>{escaped(name)}</dt><dd>{escaped(value)}"
+        + (f"<small>{escaped(note)}</small>" if note else "")
         + "</dd></div>"
         for name, value, note in rows
     ]
@@ -26,7 +21,7 @@ def facts(rows: Iterable[tuple[str, object, str]]) -> str:
 
 def settings(options: Mapping[str, object]) -> str:
     """List names with small values."""
-    parts = [f"<div><dt>{words(k)}</dt><dd>{words(v)}</dd></div>" for k, v in options.items()]
+    parts = [f"<div><dt>{escaped(k)}</dt><dd>{escaped(v)}</dd></div>" for k, v in options.items()]
     return f'<dl class="settings">{"".join(parts)}</dl>' if parts else ""
 
 
@@ -36,7 +31,7 @@ def chips(names: Sequence[str], colours: Sequence[int], most: int = 16) -> str:
     shown = range(n) if n <= most else sorted({k * (n - 1) // (most - 1) for k in range(most)})
     parts = [
         f'<li><svg class="chip" width="12" height="12" aria-hidden="true"><rect '
-        f'class="at-k{colours[k]}" width="12" height="12" rx="3"/></svg>{words(names[k])}</li>'
+        f'class="at-k{colours[k]}" width="12" height="12" rx="3"/></svg>{escaped(names[k])}</li>'
         for k in shown
     ]
     if n > most:
@@ -46,13 +41,13 @@ def chips(names: Sequence[str], colours: Sequence[int], most: int = 16) -> str:
 
 def figure(picture: Picture) -> str:
     """Put a picture on the page, at two widths of which the screen chooses one."""
-    head = f'<figcaption><h3>{words(picture.title)}</h3><span class="save"></span></figcaption>'
+    head = f'<figcaption><h3>{escaped(picture.title)}</h3><span class="save"></span></figcaption>'
     wide, narrow = picture.inline(), picture.inline(NARROW)
     full = ' class="full"' if picture.width > 2 * NARROW else ""
     return (
-        f'<figure{full} data-name="{words(picture.name)}">{head}'
+        f'<figure{full} data-name="{escaped(picture.name)}">{head}'
         f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>'
-        f"<p>{words(picture.caption)}</p></figure>"
+        f"<p>{escaped(picture.caption)}</p></figure>"
     )
 
 
@@ -63,10 +58,10 @@ def charts(*parts: str) -> str:
 
 def plain_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Write a small table; the first column names its row."""
-    heads = "".join(f'<th scope="col"{_right(k)}>{words(h)}</th>' for k, h in enumerate(header))
+    heads = "".join(f'<th scope="col"{_right(k)}>{escaped(h)}</th>' for k, h in enumerate(header))
     lines = [
-        f'<tr><th scope="row">{words(row[0])}</th>'
-        + "".join(f'<td class="right">{words(value)}</td>' for value in row[1:])
+        f'<tr><th scope="row">{escaped(row[0])}</th>'
+        + "".join(f'<td class="right">{escaped(value)}</td>' for value in row[1:])
         + "</tr>"
         for row in rows
     ]
@@ -79,7 +74,7 @@ def plain_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def table_place(name: str, title: str) -> str:
     """Leave a place that the page fills with a table."""
     return (
-        f'<div data-table="{name}" data-title="{words(title)}"><p class="waiting">Loading … '
+        f'<div data-table="{name}" data-title="{escaped(title)}"><p class="waiting">Loading … '
         "(this table needs JavaScript)</p></div>"
     )
 
@@ -87,7 +82,7 @@ def table_place(name: str, title: str) -> str:
 def section(name: str, title: str, *parts: str, long: bool = False) -> str:
     """Wrap parts into a section with a heading."""
     kind = ' class="long"' if long else ""
-    return f'<section id="{name}"{kind}><h2>{words(title)}</h2>{"".join(parts)}</section>'
+    return f'<section id="{name}"{kind}><h2>{escaped(title)}</h2>{"".join(parts)}</section>'
 
 
 def _right(column: int) -> str:

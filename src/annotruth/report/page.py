@@ -22,7 +22,7 @@ from annotruth.models.result import Fit
 from annotruth.report import sections
 from annotruth.report.advice import advise
 from annotruth.report.consensus import Consensus, bins_of
-from annotruth.report.markup import words
+from annotruth.report.drawing import escaped
 from annotruth.report.palette import THEMES, category_colours, colour_of
 from annotruth.report.picture import Picture, category_rules, chart_style
 from annotruth.report.plots import Plots
@@ -90,13 +90,13 @@ def page(fit: Fit, *, source: str | None = None, most_bytes: int = MOST_BYTES) -
         _asset("page.html"),
         {
             "policy": _policy(style, script),
-            "title": words(f"{heading}: annotation report"),
+            "title": escaped(f"{heading}: annotation report"),
             "style": style,
             "links": "".join(f'<a href="#{key}">{told}</a>' for key, told in _LINKS.items()),
-            "heading": words(heading),
-            "under": words(f"{fit.model} on {fit.data.describe()}"),
+            "heading": escaped(heading),
+            "under": escaped(f"{fit.model} on {fit.data.describe()}"),
             "sections": "\n".join(body),
-            "footer": words(
+            "footer": escaped(
                 f"Made by annotruth {version('annotruth')}. Numbers in the tables are rounded; "
                 "fit --out writes them in full. This page asks nothing of the network."
             ),

@@ -6,14 +6,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from annotruth.aside import written_aside
 from annotruth.errors import InputError
-from annotruth.report.drawing import Drawing
+from annotruth.report.drawing import Drawing, escaped
 from annotruth.report.palette import THEMES
 
 WIDE, NARROW = 560.0, 340.0
@@ -69,7 +68,7 @@ class Picture:
         elif kind == ".svg":
             content = self.svg().encode()
         elif kind == ".html":
-            head = f'<!doctype html><meta charset="utf-8"><title>{escape(self.title)}</title>'
+            head = f'<!doctype html><meta charset="utf-8"><title>{escaped(self.title)}</title>'
             content = f"{head}\n{self._repr_html_()}\n".encode()
         else:
             raise InputError(
@@ -85,7 +84,7 @@ class Picture:
         return self.svg()
 
     def _repr_html_(self) -> str:
-        words = f"<figcaption>{escape(self.title)}. {escape(self.caption)}</figcaption>"
+        words = f"<figcaption>{escaped(self.title)}. {escaped(self.caption)}</figcaption>"
         return f'<figure style="margin:0;max-width:{self.width:.0f}px">{self.svg()}{words}</figure>'
 
     def _style(self, scope: str) -> str:
@@ -107,6 +106,6 @@ def category_rules(colours: Sequence[str]) -> list[str]:
 def _svg(drawn: Drawing, title: str, scope: str = "") -> str:
     size = f'width="{drawn.width:.0f}" height="{drawn.height:.0f}"'
     view = f'viewBox="0 0 {drawn.width:.0f} {drawn.height:.0f}"'
-    named = f'role="img" aria-label="{escape(title)}"' + (f' class="{scope}"' if scope else "")
+    named = f'role="img" aria-label="{escaped(title)}"' + (f' class="{scope}"' if scope else "")
     body = "".join(drawn.parts)
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {view} {named}>{body}</svg>'

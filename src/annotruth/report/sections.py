@@ -13,6 +13,7 @@ from annotruth.errors import AnnotruthError
 from annotruth.models.result import SPAMMER_BELOW, Fit
 from annotruth.report.advice import ITEM_RULES, Advice, annotator_rules
 from annotruth.report.agreeing import AgreementRow
+from annotruth.report.drawing import escaped
 from annotruth.report.markup import (
     charts,
     chips,
@@ -22,7 +23,6 @@ from annotruth.report.markup import (
     section,
     settings,
     table_place,
-    words,
 )
 from annotruth.report.palette import colour_of
 from annotruth.report.picture import Picture
@@ -81,7 +81,7 @@ def fit_section(fit: Fit, drawn: dict[str, Picture]) -> str:
         rest = f" after {fit.n_iter:,} iterations: {fit.stop_reason}."
         if not fit.converged:
             rest += " The numbers below may still move: raise max_iter, or tol."
-    told = f'<p class="note {kind}"><span class="status">{status}</span> {words(rest)}</p>'
+    told = f'<p class="note {kind}"><span class="status">{status}</span> {escaped(rest)}</p>'
     likelihood = ""
     if fit.log_likelihood is not None:
         each = fit.log_likelihood / fit.data.n_labels
@@ -113,7 +113,7 @@ def annotator_section(fit: Fit, drawn: dict[str, Picture], table: Table, advice:
     return section(
         "annotators",
         "Annotators",
-        f'<p class="lead">{words(lead)}</p>',
+        f'<p class="lead">{escaped(lead)}</p>',
         charts(figure(chart), *beside),
         _cut(table, "annotators", "least reliable" if fit.reliability is not None else "first"),
         table_place("annotators", "Annotators"),
@@ -133,7 +133,7 @@ def item_section(fit: Fit, drawn: dict[str, Picture], table: Table, advice: Advi
     return section(
         "items",
         "Items",
-        f'<p class="lead">{words(lead)}</p>',
+        f'<p class="lead">{escaped(lead)}</p>',
         charts(figure(drawn["items"]), _standing(advice.items, ITEM_RULES)),
         figure(drawn["scores"]) if "scores" in drawn else "",
         _cut(table, "items", "most disputed"),
@@ -149,7 +149,7 @@ def label_section(fit: Fit, table: Table | None) -> str:
             f"{fit.model} does not tell serious labels from others: gpm, robust-gpm and "
             "ordinal-mixture do."
         )
-        return section("labels", "Doubtful labels", f"<p>{words(told)}</p>")
+        return section("labels", "Doubtful labels", f"<p>{escaped(told)}</p>")
     lead = (
         f"{table.total:,} of {fit.data.n_labels:,} labels ({table.total / fit.data.n_labels:.1%}) "
         f"are probably not serious: p serious is below {SPAMMER_BELOW}."
@@ -158,7 +158,7 @@ def label_section(fit: Fit, table: Table | None) -> str:
     return section(
         "labels",
         "Doubtful labels",
-        f'<p class="lead">{words(lead)}</p>',
+        f'<p class="lead">{escaped(lead)}</p>',
         *(body if table.total else []),
         long=True,
     )
@@ -175,7 +175,7 @@ def agreement_section(fit: Fit, drawn: dict[str, Picture], rows: Sequence[Agreem
         "Krippendorff's alpha and Fleiss' kappa: 1 is full agreement and 0 what chance would give; alpha of 0.8 and more is commonly taken "
         "as good, from 0.67 as tolerable. Low agreement is no fault where opinions rightly differ."
     )
-    lead, parts = f"<p>{words(meaning)}</p>", [plain_table(["", "labels", *names], lines)]
+    lead, parts = f"<p>{escaped(meaning)}</p>", [plain_table(["", "labels", *names], lines)]
     if len(rows) > 1:
         after = (
             "Weighted: a pair of labels counts by the product of their p serious, as likely as both "
@@ -187,7 +187,7 @@ def agreement_section(fit: Fit, drawn: dict[str, Picture], rows: Sequence[Agreem
                 "Without spammers: labels of annotators with a reliability below "
                 f"{SPAMMER_BELOW} are left out. {after}"
             )
-        parts.append(f'<p class="quiet">{words(after)}</p>')
+        parts.append(f'<p class="quiet">{escaped(after)}</p>')
     if "agreement" in drawn:
         parts = [charts(f'<div class="beside">{"".join(parts)}</div>', figure(drawn["agreement"]))]
     return section("agreement", "Agreement", lead, *parts)
@@ -220,7 +220,7 @@ def next_section(fit: Fit, advice: Advice, difficulty: Floats) -> str:
         "What to do next",
         f'<div class="steps"><div><h3>Annotators</h3><ul>{"".join(people)}</ul></div>'
         f"<div><h3>Items</h3><ul>{''.join(items)}</ul></div></div>",
-        f'<p class="quiet">{words(how)}; labels count by how likely they are serious.</p>',
+        f'<p class="quiet">{escaped(how)}; labels count by how likely they are serious.</p>',
     )
 
 
@@ -241,15 +241,15 @@ def _step(
     """Tell how many fall under a rule, and the first of them."""
     at = np.flatnonzero(said == word) if order is None else order[said[order] == word]
     if not len(at):
-        return f"<li><p><b>0</b> · {words(title)}</p></li>"
+        return f"<li><p><b>0</b> · {escaped(title)}</p></li>"
     named = [str(ids[int(k)].as_py()) for k in at[:_MOST_NAMED]]
     more = f", and {len(at) - len(named):,} more" if len(at) > len(named) else ""
     button = f'<button type="button" class="show" data-show="{table}|advice|{word}">Show</button>'
-    extra = f" · {words(note)}" if note else ""
+    extra = f" · {escaped(note)}" if note else ""
     names = "" if word == "settled" else (
-        f'<p class="quiet names">{words(", ".join(named))}{more}</p>'
+        f'<p class="quiet names">{escaped(", ".join(named))}{more}</p>'
     )  # fmt: skip
-    return f"<li>{button}<p><b>{len(at):,}</b> · {words(title)}{extra}</p>{names}</li>"
+    return f"<li>{button}<p><b>{len(at):,}</b> · {escaped(title)}{extra}</p>{names}</li>"
 
 
 def _cut(table: Table, what: str, which: str) -> str:
@@ -261,7 +261,7 @@ def _cut(table: Table, what: str, which: str) -> str:
         f"{table.total - table.rows:,} are left out to keep it small. "
         "The command's --out DIR writes all of them."
     )
-    return f'<p class="note">{words(told)}</p>'
+    return f'<p class="note">{escaped(told)}</p>'
 
 
 def _spread(counts: Any, what: str) -> str:
