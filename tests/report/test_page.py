@@ -91,6 +91,7 @@ def test_no_word_of_the_data_is_markup(hostile):
     assert text.count("<script") == 2
     assert "<img" not in text
     assert "\u2028" not in text
+    assert "separator {{data}}" in text
 
 
 def test_the_same_fit_gives_the_same_bytes(crowd):

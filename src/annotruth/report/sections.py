@@ -154,7 +154,7 @@ def label_section(fit: Fit, table: Table | None) -> str:
         f"{table.total:,} of {fit.data.n_labels:,} labels ({table.total / fit.data.n_labels:.1%}) "
         f"are probably not serious: p serious is below {SPAMMER_BELOW}."
     )
-    body = [_cut(table, "labels", "least likely"), table_place("labels", "Labels")]
+    body = [_cut(table, "labels", "least serious"), table_place("labels", "Labels")]
     return section(
         "labels",
         "Doubtful labels",
@@ -166,16 +166,18 @@ def label_section(fit: Fit, table: Table | None) -> str:
 
 def agreement_section(fit: Fit, drawn: dict[str, Picture], rows: Sequence[AgreementRow]) -> str:
     """Tell how far annotators agree, before and after."""
-    names = list(rows[0].values)
     lines = [
-        [row.name, f"{row.n_labels:,}", *(_coefficient(row.values[name]) for name in names)]
-        for row in rows
+        ["labels", *(f"{row.n_labels:,}" for row in rows)],
+        *([name, *(_coefficient(row.values[name]) for row in rows)] for name in rows[0].values),
     ]
     meaning = (
         "Krippendorff's alpha and Fleiss' kappa: 1 is full agreement and 0 what chance would give; alpha of 0.8 and more is commonly taken "
         "as good, from 0.67 as tolerable. Low agreement is no fault where opinions rightly differ."
     )
-    lead, parts = f"<p>{escaped(meaning)}</p>", [plain_table(["", "labels", *names], lines)]
+    lead, parts = (
+        f"<p>{escaped(meaning)}</p>",
+        [plain_table(["", *(row.name for row in rows)], lines)],
+    )
     if len(rows) > 1:
         after = (
             "Weighted: a pair of labels counts by the product of their p serious, as likely as both "
@@ -215,12 +217,14 @@ def next_section(fit: Fit, advice: Advice, difficulty: Floats) -> str:
         if data.scale.is_ordinal
         else "A label is settled when its lead over the next category is more than 1.96 standard errors"
     )
+    if fit.p_serious is not None:
+        how += "; labels count by how likely they are serious"
     return section(
         "next",
         "What to do next",
         f'<div class="steps"><div><h3>Annotators</h3><ul>{"".join(people)}</ul></div>'
         f"<div><h3>Items</h3><ul>{''.join(items)}</ul></div></div>",
-        f'<p class="quiet">{escaped(how)}; labels count by how likely they are serious.</p>',
+        f'<p class="quiet">{escaped(how)}.</p>',
     )
 
 

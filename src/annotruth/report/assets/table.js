@@ -1,8 +1,16 @@
 // A table of any length: only the rows in view are in the document.
 const ROW = 45, SPARE = 8, TALL = 560, NARROW = 640, PRINTED = 30;
-const WIDTHS = { id: 150, range: 188, matrix: 64, bars: 126, number: 100, share: 104, count: 84, word: 122, flag: 92 };
+const WIDTHS = { id: 150, range: 188, matrix: 64, bars: 126, number: 84, share: 84, count: 84, word: 122, flag: 92 };
 const NARROW_WIDTHS = { ...WIDTHS, id: 92, range: 170, matrix: 60, bars: 96 };
 const RIGHT = new Set(["number", "share", "count"]);
+
+// Numbers get room for their heading, short words no more than they need.
+function widthOf(column, narrow) {
+  const usual = (narrow ? NARROW_WIDTHS : WIDTHS)[column.kind];
+  if (RIGHT.has(column.kind)) return Math.max(usual, 46 + 7.5 * column.title.length);
+  if (column.coloured) return Math.min(usual, 62 + 8 * column.names.reduce((longest, name) => Math.max(longest, name.length), column.title.length - 2));
+  return usual;
+}
 
 function makeTable(host, name, table, data, openDetail) {
   const byKey = Object.fromEntries(table.columns.map((c) => [c.key, withStarts(c)]));
@@ -93,7 +101,7 @@ function makeTable(host, name, table, data, openDetail) {
       if (column.key === state.sort) cell.setAttribute("aria-sort", state.falling ? "descending" : "ascending");
       return cell;
     }));
-    const widths = columns.map((c) => (host.clientWidth < NARROW ? NARROW_WIDTHS : WIDTHS)[c.kind]);
+    const widths = columns.map((column) => widthOf(column, host.clientWidth < NARROW));
     grid.firstChild.replaceChildren(...widths.map((width) => {
       const col = make("col");
       col.style.width = `${width}px`;
