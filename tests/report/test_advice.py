@@ -1,6 +1,9 @@
 """What to do next: the rules, each at its border."""
 
+import numpy as np
+
 import annotruth as at
+from annotruth.models.result import TOO_FEW
 from annotruth.report.advice import advise
 from annotruth.report.consensus import Consensus
 
@@ -65,3 +68,12 @@ def test_without_spammers_those_far_below_the_others_are_watched():
     rows.append((0, "new", 0))
     fit = at.fit(rows, "majority", scale="nominal")
     assert advised(fit).annotators.tolist() == [*["keep"] * 6, "watch", "few labels"]
+
+
+def test_where_the_model_says_too_few_labels_so_does_the_advice():
+    made = at.simulate.crowd(n_items=60, n_annotators=30, labels_per_item=4, seed=3)
+    fit = at.fit(made.labels, "robust-gpm")
+    too_few = np.array(fit.behavior) == TOO_FEW
+    said = advised(fit).annotators
+    assert too_few.any()
+    assert set(said[too_few]) <= {"few labels", "drop"}

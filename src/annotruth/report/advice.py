@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from annotruth.arrays import Floats
 from annotruth.models.intervals import Z_95
-from annotruth.models.result import SPAMMER_BELOW, Fit
+from annotruth.models.result import SPAMMER_BELOW, TOO_FEW, Fit
 from annotruth.report.consensus import Consensus
 
 FEW_LABELS = 5
@@ -30,7 +30,7 @@ ITEM_RULES = {
 def annotator_rules(fit: Fit) -> dict[str, str]:
     """Say what leads to which advice on annotators."""
     few = {
-        "few labels": f"fewer than {FEW_LABELS} labels: too few to tell",
+        "few labels": f"too few to tell: fewer than {FEW_LABELS}, or the model says so",
         "keep": "none of these",
     }
     if fit.spammer is None:
@@ -70,7 +70,10 @@ def _advise_annotators(fit: Fit, consensus: Consensus) -> NDArray[np.str_]:
         error = np.sqrt(np.maximum(usual * (1.0 - usual), 1e-9) / n)
         watch = (share < usual - _FAR * error) & (share < usual - _AND_LOWER)
         drop = np.zeros(len(n), bool)
-    return np.select([drop, n < FEW_LABELS, watch], ["drop", "few labels", "watch"], "keep")
+    few = n < FEW_LABELS
+    if fit.behavior is not None:
+        few |= np.array([word == TOO_FEW for word in fit.behavior])
+    return np.select([drop, few, watch], ["drop", "few labels", "watch"], "keep")
 
 
 def _advise_items(fit: Fit) -> tuple[NDArray[np.str_], Floats]:

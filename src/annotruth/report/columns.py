@@ -24,12 +24,17 @@ _TITLES = {
     "high": ("Reliability to", "upper end of the 95% interval"),
     "spammer": ("Spammer", f"reliability below {SPAMMER_BELOW}"),
     "behavior": ("Behavior", "what they mostly do"),
+    "p_spammer": ("P spammer", "probability of being serious less than half of the time"),
+    "evidence": ("Evidence", "log10 of how much their labels raised the odds of a spammer: 2 is a hundred to one for it, -3 a thousand to one against"),
+    "bias": ("Bias", "how far their labels lie above the others', in steps of the scale"),
     "label": ("Label", "the recovered label: the most likely category"),
     "expectation": ("Score", "the recovered score, with its 95% interval where the model gives one"),
     "confidence": ("Confidence", "probability of the recovered label"),
     "entropy": ("Difficulty", "entropy of the recovered distribution: 0 when one category has it all"),
     "score_low": ("Score from", "lower end of the score's 95% interval"),
     "score_high": ("Score to", "upper end of the score's 95% interval"),
+    "p_leads": ("P leads", "probability that the label is the most likely category"),
+    "may_lead": ("May lead", "the fewest categories that lead with 95%"),
     "p_serious": ("P serious", "how likely this label was serious"),
 }  # fmt: skip
 # On a small screen only these.

@@ -132,7 +132,10 @@ class Plots:
         if fit.expectation is None or fit.data.n_categories < 2:
             raise AnnotruthError("there are no scores: they need an ordinal scale")
         values, columns = fit.data.scale.values, fit.item_columns
-        low, high = columns.get("score_low"), columns.get("score_high")
+        low, high = (
+            np.asarray(columns[end], dtype=np.float64) if end in columns else None
+            for end in ("score_low", "score_high")
+        )
         bounds = (float(values[0]), float(values[-1]))
         ranges, records = _ordered(
             "item", _text(fit.data.items), fit.expectation, low, high, None, bounds, "score"

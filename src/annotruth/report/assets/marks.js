@@ -82,6 +82,7 @@ function matrixMark(column, row, data, side = 36, named = false) {
   return svg;
 }
 
+const IRREGULAR = /^(irregular|random|repeated|inverted|mixed)/;
 const TONES = { drop: " bad", divided: " bad", keep: " good", settled: " good", known: " good", serious: " good" };
 
 function wordMark(column, row, data) {
@@ -91,6 +92,6 @@ function wordMark(column, row, data) {
     return make("span", { class: "cell" }, chip, word);
   }
   if (column.key !== "advice" && column.key !== "behavior") return tipped(make("span", {}, word), word);
-  const tone = TONES[word] ?? (column.key === "behavior" ? " bad" : "");
+  const tone = TONES[word] ?? (IRREGULAR.test(word) ? " bad" : "");
   return make("span", { class: `tag${tone}` }, word);
 }

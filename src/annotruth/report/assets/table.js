@@ -1,14 +1,16 @@
 // A table of any length: only the rows in view are in the document.
 const ROW = 45, SPARE = 8, TALL = 560, NARROW = 640, PRINTED = 30;
-const WIDTHS = { id: 150, range: 188, matrix: 64, bars: 126, number: 84, share: 84, count: 84, word: 122, flag: 92 };
-const NARROW_WIDTHS = { ...WIDTHS, id: 92, range: 170, matrix: 60, bars: 96 };
+const WIDTHS = { id: 150, range: 188, matrix: 78, bars: 126, number: 84, share: 84, count: 84, word: 122, flag: 92 };
+const NARROW_WIDTHS = { ...WIDTHS, id: 92, range: 170, matrix: 70, bars: 96 };
 const RIGHT = new Set(["number", "share", "count"]);
 
 // Numbers get room for their heading, short words no more than they need.
 function widthOf(column, narrow) {
   const usual = (narrow ? NARROW_WIDTHS : WIDTHS)[column.kind];
   if (RIGHT.has(column.kind)) return Math.max(usual, 46 + 7.5 * column.title.length);
-  if (column.coloured) return Math.min(usual, 62 + 8 * column.names.reduce((longest, name) => Math.max(longest, name.length), column.title.length - 2));
+  const longest = (column.names ?? []).reduce((most, name) => Math.max(most, name.length), column.title.length - 2);
+  if (column.key === "advice" || column.key === "behavior") return Math.min(46 + 7 * longest, 200);
+  if (column.coloured) return Math.min(usual, 62 + 8 * longest);
   return usual;
 }
 
