@@ -5,6 +5,7 @@ import pytest
 
 from annotruth.kernels import gpm
 from annotruth.kernels.reference import gpm as reference
+from annotruth.labels import Labels, Scale
 
 
 @pytest.fixture(params=[0, 1, 2])
@@ -66,6 +67,65 @@ def test_posterior_and_support_equal_their_twins(problem, learned):
             results.append([a for a in (per_label, *sums) if a is not None])
         for fast, plain in zip(*results, strict=True):
             np.testing.assert_allclose(fast, plain, rtol=1e-12, atol=1e-13)
+
+
+def crowd_of(labels_per_item, n_annotators, n_categories, seed=0):
+    """Items with these numbers of labels."""
+    rng = np.random.default_rng(seed)
+    n_labels = int(np.sum(labels_per_item))
+    return Labels.from_codes(
+        np.repeat(np.arange(len(labels_per_item)), labels_per_item),
+        rng.integers(n_annotators, size=n_labels),
+        rng.integers(n_categories, size=n_labels),
+        items=range(len(labels_per_item)),
+        annotators=range(n_annotators),
+        scale=Scale.ordinal(list(range(n_categories))),
+    )
+
+
+# `step` takes a thousand labels at a time, and logs after half a million: items larger than that
+# among small ones, at either end too, cells of many labels, items of many cells.
+SIZES = {
+    "one huge item": [5_000],
+    "huge items among small ones": [3, 4_000, 1, 2, 1_025, 700, 1_024, 1, 6_000, 1],
+    "many items of one label": [1] * 5_000,
+    "ever larger items": list(range(1, 300)),
+    "more than one log serves": [7] * 80_000,
+}
+
+
+@pytest.mark.parametrize("learned", [False, True])
+@pytest.mark.parametrize("n_categories", [1, 3, 40])
+@pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
+def test_step_equals_its_twin_whatever_the_sizes_of_items(sizes, n_categories, learned):
+    labels = crowd_of(sizes, 50, n_categories)
+    labels.known[::5] = 0
+    rng = np.random.default_rng(1)
+    theta = rng.random(labels.n_cells)
+    eps, pi = rng.random(50), rng.random((50, n_categories))
+    if not learned:
+        pi = np.zeros((0, 0))
+    results = []
+    for step in (gpm.step, reference.step):
+        shares, serious, irregular, totals = (
+            theta.copy(), np.zeros(50), np.zeros(pi.shape), np.zeros(2)
+        )  # fmt: skip
+        step(labels.block(), 0, len(sizes), shares, eps, pi, 0.01, serious, irregular, totals)
+        results.append((shares, serious, irregular, totals))
+    for fast, plain in zip(*results, strict=True):
+        np.testing.assert_allclose(fast, plain, rtol=1e-11, atol=1e-13)
+
+
+def test_the_hardly_serious_still_decide_theta(make_labels):
+    labels = make_labels(np.random.default_rng(4), n_items=30, n_annotators=5, n_categories=3)
+    results = []
+    for step in (gpm.step, reference.step):
+        theta = np.full(labels.n_cells, 0.1)
+        none = np.zeros((0, 0))
+        eps = np.array([1e-300, 2e-300, 3e-300, 1e-301, 0.0])
+        step(labels.block(), 0, 30, theta, eps, none, 1 / 3, np.zeros(5), none, np.zeros(2))
+        results.append(theta)
+    np.testing.assert_allclose(*results, rtol=1e-12)
 
 
 def test_log_likelihood_survives_tiny_probabilities(make_labels):

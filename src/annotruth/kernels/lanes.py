@@ -1,0 +1,205 @@
+"""Eight numbers at once: what the compiler does not find by itself.
+
+Cells are short, two or three labels, and end unforeseeably: a loop over the labels of each
+mispredicts its end, which costs more than the work in it. These take eight places whatever the
+length and drop what is too much. The compiler turns them into whatever vectors the processor has.
+
+Machine code is kept by the file of the kernel that uses it: after a change here, touch that file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from annotruth.arrays import Floats
+from annotruth.kernels.compiled import compiled
+
+EIGHT = 8
+
+Offsets = NDArray[np.int64]
+
+# Unsigned places are never negative, which spares a test at every access.
+_NEXT, _EIGHT = np.uint64(1), np.uint64(EIGHT)
+
+# How a float is built: bits of the fraction, what is added to the exponent.
+_FRACTION, _BIAS = 52, 1023
+_LINE_BYTES = 64
+_LOG_2 = math.log(2.0)
+_ROOT_HALF = np.float64(math.sqrt(0.5)).view(np.int64).item()
+
+_DOUBLE, _INT, _SHORT = ir.DoubleType(), ir.IntType(64), ir.IntType(32)
+_DOUBLES = ir.VectorType(_DOUBLE, EIGHT)
+
+
+def _all(builder: Any, value: Any) -> Any:
+    """Put one value into all eight places."""
+    vector = ir.Constant(ir.VectorType(value.type, EIGHT), ir.Undefined)
+    vector = builder.insert_element(vector, value, ir.Constant(_SHORT, 0))
+    first = ir.Constant(ir.VectorType(_SHORT, EIGHT), [0] * EIGHT)
+    return builder.shuffle_vector(vector, vector, first)
+
+
+def _eight_at(context: Any, builder: Any, array_type: Any, array: Any, place: Any) -> Any:
+    """Point to eight numbers of an array."""
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [place]), _DOUBLES.as_pointer())
+
+
+def _fill_eight_code(_: Any, array: Any, place: Any, value: Any) -> Any:
+    """Set eight places of an array to one value."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        target = _eight_at(context, builder, signature.args[0], *args[:2])
+        builder.store(_all(builder, args[2]), target, align=8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.uint64, types.float64), code
+
+
+def _sum_eight_code(_: Any, array: Any, place: Any, count: Any) -> Any:
+    """Add up the first ``count``, all if there are more, of eight places of an array."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        source = _eight_at(context, builder, signature.args[0], *args[:2])
+        places = ir.Constant(ir.VectorType(_INT, EIGHT), list(range(EIGHT)))
+        counted = builder.icmp_unsigned("<", places, _all(builder, args[2]))
+        zeros = ir.Constant(_DOUBLES, [0.0] * EIGHT)
+        vector = builder.select(counted, builder.load(source, align=8), zeros)
+        for half in (4, 2, 1):
+            low, high = (
+                ir.Constant(ir.VectorType(_SHORT, half), list(range(start, start + half)))
+                for start in (0, half)
+            )
+            vector = builder.fadd(
+                builder.shuffle_vector(vector, vector, low),
+                builder.shuffle_vector(vector, vector, high),
+            )
+        return builder.extract_element(vector, ir.Constant(_SHORT, 0))
+
+    return types.float64(array, types.uint64, types.uint64), code
+
+
+def _bits_of_code(_: Any, value: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], _INT)
+
+    return types.int64(types.float64), code
+
+
+def _float_of_code(_: Any, bits: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], _DOUBLE)
+
+    return types.float64(types.int64), code
+
+
+def _fetch_code(_: Any, array: Any, place: Any) -> Any:
+    """Have one place of an array brought nearer; it may be past the end."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        byte = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [byte, _SHORT, _SHORT, _SHORT])
+        fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        how = [ir.Constant(_SHORT, value) for value in (0, 2, 1)]  # to read, again soon, data
+        builder.call(fetch, [builder.bitcast(builder.gep(data, [args[1]]), byte), *how])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), code
+
+
+_fill_eight = cast(Callable[[Floats, np.uint64, float], None], intrinsic(_fill_eight_code))
+_sum_eight = cast(Callable[[Floats, np.uint64, np.uint64], float], intrinsic(_sum_eight_code))
+_bits_of = cast(Callable[[float], int], intrinsic(_bits_of_code))
+_float_of = cast(Callable[[int], float], intrinsic(_float_of_code))
+fetch_at = cast(Callable[[NDArray[Any], np.int64], None], intrinsic(_fetch_code))
+
+
+@compiled
+def fetch(array: NDArray[Any], begin: int, end: int) -> None:
+    """Have ``array[begin:end]`` brought into the cache while other work goes on.
+
+    A few cache lines at a time, between the loops: many at once stand in each other's way.
+    """
+    for place in range(begin, end, _LINE_BYTES // array.itemsize):
+        fetch_at(array, np.int64(place))
+
+
+@compiled
+def fill(out: Floats, begin: np.uint64, end: np.uint64, value: float) -> None:
+    """Set ``out[begin:end]``, and up to eight places after it that are yet to be set."""
+    _fill_eight(out, begin, value)
+    for j in range(begin + _EIGHT, end):
+        out[j] = value
+
+
+@compiled
+def sum_of(values: Floats, begin: np.uint64, end: np.uint64) -> float:
+    """Add up ``values[begin:end]``; there must be eight places after ``begin``."""
+    total = _sum_eight(values, begin, end - begin)
+    begin += _EIGHT
+    while begin < end:
+        total += _sum_eight(values, begin, end - begin)
+        begin += _EIGHT
+    return total
+
+
+@compiled
+def spread(ptr: Offsets, values: Floats, out: Floats) -> None:
+    """Give every label the value of its cell; cell c ends before ``ptr[c + 1] - ptr[0]``."""
+    begin = np.uint64(0)
+    for c in range(np.uint64(len(values))):
+        end = np.uint64(ptr[c + _NEXT] - ptr[0])
+        fill(out, begin, end, values[c])
+        begin = end
+
+
+@compiled
+def sums(ptr: Offsets, values: Floats, out: Floats) -> None:
+    """Add up the values of every cell's labels; cell c ends before ``ptr[c + 1] - ptr[0]``."""
+    begin = np.uint64(0)
+    for c in range(np.uint64(len(ptr) - 1)):
+        end = np.uint64(ptr[c + _NEXT] - ptr[0])
+        out[c] = sum_of(values, begin, end)
+        begin = end
+
+
+@compiled
+def exponent(x: float) -> int:
+    """Return the e of x = m 2^e, m in [1, 2)."""
+    return (_bits_of(x) >> _FRACTION) - _BIAS
+
+
+@compiled
+def fraction(x: float) -> float:
+    """Return the m of x = m 2^e, m in [1, 2)."""
+    return _float_of(_bits_of(x) & (1 << _FRACTION) - 1 | _BIAS << _FRACTION)
+
+
+@compiled
+def log(x: float) -> float:
+    r"""Return log x to 1e-15, without a branch or a call, so that a loop of it becomes vectors.
+
+    With :math:`x = m 2^e`, m between the roots of 1/2 and of 2, and :math:`s = (m-1)/(m+1)`,
+
+    .. math:: \log x = e \log 2 + 2 (s + s^3/3 + s^5/5 + \ldots),
+
+    of which the terms after :math:`s^{17}` are below 3e-16. Only for normal numbers above 0; of
+    0 it makes something finite, so that 0 log 0 is 0.
+    """
+    bits = _bits_of(x)
+    e = (bits - _ROOT_HALF) >> _FRACTION
+    m = _float_of(bits - (e << _FRACTION))
+    s = (m - 1.0) / (m + 1.0)
+    z = s * s
+    tail = 2 / 9 + z * (2 / 11 + z * (2 / 13 + z * (2 / 15 + z * (2 / 17))))
+    tail = z * (2 / 3 + z * (2 / 5 + z * (2 / 7 + z * tail)))
+    return e * _LOG_2 + (2.0 * s + s * tail)
