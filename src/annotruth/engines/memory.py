@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +23,10 @@ Kernel = Callable[..., None]
 
 # Enough parts to keep many threads busy, each large enough to be worth a call.
 _MOST_PARTS = 64
-_LABELS_PER_PART = 65_536
+_LABELS_PER_PART = 62_500
+
+_SUMS_AT_ONCE = 4_096  # numbers of all parts that one thread adds up at a time
+_LINE = 8  # numbers in a cache line
 
 
 class MemoryEngine:
@@ -56,10 +60,10 @@ class MemorySession:
         self._block = labels.block()
         self._kernel = kernel
         self._state: dict[str, NDArray[Any]] = {}
-        self._sums: dict[Sweep, list[Floats]] = {}
+        self._sums: dict[Sweep, Floats] = {}
         self._bounds: dict[int, list[tuple[int, int]]] = {}
         self._threads = threads
-        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+        self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
 
     def allocate(self, name: str, per: Extent, shape: tuple[int, ...] = ()) -> None:
         """Make an item-side array of zeros: one entry, or one of ``shape``, per item or so."""
@@ -83,25 +87,42 @@ class MemorySession:
         """Run a kernel over all parts and return the sums."""
         kernel = self._kernel(sweep.kernel)
         state = [self._state[name] for name in sweep.state]
-        parts = self._parts(sum(int(np.prod(shape)) for shape in sweep.sums))
+        layout = _Layout(sweep.sums)
+        parts = self._parts(layout.n_sums)
         if sweep not in self._sums:
-            self._sums[sweep] = [np.empty((len(parts), *shape)) for shape in sweep.sums]
+            self._sums[sweep] = np.empty((len(parts), layout.width))
         sums = self._sums[sweep]
 
-        def run(first: int, last: int) -> None:
-            for part in range(first, last):
-                lo, hi = parts[part]
-                own = [total[part] for total in sums]
-                for total in own:
-                    total.fill(0.0)  # here, so that it is in this core's cache when used
-                kernel(self._block, lo, hi, *state, *shared, *own)
+        def run(part: int) -> None:
+            sums[part] = 0.0  # here, so that it is in this core's cache when used
+            kernel(self._block, *parts[part], *state, *shared, *layout.views(sums[part]))
 
-        if self._pool is None or len(parts) == 1:
-            run(0, len(parts))
-        else:
-            turns = np.linspace(0, len(parts), min(self._threads, len(parts)) + 1).astype(int)
-            list(self._pool.map(run, *zip(*pairwise(turns.tolist()), strict=True)))
-        return tuple(total.sum(axis=0) for total in sums)
+        self._share_out(run, len(parts))
+        total = np.empty(layout.width)
+
+        def add(block: int) -> None:
+            columns = slice(block * _SUMS_AT_ONCE, (block + 1) * _SUMS_AT_ONCE)
+            np.add.reduce(sums[:, columns], axis=0, out=total[columns])
+
+        self._share_out(add, -(-layout.width // _SUMS_AT_ONCE))
+        return layout.views(total)
+
+    def _share_out(self, task: Callable[[int], None], n_tasks: int) -> None:
+        """Do the tasks 0, 1, ... on all threads, this one too; who is free takes the next.
+
+        Not in equal shares: a core that other work holds for a while would keep all waiting.
+        """
+        turns = iter(range(n_tasks))
+
+        def work() -> None:
+            for turn in turns:
+                task(turn)
+
+        helpers = min(self._threads, n_tasks) - 1
+        helping = [self._pool.submit(work) for _ in range(helpers)] if self._pool else []
+        work()
+        for help in helping:
+            help.result()
 
     def gather(self, name: str) -> NDArray[Any]:
         """Bring an item-side array back."""
@@ -113,15 +134,41 @@ class MemorySession:
             self._pool.shutdown()
 
     def _parts(self, n_sums: int) -> list[tuple[int, int]]:
-        """Cut the items so that the parts' sums take less memory than the labels."""
-        labels = self._labels
-        most = min(_MOST_PARTS, labels.n_labels // max(n_sums, 1))
-        most = max(1, min(most, labels.n_labels // _LABELS_PER_PART))
+        """Cut the items so that the parts' sums cost little beside the labels.
+
+        Those of all parts are a quarter as many as the labels or less. Where that would leave
+        less than four parts, four still pay, as sums that many are slow to reach and cheap to
+        add up; but all of them are never more than eight a label.
+        """
+        n_labels, n_sums = self._labels.n_labels, max(n_sums, 1)
+        most = max(n_labels // (4 * n_sums), min(4, 8 * n_labels // n_sums))
+        most = max(1, min(most, n_labels // _LABELS_PER_PART, _MOST_PARTS))
         n_parts = 1 << (most.bit_length() - 1)  # a power of two, to share out among the threads
         if n_parts not in self._bounds:
-            bounds = np.unique(split(labels, n_parts))
+            bounds = np.unique(split(self._labels, n_parts))
             self._bounds[n_parts] = list(pairwise(bounds.tolist()))
         return self._bounds[n_parts]
+
+
+class _Layout:
+    """Where the sums of one part stand in one row of numbers.
+
+    Each begins a cache line after the end of the one before, and so do the rows: threads that
+    write to one line keep taking it from each other.
+    """
+
+    def __init__(self, shapes: tuple[tuple[int, ...], ...]) -> None:
+        self._places: list[tuple[slice, tuple[int, ...]]] = []
+        self.n_sums = self.width = 0
+        for shape in shapes:
+            size = math.prod(shape)
+            self._places.append((slice(self.width, self.width + size), shape))
+            self.n_sums += size
+            self.width += -(-size // _LINE) * _LINE + _LINE
+
+    def views(self, row: Floats) -> tuple[Floats, ...]:
+        """Give the numbers of a row their shapes."""
+        return tuple(row[place].reshape(shape) for place, shape in self._places)
 
 
 def usable_cores() -> int:
