@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.labels import Labels
+from annotruth.labels import Labels, Scale
 from annotruth.simulate import crowd
 
 LABELS_PER_ITEM = 10
@@ -25,6 +26,45 @@ def simulated(n_labels: int, seed: int = 0) -> Labels:
         labels_per_item=LABELS_PER_ITEM,
         seed=seed,
     ).labels
+
+
+def laid_out(n_labels: int, n_annotators: int | None = None, seed: int = 0) -> Labels:
+    """About as many labels as that, drawn in the order in which Labels holds them.
+
+    Nothing is sorted and no ids are made, so that a hundred million take seconds and little
+    memory. Of four labels three are near the item's category and one is any.
+    """
+    rng = np.random.default_rng(seed)
+    n_items = max(1, n_labels // LABELS_PER_ITEM)
+    people = n_annotators or max(LABELS_PER_ITEM, n_labels // LABELS_PER_ANNOTATOR)
+    cells_per_item, lengths, categories, annotators = [], [], [], []
+    for begin in range(0, n_items, 1 << 18):
+        shape = (min(n_items - begin, 1 << 18), LABELS_PER_ITEM)
+        near = rng.integers(CATEGORIES, size=(shape[0], 1)) + rng.integers(-1, 2, size=shape)
+        any_ = rng.integers(CATEGORIES, size=shape)
+        label = np.where(rng.random(shape) < 0.75, near.clip(0, CATEGORIES - 1), any_)
+        label.sort(axis=1)
+        begins = np.ones(shape, dtype=bool)
+        begins[:, 1:] = label[:, 1:] != label[:, :-1]
+        cells_per_item.append(begins.sum(axis=1))
+        lengths.append(np.diff(np.append(np.flatnonzero(begins), begins.size)))
+        categories.append(label[begins].astype(np.int32))
+        annotators.append(rng.integers(people, size=begins.size, dtype=np.int32))
+
+    def ends(counts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+        return np.concatenate([[0], np.cumsum(np.concatenate(counts))])
+
+    return Labels(
+        items=pa.nulls(n_items),
+        annotators=pa.nulls(people),
+        scale=Scale.ordinal(list(range(CATEGORIES))),
+        item_ptr=ends(cells_per_item),
+        cell_category=np.concatenate(categories),
+        cell_ptr=ends(lengths),
+        annotator=np.concatenate(annotators),
+        row=np.empty(0, dtype=np.int64),
+        known=np.full(n_items, -1, dtype=np.int32),
+    )
 
 
 def peer_frame(labels: Labels) -> pd.DataFrame:

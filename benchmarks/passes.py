@@ -16,18 +16,24 @@ from annotruth.engines import Engine, Session
 from annotruth.engines.memory import MemoryEngine, ReferenceEngine
 from annotruth.labels import Labels
 from annotruth.models import dawid_skene, gpm
-from benchmarks import machine
+from benchmarks import growth, machine
 from benchmarks.crowds import peer_frame, simulated
 from benchmarks.timing import Sample, Seconds, by_difference, by_steps, interleaved
 
 AGREE_TO = 1e-12
-TARGET = 50  # a peer's pass should take at least this many of ours
+TARGET = 100  # a peer's pass should take at least this many of ours
+READS = 5  # a pass should take at most this many bare reads of its bytes
+GAIN = 1.6  # two threads should be at least this much faster than one, from ten million labels on
+POWER = 1.1  # time should grow with at most this power of the number of labels
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.passes", description=__doc__)
     parser.add_argument("--labels", type=int, default=1_000_000, help="default: 1,000,000")
     parser.add_argument("--rounds", type=int, default=7, help="measurements of each (default: 7)")
+    parser.add_argument(
+        "--most", type=int, default=10_000_000, help="labels to grow to (default: 10,000,000)"
+    )
     options = parser.parse_args()
 
     labels = simulated(options.labels)
@@ -41,6 +47,13 @@ def main() -> int:
     print(table(measured, labels.n_labels))
     print(f"\nOur passes in one of the peer's; the target is {TARGET} with the default engine.\n")
     print(ratios(measured))
+
+    grown = growth.sizes(options.most, options.rounds)
+    print(f"\nGrowth. Targets: {READS} bare reads, a gain of {GAIN}, a power of {POWER}.\n")
+    print(growth.table(grown))
+    if len(grown) > 1:
+        print(f"\nTime grows with the power {growth.exponent(grown):.2f} of the labels.")
+
     agrees = all(value <= AGREE_TO for value in apart.values())
     print(f"\nKernel and twin after 3 steps {'agree' if agrees else 'DISAGREE'} to {AGREE_TO:g}:")
     print(", ".join(f"{name} {value:.1e}" for name, value in apart.items()))

@@ -24,6 +24,10 @@ class Seconds:
     def median(self) -> float:
         return median(self.samples)
 
+    @property
+    def fastest(self) -> float:
+        return min(self.samples)
+
 
 def by_steps(
     step: Callable[[Parameters], tuple[Parameters, object]], start: Parameters, n_steps: int

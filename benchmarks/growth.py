@@ -1,0 +1,119 @@
+"""How a pass grows with the labels: time, threads, a bare read of the same bytes, memory."""
+
+from __future__ import annotations
+
+import math
+import resource
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, closing
+from multiprocessing import get_context
+from typing import NamedTuple
+
+import numba
+
+from annotruth.arrays import Floats
+from annotruth.engines import Sweep
+from annotruth.engines.memory import MemoryEngine, MemorySession
+from annotruth.kernels.block import Block
+from annotruth.kernels.compiled import compiled
+from annotruth.labels import Labels
+from annotruth.models import gpm
+from benchmarks.crowds import laid_out
+from benchmarks.timing import Sample, by_steps, interleaved
+
+
+class Size(NamedTuple):
+    """What was measured of one number of labels: seconds a pass, and bytes."""
+
+    n_labels: int
+    one_thread: float
+    default: float
+    read_one_thread: float
+    read_default: float
+    peak: int
+
+
+# Whole numbers may be added in any order, floats only with leave: so both sums become vectors.
+_whole_sum = numba.njit(nogil=True)(lambda values: values.sum())
+_float_sum = numba.njit(nogil=True, fastmath={"reassoc"})(lambda values: values.sum())
+
+
+@compiled
+def read(block: Block, lo: int, hi: int, theta: Floats, totals: Floats) -> None:
+    """Read, and add up, all that GPM's step reads of the items: the least a pass can take."""
+    first, last = block.item_ptr[lo], block.item_ptr[hi]
+    begin, end = block.cell_ptr[first], block.cell_ptr[last]
+    totals[0] += _whole_sum(block.item_ptr[lo:hi]) + _whole_sum(block.known[lo:hi])
+    totals[0] += _whole_sum(block.cell_ptr[first:last]) + _whole_sum(block.annotator[begin:end])
+    totals[0] += _float_sum(theta[first:last])
+
+
+def bare_read(labels: Labels, threads: int, stack: ExitStack) -> Sample:
+    """Time the bare read in the engine's own parts and threads."""
+    session = stack.enter_context(closing(MemorySession(labels, threads, lambda _: read)))
+    session.allocate("theta", per="cells")
+    session.gather("theta")[:] = 0.5  # zeros that nobody wrote are not in memory yet
+    sweep = Sweep("growth.read", ("theta",), ((1,),))
+    return by_steps(lambda _: (None, session.sweep(sweep)), None, 1)
+
+
+def gpm_pass(labels: Labels, engine: MemoryEngine, stack: ExitStack) -> Sample:
+    """Time the model's own step."""
+    session = stack.enter_context(closing(engine.open(labels)))
+    steps = gpm._Steps(labels, session, learned=False)
+    return by_steps(steps.step, steps.start(), 1)
+
+
+def measure(n_labels: int, rounds: int) -> Size:
+    """Measure one size, by the fastest round: other work only ever adds."""
+    labels = laid_out(n_labels)
+    every = MemoryEngine()
+    with ExitStack() as stack:
+        times = interleaved(
+            {
+                "one": gpm_pass(labels, MemoryEngine(threads=1), stack),
+                "default": gpm_pass(labels, every, stack),
+                "read one": bare_read(labels, 1, stack),
+                "read default": bare_read(labels, every.threads, stack),
+            },
+            max(rounds, rounds * 10_000_000 // n_labels),
+        )
+    unit = 1 if sys.platform == "darwin" else 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return Size(labels.n_labels, *(taken.fastest for taken in times.values()), peak)
+
+
+def sizes(most: int, rounds: int) -> list[Size]:
+    """Measure a million labels and ten times as many up to ``most``, each in a new process.
+
+    So the peak of memory is that of one size alone.
+    """
+    numbers = [10**power for power in range(6, int(math.log10(most) + 1e-9) + 1)]
+    measured = []
+    for number in numbers:
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+            measured.append(process.submit(measure, number, rounds).result())
+    return measured
+
+
+def table(measured: list[Size]) -> str:
+    """A Markdown table, a row a size."""
+    lines = [
+        "| labels | ns a label, 1 thread | default | gain | bare reads | default | peak GB |",
+        "|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for size in measured:
+        one, every = (1e9 * seconds / size.n_labels for seconds in (size.one_thread, size.default))
+        lines.append(
+            f"| {size.n_labels:,} | {one:.2f} | {every:.2f} | {one / every:.2f} "
+            f"| {size.one_thread / size.read_one_thread:.1f} "
+            f"| {size.default / size.read_default:.1f} | {size.peak / 1e9:.2f} |"
+        )
+    return "\n".join(lines)
+
+
+def exponent(measured: list[Size]) -> float:
+    """The power of the number of labels with which the default engine's time grows."""
+    first, last = measured[0], measured[-1]
+    return math.log(last.default / first.default) / math.log(last.n_labels / first.n_labels)
