@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -113,14 +114,27 @@ def check_finite(values: pa.Array) -> None:
         raise InputError("a label is infinite: labels must be finite numbers or words")
 
 
-def check_ids(column: pa.Array, role: str, rows: NDArray[np.int64]) -> None:
-    """Refuse a label whose item or annotator is not named."""
-    empty = np.flatnonzero(missing(column))
-    if len(empty):
+def check_ids(
+    codes: NDArray[np.int32], values: pa.Array, role: str, kept: NDArray[np.bool_] | None
+) -> None:
+    """Refuse a label whose item or annotator is not named.
+
+    ``kept`` marks the rows that the codes are of, None for all.
+    """
+    unnamed = missing(values)
+    if unnamed.any():
+        empty = np.flatnonzero(unnamed[codes])
+        row = empty[0] if kept is None else np.flatnonzero(kept)[empty[0]]
         raise InputError(
-            f"row {rows[empty[0]] + 1} has a label but no {role} "
+            f"row {row + 1} has a label but no {role} "
             f"({len(empty):,} in all): name the {role} or remove the row"
         )
+
+
+def check_codes(codes: NDArray[np.integer[Any]], n: int, role: str) -> None:
+    """Refuse codes outside their range, where the kernels would read and write elsewhere."""
+    if len(codes) and not (codes.min() >= 0 and codes.max() < n):
+        raise InputError(f"a code of the {role}s is outside 0..{n - 1}: give every {role} its id")
 
 
 def check_ordinal(scale: Scale, who: str) -> None:
