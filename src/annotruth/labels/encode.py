@@ -92,6 +92,15 @@ def _without_gaps(codes: NDArray[np.int32], values: pa.Array) -> Coded:
     return Coded(renumbered[codes], values.take(pa.array(order)))
 
 
+def decoded(table: pa.Table) -> pa.Table:
+    """Write the values of every dictionary out."""
+    columns = [
+        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        for column in table.columns
+    ]
+    return pa.table(columns, names=table.column_names)
+
+
 def plain_numbers(ids: pa.Array) -> pa.Array:
     """Turn ids read from a text file into integers where that loses nothing ("007" stays)."""
     try:

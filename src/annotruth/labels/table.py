@@ -17,6 +17,7 @@ from annotruth.labels import validate
 from annotruth.labels.encode import (
     Layout,
     arrange,
+    decoded,
     distinct_all,
     has_repeats,
     plain_numbers,
@@ -279,15 +280,28 @@ class Labels:
 
     def to_arrow(self) -> pa.Table:
         """Write the labels out with their ids, one row a label, in the order they came."""
-        cell = self.cell_of_label()
-        table = pa.table(
+        return decoded(self.to_codes())
+
+    def to_codes(self) -> pa.Table:
+        """Write the labels out as `to_arrow` does, with codes and dictionaries for ids."""
+        items = np.arange(self.n_items, dtype=np.int32)
+        codes = {
+            "item": (np.repeat(items, self.labels_per_item), self.items),
+            "annotator": (self.annotator, self.annotators),
+            "label": (np.repeat(self.cell_category, np.diff(self.cell_ptr)), self.scale.categories),
+        }
+        return pa.table(
             {
-                "item": self.items.take(pa.array(self.item_of_cell()[cell])),
-                "annotator": self.annotators.take(pa.array(self.annotator)),
-                "label": self.scale.categories.take(pa.array(self.cell_category[cell])),
+                name: pa.DictionaryArray.from_arrays(pa.array(self.as_they_came(code)), ids)
+                for name, (code, ids) in codes.items()
             }
         )
-        return table.take(pa.array(np.argsort(self.row)))
+
+    def as_they_came(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Put one value a label into the order the labels came in."""
+        in_order = np.empty_like(values)
+        in_order[self.row] = values
+        return in_order
 
     def observed_shares(self) -> NDArray[np.float64]:
         """Return the share of each category among the labels of each item, items x categories."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from annotruth.arrays import Floats
 from annotruth.errors import AnnotruthError
 from annotruth.labels import Labels
+from annotruth.labels.encode import decoded
 from annotruth.labels.frames import from_arrow
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import Trace
@@ -147,11 +148,14 @@ class Fit:
         return from_arrow(self.distribution_table(), self.data.frame)
 
     def tables(self) -> dict[str, pa.Table]:
-        """Make all tables in Arrow, by name; distributions where items have no room for them."""
+        """Make all tables in Arrow, by name; distributions where items have no room for them.
+
+        These are for files: the ids of labels, which repeat, are dictionaries.
+        """
         tables = {
             "items": self.item_table(),
             "annotators": self.annotator_table(),
-            "labels": self.label_table(),
+            "labels": self._coded_label_table(),
         }
         if self.distribution is not None and self.data.n_categories > MOST_COLUMNS:
             tables["distributions"] = self.distribution_table()
@@ -190,11 +194,13 @@ class Fit:
 
     def label_table(self) -> pa.Table:
         """Make the labels table in Arrow, in the order the labels came."""
-        table = self.data.to_arrow()
+        return decoded(self._coded_label_table())
+
+    def _coded_label_table(self) -> pa.Table:
+        table = self.data.to_codes()
         if self.p_serious is None:
             return table
-        in_order = np.empty_like(self.p_serious)
-        in_order[self.data.row] = self.p_serious
+        in_order = self.data.as_they_came(self.p_serious)
         return table.append_column("p_serious", pa.array(in_order))
 
     def distribution_table(self) -> pa.Table:
