@@ -26,6 +26,19 @@ def test_loading_the_models_loads_neither_pandas_nor_scikit_learn_nor_charts():
     assert not modules_after(models) & {"pandas", "polars", "altair", "sklearn"}
 
 
+def test_a_fit_from_file_to_files_loads_neither_pandas_nor_scipy_nor_charts(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("item,annotator,label\n1,a,x\n1,b,y\n2,a,x\n2,b,\n")
+    fit = (
+        "from annotruth.app.cli import app; "
+        f"app(['fit', {str(path)!r}, '--model', 'majority', '--quiet', '--out', "
+        f"{str(tmp_path / 'out')!r}], standalone_mode=False)"
+    )
+    unneeded = {"pandas", "polars", "narwhals", "scipy", "sklearn", "numba", "altair", "rich"}
+    assert not modules_after(fit) & unneeded
+    assert (tmp_path / "out" / "items.csv").exists()
+
+
 @pytest.mark.parametrize("name", at.__all__)
 def test_every_public_name_is_there(name):
     assert getattr(at, name) is not None

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from annotruth.labels.buffers import as_arrow, as_numpy
 from annotruth.labels.scale import plain
 
 # From so many labels on, threads and compiled kernels are worth their start.
@@ -50,7 +51,7 @@ def distinct(column: pa.ChunkedArray) -> Coded:
     values = chunks[0].dictionary if chunks else pa.array([], column.type)  # one for all chunks
     if pa.types.is_large_string(values.type):
         values = values.cast(pa.string())
-    codes = [np.empty(0, dtype=np.int32), *(chunk.indices.to_numpy() for chunk in chunks)]
+    codes = [np.empty(0, dtype=np.int32), *(as_numpy(chunk.indices) for chunk in chunks)]
     return Coded(np.concatenate(codes), values)
 
 
@@ -72,10 +73,12 @@ def _recoded(column: pa.ChunkedArray) -> Coded:
     # The dictionary's null, added at its end, stands for the nulls among the indices.
     values = pa.chunked_array([dictionary, pa.nulls(1, dictionary.type)])
     places, values, _ = distinct(values)
-    codes = [
-        places[pc.fill_null(chunk.indices.cast(pa.int64()), len(dictionary)).to_numpy()]
-        for chunk in column.chunks
-    ]
+    codes = []
+    for chunk in column.chunks:
+        places_of = chunk.indices.cast(pa.int64())
+        if places_of.null_count:
+            places_of = places_of.fill_null(len(dictionary))
+        codes.append(places[as_numpy(places_of)])
     return _without_gaps(np.concatenate(codes), values)._replace(levels=levels)
 
 
@@ -89,7 +92,7 @@ def _without_gaps(codes: NDArray[np.int32], values: pa.Array) -> Coded:
         return Coded(codes, values)
     renumbered = np.empty(len(values), dtype=np.int32)
     renumbered[order] = np.arange(len(order), dtype=np.int32)
-    return Coded(renumbered[codes], values.take(pa.array(order)))
+    return Coded(renumbered[codes], values.take(as_arrow(order)))
 
 
 def decoded(table: pa.Table) -> pa.Table:
@@ -178,8 +181,7 @@ def match(values: pa.Array, ids: pa.Array) -> NDArray[np.int64]:
     if values.type != ids.type:
         values, ids = _as_text(values), _as_text(ids)
     found = pc.fill_null(pc.index_in(values, value_set=ids), -1)
-    places: NDArray[np.int64] = found.to_numpy(zero_copy_only=False).astype(np.int64)
-    return places
+    return as_numpy(found).astype(np.int64)
 
 
 def _as_text(ids: pa.Array) -> pa.Array:

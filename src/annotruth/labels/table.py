@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from annotruth.errors import InputError
 from annotruth.kernels.block import Block
 from annotruth.labels import validate
+from annotruth.labels.buffers import as_arrow
 from annotruth.labels.encode import (
     Layout,
     arrange,
@@ -292,7 +293,7 @@ class Labels:
         }
         return pa.table(
             {
-                name: pa.DictionaryArray.from_arrays(pa.array(self.as_they_came(code)), ids)
+                name: pa.DictionaryArray.from_arrays(as_arrow(self.as_they_came(code)), ids)
                 for name, (code, ids) in codes.items()
             }
         )

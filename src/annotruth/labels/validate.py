@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from annotruth.errors import InputError
+from annotruth.labels.buffers import as_arrow, as_numpy
 from annotruth.labels.scale import Scale, is_text, plain, shown
 
 # Names that need no flag, by role: ours, crowd-kit's, the VLDB'17 benchmark's and rater's.
@@ -90,10 +91,9 @@ def missing(column: pa.Array) -> NDArray[np.bool_]:
     empty = pc.is_null(column, nan_is_null=pa.types.is_floating(column.type))
     if is_text(column.type):
         words = pc.utf8_lower(pc.utf8_trim_whitespace(column))
-        blank = pc.is_in(words, value_set=pa.array(["", "nan"], type=words.type))
-        empty = pc.or_(empty, pc.fill_null(blank, False))
-    marked: NDArray[np.bool_] = empty.to_numpy(zero_copy_only=False)
-    return marked
+        blank = pc.is_in(words, value_set=as_arrow(["", "nan"]).cast(words.type))
+        empty = pc.or_(empty, blank)
+    return as_numpy(empty)
 
 
 def check_any_labels(n_rows: int, n_kept: int) -> None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from annotruth.arrays import Floats
 from annotruth.errors import AnnotruthError
 from annotruth.labels import Labels
+from annotruth.labels.buffers import as_arrow
 from annotruth.labels.encode import decoded
 from annotruth.labels.frames import from_arrow
 from annotruth.models.distribution import Distribution
@@ -166,7 +167,7 @@ class Fit:
         scale, theta = self.data.scale, self.distribution
         columns: dict[str, Any] = {"item": self.data.items, "n_labels": self.data.labels_per_item}
         if self.label is not None:
-            columns["label"] = scale.categories.take(pa.array(self.label))
+            columns["label"] = scale.categories.take(as_arrow(self.label))
         if self.expectation is not None:
             columns["expectation"] = self.expectation
         if theta is not None:
@@ -176,7 +177,7 @@ class Fit:
         if theta is not None and len(scale) <= MOST_COLUMNS:
             shares = theta.dense(len(scale))
             columns |= {f"p_{name}": shares[:, n] for n, name in enumerate(scale.names)}
-        return pa.table(columns)
+        return _table(columns)
 
     def annotator_table(self) -> pa.Table:
         """Make the annotators table in Arrow."""
@@ -190,7 +191,7 @@ class Fit:
             "behavior": self.behavior,
             **self.annotator_columns,
         }
-        return pa.table({name: column for name, column in columns.items() if column is not None})
+        return _table({name: column for name, column in columns.items() if column is not None})
 
     def label_table(self) -> pa.Table:
         """Make the labels table in Arrow, in the order the labels came."""
@@ -201,7 +202,7 @@ class Fit:
         if self.p_serious is None:
             return table
         in_order = self.data.as_they_came(self.p_serious)
-        return table.append_column("p_serious", pa.array(in_order))
+        return table.append_column("p_serious", as_arrow(in_order))
 
     def distribution_table(self) -> pa.Table:
         """Make the table of distributions in Arrow, without the zeros."""
@@ -209,10 +210,10 @@ class Fit:
         if theta is None:
             raise AnnotruthError(f"{self.model} gives scores, not distributions: see items()")
         some = np.flatnonzero(theta.probability > 0)
-        return pa.table(
+        return _table(
             {
-                "item": self.data.items.take(pa.array(theta.item()[some])),
-                "label": self.data.scale.categories.take(pa.array(theta.category[some])),
+                "item": self.data.items.take(as_arrow(theta.item()[some])),
+                "label": self.data.scale.categories.take(as_arrow(theta.category[some])),
                 "p": theta.probability[some],
             }
         )
@@ -274,3 +275,12 @@ class Fit:
         from annotruth.models.storage import save
 
         save(self, Path(path))
+
+
+def _table(columns: Mapping[str, Any]) -> pa.Table:
+    return pa.table(
+        {
+            name: column if isinstance(column, pa.Array) else as_arrow(column)
+            for name, column in columns.items()
+        }
+    )
