@@ -122,7 +122,16 @@ def way(path: Path, n_labels: int, rounds: int, iterations: int) -> None:
 
     def command(form: str, max_iter: int) -> Callable[[], Run]:
         out = path.parent / f"{form}-{max_iter}"
-        options = ["--set", f"max_iter={max_iter},tol=0", "--out", str(out), "--format", form]
+        options = [
+            "--model",
+            "gpm",
+            "--set",
+            f"max_iter={max_iter},tol=0",
+            "--out",
+            str(out),
+            "--format",
+            form,
+        ]
         return lambda: run([*COMMAND, str(path), "--quiet", *options])
 
     best = alternately(
