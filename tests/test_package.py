@@ -26,15 +26,23 @@ def test_loading_the_models_loads_neither_pandas_nor_scikit_learn_nor_charts():
     assert not modules_after(models) & {"pandas", "polars", "altair", "sklearn"}
 
 
-def test_a_fit_from_file_to_files_loads_neither_pandas_nor_scipy_nor_charts(tmp_path):
+LIGHT = {"pandas", "polars", "narwhals", "sklearn", "altair", "rich"}
+
+
+@pytest.mark.parametrize(
+    ("model", "unneeded"),
+    [
+        ([], LIGHT),
+        (["--model", "gpm"], LIGHT),
+        (["--model", "majority"], LIGHT | {"scipy", "numba"}),
+    ],
+    ids=["default", "gpm", "majority"],
+)
+def test_a_fit_from_file_to_files_loads_no_more_than_it_needs(tmp_path, model, unneeded):
     path = tmp_path / "labels.csv"
     path.write_text("item,annotator,label\n1,a,x\n1,b,y\n2,a,x\n2,b,\n")
-    fit = (
-        "from annotruth.app.cli import app; "
-        f"app(['fit', {str(path)!r}, '--model', 'majority', '--quiet', '--out', "
-        f"{str(tmp_path / 'out')!r}], standalone_mode=False)"
-    )
-    unneeded = {"pandas", "polars", "narwhals", "scipy", "sklearn", "numba", "altair", "rich"}
+    words = ["fit", str(path), "--quiet", "--out", str(tmp_path / "out"), *model]
+    fit = f"from annotruth.app.cli import app; app({words!r}, standalone_mode=False)"
     assert not modules_after(fit) & unneeded
     assert (tmp_path / "out" / "items.csv").exists()
 
