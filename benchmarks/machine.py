@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -12,8 +13,8 @@ from annotruth.engines.memory import MemoryEngine
 PACKAGES = ("annotruth", "numpy", "numba", "crowd-kit", "pandas")
 
 
-def describe() -> str:
-    packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+def describe(names: Sequence[str] = PACKAGES) -> str:
+    packages = ", ".join(f"{name} {version(name)}" for name in names)
     cores = MemoryEngine().threads
     return (
         f"{_cpu()}, {cores} usable {'core' if cores == 1 else 'cores'}, {platform.system()}; "

@@ -26,6 +26,27 @@ def test_loading_the_models_loads_neither_pandas_nor_scikit_learn_nor_charts():
     assert not modules_after(models) & {"pandas", "polars", "altair", "sklearn"}
 
 
+LIGHT = {"pandas", "polars", "narwhals", "sklearn", "altair", "rich"}
+
+
+@pytest.mark.parametrize(
+    ("model", "unneeded"),
+    [
+        ([], LIGHT),
+        (["--model", "gpm"], LIGHT),
+        (["--model", "majority"], LIGHT | {"scipy", "numba"}),
+    ],
+    ids=["default", "gpm", "majority"],
+)
+def test_a_fit_from_file_to_files_loads_no_more_than_it_needs(tmp_path, model, unneeded):
+    path = tmp_path / "labels.csv"
+    path.write_text("item,annotator,label\n1,a,x\n1,b,y\n2,a,x\n2,b,\n")
+    words = ["fit", str(path), "--quiet", "--out", str(tmp_path / "out"), *model]
+    fit = f"from annotruth.app.cli import app; app({words!r}, standalone_mode=False)"
+    assert not modules_after(fit) & unneeded
+    assert (tmp_path / "out" / "items.csv").exists()
+
+
 @pytest.mark.parametrize("name", at.__all__)
 def test_every_public_name_is_there(name):
     assert getattr(at, name) is not None

@@ -18,7 +18,6 @@ from annotruth.models.base import Estimator
 from annotruth.models.em import ProgressCallback
 from annotruth.models.registry import DEFAULT_MODEL, model_named
 from annotruth.models.result import Fit
-from annotruth.models.robust_gpm import has_room
 
 
 def fit(
@@ -77,7 +76,7 @@ def fit(
     if record is not None:
         with _naming(record):
             labels = labels.with_record(_read_if_path(record))
-    if model is None and not options and not has_room(labels):
+    if model is None and not options and not _room_for_default(labels):
         warnings.warn(
             f"{labels.n_annotators:,} annotators and {labels.n_categories:,} categories are too "
             f"many for {DEFAULT_MODEL}: gpm was fitted instead",
@@ -125,6 +124,12 @@ def _measured(fit: Fit, answers: Truth, *, scores: bool) -> dict[str, float]:
         found["srocc"] = metrics.srocc(scored, expected)
         found["rmse"] = metrics.rmse(scored, expected)
     return found
+
+
+def _room_for_default(labels: Labels) -> bool:
+    from annotruth.models.robust_gpm import has_room  # whoever names a model need not load it
+
+    return has_room(labels)
 
 
 def make_estimator(model: str | Estimator, options: Mapping[str, Any]) -> Estimator:

@@ -189,6 +189,31 @@ def test_parquet_reads_only_the_columns_it_needs(tmp_path, monkeypatch, table):
     assert asked == [["item", "annotator", "label"]]
 
 
+def test_parquet_that_holds_codes_is_read_as_codes(tmp_path, monkeypatch):
+    n = 3000
+    table = pa.table(
+        {
+            "item": [f"item {i}" for i in range(n)],  # each once: held as text
+            "annotator": [f"annotator {i % 7}" for i in range(n)],
+            "label": [None if i % 5 == 4 else "good" for i in range(n)],
+        }
+    )
+    path = tmp_path / "labels.parquet"
+    pa.parquet.write_table(table, path, row_group_size=1000)
+    expected = Labels.of(table)
+    seen = []
+    make = Labels.from_arrow
+
+    def spy(table, **options):
+        seen.extend(pa.types.is_dictionary(kind) for kind in table.schema.types)
+        return make(table, **options)
+
+    monkeypatch.setattr(Labels, "from_arrow", spy)
+    assert_same(read_labels(path), expected)
+    assert seen == [False, True, True]
+    assert read_table(path)[0].equals(table)
+
+
 def test_a_read_table_outlives_its_file(tmp_path, table):
     path = tmp_path / "truth.arrow"
     with pa.ipc.new_file(path, table.schema) as writer:

@@ -102,8 +102,8 @@ def test_a_disk_that_fills_up_leaves_the_old_results(tmp_path, monkeypatch, tabl
     write_tables({"items": table}, tmp_path, format=form, extra={"fit.json": "old"})
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 
-    def full(table, where, **_):
-        where.write_bytes(b"half")
+    def full(table, where, *_, **__):
+        where.write(b"half") if hasattr(where, "write") else where.write_bytes(b"half")
         raise OSError(errno.ENOSPC, "[Errno 28] Error writing bytes to file")
 
     monkeypatch.setattr(pa.csv, "write_csv", full)
@@ -113,3 +113,26 @@ def test_a_disk_that_fills_up_leaves_the_old_results(tmp_path, monkeypatch, tabl
     with pytest.raises(OutputError, match="free some space"):
         write_table(table, tmp_path / f"items.{form}", form)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.fixture
+def coded(rich) -> pa.Table:
+    """The same table with a dictionary for its text."""
+    return rich.set_column(0, "item", rich["item"].dictionary_encode())
+
+
+def test_a_dictionary_is_plain_text_to_whoever_reads_the_file(tmp_path, rich, coded):
+    write_table(rich, tmp_path / "plain.csv", "csv")
+    write_table(coded, tmp_path / "coded.csv", "csv")
+    assert (tmp_path / "coded.csv").read_bytes() == (tmp_path / "plain.csv").read_bytes()
+    write_table(coded, tmp_path / "coded.parquet", "parquet")
+    found = pa.parquet.read_table(tmp_path / "coded.parquet")
+    assert found.schema.equals(rich.schema, check_metadata=True)
+    assert found.equals(rich)
+
+
+def test_a_long_table_is_written_in_parts_that_follow_each_other(tmp_path, monkeypatch, coded):
+    write_table(pa.concat_tables([coded] * 9), tmp_path / "whole.csv", "csv")
+    monkeypatch.setattr("annotruth.io.writers._ROWS_AT_ONCE", 2)
+    write_table(pa.concat_tables([coded] * 9), tmp_path / "parts.csv", "csv")
+    assert (tmp_path / "parts.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()

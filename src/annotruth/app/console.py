@@ -6,26 +6,22 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import Progress as Bar
-from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
+import typer
 
 from annotruth.errors import AnnotruthWarning
-from annotruth.models.em import Progress, ProgressCallback
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from annotruth.models.em import Progress, ProgressCallback
 
 
 def complain(message: object) -> None:
     """Print one line of error or warning to stderr, as it is."""
     text = " ".join(str(message).split())
-    err.print(f"annotruth: {text}", markup=False)
+    typer.echo(f"annotruth: {text}", err=True)
 
 
 @contextmanager
@@ -46,8 +42,12 @@ def progress_line(*, quiet: bool) -> Iterator[ProgressCallback | None]:
     if quiet or not sys.stderr.isatty():
         yield None
         return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Bar(*columns, console=err, transient=True) as bar:
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("reading labels")
 
         def tell(progress: Progress) -> None:
@@ -65,6 +65,10 @@ def progress_line(*, quiet: bool) -> Iterator[ProgressCallback | None]:
 
 def show_table(title: str, table: pa.Table, *, most: int = 10) -> None:
     """Print the first rows of a table."""
+    import pyarrow as pa
+    from rich.console import Console
+    from rich.table import Table
+
     grid = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     for name, column in zip(table.column_names, table.columns, strict=True):
         numeric = pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
@@ -74,16 +78,18 @@ def show_table(title: str, table: pa.Table, *, most: int = 10) -> None:
     if table.num_rows > most:
         grid.caption = f"{table.num_rows - most:,} more"
         grid.caption_justify = "left"
-    out.print(grid)
+    Console(highlight=False, soft_wrap=True).print(grid)
 
 
 def show_lines(lines: str | Sequence[str]) -> None:
     """Print plain lines."""
     for line in [lines] if isinstance(lines, str) else lines:
-        out.print(line, markup=False)
+        typer.echo(line)
 
 
 def _cell(value: Any) -> str:
+    from rich.markup import escape
+
     if value is None:
         return ""
     return f"{value:.2f}" if isinstance(value, float) else escape(str(value))

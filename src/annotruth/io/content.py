@@ -99,8 +99,8 @@ def content_of(path: Path) -> tuple[Kind, pa.Buffer]:
     return kind, data
 
 
-def chunks(data: pa.Buffer, size: int = 1 << 24) -> Iterator[bytes]:
-    """Hand out the bytes in pieces, so that a large file is never held twice."""
+def chunks(data: pa.Buffer, size: int = 1 << 20) -> Iterator[bytes]:
+    """Hand out the bytes in pieces that fit a cache; a large file is never held twice."""
     for start in range(0, data.size, size):
         yield data.slice(start, min(size, data.size - start)).to_pybytes()
 

@@ -41,7 +41,7 @@ def read_labels(
     """
     with _explained(path):
         table, from_text = _read(
-            Path(path), lambda names: find_columns(names, LABEL_ROLES, columns).values()
+            Path(path), lambda names: find_columns(names, LABEL_ROLES, columns).values(), coded=True
         )
         return Labels.from_arrow(
             table,
@@ -62,7 +62,11 @@ def read_table(path: str | os.PathLike[str]) -> tuple[pa.Table, bool]:
         return _read(Path(path), lambda names: names)
 
 
-def _read(path: Path, choose: Callable[[list[str]], Iterable[str]]) -> tuple[pa.Table, bool]:
+def _read(
+    path: Path, choose: Callable[[list[str]], Iterable[str]], *, coded: bool = False
+) -> tuple[pa.Table, bool]:
+    """Read the chosen columns; with ``coded``, text that the file holds in codes stays so."""
+
     def columns(names: list[str]) -> list[str]:
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
@@ -80,19 +84,46 @@ def _read(path: Path, choose: Callable[[list[str]], Iterable[str]]) -> tuple[pa.
         table = read_json_lines(data, columns)
     else:
         with _damage_told(kind):
-            table = (
-                _read_parquet(data, columns) if kind == "parquet" else _read_arrow(data, columns)
-            )
+            if kind == "parquet":
+                table = _read_parquet(data, columns, coded=coded)
+            else:
+                table = _read_arrow(data, columns)
             # A damaged file can hold offsets that point outside it: never let them through.
             table.validate(full=True)
     return table, kind == "text"
 
 
-def _read_parquet(data: pa.Buffer, columns: Callable[[list[str]], list[str]]) -> pa.Table:
+def _read_parquet(
+    data: pa.Buffer, columns: Callable[[list[str]], list[str]], *, coded: bool
+) -> pa.Table:
     import pyarrow.parquet
 
     with pyarrow.parquet.ParquetFile(pa.BufferReader(data)) as file:
-        return file.read(columns=columns(file.schema_arrow.names))
+        metadata, names = file.metadata, columns(file.schema_arrow.names)
+    with pyarrow.parquet.ParquetFile(
+        pa.BufferReader(data),
+        metadata=metadata,
+        read_dictionary=_held_in_codes(metadata, names) if coded else None,
+    ) as file:
+        return file.read(columns=names)
+
+
+def _held_in_codes(metadata: Any, names: list[str]) -> list[str]:
+    """Name the columns of text that the file holds in codes.
+
+    Text itself takes more than the four bytes of its length, so less than that must be codes.
+    """
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    found = []
+    for place in range(metadata.num_columns):
+        chunks = [group.column(place) for group in groups]
+        size = sum(chunk.total_uncompressed_size for chunk in chunks)
+        n = sum(chunk.num_values for chunk in chunks)
+        column = metadata.schema.column(place)
+        is_text = column.physical_type == "BYTE_ARRAY" and column.logical_type.type == "STRING"
+        if column.path in names and is_text and size < 4 * n:
+            found.append(column.path)
+    return found
 
 
 def _read_arrow(data: pa.Buffer, columns: Callable[[list[str]], list[str]]) -> pa.Table:

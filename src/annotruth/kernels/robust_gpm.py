@@ -155,8 +155,8 @@ def read_out(
                 theta[e, n] += posterior[k] * opinions[k, n]
         if known >= 0:
             theta[e] = 0.0
-            theta[e, known] = 1.0
-            leading[e] = theta[e]
+            leading[e] = 0.0
+            theta[e, known] = leading[e, known] = 1.0
         top = theta[e].argmax()
         of_top = 0.0
         for k in range(prior.shape[0]):

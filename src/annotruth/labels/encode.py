@@ -2,40 +2,112 @@
 
 from __future__ import annotations
 
-from typing import Any
+import importlib
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.labels.scale import is_text, plain
+from annotruth.labels.buffers import as_arrow, as_numpy
+from annotruth.labels.scale import plain
+
+# From so many labels on, threads and compiled kernels are worth their start.
+_MANY = 100_000
 
 
-def distinct(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.Array, list[Any] | None]:
-    """Encode a column without gaps.
+class Coded(NamedTuple):
+    """A column in codes.
 
-    Returns the code of each row, the distinct values in order of first appearance, and, for a
-    frame library's ordered categorical, its levels in order.
+    Attributes
+    ----------
+    codes
+        The code of each row.
+    values
+        The distinct values in order of first appearance; null may be one of them.
+    levels
+        The levels in order, where the column was a frame library's ordered categorical.
     """
-    levels = None
-    if pa.types.is_dictionary(column.type) and column.type.ordered and column.num_chunks:
-        levels = column.chunk(0).dictionary.to_pylist()
+
+    codes: NDArray[np.int32]
+    values: pa.Array
+    levels: list[Any] | None = None
+
+    def take(self, kept: NDArray[np.bool_]) -> Coded:
+        """Keep some rows, and of the values those that are left."""
+        return _without_gaps(self.codes[kept], self.values)._replace(levels=self.levels)
+
+
+def distinct(column: pa.ChunkedArray) -> Coded:
+    """Encode a column without gaps, in order of first appearance."""
+    if pa.types.is_dictionary(column.type):
+        return _recoded(column)
     column = plain(column)
-    if is_text(column.type):
-        column = column.cast(pa.large_string())  # 32-bit offsets overflow beyond 2 GB of text
-    encoded = column.combine_chunks().dictionary_encode()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
-    values = encoded.dictionary
+    chunks = column.dictionary_encode(null_encoding="encode").chunks
+    values = chunks[0].dictionary if chunks else pa.array([], column.type)  # one for all chunks
     if pa.types.is_large_string(values.type):
         values = values.cast(pa.string())
-    return encoded.indices.to_numpy(zero_copy_only=False), values, levels
+    codes = [np.empty(0, dtype=np.int32), *(as_numpy(chunk.indices) for chunk in chunks)]
+    return Coded(np.concatenate(codes), values)
+
+
+def distinct_all(columns: Mapping[str, pa.ChunkedArray]) -> dict[str, Coded]:
+    """Encode columns side by side."""
+    if min(map(len, columns.values())) < _MANY:
+        return {name: distinct(column) for name, column in columns.items()}
+    with ThreadPoolExecutor(len(columns)) as pool:
+        return dict(zip(columns, pool.map(distinct, columns.values()), strict=True))
+
+
+def _recoded(column: pa.ChunkedArray) -> Coded:
+    """Encode what comes encoded: its dictionary may have gaps, repeats and another order."""
+    column = column.unify_dictionaries()
+    if not column.num_chunks:
+        return distinct(column.cast(column.type.value_type))
+    dictionary = column.chunk(0).dictionary
+    levels = dictionary.to_pylist() if column.type.ordered else None
+    # The dictionary's null, added at its end, stands for the nulls among the indices.
+    values = pa.chunked_array([dictionary, pa.nulls(1, dictionary.type)])
+    places, values, _ = distinct(values)
+    codes = []
+    for chunk in column.chunks:
+        places_of = chunk.indices.cast(pa.int64())
+        if places_of.null_count:
+            places_of = places_of.fill_null(len(dictionary))
+        codes.append(places[as_numpy(places_of)])
+    return _without_gaps(np.concatenate(codes), values)._replace(levels=levels)
+
+
+def _without_gaps(codes: NDArray[np.int32], values: pa.Array) -> Coded:
+    """Leave out values that do not occur, and order the rest by first appearance."""
+    never = len(codes)
+    first = np.full(len(values), never, dtype=np.int64)
+    first[codes[::-1]] = np.arange(never - 1, -1, -1)  # what is written last stays
+    order = np.argsort(first, kind="stable")[: np.count_nonzero(first < never)]
+    if len(order) == len(values) and (np.diff(order) > 0).all():
+        return Coded(codes, values)
+    renumbered = np.empty(len(values), dtype=np.int32)
+    renumbered[order] = np.arange(len(order), dtype=np.int32)
+    return Coded(renumbered[codes], values.take(as_arrow(order)))
+
+
+def decoded(table: pa.Table) -> pa.Table:
+    """Write the values of every dictionary out."""
+    columns = [
+        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        for column in table.columns
+    ]
+    return pa.table(columns, names=table.column_names)
 
 
 def plain_numbers(ids: pa.Array) -> pa.Array:
     """Turn ids read from a text file into integers where that loses nothing ("007" stays)."""
     try:
+        ids[:1].cast(pa.int64())  # most ids that are no numbers say so at once
         numbers = ids.cast(pa.int64())
     except pa.ArrowInvalid:
         return ids
@@ -51,37 +123,53 @@ def repeats(
     in row order.
     """
     pair = item.astype(np.int64) * n_annotators + annotator
-    in_order = np.sort(pair)
-    if not (in_order[1:] == in_order[:-1]).any():
-        none = np.empty(0, dtype=np.int64)
-        return none, none
     order = np.argsort(pair, kind="stable")
     same = pair[order[1:]] == pair[order[:-1]]
     return np.sort(order[1:][same]), np.sort(order[:-1][same])
 
 
-def group(
+class Layout(NamedTuple):
+    """Labels sorted by item and category: the arrays of `Labels` of the same names."""
+
+    item_ptr: NDArray[np.int64]
+    cell_category: NDArray[np.int32]
+    cell_ptr: NDArray[np.int64]
+    annotator: NDArray[np.int32]
+    row: NDArray[np.signedinteger[Any]]
+
+
+def arrange(
     item: NDArray[np.integer[Any]],
+    annotator: NDArray[np.integer[Any]],
     label: NDArray[np.integer[Any]],
     n_items: int,
     n_categories: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
-    """Sort labels by item, then by category, keeping rows in order within both.
-
-    Returns ``item_ptr, cell_category, cell_ptr`` of `Labels` and the sorted row numbers.
-    """
-    pair = item.astype(np.int64) * n_categories + label
-    order = np.argsort(pair, kind="stable")
-    pair = pair[order]
-    starts = np.flatnonzero(np.diff(pair, prepend=-1))
-    cell_item, cell_category = np.divmod(pair[starts], n_categories)
-    item_ptr = np.searchsorted(cell_item, np.arange(n_items + 1))
-    return (
-        item_ptr.astype(np.int64),
-        cell_category.astype(np.int32),
-        np.append(starts, len(pair)).astype(np.int64),
-        order,
+) -> Layout:
+    """Sort labels by item, then by category, keeping rows in order within both."""
+    columns = [np.ascontiguousarray(codes, dtype=np.int32) for codes in (item, annotator, label)]
+    n = len(item)
+    people = np.empty(n, dtype=np.int32)
+    row: NDArray[np.signedinteger[Any]] = np.empty(
+        n, dtype=np.int32 if n <= np.iinfo(np.int32).max else np.int64
     )
+    item_ptr, cell_category, cell_ptr = _kernels(n).arrange(
+        *columns, n_items, n_categories, people, row
+    )
+    return Layout(item_ptr, cell_category, cell_ptr, people, row)
+
+
+def has_repeats(layout: Layout, n_annotators: int) -> bool:
+    """Whether some annotator labelled an item more than once."""
+    kernels = _kernels(len(layout.row))
+    return bool(
+        kernels.has_repeats(layout.item_ptr, layout.cell_ptr, layout.annotator, n_annotators)
+    )
+
+
+def _kernels(n_labels: int) -> ModuleType:
+    """Return the compiled kernels, or for few labels their twins: sooner done than loaded."""
+    room = "annotruth.kernels" if n_labels >= _MANY else "annotruth.kernels.reference"
+    return importlib.import_module(f"{room}.layout")
 
 
 def match(values: pa.Array, ids: pa.Array) -> NDArray[np.int64]:
@@ -93,8 +181,7 @@ def match(values: pa.Array, ids: pa.Array) -> NDArray[np.int64]:
     if values.type != ids.type:
         values, ids = _as_text(values), _as_text(ids)
     found = pc.fill_null(pc.index_in(values, value_set=ids), -1)
-    places: NDArray[np.int64] = found.to_numpy(zero_copy_only=False).astype(np.int64)
-    return places
+    return as_numpy(found).astype(np.int64)
 
 
 def _as_text(ids: pa.Array) -> pa.Array:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import narwhals as nw
 import pyarrow as pa
-from narwhals.exceptions import DuplicateError
 
 from annotruth.errors import AnnotruthError, InputError
 from annotruth.labels.scale import shown
+
+if TYPE_CHECKING:
+    import narwhals as nw
 
 ROLES = ("item", "annotator", "label")
 Choice = Callable[[list[str]], Iterable[str]]
@@ -27,6 +28,9 @@ def to_arrow(data: Any, choose: Choice | None = None) -> tuple[pa.Table, str]:
     """
     if isinstance(data, pa.Table):
         return data, "pyarrow"
+    import narwhals as nw
+    from narwhals.exceptions import DuplicateError
+
     try:
         frame = nw.from_native(data, pass_through=True)
     except DuplicateError as error:
@@ -50,6 +54,8 @@ def from_arrow(table: pa.Table, frame: str) -> Any:
     """Turn an Arrow table into a frame of the named library."""
     if frame == "pyarrow":
         return table
+    import narwhals as nw
+
     return nw.from_arrow(table, backend=frame).to_native()  # type: ignore[arg-type]
 
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from annotruth.errors import InputError
+from annotruth.labels.buffers import as_arrow, as_numpy
 
 ScaleKind = Literal["auto", "nominal", "ordinal"]
 
@@ -115,7 +116,7 @@ def numbers_behind(values: pa.Array) -> NDArray[np.float64] | None:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
     # + 0.0 turns -0.0 into 0.0, so that both spell the same category.
-    array = numbers.to_numpy(zero_copy_only=False) + 0.0
+    array = as_numpy(numbers) + 0.0
     exact = pa.types.is_floating(values.type) or (np.abs(array) < 2.0**53).all()
     return array if exact and np.isfinite(array).all() else None
 
@@ -137,7 +138,7 @@ def is_text(kind: pa.DataType) -> bool:
 def whole_or_float(numbers: NDArray[np.float64]) -> pa.Array:
     """Write numbers as integers when all of them are whole, so that 1.0 reads 1."""
     whole = bool((numbers == np.round(numbers)).all() and (np.abs(numbers) < 2**53).all())
-    return pa.array(numbers.astype(np.int64) if whole else numbers)
+    return as_arrow(numbers.astype(np.int64) if whole else numbers)
 
 
 def _observed_scale(observed: pa.Array, kind: ScaleKind, *, from_text: bool) -> Scale:
@@ -153,7 +154,7 @@ def _observed_scale(observed: pa.Array, kind: ScaleKind, *, from_text: bool) -> 
         return Scale(chosen, words, np.arange(1.0, len(words) + 1))
     values, first = np.unique(numbers, return_index=True)
     spelled = is_text(observed.type) and not from_text
-    categories = observed.take(pa.array(first)) if spelled else whole_or_float(values)
+    categories = observed.take(as_arrow(first)) if spelled else whole_or_float(values)
     return Scale("ordinal" if kind == "auto" else kind, categories, values)
 
 

@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 from annotruth.errors import InputError
 from annotruth.kernels.block import Block
 from annotruth.labels import validate
-from annotruth.labels.encode import distinct, group, plain_numbers, repeats
+from annotruth.labels.buffers import as_arrow
+from annotruth.labels.encode import (
+    Layout,
+    arrange,
+    decoded,
+    distinct_all,
+    has_repeats,
+    plain_numbers,
+    repeats,
+)
 from annotruth.labels.frames import default_frame, to_arrow
 from annotruth.labels.record import match_record
 from annotruth.labels.scale import Scale, ScaleKind, scale_of
@@ -60,7 +69,7 @@ class Labels:
     cell_category: NDArray[np.int32]
     cell_ptr: NDArray[np.int64]
     annotator: NDArray[np.int32]
-    row: NDArray[np.int64]
+    row: NDArray[np.signedinteger[Any]]
     known: NDArray[np.int32]
     record: NDArray[np.float64] | None = None
     n_dropped: int = 0
@@ -137,15 +146,18 @@ class Labels:
         by_role = {role: table.column(name) for role, name in found.items()}
         validate.check_types(by_role, found)
 
-        kept = np.flatnonzero(~validate.missing(by_role["label"]))
-        validate.check_any_labels(table.num_rows, len(kept))
-        n_dropped = table.num_rows - len(kept)
-        if n_dropped:
-            by_role = {role: column.take(pa.array(kept)) for role, column in by_role.items()}
-        for role in ("item", "annotator"):
-            validate.check_ids(by_role[role], role, kept)
-
-        label, values, ordered = distinct(by_role["label"])
+        coded = distinct_all(by_role)
+        empty = validate.missing(coded["label"].values)
+        kept = ~empty[coded["label"].codes] if empty.any() else None
+        n_kept = table.num_rows if kept is None else int(np.count_nonzero(kept))
+        validate.check_any_labels(table.num_rows, n_kept)
+        if kept is not None:
+            coded = {role: column.take(kept) for role, column in coded.items()}
+        (item, items, _), (annotator, annotators, _), (label, values, ordered) = (
+            coded[role] for role in validate.LABEL_ROLES
+        )
+        validate.check_ids(item, items, "item", kept)
+        validate.check_ids(annotator, annotators, "annotator", kept)
         validate.check_finite(values)
         if ordered and categories is None:
             categories = ordered
@@ -153,28 +165,21 @@ class Labels:
             values, kind=scale, categories=categories, from_text=from_text
         )
         validate.check_known_categories(category, values, the_scale)
-        item, items, _ = distinct(by_role["item"])
-        annotator, annotators, _ = distinct(by_role["annotator"])
         if from_text:
             items, annotators = plain_numbers(items), plain_numbers(annotators)
 
         label = category[label]
-        if duplicates != "keep":
+        layout = arrange(item, annotator, label, len(items), len(the_scale))
+        if duplicates != "keep" and has_repeats(layout, len(annotators)):
             later, superseded = repeats(item, annotator, len(annotators))
             if duplicates == "refuse":
                 validate.check_no_repeats(later, items, item, annotators, annotator)
             item, annotator, label = (
                 np.delete(codes, superseded) for codes in (item, annotator, label)
             )
-        return cls.from_codes(
-            item,
-            annotator,
-            label,
-            items=items,
-            annotators=annotators,
-            scale=the_scale,
-            n_dropped=n_dropped,
-            frame=frame,
+            layout = arrange(item, annotator, label, len(items), len(the_scale))
+        return cls._laid_out(
+            layout, items, annotators, the_scale, n_dropped=table.num_rows - n_kept, frame=frame
         )
 
     @classmethod
@@ -191,16 +196,30 @@ class Labels:
         frame: str | None = None,
     ) -> Labels:
         """Make Labels of integer codes, one entry a label; every id must have a label."""
-        item_ptr, cell_category, cell_ptr, order = group(item, label, len(items), len(scale))
+        validate.check_codes(item, len(items), "item")
+        validate.check_codes(annotator, len(annotators), "annotator")
+        validate.check_codes(label, len(scale), "label")
+        layout = arrange(item, annotator, label, len(items), len(scale))
+        return cls._laid_out(
+            layout, pa.array(items), pa.array(annotators), scale, n_dropped=n_dropped, frame=frame
+        )
+
+    @classmethod
+    def _laid_out(
+        cls,
+        layout: Layout,
+        items: pa.Array,
+        annotators: pa.Array,
+        scale: Scale,
+        *,
+        n_dropped: int,
+        frame: str | None,
+    ) -> Labels:
         return cls(
-            items=pa.array(items),
-            annotators=pa.array(annotators),
+            items=items,
+            annotators=annotators,
             scale=scale,
-            item_ptr=item_ptr,
-            cell_category=cell_category,
-            cell_ptr=cell_ptr,
-            annotator=annotator.astype(np.int32, copy=False)[order],
-            row=order,
+            **layout._asdict(),
             known=np.full(len(items), -1, dtype=np.int32),
             n_dropped=n_dropped,
             frame=frame or default_frame(),
@@ -262,15 +281,28 @@ class Labels:
 
     def to_arrow(self) -> pa.Table:
         """Write the labels out with their ids, one row a label, in the order they came."""
-        cell = self.cell_of_label()
-        table = pa.table(
+        return decoded(self.to_codes())
+
+    def to_codes(self) -> pa.Table:
+        """Write the labels out as `to_arrow` does, with codes and dictionaries for ids."""
+        items = np.arange(self.n_items, dtype=np.int32)
+        codes = {
+            "item": (np.repeat(items, self.labels_per_item), self.items),
+            "annotator": (self.annotator, self.annotators),
+            "label": (np.repeat(self.cell_category, np.diff(self.cell_ptr)), self.scale.categories),
+        }
+        return pa.table(
             {
-                "item": self.items.take(pa.array(self.item_of_cell()[cell])),
-                "annotator": self.annotators.take(pa.array(self.annotator)),
-                "label": self.scale.categories.take(pa.array(self.cell_category[cell])),
+                name: pa.DictionaryArray.from_arrays(as_arrow(self.as_they_came(code)), ids)
+                for name, (code, ids) in codes.items()
             }
         )
-        return table.take(pa.array(np.argsort(self.row)))
+
+    def as_they_came(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Put one value a label into the order the labels came in."""
+        in_order = np.empty_like(values)
+        in_order[self.row] = values
+        return in_order
 
     def observed_shares(self) -> NDArray[np.float64]:
         """Return the share of each category among the labels of each item, items x categories."""

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import narwhals as nw
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -109,6 +108,8 @@ def match_truth(
 def _truth_table(data: Any, columns: Mapping[str, str] | None) -> pa.Table:
     if isinstance(data, Mapping):
         return _pairs_to_arrow(list(data), list(data.values()))
+    import narwhals as nw
+
     series = nw.from_native(data, pass_through=True, allow_series=True)
     if isinstance(series, nw.Series) and hasattr(data, "index"):
         return _pairs_to_arrow(list(data.index), data.to_list())

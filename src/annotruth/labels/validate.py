@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from annotruth.errors import InputError
+from annotruth.labels.buffers import as_arrow, as_numpy
 from annotruth.labels.scale import Scale, is_text, plain, shown
 
 # Names that need no flag, by role: ours, crowd-kit's, the VLDB'17 benchmark's and rater's.
@@ -89,10 +91,9 @@ def missing(column: pa.Array) -> NDArray[np.bool_]:
     empty = pc.is_null(column, nan_is_null=pa.types.is_floating(column.type))
     if is_text(column.type):
         words = pc.utf8_lower(pc.utf8_trim_whitespace(column))
-        blank = pc.is_in(words, value_set=pa.array(["", "nan"], type=words.type))
-        empty = pc.or_(empty, pc.fill_null(blank, False))
-    marked: NDArray[np.bool_] = empty.to_numpy(zero_copy_only=False)
-    return marked
+        blank = pc.is_in(words, value_set=as_arrow(["", "nan"]).cast(words.type))
+        empty = pc.or_(empty, blank)
+    return as_numpy(empty)
 
 
 def check_any_labels(n_rows: int, n_kept: int) -> None:
@@ -113,14 +114,27 @@ def check_finite(values: pa.Array) -> None:
         raise InputError("a label is infinite: labels must be finite numbers or words")
 
 
-def check_ids(column: pa.Array, role: str, rows: NDArray[np.int64]) -> None:
-    """Refuse a label whose item or annotator is not named."""
-    empty = np.flatnonzero(missing(column))
-    if len(empty):
+def check_ids(
+    codes: NDArray[np.int32], values: pa.Array, role: str, kept: NDArray[np.bool_] | None
+) -> None:
+    """Refuse a label whose item or annotator is not named.
+
+    ``kept`` marks the rows that the codes are of, None for all.
+    """
+    unnamed = missing(values)
+    if unnamed.any():
+        empty = np.flatnonzero(unnamed[codes])
+        row = empty[0] if kept is None else np.flatnonzero(kept)[empty[0]]
         raise InputError(
-            f"row {rows[empty[0]] + 1} has a label but no {role} "
+            f"row {row + 1} has a label but no {role} "
             f"({len(empty):,} in all): name the {role} or remove the row"
         )
+
+
+def check_codes(codes: NDArray[np.integer[Any]], n: int, role: str) -> None:
+    """Refuse codes outside their range, where the kernels would read and write elsewhere."""
+    if len(codes) and not (codes.min() >= 0 and codes.max() < n):
+        raise InputError(f"a code of the {role}s is outside 0..{n - 1}: give every {role} its id")
 
 
 def check_ordinal(scale: Scale, who: str) -> None:

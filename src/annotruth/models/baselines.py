@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import stdtrit
 
 from annotruth.arrays import Floats
 from annotruth.labels import Labels
@@ -65,6 +64,8 @@ class MeanScore(Estimator):
     name: ClassVar[str] = "mean"
 
     def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
+        from scipy.special import stdtrit
+
         values = _values(labels, self.name)[labels.cell_category]
         item, votes = labels.item_of_cell(), np.diff(labels.cell_ptr)
         n = labels.labels_per_item

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import entr
 
 from annotruth.arrays import Codes, Floats
 from annotruth.labels import Labels
+from annotruth.models.entropy import entr
 
 
 @dataclass(frozen=True, eq=False)

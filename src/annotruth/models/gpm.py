@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import xlogy
 
 from annotruth.arrays import Floats
 from annotruth.engines import Engine, Session, Sweep, engine_named
@@ -21,6 +20,7 @@ from annotruth.models.behaviors import (
 )
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import Monitor, ProgressCallback, climb
+from annotruth.models.entropy import xlogy
 from annotruth.models.intervals import likelihood_interval
 from annotruth.models.result import Fit
 

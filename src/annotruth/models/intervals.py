@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from annotruth.arrays import Floats
+from annotruth.labels.buffers import as_arrow
 
 Support = Callable[[Floats], tuple[Floats, Floats]]
 
@@ -39,7 +40,7 @@ def likely_sets(probability: Floats, names: Sequence[str], share: float = 0.95) 
     told = [
         "|".join(name for name, is_in in zip(names, row, strict=True) if is_in) for row in members
     ]
-    return pa.array(told, pa.string()).take(pa.array(place.ravel()))
+    return as_arrow(told).take(as_arrow(place.ravel()))
 
 
 def likelihood_interval(supports: Iterable[Support], peak: Floats) -> tuple[Floats, Floats]:

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from annotruth.arrays import Floats
 from annotruth.errors import AnnotruthError
 from annotruth.labels import Labels
+from annotruth.labels.buffers import as_arrow
+from annotruth.labels.encode import decoded
 from annotruth.labels.frames import from_arrow
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import Trace
@@ -147,11 +149,14 @@ class Fit:
         return from_arrow(self.distribution_table(), self.data.frame)
 
     def tables(self) -> dict[str, pa.Table]:
-        """Make all tables in Arrow, by name; distributions where items have no room for them."""
+        """Make all tables in Arrow, by name; distributions where items have no room for them.
+
+        These are for files: the ids of labels, which repeat, are dictionaries.
+        """
         tables = {
             "items": self.item_table(),
             "annotators": self.annotator_table(),
-            "labels": self.label_table(),
+            "labels": self._coded_label_table(),
         }
         if self.distribution is not None and self.data.n_categories > MOST_COLUMNS:
             tables["distributions"] = self.distribution_table()
@@ -162,7 +167,7 @@ class Fit:
         scale, theta = self.data.scale, self.distribution
         columns: dict[str, Any] = {"item": self.data.items, "n_labels": self.data.labels_per_item}
         if self.label is not None:
-            columns["label"] = scale.categories.take(pa.array(self.label))
+            columns["label"] = scale.categories.take(as_arrow(self.label))
         if self.expectation is not None:
             columns["expectation"] = self.expectation
         if theta is not None:
@@ -172,7 +177,7 @@ class Fit:
         if theta is not None and len(scale) <= MOST_COLUMNS:
             shares = theta.dense(len(scale))
             columns |= {f"p_{name}": shares[:, n] for n, name in enumerate(scale.names)}
-        return pa.table(columns)
+        return _table(columns)
 
     def annotator_table(self) -> pa.Table:
         """Make the annotators table in Arrow."""
@@ -186,16 +191,18 @@ class Fit:
             "behavior": self.behavior,
             **self.annotator_columns,
         }
-        return pa.table({name: column for name, column in columns.items() if column is not None})
+        return _table({name: column for name, column in columns.items() if column is not None})
 
     def label_table(self) -> pa.Table:
         """Make the labels table in Arrow, in the order the labels came."""
-        table = self.data.to_arrow()
+        return decoded(self._coded_label_table())
+
+    def _coded_label_table(self) -> pa.Table:
+        table = self.data.to_codes()
         if self.p_serious is None:
             return table
-        in_order = np.empty_like(self.p_serious)
-        in_order[self.data.row] = self.p_serious
-        return table.append_column("p_serious", pa.array(in_order))
+        in_order = self.data.as_they_came(self.p_serious)
+        return table.append_column("p_serious", as_arrow(in_order))
 
     def distribution_table(self) -> pa.Table:
         """Make the table of distributions in Arrow, without the zeros."""
@@ -203,10 +210,10 @@ class Fit:
         if theta is None:
             raise AnnotruthError(f"{self.model} gives scores, not distributions: see items()")
         some = np.flatnonzero(theta.probability > 0)
-        return pa.table(
+        return _table(
             {
-                "item": self.data.items.take(pa.array(theta.item()[some])),
-                "label": self.data.scale.categories.take(pa.array(theta.category[some])),
+                "item": self.data.items.take(as_arrow(theta.item()[some])),
+                "label": self.data.scale.categories.take(as_arrow(theta.category[some])),
                 "p": theta.probability[some],
             }
         )
@@ -268,3 +275,12 @@ class Fit:
         from annotruth.models.storage import save
 
         save(self, Path(path))
+
+
+def _table(columns: Mapping[str, Any]) -> pa.Table:
+    return pa.table(
+        {
+            name: column if isinstance(column, pa.Array) else as_arrow(column)
+            for name, column in columns.items()
+        }
+    )

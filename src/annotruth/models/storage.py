@@ -20,6 +20,7 @@ from pyarrow import feather
 from annotruth.aside import folder_written_aside
 from annotruth.errors import InputError
 from annotruth.labels import Labels, Scale
+from annotruth.labels.scale import is_text
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import Trace
 from annotruth.models.result import Fit
@@ -130,8 +131,13 @@ def _table(columns: dict[str, Any], extra: Mapping[str, Any] | None = None) -> p
 
 def _own(table: pa.Table) -> dict[str, Any]:
     """Take a model's own columns out again."""
-    names = [name for name in table.column_names if name.startswith(_OWN)]
-    return {name.removeprefix(_OWN): table[name].to_numpy() for name in names}
+    return {
+        name.removeprefix(_OWN): (
+            column.combine_chunks() if is_text(column.type) else column.to_numpy()
+        )
+        for name, column in zip(table.column_names, table.columns, strict=True)
+        if name.startswith(_OWN)
+    }
 
 
 def _fit(told: dict[str, Any], tables: dict[str, pa.Table]) -> Fit:

@@ -136,9 +136,8 @@ def _progress(name: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] 
     if quiet or not sys.stderr.isatty():
         yield None
         return
+    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    from annotruth.app import console
 
     columns = (
         TextColumn("{task.description}"),
@@ -147,7 +146,7 @@ def _progress(name: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] 
         TextColumn("runs"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=console.err, transient=True) as bar:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(name, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 

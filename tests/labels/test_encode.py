@@ -1,0 +1,90 @@
+"""Columns in codes: the same whatever layout Arrow holds them in."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from annotruth.errors import InputError
+from annotruth.labels import Labels, Scale, encode
+from annotruth.labels.encode import distinct
+
+CHECKED = settings(
+    deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+VALUES = st.lists(st.sampled_from(["b", "a", "", "c", None]), max_size=12)
+
+
+def dictionary(values, spelled):
+    """Encode by hand, with words that nobody uses and words that stand twice."""
+    codes = [None if value is None else spelled.index(value) for value in values]
+    return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int8()), pa.array(spelled))
+
+
+@CHECKED
+@given(chunks=st.lists(VALUES, max_size=4))
+@pytest.mark.parametrize("layout", ["string", "large_string", "string_view", "dictionary"])
+def test_every_layout_gives_the_same_codes(chunks, layout):
+    if layout == "dictionary":
+        spelled = [["unused", "c", "", "a", "b"], ["b", "a", "b", "", "c"]]
+        arrays = [dictionary(chunk, spelled[i % 2]) for i, chunk in enumerate(chunks)]
+        column = pa.chunked_array(arrays, pa.dictionary(pa.int8(), pa.string()))
+    else:
+        kind = getattr(pa, layout)()
+        column = pa.chunked_array([pa.array(chunk, kind) for chunk in chunks], kind)
+    rows = [value for chunk in chunks for value in chunk]
+
+    codes, values, levels = distinct(column)
+    assert values.type == pa.string()
+    assert values.to_pylist() == list(dict.fromkeys(rows))
+    assert [values[code].as_py() for code in codes.tolist()] == rows
+    assert codes.dtype == np.int32
+    assert levels is None
+
+
+def test_a_null_in_a_dictionary_is_a_missing_value():
+    words = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, None]), pa.array(["x", None, "y"]))
+    codes, values, _ = distinct(pa.chunked_array([words]))
+    assert codes.tolist() == [0, 1, 2, 1]
+    assert values.to_pylist() == ["x", None, "y"]
+
+
+def test_ids_of_dropped_rows_are_no_ids(rows_of):
+    rows = [("z", "p", None), ("b", "q", 2), ("z", "r", 1), ("a", "p", None), ("c", "q", 3)]
+    labels = Labels.of(rows)
+    assert labels.items.to_pylist() == ["b", "z", "c"]
+    assert labels.annotators.to_pylist() == ["q", "r"]
+    assert rows_of(labels) == [row for row in rows if row[2] is not None]
+
+
+def test_rows_are_counted_with_those_that_were_dropped():
+    rows = [("a", "p", None), ("b", "q", 2), ("c", "", 1)]
+    with pytest.raises(InputError, match=r"row 3 has a label but no annotator \(1 in all\)"):
+        Labels.of(rows)
+
+
+def test_many_labels_are_laid_out_like_few(monkeypatch, make_labels):
+    rng = np.random.default_rng(5)
+    table = make_labels(rng, n_items=300, n_annotators=20, n_categories=4).to_arrow()
+    few = Labels.of(table)
+    monkeypatch.setattr(encode, "_MANY", 1)
+    many = Labels.of(table)
+    assert many.items.equals(few.items)
+    assert many.annotators.equals(few.annotators)
+    for name in ("item_ptr", "cell_category", "cell_ptr", "annotator", "row"):
+        assert getattr(many, name).dtype == getattr(few, name).dtype
+        np.testing.assert_array_equal(getattr(many, name), getattr(few, name))
+    with pytest.raises(InputError, match="labelled twice"):
+        Labels.of(pa.concat_tables([table, table.slice(7, 1)]))
+
+
+@pytest.mark.parametrize(("place", "role"), [(0, "item"), (1, "annotator"), (2, "label")])
+@pytest.mark.parametrize("code", [-1, 2])
+def test_codes_outside_their_range_are_refused(place, role, code):
+    codes = [np.array([0, 1]) for _ in range(3)]
+    codes[place][1] = code
+    with pytest.raises(InputError, match=rf"a code of the {role}s is outside 0\.\.1"):
+        Labels.from_codes(
+            *codes, items=["a", "b"], annotators=["p", "q"], scale=Scale.nominal(["x", "y"])
+        )
