@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from annotruth.io.readers import read_labels
     from annotruth.labels import Labels, Scale
     from annotruth.models.baselines import MajorityVote, MeanScore, MedianScore
+    from annotruth.models.choosing import choose
     from annotruth.models.dawid_skene import DawidSkene
     from annotruth.models.glad import GLAD
     from annotruth.models.gpm import GPM
+    from annotruth.models.heldout import held_out
     from annotruth.models.ordinal_binary import OrdinalBinary
     from annotruth.models.ordinal_mixture import OrdinalMixture
     from annotruth.models.result import Fit
@@ -55,8 +57,10 @@ __all__ = [
     "Scale",
     "SubjectBias",
     "agreement",
+    "choose",
     "evaluate",
     "fit",
+    "held_out",
     "load",
     "metrics",
     "read_labels",
@@ -82,8 +86,10 @@ _HOMES = {
     "RobustGPM": "annotruth.models.robust_gpm",
     "Scale": "annotruth.labels",
     "SubjectBias": "annotruth.models.subject_bias",
+    "choose": "annotruth.models.choosing",
     "evaluate": "annotruth.fitting",
     "fit": "annotruth.fitting",
+    "held_out": "annotruth.models.heldout",
     "load": "annotruth.models.storage",
     "read_labels": "annotruth.io.readers",
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,13 @@ from annotruth.io.readers import read_labels, read_table
 from annotruth.labels import DuplicatePolicy, Labels, ScaleKind
 from annotruth.labels.truth import Truth, match_truth
 from annotruth.models.base import Estimator
+from annotruth.models.choosing import choose
 from annotruth.models.em import ProgressCallback
 from annotruth.models.registry import DEFAULT_MODEL, model_named
 from annotruth.models.result import Fit
+
+AUTO = "auto"
+"""Stands for the model that the labels speak for."""
 
 
 def fit(
@@ -41,8 +45,9 @@ def fit(
         A path (CSV, TSV, Parquet, Arrow, JSON lines, each also compressed), a pandas, polars or
         pyarrow frame, a list of (item, annotator, label) tuples, or `Labels`.
     model
-        A model's name, or an estimator with its options set. Without one it is robust-gpm, or
-        gpm where there are too many categories for that.
+        A model's name, or an estimator with its options set; or "auto", which takes the model
+        that predicts held-out labels best, and says why in the summary (see `choose`). Without
+        one it is robust-gpm, or gpm where there are too many categories for that.
     gold
         Known truths of some items: a path, a frame of ``item, label``, a mapping or a Series.
     record
@@ -67,7 +72,12 @@ def fit(
         Its tables come in the library of the frame that went in; from a path or tuples, in
         pandas if it is installed, else in pyarrow.
     """
-    estimator = make_estimator(DEFAULT_MODEL if model is None else model, options)
+    auto = model == AUTO
+    if auto and options:
+        raise InputError(
+            f"{AUTO} chooses the model and sets no options: name a model to set its own"
+        )
+    estimator = None if auto else make_estimator(DEFAULT_MODEL if model is None else model, options)
     make = read_labels if isinstance(data, str | Path) else Labels.of
     labels = make(data, columns=columns, scale=scale, categories=categories, duplicates=duplicates)
     if gold is not None:
@@ -84,7 +94,11 @@ def fit(
             stacklevel=2,
         )
         estimator = make_estimator("gpm", {})
-    return estimator.fit(labels, progress=progress).result_
+    if estimator is not None:
+        return estimator.fit(labels, progress=progress).result_
+    choice = choose(labels, progress=progress)
+    found = make_estimator(choice.model, {}).fit(labels, progress=progress).result_
+    return replace(found, chosen=choice.record())
 
 
 def evaluate(fit: Fit, truth: Any, *, scores: bool = False) -> dict[str, float]:

@@ -156,6 +156,20 @@ def test_the_models_own_options_can_be_set(run, crowd):
     assert json.loads(out)["stop_reason"] == "change of the bound per label below 10"
 
 
+def test_auto_says_which_model_and_why(run, crowd, tmp_path):
+    words = ("fit", crowd / "labels.csv", "--model", "auto")
+    code, out, err = run(*words, "--json", "--out", tmp_path / "out")
+    told = json.loads(out)
+    assert (code, err) == (0, "")
+    assert told["chosen"]["model"] == told["model"] in MODELS
+    assert set(told["chosen"]["scores"]) == set(MODELS)
+    assert told["model"] in told["chosen"]["why"]
+    assert json.loads((tmp_path / "out" / "fit.json").read_text())["chosen"] == told["chosen"]
+    code, out, _ = run(*words)
+    assert code == 0
+    assert f"chosen: {told['chosen']['why']}" in out
+
+
 def test_words_in_a_given_order(run, write):
     path = write("w.csv", "item,annotator,label\na,x,G\na,y,P\nb,x,X\nb,y,X\n")
     code, out, _ = run("fit", path, "--categories", "G,P,R,X", "--json")
@@ -210,6 +224,12 @@ BAD_INPUT = {
     "label column all empty": ("item,annotator,label\na,x,\nb,y,\n", (), "empty label"),
     "ragged": ("item,annotator,label\na,x,1\nb,y\n", (), "row 2"),
     "not utf-8": (b"item,annotator,label\na,x,\xff\xfe\n", (), "UTF-8"),
+    "options of no model": (GOOD, ("--model", "auto", "--set", "tol=1"), "auto chooses the model"),
+    "too little to choose by": (
+        "item,annotator,label\na,x,1\n",
+        ("--model", "auto"),
+        "add labels, or choose a model by name",
+    ),
     "unknown option of the model": (GOOD, ("--set", "speed=9"), "no option 'speed'"),
     "setting without a value": (GOOD, ("--set", "tol"), "--set takes NAME=VALUE"),
     "unknown scale": (GOOD, ("--scale", "odd"), "'--scale'"),

@@ -16,6 +16,12 @@ from annotruth.engines import memory
 from annotruth.models.registry import MODELS, model_named
 
 ENGINES = ("memory", "reference")
+SMALLEST = {
+    "one label": [("a", "x", 1)],
+    "one annotator": [("a", "x", 1), ("b", "x", 2), ("c", "x", 2)],
+    "one item": [("a", "x", 1), ("a", "y", 2), ("a", "z", 2)],
+    "one category": [("a", "x", 1), ("a", "y", 1), ("b", "x", 1)],
+}
 pytestmark = pytest.mark.parametrize("name", MODELS)
 
 
@@ -184,16 +190,7 @@ def test_a_saved_fit_comes_back_whole(name, frame, tmp_path):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize(
-    "table",
-    [
-        [("a", "x", 1)],
-        [("a", "x", 1), ("b", "x", 2), ("c", "x", 2)],
-        [("a", "x", 1), ("a", "y", 2), ("a", "z", 2)],
-        [("a", "x", 1), ("a", "y", 1), ("b", "x", 1)],
-    ],
-    ids=["one label", "one annotator", "one item", "one category"],
-)
+@pytest.mark.parametrize("table", SMALLEST.values(), ids=SMALLEST)
 @pytest.mark.parametrize("gold", [None, {"a": 1}], ids=["no gold", "gold"])
 def test_the_smallest_tables_can_be_fitted(name, engine, table, gold):
     fit = fitted(name, table, gold=gold, **options(name, engine=engine))
@@ -202,6 +199,74 @@ def test_the_smallest_tables_can_be_fitted(name, engine, table, gold):
     assert len(fit.annotators()) == len({s for _, s, _ in table})
     if gold and fit.distribution is not None:
         assert fit.items().set_index("item").loc["a", "p_1"] == 1.0
+
+
+def every_pair(labels):
+    """Codes of all items and annotators, each with each."""
+    return np.indices((labels.n_items, labels.n_annotators)).reshape(2, -1)
+
+
+def predicted(name, labels, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", at.ConvergenceWarning)
+        return model_named(name)(**options).fit(labels).answers(*every_pair(labels))
+
+
+@pytest.mark.parametrize("gold", [{}, {1: 2, 2: 4}], ids=["no gold", "gold"])
+def test_answers_are_distributions(name, crowd, gold):
+    labels = crowd.labels.with_gold(gold) if gold else crowd.labels
+    rows = predicted(name, labels)
+    assert rows.shape == (40 * 12, 4)
+    assert (rows >= 0).all()
+    np.testing.assert_allclose(rows.sum(axis=1), 1.0, rtol=1e-9)
+
+
+def test_answers_do_not_depend_on_what_else_is_asked(name):
+    labels = simulate.crowd(
+        n_items=30, n_annotators=12, n_categories=4, labels_per_item=3, seed=2
+    ).labels
+    model = model_named(name)().fit(labels)
+    item, annotator = every_pair(labels)
+    # Of two items, whose labels are by some of the annotators only.
+    some = np.random.default_rng(0).permutation(np.flatnonzero(np.isin(item, [7, 20])))
+    alone = model.answers(item[some], annotator[some])
+    np.testing.assert_allclose(alone, model.answers(item, annotator)[some], rtol=1e-12)
+    assert model.answers([], []).shape == (0, 4)
+
+
+def test_answers_beat_chance_on_labels_seen(name, crowd):
+    labels = crowd.labels
+    model = model_named(name)().fit(labels)
+    rows = model.answers(labels.item_of_label(), labels.annotator)
+    likely = rows[np.arange(labels.n_labels), labels.category_of_label()]
+    assert np.log(likely).mean() > np.log(1 / 4) + 0.1
+
+
+def test_engines_agree_on_answers(name, crowd):
+    if not options(name, engine=""):
+        pytest.skip("computed directly, without an engine")
+    one, other = (predicted(name, crowd.labels, engine=engine) for engine in ENGINES)
+    np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-9)
+
+
+def test_answers_of_the_smallest_tables_are_distributions(name):
+    for table in SMALLEST.values():
+        rows = predicted(name, at.Labels.of(table))
+        assert (rows >= 0).all()
+        np.testing.assert_allclose(rows.sum(axis=1), 1.0, rtol=1e-9)
+
+
+def test_answers_want_codes_of_the_fit(name, frame):
+    model = model_named(name)()
+    with pytest.raises(at.AnnotruthError, match="not fitted yet: call fit first"):
+        model.answers([0], [0])
+    model.fit(frame)
+    with pytest.raises(at.InputError, match="item codes from 0 to 39"):
+        model.answers([40], [0])
+    with pytest.raises(at.InputError, match="annotator codes from 0 to 11"):
+        model.answers([0], [-1])
+    with pytest.raises(at.InputError, match="as many item codes as annotator codes"):
+        model.answers([0, 1], [0])
 
 
 def test_progress_is_told_every_iteration(name, frame):

@@ -76,6 +76,22 @@ def test_posterior_equals_its_twin(problem, learned, lo, hi):
 
 @pytest.mark.parametrize("learned", [False, True])
 @pytest.mark.parametrize(("lo", "hi"), RANGES)
+def test_judge_equals_its_twin(problem, learned, lo, hi):
+    labels, on, *_ = problem
+    tables, shared = shared_of(problem, learned)
+    results = []
+    for room in (fast, plain):
+        weight = np.full((labels.n_items, *on.prior.shape), -9.0)
+        room.judge(labels.block(), lo, hi, weight, *tables, *shared)
+        results.append([weight])
+    compare(results)
+    ((weight,), _) = results
+    assert (np.delete(weight, np.arange(lo, hi), axis=0) == -9.0).all()
+    np.testing.assert_allclose(weight[lo:hi].sum(axis=(1, 2)), 1.0)
+
+
+@pytest.mark.parametrize("learned", [False, True])
+@pytest.mark.parametrize(("lo", "hi"), RANGES)
 def test_predict_and_support_equal_their_twins(problem, learned, lo, hi):
     labels, on, levels, eps, _ = problem
     tables, shared = shared_of(problem, learned)

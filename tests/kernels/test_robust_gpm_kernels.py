@@ -67,6 +67,20 @@ def test_support_equals_its_twin(problem, lo, hi):
 
 
 @RANGES
+def test_judge_equals_its_twin(problem, lo, hi):
+    labels, *shared = problem
+    results = []
+    for kernels in BOTH:
+        posterior = np.full((40, KINDS), 7.0)
+        kernels.judge(labels.block(), lo, hi, posterior, *shared)
+        results.append((posterior,))
+    assert_same(results)
+    ((posterior,), _) = results
+    np.testing.assert_array_equal(np.delete(posterior, np.s_[lo:hi], axis=0), 7.0)
+    np.testing.assert_allclose(posterior[lo:hi].sum(axis=1), 1.0)
+
+
+@RANGES
 def test_read_out_equals_its_twin(problem, lo, hi):
     labels, *shared = problem
     rng = np.random.default_rng(5)

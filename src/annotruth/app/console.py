@@ -51,10 +51,11 @@ def progress_line(*, quiet: bool) -> Iterator[ProgressCallback | None]:
         task = bar.add_task("reading labels")
 
         def tell(progress: Progress) -> None:
+            stage = f"{progress.stage}: " if progress.stage else ""
             bar.update(
                 task,
                 description=(
-                    f"iteration {progress.n_iter:,} of at most {progress.max_iter:,}, "
+                    f"{stage}iteration {progress.n_iter:,} of at most {progress.max_iter:,}, "
                     f"log-likelihood {progress.log_likelihood:,.2f}, "
                     f"change {progress.change:.2g}"
                 ),

@@ -154,6 +154,30 @@ def posterior(
 
 
 @compiled
+def judge(
+    block: Block,
+    lo: int,
+    hi: int,
+    weight: Floats,
+    prior: Floats,
+    shift: Codes,
+    anchor: Codes,
+    probability: Floats,
+    levels: Codes,
+    eps: Floats,
+    pi: Floats,
+    chance: float,
+) -> None:
+    """Write each item's posterior on the lattice, items x difficulties x nodes."""
+    log_weight = np.empty(prior.shape)
+    for e in range(lo, hi):
+        own = weight[e]
+        _weigh(
+            block, e, prior, shift, anchor, probability, levels, eps, pi, chance, own, log_weight
+        )
+
+
+@compiled
 def predict(
     block: Block,
     lo: int,

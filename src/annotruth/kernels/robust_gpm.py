@@ -113,6 +113,24 @@ def support(
 
 
 @compiled
+def judge(
+    block: Block,
+    lo: int,
+    hi: int,
+    posterior: Floats,
+    prior: Floats,
+    gate: Floats,
+    rates: Floats,
+) -> None:
+    """Write each item's posterior over the kinds, items x kinds."""
+    rows = _room_for_rows(block, lo, hi)
+    flat = rates.reshape(-1)
+    for e in range(lo, hi):
+        n_rows = _find_rows(block, e, rates.shape[1], prior.shape[0], rows)
+        _posterior(block, e, prior, gate, flat, rows, n_rows, posterior[e])
+
+
+@compiled
 def read_out(
     block: Block,
     lo: int,

@@ -1,10 +1,11 @@
-"""Splitting labels by item into parts of about the same work."""
+"""Splitting labels by item: into parts of about the same work, or those of some items alone."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from annotruth.arrays import Codes
 from annotruth.labels.table import Labels
 
 
@@ -19,3 +20,16 @@ def split(labels: Labels, n_parts: int) -> NDArray[np.int64]:
     bounds = np.searchsorted(starts, targets).astype(np.int64)
     bounds[0], bounds[-1] = 0, labels.n_items
     return bounds
+
+
+def of_items(labels: Labels, item: Codes) -> tuple[Labels, Codes, Codes]:
+    """Take the labels of some items, named in any order and as often as one likes.
+
+    Returns them, the code that each named item has there, and the codes that their annotators
+    had before.
+    """
+    asked, place = np.unique(item, return_inverse=True)
+    among = np.zeros(labels.n_items, dtype=np.bool_)
+    among[asked] = True
+    kept = among[labels.item_of_label()]
+    return labels.subset(kept), place, np.unique(labels.annotator[kept])

@@ -236,6 +236,28 @@ class Labels:
         """Attach what is known of annotators: their table from an earlier fit, or a mapping."""
         return replace(self, record=match_record(record, self))
 
+    def subset(self, kept: NDArray[np.bool_]) -> Labels:
+        """Keep the marked labels, one mark a label, on the same scale.
+
+        Items and annotators that are left without a label leave too; the codes of the others
+        keep their order, and stay as they are where nobody leaves. What is known of those who stay, stays.
+        """
+        places = np.flatnonzero(kept)
+        places = places[np.argsort(self.row[places])]
+        items, item = np.unique(self.item_of_label()[places], return_inverse=True)
+        people, annotator = np.unique(self.annotator[places], return_inverse=True)
+        made = Labels.from_codes(
+            item,
+            annotator,
+            self.category_of_label()[places],
+            items=self.items.take(pa.array(items)),
+            annotators=self.annotators.take(pa.array(people)),
+            scale=self.scale,
+            frame=self.frame,
+        )
+        record = None if self.record is None else self.record[people]
+        return replace(made, known=self.known[items], record=record)
+
     @property
     def n_items(self) -> int:
         """How many items have a label."""
@@ -279,17 +301,24 @@ class Labels:
         """Name the cell of each label."""
         return np.repeat(np.arange(self.n_cells), np.diff(self.cell_ptr))
 
+    def item_of_label(self) -> NDArray[np.int32]:
+        """Name the item of each label."""
+        return np.repeat(np.arange(self.n_items, dtype=np.int32), self.labels_per_item)
+
+    def category_of_label(self) -> NDArray[np.int32]:
+        """Name the category of each label."""
+        return np.repeat(self.cell_category, np.diff(self.cell_ptr))
+
     def to_arrow(self) -> pa.Table:
         """Write the labels out with their ids, one row a label, in the order they came."""
         return decoded(self.to_codes())
 
     def to_codes(self) -> pa.Table:
         """Write the labels out as `to_arrow` does, with codes and dictionaries for ids."""
-        items = np.arange(self.n_items, dtype=np.int32)
         codes = {
-            "item": (np.repeat(items, self.labels_per_item), self.items),
+            "item": (self.item_of_label(), self.items),
             "annotator": (self.annotator, self.annotators),
-            "label": (np.repeat(self.cell_category, np.diff(self.cell_ptr)), self.scale.categories),
+            "label": (self.category_of_label(), self.scale.categories),
         }
         return pa.table(
             {

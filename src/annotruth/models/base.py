@@ -6,8 +6,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import ArrayLike
 
+from annotruth.arrays import Codes, Floats
 from annotruth.errors import AnnotruthError, InputError
 from annotruth.labels import Labels
 from annotruth.labels.frames import need_pandas
@@ -31,6 +34,9 @@ class Estimator(ABC):
 
     takes_record: ClassVar[bool] = False
     """Whether it makes use of a record of annotators."""
+
+    needs_order: ClassVar[bool] = False
+    """Whether its answers mean something only where the categories have an order."""
 
     result_: Fit = field(init=False, repr=False, compare=False)
 
@@ -70,6 +76,40 @@ class Estimator(ABC):
     @abstractmethod
     def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
         """Fit checked labels."""
+
+    def answers(self, item: ArrayLike, annotator: ArrayLike) -> Floats:
+        """Predict labels: how likely each category is, were the annotator to label the item.
+
+        Parameters
+        ----------
+        item, annotator
+            Codes of the fitted labels, places in ``result_.data.items`` and
+            ``result_.data.annotators``: one of each for every label asked for.
+
+        Returns
+        -------
+        ndarray
+            One row a label asked for, one column a category; rows sum to 1. A label that the
+            person has already given there is no surprise to the model: to measure how well it
+            predicts, fit without that label, as `annotruth.held_out` does.
+        """
+        data = self._fitted().data
+        items, people = np.asarray(item, dtype=np.int64), np.asarray(annotator, dtype=np.int64)
+        if items.ndim != 1 or items.shape != people.shape:
+            raise InputError("answers wants as many item codes as annotator codes, in two lists")
+        if not len(items):
+            return np.empty((0, data.n_categories))
+        for codes, n, role in (
+            (items, data.n_items, "item"),
+            (people, data.n_annotators, "annotator"),
+        ):
+            if not (codes.min() >= 0 and codes.max() < n):
+                raise InputError(f"answers wants {role} codes from 0 to {n - 1:,}")
+        return self._answers(items, people)
+
+    @abstractmethod
+    def _answers(self, item: Codes, annotator: Codes) -> Floats:
+        """Predict labels after a fit, from checked codes."""
 
     def settings(self) -> dict[str, Any]:
         """Return the options this estimator was made with, in words and numbers."""

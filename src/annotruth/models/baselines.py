@@ -7,13 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from annotruth.arrays import Floats
+from annotruth.arrays import Codes, Floats
 from annotruth.labels import Labels
 from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Estimator
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import ProgressCallback, Trace
 from annotruth.models.result import Fit
+from annotruth.models.rounding import rounded_gaussians, rounding_variance
 
 
 @dataclass(kw_only=True)
@@ -26,7 +27,8 @@ class MajorityVote(Estimator):
     item. On an ordinal scale the expectation of the shares is the mean of the labels.
 
     Nothing is said of annotators: how often they agree with the majority is no reliability, for
-    they are part of it.
+    they are part of it. What anybody would say of an item, `answers`, is the shares of its labels
+    and one label more that is split as all labels are, :math:`(|l_{e,n}| + q_n) / (|l_e| + 1)`.
     """
 
     name: ClassVar[str] = "majority"
@@ -41,6 +43,15 @@ class MajorityVote(Estimator):
             trace=_no_iterations(),
             distribution=Distribution.of_cells(labels, shares),
         )
+
+    def _answers(self, item: Codes, annotator: Codes) -> Floats:
+        data = self.result_.data
+        votes = np.diff(data.cell_ptr).astype(float)
+        counts = Distribution(data.item_ptr, data.cell_category, votes)
+        crowd = np.bincount(data.cell_category, votes, data.n_categories) / data.n_labels
+        rows = counts.rows(item, data.n_categories) + crowd
+        shares: Floats = rows / (data.labels_per_item[item] + 1.0)[:, np.newaxis]
+        return shares
 
 
 @dataclass(kw_only=True)
@@ -58,10 +69,16 @@ class MeanScore(Estimator):
     reach beyond the scale; a single label has neither interval nor deviation (NaN). A known
     truth is its item's score, without doubt; ``std`` still tells how far the labels lay apart.
 
+    What anybody would say of an item, `answers`, is a Gaussian around the score, rounded to the
+    scale. Its variance is :math:`s^2 (1 + 1/n)`: that of labels around scores, all items pooled
+    with n - 1 degrees of freedom each, and that of the score itself. It is no smaller than what
+    rounding leaves, :math:`h^2 / 12` for categories h apart.
+
     Only for ordinal scales.
     """
 
     name: ClassVar[str] = "mean"
+    needs_order: ClassVar[bool] = True
 
     def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
         from scipy.special import stdtrit
@@ -88,15 +105,20 @@ class MeanScore(Estimator):
             item_columns={"std": std, "score_low": score - reach, "score_high": score + reach},
         )
 
+    def _answers(self, item: Codes, annotator: Codes) -> Floats:
+        return _around_scores(self.result_, item)
+
 
 @dataclass(kw_only=True)
 class MedianScore(Estimator):
     """The median of an item's labels; of an even number, the midpoint of the middle two.
 
-    A known truth is its item's score. Only for ordinal scales.
+    A known truth is its item's score. What anybody would say of an item, `answers`, is a Gaussian
+    around the score as in `MeanScore`. Only for ordinal scales.
     """
 
     name: ClassVar[str] = "median"
+    needs_order: ClassVar[bool] = True
 
     def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
         values = _values(labels, self.name)[labels.cell_category]
@@ -114,6 +136,24 @@ class MedianScore(Estimator):
             trace=_no_iterations(),
             score=_or_known((lower + upper) / 2, labels),
         )
+
+    def _answers(self, item: Codes, annotator: Codes) -> Floats:
+        return _around_scores(self.result_, item)
+
+
+def _around_scores(fit: Fit, item: Codes) -> Floats:
+    """Predict labels around the items' scores with the deviation that all items share."""
+    data, score = fit.data, fit.score
+    assert score is not None
+    values, votes = data.scale.values, np.diff(data.cell_ptr)
+    squares = float(votes @ (values[data.cell_category] - score[data.item_of_cell()]) ** 2)
+    # A score that was fitted takes up one label; where each item has but one, nothing is left.
+    fitted = data.known < 0
+    freedom = data.n_labels - np.count_nonzero(fitted)
+    least = rounding_variance(values)
+    variance = max(squares / freedom, least) if freedom > 0 else float(np.ptp(values)) ** 2 + least
+    of_score = np.where(fitted, variance / data.labels_per_item, 0.0)
+    return rounded_gaussians(values, score[item], np.sqrt(variance + of_score[item]))
 
 
 def _values(labels: Labels, name: str) -> Floats:

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.arrays import Floats
+from annotruth.arrays import Codes, Floats
 from annotruth.errors import InputError
 from annotruth.labels import Labels
 from annotruth.models.result import SPAMMER_BELOW
@@ -28,6 +28,11 @@ def check_behavior(behavior: str) -> None:
 def enough_labels(labels: Labels) -> NDArray[np.bool_]:
     """Say of each annotator whether there are labels enough to learn a behavior from."""
     return labels.labels_per_annotator >= _LABELS_A_CATEGORY * labels.n_categories
+
+
+def behaviors_of(pi: Floats, annotator: Codes, n_categories: int) -> Floats | float:
+    """Return what some annotators do when not serious, a row each, or chance where all do."""
+    return pi[annotator] if len(pi) else 1.0 / n_categories
 
 
 def behavior_names(categories: Sequence[str], eps: Floats, pi: Floats) -> list[str]:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from annotruth.arrays import Floats
+from annotruth.arrays import Codes, Floats
 from annotruth.engines import Engine, Session, Sweep, engine_named
 from annotruth.errors import InputError
 from annotruth.labels import Labels
 from annotruth.labels.frames import need_pandas
 from annotruth.models.base import Estimator
-from annotruth.models.distribution import Distribution
+from annotruth.models.distribution import Distribution, mixed_rates
 from annotruth.models.em import Monitor, ProgressCallback, climb
 from annotruth.models.result import Fit
 
@@ -69,7 +69,8 @@ class DawidSkene(Estimator):
       with it, not for the better on the tables tried. ``tol=0`` goes to the very top.
 
     An item's label is the class of highest probability; an exact tie goes to the category that
-    comes first on the scale.
+    comes first on the scale. `answers` predicts the label l with
+    :math:`\sum_k T_{e,k} \pi_{s,k,l}`.
 
     Parameters
     ----------
@@ -119,6 +120,12 @@ class DawidSkene(Estimator):
                 distribution=Distribution.of_dense(session.gather("posterior")),
                 reliability=steps.right(parameters),
             )
+
+    def _answers(self, item: Codes, annotator: Codes) -> Floats:
+        fit = self.result_
+        assert fit.distribution is not None
+        posterior = fit.distribution.rows(item, fit.data.n_categories)
+        return mixed_rates(posterior, self.confusion_.transpose(1, 0, 2), annotator)
 
     @property
     def priors_(self) -> pd.Series[Any]:

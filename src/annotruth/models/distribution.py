@@ -73,8 +73,29 @@ class Distribution:
         """Return each item's entropy in nats: 0 when all agree, log N when anything goes."""
         return np.add.reduceat(entr(self.probability), self.ptr[:-1]) + 0.0  # no -0.0
 
+    def rows(self, item: Codes, n_categories: int) -> Floats:
+        """Write the distributions of some items out, one row each."""
+        n = np.diff(self.ptr)[item]
+        row = np.repeat(np.arange(len(item)), n)
+        entry = np.arange(len(row)) + np.repeat(self.ptr[item] - (np.cumsum(n) - n), n)
+        full = np.zeros((len(item), n_categories))
+        full[row, self.category[entry]] = self.probability[entry]
+        return full
+
     def dense(self, n_categories: int) -> Floats:
         """Write the distributions out, items x categories."""
         full = np.zeros((len(self), n_categories))
         full[self.item(), self.category] = self.probability
         return full
+
+
+def mixed_rates(kinds: Floats, rates: Floats, annotator: Codes) -> Floats:
+    """Average what annotators say of each kind of item over the kinds an item may be of.
+
+    ``kinds`` is one row a label asked for, kinds in columns; ``rates`` is kinds x annotators x
+    categories. Kind by kind, so that no array is larger than the answer.
+    """
+    rows = np.zeros((len(annotator), rates.shape[2]))
+    for share, rate in zip(kinds.T, rates, strict=True):
+        rows += share[:, np.newaxis] * rate[annotator]
+    return rows

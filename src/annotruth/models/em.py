@@ -31,6 +31,8 @@ class Progress(NamedTuple):
     max_iter: int
     log_likelihood: float
     change: float
+    stage: str = ""
+    """What the fit is for, where there are several."""
 
 
 ProgressCallback = Callable[[Progress], None]

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
-from annotruth.arrays import Floats
+from annotruth.arrays import Codes, Floats
 from annotruth.engines import Engine, Session, Sweep, engine_named
 from annotruth.labels import Labels
 from annotruth.models.base import Estimator
@@ -82,7 +83,9 @@ class GLAD(Estimator):
     :math:`\sigma(\alpha_s \beta_e)` over their labels: the share of right ones that the model
     expects. It is below one half just when the ability is negative. More columns:
     ``difficulty`` of items, ``ability`` of annotators. With one category every label is right,
-    and abilities and difficulties stay at their priors.
+    and abilities and difficulties stay at their priors. `answers` predicts the label n with
+    :math:`p_n \sigma + (1 - p_n)(1 - \sigma)/(K - 1)`, p the item's distribution and
+    :math:`\sigma = \sigma(\alpha_s \beta_e)`.
 
     Parameters
     ----------
@@ -122,6 +125,21 @@ class GLAD(Estimator):
                 item_columns={"difficulty": np.exp(-session.gather("b"))},
                 annotator_columns={"ability": parameters.alpha},
             )
+
+    def _answers(self, item: Codes, annotator: Codes) -> Floats:
+        fit, n = self.result_, self.result_.data.n_categories
+        assert fit.distribution is not None
+        p = fit.distribution.rows(item, n)
+        if n == 1:
+            return p
+        # On long scales the classes that nobody chose are not written out, and share the rest.
+        unchosen = p == 0.0
+        rest = np.maximum(1.0 - p.sum(axis=1), 0.0) / np.maximum(unchosen.sum(axis=1), 1)
+        p = np.where(unchosen, rest[:, np.newaxis], p)
+        x = fit.annotator_columns["ability"][annotator] / fit.item_columns["difficulty"][item]
+        right = expit(x)[:, np.newaxis]
+        rows: Floats = p * right + (1.0 - p) * (1.0 - right) / (n - 1)
+        return rows
 
     @property
     def alphas_(self) -> pd.Series[Any]:

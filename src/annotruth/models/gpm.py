@@ -8,13 +8,14 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from annotruth.arrays import Floats
+from annotruth.arrays import Codes, Floats
 from annotruth.engines import Engine, Session, Sweep, engine_named
 from annotruth.labels import Labels
 from annotruth.models.base import Estimator
 from annotruth.models.behaviors import (
     Behavior,
     behavior_names,
+    behaviors_of,
     check_behavior,
     enough_labels,
 )
@@ -59,6 +60,7 @@ class GPM(Estimator):
     that comes first on the scale. A known truth fixes the item's distribution. An annotator is a
     spammer when :math:`\epsilon_s < 0.5`. The interval of a reliability holds the values whose
     log-likelihood is within 1.92 of the best, the items' distributions taken as they are.
+    `answers` predicts labels by the model's own equation, :math:`p(r_{e,s} = n)` above.
 
     With few labels an item, theta fits its own noise and reliabilities run to 1: that is this
     estimator, and its intervals do not see it.
@@ -97,6 +99,7 @@ class GPM(Estimator):
                 progress=progress,
             )
             low, high = steps.interval(parameters)
+            self._pi = parameters.pi
             return Fit(
                 model=self.name,
                 settings=self.settings(),
@@ -109,6 +112,14 @@ class GPM(Estimator):
                 behavior=behavior_names(labels.scale.names, *parameters),
                 p_serious=session.gather("p_serious"),
             )
+
+    def _answers(self, item: Codes, annotator: Codes) -> Floats:
+        fit = self.result_
+        assert fit.distribution is not None
+        assert fit.reliability is not None
+        theta = fit.distribution.rows(item, fit.data.n_categories)
+        eps = fit.reliability[annotator][:, np.newaxis]
+        return eps * theta + (1.0 - eps) * behaviors_of(self._pi, annotator, fit.data.n_categories)
 
 
 class _Steps:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
 
 from annotruth.arrays import Codes, Floats
+from annotruth.models.rounding import bounds_of, mass_between
 
 STEP = 0.1
 """How far apart the log-precisions are: the standard deviations are 5% apart."""
@@ -68,12 +68,9 @@ def lattice_of(values: Floats, expertise_shape: float, difficulty_shape: float) 
     loosest, _ = _deviations(values)
     shift = _SHIFT * (_DIFFICULTIES - _DIFFICULTIES[0])
     log_tau = STEP * (np.arange(rows) - shift[-1] // 2) - 2.0 * np.log(loosest)
-    bounds = np.concatenate([[-np.inf], (values[1:] + values[:-1]) / 2.0, [np.inf]])
-    at = np.exp(log_tau / 2.0)[:, np.newaxis, np.newaxis] * (bounds[:, np.newaxis] - nodes)
-    lower, upper = at[:, :-1], at[:, 1:]
-    # Differences are taken in the nearer tail, where they keep their digits.
-    mass = np.where(lower > 0, ndtr(-lower) - ndtr(-upper), ndtr(upper) - ndtr(lower))
-    probability = np.maximum(mass, _LEAST)
+    away = bounds_of(values)[:, np.newaxis] - nodes
+    at = np.exp(log_tau / 2.0)[:, np.newaxis, np.newaxis] * away
+    probability = np.maximum(np.ascontiguousarray(mass_between(at, axis=1)), _LEAST)
 
     log_lambda = log_tau[shift[-1] // 2 : rows - shift[-1] // 2]
     # As a share of the usual precision; the loosest noise is 8 times the usual.

@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from annotruth.arrays import Floats
+from annotruth.arrays import Codes, Floats
 from annotruth.engines import Engine, Session, Sweep, engine_named
 from annotruth.errors import InputError
 from annotruth.labels import Labels
@@ -84,6 +84,11 @@ class OrdinalBinary(Estimator):
     the scale; but people who are serious and of different opinions have one well below 1. It
     ranks annotators and is no probability of a serious label.
 
+    `answers` predicts a label above c with :math:`\mu_{e,c} \alpha_{s,c} + (1 - \mu_{e,c})
+    (1 - \beta_{s,c})`. Where that would rise with c it is made falling, halfway between its
+    running minimum from below and its running maximum from above, which are the nearest falling
+    sequences under and over it; the differences are the categories.
+
     It believes in one true category an item and soon is sure of it. Where serious opinions differ,
     as on films, its scores order the items well but lie too far out: the mean is closer.
 
@@ -108,6 +113,7 @@ class OrdinalBinary(Estimator):
     """
 
     name: ClassVar[str] = "ordinal-binary"
+    needs_order: ClassVar[bool] = True
 
     prior: float = 1.0
     tol: float = 1e-4
@@ -129,6 +135,7 @@ class OrdinalBinary(Estimator):
                 watched="the log-posterior",
                 progress=progress,
             )
+            self._rates = parameters
             return Fit(
                 model=self.name,
                 settings=self.settings(),
@@ -137,6 +144,20 @@ class OrdinalBinary(Estimator):
                 distribution=Distribution.of_dense(session.gather("theta")),
                 annotator_columns=_columns(labels.scale.names, parameters),
             )
+
+    def _answers(self, item: Codes, annotator: Codes) -> Floats:
+        fit, rates = self.result_, self._rates
+        assert fit.distribution is not None
+        theta = fit.distribution.rows(item, fit.data.n_categories)
+        mu = 1.0 - theta.cumsum(axis=1)[:, :-1]
+        above = mu * rates.hit[annotator] + (1.0 - mu) * rates.false_alarm[annotator]
+        above = np.clip(above, 0.0, 1.0)  # sums may round beyond
+        under = np.minimum.accumulate(above, axis=1)
+        over = np.maximum.accumulate(above[:, ::-1], axis=1)[:, ::-1]
+        certain, impossible = np.ones((len(item), 1)), np.zeros((len(item), 1))
+        falling = np.hstack([certain, (under + over) / 2.0, impossible])
+        rows: Floats = falling[:, :-1] - falling[:, 1:]
+        return rows
 
 
 class _Steps:

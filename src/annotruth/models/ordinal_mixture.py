@@ -14,11 +14,13 @@ from annotruth.arrays import Codes, Floats
 from annotruth.engines import Engine, Session, Sweep, engine_named
 from annotruth.errors import InputError
 from annotruth.labels import Labels
+from annotruth.labels.shards import of_items
 from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Estimator
 from annotruth.models.behaviors import (
     Behavior,
     behavior_names,
+    behaviors_of,
     check_behavior,
     enough_labels,
 )
@@ -106,7 +108,8 @@ class OrdinalMixture(Estimator):
     An annotator's reliability is :math:`\epsilon_s`; ``noise`` is the standard deviation of their
     serious opinions on an item of usual difficulty, :math:`\lambda_s^{-1/2}`, in the units of the
     scale. The interval holds the reliabilities whose log-likelihood is within 1.92 of the
-    estimate's for some noise, up to 4 times smaller or larger.
+    estimate's for some noise, up to 4 times smaller or larger. `answers` predicts the label n with
+    :math:`\sum_{z, \gamma} w_e(z, \gamma)\, p(r_{e,s} = n \mid z, \gamma)`.
 
     With two categories, being serious and noisy looks like not being serious: intervals of
     reliability are then wide, and the estimate follows the prior. Where most serious labels are
@@ -131,6 +134,7 @@ class OrdinalMixture(Estimator):
     """
 
     name: ClassVar[str] = "ordinal-mixture"
+    needs_order: ClassVar[bool] = True
 
     behavior: Behavior = "uniform"
     expertise_shape: float = 3.0
@@ -154,6 +158,7 @@ class OrdinalMixture(Estimator):
                 progress=progress,
             )
             low, high = steps.interval(parameters)
+            self._lattice, self._parameters = lattice, parameters
             values, known = labels.scale.values, labels.known >= 0
             score = np.clip(session.gather("score"), values[0], values[-1])  # but for rounding
             score[known] = values[labels.known[known], np.newaxis]
@@ -176,6 +181,23 @@ class OrdinalMixture(Estimator):
                 },
                 annotator_columns={"noise": lattice.noise[parameters.level]},
             )
+
+    def _answers(self, item: Codes, annotator: Codes) -> Floats:
+        (eps, pi, level), lattice = self._parameters, self._lattice
+        labels, place, people = of_items(self.result_.data, item)
+        with closing(engine_named(self.engine).open(labels)) as session:
+            steps = _Steps(labels, session, lattice, learned=len(pi) > 0)
+            of_some = Parameters(eps[people], pi[people] if len(pi) else pi, level[people])
+            weight = steps.weights(of_some)
+        serious = np.empty((len(item), labels.n_categories))
+        levels = level[annotator]
+        for own in np.unique(levels):
+            who = np.flatnonzero(levels == own)
+            table = lattice.probability[own + lattice.shift]
+            serious[who] = np.tensordot(weight[place[who]], table, axes=([1, 2], [0, 2]))
+        share = eps[annotator][:, np.newaxis]
+        behavior = behaviors_of(pi, annotator, labels.n_categories)
+        return share * serious + (1.0 - share) * behavior
 
     def _check(self, labels: Labels) -> None:
         """Refuse options and labels that the model cannot be fitted with."""
@@ -258,6 +280,15 @@ class _Steps:
             *(on.nodes, on.edges, on.difficulty, typical),
         )
         return float(log_likelihood)
+
+    def weights(self, parameters: Parameters) -> Floats:
+        """Compute the items' posteriors on the lattice, items x difficulties x nodes."""
+        eps, pi, level = parameters
+        self._session.allocate("weight", per="items", shape=self._lattice.prior.shape)
+        judge = Sweep("ordinal_mixture.judge", ("weight",))
+        self._session.sweep(judge, *self._tables, self._around(level), eps, pi, self._chance)
+        weight: Floats = self._session.gather("weight")
+        return weight
 
     def interval(self, parameters: Parameters) -> tuple[Floats, Floats]:
         """Find the reliabilities that the labels support, with any noise."""

@@ -64,6 +64,8 @@ class Fit:
         How likely each label was serious, in the order of ``data``.
     item_columns, annotator_columns
         What else the model knows, such as a difficulty or a bias: more columns of the tables.
+    chosen
+        For a model chosen by ``auto``: ``model``, ``why`` and ``scores``, as `Choice.record` tells.
     """
 
     model: str
@@ -79,6 +81,7 @@ class Fit:
     p_serious: Floats | None = None
     item_columns: Mapping[str, Column] = field(default_factory=dict)
     annotator_columns: Mapping[str, Column] = field(default_factory=dict)
+    chosen: Mapping[str, Any] | None = None
 
     def __repr__(self) -> str:
         return f"Fit({self.model} on {self.data.describe()}: {self.stop_reason})"
@@ -222,6 +225,8 @@ class Fit:
         """Tell the fit in a few lines."""
         data = self.data
         lines = [f"{self.model} on {data.describe()}"]
+        if self.chosen is not None:
+            lines.append(f"chosen: {self.chosen['why']}")
         if data.n_dropped:
             lines.append(f"{data.n_dropped:,} rows had no label and were dropped")
         if self.n_iter:

@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
+from annotruth.arrays import Codes, Floats
 from annotruth.engines import Engine, Session, engine_named
 from annotruth.errors import ConvergenceWarning, InputError
 from annotruth.labels import Labels
@@ -14,6 +15,7 @@ from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Estimator
 from annotruth.models.em import ProgressCallback, climb
 from annotruth.models.result import Fit
+from annotruth.models.robust_answers import Judged, predicted
 from annotruth.models.robust_reading import read
 from annotruth.models.robust_steps import Classes, Opinions, OwnRows
 
@@ -73,7 +75,9 @@ class RobustGPM(Estimator):
     categories that lead with 95%. As annotators are taken as found, deviations are multiplied by
     :math:`\sqrt{1.08 + 7.5 S / L}`, with S annotators and L labels. A known truth fixes the class,
     or counts as one serious label more for the shape; the item's distribution is certain of it. A
-    record of an annotator counts as labels seen to be serious, or not to be.
+    record of an annotator counts as labels seen to be serious, or not to be. `answers` predicts
+    the label n with :math:`\sum_k w_{e,k} a_s(n \mid k)`, where :math:`a_s` are those mean rates,
+    or the annotator's own rows.
 
     Annotators further have ``p_spammer``, ``evidence`` (the log10 of how much the labels raised a
     spammer's odds) and, where opinions differ, ``bias``. A behavior is named only where the labels
@@ -108,12 +112,17 @@ class RobustGPM(Estimator):
     def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
         self._check(labels)
         with closing(engine_named(self.engine).open(labels)) as session:
-            fit = self._one_truth(labels, session, progress)
-            return fit if fit is not None else self._opinions(labels, session, progress)
+            found = self._one_truth(labels, session, progress)
+            fit, self._judged = found or self._opinions(labels, session, progress)
+            return fit
+
+    def _answers(self, item: Codes, annotator: Codes) -> Floats:
+        engine = engine_named(self.engine)
+        return predicted(self._judged, self.result_.data, engine, item, annotator)
 
     def _one_truth(
         self, labels: Labels, session: Session, progress: ProgressCallback | None
-    ) -> Fit | None:
+    ) -> tuple[Fit, Judged] | None:
         """Fit classes; None where the labels do not speak for them."""
         if self.truth == "opinions" or (self.truth == "auto" and _long(labels)):
             return None
@@ -143,7 +152,9 @@ class RobustGPM(Estimator):
         )
         return read(steps, first, *rows, model=self.name, settings=self.settings(), trace=trace)
 
-    def _opinions(self, labels: Labels, session: Session, progress: ProgressCallback | None) -> Fit:
+    def _opinions(
+        self, labels: Labels, session: Session, progress: ProgressCallback | None
+    ) -> tuple[Fit, Judged]:
         steps = Opinions(labels, session)
         found, trace = climb(
             steps.step,

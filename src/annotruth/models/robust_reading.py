@@ -13,6 +13,7 @@ from annotruth.models.distribution import Distribution
 from annotruth.models.em import Trace
 from annotruth.models.intervals import Z_95, likely_sets
 from annotruth.models.result import Column, Fit
+from annotruth.models.robust_answers import Judged
 from annotruth.models.robust_steps import MEANS, Opinions, Parameters, Steps
 from annotruth.models.robust_verdicts import TEMPER, annotator_columns, interval, too_few, verdicts
 from annotruth.models.ways import mixed_over, normalised
@@ -27,7 +28,7 @@ def read(
     model: str,
     settings: dict[str, Any],
     trace: Trace,
-) -> Fit:
+) -> tuple[Fit, Judged]:
     """Judge annotators by the others' labels, then items by the annotators so judged.
 
     ``rates`` are the annotators' own rows, None where their ways say all.
@@ -62,7 +63,7 @@ def read(
     theta /= theta.sum(axis=1, keepdims=True)
     columns = annotator_columns(steps, prior, at.always, loose, ways)
     unclear = too_few(likely, ways.log_prior(at.always), ways, high - low, columns)
-    return Fit(
+    fit = Fit(
         model=model,
         settings=settings,
         data=labels,
@@ -78,6 +79,7 @@ def read(
         ),
         annotator_columns=columns,
     )
+    return fit, Judged(prior, steps.gate, own)
 
 
 def _item_columns(

@@ -90,6 +90,8 @@ def record(fit: Fit) -> str:
         "versions": {name: version(name) for name in _LIBRARIES}
         | {"python": platform.python_version()},
     }
+    if fit.chosen is not None:
+        told["chosen"] = dict(fit.chosen)
     return json.dumps(told, indent=2) + "\n"
 
 
@@ -181,6 +183,7 @@ def _fit(told: dict[str, Any], tables: dict[str, pa.Table]) -> Fit:
         p_serious=_numbers(labels, "p_serious"),
         item_columns=_own(items),
         annotator_columns=_own(people),
+        chosen=told.get("chosen"),
     )
 
 

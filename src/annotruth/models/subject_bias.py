@@ -20,6 +20,7 @@ from annotruth.models.base import Estimator
 from annotruth.models.em import Monitor, ProgressCallback, climb
 from annotruth.models.intervals import Z_95
 from annotruth.models.result import Fit
+from annotruth.models.rounding import rounded_gaussians, rounding_variance
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,7 +80,9 @@ class SubjectBias(Estimator):
     An item's score is :math:`\psi_e`, which may lie beyond the ends of the scale; a known truth
     is its item's score. ``score_low`` and ``score_high`` are its 95% interval from the Fisher
     information :math:`\sum_s w`, as are the standard deviations of bias and inconsistency, each
-    with all else taken as it is. There is no distribution and no reliability.
+    with all else taken as it is. There is no distribution and no reliability. `answers` predicts
+    a vote by the model's Gaussian rounded to the scale, its variance enlarged by that of the score
+    (its Fisher information's inverse).
 
     Parameters
     ----------
@@ -95,6 +98,7 @@ class SubjectBias(Estimator):
     """
 
     name: ClassVar[str] = "subject-bias"
+    needs_order: ClassVar[bool] = True
 
     ambiguity: str | Mapping[Any, Any] | pd.Series[Any] = "item"
     tol: float = 1e-4
@@ -148,6 +152,18 @@ class SubjectBias(Estimator):
             annotator_columns=annotators,
         )
 
+    def _answers(self, item: Codes, annotator: Codes) -> Floats:
+        fit = self.result_
+        assert fit.score is not None
+        of_item, of_annotator = fit.item_columns, fit.annotator_columns
+        of_score = (of_item["score_high"] - of_item["score_low"]) / (2.0 * Z_95)
+        ambiguity = of_item.get("ambiguity", np.zeros(fit.data.n_items))
+        variance = (
+            of_annotator["inconsistency"][annotator] ** 2 + (of_score**2 + ambiguity**2)[item]
+        )
+        mean = fit.score[item] + of_annotator["bias"][annotator]
+        return rounded_gaussians(fit.data.scale.values, mean, np.sqrt(variance))
+
     def _per(self, labels: Labels) -> tuple[str, Codes]:
         """Say what has an ambiguity, and the group of each item if groups have."""
         if not isinstance(self.ambiguity, str):
@@ -196,7 +212,7 @@ class _Steps:
         b = moments[:, 0] / self._n_votes
         variance = np.maximum(moments[:, 1] / self._n_votes - b**2, 0.0)
         overall = float(variance @ self._n_votes / self._n_votes.sum())
-        self.floor = max(_rounding_variance(self._values), _LEAST_SHARE * overall)
+        self.floor = max(rounding_variance(self._values), _LEAST_SHARE * overall)
         of_group = np.full(self._n_groups, self._share * overall)
         self._spread(of_group)
         return Parameters(b, np.maximum((1.0 - self._share) * variance, self.floor), of_group)
@@ -261,9 +277,3 @@ def _better(proposed: Floats, log_likelihood: Floats) -> tuple[Floats, float]:
     safe, scoring = log_likelihood
     good = scoring >= safe - ROUNDING * (1.0 + np.abs(safe))
     return np.where(good, proposed[1], proposed[0]), float(np.where(good, scoring, safe).sum())
-
-
-def _rounding_variance(values: Floats) -> float:
-    """Return the variance that rounding to the scale leaves at least."""
-    step = np.diff(values).min() if len(values) > 1 else 1.0
-    return float(step**2 / 12.0)

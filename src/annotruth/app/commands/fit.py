@@ -51,7 +51,9 @@ def fit(
     model: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help=f"One of {', '.join(MODELS)}.", show_default=DEFAULT_MODEL
+            metavar="NAME",
+            help=f"One of {', '.join(MODELS)}; or auto: who predicts held-out labels best.",
+            show_default=DEFAULT_MODEL,
         ),
     ] = None,
     scale: Annotated[
@@ -121,6 +123,8 @@ def fit(
 
         annotruth fit labels.csv --out result --report report.html
 
+        annotruth fit labels.csv --model auto
+
         annotruth fit votes.csv --scale ordinal --truth mos.csv --json
 
         annotruth fit ratings.csv --columns item=film,annotator=user,label=stars
@@ -176,7 +180,7 @@ def fit(
 
 def _told(found: Fit) -> dict[str, Any]:
     """Return what ``fit --json`` prints."""
-    return {
+    told = {
         "model": found.model,
         "n_items": found.data.n_items,
         "n_annotators": found.data.n_annotators,
@@ -188,6 +192,7 @@ def _told(found: Fit) -> dict[str, Any]:
         "log_likelihood": _number(found.log_likelihood),
         "spammers": found.n_spammers,
     }
+    return told if found.chosen is None else {**told, "chosen": dict(found.chosen)}
 
 
 def _number(value: float | None) -> float | None:

@@ -119,6 +119,28 @@ def posterior(
     totals[0] += log_likelihood.sum()
 
 
+def judge(
+    block: Block,
+    lo: int,
+    hi: int,
+    weight: Floats,
+    prior: Floats,
+    shift: Codes,
+    anchor: Codes,
+    probability: Floats,
+    levels: Codes,
+    eps: Floats,
+    pi: Floats,
+    chance: float,
+) -> None:
+    """Each item's posterior on the lattice."""
+    rows = rows_of(block, lo, hi)
+    each = eps[rows.annotator][:, np.newaxis, np.newaxis]
+    f = each * _of_labels(rows, probability, levels[:, 1], shift)
+    f += (1.0 - each) * _behavior(rows, pi, chance)
+    weight[lo:hi], _ = _posteriors(block, lo, hi, rows, f, prior, anchor)
+
+
 def predict(
     block: Block,
     lo: int,

@@ -76,6 +76,19 @@ def support(
         log_likelihood[s] += np.log(kinds @ table)
 
 
+def judge(
+    block: Block,
+    lo: int,
+    hi: int,
+    posterior: Floats,
+    prior: Floats,
+    gate: Floats,
+    rates: Floats,
+) -> None:
+    """Each item's posterior over the kinds."""
+    posterior[lo:hi], _ = _posterior(block, lo, hi, prior, gate, rates)
+
+
 def read_out(
     block: Block,
     lo: int,
