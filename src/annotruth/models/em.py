@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.errors import AnnotruthError, ConvergenceWarning, InputError
+from annotruth.models.acceleration import ROUNDING, Acceleration
 
 Parameters = TypeVar("Parameters")
 
@@ -35,8 +36,6 @@ class Progress(NamedTuple):
 
 ProgressCallback = Callable[[Progress], None]
 
-_ROUNDING = 1e-13
-
 
 @dataclass(frozen=True, eq=False)
 class Trace:
@@ -47,7 +46,8 @@ class Trace:
     log_likelihood
         Before every step, and once more at the end: ``n_iter + 1`` entries.
     objective
-        After every step: ``n_iter`` entries.
+        After every step: ``n_iter`` entries. A step that was taken back, because a leap of
+        `annotruth.models.acceleration` led downhill, repeats the entry before it.
     converged, stop_reason
         Whether the stopping rule was met, and in words why the loop ended.
     """
@@ -72,27 +72,44 @@ def climb(
     max_iter: int,
     watched: str,
     progress: ProgressCallback | None = None,
+    acceleration: Acceleration[Parameters] | None = None,
 ) -> tuple[Parameters, Trace]:
     """Repeat ``step`` until the objective changes by less than ``tol``.
 
     ``log_likelihood`` is asked once, of the final parameters. ``watched`` names the objective
     in messages. Reaching ``max_iter`` warns: the cap is not convergence.
+
+    With ``acceleration``, some steps begin at a leap ahead; the objective must then be one that
+    every step raises. Two steps in a row, of which one may have begun with a leap, must change
+    it by less than ``tol`` together, so that one small step among larger ones does not stop the
+    loop; a step that was taken back does not count.
     """
     check_loop_options(tol=tol, max_iter=max_iter)
     parameters = start
     history: list[Monitor] = []
+    span = 1 if acceleration is None else 2
+    recent: list[float] = []  # objectives of steps in a row
     change = np.inf
     converged = False
     while not converged and len(history) < max_iter:
-        parameters, monitor = step(parameters)
+        kept = True
+        if acceleration is None:
+            parameters, monitor = step(parameters)
+        else:
+            parameters, monitor = step(acceleration.depart(parameters))
+            parameters, kept = acceleration.arrive(parameters, monitor.objective)
+        if not kept:
+            monitor = history[-1]
+            recent = []
         if not np.isfinite(monitor.objective):
             raise AnnotruthError(
                 f"the fit broke down at iteration {len(history) + 1}: {watched} is not finite"
             )
-        if history:
-            change = abs(monitor.objective - history[-1].objective)
+        recent.append(monitor.objective)
+        if len(recent) > span:
+            change = abs(recent[-1] - recent[-1 - span])
             # Below the rounding of the objective itself nothing more can be told.
-            converged = change < max(tol, _ROUNDING * abs(monitor.objective))
+            converged = change < max(tol, ROUNDING * abs(monitor.objective))
         history.append(monitor)
         if progress is not None:
             progress(Progress(len(history), max_iter, monitor.log_likelihood, change))

@@ -13,6 +13,7 @@ from annotruth.arrays import Floats
 from annotruth.engines import Engine, Session, Sweep, engine_named
 from annotruth.errors import InputError
 from annotruth.labels import Labels
+from annotruth.models.acceleration import Acceleration, probabilities
 from annotruth.models.base import Estimator
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import Monitor, ProgressCallback, climb
@@ -103,6 +104,9 @@ class OrdinalBinary(Estimator):
         1.3%, and better on every simulated one.
     tol, max_iter
         The stopping rule and its cap; reaching the cap warns.
+    acceleration
+        Whether to leap ahead along EM's steps (`annotruth.models.acceleration`) for fewer passes
+        over the labels.
     engine
         Where the passes over the labels run.
     """
@@ -112,6 +116,7 @@ class OrdinalBinary(Estimator):
     prior: float = 1.0
     tol: float = 1e-4
     max_iter: int = 1000
+    acceleration: bool = True
     engine: str | Engine = "memory"
 
     def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
@@ -128,6 +133,7 @@ class OrdinalBinary(Estimator):
                 max_iter=self.max_iter,
                 watched="the log-posterior",
                 progress=progress,
+                acceleration=_acceleration() if self.acceleration else None,
             )
             return Fit(
                 model=self.name,
@@ -204,6 +210,11 @@ class _Steps:
             return 0.0
         *rates, _ = parameters
         return self._prior * sum(float(np.log(rate).sum()) for rate in rates)
+
+
+def _acceleration() -> Acceleration[Parameters]:
+    # A rate and what is left of 1 leap alike.
+    return Acceleration(Parameters, *(probabilities,) * len(Parameters._fields))
 
 
 def _logs(parameters: Parameters) -> tuple[Floats, ...]:
