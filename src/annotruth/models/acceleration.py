@@ -107,6 +107,8 @@ class Acceleration(Generic[Point]):
     session, items
         Where item-side arrays lie, and how to leap with those that belong to the point: whose
         next value depends on the last. What a step computes anew does not.
+    rising
+        What of a step's `annotruth.models.em.Monitor` rises at every step of EM.
     """
 
     def __init__(
@@ -115,10 +117,12 @@ class Acceleration(Generic[Point]):
         *rules: Rule,
         session: Session | None = None,
         items: Mapping[str, ItemRule] | None = None,
+        rising: Literal["objective", "log_likelihood"] = "objective",
     ) -> None:
         self._make = make
         self._rules = rules
         self._items = [_ItemArray(session, *item) for item in (items or {}).items() if session]
+        self._rising = rising
         self._n_steps = 0
         self._path: list[Point] = []
         self._leapt_from: Point | None = None
@@ -143,20 +147,21 @@ class Acceleration(Generic[Point]):
         self._path.append(here)
         return here
 
-    def arrive(self, new: Point, objective: float) -> tuple[Point, bool]:
-        """Take a step's end, or where its leap came from if that has lowered the objective."""
+    def arrive(self, new: Point, monitor: Mapping[str, float]) -> tuple[Point, bool]:
+        """Take a step's end, or go back to where its leap came from if that led downhill."""
+        height = monitor[self._rising]
         self._n_steps += 1
         back, self._leapt_from = self._leapt_from, None
         if back is not None:
-            # Written so that an objective that is not a number has fallen.
-            if not objective >= self._height - ROUNDING * abs(self._height):
+            # Written so that what is not a number has fallen.
+            if not height >= self._height - ROUNDING * abs(self._height):
                 for array in self._items:
                     array.go_back()
                 self._path = []
                 self._longest = max(_SHORTER * self._longest, _LEAST)
                 return back, False
             self._longest = min(_LONGER * self._longest, _MOST)
-        self._height = objective
+        self._height = height
         return new, True
 
     def _ahead(self, *path: Point) -> Point | None:

@@ -67,7 +67,9 @@ class DawidSkene(Estimator):
     - The stopping rule: the log-likelihood per label changes by less than ``tol``, so that it
       means the same on small and large tables. On sparse tables that is short of the maximum:
       the likelihood may creep on for thousands of steps, and the labels of a few items change
-      with it, not for the better on the tables tried. ``tol=0`` goes to the very top.
+      with it, not for the better on the tables tried. ``tol=0`` goes to the very top. With
+      acceleration the same ``tol`` stops nearer to it; published accuracies, such as 0.8296 on
+      search grades (there 0.828), are those without.
 
     An item's label is the class of highest probability; an exact tie goes to the category that
     comes first on the scale.

@@ -79,16 +79,15 @@ def climb(
     ``log_likelihood`` is asked once, of the final parameters. ``watched`` names the objective
     in messages. Reaching ``max_iter`` warns: the cap is not convergence.
 
-    With ``acceleration``, some steps begin at a leap ahead; the objective must then be one that
-    every step raises. Two steps in a row, of which one may have begun with a leap, must change
-    it by less than ``tol`` together, so that one small step among larger ones does not stop the
-    loop; a step that was taken back does not count.
+    With ``acceleration``, some steps begin at a leap ahead. Three steps in a row, one or two of
+    them after a leap, must then change the objective by less than ``tol`` together, so that one
+    small step among larger ones does not stop the loop. Steps that were taken back do not count.
     """
     check_loop_options(tol=tol, max_iter=max_iter)
     parameters = start
     history: list[Monitor] = []
-    span = 1 if acceleration is None else 2
-    recent: list[float] = []  # objectives of steps in a row
+    span = 1 if acceleration is None else 3
+    recent: list[float] = []
     change = np.inf
     converged = False
     while not converged and len(history) < max_iter:
@@ -97,17 +96,17 @@ def climb(
             parameters, monitor = step(parameters)
         else:
             parameters, monitor = step(acceleration.depart(parameters))
-            parameters, kept = acceleration.arrive(parameters, monitor.objective)
+            parameters, kept = acceleration.arrive(parameters, monitor._asdict())
         if not kept:
             monitor = history[-1]
-            recent = []
         if not np.isfinite(monitor.objective):
             raise AnnotruthError(
                 f"the fit broke down at iteration {len(history) + 1}: {watched} is not finite"
             )
-        recent.append(monitor.objective)
-        if len(recent) > span:
-            change = abs(recent[-1] - recent[-1 - span])
+        if kept:
+            recent = [*recent[-span:], monitor.objective]
+        if kept and len(recent) > span:
+            change = max(recent) - min(recent)
             # Below the rounding of the objective itself nothing more can be told.
             converged = change < max(tol, ROUNDING * abs(monitor.objective))
         history.append(monitor)

@@ -75,8 +75,7 @@ class GPM(Estimator):
         The stopping rule and its cap; reaching the cap warns.
     acceleration
         Whether to leap ahead along EM's steps (`annotruth.models.acceleration`) for fewer passes
-        over the labels. The paper does not. What stops the loop is then the log-likelihood: two
-        steps in a row change it by less than ``tol``.
+        over the labels. The paper does not.
     engine
         Where the passes over the labels run.
     """
@@ -95,12 +94,12 @@ class GPM(Estimator):
             steps = _Steps(labels, session, learned=self.behavior == "learned")
             start = steps.start()
             parameters, trace = climb(
-                steps.climbing_step if self.acceleration else steps.step,
+                steps.step,
                 start,
                 log_likelihood=steps.read_out,
                 tol=self.tol,
                 max_iter=self.max_iter,
-                watched="the log-likelihood" if self.acceleration else "Q",
+                watched="Q",
                 progress=progress,
                 acceleration=steps.acceleration() if self.acceleration else None,
             )
@@ -153,18 +152,14 @@ class _Steps:
         q = q_items + q_eps + q_pi
         return Parameters(eps, pi), Monitor(float(log_likelihood), float(q))
 
-    def climbing_step(self, old: Parameters) -> tuple[Parameters, Monitor]:
-        """Step, and watch what rises at every step: Q need not, from one leap to the next."""
-        new, monitor = self.step(old)
-        return new, monitor._replace(objective=monitor.log_likelihood)
-
     def acceleration(self) -> Acceleration[Parameters]:
-        """Leap with all that a step depends on."""
+        """Leap with all that a step depends on; Q itself need not rise."""
         return Acceleration(
             Parameters,
             *(probabilities, shares(axis=1)),
             session=self._session,
             items={"theta": "shares"},
+            rising="log_likelihood",
         )
 
     def _update_pi(

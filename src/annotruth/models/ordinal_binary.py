@@ -213,8 +213,16 @@ class _Steps:
 
 
 def _acceleration() -> Acceleration[Parameters]:
-    # A rate and what is left of 1 leap alike.
-    return Acceleration(Parameters, *(probabilities,) * len(Parameters._fields))
+    def make(
+        hit: Floats, miss: Floats, false_alarm: Floats, rejection: Floats, prevalence: Floats
+    ) -> Parameters:
+        # Leaps multiply what rounding has left of the difference from 1.
+        above, below = hit + miss, false_alarm + rejection
+        return Parameters(
+            hit / above, miss / above, false_alarm / below, rejection / below, prevalence
+        )
+
+    return Acceleration(make, *(probabilities,) * len(Parameters._fields))
 
 
 def _logs(parameters: Parameters) -> tuple[Floats, ...]:
