@@ -1,10 +1,12 @@
 """Leaps along EM's steps: where they lead, when they are taken back, and when the loop ends."""
 
+from contextlib import closing
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
+from annotruth.engines import engine_named
 from annotruth.models import acceleration
 from annotruth.models.acceleration import (
     Acceleration,
@@ -94,6 +96,25 @@ def test_the_first_steps_are_left_alone():
         run(step, Place(np.ones(1)), max_iter=6, tol=0.0)
     np.testing.assert_allclose(began[:5], 0.9 ** np.arange(5))
     assert began[5] < 0.9**6  # three steps alone, two to learn from, a leap
+
+
+def test_item_side_arrays_leap_too_and_come_back(make_labels):
+    labels = make_labels(np.random.default_rng(0), n_items=9, n_annotators=4, n_categories=3)
+    with closing(engine_named("memory").open(labels)) as session:
+        session.put("b", np.linspace(1.0, 2.0, 9), per="items")
+        leaps = Acceleration(Place, newest, session=session, items={"b": "numbers"})
+        here, heights, ends = Place(np.ones(1)), iter([0.0, 1.0, 2.0, 3.0, 4.0, -1.0]), []
+        for began_with_a_leap in (False, False, False, False, False, True):
+            leaps.depart(here)
+            at = session.gather("b").copy()
+            ends.append(0.9 * at)
+            session.gather("b")[:] = ends[-1]
+            _, kept = leaps.arrive(here, {"objective": next(heights)})
+            assert kept != began_with_a_leap
+        # Steps of 10% end at 0; the longest first leap is 3 of 10.
+        x0 = ends[2]
+        np.testing.assert_allclose(at, x0 * (1.0 - 0.6 + 0.09))
+        np.testing.assert_array_equal(session.gather("b"), ends[4])
 
 
 def path(*points):
