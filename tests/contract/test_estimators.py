@@ -81,6 +81,44 @@ def test_the_number_of_threads_changes_nothing(name, crowd, monkeypatch):
         same_fit(one, other, 0.0)
 
 
+def test_acceleration_climbs_the_same_hill(name, crowd):
+    """And what it has reached it never gives up; nor does it depend on engine or threads."""
+    if not options(name, acceleration=True):
+        pytest.skip("there is nothing to accelerate")
+    n = crowd.labels.n_labels
+    tol = 1e-11 if name == "dawid-skene" else 1e-11 * n
+    fits = [
+        fitted(name, crowd.labels, tol=tol, max_iter=20_000, acceleration=on)
+        for on in (True, False)
+    ]
+    # GPM's objective is Q, which need not rise.
+    heights = [
+        fit.trace.log_likelihood[:-1] if name == "gpm" else fit.trace.objective for fit in fits
+    ]
+    assert all(fit.converged for fit in fits)
+    fast, plain = heights
+    assert not np.array_equal(fast, plain)
+    assert np.diff(fast).min() >= -1e-12 * abs(fast[-1])
+    per_label = 1.0 if name == "dawid-skene" else n
+    assert fast[-1] == pytest.approx(plain[-1], abs=1e-6 * per_label)
+
+
+def test_acceleration_is_the_same_everywhere(name, crowd, monkeypatch):
+    if not options(name, acceleration=True):
+        pytest.skip("there is nothing to accelerate")
+    one, other = (
+        fitted(name, crowd.labels, engine=engine, acceleration=True) for engine in ENGINES
+    )
+    same_fit(one, other, 1e-9)
+    assert one.n_iter == other.n_iter
+    monkeypatch.setattr(memory, "_LABELS_PER_PART", 16)
+    threads = (
+        fitted(name, crowd.labels, engine=memory.MemoryEngine(threads=n), acceleration=True)
+        for n in (1, 3)
+    )
+    same_fit(*threads, 0.0)
+
+
 def test_the_order_of_rows_changes_nothing_that_matters(name, frame):
     shuffled = frame.sample(frac=1.0, random_state=0)
     one, other = fitted(name, frame), fitted(name, shuffled)

@@ -145,3 +145,10 @@ def test_classes_may_be_scored_by_their_label(real_looking):
     assert same["gpm"]
     # Where a model is certain of every class, both are the same.
     assert not all(same[model] for model in movie.DISCRETE)
+
+
+def test_tables_are_of_plain_em():
+    labels = simulate.crowd(n_items=20, n_annotators=8, seed=0).labels
+    for model in ("gpm", "dawid-skene", "glad", "ordinal-binary"):
+        assert measuring.fitted(labels, model).settings["acceleration"] is False
+    assert "acceleration" not in measuring.fitted(labels, "majority").settings

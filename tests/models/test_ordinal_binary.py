@@ -95,10 +95,11 @@ def test_the_first_step_is_the_papers(engine, prior):
     unused=st.integers(0, 2),
     n_known=st.integers(0, 2),
     prior=st.sampled_from([0.0, 1e-6, 0.5, 1.0]),
+    accelerated=st.booleans(),
 )
 @settings(max_examples=300, deadline=None)
 def test_the_log_posterior_rises_at_every_step(
-    make_labels, seed, n_items, n_annotators, n_categories, unused, n_known, prior
+    make_labels, seed, n_items, n_annotators, n_categories, unused, n_known, prior, accelerated
 ):
     rng = np.random.default_rng(seed)
     labels = make_labels(rng, n_items=n_items, n_annotators=n_annotators, n_categories=n_categories)
@@ -108,7 +109,7 @@ def test_the_log_posterior_rises_at_every_step(
         labels.item_of_cell()[cell], labels.annotator, labels.cell_category[cell], all_categories
     )
     labels.known[:n_known] = rng.integers(all_categories, size=n_known)[:n_items]
-    fit = fitted(labels, prior=prior, tol=1e-9, max_iter=200)
+    fit = fitted(labels, prior=prior, tol=1e-9, max_iter=200, acceleration=accelerated)
     history = fit.trace.log_likelihood if prior == 0 else fit.trace.objective
     assert np.isfinite(history).all()
     assert np.diff(history).min(initial=0.0) >= -1e-11 * max(1.0, abs(history[0]))
@@ -120,12 +121,11 @@ def test_every_threshold_is_a_binary_problem_of_its_own(make_labels):
     labels = make_labels(np.random.default_rng(0), n_items=30, n_annotators=6, n_categories=4)
     cell = labels.cell_of_label()
     item, label = labels.item_of_cell()[cell], labels.cell_category[cell]
-    together = fitted(labels, tol=0.0, max_iter=20)
+    plainly = {"tol": 0.0, "max_iter": 20, "acceleration": False}  # a leap is of all thresholds
+    together = fitted(labels, **plainly)
     log_likelihood = 0.0
     for c in range(3):
-        alone = fitted(
-            labels_of(item, labels.annotator, (label > c).astype(int), 2), tol=0.0, max_iter=20
-        )
+        alone = fitted(labels_of(item, labels.annotator, (label > c).astype(int), 2), **plainly)
         log_likelihood += alone.trace.log_likelihood
         for rate in ("sensitivity", "specificity"):
             np.testing.assert_allclose(

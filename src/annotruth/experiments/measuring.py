@@ -15,13 +15,19 @@ from annotruth.errors import ConvergenceWarning
 from annotruth.experiments.base import Settings
 from annotruth.experiments.program import Answer, iterate
 from annotruth.labels import Labels
+from annotruth.models.registry import model_named
 from annotruth.models.result import SPAMMER_BELOW, Fit
 
 Measured = dict[str, float | None]
 
 
 def fitted(labels: Labels, model: str, **options: Any) -> Fit:
-    """Fit a model; that it reached its cap is recorded with the run instead of warned of."""
+    """Fit a model; that it reached its cap is recorded with the run instead of warned of.
+
+    By EM's steps alone, as the papers have it, so that tables do not depend on what saves steps.
+    """
+    if "acceleration" in model_named(model)().settings():
+        options = {"acceleration": False, **options}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return fitting.fit(labels, model, **options)

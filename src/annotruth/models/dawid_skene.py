@@ -13,6 +13,7 @@ from annotruth.engines import Engine, Session, Sweep, engine_named
 from annotruth.errors import InputError
 from annotruth.labels import Labels
 from annotruth.labels.frames import need_pandas
+from annotruth.models.acceleration import Acceleration, shares
 from annotruth.models.base import Estimator
 from annotruth.models.distribution import Distribution, mixed_rates
 from annotruth.models.em import Monitor, ProgressCallback, climb
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# Of one copy of the parameters and posteriors; a step holds about three.
+# Of one copy of the parameters and posteriors; a step holds about three, a leap some six.
 _MOST_BYTES = 2e9
 
 
@@ -66,7 +67,9 @@ class DawidSkene(Estimator):
     - The stopping rule: the log-likelihood per label changes by less than ``tol``, so that it
       means the same on small and large tables. On sparse tables that is short of the maximum:
       the likelihood may creep on for thousands of steps, and the labels of a few items change
-      with it, not for the better on the tables tried. ``tol=0`` goes to the very top.
+      with it, not for the better on the tables tried. ``tol=0`` goes to the very top. With
+      acceleration the same ``tol`` stops nearer to it; published accuracies, such as 0.8296 on
+      search grades (there 0.828), are those without.
 
     An item's label is the class of highest probability; an exact tie goes to the category that
     comes first on the scale. `answers` predicts the label l with
@@ -76,6 +79,9 @@ class DawidSkene(Estimator):
     ----------
     tol, max_iter
         The stopping rule and its cap; reaching the cap warns.
+    acceleration
+        Whether to leap ahead along EM's steps (`annotruth.models.acceleration`) for fewer passes
+        over the labels.
     engine
         Where the passes over the labels run.
 
@@ -91,6 +97,7 @@ class DawidSkene(Estimator):
 
     tol: float = 1e-7
     max_iter: int = 1000
+    acceleration: bool = True
     engine: str | Engine = "memory"
 
     confusion_: Floats = field(init=False, repr=False, compare=False)
@@ -108,6 +115,7 @@ class DawidSkene(Estimator):
                 max_iter=self.max_iter,
                 watched="the log-likelihood per label",
                 progress=progress,
+                acceleration=_acceleration() if self.acceleration else None,
             )
             prior, rates = parameters
             self.prevalence_ = prior
@@ -195,6 +203,10 @@ class _Steps:
         self._session.allocate("posterior", per="items", shape=(self._n_classes,))
         ((log_likelihood,),) = self._session.sweep(self._posterior, *parameters)
         return float(log_likelihood)
+
+
+def _acceleration() -> Acceleration[Parameters]:
+    return Acceleration(Parameters, shares(axis=0), shares(axis=0))
 
 
 def _normalised(counts: Floats, classes: Floats, old_rates: Floats) -> Parameters:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.errors import AnnotruthError, ConvergenceWarning, InputError
+from annotruth.models.acceleration import ROUNDING, Acceleration
 
 Parameters = TypeVar("Parameters")
 
@@ -37,8 +38,6 @@ class Progress(NamedTuple):
 
 ProgressCallback = Callable[[Progress], None]
 
-_ROUNDING = 1e-13
-
 
 @dataclass(frozen=True, eq=False)
 class Trace:
@@ -49,7 +48,8 @@ class Trace:
     log_likelihood
         Before every step, and once more at the end: ``n_iter + 1`` entries.
     objective
-        After every step: ``n_iter`` entries.
+        After every step: ``n_iter`` entries. A step that was taken back, because a leap of
+        `annotruth.models.acceleration` led downhill, repeats the entry before it.
     converged, stop_reason
         Whether the stopping rule was met, and in words why the loop ended.
     """
@@ -74,27 +74,43 @@ def climb(
     max_iter: int,
     watched: str,
     progress: ProgressCallback | None = None,
+    acceleration: Acceleration[Parameters] | None = None,
 ) -> tuple[Parameters, Trace]:
     """Repeat ``step`` until the objective changes by less than ``tol``.
 
     ``log_likelihood`` is asked once, of the final parameters. ``watched`` names the objective
     in messages. Reaching ``max_iter`` warns: the cap is not convergence.
+
+    With ``acceleration``, some steps begin at a leap ahead. Three steps in a row, one or two of
+    them after a leap, must then change the objective by less than ``tol`` together, so that one
+    small step among larger ones does not stop the loop. Steps that were taken back do not count.
     """
     check_loop_options(tol=tol, max_iter=max_iter)
     parameters = start
     history: list[Monitor] = []
+    span = 1 if acceleration is None else 3
+    recent: list[float] = []
     change = np.inf
     converged = False
     while not converged and len(history) < max_iter:
-        parameters, monitor = step(parameters)
+        kept = True
+        if acceleration is None:
+            parameters, monitor = step(parameters)
+        else:
+            parameters, monitor = step(acceleration.depart(parameters))
+            parameters, kept = acceleration.arrive(parameters, monitor._asdict())
+        if not kept:
+            monitor = history[-1]
         if not np.isfinite(monitor.objective):
             raise AnnotruthError(
                 f"the fit broke down at iteration {len(history) + 1}: {watched} is not finite"
             )
-        if history:
-            change = abs(monitor.objective - history[-1].objective)
+        if kept:
+            recent = [*recent[-span:], monitor.objective]
+        if kept and len(recent) > span:
+            change = max(recent) - min(recent)
             # Below the rounding of the objective itself nothing more can be told.
-            converged = change < max(tol, _ROUNDING * abs(monitor.objective))
+            converged = change < max(tol, ROUNDING * abs(monitor.objective))
         history.append(monitor)
         if progress is not None:
             progress(Progress(len(history), max_iter, monitor.log_likelihood, change))

@@ -13,6 +13,7 @@ from scipy.special import expit
 from annotruth.arrays import Codes, Floats
 from annotruth.engines import Engine, Session, Sweep, engine_named
 from annotruth.labels import Labels
+from annotruth.models.acceleration import Acceleration, newest, numbers
 from annotruth.models.base import Estimator
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import Monitor, ProgressCallback, climb
@@ -23,9 +24,18 @@ if TYPE_CHECKING:
 
 
 class Parameters(NamedTuple):
-    """The abilities, and what the last pass over the labels said of them and of the items."""
+    """The abilities, what the last pass said of them, and where the next one finds them."""
 
     alpha: Floats
+    log_likelihood: float
+    log_posterior: float
+    next_alpha: Floats
+    shift: float  # of every b, before the next pass moves them
+
+
+class Sums(NamedTuple):
+    """What a pass over the labels says of the abilities it was made with, and of the items."""
+
     slope: Floats
     curvature: Floats
     bound: Floats
@@ -91,6 +101,9 @@ class GLAD(Estimator):
     ----------
     tol, max_iter
         The stopping rule and its cap; reaching the cap warns.
+    acceleration
+        Whether to leap ahead along EM's steps (`annotruth.models.acceleration`) for fewer passes
+        over the labels.
     engine
         Where the passes over the labels run.
     """
@@ -99,19 +112,22 @@ class GLAD(Estimator):
 
     tol: float = 1e-4
     max_iter: int = 1000
+    acceleration: bool = True
     engine: str | Engine = "memory"
 
     def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
         with closing(engine_named(self.engine).open(labels)) as session:
             steps = _Steps(labels, session)
+            start = steps.start()
             parameters, trace = climb(
                 steps.step,
-                steps.start(),
-                log_likelihood=lambda final: final.log_likelihood,
+                start,
+                log_likelihood=steps.read_out,
                 tol=self.tol,
                 max_iter=self.max_iter,
                 watched="the log-posterior",
                 progress=progress,
+                acceleration=steps.acceleration() if self.acceleration else None,
             )
             return Fit(
                 model=self.name,
@@ -180,10 +196,21 @@ class _Steps:
 
     def step(self, old: Parameters) -> tuple[Parameters, Monitor]:
         """Move the abilities and the scale, then sweep the labels to move the items."""
-        alpha = _raise_abilities(old)
-        log_scale = _best_log_scale(alpha, old.b_sum, self._n_items)
-        new = self._sweep(math.exp(log_scale) * alpha, shift=-log_scale, n_moves=1)
-        return new, Monitor(old.log_likelihood, self._log_posterior(new))
+        new = self._sweep(old.next_alpha, old.shift, n_moves=1)
+        return new, Monitor(old.log_likelihood, new.log_posterior)
+
+    def acceleration(self) -> Acceleration[Parameters]:
+        """Leap with the abilities and difficulties that the next pass begins with."""
+        return Acceleration(
+            Parameters,
+            *(newest, newest, newest, numbers, newest),
+            session=self._session,
+            items={"b": "numbers"},
+        )
+
+    def read_out(self, final: Parameters) -> float:
+        """Compute the posteriors anew: the last pass may have been one that was taken back."""
+        return self._sweep(final.alpha, shift=0.0, n_moves=0).log_likelihood
 
     def reliability(self, alpha: Floats) -> Floats:
         """Return the share of each annotator's labels that should be right."""
@@ -194,17 +221,26 @@ class _Steps:
         slope, curvature, bound, steepest, totals = self._session.sweep(
             self._step, alpha, shift, n_moves, self._n_categories
         )
-        return Parameters(alpha, slope, curvature, bound, steepest, *totals.tolist())
+        sums = Sums(slope, curvature, bound, steepest, *totals.tolist())
+        raised = _raise_abilities(alpha, sums)
+        log_scale = _best_log_scale(raised, sums.b_sum, self._n_items)
+        return Parameters(
+            alpha,
+            sums.log_likelihood,
+            self._log_posterior(alpha, sums),
+            math.exp(log_scale) * raised,
+            -log_scale,
+        )
 
-    def _log_posterior(self, new: Parameters) -> float:
-        squares = new.b_squares + float(np.square(new.alpha - 1.0).sum())
-        constant = (self._n_items + len(new.alpha)) * math.log(2.0 * math.pi)
-        return new.log_likelihood - 0.5 * (squares + constant)
+    def _log_posterior(self, alpha: Floats, sums: Sums) -> float:
+        squares = sums.b_squares + float(np.square(alpha - 1.0).sum())
+        constant = (self._n_items + len(alpha)) * math.log(2.0 * math.pi)
+        return sums.log_likelihood - 0.5 * (squares + constant)
 
 
-def _raise_abilities(old: Parameters) -> Floats:
+def _raise_abilities(old_alpha: Floats, old: Sums) -> Floats:
     """Move each alpha by the longer of two steps that cannot overshoot."""
-    slope = old.slope - (old.alpha - 1.0)
+    slope = old.slope - (old_alpha - 1.0)
     curvature = 1.0 + old.curvature
     # Beyond the parabola's peak it would still rise, but might pass the curve's own: where most
     # labels are wrong that ended in a far lower peak, with every ability turned round.
@@ -212,7 +248,7 @@ def _raise_abilities(old: Parameters) -> Floats:
     # The eighth root of a sum of eighth powers is a little more than the largest beta.
     most = np.maximum(old.steepest, np.finfo(float).tiny) ** 0.125
     cautious = np.log1p(most * np.abs(slope) / curvature) / most
-    alpha: Floats = old.alpha + np.sign(slope) * np.maximum(newton, cautious)
+    alpha: Floats = old_alpha + np.sign(slope) * np.maximum(newton, cautious)
     return alpha
 
 

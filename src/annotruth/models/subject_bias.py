@@ -16,6 +16,7 @@ from annotruth.kernels.subject_bias import ROUNDING, proposals
 from annotruth.labels import Labels
 from annotruth.labels.groups import match_groups
 from annotruth.labels.validate import check_ordinal
+from annotruth.models.acceleration import Acceleration, numbers, numbers_above
 from annotruth.models.base import Estimator
 from annotruth.models.em import Monitor, ProgressCallback, climb
 from annotruth.models.intervals import Z_95
@@ -93,6 +94,9 @@ class SubjectBias(Estimator):
         ``df.set_index("item")["content"]``. Every item must have one group.
     tol, max_iter
         The stopping rule and its cap; reaching the cap warns.
+    acceleration
+        Whether to leap ahead along EM's steps (`annotruth.models.acceleration`) for fewer passes
+        over the labels.
     engine
         Where the passes over the labels run.
     """
@@ -103,6 +107,7 @@ class SubjectBias(Estimator):
     ambiguity: str | Mapping[Any, Any] | pd.Series[Any] = "item"
     tol: float = 1e-4
     max_iter: int = 1000
+    acceleration: bool = True
     engine: str | Engine = "memory"
 
     def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
@@ -110,14 +115,16 @@ class SubjectBias(Estimator):
         per, group = self._per(labels)
         with closing(engine_named(self.engine).open(labels)) as session:
             steps = _Steps(labels, session, per, group)
+            start = steps.start()
             parameters, trace = climb(
                 steps.step,
-                steps.start(),
+                start,
                 log_likelihood=steps.read_out,
                 tol=self.tol,
                 max_iter=self.max_iter,
                 watched="log-likelihood",
                 progress=progress,
+                acceleration=steps.acceleration() if self.acceleration else None,
             )
             psi, a2, precision = (session.gather(name) for name in ("psi", "a2", "precision"))
         known = labels.known >= 0
@@ -240,6 +247,15 @@ class _Steps:
             b, gain = self._move_level(b, v2)
             after += gain
         return Parameters(b, v2, of_group), Monitor(float(before), after)
+
+    def acceleration(self) -> Acceleration[Parameters]:
+        """Leap with all that a step depends on; an ambiguity leaps as its group's does."""
+        return Acceleration(
+            Parameters,
+            *(numbers, numbers_above(self.floor), numbers_above(0.0)),
+            session=self._session,
+            items={"psi": "numbers", "a2": "variances"},
+        )
 
     def _improve_groups(self, old: Floats, b: Floats, v2: Floats) -> tuple[Floats, float]:
         shared = (self._values, b, v2)
