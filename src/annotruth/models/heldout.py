@@ -46,7 +46,7 @@ class HeldOut:
 
     model: str
     log_p: Floats
-    item: Codes
+    item: NDArray[np.integer[Any]]
     n_unscored: int
     settled: bool
 
@@ -188,7 +188,7 @@ def _leave_company(
     part[bare_in_order[first]] = -1
 
 
-def _standard_error(values: Floats, item: Codes) -> float:
+def _standard_error(values: Floats, item: NDArray[np.integer[Any]]) -> float:
     """Return the standard error of a mean whose values hang together within an item."""
     _, place = np.unique(item, return_inverse=True)
     sums = np.bincount(place, values - values.mean())
