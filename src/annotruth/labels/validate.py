@@ -123,6 +123,12 @@ def check_ids(column: pa.Array, role: str, rows: NDArray[np.int64]) -> None:
         )
 
 
+def check_bins_alone(kind: str, categories: object) -> None:
+    """Refuse bins beside another way to say what the categories are."""
+    if categories is not None or kind == "nominal":
+        raise InputError("bins make an ordinal scale of their own: leave out the other options")
+
+
 def check_ordinal(scale: Scale, who: str) -> None:
     """Refuse classes without an order where a model counts on one."""
     if not scale.is_ordinal:
