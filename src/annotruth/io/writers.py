@@ -12,7 +12,19 @@ import pyarrow as pa
 from annotruth.aside import folder_written_aside, written_aside
 from annotruth.errors import InputError, OutputError
 
-TableFormat = Literal["csv", "parquet"]
+TableFormat = Literal["csv", "parquet", "json"]
+
+
+def format_of(path: str | os.PathLike[str]) -> TableFormat:
+    """Take the format from the ending of a name."""
+    ending = Path(path).suffix.lower().removeprefix(".")
+    known: tuple[TableFormat, ...] = get_args(TableFormat)
+    for format in known:
+        if ending == format:
+            return format
+    raise InputError(
+        f"{os.fspath(path)}: the name must end in {', '.join(f'.{format}' for format in known)}"
+    )
 
 
 def write_table(table: pa.Table, path: str | os.PathLike[str], format: TableFormat = "csv") -> None:
@@ -32,7 +44,7 @@ def write_tables(
     format: TableFormat = "csv",
     extra: Mapping[str, str] | None = None,
 ) -> None:
-    """Write ``<name>.csv`` or ``<name>.parquet`` for each table, and texts such as fit.json.
+    """Write ``<name>.csv``, ``.parquet`` or ``.json`` for each table, and texts such as fit.json.
 
     Parameters
     ----------
@@ -41,7 +53,7 @@ def write_tables(
     folder
         Where they go; made when it is not there.
     format
-        "csv" or "parquet".
+        "csv", "parquet" or "json" (a list of records).
     extra
         Texts by file name, with the extension.
     """
@@ -56,7 +68,7 @@ def write_tables(
 
 def _check_format(format: str) -> None:
     if format not in get_args(TableFormat):
-        raise InputError(f"unknown format {format!r}: choose {' or '.join(get_args(TableFormat))}")
+        raise InputError(f"unknown format {format!r}: choose csv, parquet or json")
 
 
 def _write(
@@ -67,6 +79,10 @@ def _write(
             import pyarrow.csv
 
             pyarrow.csv.write_csv(table, aside)
+        elif format == "json":
+            from annotruth.io.json_tables import write_json
+
+            write_json(table, aside)
         else:
             import pyarrow.parquet
 
