@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from annotruth import metrics
 from annotruth.errors import AnnotruthWarning, InputError
 from annotruth.io.readers import read_labels, read_table
-from annotruth.labels import DuplicatePolicy, Labels, ScaleKind
+from annotruth.labels import Bins, DuplicatePolicy, Labels, ScaleKind
+from annotruth.labels.bins import MANY_NUMBERS
+from annotruth.labels.scale import numbers_behind
 from annotruth.labels.truth import Truth, match_truth
 from annotruth.models.base import Estimator
 from annotruth.models.choosing import choose
@@ -34,6 +37,9 @@ def fit(
     scale: ScaleKind = "auto",
     categories: Sequence[Any] | None = None,
     duplicates: DuplicatePolicy = "refuse",
+    bins: Bins | None = None,
+    input_format: str | None = None,
+    question: str | None = None,
     progress: ProgressCallback | None = None,
     **options: Any,
 ) -> Fit:
@@ -42,8 +48,9 @@ def fit(
     Parameters
     ----------
     data
-        A path (CSV, TSV, Parquet, Arrow, JSON lines, each also compressed), a pandas, polars or
-        pyarrow frame, a list of (item, annotator, label) tuples, or `Labels`.
+        A path (CSV, TSV, Parquet, Arrow, JSON lines, each also compressed, or what a platform
+        exports), a pandas, polars or pyarrow frame, a list of (item, annotator, label) tuples, or
+        `Labels`.
     model
         A model's name, or an estimator with its options set; or "auto", which takes the model
         that predicts held-out labels best, and says why in the summary (see `choose`). Without
@@ -61,6 +68,13 @@ def fit(
         All categories, lowest first; those nobody chose count too.
     duplicates
         What to do when a person labelled an item twice: "refuse", "keep" or "last".
+    bins
+        For numbers on a continuous scale: how many bins of equal width to put them into, or the
+        edges of the bins. Each bin is a category that counts with its centre.
+    input_format
+        What a file is ("wide", "mturk", ..), where it is taken for something else.
+    question
+        Which question to take, where a file has answers to several.
     progress
         Called after every iteration.
     **options
@@ -78,8 +92,14 @@ def fit(
             f"{AUTO} chooses the model and sets no options: name a model to set its own"
         )
     estimator = None if auto else make_estimator(DEFAULT_MODEL if model is None else model, options)
-    make = read_labels if isinstance(data, str | Path) else Labels.of
-    labels = make(data, columns=columns, scale=scale, categories=categories, duplicates=duplicates)
+    make: Callable[..., Labels] = Labels.of
+    if isinstance(data, str | Path):
+        make = partial(read_labels, input_format=input_format, question=question)
+    elif input_format is not None or question is not None:
+        raise InputError("input_format and question are for files: leave them out")
+    labels = make(
+        data, columns=columns, scale=scale, categories=categories, duplicates=duplicates, bins=bins
+    )
     if gold is not None:
         with _naming(gold):
             labels = labels.with_gold(_read_if_path(gold))
@@ -94,11 +114,28 @@ def fit(
             stacklevel=2,
         )
         estimator = make_estimator("gpm", {})
-    if estimator is not None:
-        return estimator.fit(labels, progress=progress).result_
-    choice = choose(labels, progress=progress)
-    found = make_estimator(choice.model, {}).fit(labels, progress=progress).result_
-    return replace(found, chosen=choice.record())
+    chosen = None
+    if estimator is None:
+        choice = choose(labels, progress=progress)
+        estimator, chosen = make_estimator(choice.model, {}), choice.record()
+    found = replace(estimator.fit(labels, progress=progress).result_, chosen=chosen)
+    if categories is None and not isinstance(data, Labels):
+        _advise_bins(found)
+    return found
+
+
+def _advise_bins(found: Fit) -> None:
+    """Say so when a model of categories is given the numbers of a continuous scale."""
+    scale = found.data.scale
+    if found.distribution is None or not scale.is_ordinal or len(scale) <= MANY_NUMBERS:
+        return
+    if numbers_behind(scale.categories) is not None and scale.edges is None:
+        warnings.warn(
+            f"the labels are {len(scale):,} different numbers, each a category of its own: if the "
+            "scale is continuous, put them into bins (bins 10, say)",
+            AnnotruthWarning,
+            stacklevel=3,
+        )
 
 
 def evaluate(fit: Fit, truth: Any, *, scores: bool = False) -> dict[str, float]:

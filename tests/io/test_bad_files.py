@@ -80,7 +80,7 @@ LINE = b'{"item": 1, "annotator": "ann", "label": 2}\n'
         pytest.param(LINE + b'{"item": 2,\n', ["line 2", "no JSON"], id="malformed"),
         pytest.param(LINE + b"\n[1, 2]\n", ["line 3", "list", "object"], id="not an object"),
         pytest.param(LINE + b"3\n", ["line 2", "int", "object"], id="number"),
-        pytest.param(b"[" + LINE + b"]", ["JSON list", "one object a line"], id="list"),
+        pytest.param(b"[1, 2]", ["JSON list", "one object a line"], id="list"),
         pytest.param(
             LINE + LINE.replace(b"2}", b'"good"}'),
             ["'label' mixes int and str", "row 2", "'good'"],
@@ -92,7 +92,7 @@ LINE = b'{"item": 1, "annotator": "ann", "label": 2}\n'
         pytest.param(LINE + b"\0\n", ["byte 44 is NUL"], id="nul"),
         pytest.param(b'{"item": 1, "label": 2}\n', ["no column for the annotator"], id="column"),
         pytest.param(b"{}\n", ["no column for the item", "none"], id="no keys"),
-        pytest.param(b"[" * 100_000, ["JSON list"], id="deep"),
+        pytest.param(b"[" * 100_000, ["no JSON", "nested too deep"], id="deep"),
         pytest.param(b'{"item": ' + b"[" * 100_000, ["line 1", "no JSON"], id="deep object"),
         pytest.param(HEADER + b"1,ann,2\n", ["the name says JSON lines", "item,annot"], id="csv"),
     ],

@@ -82,7 +82,7 @@ def test_a_fit_becomes_a_folder_of_tables_and_texts(tmp_path, table, form):
 
 
 def test_an_unknown_format_is_refused_before_anything_is_made(tmp_path, table):
-    with pytest.raises(InputError, match="unknown format 'xml': choose csv or parquet"):
+    with pytest.raises(InputError, match="unknown format 'xml': choose csv, parquet or json"):
         write_table(table, tmp_path / "x" / "y", "xml")
     with pytest.raises(InputError, match="unknown format"):
         write_tables({"items": table}, tmp_path / "x", format="xml")

@@ -90,7 +90,8 @@ def test_too_many_to_draw_are_thinned_and_that_is_said():
 
 
 def test_many_categories_are_put_together():
-    ordinal = at.fit([(e, s, e + s) for e in range(40) for s in range(2)], "majority")
+    rows = [(e, s, e + s) for e in range(40) for s in range(2)]
+    ordinal = at.fit(rows, "majority", categories=list(range(41)))
     assert ordinal.plot.categories().records["category"][0] == "0 to 3"
     nominal = at.fit([(e, s, f"c{e}") for e in range(40) for s in range(2)], "majority")
     assert nominal.plot.categories().records["category"][-1] == "29 others"

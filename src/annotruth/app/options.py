@@ -25,6 +25,18 @@ def parse_list(text: str | None) -> list[str] | None:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
+def parse_bins(text: str | None) -> int | list[float] | None:
+    """Read how many bins, ``10``, or their edges, ``0,20,50,100``."""
+    if text is None:
+        return None
+    try:
+        return int(text) if "," not in text else [float(edge) for edge in text.split(",")]
+    except ValueError:
+        raise InputError(
+            f"--bins takes a number of bins or edges such as 0,20,50,100, not {text!r}"
+        ) from None
+
+
 def parse_settings(settings: list[str] | None) -> dict[str, Any]:
     """Read the model's own options, ``tol=1e-6`` and the like, as numbers where they are."""
     found: dict[str, Any] = {}

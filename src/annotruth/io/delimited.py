@@ -7,7 +7,7 @@ import io
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from annotruth.io.content import check_utf8, chunks
 
 _SEPARATORS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
 _HEADER_WINDOW = 1 << 20
+_PEEK = 1 << 16
 _BLOCK = 1 << 24  # what is parsed at once; a row must fit in it
 
 
@@ -62,6 +63,27 @@ def _quotes(rows: pa.Buffer) -> int:
         int(np.count_nonzero(np.frombuffer(chunk, dtype=np.uint8) == quote))
         for chunk in chunks(rows)
     )
+
+
+def separator_of(data: pa.Buffer) -> str:
+    """Say which separator the first row uses."""
+    return _header(data)[0]
+
+
+def first_rows(data: pa.Buffer, most: int = 100) -> list[list[str]]:
+    """Read the first rows, the one with the names among them, to see what they hold."""
+    separator, _, size = _header(data)
+    enough = max(_PEEK, 20 * size)  # a wide table has few rows in a fixed number of bytes
+    text = data.slice(0, min(enough, data.size)).to_pybytes().decode(errors="surrogateescape")
+    rows: list[list[str]] = []
+    with suppress(csv.Error), _fields_of_any_size():  # a fault is found, and told, by the reading
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+        for row in reader:
+            if len(rows) == most:
+                return rows
+            if row:
+                rows.append(row)
+    return rows[:-1] if data.size > enough else rows  # the last may be cut
 
 
 def _header(data: pa.Buffer) -> tuple[str, list[str], int]:

@@ -21,7 +21,10 @@ _EXACT = 2.0**53  # beyond it a double no longer tells neighbouring integers apa
 def read_json_lines(data: pa.Buffer, choose: Callable[[list[str]], Iterable[str]]) -> pa.Table:
     """Read one object a line; ``choose`` picks the columns, given all keys."""
     if data.slice(0, min(64, data.size)).to_pybytes().lstrip().startswith(b"["):
-        raise InputError("this is a JSON list: write one object a line, without the brackets")
+        raise InputError(
+            "this JSON list is in no format we know: write one object a line, such as "
+            '{"item": 1, "annotator": "ann", "label": 2}, or name the input format'
+        )
     try:
         table = _read_fast(data)
     except (pa.ArrowInvalid, UnicodeDecodeError):

@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from annotruth.errors import InputError
-from annotruth.io.content import content_of
-from annotruth.labels import DuplicatePolicy, Labels, ScaleKind
+from annotruth.io import formats
+from annotruth.io.content import Kind, content_of
+from annotruth.io.formats.base import Found
+from annotruth.io.formats.source import Source
+from annotruth.labels import Bins, DuplicatePolicy, Labels, ScaleKind
 from annotruth.labels.validate import LABEL_ROLES, find_columns
 
 
@@ -23,16 +28,24 @@ def read_labels(
     scale: ScaleKind = "auto",
     categories: Sequence[Any] | None = None,
     duplicates: DuplicatePolicy = "refuse",
+    bins: Bins | None = None,
+    input_format: str | None = None,
+    question: str | None = None,
 ) -> Labels:
     """Read labels from a file.
 
     Parameters
     ----------
     path
-        CSV or TSV (also with ; or | between columns), Parquet, Arrow, Feather or JSON lines,
-        plain or packed with gzip, bzip2, xz, zstd, lz4 or zip.
-    columns, scale, categories, duplicates
+        A long table as CSV or TSV (also with ; or | between columns), Parquet, Arrow, Feather
+        or JSON lines, plain or packed with gzip, bzip2, xz, zstd, lz4 or zip; or what another
+        tool wrote (see ``io.formats``), recognised by what it holds.
+    columns, scale, categories, duplicates, bins
         As for `Labels.of`.
+    input_format
+        What the file is, where it is taken for something else: one of ``INPUT_FORMATS``.
+    question
+        Which question to take, where the file has answers to several.
 
     Raises
     ------
@@ -40,40 +53,82 @@ def read_labels(
         When the file or what it holds cannot be used; one line says what, where and what to do.
     """
     with _explained(path):
-        table, from_text = _read(
-            Path(path), lambda names: find_columns(names, LABEL_ROLES, columns).values(), coded=True
-        )
-        return Labels.from_arrow(
-            table,
-            columns=columns,
+        found, named = _found(Path(path), columns or {}, input_format, question)
+        labels = Labels.from_arrow(
+            found.table,
+            columns=named,
             scale=scale,
-            categories=categories,
+            categories=found.categories if categories is None and bins is None else categories,
             duplicates=duplicates,
-            from_text=from_text,
+            bins=bins,
+            from_text=found.from_text,
         )
+        labels = replace(labels, read_as=found.read_as)
+        return labels if found.gold is None else labels.with_gold(found.gold)
 
 
 def read_table(path: str | os.PathLike[str]) -> tuple[pa.Table, bool]:
-    """Read a whole file as a table, in the formats of `read_labels`.
+    """Read a whole file as a table, a long one in the formats of `read_labels`.
 
     The second value says whether it came from a CSV or TSV, where every column is text.
     """
     with _explained(path):
-        return _read(Path(path), lambda names: names)
+        return _read(*content_of(Path(path)), lambda names: names)
+
+
+class _NoLongTableError(InputError):
+    """The columns of a long table are not there."""
+
+
+def _found(
+    path: Path, columns: Mapping[str, str], input_format: str | None, question: str | None
+) -> tuple[Found, Mapping[str, str] | None]:
+    """Find the labels, and which columns are named by the user: None, but for a long table."""
+    formats.check_name(input_format)
+    several = formats.read_several(path)
+    if several is not None:
+        return several, None
+    kind, data = content_of(path)
+    source = Source(path, kind, data, partial(_read, kind, data), columns, question)
+    if input_format is not None and input_format != "long":
+        return formats.read_as(input_format, source), None
+    # The keys of JSON are known only once it is read, so its first object is looked at before.
+    found = formats.recognised(source) if input_format is None and kind == "json" else None
+    if found is not None:
+        return found, None
+
+    def choose(names: list[str]) -> Iterable[str]:
+        try:
+            return find_columns(names, LABEL_ROLES, columns).values()
+        except InputError as error:
+            raise _NoLongTableError(str(error)) from None
+
+    try:
+        table, from_text = _read(kind, data, choose, coded=True)
+    except _NoLongTableError:
+        found = formats.recognised(source) if input_format is None and kind != "json" else None
+        if found is None:
+            raise
+        return found, None
+    return Found(table, from_text), columns
 
 
 def _read(
-    path: Path, choose: Callable[[list[str]], Iterable[str]], *, coded: bool = False
+    kind: Kind,
+    data: pa.Buffer,
+    choose: Callable[[list[str]], Iterable[str]],
+    *,
+    coded: bool = False,
 ) -> tuple[pa.Table, bool]:
     """Read the chosen columns; with ``coded``, text that the file holds in codes stays so."""
 
     def columns(names: list[str]) -> list[str]:
+        wanted = list(dict.fromkeys(choose(names)))
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise InputError(f"two columns are named {twice!r}: rename one")
-        return list(dict.fromkeys(choose(names)))
+        return wanted
 
-    kind, data = content_of(path)
     if kind == "text":
         from annotruth.io.delimited import read_delimited
 
@@ -154,6 +209,8 @@ def _explained(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except InputError as error:
         reason, cause = str(error), error.__cause__
+    except RecursionError as error:
+        reason, cause = "the content is nested too deep to be labels: export it again", error
     except FileNotFoundError as error:
         reason, cause = "no such file: check the path", error
     except IsADirectoryError as error:

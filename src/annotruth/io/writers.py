@@ -16,7 +16,20 @@ from annotruth.aside import folder_written_aside, written_aside
 from annotruth.errors import InputError, OutputError
 from annotruth.labels.encode import decoded
 
-TableFormat = Literal["csv", "parquet"]
+TableFormat = Literal["csv", "parquet", "json"]
+
+
+def format_of(path: str | os.PathLike[str]) -> TableFormat:
+    """Take the format from the ending of a name."""
+    ending = Path(path).suffix.lower().removeprefix(".")
+    known: tuple[TableFormat, ...] = get_args(TableFormat)
+    for format in known:
+        if ending == format:
+            return format
+    raise InputError(
+        f"{os.fspath(path)}: the name must end in {', '.join(f'.{format}' for format in known)}"
+    )
+
 
 _ROWS_AT_ONCE = 1 << 16
 _ROWS_PER_GROUP = 1 << 24
@@ -40,7 +53,7 @@ def write_tables(
     format: TableFormat = "csv",
     extra: Mapping[str, str] | None = None,
 ) -> None:
-    """Write ``<name>.csv`` or ``<name>.parquet`` for each table, and texts such as fit.json.
+    """Write ``<name>.csv``, ``.parquet`` or ``.json`` for each table, and texts such as fit.json.
 
     Parameters
     ----------
@@ -49,7 +62,7 @@ def write_tables(
     folder
         Where they go; made when it is not there.
     format
-        "csv" or "parquet".
+        "csv", "parquet" or "json" (a list of records).
     extra
         Texts by file name, with the extension.
     """
@@ -64,7 +77,7 @@ def write_tables(
 
 def _check_format(format: str) -> None:
     if format not in get_args(TableFormat):
-        raise InputError(f"unknown format {format!r}: choose {' or '.join(get_args(TableFormat))}")
+        raise InputError(f"unknown format {format!r}: choose csv, parquet or json")
 
 
 def _write(
@@ -73,6 +86,10 @@ def _write(
     try:
         if format == "csv":
             _write_csv(table, aside)
+        elif format == "json":
+            from annotruth.io.json_tables import write_json
+
+            write_json(decoded(table), aside)
         else:
             _write_parquet(table, aside)
     except pa.ArrowException as error:

@@ -31,11 +31,14 @@ class Scale:
     values
         What each category counts in an expectation: its own number when categories are
         numbers, otherwise its place 1..N.
+    edges
+        Where categories are bins of numbers, the edges of the bins.
     """
 
     kind: Literal["nominal", "ordinal"]
     categories: pa.Array
     values: NDArray[np.float64]
+    edges: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.categories)
@@ -44,6 +47,12 @@ class Scale:
     def is_ordinal(self) -> bool:
         """Whether the categories have an order."""
         return self.kind == "ordinal"
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The lowest and the highest number that the scale holds."""
+        ends = self.values if self.edges is None else self.edges
+        return float(ends[0]), float(ends[-1])
 
     @property
     def names(self) -> list[str]:
@@ -63,10 +72,15 @@ class Scale:
     def codes_of(self, values: pa.Array) -> NDArray[np.int32]:
         """Find the code of each value, -1 where it is no category of this scale.
 
-        Numbers match by value ("2", 2 and 2.0 are the same), words by their text.
+        Numbers match by value ("2", 2 and 2.0 are the same) or fall into a bin, words match by
+        their text.
         """
         numbers, ours = numbers_behind(values), numbers_behind(self.categories)
-        if numbers is not None and ours is not None:
+        if numbers is not None and self.edges is not None:
+            inside = (numbers >= self.edges[0]) & (numbers <= self.edges[-1])
+            at = np.searchsorted(self.edges, numbers, side="right") - 1
+            found = np.where(inside, np.minimum(at, len(self) - 1), -1)
+        elif numbers is not None and ours is not None:
             order = np.argsort(ours)
             at = np.minimum(np.searchsorted(ours[order], numbers), len(self) - 1)
             found = np.where(ours[order][at] == numbers, order[at], -1)

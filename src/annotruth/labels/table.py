@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from annotruth.errors import InputError
 from annotruth.kernels.block import Block
 from annotruth.labels import validate
+from annotruth.labels.bins import Bins, binned
 from annotruth.labels.buffers import as_arrow
 from annotruth.labels.encode import (
     Layout,
@@ -60,6 +61,8 @@ class Labels:
         How many rows had no label.
     frame
         The caller's frame library, in which tables go back.
+    read_as
+        What the file they came in was taken for; empty for a plain table.
     """
 
     items: pa.Array
@@ -74,6 +77,7 @@ class Labels:
     record: NDArray[np.float64] | None = None
     n_dropped: int = 0
     frame: str = "pyarrow"
+    read_as: str = ""
 
     def __repr__(self) -> str:
         return f"Labels({self.describe()})"
@@ -94,6 +98,7 @@ class Labels:
         scale: ScaleKind = "auto",
         categories: Sequence[Any] | None = None,
         duplicates: DuplicatePolicy = "refuse",
+        bins: Bins | None = None,
     ) -> Labels:
         """Make Labels of a frame or of a list of (item, annotator, label) tuples.
 
@@ -109,9 +114,12 @@ class Labels:
             All categories, lowest first; those nobody chose count too.
         duplicates
             What to do when a person labelled an item twice: "refuse", "keep" or "last".
+        bins
+            For numbers on a continuous scale: how many bins of equal width to put them into, or
+            the edges of the bins. Each bin is a category that counts with its centre.
         """
         if isinstance(data, Labels):
-            if columns or categories or scale != "auto":
+            if columns or categories or scale != "auto" or bins is not None:
                 raise InputError("these are Labels already: give their options where they are made")
             return data
         roles = validate.LABEL_ROLES
@@ -124,6 +132,7 @@ class Labels:
             scale=scale,
             categories=categories,
             duplicates=duplicates,
+            bins=bins,
             frame=frame,
         )
 
@@ -136,6 +145,7 @@ class Labels:
         scale: ScaleKind = "auto",
         categories: Sequence[Any] | None = None,
         duplicates: DuplicatePolicy = "refuse",
+        bins: Bins | None = None,
         frame: str | None = None,
         from_text: bool = False,
     ) -> Labels:
@@ -159,11 +169,15 @@ class Labels:
         validate.check_ids(item, items, "item", kept)
         validate.check_ids(annotator, annotators, "annotator", kept)
         validate.check_finite(values)
-        if ordered and categories is None:
+        if ordered and categories is None and bins is None:
             categories = ordered
-        the_scale, category = scale_of(
-            values, kind=scale, categories=categories, from_text=from_text
-        )
+        if bins is not None:
+            validate.check_bins_alone(scale, categories)
+            the_scale, category = binned(values, bins)
+        else:
+            the_scale, category = scale_of(
+                values, kind=scale, categories=categories, from_text=from_text
+            )
         validate.check_known_categories(category, values, the_scale)
         if from_text:
             items, annotators = plain_numbers(items), plain_numbers(annotators)

@@ -63,7 +63,7 @@ class Truth:
         numbers = numbers_behind(self.values)
         if numbers is None or numbers_behind(self.scale.categories) is None:
             return self.scale.values[self.categories()]
-        low, high = self.scale.values[0], self.scale.values[-1]
+        low, high = self.scale.bounds
         outside = np.flatnonzero((numbers < low) | (numbers > high))
         if len(outside):
             raise InputError(
@@ -77,9 +77,8 @@ class Truth:
         numbers = numbers_behind(self.values)
         if self.role != "truth" or not self.scale.is_ordinal or numbers is None:
             return False
-        return bool(
-            numbers.min() >= self.scale.values[0] and numbers.max() <= self.scale.values[-1]
-        )
+        low, high = self.scale.bounds
+        return bool(numbers.min() >= low and numbers.max() <= high)
 
 
 def match_truth(

@@ -137,6 +137,12 @@ def check_codes(codes: NDArray[np.integer[Any]], n: int, role: str) -> None:
         raise InputError(f"a code of the {role}s is outside 0..{n - 1}: give every {role} its id")
 
 
+def check_bins_alone(kind: str, categories: object) -> None:
+    """Refuse bins beside another way to say what the categories are."""
+    if categories is not None or kind == "nominal":
+        raise InputError("bins make an ordinal scale of their own: leave out the other options")
+
+
 def check_ordinal(scale: Scale, who: str) -> None:
     """Refuse classes without an order where a model counts on one."""
     if not scale.is_ordinal:

@@ -151,6 +151,14 @@ class Fit:
         """Return one row an item and category of probability above zero: item, label, p."""
         return from_arrow(self.distribution_table(), self.data.frame)
 
+    def soft_labels(self) -> Any:
+        """Return one row an item and one column a class, p_<label>: targets to train on."""
+        return from_arrow(self.soft_label_table(), self.data.frame)
+
+    def keep(self) -> Any:
+        """Return a verdict on every annotator: annotator, verdict (keep, drop, unsure), reason."""
+        return from_arrow(self.verdict_table(), self.data.frame)
+
     def tables(self) -> dict[str, pa.Table]:
         """Make all tables in Arrow, by name; distributions where items have no room for them.
 
@@ -207,11 +215,21 @@ class Fit:
         in_order = self.data.as_they_came(self.p_serious)
         return table.append_column("p_serious", as_arrow(in_order))
 
+    def soft_label_table(self) -> pa.Table:
+        """Make the table of soft labels in Arrow, with every class, however many."""
+        shares = self._distribution().dense(len(self.data.scale))
+        names = [f"p_{name}" for name in self.data.scale.names]
+        return pa.table([self.data.items, *shares.T], names=["item", *names])
+
+    def verdict_table(self) -> pa.Table:
+        """Make the table of verdicts in Arrow."""
+        from annotruth.models.verdicts import verdict_table
+
+        return verdict_table(self, SPAMMER_BELOW, TOO_FEW)
+
     def distribution_table(self) -> pa.Table:
         """Make the table of distributions in Arrow, without the zeros."""
-        theta = self.distribution
-        if theta is None:
-            raise AnnotruthError(f"{self.model} gives scores, not distributions: see items()")
+        theta = self._distribution()
         some = np.flatnonzero(theta.probability > 0)
         return _table(
             {
@@ -221,12 +239,25 @@ class Fit:
             }
         )
 
+    def _distribution(self) -> Distribution:
+        if self.distribution is None:
+            raise AnnotruthError(f"{self.model} gives scores, not distributions: see items()")
+        return self.distribution
+
     def summary(self) -> str:
         """Tell the fit in a few lines."""
         data = self.data
         lines = [f"{self.model} on {data.describe()}"]
         if self.chosen is not None:
             lines.append(f"chosen: {self.chosen['why']}")
+        if data.read_as:
+            lines.append(f"read as: {data.read_as}")
+        if data.scale.edges is not None:
+            low, high = data.scale.bounds
+            lines.append(
+                f"labels put into {len(data.scale)} bins from {low:g} to {high:g}, each counted "
+                "by its centre"
+            )
         if data.n_dropped:
             lines.append(f"{data.n_dropped:,} rows had no label and were dropped")
         if self.n_iter:

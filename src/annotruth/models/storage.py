@@ -77,7 +77,9 @@ def record(fit: Fit) -> str:
         "n_labels": data.n_labels,
         "n_categories": data.n_categories,
         "n_dropped": data.n_dropped,
+        "read_as": data.read_as or None,
         "scale": data.scale.kind,
+        "bins": None if data.scale.edges is None else data.scale.edges.tolist(),
         "frame": data.frame,
         "n_iter": fit.n_iter,
         "converged": fit.converged,
@@ -147,11 +149,15 @@ def _fit(told: dict[str, Any], tables: dict[str, pa.Table]) -> Fit:
     people, categories, theta = (
         tables[name] for name in ("annotators", "categories", "distribution")
     )
+    edges = told.get("bins")
     data = Labels(
         items=items["item"].combine_chunks(),
         annotators=people["annotator"].combine_chunks(),
         scale=Scale(
-            told["scale"], categories["category"].combine_chunks(), _numbers(categories, "value")
+            told["scale"],
+            categories["category"].combine_chunks(),
+            _numbers(categories, "value"),
+            None if edges is None else np.array(edges, dtype=np.float64),
         ),
         item_ptr=_pointers(items, "cells_from", cells.num_rows),
         cell_category=_codes(cells, "category", categories.num_rows),
@@ -162,6 +168,7 @@ def _fit(told: dict[str, Any], tables: dict[str, pa.Table]) -> Fit:
         record=_record(people),
         n_dropped=told["n_dropped"],
         frame=told["frame"],
+        read_as=told.get("read_as") or "",
     )
     history = told["history"]
     return Fit(

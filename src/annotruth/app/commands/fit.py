@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from annotruth.io.formats import INPUT_FORMATS
 from annotruth.models.registry import DEFAULT_MODEL, MODELS
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class FormatChoice(StrEnum):
 
     csv = "csv"
     parquet = "parquet"
+    json = "json"
 
 
 class DuplicatesChoice(StrEnum):
@@ -44,8 +46,8 @@ def fit(
         Path,
         typer.Argument(
             metavar="LABELS",
-            help="CSV, TSV, Parquet, Arrow or JSON lines, also compressed, "
-            "with columns item, annotator, label.",
+            help="CSV, TSV, Parquet, Arrow or JSON lines, also compressed, with columns item, "
+            "annotator, label; or a matrix, or what a platform exports.",
         ),
     ],
     model: Annotated[
@@ -77,6 +79,25 @@ def fit(
         DuplicatesChoice,
         typer.Option(help="When a person labelled an item twice: refuse, two votes, or the last."),
     ] = DuplicatesChoice.refuse,
+    bins: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|E1,E2,..",
+            help="Put numbers of a continuous scale into N bins of equal width, or by these edges.",
+        ),
+    ] = None,
+    input_format: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FORMAT",
+            help="What LABELS is, where it is taken for something else: "
+            f"{', '.join(INPUT_FORMATS)}.",
+        ),
+    ] = None,
+    question: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Which question, where LABELS has answers to several."),
+    ] = None,
     gold: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Known truths (item, label) that the fit may use."),
@@ -109,6 +130,21 @@ def fit(
         Path | None,
         typer.Option(metavar="FILE", help="Write a report here: one HTML file, read in a browser."),
     ] = None,
+    soft: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write soft labels to train on, a row an item and a column a class: "
+            ".csv, .parquet, .json or .npz.",
+        ),
+    ] = None,
+    keep: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write whom to keep or drop, and why: .csv, .parquet or .json.",
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
     ] = False,
@@ -130,10 +166,18 @@ def fit(
         annotruth fit ratings.csv --columns item=film,annotator=user,label=stars
 
         annotruth fit words.csv --categories "bad,fair,good" --set tol=1e-8
+
+        annotruth fit label-studio.json --question sentiment --soft targets.npz --keep people.csv
+
+        annotruth fit sliders.csv --bins 10
     """
     from annotruth import fitting
     from annotruth.app import console, options
+    from annotruth.io import soft_labels, writers
 
+    for path, check in ((soft, soft_labels.check_ending), (keep, writers.format_of)):
+        if path is not None:
+            check(path)
     with (
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
@@ -147,20 +191,29 @@ def fit(
             scale=scale.value,
             categories=options.parse_list(categories),
             duplicates=duplicates.value,
+            bins=options.parse_bins(bins),
+            input_format=input_format,
+            question=question,
             progress=progress,
             **options.parse_settings(settings),
         )
     scores = scale is ScaleChoice.ordinal
     metrics = None if truth is None else fitting.evaluate(found, truth, scores=scores)
+    # Everything that a model may not have is made before anything is written.
+    targets = None if soft is None else found.soft_label_table()
+    verdicts = None if keep is None else found.verdict_table()
     if out is not None:
-        from annotruth.io.writers import write_tables
         from annotruth.models import storage
 
-        write_tables(
+        writers.write_tables(
             found.tables(), out, format=format_.value, extra={"fit.json": storage.record(found)}
         )
     if report is not None:
         found.report(report, source=labels.name)
+    if soft is not None:
+        soft_labels.write_soft_labels(targets, found.data.scale.categories, soft)
+    if keep is not None:
+        writers.write_table(verdicts, keep, writers.format_of(keep))
 
     if as_json:
         told = _told(found)
@@ -172,8 +225,9 @@ def fit(
         if metrics is not None:
             figures = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
             console.show_lines(f"against the truth: {figures}")
-        if out is not None:
-            console.show_lines(f"written to {out}")
+        for place in (out, soft, keep):
+            if place is not None:
+                console.show_lines(f"written to {place}")
         if report is not None:
             console.show_lines(f"report written to {report}")
 

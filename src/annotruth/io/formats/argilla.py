@@ -1,0 +1,93 @@
+"""Argilla's records: responses by user and question, as versions 1 and 2 write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from annotruth.errors import InputError
+from annotruth.io.formats.base import Format, Found
+from annotruth.io.formats.source import Record, Source
+from annotruth.io.formats.votes import Votes, chosen, counted, mapping, sequence
+
+_FLAT = ".responses"
+_Response = tuple[str, Any, Any, Any]  # question, user, answer, status
+
+
+def _recognise(source: Source) -> bool:
+    first = source.first
+    if any(name.endswith(f"{_FLAT}.users") for name in first):
+        return True
+    return "responses" in first and ("fields" in first or "inputs" in first)
+
+
+def _read(source: Source) -> Found:
+    """Take the responses that were submitted; discarded ones and drafts are left out."""
+    kept, left_out, n_records = [], 0, 0
+    for number, record in enumerate(source.records(), start=1):
+        n_records += 1
+        item = record.get("id", record.get("external_id"))
+        item = number if item is None else item
+        for question, user, answer, status in _responses(record):
+            if status in ("discarded", "draft"):
+                left_out += 1
+            else:
+                kept.append((question, item, user, answer))
+    question = chosen((name for name, *_ in kept), source.question, "question")
+    votes = Votes()
+    for name, item, user, answer in kept:
+        if name == question:
+            votes.add(item, user, answer)
+    return votes.found(
+        counted(n_records, "record", "records"),
+        f"question {question}",
+        counted(left_out, "discarded or draft left out", "discarded or draft left out"),
+    )
+
+
+def _responses(record: Record) -> Iterator[_Response]:
+    responses = record.get("responses")
+    if isinstance(responses, dict):
+        yield from _of_version_2(responses)
+    elif responses is not None:
+        yield from _of_version_1(responses)
+    else:
+        yield from _flattened(record)
+
+
+def _of_version_1(responses: Any) -> Iterator[_Response]:
+    """Read ``[{"user_id": .., "status": .., "values": {question: {"value": ..}}}]``."""
+    for one in sequence(responses, "the list of responses"):
+        response = mapping(one, "a response")
+        values = response.get("values")
+        for question, value in mapping({} if values is None else values, "the values").items():
+            answer = value.get("value") if isinstance(value, dict) else value
+            yield question, response.get("user_id"), answer, response.get("status")
+
+
+def _of_version_2(responses: Record) -> Iterator[_Response]:
+    """Read ``{question: [{"user_id": .., "value": .., "status": ..}]}``."""
+    for question, given in responses.items():
+        for one in sequence(given, "the list of responses"):
+            response = mapping(one, "a response")
+            yield question, response.get("user_id"), response.get("value"), response.get("status")
+
+
+def _flattened(record: Record) -> Iterator[_Response]:
+    """Read ``{"question.responses": [..], ".users": [..], ".status": [..]}``."""
+    for name in record:
+        if not name.endswith(_FLAT):
+            continue
+        answers = sequence(record[name], "the list of responses")
+        users = sequence(record.get(f"{name}.users"), "the list of users")
+        status = sequence(record.get(f"{name}.status"), "the list of statuses")
+        if len(users) != len(answers):
+            raise InputError(
+                f"{name} has {len(answers)} answers by {len(users)} users: export the file again"
+            )
+        status = status if len(status) == len(answers) else [None] * len(answers)
+        for user, answer, state in zip(users, answers, status, strict=True):
+            yield name.removesuffix(_FLAT), user, answer, state
+
+
+FORMATS = (Format("argilla", "Argilla records", _recognise, _read),)

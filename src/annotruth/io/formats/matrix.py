@@ -1,0 +1,120 @@
+"""A matrix of labels, items by annotators: telling one when it is seen, and unrolling it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from annotruth.io.formats.base import Found
+from annotruth.io.formats.votes import counted
+from annotruth.labels.frames import column_of
+from annotruth.labels.scale import is_text
+from annotruth.labels.validate import missing
+
+_EMPTY = {"", "nan", "na"}  # R writes NA
+
+
+def cells_agree(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the columns hold labels of one scale, as far as these rows show.
+
+    Columns of different things (a name, an age, a note) share few values; those of a matrix of
+    labels share most: nine in ten columns must have more than half their different values in
+    another.
+    """
+    width = max(map(len, rows), default=0)
+    columns = [{written(row[n]) for row in rows if n < len(row)} - _EMPTY for n in range(width)]
+    columns = [column for column in columns if column]
+    among = Counter(value for column in columns for value in column)
+    alike = sum(2 * sum(among[value] > 1 for value in column) > len(column) for column in columns)
+    return len(columns) > 1 and 10 * alike >= 9 * len(columns)
+
+
+def cells_overlap(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether all columns hold numbers of one range, as the votes on a slider do."""
+    try:
+        columns = [
+            [float(cell) for cell in column if not is_empty(cell)]
+            for column in zip(*rows, strict=True)
+        ]
+    except ValueError:
+        return False
+    columns = [column for column in columns if column]
+    if len(columns) < 2:
+        return False
+    low, high = np.quantile([value for column in columns for value in column], [0.25, 0.75])
+    return all(min(column) <= high and max(column) >= low for column in columns)
+
+
+def written(cell: str) -> str:
+    """Write a cell so that equal labels look equal: 4.0 as 4, NaN as nan."""
+    text = cell.strip().lower()
+    try:
+        return f"{float(text):g}"
+    except ValueError:
+        return text
+
+
+def is_empty(cell: str) -> bool:
+    """Whether a cell says that there is no label."""
+    return cell.strip().lower() in _EMPTY
+
+
+def unrolled(
+    cells: Sequence[pa.ChunkedArray],
+    down: pa.Array | pa.ChunkedArray,
+    across: Sequence[str | int],
+    *,
+    transposed: bool = False,
+    from_text: bool,
+    notes: Sequence[str] = (),
+) -> Found:
+    """Make a matrix into a long table, row by row, leaving out empty cells.
+
+    ``down`` names the rows and ``across`` the columns; rows are items unless ``transposed``.
+    """
+    n_rows, width = len(down), len(cells)
+    column = _stacked(cells)
+    # Row by row: cell (r, c) stands at c * n_rows + r of the stacked columns.
+    place = (np.arange(n_rows)[:, None] + np.arange(width) * n_rows).ravel()
+    label = column.take(pa.array(place))
+    present = np.flatnonzero(~_without(label))
+    n_empty = len(place) - len(present)
+    if len(present):
+        place, label = place[present], label.take(pa.array(present))
+    row = pa.array(place % n_rows if n_rows else place)
+    col = pa.array(place // n_rows if n_rows else place)
+    names = column_of("name", list(across)).take(col)
+    item, annotator = (names, down.take(row)) if transposed else (down.take(row), names)
+    return Found(
+        pa.table({"item": item, "annotator": annotator, "label": label}),
+        from_text=from_text,
+        notes=(
+            f"{n_rows:,} rows by {width:,} columns",
+            *notes,
+            counted(n_empty, "empty cell", "empty cells"),
+        ),
+    )
+
+
+def _stacked(cells: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
+    kinds = {column.type for column in cells if not pa.types.is_null(column.type)}
+    kind = kinds.pop() if len(kinds) == 1 else pa.float64() if _numbers(kinds) else pa.string()
+    return pa.chunked_array(
+        [chunk for column in cells for chunk in column.cast(kind).chunks], type=kind
+    )
+
+
+def _numbers(kinds: set[pa.DataType]) -> bool:
+    return all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds)
+
+
+def _without(label: pa.ChunkedArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    empty = missing(label)
+    if is_text(label.type):
+        na = pc.equal(pc.utf8_lower(pc.utf8_trim_whitespace(label)), "na")
+        empty = empty | pc.fill_null(na, False).to_numpy()
+    return empty

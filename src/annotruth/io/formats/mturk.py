@@ -1,0 +1,55 @@
+"""The results of a Mechanical Turk batch: one row an assignment."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from annotruth.io.formats.base import Format, Found
+from annotruth.io.formats.source import Source
+from annotruth.io.formats.votes import chosen, counted
+from annotruth.labels.validate import missing
+
+_ANSWER = "Answer."
+_STATUS, _REASON = "AssignmentStatus", "Reject"  # the reason for a rejection yet to be sent
+
+
+def _recognise(source: Source) -> bool:
+    return {"HITId", "WorkerId"} <= set(source.names)
+
+
+def _read(source: Source) -> Found:
+    """Take the answers of all assignments that were not rejected; an item is a HIT."""
+    if "label" in source.columns:
+        answer = source.column("label", "")
+    else:
+        names = {
+            name.removeprefix(_ANSWER): name for name in source.names if name.startswith(_ANSWER)
+        }
+        wanted = source.question and source.question.removeprefix(_ANSWER)
+        answer = names[chosen(names, wanted, "question")]
+    item, worker = source.column("item", "HITId"), source.column("annotator", "WorkerId")
+    review = [name for name in (_STATUS, _REASON) if name in source.names]
+    table, from_text = source.table([item, worker, answer, *review])
+    rejected = np.zeros(table.num_rows, dtype=bool)
+    if _STATUS in review:
+        words = pc.utf8_lower(pc.utf8_trim_whitespace(table.column(_STATUS).cast(pa.string())))
+        rejected |= pc.fill_null(pc.equal(words, "rejected"), False).to_numpy()
+    if _REASON in review:
+        rejected |= ~missing(table.column(_REASON))
+    kept = table.filter(pa.array(~rejected))
+    left_out = table.num_rows - kept.num_rows
+    return Found(
+        kept.select([item, worker, answer]).rename_columns(["item", "annotator", "label"]),
+        from_text=from_text,
+        notes=(
+            counted(table.num_rows, "assignment", "assignments"),
+            f"items by {item}",
+            f"answer {answer.removeprefix(_ANSWER)}",
+            counted(left_out, "rejected left out", "rejected left out"),
+        ),
+    )
+
+
+FORMATS = (Format("mturk", "MTurk batch results", _recognise, _read),)

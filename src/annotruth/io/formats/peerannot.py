@@ -1,0 +1,58 @@
+"""peerannot's answers.json: ``{task: {worker: label}}``, with metadata.json beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from annotruth.errors import InputError
+from annotruth.io.formats.base import Format, Found
+from annotruth.io.formats.source import Source
+from annotruth.io.formats.votes import Votes, counted, mapping
+
+_MOST_CLASSES = 1 << 20  # a count beyond this is a slip, not a number of classes
+
+
+def _recognise(source: Source) -> bool:
+    tasks = list(source.first.values())
+    return bool(tasks) and all(
+        isinstance(answers, dict)
+        and not any(isinstance(label, dict | list) for label in answers.values())
+        for answers in tasks
+    )
+
+
+def _read(source: Source) -> Found:
+    votes = Votes()
+    tasks = mapping(source.document, "the file")
+    for task, answers in tasks.items():
+        for worker, label in mapping(answers, f"the answers to task {task!r}").items():
+            votes.add(task, worker, label)
+    categories = _classes(source.path, votes.labels)
+    found = votes.found(
+        counted(len(tasks), "task", "tasks"),
+        f"{len(categories)} classes by metadata.json" if categories else "",
+    )
+    return Found(found.table, from_text=True, notes=found.notes, categories=categories)
+
+
+def _classes(answers: Path, labels: Sequence[Any]) -> list[int] | None:
+    """Return the classes that metadata.json counts, where labels are their numbers."""
+    beside = answers.with_name("metadata.json")
+    if not beside.is_file():
+        return None
+    try:
+        n_classes = mapping(json.loads(beside.read_bytes()), "metadata.json").get("n_classes")
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"{beside.name} beside it cannot be read ({error}): correct or remove it"
+        ) from error
+    if type(n_classes) is not int or n_classes > _MOST_CLASSES:
+        return None
+    fits = all(type(label) is int and 0 <= label < n_classes for label in labels)
+    return list(range(n_classes)) if fits else None
+
+
+FORMATS = (Format("peerannot", "peerannot answers", _recognise, _read),)

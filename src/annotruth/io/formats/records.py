@@ -1,0 +1,36 @@
+"""A JSON list of plain records, each with an item, an annotator and a label."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from annotruth.errors import InputError
+from annotruth.io.formats.base import Format, Found
+from annotruth.io.formats.source import Record, Source
+from annotruth.io.formats.votes import counted
+from annotruth.labels.frames import column_of
+from annotruth.labels.validate import LABEL_ROLES, find_columns
+
+
+def _recognise(source: Source) -> bool:
+    try:
+        _columns(source, source.first)
+    except InputError:
+        return False
+    return True
+
+
+def _read(source: Source) -> Found:
+    rows = list(source.records())
+    columns = _columns(source, {name: None for row in rows for name in row})
+    table = {
+        role: column_of(name, [row.get(name) for row in rows]) for role, name in columns.items()
+    }
+    return Found(pa.table(table), notes=(counted(len(rows), "record", "records"),))
+
+
+def _columns(source: Source, record: Record) -> dict[str, str]:
+    return find_columns(list(record), LABEL_ROLES, source.columns)
+
+
+FORMATS = (Format("records", "JSON list of labels", _recognise, _read),)

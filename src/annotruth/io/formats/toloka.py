@@ -1,0 +1,81 @@
+"""Toloka's assignments: columns INPUT:, OUTPUT:, GOLDEN: and ASSIGNMENT:."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from annotruth.errors import InputError
+from annotruth.io.formats.base import Format, Found
+from annotruth.io.formats.source import Source
+from annotruth.io.formats.votes import chosen, counted, listed
+from annotruth.labels.scale import shown
+from annotruth.labels.validate import missing
+
+_WORKER, _TASK, _STATUS = "ASSIGNMENT:worker_id", "ASSIGNMENT:task_id", "ASSIGNMENT:status"
+_LEFT_OUT = ["REJECTED", "SKIPPED", "EXPIRED", "ACTIVE"]
+
+
+def _recognise(source: Source) -> bool:
+    return _WORKER in source.names and any(name.startswith("OUTPUT:") for name in source.names)
+
+
+def _read(source: Source) -> Found:
+    """Take the outputs of assignments that were handed in and not rejected."""
+    if "label" in source.columns:
+        output = source.column("label", "")
+    else:
+        outputs = [n.removeprefix("OUTPUT:") for n in source.names if n.startswith("OUTPUT:")]
+        wanted = source.question and source.question.removeprefix("OUTPUT:")
+        output = "OUTPUT:" + chosen(outputs, wanted, "question")
+    item, worker = _item(source), source.column("annotator", _WORKER)
+    golden = output.replace("OUTPUT:", "GOLDEN:", 1)
+    more = [name for name in (golden, _STATUS) if name in source.names and name != output]
+    table, from_text = source.table([item, worker, output, *more])
+    n_rows = table.num_rows
+    if _STATUS in more:
+        left_out = pc.is_in(table.column(_STATUS).cast(pa.string()), pa.array(_LEFT_OUT))
+        table = table.filter(pc.invert(left_out))
+    gold = _golden(table, item, golden, output) if golden in more else None
+    return Found(
+        table.select([item, worker, output]).rename_columns(["item", "annotator", "label"]),
+        from_text=from_text,
+        gold=gold,
+        notes=(
+            counted(n_rows, "answer", "answers"),
+            f"items by {item}",
+            f"output {output.removeprefix('OUTPUT:')}",
+            counted(
+                n_rows - table.num_rows, "rejected left out", "rejected or unfinished left out"
+            ),
+            counted(gold.num_rows if gold else 0, "golden task is gold", "golden tasks are gold"),
+        ),
+    )
+
+
+def _item(source: Source) -> str:
+    """Name the column of the item: what was shown, if that is one column, else the task."""
+    inputs = [name for name in source.names if name.startswith("INPUT:")]
+    if "item" in source.columns or len(inputs) == 1:
+        return source.column("item", inputs[0] if inputs else "")
+    if _TASK in source.names:
+        return _TASK
+    raise InputError(f"the item could be any of {listed(inputs)}: say which, columns item=NAME")
+
+
+def _golden(table: pa.Table, item: str, golden: str, output: str) -> pa.Table | None:
+    """Take the truth of every golden task that somebody answered."""
+    answered = pa.array(~missing(table.column(output)) & ~missing(table.column(golden)))
+    known = table.filter(answered).select([item, golden]).rename_columns(["item", "label"])
+    known = known.group_by(["item", "label"], use_threads=False).aggregate([])
+    seen: dict[object, object] = {}
+    for row in known.to_pylist():
+        if seen.setdefault(row["item"], row["label"]) != row["label"]:
+            raise InputError(
+                f"item {shown(row['item'])} has two golden answers, {shown(seen[row['item']])} and "
+                f"{shown(row['label'])}: keep one"
+            )
+    return known if known.num_rows else None
+
+
+FORMATS = (Format("toloka", "Toloka assignments", _recognise, _read),)

@@ -1,0 +1,72 @@
+"""A matrix with names: one row an item and one column an annotator, or the other way round."""
+
+from __future__ import annotations
+
+from annotruth.errors import InputError
+from annotruth.io.formats.base import Format, Found
+from annotruth.io.formats.matrix import cells_agree, cells_overlap, is_empty, unrolled, written
+from annotruth.io.formats.source import Source
+from annotruth.labels.validate import ALIASES
+
+_ITEMS = {*ALIASES["item"], "stimulus", "stimuli", "pvs", "image", "video", "id", "index"}
+_PEOPLE = {*ALIASES["annotator"], "subject", "observer", "participant", "user", "coder"}
+_LABELS = {*ALIASES["label"], "score", "vote", "value", "stars", "response", "category", "class"}
+_IDS = {f"{name}_id" for name in _ITEMS | _PEOPLE}
+_NO_NAME = "column 1"  # what a first column without a name is called
+
+
+def _is_wide(source: Source) -> bool:
+    """Whether the first column names the rows, the first row the columns, and cells agree.
+
+    A long table of unknown names is no matrix: its items come again, row after row.
+    """
+    names = [name.strip().lower() for name in source.names]
+    if len(names) < 3 or set(names[1:]) & (_ITEMS | _PEOPLE | _LABELS | _IDS):
+        return False
+    rows = source.rows[1:]
+    if not rows or any(len(row) != len(names) for row in rows):
+        return False
+    if len({row[0] for row in rows}) != len(rows) or len(set(names)) != len(names):
+        return False
+    cells = [row[1:] for row in rows]
+    named = names[0] in _ITEMS | _PEOPLE | _IDS | {_NO_NAME}
+    return (cells_agree(cells) or (named and cells_overlap(cells))) and not _is_labels(
+        names[1:], cells
+    )
+
+
+def _is_labels(names: list[str], cells: list[list[str]]) -> bool:
+    """Whether the first row holds labels like the rest, and so no names; 1, 2, 3, .. are names."""
+    if any(names == [str(n) for n in range(start, start + len(names))] for start in (0, 1)):
+        return False
+    values = {written(cell) for row in cells for cell in row if not is_empty(cell)}
+    return all(is_empty(name) or written(name) in values for name in names)
+
+
+def _is_transposed(source: Source) -> bool:
+    first = source.names[0].strip().lower() if source.names else ""
+    return first.removesuffix("_id") in _PEOPLE and _is_wide(source)
+
+
+def _reader(*, transposed: bool) -> Format:
+    def read(source: Source) -> Found:
+        if len(source.names) < 3:
+            raise InputError("a matrix has a column of names and at least two of labels")
+        table, from_text = source.table(list(source.names))
+        rows, across = ("annotators", "items") if transposed else ("items", "annotators")
+        other = "wide" if transposed else "wide-transposed"
+        return unrolled(
+            table.columns[1:],
+            table.column(0),
+            list(source.names[1:]),
+            transposed=transposed,
+            from_text=from_text,
+            notes=(f"rows are {rows}, columns {across}; if not, say input format {other}",),
+        )
+
+    if transposed:
+        return Format("wide-transposed", "matrix of annotators by items", _is_transposed, read)
+    return Format("wide", "matrix of items by annotators", _is_wide, read)
+
+
+FORMATS = (_reader(transposed=True), _reader(transposed=False))

@@ -1,0 +1,127 @@
+"""`annotruth fit` on any file, and what else it writes."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from annotruth.app import cli
+from annotruth.io.formats import INPUT_FORMATS
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run a command in this process; returns its exit code, stdout and stderr."""
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["annotruth", *map(str, words)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        said = capsys.readouterr()
+        return stopped.value.code, said.out, said.err
+
+    return run
+
+
+@pytest.fixture
+def wide(tmp_path):
+    path = tmp_path / "wide.csv"
+    path.write_text("item,ann,bob,cy\n1,1,2,2\n2,1,1,\n3,2,2,1\n4,1,1,1\n")
+    return path
+
+
+def test_what_a_file_was_taken_for_is_told(run, wide, tmp_path):
+    code, out, err = run("fit", wide, "--out", tmp_path / "out")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[1].startswith("read as: matrix of items by annotators (4 rows by 3")
+    told = json.loads((tmp_path / "out" / "fit.json").read_text())
+    assert told["read_as"].startswith("matrix of items by annotators (")
+
+
+def test_a_file_can_be_named_something_else(run, wide):
+    _, out, _ = run("fit", wide, "--input-format", "wide-transposed", "--json")
+    assert json.loads(out)["n_annotators"] == 4
+    assert json.loads(out)["n_items"] == 3
+    code, _, err = run("fit", wide, "--input-format", "xml")
+    assert code == 2
+    assert all(name in err for name in INPUT_FORMATS)
+
+
+def test_help_lists_the_formats(run):
+    out = run("fit", "--help")[1]
+    assert all(name in out for name in INPUT_FORMATS)
+
+
+def test_questions(run, tmp_path):
+    path = tmp_path / "batch.csv"
+    path.write_text("HITId,WorkerId,Answer.a,Answer.b\n1,x,1,9\n1,y,2,9\n")
+    code, _, err = run("fit", path)
+    assert code == 2
+    assert err.count("\n") == 1
+    assert "several questions, a, b: say which, question NAME" in err
+    _, out, _ = run("fit", path, "--question", "a", "--json")
+    assert json.loads(out)["n_categories"] == 2
+
+
+@pytest.mark.parametrize(("bins", "n"), [("4", 4), ("0,20,100", 2)])
+def test_bins(run, tmp_path, bins, n):
+    path = tmp_path / "sliders.csv"
+    rows = [f"{e},{s},{(e * 37 + s * 11) % 101}" for e in range(9) for s in range(4)]
+    path.write_text("\n".join(["item,annotator,label", *rows]))
+    code, _, err = run("fit", path)
+    assert code == 0
+    assert "warning: the labels are" in err
+    code, out, err = run("fit", path, "--bins", bins, "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["n_categories"] == n
+    code, _, err = run("fit", path, "--bins", "some")
+    assert code == 2
+    assert "--bins takes a number of bins or edges" in err
+
+
+def test_soft_labels_and_verdicts(run, wide, tmp_path):
+    soft, keep = tmp_path / "soft.npz", tmp_path / "people.csv"
+    code, out, _ = run("fit", wide, "--soft", soft, "--keep", keep, "--set", "tol=1")
+    assert code == 0
+    assert out.splitlines()[-2:] == [f"written to {soft}", f"written to {keep}"]
+    assert np.load(soft)["probabilities"].shape == (4, 2)
+    assert keep.read_text().splitlines()[0] == '"annotator","verdict","reason"'
+    assert keep.read_text().count("\n") == 4
+
+
+def test_tables_as_json(run, wide, tmp_path):
+    assert run("fit", wide, "--out", tmp_path / "out", "--format", "json", "--quiet")[0] == 0
+    rows = json.loads((tmp_path / "out" / "items.json").read_text())
+    assert [row["item"] for row in rows] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("--soft", "soft.txt"), "soft labels go to a name in"),
+        (("--keep", "people.npz"), "the name must end in .csv, .parquet, .json"),
+        (("--soft", "soft.csv", "--model", "mean"), "mean gives scores, not distributions"),
+        (("--keep", "people.csv", "--model", "majority"), "says nothing of annotators"),
+    ],
+)
+def test_what_cannot_be_written_is_said_before_anything_is(
+    run, wide, tmp_path, monkeypatch, words, text
+):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run("fit", wide, "--out", "out", *words)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert text in err
+    assert [path.name for path in tmp_path.iterdir()] == ["wide.csv"]
+
+
+def test_bad_files_are_one_line_and_exit_2(run, tmp_path):
+    path = tmp_path / "export.json"
+    for content in ('[{"id": 1, "data": {}, "annotations": [{"resu', "[" * 10**5, "[]", '{"a": 1}'):
+        path.write_text(content)
+        code, out, err = run("fit", path, "--out", tmp_path / "out")
+        assert (code, out) == (2, "")
+        assert err.count("\n") == 1
+        assert "Traceback" not in err
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,54 @@
+"""Which format a file is taken for, and how to say otherwise."""
+
+import pytest
+
+import annotruth as at
+from annotruth.io import formats
+from annotruth.io.formats import INPUT_FORMATS
+
+
+def test_an_unknown_format_names_the_known_ones(refused):
+    text = refused("item,annotator,label\n1,a,2\n", "l.csv", input_format="xml")
+    assert text == f"unknown input format 'xml': choose {', '.join(INPUT_FORMATS)}"
+
+
+@pytest.mark.parametrize("name", [name for name in INPUT_FORMATS if name != "long"])
+def test_every_format_refuses_a_file_that_is_none_of_its_kind(refused, name):
+    refused('{"a": [1]}\n', "l.jsonl", input_format=name)
+    refused("[]", "l.json", input_format=name)
+    if name != "mace":  # for which any table is a matrix
+        refused("item,note\n1,a\n", "l.csv", input_format=name)
+
+
+def test_a_long_table_is_never_taken_for_anything_else(monkeypatch, write, lines):
+    """Its reading asks no other format, and so costs what it did."""
+
+    def asked(*_):
+        raise AssertionError("a format was asked")
+
+    monkeypatch.setattr(formats, "_all", asked)
+    rows = [{"item": 1, "annotator": "a", "label": 2}, {"item": 1, "annotator": "b", "label": 2}]
+    csv = "item,annotator,label\n1,a,2\n1,b,2\n"
+    for path in (write(csv, "l.csv"), write(lines(rows), "l.jsonl")):
+        assert at.read_labels(path).n_labels == 2
+
+
+def test_long_can_be_insisted_on(refused, write):
+    wide = "item,a,b\n1,1,2\n2,1,1\n"
+    assert at.read_labels(write(wide, "w.csv")).n_annotators == 2
+    assert "no column for the annotator" in refused(wide, "w.csv", input_format="long")
+
+
+def test_formats_and_questions_are_for_files():
+    for option in ({"input_format": "wide"}, {"question": "x"}):
+        with pytest.raises(at.InputError, match="are for files"):
+            at.fit([(1, "a", 1)], **option)
+
+
+def test_what_was_read_outlives_saving(tmp_path, write):
+    fit = at.fit(write("item,a,b\n1,1,2\n2,1,1\n", "w.csv"))
+    fit.save(tmp_path / "fit")
+    assert at.load(tmp_path / "fit").summary() == fit.summary()
+    assert (
+        '"read_as": "matrix of items by annotators' in (tmp_path / "fit" / "fit.json").read_text()
+    )

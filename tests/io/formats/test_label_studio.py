@@ -1,0 +1,221 @@
+"""Label Studio's exports: tasks with annotations, and the short one."""
+
+import copy
+import json
+
+import pytest
+
+import annotruth as at
+
+IDS = {"ann": 11, "bob": 12, "cy": 13}
+
+
+def result(label, question="animal"):
+    return {
+        "id": "r1",
+        "type": "choices",
+        "from_name": question,
+        "to_name": "photo",
+        "value": {"choices": [label]},
+    }
+
+
+def annotation(person, label, **more):
+    return {
+        "id": 100,
+        "completed_by": IDS[person],
+        "result": [result(label)],
+        "was_cancelled": False,
+        "ground_truth": False,
+        "lead_time": 3.5,
+        **more,
+    }
+
+
+@pytest.fixture
+def tasks(by_item):
+    return [
+        {
+            "id": item,
+            "data": {"image": f"/photos/{item}.jpg"},
+            "annotations": [annotation(*vote) for vote in given],
+            "predictions": [{"result": [result("horse")]}],
+        }
+        for item, given in by_item.items()
+    ]
+
+
+@pytest.fixture
+def long(votes):
+    return [(item, IDS[person], label) for item, person, label in votes]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_choices_of_several_annotators(same, tasks, long, indent):
+    fit = same(json.dumps(tasks, indent=indent), "export.json", long)
+    assert fit.data.read_as == "Label Studio export (6 tasks, question animal)"
+
+
+def test_cancelled_annotations_are_left_out_and_ground_truths_are_gold(same, tasks, long):
+    tasks[0]["annotations"].append(annotation("cy", "dog", was_cancelled=True))
+    tasks[1]["annotations"].append(annotation("ann", "dog", ground_truth=True))
+    fit = same(tasks, "export.json", long, gold={2: "dog"})
+    assert fit.summary().splitlines()[1] == (
+        "read as: Label Studio export (6 tasks, question animal, 1 cancelled annotation left out, "
+        "1 truth taken as gold)"
+    )
+
+
+def test_a_truth_of_an_item_without_labels_is_counted(same, tasks, long):
+    tasks.append(
+        {**tasks[0], "id": 99, "annotations": [annotation("ann", "cat", ground_truth=True)]}
+    )
+    fit = same(tasks, "export.json", long)
+    assert "1 truth of an item without labels" in fit.data.read_as
+
+
+def test_two_truths_that_differ_are_refused(refused, tasks):
+    tasks[0]["annotations"] += [
+        annotation("ann", label, ground_truth=True) for label in ("cat", "dog")
+    ]
+    assert "item 1 has two truths, 'cat' and 'dog'" in refused(tasks, "export.json")
+
+
+def test_a_person_may_be_a_record(same, tasks, long):
+    for task in tasks:
+        for one in task["annotations"]:
+            one["completed_by"] = {"id": one["completed_by"], "email": "a@example.org"}
+    same(tasks, "export.json", long)
+
+
+def test_ratings(same, by_item, scores):
+    tasks = [
+        {
+            "id": item,
+            "data": {"video": "v.mp4"},
+            "annotations": [
+                {
+                    "completed_by": person,
+                    "result": [
+                        {"type": "rating", "from_name": "stars", "value": {"rating": label}}
+                    ],
+                }
+                for e, person, label in scores
+                if e == item
+            ],
+        }
+        for item in by_item
+    ]
+    assert same(tasks, "export.json", scores).data.scale.is_ordinal
+
+
+def test_the_label_of_a_region_is_an_answer(same):
+    """As in the example of the platform's own documentation, one object and one box."""
+    box = {"x": 50.8, "y": 5.9, "width": 12.4, "height": 10.5, "rectanglelabels": ["Moonwalker"]}
+    task = {
+        "id": 1,
+        "project": 83,
+        "data": {"image": "https://example.org/1.jpg"},
+        "annotations": [
+            {
+                "id": "1001",
+                "result": [
+                    {
+                        "from_name": "tag",
+                        "to_name": "img",
+                        "type": "rectanglelabels",
+                        "value": box,
+                    }
+                ],
+                "was_cancelled": False,
+                "ground_truth": False,
+                "completed_by": 10,
+            }
+        ],
+        "predictions": [{"model_version": "model 1", "result": []}],
+    }
+    same(json.dumps(task, indent=2), "task.json", [(1, 10, "Moonwalker")])
+
+
+def test_several_questions_need_a_choice(same, refused, tasks, long):
+    for task in tasks:
+        for one in task["annotations"]:
+            one["result"].append(result("sharp", "quality"))
+    text = refused(tasks, "export.json")
+    assert text == "there are several questions, animal, quality: say which, question NAME"
+    same(tasks, "export.json", long, question="animal")
+    assert "no question 'size' (found: animal, quality)" in refused(
+        tasks, "export.json", question="size"
+    )
+
+
+def test_several_choices_are_one_category(write, tasks):
+    tasks[0]["annotations"][0]["result"][0]["value"]["choices"] = ["dog", "cat"]
+    tasks[1]["annotations"][0]["result"][0]["value"]["choices"] = ["cat", "dog"]
+    labels = at.read_labels(write(tasks, "export.json"))
+    assert labels.scale.names == ["cat", "cat + dog", "dog"]
+    assert "2 answers of several choices, each set one category" in labels.read_as
+
+
+def test_texts_and_relations_are_no_answers(same, tasks, long):
+    for task in tasks:
+        task["annotations"][0]["result"] += [
+            {"type": "relation", "from_id": "a", "to_id": "b"},
+            {
+                "type": "textarea",
+                "from_name": "note",
+                "value": {"textarea": ["hm"], "text": ["hm"]},
+            },
+        ]
+    same(tasks, "export.json", long)
+
+
+def test_an_annotation_twice_follows_the_rule_for_duplicates(same, refused, tasks, long):
+    tasks[0]["annotations"].append(copy.deepcopy(tasks[0]["annotations"][0]))
+    assert "labelled twice: annotator 11 on item 1" in refused(tasks, "export.json")
+    twice = [*long[:3], long[0], *long[3:]]
+    options = {"duplicates": "last"}
+    same(tasks, "export.json", twice, duplicates="last", long_options=options)
+
+
+@pytest.fixture
+def short(votes):
+    return [
+        {
+            "image": f"/photos/{item}.jpg",
+            "id": item,
+            "animal": label,
+            "annotator": IDS[person],
+            "annotation_id": place,
+            "created_at": "2024-01-01T00:00:00Z",
+            "updated_at": "2024-01-01T00:00:00Z",
+            "lead_time": 2.5,
+        }
+        for place, (item, person, label) in enumerate(votes)
+    ]
+
+
+def test_the_short_export_finds_its_question(same, short, long):
+    """What differs between two annotations of an item is an answer and not its data."""
+    fit = same(short, "min.json", long)
+    assert "Label Studio short export (17 annotations, question animal)" in fit.summary()
+
+
+def test_the_short_export_as_csv(same, short, long):
+    rows = [",".join(short[0]), *(",".join(map(str, row.values())) for row in short)]
+    same("\n".join(rows), "export.csv", [(str(e), str(s), label) for e, s, label in long])
+
+
+def test_the_short_export_cannot_guess_without_disagreement(refused, same, short, long):
+    agreed = [row for row in short if row["annotator"] == 11]
+    text = refused(agreed, "min.json")
+    assert "could be any of image, animal" in text
+    assert "question NAME" in text
+    wanted = [row for row in long if row[1] == 11]
+    same(agreed, "min.json", wanted, question="animal")
+
+
+def test_wrapped_answers_of_the_short_export(write, short):
+    for row in short:
+        row["animal"] = [{"rating": 4}] if row["animal"] == "dog" else {"choices": [2]}
+    assert at.read_labels(write(short, "min.json")).scale.names == ["2", "4"]

@@ -1,0 +1,163 @@
+"""Matrices of items by annotators: with names, without, and lying on their side."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import annotruth as at
+
+PEOPLE = ("ann", "bob", "cy")
+
+
+def matrix(votes, *, empty="", corner="stimulus"):
+    said = {(item, person): label for item, person, label in votes}
+    rows = [[corner, *PEOPLE]]
+    rows += [[item, *(said.get((item, p), empty) for p in PEOPLE)] for item in range(1, 7)]
+    return [[str(cell) for cell in row] for row in rows]
+
+
+def text(rows, separator=","):
+    return "\n".join(separator.join(row) for row in rows)
+
+
+def side(rows):
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+@pytest.mark.parametrize("empty", ["", "nan", "NaN", "NA", " "])
+@pytest.mark.parametrize("corner", ["stimulus", "item", "", "clip"])
+def test_items_in_rows(same, votes, empty, corner):
+    fit = same(text(matrix(votes, empty=empty, corner=corner)), "wide.csv", votes)
+    assert fit.data.read_as == (
+        "matrix of items by annotators (6 rows by 3 columns, rows are items, columns annotators; "
+        "if not, say input format wide-transposed, 1 empty cell)"
+    )
+    assert fit.data.n_dropped == 0
+
+
+@pytest.mark.parametrize("separator", [",", "\t", ";", "|"])
+def test_numbers_and_separators(same, scores, separator):
+    same(text(matrix(scores), separator), "wide.txt", scores)
+
+
+def test_decimals_of_whole_numbers(same, scores):
+    decimals = [(item, person, float(label)) for item, person, label in scores]
+    same(text(matrix(decimals, empty="nan")), "wide.csv", scores)
+
+
+def test_annotators_in_rows_where_the_corner_says_so(write, votes):
+    labels = at.read_labels(write(text(side(matrix(votes, corner="subject"))), "wide.csv"))
+    assert labels.annotators.to_pylist() == list(PEOPLE)
+    assert sorted(labels.to_arrow().to_pylist(), key=str) == sorted(
+        [{"item": i, "annotator": a, "label": x} for i, a, x in votes], key=str
+    )
+    assert "say input format wide," in labels.read_as
+
+
+def test_annotators_in_rows_when_told(write, votes):
+    path = write(text(side(matrix(votes, corner=""))), "wide.csv")
+    assert at.read_labels(path).n_annotators == 6
+    assert at.read_labels(path, input_format="wide-transposed").n_annotators == 3
+
+
+def test_people_may_be_counted(same, scores):
+    rows = matrix(scores, corner="")
+    rows[0][1:] = ["1", "2", "3"]
+    named = dict(zip(PEOPLE, (1, 2, 3), strict=True))
+    same(text(rows), "wide.csv", [(item, named[p], label) for item, p, label in scores])
+
+
+def test_a_first_row_longer_than_the_first_look(write):
+    names = [f"{n:0200}" for n in range(1000)]
+    rows = [
+        ["subject", *names],
+        *([f"p{s}", *("12"[(s * e) % 3 == 0] for e in range(1000))] for s in range(9)),
+    ]
+    labels = at.read_labels(write(text(rows), "wide.csv"))
+    assert (labels.n_items, labels.n_annotators) == (1000, 9)
+
+
+def test_sliders_share_a_range_and_no_values(same):
+    rng = np.random.default_rng(0)
+    votes = [
+        (item, person, round(float(rng.uniform(0, 100)), 2))
+        for item in range(1, 7)
+        for person in PEOPLE
+    ]
+    same(text(matrix(votes)), "w.csv", votes, bins=5, long_options={"bins": 5})
+
+
+def test_a_matrix_in_parquet(tmp_path, scores):
+    rows = side(matrix(scores))
+    path = tmp_path / "wide.parquet"
+    columns = {name: [float(cell or "nan") for cell in cells] for name, *cells in rows}
+    table = pa.table(columns | {"stimulus": [int(e) for e in columns["stimulus"]]})
+    pa.parquet.write_table(table, path)
+    found, expected = at.read_labels(path), at.Labels.of(scores)
+    assert found.items.to_pylist() == expected.items.to_pylist()
+    assert found.cell_category.tolist() == expected.cell_category.tolist()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "film,user,stars\na,x,1\na,y,2\nb,x,1\n",
+        "clip,who,points\n1,1,2\n1,2,1\n2,1,2\n2,2,2\n",
+        "id,user_id,mark\n1,1,2\n2,2,1\n3,1,2\n",
+        "name,age,height\nann,30,170\nbob,40,180\ncy,50,190\n",
+        "item,annotator\na,x\n",
+        "item,annotator,mark\n1,1,1\n2,2,2\n",
+    ],
+)
+def test_a_table_of_other_things_is_no_matrix(refused, content):
+    assert "no column for the" in refused(content, "table.csv")
+
+
+def test_a_matrix_without_names(same, scores):
+    """As MACE reads it, and as the demonstration of ITU-T P.913 writes it."""
+    counted = [(item, 1 + PEOPLE.index(person), label) for item, person, label in scores]
+    for empty, decimals in (("", ""), ("nan", ".0")):
+        rows = [row[1:] for row in matrix(scores, empty=empty)[1:]]
+        rows = [[cell + decimals * cell.isdigit() for cell in row] for row in rows]
+        fit = same(text(rows), "votes.csv", counted)
+        assert "matrix of labels without names (6 rows by 3 columns" in fit.data.read_as
+
+
+def test_a_matrix_without_names_may_begin_with_an_empty_cell(same):
+    same(",1,1\n1,,1\n1,1,1\n", "votes.csv", [
+        (1, 2, 1), (1, 3, 1), (2, 1, 1), (2, 3, 1), (3, 1, 1), (3, 2, 1), (3, 3, 1)
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize("first", ["5,,4", "5,5,4", "4,3,4"])
+def test_a_first_row_of_labels_is_known_by_gaps_repeats_or_what_follows(write, first):
+    path = write(f"{first}\n4,3,4\n3,4,4\n", "votes.csv")
+    assert at.read_labels(path).n_items == 3
+
+
+def test_a_matrix_without_names_may_look_like_one_with_ids(write):
+    labels = at.read_labels(write("1,3,2\n2,1,3\n3,2,2\n", "votes.csv"))
+    assert (labels.n_items, labels.n_labels) == (3, 9)
+
+
+def test_a_name_can_be_given_to_a_matrix_of_doubt(write):
+    path = write("3,4\n1,1\n2,1\n", "votes.csv")
+    with pytest.raises(at.InputError, match="no column"):
+        at.read_labels(path)
+    assert at.read_labels(path, input_format="mace").n_labels == 6
+
+
+def test_matrices_that_hold_nothing(refused):
+    assert "every row has an empty label (4 in all)" in refused(
+        "item,a,b\n1,,\n2,,\n", "w.csv", input_format="wide"
+    )
+    assert "at least two of labels" in refused("item,a\n1,2\n", "w.csv", input_format="wide")
+    assert "no rows" in refused("item,a,b\n", "w.csv", input_format="wide")
+    assert "is CSV, and this file is not" in refused("{}", "w.json", input_format="mace")
+
+
+def test_a_ragged_matrix(refused):
+    assert "row 2 (line 3) has 2 fields" in refused(
+        "item,a,b\n1,1,2\n2,1\n", "w.csv", input_format="wide"
+    )
