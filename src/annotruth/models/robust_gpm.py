@@ -13,15 +13,14 @@ from annotruth.errors import ConvergenceWarning, InputError
 from annotruth.labels import Labels
 from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Estimator
-from annotruth.models.em import ProgressCallback, climb
+from annotruth.models.em import ProgressCallback, Trace, climb
 from annotruth.models.result import Fit
 from annotruth.models.robust_answers import Judged, predicted
 from annotruth.models.robust_reading import read
-from annotruth.models.robust_steps import Classes, Opinions, OwnRows
+from annotruth.models.robust_steps import Classes, Opinions, OwnRows, Point, Round
 
 Truth = Literal["auto", "class", "opinions"]
 
-_WATCHED = "the bound per label"
 _AS_OFTEN = 0.5  # serious labels next to the class, over those on it, from which opinions differ
 _MOST_CLASSES = 12  # longer ordinal scales are not tried for one truth
 _MOST_CATEGORIES = 128
@@ -51,8 +50,8 @@ class RobustGPM(Estimator):
     - the share of the always serious is learned, from 2 of 3 annotators; other levels weigh 2, 1.5,
       0.5, 0.15, 0.15 and, from 0.5 on, 1: few are serious every other time.
 
-    Kinds of items depend on what the truth is. Where opinions differ they are 24 shapes, Betas of
-    12 means and the concentrations 5 and 15 in N equal bins, with 0.2 items of each seen
+    Kinds of items depend on what the truth is. Where opinions differ they are 32 shapes, Betas of
+    16 means and the concentrations 5 and 15 in N equal bins, with 0.2 items of each seen
     before the first. Where there is one right answer they are the N classes, and
     :math:`\theta_{k}` is the row of the crowd's confusion matrix, learned from serious labels.
 
@@ -73,7 +72,7 @@ class RobustGPM(Estimator):
     posteriors. An item's distribution is the mean of its kinds', shifted as the crowd is on
     average; ``score_low`` and ``score_high`` hold the mean serious label, ``may_lead`` the
     categories that lead with 95%. As annotators are taken as found, deviations are multiplied by
-    :math:`\sqrt{1.08 + 7.5 S / L}`, with S annotators and L labels. A known truth fixes the class,
+    :math:`\sqrt{1.12 + 7.5 S / L}`, with S annotators and L labels. A known truth fixes the class,
     or counts as one serious label more for the shape; the item's distribution is certain of it. A
     record of an annotator counts as labels seen to be serious, or not to be. `answers` predicts
     the label n with :math:`\sum_k w_{e,k} a_s(n \mid k)`, where :math:`a_s` are those mean rates,
@@ -97,6 +96,9 @@ class RobustGPM(Estimator):
         the labels tell.
     tol, max_iter
         The stopping rule of every round and its cap; reaching the cap warns.
+    acceleration
+        Whether to leap ahead along EM's steps (`annotruth.models.acceleration`) for fewer passes
+        over the labels.
     engine
         Where the passes over the labels run.
     """
@@ -107,6 +109,7 @@ class RobustGPM(Estimator):
     truth: Truth = "auto"
     tol: float = 1e-4
     max_iter: int = 1000
+    acceleration: bool = True
     engine: str | Engine = "memory"
 
     def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
@@ -130,43 +133,33 @@ class RobustGPM(Estimator):
         with warnings.catch_warnings():
             # Another round follows, which warns of the cap where it matters.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            first, _ = climb(
-                steps.step,
-                steps.start(),
-                log_likelihood=steps.log_likelihood,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                watched=_WATCHED,
-            )
+            first, _ = self._climb(steps)
         if self.truth == "auto" and steps.neighbours(first) >= _AS_OFTEN:
             return None
-        own = OwnRows(steps, first)
-        rows, trace = climb(
-            own.step,
-            own.start(),
-            log_likelihood=own.log_likelihood,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            watched="the log-posterior per label",
-            progress=progress,
-        )
+        rows, trace = self._climb(OwnRows(steps, first), progress)
         return read(steps, first, *rows, model=self.name, settings=self.settings(), trace=trace)
 
     def _opinions(
         self, labels: Labels, session: Session, progress: ProgressCallback | None
     ) -> tuple[Fit, Judged]:
         steps = Opinions(labels, session)
-        found, trace = climb(
+        found, trace = self._climb(steps, progress)
+        return read(
+            steps, found, found.prior, None, model=self.name, settings=self.settings(), trace=trace
+        )
+
+    def _climb(
+        self, steps: Round[Point], progress: ProgressCallback | None = None
+    ) -> tuple[Point, Trace]:
+        return climb(
             steps.step,
             steps.start(),
             log_likelihood=steps.log_likelihood,
             tol=self.tol,
             max_iter=self.max_iter,
-            watched=_WATCHED,
+            watched=steps.watched,
             progress=progress,
-        )
-        return read(
-            steps, found, found.prior, None, model=self.name, settings=self.settings(), trace=trace
+            acceleration=steps.acceleration() if self.acceleration else None,
         )
 
     def _check(self, labels: Labels) -> None:
@@ -185,7 +178,7 @@ class RobustGPM(Estimator):
 def has_room(labels: Labels) -> bool:
     """Whether tables of annotators x categories x kinds of items fit into memory."""
     categories = labels.n_categories
-    table = 24 * labels.n_annotators * categories * max(categories, 24)
+    table = 24 * labels.n_annotators * categories * max(categories, 32)
     return categories <= _MOST_CATEGORIES and table <= _MOST_BYTES
 
 

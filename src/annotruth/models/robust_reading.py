@@ -115,4 +115,4 @@ def _wider(labels: Labels) -> float:
     Their ways are taken as found, so the items' posteriors are too narrow, and the more so the
     fewer labels an annotator has. The form and its figures were chosen on simulated crowds.
     """
-    return float(np.sqrt(1.08 + 7.5 * labels.n_annotators / labels.n_labels))
+    return float(np.sqrt(1.12 + 7.5 * labels.n_annotators / labels.n_labels))

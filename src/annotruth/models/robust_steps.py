@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from scipy.special import betainc
@@ -10,6 +10,7 @@ from scipy.special import betainc
 from annotruth.arrays import Floats
 from annotruth.engines import Session, Sweep
 from annotruth.labels import Labels
+from annotruth.models.acceleration import Acceleration, probabilities, shares
 from annotruth.models.em import Monitor
 from annotruth.models.ways import (
     Ways,
@@ -20,7 +21,7 @@ from annotruth.models.ways import (
     weighed_by,
 )
 
-MEANS = 12
+MEANS = 16
 """How many means the shapes of opinion have."""
 
 SHIFTS = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
@@ -52,10 +53,32 @@ class Rows(NamedTuple):
     rates: Floats
 
 
+Point = TypeVar("Point")
+
+
+class Round(Protocol[Point]):
+    """What the rounds have in common, for the one loop."""
+
+    watched: str
+
+    def start(self) -> Point:
+        """Say where to begin."""
+
+    def step(self, old: Point) -> tuple[Point, Monitor]:
+        """Sweep the labels once, then update what is shared."""
+
+    def log_likelihood(self, at: Point) -> float:
+        """Compute the log-likelihood with all that the annotators share as it is."""
+
+    def acceleration(self) -> Acceleration[Point]:
+        """Say how to leap ahead along the steps."""
+
+
 class Steps:
     """Variational EM over a session: items of one of K kinds, annotators of one of G ways."""
 
     each_kind: float
+    watched = "the bound per label"
 
     def __init__(self, labels: Labels, session: Session, gate: Floats) -> None:
         people, categories, kinds = labels.n_annotators, labels.n_categories, gate.shape[1]
@@ -136,6 +159,12 @@ class Steps:
         rates = self.rates(at, self.ways(at.serious))
         _, _, (total,) = self.session.sweep(self.sweep, at.prior, self.gate, rates)
         return float(total)
+
+    def acceleration(self) -> Acceleration[Parameters]:
+        """Leap with everything; shapes that are not learned stand still."""
+        return Acceleration(
+            Parameters, shares(axis=1), shares(axis=0), _probability, shares(axis=1)
+        )
 
     def opinions(self, at: Parameters, ways: Ways) -> Floats:
         """Give the serious distribution of each kind of item, kinds x categories."""
@@ -241,6 +270,8 @@ class Classes(Steps):
 class OwnRows:
     """Dawid and Skene's EM, every row drawn toward what the annotator's usual way makes likely."""
 
+    watched = "the log-posterior per label"
+
     def __init__(self, first: Classes, at: Parameters) -> None:
         ways = first.ways(at.serious)
         self._first = first
@@ -276,6 +307,19 @@ class OwnRows:
             self._first.sweep, at.prior, self._first.gate, at.rates
         )
         return float(total)
+
+    def acceleration(self) -> Acceleration[Rows]:
+        """Leap with the prior and every row."""
+        return Acceleration(Rows, shares(axis=0), _rates)
+
+
+def _probability(x0: float, x1: float, x2: float, longest: float) -> float:
+    return float(probabilities(np.array(x0), np.array(x1), np.array(x2), longest))
+
+
+def _rates(x0: Floats, x1: Floats, x2: Floats, longest: float) -> Floats:
+    ahead: Floats = np.maximum(shares(axis=1)(x0, x1, x2, longest), _LEAST)
+    return ahead
 
 
 def _shapes(n_categories: int) -> Floats:
