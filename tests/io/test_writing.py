@@ -121,6 +121,13 @@ def coded(rich) -> pa.Table:
     return rich.set_column(0, "item", rich["item"].dictionary_encode())
 
 
+def test_types_that_only_arrow_has_survive_beside_a_dictionary(tmp_path, coded):
+    pause = pa.array([None if i % 2 else i for i in range(coded.num_rows)], pa.duration("s"))
+    write_table(coded.append_column("pause", pause), tmp_path / "x.parquet", "parquet")
+    found = pa.parquet.read_table(tmp_path / "x.parquet").schema
+    assert found.types == [pa.string(), *coded.schema.types[1:], pa.duration("s")]
+
+
 def test_a_dictionary_is_plain_text_to_whoever_reads_the_file(tmp_path, rich, coded):
     write_table(rich, tmp_path / "plain.csv", "csv")
     write_table(coded, tmp_path / "coded.csv", "csv")

@@ -130,15 +130,15 @@ def _write_parquet(table: pa.Table, path: Path) -> None:
         return
     # Dictionaries go in as they are, one for many rows; whoever reads the file sees plain values.
     plain = decoded(table.slice(0, 0)).schema
-    told = {"ARROW:schema": base64.b64encode(plain.serialize())}
-    pyarrow.parquet.write_table(
-        table.replace_schema_metadata(told),
+    with pyarrow.parquet.ParquetWriter(
         path,
+        table.schema,
         compression="zstd",
-        row_group_size=_ROWS_PER_GROUP,
         use_dictionary=coded,
         dictionary_pagesize_limit=_DICTIONARY_SIZE,
         # Of a dictionary they take longer than all the rest.
         write_statistics=[name for name in table.column_names if name not in coded],
         store_schema=False,
-    )
+    ) as file:
+        file.write_table(table, row_group_size=_ROWS_PER_GROUP)
+        file.add_key_value_metadata({"ARROW:schema": base64.b64encode(plain.serialize()).decode()})
