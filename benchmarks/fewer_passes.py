@@ -119,9 +119,9 @@ def compare(model: str, name: str, labels: Labels, rounds: int) -> tuple[float, 
     for on, found in ((False, plain), (True, fast)):
         near = found.height >= goal
         steps.append(int(near.argmax()) + 1 if near.any() else np.inf)
-        again = [run(model, labels, acceleration=on, **long) for _ in range(rounds)]
-        last = min(steps[-1], len(found.height)) - 1
-        seconds.append(min(other.seconds[int(last)] for other in again))
+        enough = {**long, "max_iter": int(min(steps[-1], len(found.height)))}
+        again = [run(model, labels, acceleration=on, **enough) for _ in range(rounds)]
+        seconds.append(min(other.seconds[-1] for other in again))
     top = max(plain.height[-1], fast.height[-1])
     left = [
         (top - run(model, labels, acceleration=on).height[-1]) / (NEAR * n) for on in (False, True)
