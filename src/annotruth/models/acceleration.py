@@ -37,6 +37,7 @@ import numpy as np
 from annotruth.arrays import Floats
 from annotruth.engines import Session, Sweep
 from annotruth.kernels.acceleration import NEAREST
+from annotruth.models.em import ROUNDING
 
 Point = TypeVar("Point")
 
@@ -45,9 +46,6 @@ Rule = Callable[[Any, Any, Any, float], Any]
 
 ItemRule = Literal["shares", "numbers", "variances"]
 """Shares of cells that sum to 1 by item; any numbers of items; numbers that are not negative."""
-
-ROUNDING = 1e-13
-"""Changes of the objective that are smaller than this share of it are rounding."""
 
 _LEFT_ALONE = 3  # steps before the first that is used for a leap
 _AT_FIRST, _LONGER, _SHORTER = 3.0, 2.0, 0.25

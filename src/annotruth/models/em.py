@@ -5,15 +5,20 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.errors import AnnotruthError, ConvergenceWarning, InputError
-from annotruth.models.acceleration import ROUNDING, Acceleration
+
+if TYPE_CHECKING:
+    from annotruth.models.acceleration import Acceleration
 
 Parameters = TypeVar("Parameters")
+
+ROUNDING = 1e-13
+"""Changes of the objective that are smaller than this share of it are rounding."""
 
 
 class Monitor(NamedTuple):
