@@ -246,7 +246,8 @@ def _raise_abilities(old_alpha: Floats, old: Sums) -> Floats:
     # labels are wrong that ended in a far lower peak, with every ability turned round.
     newton = np.minimum(np.abs(slope) / curvature, np.abs(slope) / (1.0 + old.bound))
     # The eighth root of a sum of eighth powers is a little more than the largest beta.
-    most = np.maximum(old.steepest, np.finfo(float).tiny) ** 0.125
+    # After a leap it may be too steep for a number; then hardly any move is safe.
+    most = np.clip(old.steepest, np.finfo(float).tiny, np.finfo(float).max) ** 0.125
     cautious = np.log1p(most * np.abs(slope) / curvature) / most
     alpha: Floats = old_alpha + np.sign(slope) * np.maximum(newton, cautious)
     return alpha

@@ -39,8 +39,8 @@ class RobustGPM(Estimator):
         L = \prod_e \sum_k p_k \prod_{s \in l_e} a_{g_s}(r_{e,s} \mid k), \quad
         a_g(n \mid k) = \epsilon_g \theta^{(d_g)}_{k,n} + (1 - \epsilon_g) b_g(n \mid k).
 
-    An annotator's way g is a reliability (10 levels, and 0.995 for the always serious), and a
-    behavior b or, for those serious more than half of the time, a shift d:
+    An annotator's way g is a reliability (10 levels, and 0.995 for the always serious), a
+    behavior b and, for those serious more than half of the time, a shift d:
 
     - random, 1/N; repeated, one label of their own; inverted, :math:`\theta_{k,N+1-n}`; mixed, a
       third of each. The label tried as the repeated one is what they say most beyond the crowd.

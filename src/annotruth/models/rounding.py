@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtr
 
 from annotruth.arrays import Floats
 
@@ -15,6 +14,8 @@ def bounds_of(values: Floats) -> Floats:
 
 def mass_between(at: Floats, axis: int) -> Floats:
     """Return a standard Gaussian's mass between one bound and the next along an axis."""
+    from scipy.special import ndtr  # takes longer to load than a small fit by shares takes
+
     bounds = np.moveaxis(at, axis, 0)
     lower, upper = bounds[:-1], bounds[1:]
     # Differences are taken in the nearer tail, where they keep their digits.

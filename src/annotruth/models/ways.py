@@ -95,19 +95,19 @@ def _listed(
 ) -> tuple[Codes, Codes, Codes, Floats]:
     """List the ways that can be told apart: kind, shift, level and log-weight of each.
 
-    What somebody does when not serious shows the less the more often they are serious, and how
-    they shift serious labels the more. So the always serious have no kind, those who are serious
-    less than half of the time no shift, and the others either.
+    What the always serious do otherwise never shows, and how somebody shifts serious labels hardly
+    does who is serious less than half of the time: the former have no kind, the latter no shift.
     """
     random, middle = 0, len(shift_weight) // 2
     ways = []
     for level, often in enumerate(eps):
         for shift, share in enumerate(shift_weight):
-            if often == ALWAYS or (often > 0.5 and shift != middle):
+            if often == ALWAYS:
                 ways.append((random, shift, level, share))
+            elif often > 0.5:
+                ways += [(kind, shift, level, share * w) for kind, w in enumerate(kind_weight)]
             elif shift == middle:
-                own = share if often > 0.5 else 1.0
-                ways += [(kind, shift, level, own * w) for kind, w in enumerate(kind_weight)]
+                ways += [(kind, shift, level, w) for kind, w in enumerate(kind_weight)]
     kinds, shifts, levels, weights = (np.array(column) for column in zip(*ways, strict=True))
     return kinds, shifts, levels, np.log(weights)
 
