@@ -15,13 +15,14 @@ from crowdkit.aggregation import MACE, DawidSkene
 from annotruth.engines import Engine, Session
 from annotruth.engines.memory import MemoryEngine, ReferenceEngine
 from annotruth.labels import Labels
-from annotruth.models import dawid_skene, gpm
+from annotruth.models import dawid_skene, gpm, robust_steps
 from benchmarks import growth, machine
 from benchmarks.crowds import peer_frame, simulated
 from benchmarks.timing import Sample, Seconds, by_difference, by_steps, interleaved
 
 AGREE_TO = 1e-12
 TARGET = 100  # a peer's pass should take at least this many of ours
+ROBUST = 4  # a pass of RobustGPM should take at most this many of GPM
 READS = 5  # a pass should take at most this many bare reads of its bytes
 GAIN = 1.6  # two threads should be at least this much faster than one, from ten million labels on
 POWER = 1.1  # time should grow with at most this power of the number of labels
@@ -48,6 +49,9 @@ def main() -> int:
     print(f"\nOur passes in one of the peer's; the target is {TARGET} with the default engine.\n")
     print(ratios(measured))
 
+    robust, plain = (measured[f"annotruth {name}, default"].median for name in ("RobustGPM", "GPM"))
+    print(f"\nA pass of RobustGPM takes {robust / plain:.1f} of GPM; the target is {ROBUST}.")
+
     grown = growth.sizes(options.most, options.rounds)
     print(f"\nGrowth. Targets: {READS} bare reads, a gain of {GAIN}, a power of {POWER}.\n")
     print(growth.table(grown))
@@ -73,12 +77,17 @@ def ours(labels: Labels, stack: ExitStack) -> dict[str, Sample]:
     def of_dawid_skene(session: Session) -> dawid_skene._Steps:
         return dawid_skene._Steps(labels, session)
 
+    def of_robust_gpm(session: Session) -> robust_steps.Opinions:
+        return robust_steps.Opinions(labels, session)
+
     return {
         "annotruth GPM, 1 thread": passes(of_gpm, MemoryEngine(threads=1), 20),
         "annotruth GPM, default": passes(of_gpm, MemoryEngine(), 20),
         "annotruth GPM, NumPy twin": passes(of_gpm, ReferenceEngine(), 3),
         "annotruth DawidSkene, 1 thread": passes(of_dawid_skene, MemoryEngine(threads=1), 20),
         "annotruth DawidSkene, default": passes(of_dawid_skene, MemoryEngine(), 20),
+        "annotruth RobustGPM, 1 thread": passes(of_robust_gpm, MemoryEngine(threads=1), 5),
+        "annotruth RobustGPM, default": passes(of_robust_gpm, MemoryEngine(), 5),
     }
 
 
