@@ -1,11 +1,13 @@
 """Crowds that many tests share."""
 
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from annotruth.app import cli
 from annotruth.labels import Labels, Scale
 
 
@@ -17,6 +19,20 @@ def datasets() -> Path:
     if not folder.is_dir():
         pytest.skip("no real labels here: set ANNOTRUTH_DATASETS to their folder")
     return folder
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run a command in this process; returns its exit code, stdout and stderr."""
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["annotruth", *map(str, words)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        said = capsys.readouterr()
+        return stopped.value.code, said.out, said.err
+
+    return run
 
 
 def random_labels(

@@ -8,22 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from annotruth.app import cli
 from annotruth.models.registry import MODELS
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run a command in this process; returns its exit code, stdout and stderr."""
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["annotruth", *map(str, words)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        said = capsys.readouterr()
-        return stopped.value.code, said.out, said.err
-
-    return run
 
 
 @pytest.fixture

@@ -1,27 +1,11 @@
 """`annotruth fit` on any file, and what else it writes."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
 
-from annotruth.app import cli
 from annotruth.io.formats import INPUT_FORMATS
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run a command in this process; returns its exit code, stdout and stderr."""
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["annotruth", *map(str, words)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        said = capsys.readouterr()
-        return stopped.value.code, said.out, said.err
-
-    return run
 
 
 @pytest.fixture

@@ -1,12 +1,9 @@
 """Small real-looking data and a way to run commands."""
 
-import sys
-
 import numpy as np
 import pytest
 
 from annotruth import simulate
-from annotruth.app import cli
 from annotruth.app.commands.simulate import simulated_tables
 from annotruth.io.writers import write_tables
 
@@ -15,20 +12,6 @@ from annotruth.io.writers import write_tables
 def _in_one_process(monkeypatch):
     """Spare the start of processes; what they change has a test of its own."""
     monkeypatch.setattr("annotruth.experiments.runner.usable_cores", lambda: 1)
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run a command in this process; returns its exit code, stdout and stderr."""
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["annotruth", *map(str, words)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        said = capsys.readouterr()
-        return stopped.value.code, said.out, said.err
-
-    return run
 
 
 @pytest.fixture(scope="session")
