@@ -9,6 +9,7 @@ disturbs less.
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -56,20 +57,32 @@ def main() -> int:
 
     print(f"{machine.describe(PACKAGES)}\n")
     with tempfile.TemporaryDirectory() as folder:
-        small = Path(folder) / "small.csv"
-        pyarrow.csv.write_csv(labels(SMALL), small)
-        start(small, options.rounds)
-        large = labels(options.labels)
-        for form, write in (
-            ("parquet", pyarrow.parquet.write_table),
-            ("csv", pyarrow.csv.write_csv),
-        ):
-            write(large, Path(folder) / f"large.{form}")
-        n = large.num_rows
-        del large
+        small, large = Path(folder) / "small", Path(folder) / "large"
+        make(small, SMALL)
+        start(small.with_suffix(".csv"), options.rounds)
+        make(large, options.labels)
         for form in ("parquet", "csv"):
-            way(Path(folder) / f"large.{form}", n, options.rounds, options.iterations)
+            path = large.with_suffix(f".{form}")
+            way(path, options.labels, options.rounds, options.iterations)
     return 0
+
+
+def make(path: Path, n_labels: int) -> None:
+    """Write labels to files, in a process of its own.
+
+    The peak of a process counts from that of the one it was forked from, so this one stays small.
+    """
+    maker = multiprocessing.get_context("spawn").Process(target=write, args=(path, n_labels))
+    maker.start()
+    maker.join()
+    if maker.exitcode:
+        raise SystemExit("the labels could not be made")
+
+
+def write(path: Path, n_labels: int) -> None:
+    table = labels(n_labels)
+    pyarrow.parquet.write_table(table, path.with_suffix(".parquet"))
+    pyarrow.csv.write_csv(table, path.with_suffix(".csv"))
 
 
 def labels(n: int, seed: int = 0) -> pa.Table:
