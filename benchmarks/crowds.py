@@ -28,7 +28,7 @@ def simulated(n_labels: int, seed: int = 0) -> Labels:
     ).labels
 
 
-def laid_out(n_labels: int, n_annotators: int | None = None, seed: int = 0) -> Labels:
+def laid_out(n_labels: int, n_annotators: int, seed: int = 0) -> Labels:
     """About as many labels as that, drawn in the order in which Labels holds them.
 
     Nothing is sorted and no ids are made, so that a hundred million take seconds and little
@@ -36,7 +36,6 @@ def laid_out(n_labels: int, n_annotators: int | None = None, seed: int = 0) -> L
     """
     rng = np.random.default_rng(seed)
     n_items = max(1, n_labels // LABELS_PER_ITEM)
-    people = n_annotators or max(LABELS_PER_ITEM, n_labels // LABELS_PER_ANNOTATOR)
     cells_per_item, lengths, categories, annotators = [], [], [], []
     for begin in range(0, n_items, 1 << 18):
         shape = (min(n_items - begin, 1 << 18), LABELS_PER_ITEM)
@@ -49,14 +48,14 @@ def laid_out(n_labels: int, n_annotators: int | None = None, seed: int = 0) -> L
         cells_per_item.append(begins.sum(axis=1))
         lengths.append(np.diff(np.append(np.flatnonzero(begins), begins.size)))
         categories.append(label[begins].astype(np.int32))
-        annotators.append(rng.integers(people, size=begins.size, dtype=np.int32))
+        annotators.append(rng.integers(n_annotators, size=begins.size, dtype=np.int32))
 
     def ends(counts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
         return np.concatenate([[0], np.cumsum(np.concatenate(counts))])
 
     return Labels(
         items=pa.nulls(n_items),
-        annotators=pa.nulls(people),
+        annotators=pa.nulls(n_annotators),
         scale=Scale.ordinal(list(range(CATEGORIES))),
         item_ptr=ends(cells_per_item),
         cell_category=np.concatenate(categories),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import resource
-import sys
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, closing
 from multiprocessing import get_context
+from pathlib import Path
 from typing import NamedTuple
 
 import numba
@@ -21,6 +21,8 @@ from annotruth.labels import Labels
 from annotruth.models import gpm
 from benchmarks.crowds import laid_out
 from benchmarks.timing import Sample, by_steps, interleaved
+
+PEOPLE = 5_000  # the same crowd labels ever more
 
 
 class Size(NamedTuple):
@@ -67,7 +69,7 @@ def gpm_pass(labels: Labels, engine: MemoryEngine, stack: ExitStack) -> Sample:
 
 def measure(n_labels: int, rounds: int) -> Size:
     """Measure one size, by the fastest round: other work only ever adds."""
-    labels = laid_out(n_labels)
+    labels = laid_out(n_labels, PEOPLE)
     every = MemoryEngine()
     with ExitStack() as stack:
         times = interleaved(
@@ -79,9 +81,15 @@ def measure(n_labels: int, rounds: int) -> Size:
             },
             max(rounds, rounds * 10_000_000 // n_labels),
         )
-    unit = 1 if sys.platform == "darwin" else 1024
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-    return Size(labels.n_labels, *(taken.fastest for taken in times.values()), peak)
+    return Size(labels.n_labels, *(taken.fastest for taken in times.values()), _peak())
+
+
+def _peak() -> int:
+    """The most bytes this process ever held; Linux's own count leaves out its parent's."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        return int(status.read_text().partition("VmHWM:")[2].split()[0]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def sizes(most: int, rounds: int) -> list[Size]:
