@@ -25,6 +25,7 @@ _AS_OFTEN = 0.5  # serious labels next to the class, over those on it, from whic
 _MOST_CLASSES = 12  # longer ordinal scales are not tried for one truth
 _MOST_CATEGORIES = 128
 _MOST_BYTES = 4e9
+_TABLES = 8  # rates, the counts of four parts, and what becomes of them
 
 
 @dataclass(kw_only=True)
@@ -178,8 +179,8 @@ class RobustGPM(Estimator):
 def has_room(labels: Labels) -> bool:
     """Whether tables of annotators x categories x kinds of items fit into memory."""
     categories = labels.n_categories
-    table = 24 * labels.n_annotators * categories * max(categories, 32)
-    return categories <= _MOST_CATEGORIES and table <= _MOST_BYTES
+    table = 8 * labels.n_annotators * categories * max(categories, 32)
+    return categories <= _MOST_CATEGORIES and _TABLES * table <= _MOST_BYTES
 
 
 def _long(labels: Labels) -> bool:
