@@ -1,0 +1,122 @@
+"""How time and memory of a fit grow with the labels: annotruth beside its peers."""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from annotruth.report.charts import Spec, svg
+from benchmarks import machine
+
+N_ITER = 10  # of every contender: growth is told of equal work
+PEERS_MOST = 1_000_000  # beyond that they take many minutes
+
+
+class Measured(NamedTuple):
+    """One contender on one number of labels."""
+
+    who: str
+    n_labels: int
+    seconds: float
+    peak: float  # GB
+
+
+def of_annotruth(name: str) -> Callable[[Any], object]:
+    import annotruth as at
+
+    return lambda frame: at.fit(frame, name, tol=0.0, max_iter=N_ITER)
+
+
+def of_crowdkit(name: str) -> Callable[[Any], object]:
+    from crowdkit import aggregation
+
+    options: dict[str, Any] = {"MACE": {"n_restarts": 1}, "DawidSkene": {"tol": -1.0}}[name]
+    return lambda frame: getattr(aggregation, name)(n_iter=N_ITER, **options).fit(frame)
+
+
+CONTENDERS: dict[str, tuple[Callable[[str], Callable[[Any], object]], str]] = {
+    "annotruth gpm": (of_annotruth, "gpm"),
+    "annotruth robust-gpm": (of_annotruth, "robust-gpm"),
+    "annotruth dawid-skene": (of_annotruth, "dawid-skene"),
+    "crowd-kit MACE": (of_crowdkit, "MACE"),
+    "crowd-kit DawidSkene": (of_crowdkit, "DawidSkene"),
+}
+
+
+def measure(who: str, n_labels: int) -> Measured:
+    """Fit once to warm up on few labels, then on all of them; from frame to fitted model."""
+    import warnings
+
+    from benchmarks.crowds import peer_frame, simulated
+
+    warnings.simplefilter("ignore")  # ten iterations are a cap, and every model says so
+    make, name = CONTENDERS[who]
+    fit = make(name)
+    fit(peer_frame(simulated(1_000)))
+    frame = peer_frame(simulated(n_labels))
+    began = perf_counter()
+    fit(frame)
+    seconds = perf_counter() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    return Measured(who, n_labels, seconds, peak)
+
+
+def measured(most: int) -> list[Measured]:
+    """Measure every contender on every size, each in a process of its own."""
+    found = []
+    sizes = [size for size in (10**4, 10**5, 10**6, 10**7) if size <= most]
+    for who in CONTENDERS:
+        for size in sizes:
+            if who.startswith("crowd-kit") and size > PEERS_MOST:
+                continue
+            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+                found.append(process.submit(measure, who, size).result())
+    return found
+
+
+def table(found: list[Measured]) -> str:
+    """A Markdown table: seconds and the peak of memory, with the data in it."""
+    lines = ["| who | labels | seconds | peak GB |", "|---|--:|--:|--:|"]
+    lines += [f"| {m.who} | {m.n_labels:,} | {m.seconds:.3g} | {m.peak:.2f} |" for m in found]
+    return "\n".join(lines)
+
+
+def plot(found: list[Measured]) -> Spec:
+    """Seconds by labels, both by powers of ten, a line for each contender."""
+    records = [{"who": m.who, "labels": m.n_labels, "seconds": m.seconds} for m in found]
+    axis = {"type": "quantitative", "scale": {"type": "log"}}
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+        "data": {"values": records},
+        "width": 460,
+        "height": 300,
+        "mark": {"type": "line", "point": True},
+        "encoding": {
+            "x": {"field": "labels", **axis},
+            "y": {"field": "seconds", "title": f"seconds for {N_ITER} iterations", **axis},
+            "color": {"field": "who", "type": "nominal", "title": None},
+        },
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.sizes", description=__doc__)
+    parser.add_argument("--most", type=int, default=10**7, help="labels to grow to")
+    parser.add_argument("--plot", type=Path, help="draw the growth here, as SVG")
+    options = parser.parse_args()
+    found = measured(options.most)
+    print(f"{machine.describe()}\n\n{table(found)}")
+    if options.plot is not None:
+        options.plot.write_text(svg(plot(found)), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
