@@ -35,6 +35,8 @@ format: $(SETUP)
 # DATA=folder the benchmarks that need real labels run too.
 bench: $(BENCH)/.ready
 	$(BENCH)/bin/python -m benchmarks.passes
+	$(BENCH)/bin/python -m benchmarks.sizes
+	$(BENCH)/bin/python -m benchmarks.fewer_passes $(if $(DATA),--data-dir $(DATA))
 	$(BENCH)/bin/python -m benchmarks.way
 	$(BENCH)/bin/python -m benchmarks.glad $(if $(DATA),--data-dir $(DATA))
 	$(if $(DATA),$(BENCH)/bin/python -m benchmarks.sureal_agreement --data-dir $(DATA))
