@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import annotruth as at
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 
@@ -55,3 +57,27 @@ def test_commands_run_one_after_the_other(page, tmp_path):
 def test_links_to_our_own_pages_lead_somewhere(page):
     for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+def test_the_pictures_of_gpm_are_those_its_page_makes(tmp_path):
+    page = ROOT / "docs" / "how-gpm-works.md"
+    code = "\n".join(blocks(page, "python"))
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=True)
+    made = {path.name: path.read_text() for path in (tmp_path / "pictures").iterdir()}
+    assert set(made) == set(re.findall(r"\]\(pictures/([^)]*)\)", page.read_text()))
+    for name, text in made.items():
+        assert (ROOT / "docs" / "pictures" / name).read_text() == text, name
+
+
+def test_the_reference_has_every_public_name():
+    listed = re.findall(
+        r"auto\w+:: annotruth\.(\w+)$", (ROOT / "docs/reference.md").read_text(), re.MULTILINE
+    )
+    assert set(at.__all__) <= set(listed)
+
+
+def test_the_site_leads_to_every_page():
+    folder = ROOT / "docs"
+    listed = {line for block in blocks(folder / "index.md", "{toctree}") for line in block.split()}
+    pages = {str(path.relative_to(folder).with_suffix("")) for path in folder.glob("**/*.md")}
+    assert pages - {"index"} <= listed
