@@ -36,8 +36,8 @@ def test_python_blocks_run_one_after_the_other(page, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("page", pages_with("console"), ids=lambda page: page.name)
-def test_commands_run_one_after_the_other(page, tmp_path):
+def run_commands(page: Path, folder: Path) -> str:
+    """Run a page's commands one after the other; returns what the last one printed."""
     lines = "\n".join(blocks(page, "console")).splitlines()
     commands = [line.removeprefix("$ ") for line in lines if line.startswith("$ annotruth ")]
     assert commands
@@ -45,12 +45,20 @@ def test_commands_run_one_after_the_other(page, tmp_path):
         done = subprocess.run(
             f"{Path(sys.executable).parent}/{command}",
             shell=True,
-            cwd=tmp_path,
+            cwd=folder,
             capture_output=True,
             text=True,
             check=False,
         )
         assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("page", pages_with("console"), ids=lambda page: page.name)
+def test_commands_run_and_print_what_the_page_says(page, tmp_path):
+    printed = run_commands(page, tmp_path)
+    if page.name == "README.md":
+        assert printed == blocks(page, "text")[1]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -59,14 +67,15 @@ def test_links_to_our_own_pages_lead_somewhere(page):
         assert (page.parent / target).exists(), target
 
 
-def test_the_pictures_of_gpm_are_those_its_page_makes(tmp_path):
-    page = ROOT / "docs" / "how-gpm-works.md"
+@pytest.mark.parametrize("name", ["how-gpm-works.md", "report.md"])
+def test_the_pictures_of_a_page_are_those_its_code_makes(name, tmp_path):
+    page = ROOT / "docs" / name
     code = "\n".join(blocks(page, "python"))
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=True)
     made = {path.name: path.read_text() for path in (tmp_path / "pictures").iterdir()}
     assert set(made) == set(re.findall(r"\]\(pictures/([^)]*)\)", page.read_text()))
-    for name, text in made.items():
-        assert (ROOT / "docs" / "pictures" / name).read_text() == text, name
+    for picture, text in made.items():
+        assert (ROOT / "docs" / "pictures" / picture).read_text() == text, picture
 
 
 def test_the_reference_has_every_public_name():
