@@ -76,7 +76,7 @@ def test_a_single_label_is_compared(run):
     [
         (("--models", "gmp"), "unknown model 'gmp'"),
         (("--models", ","), "no model to compare"),
-        (("--models", "mean", "--out", "models.txt"), "must end in .csv, .parquet, .json"),
+        (("--models", "gmp", "--out", "models.txt"), "must end in .csv, .parquet, .json"),
         (("--models", "mean", "--truth", "nowhere.csv"), "nowhere.csv"),
     ],
 )
