@@ -1,12 +1,14 @@
-# Two commands: `make demo` shows the main job, `make test` checks everything.
-# Both set up their own environment in .venv from the pinned versions in constraints.txt.
+# `make demo` shows the main job, `make test` checks everything: in an environment of their own,
+# .venv, with the pinned versions in constraints.txt. `make docs` builds the site, `make bench`
+# times us beside peers, each in its own.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.ready
 BENCH := .venv-bench
+DOCS := .venv-docs
 
-.PHONY: demo test browser format bench clean
+.PHONY: demo test browser format docs bench clean
 
 demo: $(SETUP)
 	$(BIN)/annotruth demo
@@ -31,6 +33,11 @@ format: $(SETUP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# A site that needs no network, to open as files: build/docs/index.html.
+docs: $(DOCS)/.ready
+	$(DOCS)/bin/sphinx-build --fail-on-warning --keep-going --quiet docs build/docs
+	@echo "built: open build/docs/index.html"
+
 # Peers live in an environment of their own, so that they never shape ours. With
 # DATA=folder the benchmarks that need real labels run too.
 bench: $(BENCH)/.ready
@@ -42,7 +49,7 @@ bench: $(BENCH)/.ready
 	$(if $(DATA),$(BENCH)/bin/python -m benchmarks.sureal_agreement --data-dir $(DATA))
 
 clean:
-	rm -rf $(VENV) $(BENCH) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(BENCH) $(DOCS) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(SETUP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "annotruth needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)")'
@@ -53,4 +60,9 @@ $(SETUP): pyproject.toml constraints.txt
 $(BENCH)/.ready: pyproject.toml constraints.txt benchmarks/requirements.txt
 	test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
 	PIP_CONSTRAINT=constraints.txt $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --editable . --requirement benchmarks/requirements.txt
+	touch $@
+
+$(DOCS)/.ready: pyproject.toml constraints.txt
+	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	PIP_CONSTRAINT=constraints.txt $(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	touch $@

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import annotruth as at
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 
@@ -34,8 +36,8 @@ def test_python_blocks_run_one_after_the_other(page, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("page", pages_with("console"), ids=lambda page: page.name)
-def test_commands_run_one_after_the_other(page, tmp_path):
+def run_commands(page: Path, folder: Path) -> str:
+    """Run a page's commands one after the other; returns what the last one printed."""
     lines = "\n".join(blocks(page, "console")).splitlines()
     commands = [line.removeprefix("$ ") for line in lines if line.startswith("$ annotruth ")]
     assert commands
@@ -43,15 +45,48 @@ def test_commands_run_one_after_the_other(page, tmp_path):
         done = subprocess.run(
             f"{Path(sys.executable).parent}/{command}",
             shell=True,
-            cwd=tmp_path,
+            cwd=folder,
             capture_output=True,
             text=True,
             check=False,
         )
         assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("page", pages_with("console"), ids=lambda page: page.name)
+def test_commands_run_and_print_what_the_page_says(page, tmp_path):
+    printed = run_commands(page, tmp_path)
+    if page.name == "README.md":
+        assert printed == blocks(page, "text")[1]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_to_our_own_pages_lead_somewhere(page):
     for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("name", ["how-gpm-works.md", "report.md"])
+def test_the_pictures_of_a_page_are_those_its_code_makes(name, tmp_path):
+    page = ROOT / "docs" / name
+    code = "\n".join(blocks(page, "python"))
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=True)
+    made = {path.name: path.read_text() for path in (tmp_path / "pictures").iterdir()}
+    assert set(made) == set(re.findall(r"\]\(pictures/([^)]*)\)", page.read_text()))
+    for picture, text in made.items():
+        assert (ROOT / "docs" / "pictures" / picture).read_text() == text, picture
+
+
+def test_the_reference_has_every_public_name():
+    listed = re.findall(
+        r"auto\w+:: annotruth\.(\w+)$", (ROOT / "docs/reference.md").read_text(), re.MULTILINE
+    )
+    assert set(at.__all__) <= set(listed)
+
+
+def test_the_site_leads_to_every_page():
+    folder = ROOT / "docs"
+    listed = {line for block in blocks(folder / "index.md", "{toctree}") for line in block.split()}
+    pages = {str(path.relative_to(folder).with_suffix("")) for path in folder.glob("**/*.md")}
+    assert pages - {"index"} <= listed

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from annotruth import agreement, metrics, simulate
+    from annotruth.comparing import Comparison, compare
     from annotruth.errors import (
         AnnotruthError,
         AnnotruthWarning,
@@ -42,6 +43,7 @@ __all__ = [
     "GPM",
     "AnnotruthError",
     "AnnotruthWarning",
+    "Comparison",
     "ConvergenceWarning",
     "DawidSkene",
     "Fit",
@@ -58,6 +60,7 @@ __all__ = [
     "SubjectBias",
     "agreement",
     "choose",
+    "compare",
     "evaluate",
     "fit",
     "held_out",
@@ -72,6 +75,7 @@ _HOMES = {
     "GPM": "annotruth.models.gpm",
     "AnnotruthError": "annotruth.errors",
     "AnnotruthWarning": "annotruth.errors",
+    "Comparison": "annotruth.comparing",
     "ConvergenceWarning": "annotruth.errors",
     "DawidSkene": "annotruth.models.dawid_skene",
     "Fit": "annotruth.models.result",
@@ -87,6 +91,7 @@ _HOMES = {
     "Scale": "annotruth.labels",
     "SubjectBias": "annotruth.models.subject_bias",
     "choose": "annotruth.models.choosing",
+    "compare": "annotruth.comparing",
     "evaluate": "annotruth.fitting",
     "fit": "annotruth.fitting",
     "held_out": "annotruth.models.heldout",

@@ -101,11 +101,11 @@ def fit(
         data, columns=columns, scale=scale, categories=categories, duplicates=duplicates, bins=bins
     )
     if gold is not None:
-        with _naming(gold):
-            labels = labels.with_gold(_read_if_path(gold))
+        with naming(gold):
+            labels = labels.with_gold(read_if_path(gold))
     if record is not None:
-        with _naming(record):
-            labels = labels.with_record(_read_if_path(record))
+        with naming(record):
+            labels = labels.with_record(read_if_path(record))
     if model is None and not options and not _room_for_default(labels):
         warnings.warn(
             f"{labels.n_annotators:,} annotators and {labels.n_categories:,} categories are too "
@@ -156,12 +156,13 @@ def evaluate(fit: Fit, truth: Any, *, scores: bool = False) -> dict[str, float]:
         ``accuracy`` and ``f1_macro`` of the labels, unless the truths are scores; ``plcc``,
         ``srocc`` and ``rmse`` of the expectations on an ordinal scale.
     """
-    with _naming(truth):
-        answers = match_truth(_read_if_path(truth), fit.data, role="truth")
-        return _measured(fit, answers, scores=scores)
+    with naming(truth):
+        answers = match_truth(read_if_path(truth), fit.data, role="truth")
+        return measured(fit, answers, scores=scores)
 
 
-def _measured(fit: Fit, answers: Truth, *, scores: bool) -> dict[str, float]:
+def measured(fit: Fit, answers: Truth, *, scores: bool) -> dict[str, float]:
+    """Do what `evaluate` does, with truths that are matched to the items already."""
     found: dict[str, float] = {}
     ordinal = fit.data.scale.is_ordinal
     are_labels = not (scores and ordinal) or bool((answers.codes() >= 0).all())
@@ -199,12 +200,13 @@ def make_estimator(model: str | Estimator, options: Mapping[str, Any]) -> Estima
     return cls(**options)
 
 
-def _read_if_path(data: Any) -> Any:
+def read_if_path(data: Any) -> Any:
+    """Read a table from a path; whatever else it is stays as it is."""
     return read_table(data)[0] if isinstance(data, str | Path) else data
 
 
 @contextmanager
-def _naming(data: Any) -> Iterator[None]:
+def naming(data: Any) -> Iterator[None]:
     """Name the file in complaints about what it holds."""
     try:
         yield

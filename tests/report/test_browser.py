@@ -209,3 +209,13 @@ def test_items_that_do_not_fit_are_left_out_and_that_is_said(tmp_path, crowd, re
     )
     worst = max(crowd.distribution.entropy())
     assert reader.column("items", "Difficulty")[0] == f"{worst:.2f}"
+
+
+def test_a_comparison_opens_as_quietly(tmp_path, hostile_ids, read):
+    rows = [(e, s, hostile_ids[(e * s) % 3]) for e in range(8) for s in range(4)]
+    path = tmp_path / "models.html"
+    at.compare(rows, ["majority", "gpm", "mean"]).report(path, source=hostile_ids[0])
+    reader = read(path, width=390, dark=True)
+    assert reader.page.locator("h1").inner_text() == hostile_ids[0]
+    assert reader.page.locator("figure").first.get_by_role("button", name="CSV").is_visible()
+    check_quiet(reader, path)

@@ -7,6 +7,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from annotruth.app.commands.compare import compare
 from annotruth.app.commands.demo import demo
 from annotruth.app.commands.fit import fit
 from annotruth.app.commands.reproduce import reproduce
@@ -21,7 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for command in (fit, simulate, reproduce, demo):
+for command in (fit, compare, simulate, reproduce, demo):
     app.command()(command)
 
 

@@ -64,8 +64,8 @@ def progress_line(*, quiet: bool) -> Iterator[ProgressCallback | None]:
         yield tell
 
 
-def show_table(title: str, table: pa.Table, *, most: int = 10) -> None:
-    """Print the first rows of a table."""
+def show_table(title: str, table: pa.Table, *, most: int = 10, digits: int = 2) -> None:
+    """Print the first rows of a table, numbers with so many digits."""
     import pyarrow as pa
     from rich.console import Console
     from rich.table import Table
@@ -75,7 +75,7 @@ def show_table(title: str, table: pa.Table, *, most: int = 10) -> None:
         numeric = pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
         grid.add_column(name, justify="right" if numeric else "left", no_wrap=True)
     for row in table.slice(0, most).to_pylist():
-        grid.add_row(*(_cell(value) for value in row.values()))
+        grid.add_row(*(_cell(value, digits) for value in row.values()))
     if table.num_rows > most:
         grid.caption = f"{table.num_rows - most:,} more"
         grid.caption_justify = "left"
@@ -88,9 +88,11 @@ def show_lines(lines: str | Sequence[str]) -> None:
         typer.echo(line)
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, digits: int) -> str:
     from rich.markup import escape
 
     if value is None:
         return ""
-    return f"{value:.2f}" if isinstance(value, float) else escape(str(value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.{digits}f}" if isinstance(value, float) else escape(str(value))

@@ -15,6 +15,7 @@ from annotruth.errors import AnnotruthError, InputError
 from annotruth.labels import Labels
 from annotruth.labels.frames import from_arrow
 from annotruth.labels.validate import check_ordinal
+from annotruth.models.base import Estimator
 from annotruth.models.em import ProgressCallback
 from annotruth.models.heldout import HeldOut, parts_of, ranks_of, score_parts
 from annotruth.models.registry import MODELS, model_named
@@ -128,17 +129,15 @@ def choose(
         Called after every iteration of every fit.
     """
     labels = Labels.of(data)
-    names = sorted(dict.fromkeys(models or MODELS), key=_place)
+    names = sorted(dict.fromkeys(models or MODELS), key=place)
     sample = _sample(labels, seed)
     part = parts_of(sample, folds, seed)
     found: dict[str, HeldOut] = {}
     refused: dict[str, str] = {}
     for name in names:
-        estimator = model_named(name)()
+        model_named(name)
         try:
-            if estimator.needs_order:
-                check_ordinal(labels.scale, name)
-            found[name] = score_parts(estimator, sample, part, progress)
+            found[name] = score_parts(suited(name, labels), sample, part, progress)
         except AnnotruthError as error:
             refused[name] = str(error)
     if not found:
@@ -153,6 +152,14 @@ def choose(
     return Choice(model, why, MappingProxyType(scores), MappingProxyType(refused), labels.frame)
 
 
+def suited(name: str, labels: Labels) -> Estimator:
+    """Make the named model, unless it needs an order that the labels do not have."""
+    estimator = model_named(name)()
+    if estimator.needs_order:
+        check_ordinal(labels.scale, name)
+    return estimator
+
+
 def _decide(scores: Mapping[str, HeldOut]) -> tuple[str, str]:
     """Take the first in the order of preference of those as good as the best, and say why."""
     best, *others = scores.values()
@@ -161,7 +168,7 @@ def _decide(scores: Mapping[str, HeldOut]) -> tuple[str, str]:
         behind, error = best.ahead_of(other)
         if behind <= error:
             as_good.append(other.model)
-    model = min(as_good, key=_place)
+    model = min(as_good, key=place)
     told = f"mean log-probability {best.score:.4f} ± {best.standard_error:.4f} a label"
     if model != best.model:
         return model, (
@@ -191,7 +198,7 @@ def _sample(labels: Labels, seed: int) -> Labels:
     return labels.subset(drawn[labels.item_of_label()])
 
 
-def _place(name: str) -> int:
+def place(name: str) -> int:
     """Return a model's place in the order of preference; one that is not in it comes last."""
     return PREFERENCE.index(name) if name in PREFERENCE else len(PREFERENCE)
 

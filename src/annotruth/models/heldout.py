@@ -91,7 +91,7 @@ def held_out(
     for each part in turn; known truths stay. With N categories, a label r of annotator s on item e
     scores
 
-    .. math:: \log \big( 0.99\, p(r_{e,s} = r) + 0.01 / N \big), \qquad p \text{ from `answers`}.
+    .. math:: \log \bigl( 0.99\, p(r_{e,s} = r) + 0.01 / N \bigr), \qquad p \text{ from `answers`}.
 
     The hundredth of chance is the same for all models: some of them call labels impossible, and
     one such label would decide everything.

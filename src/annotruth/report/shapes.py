@@ -26,13 +26,15 @@ class Ranges:
     domain: tuple[float, float]
     title: str
     limit: float | None = None
+    digits: int = 2
 
     def tip(self, at: int) -> str:
         """Tell one of them in a line."""
-        told = f"{self.names[at]}: {self.value[at]:.2f}"
+        told = f"{self.names[at]}: {self.value[at]:.{self.digits}f}"
         if self.low is None or self.high is None or np.isnan(self.low[at]):
             return told
-        return f"{told} (95% interval {self.low[at]:.2f} to {self.high[at]:.2f})"
+        low, high = (f"{end[at]:.{self.digits}f}" for end in (self.low, self.high))
+        return f"{told} (95% interval {low} to {high})"
 
     def interval(self, at: int) -> tuple[float, float]:
         """Return the ends of one interval, within the domain."""
@@ -185,22 +187,29 @@ def paired_bars(
 
 def matrix(names: Sequence[str], counts: Codes, width: float, tips: Sequence[str]) -> Drawing:
     """Draw a table of counts as squares: rows are recovered, columns given; dark is often."""
-    n = len(names)
-    left = max(room_for(names, width * 0.35), 88.0)
-    side = min((width - left - 12) / n, 44.0)
-    top = 44.0
-    on = Drawing(width, top + side * n + 12)
     rows = counts.sum(axis=1, keepdims=True)
     share = counts / np.where(rows > 0, rows, 1)
-    on.text(left, 14, "label given →", "at-tick")
-    on.text(left - 8, 14, "recovered ↓", "at-tick", "end")
-    for k, name in enumerate(names):
-        on.text(left + side * (k + 0.5), top - 8, fitted(name, side + 8), "at-text", "middle")
-        on.text(left - 8, top + side * (k + 0.5) + 4, fitted(name, left - 10), "at-text", "end")
-        for g in range(n):
-            on.shade(
-                left + side * g + 1, top + side * k + 1, side - 2, share[k, g], tips[k * n + g]
-            )
+    return squares(names, names, share, width, tips, ("recovered ↓", "label given →"))
+
+
+def squares(
+    rows: Sequence[str], columns: Sequence[str], share: Floats, width: float,
+    tips: Sequence[str], heads: tuple[str, str] = ("", ""),
+) -> Drawing:  # fmt: skip
+    """Draw a table of shares as squares, dark where it is large; nan stays empty."""
+    n = len(rows)
+    left = max(room_for(rows, width * 0.35), 88.0)
+    side = min((width - left - 12) / n, 44.0)
+    top = 44.0 if any(heads) else 28.0
+    on = Drawing(width, top + side * n + 12)
+    on.text(left, 14, heads[1], "at-tick")
+    on.text(left - 8, 14, heads[0], "at-tick", "end")
+    for k in range(n):
+        on.text(left + side * (k + 0.5), top - 8, fitted(columns[k], side + 8), anchor="middle")
+        on.text(left - 8, top + side * (k + 0.5) + 4, fitted(rows[k], left), anchor="end")
+        for g in np.flatnonzero(~np.isnan(share[k])).tolist():
+            depth = max(float(share[k, g]), 0.0)
+            on.shade(left + side * g + 1, top + side * k + 1, side - 2, depth, tips[k * n + g])
     on.rect(left, top, side * n, side * n, "at-frame")
     return on
 

@@ -10,19 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from annotruth.io.formats import INPUT_FORMATS
+from annotruth.app import reading
 from annotruth.models.registry import DEFAULT_MODEL, MODELS
 
 if TYPE_CHECKING:
     from annotruth.models.result import Fit
-
-
-class ScaleChoice(StrEnum):
-    """What kind of scale the labels are on."""
-
-    auto = "auto"
-    nominal = "nominal"
-    ordinal = "ordinal"
 
 
 class FormatChoice(StrEnum):
@@ -33,23 +25,8 @@ class FormatChoice(StrEnum):
     json = "json"
 
 
-class DuplicatesChoice(StrEnum):
-    """What to do when a person labelled an item twice."""
-
-    refuse = "refuse"
-    keep = "keep"
-    last = "last"
-
-
 def fit(
-    labels: Annotated[
-        Path,
-        typer.Argument(
-            metavar="LABELS",
-            help="CSV, TSV, Parquet, Arrow or JSON lines, also compressed, with columns item, "
-            "annotator, label; or a matrix, or what a platform exports.",
-        ),
-    ],
+    labels: reading.LabelsFile,
     model: Annotated[
         str | None,
         typer.Option(
@@ -58,46 +35,13 @@ def fit(
             show_default=DEFAULT_MODEL,
         ),
     ] = None,
-    scale: Annotated[
-        ScaleChoice,
-        typer.Option(help="auto: numbers and listed categories are ordinal, words nominal."),
-    ] = ScaleChoice.auto,
-    categories: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B,C", help="All categories, lowest first; those nobody chose count too."
-        ),
-    ] = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            metavar="item=..,annotator=..,label=..",
-            help="Which column is which, where the names do not say.",
-        ),
-    ] = None,
-    duplicates: Annotated[
-        DuplicatesChoice,
-        typer.Option(help="When a person labelled an item twice: refuse, two votes, or the last."),
-    ] = DuplicatesChoice.refuse,
-    bins: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N|E1,E2,..",
-            help="Put numbers of a continuous scale into N bins of equal width, or by these edges.",
-        ),
-    ] = None,
-    input_format: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FORMAT",
-            help="What LABELS is, where it is taken for something else: "
-            f"{', '.join(INPUT_FORMATS)}.",
-        ),
-    ] = None,
-    question: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Which question, where LABELS has answers to several."),
-    ] = None,
+    scale: reading.ScaleOption = reading.ScaleChoice.auto,
+    categories: reading.CategoriesOption = None,
+    columns: reading.ColumnsOption = None,
+    duplicates: reading.DuplicatesOption = reading.DuplicatesChoice.refuse,
+    bins: reading.BinsOption = None,
+    input_format: reading.InputFormatOption = None,
+    question: reading.QuestionOption = None,
     gold: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Known truths (item, label) that the fit may use."),
@@ -109,10 +53,7 @@ def fit(
             help="What is known of annotators: their table from an earlier fit (robust-gpm).",
         ),
     ] = None,
-    truth: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Known truths (item, label) to measure the fit against."),
-    ] = None,
+    truth: reading.TruthOption = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -197,7 +138,7 @@ def fit(
             progress=progress,
             **options.parse_settings(settings),
         )
-    scores = scale is ScaleChoice.ordinal
+    scores = scale is reading.ScaleChoice.ordinal
     metrics = None if truth is None else fitting.evaluate(found, truth, scores=scores)
     # Everything that a model may not have is made before anything is written.
     targets = None if soft is None else found.soft_label_table()

@@ -1,0 +1,80 @@
+"""The options that the commands which read labels share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from annotruth.io.formats import INPUT_FORMATS
+
+
+class ScaleChoice(StrEnum):
+    """What kind of scale the labels are on."""
+
+    auto = "auto"
+    nominal = "nominal"
+    ordinal = "ordinal"
+
+
+class DuplicatesChoice(StrEnum):
+    """What to do when a person labelled an item twice."""
+
+    refuse = "refuse"
+    keep = "keep"
+    last = "last"
+
+
+LabelsFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="LABELS",
+        help="CSV, TSV, Parquet, Arrow or JSON lines, also compressed, with columns item, "
+        "annotator, label; or a matrix, or what a platform exports.",
+    ),
+]
+ScaleOption = Annotated[
+    ScaleChoice,
+    typer.Option(help="auto: numbers and listed categories are ordinal, words nominal."),
+]
+CategoriesOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B,C", help="All categories, lowest first; those nobody chose count too."
+    ),
+]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="item=..,annotator=..,label=..",
+        help="Which column is which, where the names do not say.",
+    ),
+]
+DuplicatesOption = Annotated[
+    DuplicatesChoice,
+    typer.Option(help="When a person labelled an item twice: refuse, two votes, or the last."),
+]
+BinsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N|E1,E2,..",
+        help="Put numbers of a continuous scale into N bins of equal width, or by these edges.",
+    ),
+]
+InputFormatOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FORMAT",
+        help=f"What LABELS is, where it is taken for something else: {', '.join(INPUT_FORMATS)}.",
+    ),
+]
+QuestionOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Which question, where LABELS has answers to several."),
+]
+TruthOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Known truths (item, label) to measure the fit against."),
+]

@@ -1,0 +1,88 @@
+"""`annotruth compare` as a person or a script uses it."""
+
+import json
+import sys
+
+import pytest
+
+from annotruth.app import cli
+
+GOOD = "item,annotator,label\n" + "".join(
+    f"{e},{s},{1 + (e * s) % 3}\n" for e in range(8) for s in range(4)
+)
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, tmp_path):
+    """Run ``compare`` on a text of labels; returns its exit code, stdout and stderr."""
+
+    def run(text, *words):
+        (tmp_path / "labels.csv").write_text(text)
+        given = ["annotruth", "compare", str(tmp_path / "labels.csv"), *map(str, words)]
+        monkeypatch.setattr(sys, "argv", given)
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        said = capsys.readouterr()
+        return stopped.value.code, said.out, said.err
+
+    return run
+
+
+def test_it_prints_tables(run, tmp_path):
+    truth = tmp_path / "truth.csv"
+    truth.write_text("item,label\n0,1\n1,2\n")
+    code, out, err = run(GOOD, "--models", "majority,mean,median", "--truth", truth)
+    assert (code, err) == (0, "")
+    assert "32 labels of 8 items by 4 annotators" in out
+    for title in ("Models", "Against the truth", "Agreement with "):
+        assert f"\n{title}" in out
+    assert "…" not in out
+
+
+def test_without_a_truth_nothing_is_measured_against_it(run):
+    _, out, _ = run(GOOD, "--models", "majority,mean")
+    assert "Against the truth" not in out
+
+
+def test_json_is_one_object_and_nothing_else(run, tmp_path):
+    page, table = tmp_path / "page.html", tmp_path / "models.csv"
+    words = ("--models", "majority,mean", "--json", "--report", page, "--out", table)
+    code, out, err = run(GOOD, *words)
+    told = json.loads(out)
+    assert (code, err) == (0, "")
+    assert list(told) == [
+        *("n_items", "n_annotators", "n_labels", "n_categories", "chosen", "why"),
+        *("models", "agreement"),
+    ]
+    assert "labels.csv: comparison of models" in page.read_text()
+    assert table.read_text().startswith('"model","held_out","held_out_error"')
+
+
+def test_classes_are_compared_by_models_of_classes(run):
+    code, out, _ = run(GOOD, "--scale", "nominal", "--models", "majority,mean")
+    assert code == 0
+    assert "not compared: mean (mean needs an ordinal scale" in out
+
+
+def test_a_single_label_is_compared(run):
+    code, out, err = run("item,annotator,label\na,b,c\n", "--models", "majority,glad")
+    assert (code, err) == (0, "")
+    assert "no label can be predicted from the others" in out
+    assert "held_out" not in out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--models", "gmp"), "unknown model 'gmp'"),
+        (("--models", ","), "no model to compare"),
+        (("--models", "gmp", "--out", "models.txt"), "must end in .csv, .parquet, .json"),
+        (("--models", "mean", "--truth", "nowhere.csv"), "nowhere.csv"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(run, words, said, tmp_path):
+    code, out, err = run(GOOD, *words, "--report", tmp_path / "page.html")
+    assert (code, out) == (2, "")
+    assert said in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "page.html").exists()
