@@ -91,7 +91,8 @@ class MemorySession:
         parts = self._parts(layout.n_sums)
         if sweep not in self._sums:
             self._labels.check_room(
-                8 * len(parts) * layout.width, f"the sums of {self._labels.n_annotators:,} annotators"
+                8 * len(parts) * layout.width,
+                f"the sums of {self._labels.n_annotators:,} annotators",
             )
             self._sums[sweep] = np.empty((len(parts), layout.width))
         sums = self._sums[sweep]

@@ -71,9 +71,7 @@ def read_labels_within(
         )
 
 
-def _batches(
-    kind: Kind, data: pa.Buffer, columns: Columns, most: int
-) -> Iterator[pa.RecordBatch]:
+def _batches(kind: Kind, data: pa.Buffer, columns: Columns, most: int) -> Iterator[pa.RecordBatch]:
     if kind == "text":
         from annotruth.io.delimited import delimited_batches
 

@@ -121,7 +121,6 @@ def _read(
     coded: bool = False,
 ) -> tuple[pa.Table, bool]:
     """Read the chosen columns; with ``coded``, text that the file holds in codes stays so."""
-
     columns = partial(without_twins, choose)
     if kind == "text":
         from annotruth.io.delimited import read_delimited

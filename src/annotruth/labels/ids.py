@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -20,8 +22,7 @@ class Ids:
         self._n = 0
         self._ends = np.zeros(_AT_FIRST + 1, dtype=np.int64)
         self._text = np.zeros(_AT_FIRST, dtype=np.uint8)
-        self._hashes = np.zeros(_AT_FIRST, dtype=np.uint32)
-        self._slots = np.full(2 * _AT_FIRST, -1, dtype=np.int32)
+        self._slots = _empty(2 * _AT_FIRST)
 
     def __len__(self) -> int:
         return self._n
@@ -29,8 +30,7 @@ class Ids:
     @property
     def n_bytes(self) -> int:
         """How much memory the table takes."""
-        arrays = (self._ends, self._text, self._hashes, self._slots)
-        return sum(array.nbytes for array in arrays)
+        return self._ends.nbytes + self._text.nbytes + self._slots.nbytes
 
     def enter(self, values: pa.Array) -> NDArray[np.int32]:
         """Return the code of each value, none of them null; new ones get the next codes."""
@@ -40,9 +40,7 @@ class Ids:
         ends, text = _bytes_of(values)
         self._make_room(len(values), len(text))
         codes = np.empty(len(values), dtype=np.int32)
-        self._n = kernels.enter(
-            ends, text, self._slots, self._hashes, self._ends, self._text, self._n, codes
-        )
+        self._n = kernels.enter(ends, text, self._slots, self._ends, self._text, self._n, codes)
         return codes
 
     def values(self) -> pa.Array:
@@ -51,9 +49,12 @@ class Ids:
         ends = self._ends[: n + 1]
         text = pa.py_buffer(self._text[: ends[-1]].copy())
         if is_text(kind):
-            wide = ends[-1] > np.iinfo(np.int32).max
-            kind, ends = (pa.large_string(), ends) if wide else (pa.string(), ends.astype(np.int32))
-            return pa.Array.from_buffers(kind, n, [None, pa.py_buffer(ends.copy()), text])
+            if ends[-1] > np.iinfo(np.int32).max:
+                return pa.Array.from_buffers(
+                    pa.large_string(), n, [None, pa.py_buffer(ends.copy()), text]
+                )
+            short = pa.py_buffer(ends.astype(np.int32))
+            return pa.Array.from_buffers(pa.string(), n, [None, short, text])
         if pa.types.is_boolean(kind):
             return pa.Array.from_buffers(pa.uint8(), n, [None, text]).cast(kind)
         return pa.Array.from_buffers(kind, n, [None, text])
@@ -61,16 +62,20 @@ class Ids:
     def _make_room(self, n_more: int, size: int) -> None:
         n, size = self._n + n_more, int(self._ends[self._n]) + size
         self._text = _longer(self._text, size)
-        self._hashes = _longer(self._hashes, n)
         self._ends = _longer(self._ends, n + 1)
         if 2 * n > len(self._slots):
             from annotruth.kernels import ids as kernels
 
-            self._slots = np.full(1 << (4 * n - 1).bit_length() - 1, -1, dtype=np.int32)
-            kernels.settle(self._slots, self._hashes, self._n)
+            more = _empty(1 << ((4 * n - 1).bit_length() - 1))
+            kernels.settle(self._slots, more)
+            self._slots = more
 
 
-def _longer(array: NDArray[np.generic], n: int) -> NDArray[np.generic]:
+def _empty(n_slots: int) -> NDArray[np.uint64]:
+    return np.full(n_slots, np.iinfo(np.uint64).max, dtype=np.uint64)
+
+
+def _longer(array: NDArray[Any], n: int) -> NDArray[Any]:
     """Make room for ``n`` at least, and for half as many again so that it is seldom made."""
     if n <= len(array):
         return array

@@ -94,7 +94,7 @@ class Gathering:
         self._codes = {role: disk.column(np.int32) for role in validate.LABEL_ROLES}
         self._levels: dict[Any, None] = {}
         self._n_rows = self._n_kept = 0
-        self._unnamed: dict[str, list[int]] = {}
+        self._unnamed: dict[str, tuple[int, int]] = {}  # the first row of such, and how many
 
     def take_up(self, batch: pa.Table) -> None:
         """Add rows."""
@@ -109,8 +109,8 @@ class Gathering:
         for role in ("item", "annotator"):
             unnamed = validate.unnamed_rows(coded[role].codes, coded[role].values, kept)
             if len(unnamed):
-                told = self._unnamed.setdefault(role, [self._n_rows + int(unnamed[0]), 0])
-                told[1] += len(unnamed)
+                first, n = self._unnamed.get(role, (self._n_rows + int(unnamed[0]), 0))
+                self._unnamed[role] = first, n + len(unnamed)
         self._n_rows += batch.num_rows
         self._n_kept += len(coded["label"].codes)
         if self._unnamed:  # all that is left to do is to count them
@@ -134,7 +134,7 @@ class Gathering:
         validate.check_any_labels(self._n_rows, self._n_kept)
         for role in ("item", "annotator"):
             if role in self._unnamed:
-                validate.refuse_unnamed(*self._unnamed[role], role)
+                validate.refuse_unnamed(*self._unnamed[role], role=role)
         items, annotators, values = (self._ids.pop(role).values() for role in validate.LABEL_ROLES)
         if self._levels and categories is None and bins is None:
             categories = list(self._levels)
@@ -153,7 +153,7 @@ class Gathering:
             )
         if from_text:
             items, annotators = plain_numbers(items), plain_numbers(annotators)
-        arrays = {name: column.mapped() for name, column in sorting.columns.items()}
+        arrays: dict[str, Any] = {name: column.mapped() for name, column in sorting.columns.items()}
         if len(superseded := sorting.superseded()):
             came = _renumbered(self._disk, came, arrays["row"], superseded)
         return MappedLabels(
@@ -284,7 +284,7 @@ def _renumbered(
     row: NDArray[np.signedinteger[Any]],
     superseded: NDArray[np.int64],
 ) -> InOrder:
-    """Number the rows anew without those superseded; return the codes of the others."""
+    """Give the rows new numbers without those superseded; return the codes of the others."""
     for at in slices(len(row)):
         row[at] -= np.searchsorted(superseded, row[at]).astype(row.dtype)
     columns = [disk.column(codes.dtype) for codes in came]

@@ -336,7 +336,8 @@ class Labels:
             # The cells that these labels are of, and how many of these each has.
             first = np.searchsorted(self.cell_ptr, at.start, side="right") - 1
             last = np.searchsorted(self.cell_ptr, at.stop)
-            n = np.diff(np.clip(self.cell_ptr[first : last + 1], at.start, at.stop))
+            ends = np.clip(self.cell_ptr[first : last + 1], at.start, at.stop)
+            n = ends[1:] - ends[:-1]
             category = np.repeat(self.cell_category[first:last], n)
             return self.annotator[at] * np.int64(shape[1]) + category
 

@@ -140,8 +140,7 @@ def unnamed_rows(
 def refuse_unnamed(row: int, n: int, role: str) -> NoReturn:
     """Refuse labels whose item or annotator is not named, of which ``row`` is the first."""
     raise InputError(
-        f"row {row + 1} has a label but no {role} "
-        f"({n:,} in all): name the {role} or remove the row"
+        f"row {row + 1} has a label but no {role} ({n:,} in all): name the {role} or remove the row"
     )
 
 
@@ -190,7 +189,11 @@ def check_no_repeats(
     """
     if len(later):
         first = later[:most]
-        refuse_repeats(items.take(as_arrow(item[first])), annotators.take(as_arrow(annotator[first])), len(later))
+        refuse_repeats(
+            items.take(as_arrow(item[first])),
+            annotators.take(as_arrow(annotator[first])),
+            len(later),
+        )
 
 
 def refuse_repeats(items: pa.Array, annotators: pa.Array, n: int) -> NoReturn:

@@ -1,4 +1,4 @@
-"""What the kernels of the ids compute, with a dictionary."""
+"""What the kernels of the ids compute: with a dictionary, and slot by slot."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+EMPTY = 2**64 - 1
+
 
 def enter(
     ends: NDArray[np.int64],
     text: NDArray[np.uint8],
-    slots: NDArray[np.int32],
-    hashes: NDArray[np.uint32],
+    slots: NDArray[np.uint64],
     known_ends: NDArray[np.int64],
     known_text: NDArray[np.uint8],
     n_known: int,
@@ -20,7 +21,7 @@ def enter(
 ) -> int:
     """Find the code of each id, entering those that are new, and return how many are known.
 
-    The slots and hashes, by which the kernel finds ids, are left alone.
+    The slots, by which the kernel finds ids, are left alone.
     """
     known = {
         known_text[begin:end].tobytes(): code
@@ -37,10 +38,11 @@ def enter(
     return len(known)
 
 
-def settle(slots: NDArray[np.int32], hashes: NDArray[np.uint32], n_known: int) -> None:
-    """Give each known id its place among empty slots: that of its hash, or the next free one."""
-    for code in range(n_known):
-        at = int(hashes[code]) % len(slots)
-        while slots[at] >= 0:
-            at = (at + 1) % len(slots)
-        slots[at] = code
+def settle(slots: NDArray[np.uint64], more: NDArray[np.uint64]) -> None:
+    """Move what the slots hold to more of them, all empty: to its hash's, or the next free."""
+    for slot in slots.tolist():
+        if slot != EMPTY:
+            at = (slot >> 32) % len(more)
+            while more[at] != EMPTY:
+                at = (at + 1) % len(more)
+            more[at] = slot
