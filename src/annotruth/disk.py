@@ -153,6 +153,7 @@ class Column:
         self._disk = disk
         self._dtype = dtype
         self._file = tempfile.TemporaryFile(dir=disk.folder)  # noqa: SIM115 - until it is mapped
+        weakref.finalize(self, self._file.close)
         self._length = 0
 
     def __len__(self) -> int:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from annotruth.labels.buffers import as_numpy
 from annotruth.labels.scale import is_text
 
-_AT_FIRST = 1024
+_AT_FIRST = 64
 
 
 class Ids:
