@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from annotruth import metrics
+from annotruth.disk import size_of
 from annotruth.errors import AnnotruthWarning, InputError
 from annotruth.io.readers import read_labels, read_table
 from annotruth.labels import Bins, DuplicatePolicy, Labels, ScaleKind
@@ -40,6 +41,7 @@ def fit(
     bins: Bins | None = None,
     input_format: str | None = None,
     question: str | None = None,
+    memory: str | int | None = None,
     progress: ProgressCallback | None = None,
     **options: Any,
 ) -> Fit:
@@ -75,6 +77,10 @@ def fit(
         What a file is ("wide", "mturk", ..), where it is taken for something else.
     question
         Which question to take, where a file has answers to several.
+    memory
+        How much memory the labels and the fit may take, such as "1GB": the labels then stay on
+        disk, in the folder for temporary files, and the answer is the same. For long tables in a
+        file, and the models gpm, robust-gpm and dawid-skene.
     progress
         Called after every iteration.
     **options
@@ -94,9 +100,9 @@ def fit(
     estimator = None if auto else make_estimator(DEFAULT_MODEL if model is None else model, options)
     make: Callable[..., Labels] = Labels.of
     if isinstance(data, str | Path):
-        make = partial(read_labels, input_format=input_format, question=question)
-    elif input_format is not None or question is not None:
-        raise InputError("input_format and question are for files: leave them out")
+        make = partial(_reader(memory, estimator), input_format=input_format, question=question)
+    elif input_format is not None or question is not None or memory is not None:
+        raise InputError("input_format, question and memory are for files: leave them out")
     labels = make(
         data, columns=columns, scale=scale, categories=categories, duplicates=duplicates, bins=bins
     )
@@ -122,6 +128,19 @@ def fit(
     if categories is None and not isinstance(data, Labels):
         _advise_bins(found)
     return found
+
+
+def _reader(memory: str | int | None, estimator: Estimator | None) -> Callable[..., Labels]:
+    """Choose how a file is read: into memory, or with its labels on disk."""
+    if memory is None:
+        return read_labels
+    from annotruth.io.large import read_labels_within
+
+    size = size_of(memory)
+    if estimator is None:
+        raise InputError(f"{AUTO} fits many models, in memory: name one, or leave the memory out")
+    estimator.check_fits_on_disk()
+    return partial(read_labels_within, size)
 
 
 def _advise_bins(found: Fit) -> None:

@@ -67,7 +67,7 @@ class MemorySession:
 
     def allocate(self, name: str, per: Extent, shape: tuple[int, ...] = ()) -> None:
         """Make an item-side array of zeros: one entry, or one of ``shape``, per item or so."""
-        self._state[name] = np.zeros((self._length(per), *shape))
+        self._state[name] = self._labels.zeros((self._length(per), *shape))
 
     def put(self, name: str, values: NDArray[Any], per: Extent) -> None:
         """Lay an array of the caller's beside the labels."""
@@ -90,6 +90,10 @@ class MemorySession:
         layout = _Layout(sweep.sums)
         parts = self._parts(layout.n_sums)
         if sweep not in self._sums:
+            self._labels.check_room(
+                8 * len(parts) * layout.width,
+                f"the sums of {self._labels.n_annotators:,} annotators",
+            )
             self._sums[sweep] = np.empty((len(parts), layout.width))
         sums = self._sums[sweep]
 

@@ -9,12 +9,15 @@ import os
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import pyarrow as pa
 
-from annotruth.errors import InputError
+from annotruth.disk import Disk
+from annotruth.errors import InputError, OutputError
 
 Kind = Literal["text", "json", "parquet", "arrow"]
 
@@ -65,12 +68,12 @@ _UTF8_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
-def content_of(path: Path) -> tuple[Kind, pa.Buffer]:
+def content_of(path: Path, disk: Disk | None = None) -> tuple[Kind, pa.Buffer]:
     """Open a file, unpack it if it is packed, and say what it holds.
 
-    Text comes without its byte order mark.
+    Text comes without its byte order mark. With ``disk`` the content is never in memory whole.
     """
-    data = _bytes_of(path)
+    data = _bytes_of(path, disk)
     if data.size == 0:
         raise InputError("the file is empty")
     suffixes = [suffix.lower() for suffix in path.suffixes]
@@ -83,7 +86,7 @@ def content_of(path: Path) -> tuple[Kind, pa.Buffer]:
                 "rename the file, or fetch it again if it is damaged"
             )
     if packed:
-        data = _unpacked(data, packed)
+        data = _unpacked(data, packed) if disk is None else _unpacked_to(disk, data, packed)
         if data.size == 0:
             raise InputError(f"the file is empty once its {packed} is unpacked")
     kind = _kind(data)
@@ -136,13 +139,15 @@ def _check_no_nul(data: pa.Buffer) -> None:
         start += len(chunk)
 
 
-def _bytes_of(path: Path) -> pa.Buffer:
+def _bytes_of(path: Path, disk: Disk | None) -> pa.Buffer:
     if path.is_dir():
         raise IsADirectoryError
     if not path.is_file():  # a pipe cannot be mapped; a missing file says so here
         return pa.py_buffer(path.read_bytes())
     if path.stat().st_size == 0:
         return pa.py_buffer(b"")
+    if disk is not None:
+        return pa.py_buffer(disk.opened(path))
     return pa.memory_map(os.fspath(path)).read_buffer()
 
 
@@ -152,13 +157,31 @@ def _packing(data: pa.Buffer) -> str | None:
 
 
 def _unpacked(data: pa.Buffer, packed: str) -> pa.Buffer:
-    try:
+    with _damage_told(packed):
         if packed == "xz":
             return pa.py_buffer(lzma.decompress(data))
         if packed == "zip":
             return pa.py_buffer(_only_member(data))
         with pa.CompressedInputStream(pa.BufferReader(data), packed) as stream:
             return stream.read_buffer()
+
+
+def _unpacked_to(disk: Disk, data: pa.Buffer, packed: str) -> pa.Buffer:
+    if packed in ("xz", "zip"):
+        raise InputError(f"{packed} is not unpacked within a given memory: unpack the file first")
+    unpacked = disk.column(np.uint8)
+    with _damage_told(packed), pa.CompressedInputStream(pa.BufferReader(data), packed) as stream:
+        while piece := stream.read(1 << 24):
+            unpacked.append(np.frombuffer(piece, dtype=np.uint8))
+    return pa.py_buffer(unpacked.mapped())
+
+
+@contextmanager
+def _damage_told(packed: str) -> Iterator[None]:
+    try:
+        yield
+    except OutputError:
+        raise
     except (OSError, EOFError, lzma.LZMAError, zlib.error, zipfile.BadZipFile) as error:
         raise InputError(
             f"the {packed} content is damaged or cut short ({error}): fetch or pack it again"

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -34,27 +35,54 @@ def read_delimited(data: pa.Buffer, choose: Callable[[list[str]], Iterable[str]]
     rows = data.slice(size)
     if rows.size == 0:
         return pa.table({name: pa.array([], pa.string()) for name in wanted})
+    with _faults_found(data, rows, separator, len(names)):
+        return pyarrow.csv.read_csv(pa.BufferReader(rows), **_options(separator, names, wanted))
+
+
+def delimited_batches(
+    data: pa.Buffer, choose: Callable[[list[str]], Iterable[str]]
+) -> Iterator[pa.RecordBatch]:
+    """Read a CSV as `read_delimited` does, some rows at a time."""
+    import pyarrow.csv
+
+    separator, names, size = _header(data)
+    wanted = list(choose(names))
+    rows = data.slice(size)
+    if rows.size == 0:
+        return
+    with _faults_found(data, rows, separator, len(names)):
+        options = _options(separator, names, wanted)
+        with pyarrow.csv.open_csv(pa.BufferReader(rows), **options) as reader:
+            yield from reader
+
+
+def _options(separator: str, names: list[str], wanted: list[str]) -> dict[str, Any]:
+    import pyarrow.csv
+
+    return {
+        "read_options": pyarrow.csv.ReadOptions(column_names=names, block_size=_BLOCK),
+        "parse_options": pyarrow.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+        "convert_options": pyarrow.csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()),
+            include_columns=wanted,
+            null_values=[""],
+            strings_can_be_null=True,
+        ),
+    }
+
+
+@contextmanager
+def _faults_found(data: pa.Buffer, rows: pa.Buffer, separator: str, width: int) -> Iterator[None]:
     try:
-        table = pyarrow.csv.read_csv(
-            pa.BufferReader(rows),
-            read_options=pyarrow.csv.ReadOptions(column_names=names, block_size=_BLOCK),
-            parse_options=pyarrow.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-            convert_options=pyarrow.csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()),
-                include_columns=wanted,
-                null_values=[""],
-                strings_can_be_null=True,
-            ),
-        )
+        yield
     except pa.ArrowInvalid:
         # Arrow reads in parallel and cannot name the row; look again, slowly.
         check_utf8(data)
-        _check_rows(data, separator, len(names))
+        _check_rows(data, separator, width)
         raise
     if _quotes(rows) % 2:
         # Arrow lets a quote that is never closed swallow the rest of the file.
-        _check_rows(data, separator, len(names))
-    return table
+        _check_rows(data, separator, width)
 
 
 def _quotes(rows: pa.Buffer) -> int:

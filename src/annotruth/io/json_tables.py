@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +14,11 @@ import pyarrow as pa
 _ROWS = 1 << 14  # what is turned into Python objects at once
 
 
-def write_json(table: pa.Table, path: Path) -> None:
-    """Write a table as a list of objects, one a line; what is not finite is null."""
+def write_json(pieces: Iterable[pa.Table], path: Path) -> None:
+    """Write a table, in pieces, as a list of objects, one a line; what is not finite is null."""
     separator = "[\n"
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        for batch in table.to_batches(max_chunksize=_ROWS):
+        for batch in chain.from_iterable(one.to_batches(max_chunksize=_ROWS) for one in pieces):
             for row in batch.to_pylist():
                 record = {name: _value(value) for name, value in row.items()}
                 file.write(separator + json.dumps(record, ensure_ascii=False, default=str))

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, OutputError
 from annotruth.io import formats
 from annotruth.io.content import Kind, content_of
 from annotruth.io.formats.base import Found
@@ -52,7 +52,7 @@ def read_labels(
     InputError
         When the file or what it holds cannot be used; one line says what, where and what to do.
     """
-    with _explained(path):
+    with explained(path):
         found, named = _found(Path(path), columns or {}, input_format, question)
         labels = Labels.from_arrow(
             found.table,
@@ -72,7 +72,7 @@ def read_table(path: str | os.PathLike[str]) -> tuple[pa.Table, bool]:
 
     The second value says whether it came from a CSV or TSV, where every column is text.
     """
-    with _explained(path):
+    with explained(path):
         return _read(*content_of(Path(path)), lambda names: names)
 
 
@@ -121,14 +121,7 @@ def _read(
     coded: bool = False,
 ) -> tuple[pa.Table, bool]:
     """Read the chosen columns; with ``coded``, text that the file holds in codes stays so."""
-
-    def columns(names: list[str]) -> list[str]:
-        wanted = list(dict.fromkeys(choose(names)))
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise InputError(f"two columns are named {twice!r}: rename one")
-        return wanted
-
+    columns = partial(without_twins, choose)
     if kind == "text":
         from annotruth.io.delimited import read_delimited
 
@@ -138,7 +131,7 @@ def _read(
 
         table = read_json_lines(data, columns)
     else:
-        with _damage_told(kind):
+        with damage_told(kind):
             if kind == "parquet":
                 table = _read_parquet(data, columns, coded=coded)
             else:
@@ -146,6 +139,15 @@ def _read(
             # A damaged file can hold offsets that point outside it: never let them through.
             table.validate(full=True)
     return table, kind == "text"
+
+
+def without_twins(choose: Callable[[list[str]], Iterable[str]], names: list[str]) -> list[str]:
+    """Choose columns, none of which may be there twice."""
+    wanted = list(dict.fromkeys(choose(names)))
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"two columns are named {twice!r}: rename one")
+    return wanted
 
 
 def _read_parquet(
@@ -158,12 +160,12 @@ def _read_parquet(
     with pyarrow.parquet.ParquetFile(
         pa.BufferReader(data),
         metadata=metadata,
-        read_dictionary=_held_in_codes(metadata, names) if coded else None,
+        read_dictionary=held_in_codes(metadata, names) if coded else None,
     ) as file:
         return file.read(columns=names)
 
 
-def _held_in_codes(metadata: Any, names: list[str]) -> list[str]:
+def held_in_codes(metadata: Any, names: list[str]) -> list[str]:
     """Name the columns of text that the file holds in codes.
 
     Text itself takes more than the four bytes of its length, so less than that must be codes.
@@ -192,9 +194,12 @@ def _read_arrow(data: pa.Buffer, columns: Callable[[list[str]], list[str]]) -> p
 
 
 @contextmanager
-def _damage_told(kind: str) -> Iterator[None]:
+def damage_told(kind: str) -> Iterator[None]:
+    """Say in one line that a file is damaged."""
     try:
         yield
+    except OutputError:
+        raise
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InputError(
             f"the {kind.capitalize()} content is damaged or cut short ({error}): "
@@ -203,10 +208,12 @@ def _damage_told(kind: str) -> Iterator[None]:
 
 
 @contextmanager
-def _explained(path: str | os.PathLike[str]) -> Iterator[None]:
+def explained(path: str | os.PathLike[str]) -> Iterator[None]:
     """End every failure in one line that names the file."""
     try:
         yield
+    except OutputError:
+        raise
     except InputError as error:
         reason, cause = str(error), error.__cause__
     except RecursionError as error:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import base64
 import os
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Literal, get_args
 
 import pyarrow as pa
 
+from annotruth.arrays import slices
 from annotruth.aside import folder_written_aside, written_aside
 from annotruth.errors import InputError, OutputError
 from annotruth.labels.encode import decoded
+from annotruth.models.pieces import Pieces
 
 TableFormat = Literal["csv", "parquet", "json"]
 
@@ -33,10 +36,13 @@ def format_of(path: str | os.PathLike[str]) -> TableFormat:
 
 _ROWS_AT_ONCE = 1 << 16
 _ROWS_PER_GROUP = 1 << 24
+_CELLS_PER_PIECE = 1 << 21
 _DICTIONARY_SIZE = 1 << 28
 
 
-def write_table(table: pa.Table, path: str | os.PathLike[str], format: TableFormat = "csv") -> None:
+def write_table(
+    table: pa.Table | Pieces, path: str | os.PathLike[str], format: TableFormat = "csv"
+) -> None:
     """Write one table; the file appears when it is complete.
 
     In CSV, text is quoted, a missing value is an empty cell, and numbers keep every digit.
@@ -47,7 +53,7 @@ def write_table(table: pa.Table, path: str | os.PathLike[str], format: TableForm
 
 
 def write_tables(
-    tables: Mapping[str, pa.Table],
+    tables: Mapping[str, pa.Table | Pieces],
     folder: str | os.PathLike[str],
     *,
     format: TableFormat = "csv",
@@ -58,7 +64,7 @@ def write_tables(
     Parameters
     ----------
     tables
-        The tables by name, without an extension.
+        The tables by name, without an extension; of `Pieces` only some are made at a time.
     folder
         Where they go; made when it is not there.
     format
@@ -81,7 +87,7 @@ def _check_format(format: str) -> None:
 
 
 def _write(
-    table: pa.Table, aside: Path, format: TableFormat, shown: str | os.PathLike[str]
+    table: pa.Table | Pieces, aside: Path, format: TableFormat, shown: str | os.PathLike[str]
 ) -> None:
     try:
         if format == "csv":
@@ -89,7 +95,9 @@ def _write(
         elif format == "json":
             from annotruth.io.json_tables import write_json
 
-            write_json(decoded(table), aside)
+            write_json(_pieces(table, _ROWS_AT_ONCE), aside)
+        elif isinstance(table, Pieces):
+            _write_parquet_pieces(table, aside)
         else:
             _write_parquet(table, aside)
     except pa.ArrowException as error:
@@ -98,7 +106,13 @@ def _write(
         raise OutputError(" ".join(text.split())) from error
 
 
-def _write_csv(table: pa.Table, path: Path) -> None:
+def _pieces(table: pa.Table | Pieces, rows: int) -> Iterator[pa.Table]:
+    """Hand out the rows in pieces, with the values of every dictionary."""
+    for at in slices(table.num_rows, rows):
+        yield decoded(table.slice(at.start, rows))
+
+
+def _write_csv(table: pa.Table | Pieces, path: Path) -> None:
     """Write the rows in parts, some of which are spelled out while others are written."""
     import pyarrow.csv
 
@@ -142,3 +156,17 @@ def _write_parquet(table: pa.Table, path: Path) -> None:
     ) as file:
         file.write_table(table, row_group_size=_ROWS_PER_GROUP)
         file.add_key_value_metadata({"ARROW:schema": base64.b64encode(plain.serialize()).decode()})
+
+
+def _write_parquet_pieces(table: Pieces, path: Path) -> None:
+    import pyarrow.parquet
+
+    width = table.slice(0, 0).num_columns
+    with ExitStack() as stack:
+        file = None
+        for piece in _pieces(table, max(1, _CELLS_PER_PIECE // width)):
+            if file is None:
+                file = stack.enter_context(
+                    pyarrow.parquet.ParquetWriter(path, piece.schema, compression="zstd")
+                )
+            file.write_table(piece)

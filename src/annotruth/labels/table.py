@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from annotruth.arrays import slices
 from annotruth.errors import InputError
 from annotruth.kernels.block import Block
 from annotruth.labels import validate
@@ -31,6 +32,31 @@ from annotruth.labels.scale import Scale, ScaleKind, scale_of
 from annotruth.labels.truth import match_truth
 
 DuplicatePolicy = Literal["refuse", "keep", "last"]
+
+
+def decide_scale(
+    values: pa.Array,
+    kind: ScaleKind,
+    categories: Sequence[Any] | None,
+    bins: Bins | None,
+    *,
+    from_text: bool,
+) -> tuple[Scale, NDArray[np.int32]]:
+    """Decide the scale of the distinct labels, and find the category of each of them."""
+    validate.check_finite(values)
+    if bins is not None:
+        validate.check_bins_alone(kind, categories)
+        scale, category = binned(values, bins)
+    else:
+        scale, category = scale_of(values, kind=kind, categories=categories, from_text=from_text)
+    validate.check_known_categories(category, values, scale)
+    return scale, category
+
+
+def check_duplicates(duplicates: str) -> None:
+    """Refuse a policy that there is not."""
+    if duplicates not in get_args(DuplicatePolicy):
+        raise InputError(f"unknown duplicates={duplicates!r}: choose refuse, keep or last")
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +90,9 @@ class Labels:
     read_as
         What the file they came in was taken for; empty for a plain table.
     """
+
+    on_disk: ClassVar[bool] = False
+    """Whether there is more of them than memory may hold."""
 
     items: pa.Array
     annotators: pa.Array
@@ -150,8 +179,7 @@ class Labels:
         from_text: bool = False,
     ) -> Labels:
         """Make Labels of an Arrow table; ``from_text`` says that its columns had no types."""
-        if duplicates not in get_args(DuplicatePolicy):
-            raise InputError(f"unknown duplicates={duplicates!r}: choose refuse, keep or last")
+        check_duplicates(duplicates)
         found = validate.find_columns(table.column_names, validate.LABEL_ROLES, columns)
         by_role = {role: table.column(name) for role, name in found.items()}
         validate.check_types(by_role, found)
@@ -168,17 +196,9 @@ class Labels:
         )
         validate.check_ids(item, items, "item", kept)
         validate.check_ids(annotator, annotators, "annotator", kept)
-        validate.check_finite(values)
         if ordered and categories is None and bins is None:
             categories = ordered
-        if bins is not None:
-            validate.check_bins_alone(scale, categories)
-            the_scale, category = binned(values, bins)
-        else:
-            the_scale, category = scale_of(
-                values, kind=scale, categories=categories, from_text=from_text
-            )
-        validate.check_known_categories(category, values, the_scale)
+        the_scale, category = decide_scale(values, scale, categories, bins, from_text=from_text)
         if from_text:
             items, annotators = plain_numbers(items), plain_numbers(annotators)
 
@@ -305,7 +325,32 @@ class Labels:
     @cached_property
     def labels_per_annotator(self) -> NDArray[np.int64]:
         """Count the labels of each annotator."""
-        return np.bincount(self.annotator, minlength=self.n_annotators).astype(np.int64)
+        return self._counted(self.n_annotators, lambda at: self.annotator[at])
+
+    @cached_property
+    def labels_per_answer(self) -> NDArray[np.int64]:
+        """Count how often each annotator chose each category, annotators x categories."""
+        shape = (self.n_annotators, self.n_categories)
+
+        def answers(at: slice) -> NDArray[np.int64]:
+            # The cells that these labels are of, and how many of these each has.
+            first = np.searchsorted(self.cell_ptr, at.start, side="right") - 1
+            last = np.searchsorted(self.cell_ptr, at.stop)
+            ends = np.clip(self.cell_ptr[first : last + 1], at.start, at.stop)
+            n = ends[1:] - ends[:-1]
+            category = np.repeat(self.cell_category[first:last], n)
+            return self.annotator[at] * np.int64(shape[1]) + category
+
+        return self._counted(shape[0] * shape[1], answers).reshape(shape)
+
+    def _counted(
+        self, n: int, codes: Callable[[slice], NDArray[np.integer[Any]]]
+    ) -> NDArray[np.int64]:
+        """Count how many labels have each code, slice by slice."""
+        counts = np.zeros(n, dtype=np.int64)
+        for at in slices(self.n_labels, 1 << 22):
+            counts += np.bincount(codes(at), minlength=n)
+        return counts
 
     def item_of_cell(self) -> NDArray[np.int64]:
         """Name the item of each cell."""
@@ -329,23 +374,29 @@ class Labels:
 
     def to_codes(self) -> pa.Table:
         """Write the labels out as `to_arrow` does, with codes and dictionaries for ids."""
-        codes = {
-            "item": (self.item_of_label(), self.items),
-            "annotator": (self.annotator, self.annotators),
-            "label": (self.category_of_label(), self.scale.categories),
-        }
-        return pa.table(
-            {
-                name: pa.DictionaryArray.from_arrays(as_arrow(self.as_they_came(code)), ids)
-                for name, (code, ids) in codes.items()
-            }
-        )
+        codes = (self.item_of_label(), self.annotator, self.category_of_label())
+        return self._with_ids(*map(self.as_they_came, codes))
+
+    def _with_ids(self, *codes: NDArray[np.int32]) -> pa.Table:
+        ids = (self.items, self.annotators, self.scale.categories)
+        columns = [
+            pa.DictionaryArray.from_arrays(as_arrow(code), behind)
+            for code, behind in zip(codes, ids, strict=True)
+        ]
+        return pa.table(columns, names=validate.LABEL_ROLES)
 
     def as_they_came(self, values: NDArray[Any]) -> NDArray[Any]:
         """Put one value a label into the order the labels came in."""
         in_order = np.empty_like(values)
         in_order[self.row] = values
         return in_order
+
+    def zeros(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
+        """Make numbers that stand beside the labels, where there is room for them."""
+        return np.zeros(shape)
+
+    def check_room(self, n_bytes: float, what: str) -> None:
+        """Refuse what must be in memory and is more than may be; here, all of it may."""
 
     def observed_shares(self) -> NDArray[np.float64]:
         """Return the share of each category among the labels of each item, items x categories."""

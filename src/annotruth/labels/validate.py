@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -121,14 +121,27 @@ def check_ids(
 
     ``kept`` marks the rows that the codes are of, None for all.
     """
+    empty = unnamed_rows(codes, values, kept)
+    if len(empty):
+        refuse_unnamed(int(empty[0]), len(empty), role)
+
+
+def unnamed_rows(
+    codes: NDArray[np.int32], values: pa.Array, kept: NDArray[np.bool_] | None
+) -> NDArray[np.int64]:
+    """Find the rows whose id is empty, among all rows, of which ``kept`` marks the coded ones."""
     unnamed = missing(values)
-    if unnamed.any():
-        empty = np.flatnonzero(unnamed[codes])
-        row = empty[0] if kept is None else np.flatnonzero(kept)[empty[0]]
-        raise InputError(
-            f"row {row + 1} has a label but no {role} "
-            f"({len(empty):,} in all): name the {role} or remove the row"
-        )
+    if not unnamed.any():
+        return np.empty(0, dtype=np.int64)
+    empty = np.flatnonzero(unnamed[codes])
+    return empty if kept is None else np.flatnonzero(kept)[empty]
+
+
+def refuse_unnamed(row: int, n: int, role: str) -> NoReturn:
+    """Refuse labels whose item or annotator is not named, of which ``row`` is the first."""
+    raise InputError(
+        f"row {row + 1} has a label but no {role} ({n:,} in all): name the {role} or remove the row"
+    )
 
 
 def check_codes(codes: NDArray[np.integer[Any]], n: int, role: str) -> None:
@@ -174,14 +187,22 @@ def check_no_repeats(
 
     ``later`` holds the rows that repeat an earlier one.
     """
-    if len(later) == 0:
-        return
+    if len(later):
+        first = later[:most]
+        refuse_repeats(
+            items.take(as_arrow(item[first])),
+            annotators.take(as_arrow(annotator[first])),
+            len(later),
+        )
+
+
+def refuse_repeats(items: pa.Array, annotators: pa.Array, n: int) -> NoReturn:
+    """Refuse ``n`` labels of people who had labelled the item before, of whom some are given."""
     named = ", ".join(
-        f"annotator {shown(annotators[int(annotator[row])].as_py())} "
-        f"on item {shown(items[int(item[row])].as_py())}"
-        for row in later[:most]
+        f"annotator {shown(annotator.as_py())} on item {shown(item.as_py())}"
+        for item, annotator in zip(items, annotators, strict=True)
     )
-    more = f" and {len(later) - most:,} more" if len(later) > most else ""
+    more = f" and {n - len(items):,} more" if n > len(items) else ""
     raise InputError(
         f"labelled twice: {named}{more}; choose duplicates keep (two votes) "
         "or last (the later one counts)"

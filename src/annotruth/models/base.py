@@ -35,6 +35,9 @@ class Estimator(ABC):
     takes_record: ClassVar[bool] = False
     """Whether it makes use of a record of annotators."""
 
+    fits_on_disk: ClassVar[bool] = False
+    """Whether it takes labels that are on disk, holding no array of them in memory."""
+
     needs_order: ClassVar[bool] = False
     """Whether its answers mean something only where the categories have an order."""
 
@@ -70,8 +73,18 @@ class Estimator(ABC):
             labels = labels.with_record(record)
         if labels.record is not None and not self.takes_record:
             raise InputError(f"{self.name} takes no record of annotators: choose robust-gpm")
+        if labels.on_disk:
+            self.check_fits_on_disk()
         self.result_ = self._fit(labels, progress)
         return self
+
+    def check_fits_on_disk(self) -> None:
+        """Refuse labels on disk if the model would take them into memory."""
+        if not self.fits_on_disk:
+            raise InputError(
+                f"{self.name} holds all labels in memory: leave the memory out, or choose gpm, "
+                "robust-gpm or dawid-skene"
+            )
 
     @abstractmethod
     def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:

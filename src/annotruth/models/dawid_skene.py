@@ -94,6 +94,7 @@ class DawidSkene(Estimator):
     """
 
     name: ClassVar[str] = "dawid-skene"
+    fits_on_disk: ClassVar[bool] = True
 
     tol: float = 1e-7
     max_iter: int = 1000

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.arrays import Codes, Floats
+from annotruth.arrays import Codes, Floats, slices
 from annotruth.labels import Labels
 from annotruth.models.entropy import entr
+
+_ITEMS = 1 << 18  # how many are worked on at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,24 +34,47 @@ class Distribution:
     @classmethod
     def of_cells(cls, labels: Labels, probability: Floats) -> Distribution:
         """Take one probability a cell; an item of known truth is certain of it."""
-        known = np.flatnonzero(labels.known >= 0)
-        if len(known) == 0:
+        if not (labels.known >= 0).any():
             return cls(labels.item_ptr, labels.cell_category, probability)
-        item = labels.item_of_cell()
-        open_ = labels.known[item] < 0
-        item = np.concatenate([item[open_], known])
-        order = np.argsort(item, kind="stable")
-        category = np.concatenate([labels.cell_category[open_], labels.known[known]])
-        probability = np.concatenate([probability[open_], np.ones(len(known))])
-        ptr = np.searchsorted(item[order], np.arange(labels.n_items + 1))
-        return cls(ptr.astype(np.int64), category[order], probability[order])
+        cells = cls(labels.item_ptr, labels.cell_category, probability)
+        return cls._joined(
+            [cells.part(at)._certain_of(labels.known[at]) for at in slices(labels.n_items, _ITEMS)]
+        )
 
     @classmethod
     def of_dense(cls, theta: Floats) -> Distribution:
         """Take items x categories, leaving out the zeros; no item may be zero throughout."""
-        item, category = np.nonzero(theta)
-        ptr = np.searchsorted(item, np.arange(len(theta) + 1)).astype(np.int64)
-        return cls(ptr, category.astype(np.int32), theta[item, category])
+        return cls._joined([_without_zeros(theta[at]) for at in slices(len(theta), _ITEMS)])
+
+    @classmethod
+    def _joined(cls, parts: Sequence[Distribution]) -> Distribution:
+        lengths = [np.zeros(1, dtype=np.int64), *(np.diff(part.ptr) for part in parts)]
+        return cls(
+            np.cumsum(np.concatenate(lengths)),
+            np.concatenate([part.category for part in parts]),
+            np.concatenate([part.probability for part in parts]),
+        )
+
+    def _certain_of(self, truth: NDArray[np.int32]) -> Distribution:
+        """Give the items of known truth, which is not -1, all probability there."""
+        known, item = np.flatnonzero(truth >= 0), self.item()
+        open_ = truth[item] < 0
+        item = np.concatenate([item[open_], known])
+        order = np.argsort(item, kind="stable")
+        category = np.concatenate([self.category[open_], truth[known]])
+        probability = np.concatenate([self.probability[open_], np.ones(len(known))])
+        ptr = np.searchsorted(item[order], np.arange(len(self) + 1))
+        return Distribution(ptr.astype(np.int64), category[order], probability[order])
+
+    def part(self, at: slice) -> Distribution:
+        """Take the distributions of some items in a row."""
+        ptr = self.ptr[at.start : at.stop + 1]
+        entries = slice(ptr[0], ptr[-1])
+        return Distribution(ptr - ptr[0], self.category[entries], self.probability[entries])
+
+    def _by_parts(self, read: Callable[[Distribution], NDArray[Any]]) -> NDArray[Any]:
+        """Read something off every item, with scratch arrays for a part of them at a time."""
+        return np.concatenate([read(self.part(at)) for at in slices(len(self), _ITEMS)])
 
     def item(self) -> Codes:
         """Name the item of every entry."""
@@ -55,23 +82,23 @@ class Distribution:
 
     def confidence(self) -> Floats:
         """Return the probability of each item's leading category."""
-        return np.maximum.reduceat(self.probability, self.ptr[:-1])
+        return self._by_parts(_largest)
 
     def mode(self) -> NDArray[np.int32]:
         """Return each item's leading category; an exact tie goes to the first on the scale."""
-        leads = np.flatnonzero(self.probability == self.confidence()[self.item()])
-        mode = np.empty(len(self), dtype=np.int32)
-        # Written from the last to the first, so that the first category of a tie stays.
-        mode[self.item()[leads[::-1]]] = self.category[leads[::-1]]
-        return mode
+        return self._by_parts(_leading)
 
     def expectation(self, values: Floats) -> Floats:
         """Return each item's mean, the sum of n * theta[n] with n the category's value."""
-        return np.add.reduceat(self.probability * values[self.category], self.ptr[:-1])
+        return self._by_parts(
+            lambda part: np.add.reduceat(part.probability * values[part.category], part.ptr[:-1])
+        )
 
     def entropy(self) -> Floats:
         """Return each item's entropy in nats: 0 when all agree, log N when anything goes."""
-        return np.add.reduceat(entr(self.probability), self.ptr[:-1]) + 0.0  # no -0.0
+        return self._by_parts(
+            lambda part: np.add.reduceat(entr(part.probability), part.ptr[:-1]) + 0.0  # no -0.0
+        )
 
     def rows(self, item: Codes, n_categories: int) -> Floats:
         """Write the distributions of some items out, one row each."""
@@ -87,6 +114,26 @@ class Distribution:
         full = np.zeros((len(self), n_categories))
         full[self.item(), self.category] = self.probability
         return full
+
+
+def _without_zeros(theta: Floats) -> Distribution:
+    item, category = np.nonzero(theta)
+    ptr = np.searchsorted(item, np.arange(len(theta) + 1)).astype(np.int64)
+    return Distribution(ptr, category.astype(np.int32), theta[item, category])
+
+
+def _largest(part: Distribution) -> Floats:
+    largest: Floats = np.maximum.reduceat(part.probability, part.ptr[:-1])
+    return largest
+
+
+def _leading(part: Distribution) -> NDArray[np.int32]:
+    item = part.item()
+    leads = np.flatnonzero(part.probability == _largest(part)[item])[::-1]
+    mode = np.empty(len(part), dtype=np.int32)
+    # Written from the last to the first, so that the first category of a tie stays.
+    mode[item[leads]] = part.category[leads]
+    return mode
 
 
 def mixed_rates(kinds: Floats, rates: Floats, annotator: Codes) -> Floats:

@@ -83,6 +83,7 @@ class GPM(Estimator):
     """
 
     name: ClassVar[str] = "gpm"
+    fits_on_disk: ClassVar[bool] = True
 
     behavior: Behavior = "uniform"
     tol: float = 1e-4

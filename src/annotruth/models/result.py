@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,14 +13,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.arrays import Floats
+from annotruth.arrays import Floats, slices
 from annotruth.errors import AnnotruthError
 from annotruth.labels import Labels
 from annotruth.labels.buffers import as_arrow
 from annotruth.labels.encode import decoded
 from annotruth.labels.frames import from_arrow
+from annotruth.labels.mapped import MappedLabels
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import Trace
+from annotruth.models.pieces import Pieces
 
 if TYPE_CHECKING:
     from annotruth.report.plots import Plots
@@ -159,32 +161,47 @@ class Fit:
         """Return a verdict on every annotator: annotator, verdict (keep, drop, unsure), reason."""
         return from_arrow(self.verdict_table(), self.data.frame)
 
-    def tables(self) -> dict[str, pa.Table]:
+    def tables(self) -> dict[str, pa.Table | Pieces]:
         """Make all tables in Arrow, by name; distributions where items have no room for them.
 
-        These are for files: the ids of labels, which repeat, are dictionaries.
+        These are for files: the ids of labels, which repeat, are dictionaries. Where the labels
+        are on disk, the long tables are made piece by piece.
         """
-        tables = {
-            "items": self.item_table(),
-            "annotators": self.annotator_table(),
-            "labels": self._coded_label_table(),
+        data, n_items = self.data, self.data.n_items
+        pieces = {
+            "items": Pieces(n_items, self._item_rows),
+            "annotators": Pieces(data.n_annotators, lambda _: self.annotator_table()),
+            "labels": Pieces(data.n_labels, lambda _: self._coded_label_table()),
         }
-        if self.distribution is not None and self.data.n_categories > MOST_COLUMNS:
-            tables["distributions"] = self.distribution_table()
-        return tables
+        if isinstance(data, MappedLabels):
+            pieces["labels"] = Pieces(data.n_labels, self._label_rows(data))
+        if self.distribution is not None and data.n_categories > MOST_COLUMNS:
+            pieces["distributions"] = Pieces(n_items, self._distribution_rows)
+        long = pieces.keys() - {"annotators"} if data.on_disk else set()
+        return {
+            name: table if name in long else table.slice(0, table.num_rows)
+            for name, table in pieces.items()
+        }
 
     def item_table(self) -> pa.Table:
         """Make the items table in Arrow."""
-        scale, theta = self.data.scale, self.distribution
-        columns: dict[str, Any] = {"item": self.data.items, "n_labels": self.data.labels_per_item}
+        return self._item_rows(slice(0, self.data.n_items))
+
+    def _item_rows(self, at: slice) -> pa.Table:
+        scale = self.data.scale
+        theta = None if self.distribution is None else self.distribution.part(at)
+        columns: dict[str, Any] = {
+            "item": self.data.items[at],
+            "n_labels": self.data.labels_per_item[at],
+        }
         if self.label is not None:
-            columns["label"] = scale.categories.take(as_arrow(self.label))
+            columns["label"] = scale.categories.take(as_arrow(self.label[at]))
         if self.expectation is not None:
-            columns["expectation"] = self.expectation
+            columns["expectation"] = self.expectation[at]
         if theta is not None:
             columns["confidence"] = theta.confidence()
             columns["entropy"] = theta.entropy()
-        columns |= self.item_columns
+        columns |= {name: column[at] for name, column in self.item_columns.items()}
         if theta is not None and len(scale) <= MOST_COLUMNS:
             shares = theta.dense(len(scale))
             columns |= {f"p_{name}": shares[:, n] for n, name in enumerate(scale.names)}
@@ -215,6 +232,18 @@ class Fit:
         in_order = self.data.as_they_came(self.p_serious)
         return table.append_column("p_serious", as_arrow(in_order))
 
+    def _label_rows(self, data: MappedLabels) -> Callable[[slice], pa.Table]:
+        """Make the labels table as `_coded_label_table` does, some rows at a time."""
+        in_order = None if self.p_serious is None else data.as_they_came(self.p_serious)
+
+        def rows(at: slice) -> pa.Table:
+            table = data.to_codes(at)
+            if in_order is None:
+                return table
+            return table.append_column("p_serious", as_arrow(in_order[at]))
+
+        return rows
+
     def soft_label_table(self) -> pa.Table:
         """Make the table of soft labels in Arrow, with every class, however many."""
         shares = self._distribution().dense(len(self.data.scale))
@@ -229,11 +258,14 @@ class Fit:
 
     def distribution_table(self) -> pa.Table:
         """Make the table of distributions in Arrow, without the zeros."""
-        theta = self._distribution()
+        return self._distribution_rows(slice(0, self.data.n_items))
+
+    def _distribution_rows(self, at: slice) -> pa.Table:
+        theta = self._distribution().part(at)
         some = np.flatnonzero(theta.probability > 0)
         return _table(
             {
-                "item": self.data.items.take(as_arrow(theta.item()[some])),
+                "item": self.data.items[at].take(as_arrow(theta.item()[some])),
                 "label": self.data.scale.categories.take(as_arrow(theta.category[some])),
                 "p": theta.probability[some],
             }
@@ -289,7 +321,9 @@ class Fit:
             low, mean, high = np.quantile(self.expectation, [0.0, 0.5, 1.0])
             lines.append(f"scores: {low:.2f} to {high:.2f}, median {mean:.2f}")
         if self.p_serious is not None:
-            doubtful = np.count_nonzero(self.p_serious < SPAMMER_BELOW)
+            doubtful = sum(
+                np.count_nonzero(self.p_serious[at] < SPAMMER_BELOW) for at in slices(data.n_labels)
+            )
             lines.append(f"labels: {doubtful:,} of {data.n_labels:,} are probably not serious")
         return "\n".join(lines)
 

@@ -105,6 +105,7 @@ class RobustGPM(Estimator):
     """
 
     name: ClassVar[str] = "robust-gpm"
+    fits_on_disk: ClassVar[bool] = True
     takes_record: ClassVar[bool] = True
 
     truth: Truth = "auto"

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
-from annotruth.arrays import Floats
+from annotruth.arrays import Floats, slices
 from annotruth.engines import Sweep
 from annotruth.labels import Labels
 from annotruth.models.distribution import Distribution
@@ -17,6 +19,8 @@ from annotruth.models.robust_answers import Judged
 from annotruth.models.robust_steps import MEANS, Opinions, Parameters, Steps
 from annotruth.models.robust_verdicts import TEMPER, annotator_columns, interval, too_few, verdicts
 from annotruth.models.ways import mixed_over, normalised
+
+_ITEMS = 1 << 18  # how many are worked on at a time
 
 
 def read(
@@ -61,6 +65,7 @@ def read(
     session.sweep(sweep, prior, steps.gate, own, opinions, modes, opinions @ values, serious)
     theta = session.gather("theta")
     theta /= theta.sum(axis=1, keepdims=True)
+    p_serious = session.gather("p_serious")
     columns = annotator_columns(steps, prior, at.always, loose, ways)
     unclear = too_few(likely, ways.log_prior(at.always), ways, high - low, columns)
     fit = Fit(
@@ -73,7 +78,7 @@ def read(
         low=np.minimum(low, reliability),
         high=np.maximum(high, reliability),
         behavior=verdicts(steps, weights, ways, unclear),
-        p_serious=np.minimum(session.gather("p_serious"), 1.0),
+        p_serious=np.minimum(p_serious, 1.0, out=p_serious),
         item_columns=_item_columns(
             steps, theta, session.gather("leading"), session.gather("spread")
         ),
@@ -85,7 +90,23 @@ def read(
 def _item_columns(
     steps: Steps, theta: Floats, leading: Floats, spread: Floats
 ) -> dict[str, Column]:
-    """Say how sure each item's score is, and which categories may lead."""
+    """Say how sure each item's score is, and which categories may lead, for some at a time."""
+    parts = [
+        _columns_of(steps, theta[at], leading[at], spread[at], steps.labels.known[at])
+        for at in slices(len(theta), _ITEMS)
+    ]
+    return {name: _joined([part[name] for part in parts]) for name in parts[0]}
+
+
+def _joined(parts: list[Column]) -> Column:
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    return pa.concat_arrays(parts)
+
+
+def _columns_of(
+    steps: Steps, theta: Floats, leading: Floats, spread: Floats, known: NDArray[np.int32]
+) -> dict[str, Column]:
     labels = steps.labels
     mode = theta.argmax(axis=1)
     columns: dict[str, Column] = {}
@@ -94,7 +115,6 @@ def _item_columns(
         # Between two shapes lies a bin; classes are what they are.
         bin_width = (values[-1] - values[0]) / MEANS if isinstance(steps, Opinions) else 0.0
         middle, variance = spread[:, 0], spread[:, 1] + bin_width**2 / 12.0
-        known = labels.known
         middle = np.where(known < 0, middle, values[known])
         reach = np.where(known < 0, Z_95 * _wider(labels) * np.sqrt(variance), 0.0)
         columns["score_low"] = np.clip(middle - reach, values[0], values[-1])
@@ -103,7 +123,7 @@ def _item_columns(
     columns["may_lead"] = likely_sets(leading, labels.scale.names)
     if isinstance(steps, Opinions):
         top = theta[np.arange(len(mode)), mode]
-        reach = np.where(labels.known < 0, Z_95 * _wider(labels) * np.sqrt(spread[:, 2]), 0.0)
+        reach = np.where(known < 0, Z_95 * _wider(labels) * np.sqrt(spread[:, 2]), 0.0)
         columns["confidence_low"] = np.maximum(top - reach, 0.0)
         columns["confidence_high"] = np.minimum(top + reach, 1.0)
     return columns

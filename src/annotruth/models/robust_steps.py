@@ -86,9 +86,7 @@ class Steps:
         self.session = session
         self.gate = gate
         self.counts_shape = (people, categories, kinds)
-        said = np.zeros((people, categories))
-        np.add.at(said, (labels.annotator, labels.cell_category[labels.cell_of_label()]), 1.0)
-        self.repeated = repeated_labels(said)
+        self.repeated = repeated_labels(labels.labels_per_answer.astype(np.float64))
         self.sweep = Sweep("robust_gpm.step", (), (self.counts_shape, (kinds,), (1,)))
 
     def ways(self, serious: Floats) -> Ways:

@@ -42,6 +42,13 @@ def fit(
     bins: reading.BinsOption = None,
     input_format: reading.InputFormatOption = None,
     question: reading.QuestionOption = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Fit within this much memory, such as 1GB; the labels stay on disk (TMPDIR).",
+        ),
+    ] = None,
     gold: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Known truths (item, label) that the fit may use."),
@@ -111,6 +118,8 @@ def fit(
         annotruth fit label-studio.json --question sentiment --soft targets.npz --keep people.csv
 
         annotruth fit sliders.csv --bins 10
+
+        annotruth fit huge.parquet --memory 1GB --out result --format parquet
     """
     from annotruth import fitting
     from annotruth.app import console, options
@@ -135,6 +144,7 @@ def fit(
             bins=options.parse_bins(bins),
             input_format=input_format,
             question=question,
+            memory=memory,
             progress=progress,
             **options.parse_settings(settings),
         )

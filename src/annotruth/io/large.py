@@ -1,0 +1,112 @@
+"""Files of labels that do not fit into memory, read some rows at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from annotruth.disk import Disk
+from annotruth.errors import InputError
+from annotruth.io.content import Kind, content_of
+from annotruth.io.readers import damage_told, explained, held_in_codes, without_twins
+from annotruth.labels import Bins, DuplicatePolicy, ScaleKind
+from annotruth.labels.mapped import Gathering, MappedLabels
+from annotruth.labels.validate import LABEL_ROLES, find_columns
+
+Columns = Callable[[list[str]], list[str]]
+
+_MOST_ROWS = 1 << 19
+_BYTES_A_ROW = 1000  # what reading and encoding a row takes at most, with room for all else
+
+
+def read_labels_within(
+    memory: int,
+    path: str | os.PathLike[str],
+    *,
+    columns: Mapping[str, str] | None = None,
+    scale: ScaleKind = "auto",
+    categories: Sequence[Any] | None = None,
+    duplicates: DuplicatePolicy = "refuse",
+    bins: Bins | None = None,
+    input_format: str | None = None,
+    question: str | None = None,
+) -> MappedLabels:
+    """Read labels as `read_labels` does, taking about ``memory`` bytes; the labels go to disk.
+
+    The ids must fit into memory. Only a long table as CSV or TSV, Parquet or Arrow can be read
+    so, plain or packed with gzip, bzip2, zstd or lz4.
+    """
+    with explained(path):
+        if input_format not in (None, "long") or question is not None:
+            raise InputError(
+                "within a given memory only a table of one row a label is read: "
+                "leave out the input format and the question, or the memory"
+            )
+        disk = Disk(memory)
+        kind, data = content_of(Path(path), disk)
+        found: dict[str, str] = {}
+
+        def choose(names: list[str]) -> list[str]:
+            found.update(find_columns(names, LABEL_ROLES, columns))
+            return list(found.values())
+
+        gathering: Gathering | None = None
+        most = max(1, min(_MOST_ROWS, memory // _BYTES_A_ROW))
+        for batch in _batches(kind, data, partial(without_twins, choose), most):
+            gathering = gathering or Gathering(disk, found)
+            for start in range(0, batch.num_rows, most):
+                gathering.take_up(pa.Table.from_batches([batch.slice(start, most)]))
+        gathering = gathering or Gathering(disk, found)
+        return gathering.labels(
+            scale=scale,
+            categories=categories,
+            duplicates=duplicates,
+            bins=bins,
+            from_text=kind == "text",
+        )
+
+
+def _batches(kind: Kind, data: pa.Buffer, columns: Columns, most: int) -> Iterator[pa.RecordBatch]:
+    if kind == "text":
+        from annotruth.io.delimited import delimited_batches
+
+        yield from delimited_batches(data, columns)
+        return
+    if kind == "json":
+        raise InputError(
+            "JSON is not read within a given memory: save the labels as CSV or Parquet"
+        )
+    with damage_told(kind):
+        for batch in (_of_parquet if kind == "parquet" else _of_arrow)(data, columns, most):
+            batch.validate(full=True)
+            yield batch
+
+
+def _of_parquet(data: pa.Buffer, columns: Columns, most: int) -> Iterator[pa.RecordBatch]:
+    import pyarrow.parquet
+
+    with pyarrow.parquet.ParquetFile(pa.BufferReader(data)) as file:
+        metadata, names = file.metadata, columns(file.schema_arrow.names)
+    with pyarrow.parquet.ParquetFile(
+        pa.BufferReader(data), metadata=metadata, read_dictionary=held_in_codes(metadata, names)
+    ) as file:
+        yield from file.iter_batches(batch_size=most, columns=names)
+
+
+def _of_arrow(data: pa.Buffer, columns: Columns, most: int) -> Iterator[pa.RecordBatch]:
+    import pyarrow.ipc
+
+    if data.slice(0, 6).to_pybytes() != b"ARROW1":
+        with pyarrow.ipc.open_stream(data) as stream:
+            names = columns(stream.schema.names)
+            yield from (batch.select(names) for batch in stream)
+        return
+    with pyarrow.ipc.open_file(data) as file:
+        names = columns(file.schema.names)
+        for number in range(file.num_record_batches):
+            yield file.get_batch(number).select(names)

@@ -1,0 +1,319 @@
+"""Files fitted within a given memory: the same labels and answers, and nothing left behind."""
+
+import errno
+import gc
+import gzip
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+import annotruth as at
+from annotruth import disk, simulate
+from annotruth.io.large import read_labels_within
+from annotruth.models.registry import MODELS, model_named
+
+LITTLE = 50_000  # bytes: some hundred rows a batch, and some hundred labels a range of items
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Labels of items and people named by text, some of them missing, in any order."""
+    crowd = simulate.crowd(n_items=300, n_annotators=25, n_categories=4, seed=3)
+    table = crowd.labels.to_arrow()
+    rng = np.random.default_rng(4)
+    table = table.take(pa.array(rng.permutation(table.num_rows)))
+    label = table["label"].to_pylist()
+    for row in rng.integers(table.num_rows, size=40):
+        label[row] = None
+    return pa.table(
+        {
+            "item": [f"item-{e}" for e in table["item"].to_pylist()],
+            "annotator": [f"wörker {s}" for s in table["annotator"].to_pylist()],
+            "label": label,
+        }
+    )
+
+
+def written(table, path):
+    if path.name.endswith(".csv"):
+        pa.csv.write_csv(table, path)
+    elif path.name.endswith(".csv.gz"):
+        text = pa.BufferOutputStream()
+        pa.csv.write_csv(table, text)
+        path.write_bytes(gzip.compress(text.getvalue()))
+    elif path.suffix == ".parquet":
+        pa.parquet.write_table(table, path, row_group_size=700)
+    elif path.suffix == ".arrows":
+        with pa.ipc.new_stream(path, table.schema) as stream:
+            stream.write_table(table, max_chunksize=300)
+    else:
+        pa.feather.write_feather(table, str(path), chunksize=300)
+    return path
+
+
+def same_labels(one, other):
+    assert one.items.equals(other.items)
+    assert one.annotators.equals(other.annotators)
+    assert one.scale.categories.equals(other.scale.categories)
+    assert (one.scale.kind, one.n_dropped) == (other.scale.kind, other.n_dropped)
+    for name in ("item_ptr", "cell_category", "cell_ptr", "annotator", "row", "known"):
+        mine, theirs = getattr(one, name), getattr(other, name)
+        assert mine.dtype == theirs.dtype
+        np.testing.assert_array_equal(mine, theirs)
+    assert one.to_arrow().equals(other.to_arrow())
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet", "arrow", "arrows"])
+def test_the_labels_are_those_that_memory_would_hold(table, tmp_path, ending):
+    path = written(table, tmp_path / f"labels.{ending}")
+    same_labels(read_labels_within(LITTLE, path), at.read_labels(path))
+
+
+@pytest.mark.parametrize(
+    "item", [pa.int64(), pa.int16(), pa.float64(), pa.large_string(), pa.date32(), pa.bool_()]
+)
+def test_ids_of_any_type_come_back_as_they_were(tmp_path, item):
+    numbers = pa.array(np.random.default_rng(1).integers(2, size=900))
+    if not pa.types.is_boolean(item):
+        numbers = pa.array(np.random.default_rng(1).integers(500, size=900).astype(np.int32))
+    labels = pa.table(
+        {
+            "item": numbers.cast(item),
+            "annotator": range(900),
+            "label": ["yes", "no", "perhaps"] * 300,
+        }
+    )
+    path = written(labels, tmp_path / "labels.parquet")
+    same_labels(read_labels_within(4 * LITTLE, path), at.read_labels(path))
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_categories_in_a_frame_librarys_order_keep_it(table, tmp_path, ending):
+    words = pa.array(["bad", "fair", "good", "great"]).take(
+        pa.array([None if v is None else v - 1 for v in table["label"].to_pylist()], pa.int32())
+    )
+    levels = pa.array(["great", "good", "fair", "bad"])
+    indices = pa.compute.index_in(words, levels)
+    ordered = pa.DictionaryArray.from_arrays(indices, levels, ordered=True)
+    path = written(table.set_column(2, "label", ordered), tmp_path / f"labels.{ending}")
+    labels, in_memory = read_labels_within(LITTLE, path), at.read_labels(path)
+    same_labels(labels, in_memory)
+    if ending == "arrow":
+        assert labels.scale.names == ["great", "good", "fair", "bad"]
+
+
+@pytest.mark.parametrize("duplicates", ["keep", "last"])
+def test_people_who_label_twice_count_as_they_do_in_memory(table, tmp_path, duplicates):
+    again = table.slice(50, 300).set_column(2, "label", pa.array([2] * 300))
+    path = written(pa.concat_tables([table, again]), tmp_path / "labels.parquet")
+    within = read_labels_within(LITTLE, path, duplicates=duplicates)
+    same_labels(within, at.read_labels(path, duplicates=duplicates))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda table: pa.concat_tables([table, table.slice(9, 8)]),
+        lambda table: table.set_column(0, "item", pa.array(["", None, "a"] * (len(table) // 3))),
+        lambda table: table.set_column(1, "annotator", pa.array([" "] * len(table))),
+        lambda table: table.set_column(2, "label", pa.nulls(len(table), pa.int64())),
+        lambda table: table.slice(0, 0),
+        lambda table: table.rename_columns(["item", "who", "label"]),
+        lambda table: table.set_column(2, "label", pa.array([[1]] * len(table))),
+    ],
+    ids=["twice", "no item", "no annotator", "no label", "no rows", "no column", "lists"],
+)
+def test_bad_rows_are_refused_with_the_same_words(table, tmp_path, change):
+    path = written(change(table.slice(0, table.num_rows // 3 * 3)), tmp_path / "labels.parquet")
+    with pytest.raises(at.InputError) as in_memory:
+        at.read_labels(path)
+    with pytest.raises(at.InputError) as within:
+        read_labels_within(LITTLE, path)
+    assert str(within.value) == str(in_memory.value)
+
+
+def test_a_broken_row_of_a_csv_is_named(table, tmp_path):
+    path = written(table, tmp_path / "labels.csv")
+    path.write_text(path.read_text() + '"a","b",1,2\n')
+    with pytest.raises(at.InputError, match=f"row {table.num_rows + 1} .* has 4 fields"):
+        read_labels_within(LITTLE, path)
+
+
+def fits(path, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", at.ConvergenceWarning)
+        return [at.fit(path, memory=memory, **options) for memory in (LITTLE * 5, None)]
+
+
+MODELS_ON_DISK = [name for name in MODELS if model_named(name).fits_on_disk]
+
+
+@pytest.mark.parametrize("gold", [None, {"item-3": 1, "item-7": 4}], ids=["plain", "gold"])
+@pytest.mark.parametrize("model", MODELS_ON_DISK)
+def test_the_answer_is_the_same_to_the_last_bit(table, tmp_path, model, gold):
+    path = written(table, tmp_path / "labels.parquet")
+    within, in_memory = fits(path, model=model, gold=gold, max_iter=30)
+    assert within.data.on_disk
+    assert within.item_table().equals(in_memory.item_table())
+    assert within.annotator_table().equals(in_memory.annotator_table())
+    assert within.label_table().equals(in_memory.label_table())
+    assert within.summary() == in_memory.summary()
+
+
+def test_three_models_at_least_fit_labels_on_disk():
+    assert {"gpm", "robust-gpm", "dawid-skene"} <= set(MODELS_ON_DISK)
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet", "json"])
+def test_tables_are_written_in_pieces_as_they_are_whole(table, tmp_path, run, monkeypatch, format):
+    monkeypatch.setattr("annotruth.io.writers._CELLS_PER_PIECE", 500)
+    monkeypatch.setattr("annotruth.io.writers._ROWS_AT_ONCE", 70)
+    path = written(table, tmp_path / "labels.csv")
+    words = ["fit", path, "--format", format, "--quiet", "--out"]
+    assert run(*words, tmp_path / "within", "--memory", "250KB") == (0, "", "")
+    assert run(*words, tmp_path / "whole") == (0, "", "")
+    for name in ("items", "annotators", "labels"):
+        one, other = (tmp_path / folder / f"{name}.{format}" for folder in ("within", "whole"))
+        if format == "parquet":
+            assert pa.parquet.read_table(one).equals(pa.parquet.read_table(other))
+        else:
+            assert one.read_bytes() == other.read_bytes()
+
+
+def test_many_categories_are_written_in_pieces_too(tmp_path, run, monkeypatch):
+    monkeypatch.setattr("annotruth.io.writers._CELLS_PER_PIECE", 100)
+    rng = np.random.default_rng(5)
+    labels = pa.table(
+        {
+            "item": np.repeat(np.arange(300), 4),
+            "annotator": np.tile(np.arange(4), 300),
+            "label": [f"word {n}" for n in rng.integers(150, size=1200)],
+        }
+    )
+    path = written(labels, tmp_path / "labels.parquet")
+    words = ["fit", path, "--model", "gpm", "--format", "parquet", "--quiet", "--out"]
+    assert run(*words, tmp_path / "within", "--memory", "250KB")[0] == 0
+    assert run(*words, tmp_path / "whole")[0] == 0
+    one, other = (
+        pa.parquet.read_table(tmp_path / folder / "distributions.parquet")
+        for folder in ("within", "whole")
+    )
+    assert one.equals(other)
+
+
+@pytest.fixture
+def scratch(tmp_path, monkeypatch):
+    """A folder for temporary files of which nothing else makes use."""
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def maps_of(folder):
+    return [
+        line for line in Path("/proc/self/maps").read_text().splitlines() if str(folder) in line
+    ]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_nothing_is_left_on_disk(table, tmp_path, scratch):
+    path = written(table, tmp_path / "labels.csv")
+    fit = at.fit(path, "gpm", memory="250KB")
+    assert maps_of(scratch)  # it is used, without a name that anybody could see
+    assert not list(scratch.iterdir())
+    del fit
+    gc.collect()
+    assert not maps_of(scratch)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_nothing_is_left_on_disk_after_a_failure(table, tmp_path, scratch):
+    path = written(table, tmp_path / "labels.csv")
+
+    def interrupt(progress):
+        assert maps_of(scratch)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        at.fit(path, "gpm", memory="250KB", progress=interrupt)
+    gc.collect()
+    assert not list(scratch.iterdir())
+    assert not maps_of(scratch)
+
+
+def test_a_full_disk_is_told_in_one_line(table, tmp_path, monkeypatch):
+    path = written(table, tmp_path / "labels.csv")
+    monkeypatch.setattr(disk.shutil, "disk_usage", lambda _: SimpleNamespace(free=10))
+    with pytest.raises(at.OutputError, match=r"are needed in .*, where 10 bytes are free: free"):
+        at.fit(path, "gpm", memory="250KB")
+
+
+def test_a_disk_that_fills_up_is_told_in_one_line(table, tmp_path, monkeypatch):
+    path = written(table, tmp_path / "labels.csv")
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(disk.os, "posix_fallocate", full, raising=False)
+    with pytest.raises(at.OutputError, match=r"the disk of .* is full: .* set TMPDIR"):
+        at.fit(path, "gpm", memory="250KB")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--memory", "lots"], "memory 'lots' is no size: write 500MB, 1GB or 1.5GiB"),
+        (["--memory", "0MB"], "memory '0MB' is no size"),
+        (["--memory", "-1GB"], "memory '-1GB' is no size"),
+        (["--memory", "5XB"], "memory '5XB' is no size"),
+        (["--memory", "1KB"], "memory of 1.0 kB is too little: ids alone take"),
+        (["--memory", "1GB", "--model", "glad"], "glad holds all labels in memory"),
+        (["--memory", "1GB", "--model", "auto"], "auto fits many models, in memory: name one"),
+        (["--memory", "1GB", "--input-format", "wide"], "only a table of one row a label is read"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_one_line(table, tmp_path, run, options, told):
+    path = written(table, tmp_path / "labels.csv")
+    code, out, err = run("fit", path, "--out", tmp_path / "out", *options)
+    assert (code, out) == (2, "")
+    assert told in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_too_little_memory_for_the_annotators_sums_says_what_they_need(tmp_path):
+    labels = pa.table({"item": [1] * 400, "annotator": range(400), "label": [1, 2] * 200})
+    path = written(labels, tmp_path / "labels.parquet")
+    with pytest.raises(at.InputError, match=r"the sums of 400 annotators alone take .* at least"):
+        at.fit(path, "robust-gpm", memory="40KB", truth="opinions")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("labels.jsonl", b'{"item": 1, "annotator": 2, "label": 3}\n', "JSON is not read within"),
+        ("labels.csv.xz", b"\xfd7zXZ\x00rest", "unpack the file first"),
+        ("labels.csv.gz", b"\x1f\x8brest", "the gzip content is damaged"),
+        ("labels.parquet", b"PAR1rest", "the Parquet content is damaged"),
+        ("labels.csv", b"item,annotator,label\n1,a,\0\n", "is NUL"),
+    ],
+)
+def test_files_that_cannot_be_read_so_are_refused(tmp_path, name, content, told):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(at.InputError, match=told):
+        read_labels_within(LITTLE, tmp_path / name)
+
+
+def test_memory_is_for_files(table):
+    with pytest.raises(at.InputError, match="memory are for files"):
+        at.fit(table, memory="1GB")

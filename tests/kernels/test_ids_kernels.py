@@ -1,0 +1,52 @@
+"""The table of ids and its plain twin."""
+
+import numpy as np
+import pytest
+
+from annotruth.kernels import ids as fast
+from annotruth.kernels.reference import ids as plain
+
+
+def laid_out(texts):
+    ends = np.cumsum([0, *map(len, texts)])
+    return ends, np.frombuffer(b"".join(texts) + b".", dtype=np.uint8)[:-1].copy()
+
+
+def table(n_slots=256):
+    slots = np.full(n_slots, fast.EMPTY, dtype=np.uint64)
+    return slots, np.zeros(200, dtype=np.int64), np.zeros(2000, dtype=np.uint8)
+
+
+@pytest.fixture
+def batches():
+    rng = np.random.default_rng(2)
+    texts = [b"", b"a", b"ab", b"b", *(f"item-{e}".encode() for e in range(60))]
+    return [[texts[i] for i in rng.integers(len(texts), size=n)] for n in (0, 1, 40, 90)]
+
+
+def test_ids_get_the_codes_of_a_dictionary(batches):
+    one, other = table(), table()
+    known = [0, 0]
+    for texts in batches:
+        codes = np.empty((2, len(texts)), dtype=np.int32)
+        ends, text = laid_out(texts)
+        known[0] = fast.enter(ends, text, *one, known[0], codes[0])
+        known[1] = plain.enter(ends, text, *other, known[1], codes[1])
+        assert known[0] == known[1]
+        np.testing.assert_array_equal(*codes)
+    assert known[0] > 40
+    np.testing.assert_array_equal(one[1], other[1])
+    np.testing.assert_array_equal(one[2], other[2])
+
+
+def test_more_slots_hold_the_same_ids(batches):
+    slots, ends, text = table(128)
+    codes = np.empty(90, dtype=np.int32)
+    n = fast.enter(*laid_out(batches[3]), slots, ends, text, 0, codes)
+    more = np.full((2, 512), fast.EMPTY, dtype=np.uint64)
+    fast.settle(slots, more[0])
+    plain.settle(slots, more[1])
+    np.testing.assert_array_equal(*more)
+    again = np.empty_like(codes)
+    assert fast.enter(*laid_out(batches[3]), more[0], ends, text, n, again) == n
+    np.testing.assert_array_equal(again, codes)
