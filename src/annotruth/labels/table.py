@@ -22,6 +22,7 @@ from annotruth.labels.encode import (
     decoded,
     distinct_all,
     has_repeats,
+    places_by,
     plain_numbers,
     repeats,
 )
@@ -306,6 +307,11 @@ class Labels:
     def labels_per_annotator(self) -> NDArray[np.int64]:
         """Count the labels of each annotator."""
         return np.bincount(self.annotator, minlength=self.n_annotators).astype(np.int64)
+
+    @cached_property
+    def by_annotator(self) -> tuple[NDArray[np.int64], NDArray[np.signedinteger[Any]]]:
+        """Sort the places of labels by annotator: where each annotator begins, and the places."""
+        return places_by(self.annotator, self.n_annotators)
 
     def item_of_cell(self) -> NDArray[np.int64]:
         """Name the item of each cell."""
