@@ -10,19 +10,19 @@ from numpy.typing import NDArray
 from annotruth.arrays import Floats
 from annotruth.engines.base import Extent, Session, Sweep
 
-Elsewhere = Callable[..., tuple[Floats, ...]]
-"""Gives the sums of the labels elsewhere, in the sweep's order, from what the sweep is given."""
+Addition = Callable[..., tuple[Floats, ...]]
+"""Adds the labels elsewhere to a sweep's sums: ``addition(sums, *shared)``, as the sweep is given."""
 
 
 class Background:
     """Sweeps the labels at hand; those elsewhere are known by their sums alone.
 
     So a model's steps, which update what annotators share from sums over all labels, run
-    unchanged on the few labels that an update concerns. ``elsewhere`` has the sums by kernel; a
-    kernel that is not there has none.
+    unchanged on the few labels that an update concerns. ``elsewhere`` adds them, by kernel; the
+    sums of a kernel that is not there are those of the labels at hand.
     """
 
-    def __init__(self, session: Session, elsewhere: Mapping[str, Elsewhere]) -> None:
+    def __init__(self, session: Session, elsewhere: Mapping[str, Addition]) -> None:
         self._session = session
         self._elsewhere = elsewhere
 
@@ -37,10 +37,8 @@ class Background:
     def sweep(self, sweep: Sweep, *shared: Any) -> tuple[Floats, ...]:
         """Run a kernel over the labels at hand and return the sums of all."""
         sums = self._session.sweep(sweep, *shared)
-        if sweep.kernel not in self._elsewhere:
-            return sums
-        others = self._elsewhere[sweep.kernel](*shared)
-        return tuple(here + other for here, other in zip(sums, others, strict=True))
+        add = self._elsewhere.get(sweep.kernel)
+        return sums if add is None else add(sums, *shared)
 
     def gather(self, name: str) -> NDArray[Any]:
         """Bring an item-side array of the labels at hand."""

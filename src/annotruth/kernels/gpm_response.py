@@ -22,8 +22,8 @@ from annotruth.kernels.compiled import compiled
 STEEPEST = 1e6
 """Slopes of a label are cut here: at a reliability that rounds to 1 they have no bound."""
 
-LEAST = 1e-100
-"""Cells of less serious mass, whose squares would underflow, follow nobody."""
+LEAST = 1e-3
+"""Cells of less theta follow nobody: most of them are on their way to 0, no fixed point of theirs."""
 
 
 @compiled
@@ -46,13 +46,13 @@ def response(
         weight = 0.0
         for c in range(first, last):
             mass, squares = _mass(block, c, theta, eps, pi, chance)
-            if mass > LEAST:
+            if theta[c] > LEAST and mass > 0.0:
                 weight += mass * mass / squares
         for c in range(first, last):
             n = block.cell_category[c]
             mass, squares = _mass(block, c, theta, eps, pi, chance)
             follows = 0.0
-            if mass > LEAST and block.known[e] < 0:
+            if theta[c] > LEAST and mass > 0.0 and block.known[e] < 0:
                 follows = 1.0 / squares - (mass / squares) ** 2 / weight
             for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
                 s = block.annotator[j]

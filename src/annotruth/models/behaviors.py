@@ -24,7 +24,9 @@ def check_behavior(behavior: str) -> None:
         raise InputError(f"unknown behavior {behavior!r}: choose uniform or learned")
 
 
-def enough_labels(n_labels: NDArray[np.integer[Any]] | Floats, n_categories: int) -> NDArray[np.bool_]:
+def enough_labels(
+    n_labels: NDArray[np.integer[Any]] | Floats, n_categories: int
+) -> NDArray[np.bool_]:
     """Say of each annotator whether there are labels enough to learn a behavior from."""
     return n_labels >= _LABELS_A_CATEGORY * n_categories
 

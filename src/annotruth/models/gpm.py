@@ -128,11 +128,11 @@ class GPM(Estimator):
         return known_of(fit, engine_named(self.engine), learned=self._learned)
 
     def _settled(
-        self, known: GPMKnown, before: Part, after: Part, theta: Distribution
+        self, known: GPMKnown, begin: GPMKnown, before: Part, after: Part, theta: Distribution
     ) -> tuple[GPMKnown, Distribution, Trace]:
         # Where it ends is the same with leaps.
         fast = replace(self, acceleration=True)
-        return settled(known, before, after, theta, engine_named(self.engine), fast._climb)
+        return settled(known, begin, before, after, theta, engine_named(self.engine), fast._climb)
 
     def _whole(
         self,

@@ -20,10 +20,10 @@ does to another by way of items elsewhere; learned behaviors elsewhere count as 
 from __future__ import annotations
 
 import math
-
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -40,7 +40,10 @@ from annotruth.models.entropy import xlogy
 from annotruth.models.gpm_steps import Parameters, Steps, Sums
 from annotruth.models.result import Fit
 
-_LEAST = 1e-3  # labels that a label elsewhere counts for at least
+# A line is no guide far from where it was drawn: labels elsewhere count for this share of their
+# number at least, and keep reliabilities this share of what they were away from 0 and 1.
+_LEAST = 0.02
+_NEAREST = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,24 +87,34 @@ class GPMKnown:
 
 
 class Elsewhere(NamedTuple):
-    """What annotators' labels elsewhere count for."""
+    """What annotators' labels elsewhere count for, near the reliabilities ``eps``."""
 
     n_labels: Floats
-    serious: Floats
+    serious: Floats  # fewer than none, where a line through few leads there
     irregular: Floats  # by label; empty when behavior is uniform
+    low: Floats
+    high: Floats
 
     @classmethod
     def of(cls, n_labels: NDArray[np.int64], sums: Sums, eps: Floats) -> Elsewhere:
         """Count them by the information they hold."""
         worth = np.maximum(n_labels - sums.slope, _LEAST * n_labels)
         serious = sums.serious - (n_labels - worth) * eps
-        return cls(worth, np.clip(serious, 0.0, worth), sums.irregular)
+        some = n_labels > 0
+        low = np.where(some, _NEAREST * eps, 0.0)
+        high = np.where(some, 1.0 - _NEAREST * (1.0 - eps), 1.0)
+        return cls(worth, serious, sums.irregular, low, high)
 
-    def step(self, eps: Floats, pi: Floats, chance: float) -> tuple[Floats, ...]:
-        """Return what they add to the sums of a step: the likelihood is that of the counts."""
-        irregular = self.n_labels - self.serious
-        log_likelihood = xlogy(self.serious, eps).sum() + xlogy(irregular, 1.0 - eps).sum()
-        return self.serious, self.irregular, np.array([log_likelihood, 0.0])
+    def in_step(
+        self, labels_here: NDArray[np.int64], sums: tuple[Floats, ...], eps: Floats, *_: object
+    ) -> tuple[Floats, ...]:
+        """Add them to the sums of a step; the likelihood is that of their counts."""
+        serious, irregular, (log_likelihood, q) = sums
+        n_labels = self.n_labels + labels_here
+        serious = np.clip(serious + self.serious, self.low * n_labels, self.high * n_labels)
+        log_likelihood += xlogy(self.serious, eps).sum()
+        log_likelihood += xlogy(self.n_labels - self.serious, 1.0 - eps).sum()
+        return serious, irregular + self.irregular, np.array([log_likelihood, q])
 
 
 def known_of(fit: Fit, engine: Engine, *, learned: bool) -> GPMKnown:
@@ -118,6 +131,7 @@ def known_of(fit: Fit, engine: Engine, *, learned: bool) -> GPMKnown:
 
 def settled(
     known: GPMKnown,
+    begin: GPMKnown,
     before: Part,
     after: Part,
     theta: Distribution,
@@ -127,7 +141,7 @@ def settled(
     """Run EM on the items of ``after``, the labels of all others known by their sums.
 
     ``before`` has the labels that some of these items had, and ``theta`` the distributions of
-    its items; both parts have the same annotators.
+    its items; both parts have the same annotators. EM starts at the parameters of ``begin``.
     """
     people, learned = after.annotator, len(known.at.pi) > 0
     was = known.of(people)
@@ -142,12 +156,13 @@ def settled(
     elsewhere = Elsewhere.of(n_labels, sums, was.at.eps)
     labels_here = after.labels.labels_per_annotator
     with closing(engine.open(after.labels)) as session:
-        others = Background(session, {"gpm.step": elsewhere.step})
+        others = Background(session, {"gpm.step": partial(elsewhere.in_step, labels_here)})
         counts = elsewhere.n_labels + labels_here
         steps = Steps(after.labels, others, learned=learned, n_labels=counts)
         steps.start()  # anew, because a category that nobody had chosen would keep its 0
-        at, trace = climb(steps, was.at)
-        moved = sums._replace(serious=sums.serious + sums.slope * (at.eps - was.at.eps))
+        at, trace = climb(steps, begin.of(people).at)
+        serious = sums.serious + sums.slope * (at.eps - was.at.eps)
+        moved = sums._replace(serious=np.clip(serious, 0.0, n_labels))
         sums = Sums(*(here + there for here, there in zip(steps.response(at), moved, strict=True)))
         found = Distribution.of_cells(after.labels, session.gather("theta"))
     return known.replaced(people, GPMKnown(n_labels + labels_here, at, sums)), found, trace

@@ -28,9 +28,10 @@ from annotruth.models.result import Fit
 UPDATABLE = ("gpm",)
 """The models that can be updated."""
 
-_MOST_LABELS = 50_000  # of items that are let in because their annotators moved
-_MOST_ROUNDS = 4  # of letting more items in
-_STILL = 1e-4  # annotators whose reliability moved by less let no items in
+_ROOM = 50_000  # labels of items that are let in because their annotators moved,
+_SHARE = 0.04  # or this share of all labels if that is more
+_ROUNDS = 4
+_STILL = 3e-4  # annotators whose reliability moved by less let no items in
 _MANY = 0.1  # share of labels added from which a pass over all of them is worth its time
 
 
@@ -59,9 +60,12 @@ class Updatable(Protocol[K]):
         """Add up the sums of all labels; this may pass over all of them."""
 
     def _settled(
-        self, known: K, before: Part, after: Part, theta: Distribution
+        self, known: K, begin: K, before: Part, after: Part, theta: Distribution
     ) -> tuple[K, Distribution, Trace]:
-        """Fit the items of ``after``; ``before`` has what some had, with these distributions."""
+        """Fit the items of ``after``; ``before`` has what some had, with these distributions.
+
+        ``begin`` has the annotators' parameters to begin with.
+        """
 
     def _whole(
         self,
@@ -137,16 +141,18 @@ class Updates(Generic[K]):
         was, known = self._grown, self._known
         grown, touched = was.and_(new, gold=gold, duplicates=duplicates)
         known = known.with_newcomers(grown.n_annotators, len(grown.scale))
-        for _ in range(_MOST_ROUNDS):
-            after = grown.part(touched)
-            old = touched[touched < was.n_items]
+        settled, let_in = known, np.empty(0, dtype=np.int64)
+        for turn in range(_ROUNDS):
+            concerned = np.union1d(touched, grown.items_of(let_in))
+            after = grown.part(concerned)
+            old = concerned[concerned < was.n_items]
             before = was.part(old, after.annotator)
             theta = self._theta.take(old)
-            settled, found, trace = self._model._settled(known, before, after, theta)
-            concerned = np.union1d(touched, self._let_in(grown, known, settled))
-            if len(concerned) == len(touched):
+            settled, found, trace = self._model._settled(known, settled, before, after, theta)
+            more = self._movers(grown, known, settled, let_in)
+            if len(more) == 0 or turn == _ROUNDS - 1:
                 break
-            touched = concerned
+            let_in = np.union1d(let_in, more)
         update = Update(
             n_labels=new.n_labels,
             n_items=grown.n_items - was.n_items,
@@ -164,14 +170,17 @@ class Updates(Generic[K]):
         self.converged = self.converged and trace.converged
         return update
 
-    def _let_in(self, grown: Grown, before: K, after: K) -> Codes:
-        """Name the items of the annotators who moved most, as many as there is room for."""
+    def _movers(self, grown: Grown, before: K, after: K, already: Codes) -> Codes:
+        """Name annotators whose items to let in: those who moved most, while there is room."""
         moved = np.abs(after.reliability - before.reliability)
+        moved[already] = 0.0
         order = np.argsort(-moved, kind="stable")
         order = order[moved[order] > _STILL]
-        labels_an_item = grown.n_labels / grown.n_items
-        room = np.cumsum(after.n_labels[order]) * labels_an_item <= _MOST_LABELS
-        return grown.items_of(np.sort(order[room]))
+        # As many labels as if they shared no item.
+        labels = after.n_labels * (grown.n_labels / grown.n_items)
+        room = max(_ROOM, _SHARE * grown.n_labels) - labels[already].sum()
+        chosen: Codes = order[np.cumsum(labels[order]) <= room]
+        return chosen
 
     def whole(self, *, touch: bool = False, progress: ProgressCallback | None = None) -> Fit:
         """Make one fit of everything, which passes over all labels.

@@ -9,7 +9,7 @@ from annotruth.kernels.block import Block
 from annotruth.kernels.reference.rows import rows_of
 
 STEEPEST = 1e6
-LEAST = 1e-100
+LEAST = 1e-3
 
 
 def response(
@@ -32,7 +32,7 @@ def response(
     mu = eps[s] * theta[c] / p
 
     mass, squares = np.bincount(c, mu), np.bincount(c, mu**2)
-    some = mass > LEAST
+    some = (theta[: len(mass)] > LEAST) & (mass > 0)
     inverse = np.divide(1.0, squares, out=np.zeros_like(squares), where=some)
     item_of_cell = np.repeat(np.arange(len(block.known)), np.diff(block.item_ptr))[: len(mass)]
     weight = np.bincount(item_of_cell, mass**2 * inverse)[item_of_cell]
