@@ -15,9 +15,9 @@ from annotruth.arrays import Floats
 from annotruth.errors import ConvergenceWarning
 from annotruth.labels import Labels
 from annotruth.models.base import Estimator
-from annotruth.models.registry import model_named
+from annotruth.models.registry import UPDATABLE, model_named
 from annotruth.models.result import Fit
-from annotruth.models.updating import UPDATABLE, Updates
+from annotruth.models.updating import Updates
 from benchmarks import machine
 from benchmarks.crowds import simulated
 
@@ -124,7 +124,7 @@ def seconds(work: object) -> float:
 
 def load(estimator: Estimator, fit: Fit) -> None:
     """Do what the first update would do first."""
-    estimator._updates = Updates(estimator._updatable(), fit)
+    estimator._updates = Updates(estimator, fit)
     _ = fit.data.by_annotator
 
 

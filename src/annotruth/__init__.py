@@ -21,10 +21,11 @@ if TYPE_CHECKING:
         InputError,
         OutputError,
     )
-    from annotruth.fitting import evaluate, fit
+    from annotruth.fitting import evaluate, fit, update
     from annotruth.io.readers import read_labels
     from annotruth.labels import Labels, Scale
     from annotruth.models.baselines import MajorityVote, MeanScore, MedianScore
+    from annotruth.models.changes import changes
     from annotruth.models.choosing import choose
     from annotruth.models.dawid_skene import DawidSkene
     from annotruth.models.glad import GLAD
@@ -57,6 +58,7 @@ __all__ = [
     "Scale",
     "SubjectBias",
     "agreement",
+    "changes",
     "choose",
     "evaluate",
     "fit",
@@ -65,6 +67,7 @@ __all__ = [
     "metrics",
     "read_labels",
     "simulate",
+    "update",
 ]
 
 _HOMES = {
@@ -86,12 +89,14 @@ _HOMES = {
     "RobustGPM": "annotruth.models.robust_gpm",
     "Scale": "annotruth.labels",
     "SubjectBias": "annotruth.models.subject_bias",
+    "changes": "annotruth.models.changes",
     "choose": "annotruth.models.choosing",
     "evaluate": "annotruth.fitting",
     "fit": "annotruth.fitting",
     "held_out": "annotruth.models.heldout",
     "load": "annotruth.models.storage",
     "read_labels": "annotruth.io.readers",
+    "update": "annotruth.fitting",
 }
 _ROOMS = ("agreement", "metrics", "simulate")
 

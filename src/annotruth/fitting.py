@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from annotruth import metrics
+from annotruth.engines.base import ENGINES
 from annotruth.errors import AnnotruthWarning, InputError
 from annotruth.io.readers import read_labels, read_table
 from annotruth.labels import Bins, DuplicatePolicy, Labels, ScaleKind
@@ -22,6 +23,7 @@ from annotruth.models.choosing import choose
 from annotruth.models.em import ProgressCallback
 from annotruth.models.registry import DEFAULT_MODEL, model_named
 from annotruth.models.result import Fit
+from annotruth.models.storage import load
 
 AUTO = "auto"
 """Stands for the model that the labels speak for."""
@@ -92,12 +94,7 @@ def fit(
             f"{AUTO} chooses the model and sets no options: name a model to set its own"
         )
     estimator = None if auto else make_estimator(DEFAULT_MODEL if model is None else model, options)
-    make: Callable[..., Labels] = Labels.of
-    if isinstance(data, str | Path):
-        make = partial(read_labels, input_format=input_format, question=question)
-    elif input_format is not None or question is not None:
-        raise InputError("input_format and question are for files: leave them out")
-    labels = make(
+    labels = _read(data, input_format, question)(
         data, columns=columns, scale=scale, categories=categories, duplicates=duplicates, bins=bins
     )
     if gold is not None:
@@ -122,6 +119,73 @@ def fit(
     if categories is None and not isinstance(data, Labels):
         _advise_bins(found)
     return found
+
+
+def update(
+    fit: Fit | str | Path,
+    data: Any,
+    *,
+    gold: Any = None,
+    columns: Mapping[str, str] | None = None,
+    duplicates: DuplicatePolicy = "refuse",
+    input_format: str | None = None,
+    question: str | None = None,
+    refit: bool = False,
+    progress: ProgressCallback | None = None,
+) -> Fit:
+    """Take more labels into a fit, without a new fit of all.
+
+    Parameters
+    ----------
+    fit
+        A fit, or the folder where one was saved.
+    data
+        The new labels, and no others: a path or a frame, as for `fit`. Items and annotators may be
+        new, categories may not.
+    gold
+        Known truths of new or old items, as for `fit`.
+    columns, input_format, question
+        As for `fit`.
+    duplicates
+        What to do when a person labels an item again: "refuse", "keep" (two votes) or "last"
+        (the new one counts).
+    refit
+        Whether to iterate over all labels at the end, to where a full fit would end. Models that
+        cannot be updated are fitted anew.
+    progress
+        Called after every iteration over all labels.
+
+    Returns
+    -------
+    Fit
+        Items and annotators keep their order, new ones follow; `changes` tells what is different.
+    """
+    before = fit if isinstance(fit, Fit) else load(fit)
+    # An engine of the caller's own is told by its class, and cannot be had again.
+    settings = {
+        name: value
+        for name, value in before.settings.items()
+        if name != "engine" or value in ENGINES
+    }
+    estimator = make_estimator(before.model, settings).resume(before)
+    if not refit:
+        estimator.check_updatable()
+    new = _read(data, input_format, question)(data, columns=columns, duplicates=duplicates)
+    with _naming(data if gold is None else gold):
+        truths = None if gold is None else _read_if_path(gold)
+        estimator.partial_fit(
+            new, gold=truths, duplicates=duplicates, touch=refit, progress=progress
+        )
+    return estimator.result_
+
+
+def _read(data: Any, input_format: str | None, question: str | None) -> Callable[..., Labels]:
+    """Return what makes labels of such data."""
+    if isinstance(data, str | Path):
+        return partial(read_labels, input_format=input_format, question=question)
+    if input_format is not None or question is not None:
+        raise InputError("input_format and question are for files: leave them out")
+    return Labels.of
 
 
 def _advise_bins(found: Fit) -> None:

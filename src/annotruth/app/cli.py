@@ -11,6 +11,7 @@ from annotruth.app.commands.demo import demo
 from annotruth.app.commands.fit import fit
 from annotruth.app.commands.reproduce import reproduce
 from annotruth.app.commands.simulate import simulate
+from annotruth.app.commands.update import update
 from annotruth.errors import AnnotruthError
 
 app = typer.Typer(
@@ -21,7 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for command in (fit, simulate, reproduce, demo):
+for command in (fit, update, simulate, reproduce, demo):
     app.command()(command)
 
 

@@ -14,9 +14,11 @@ from annotruth.arrays import Codes, Floats
 from annotruth.errors import AnnotruthError, InputError
 from annotruth.labels import DuplicatePolicy, Labels
 from annotruth.labels.frames import need_pandas
+from annotruth.labels.growth import Grown
 from annotruth.models.em import ProgressCallback
+from annotruth.models.registry import UPDATABLE
 from annotruth.models.result import Fit
-from annotruth.models.updating import UPDATABLE, Updatable, Updates
+from annotruth.models.updating import Updatable, Updates
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,15 +111,20 @@ class Estimator(ABC):
             What to do when a person labels an item again: "refuse", "keep" (two votes) or "last"
             (the new one counts).
         touch
-            Whether to iterate over all labels at the end, to where a full fit would end.
+            Whether to iterate over all labels at the end, to where a full fit would end. A model
+            that cannot be updated is fitted to all labels anew.
         progress
             Called after every iteration over all labels.
         """
         if not hasattr(self, "_result"):
             return self.fit(Labels.of(data, duplicates=duplicates), gold=gold, progress=progress)
-        if self._updates is None:
-            self._updates = Updates(self._updatable(), self._result)
         new = data if isinstance(data, Labels) else Labels.of(data, duplicates=duplicates)
+        if touch and self.name not in UPDATABLE:
+            grown, _ = Grown.of(self._result.data).and_(new, gold=gold, duplicates=duplicates)
+            return self.fit(grown.merged(), progress=progress)
+        if self._updates is None:
+            self.check_updatable()
+            self._updates = Updates(cast("Updatable[Any]", self), self._result)
         self.update_ = self._updates.add(new, gold=gold, duplicates=duplicates)
         if touch or self._updates.many:
             self._make_whole(touch=touch, progress=progress)
@@ -128,14 +135,13 @@ class Estimator(ABC):
         whole = self._updates.whole(touch=touch, progress=progress)
         self.resume(replace(whole, chosen=self._result.chosen))
 
-    def _updatable(self) -> Updatable[Any]:
-        """Return this model, if it can be updated."""
+    def check_updatable(self) -> None:
+        """Refuse a model that cannot take in labels."""
         if self.name not in UPDATABLE:
             raise InputError(
-                f"{self.name} cannot be updated ({' and '.join(UPDATABLE)} can): fit all labels "
-                "together"
+                f"{self.name} cannot be updated, only {' and '.join(UPDATABLE)} can: ask for a "
+                "refit of all labels"
             )
-        return cast("Updatable[Any]", self)
 
     @abstractmethod
     def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:

@@ -25,9 +25,6 @@ from annotruth.models.distribution import Distribution, Patched
 from annotruth.models.em import ProgressCallback, Trace
 from annotruth.models.result import Fit
 
-UPDATABLE = ("gpm",)
-"""The models that can be updated."""
-
 _ROOM = 50_000  # labels of items that are let in because their annotators moved,
 _SHARE = 0.04  # or this share of all labels if that is more
 _ROUNDS = 4
