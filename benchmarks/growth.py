@@ -18,7 +18,7 @@ from annotruth.engines.memory import MemoryEngine, MemorySession
 from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
 from annotruth.labels import Labels
-from annotruth.models import gpm
+from annotruth.models import gpm_steps
 from benchmarks.crowds import laid_out
 from benchmarks.timing import Sample, by_steps, interleaved
 
@@ -63,7 +63,7 @@ def bare_read(labels: Labels, threads: int, stack: ExitStack) -> Sample:
 def gpm_pass(labels: Labels, engine: MemoryEngine, stack: ExitStack) -> Sample:
     """Time the model's own step."""
     session = stack.enter_context(closing(engine.open(labels)))
-    steps = gpm._Steps(labels, session, learned=False)
+    steps = gpm_steps.Steps(labels, session, learned=False)
     return by_steps(steps.step, steps.start(), 1)
 
 

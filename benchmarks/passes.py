@@ -15,7 +15,7 @@ from crowdkit.aggregation import MACE, DawidSkene
 from annotruth.engines import Engine, Session
 from annotruth.engines.memory import MemoryEngine, ReferenceEngine
 from annotruth.labels import Labels
-from annotruth.models import dawid_skene, gpm, robust_steps
+from annotruth.models import dawid_skene, gpm_steps, robust_steps
 from benchmarks import growth, machine
 from benchmarks.crowds import peer_frame, simulated
 from benchmarks.timing import Sample, Seconds, by_difference, by_steps, interleaved
@@ -71,8 +71,8 @@ def ours(labels: Labels, stack: ExitStack) -> dict[str, Sample]:
         steps = make(stack.enter_context(closing(engine.open(labels))))
         return by_steps(steps.step, steps.start(), n_steps)
 
-    def of_gpm(session: Session) -> gpm._Steps:
-        return gpm._Steps(labels, session, learned=False)
+    def of_gpm(session: Session) -> gpm_steps.Steps:
+        return gpm_steps.Steps(labels, session, learned=False)
 
     def of_dawid_skene(session: Session) -> dawid_skene._Steps:
         return dawid_skene._Steps(labels, session)
@@ -125,7 +125,7 @@ def disagreement(labels: Labels, n_steps: int = 3) -> dict[str, float]:
     eps, theta, log_likelihood = [], [], []
     for engine in (MemoryEngine(), ReferenceEngine()):
         with closing(engine.open(labels)) as session:
-            steps = gpm._Steps(labels, session, learned=False)
+            steps = gpm_steps.Steps(labels, session, learned=False)
             parameters = steps.start()
             for _ in range(n_steps):
                 parameters, monitor = steps.step(parameters)

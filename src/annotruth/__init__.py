@@ -22,10 +22,11 @@ if TYPE_CHECKING:
         InputError,
         OutputError,
     )
-    from annotruth.fitting import evaluate, fit
+    from annotruth.fitting import evaluate, fit, update
     from annotruth.io.readers import read_labels
     from annotruth.labels import Labels, Scale
     from annotruth.models.baselines import MajorityVote, MeanScore, MedianScore
+    from annotruth.models.changes import changes
     from annotruth.models.choosing import choose
     from annotruth.models.dawid_skene import DawidSkene
     from annotruth.models.glad import GLAD
@@ -59,6 +60,7 @@ __all__ = [
     "Scale",
     "SubjectBias",
     "agreement",
+    "changes",
     "choose",
     "compare",
     "evaluate",
@@ -68,6 +70,7 @@ __all__ = [
     "metrics",
     "read_labels",
     "simulate",
+    "update",
 ]
 
 _HOMES = {
@@ -90,6 +93,7 @@ _HOMES = {
     "RobustGPM": "annotruth.models.robust_gpm",
     "Scale": "annotruth.labels",
     "SubjectBias": "annotruth.models.subject_bias",
+    "changes": "annotruth.models.changes",
     "choose": "annotruth.models.choosing",
     "compare": "annotruth.comparing",
     "evaluate": "annotruth.fitting",
@@ -97,6 +101,7 @@ _HOMES = {
     "held_out": "annotruth.models.heldout",
     "load": "annotruth.models.storage",
     "read_labels": "annotruth.io.readers",
+    "update": "annotruth.fitting",
 }
 _ROOMS = ("agreement", "metrics", "simulate")
 

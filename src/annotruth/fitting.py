@@ -12,6 +12,7 @@ from typing import Any
 
 from annotruth import metrics
 from annotruth.disk import size_of
+from annotruth.engines.base import ENGINES
 from annotruth.errors import AnnotruthWarning, InputError
 from annotruth.io.readers import read_labels, read_table
 from annotruth.labels import Bins, DuplicatePolicy, Labels, ScaleKind
@@ -23,6 +24,7 @@ from annotruth.models.choosing import choose
 from annotruth.models.em import ProgressCallback
 from annotruth.models.registry import DEFAULT_MODEL, model_named
 from annotruth.models.result import Fit
+from annotruth.models.storage import load
 
 AUTO = "auto"
 """Stands for the model that the labels speak for."""
@@ -98,12 +100,7 @@ def fit(
             f"{AUTO} chooses the model and sets no options: name a model to set its own"
         )
     estimator = None if auto else make_estimator(DEFAULT_MODEL if model is None else model, options)
-    make: Callable[..., Labels] = Labels.of
-    if isinstance(data, str | Path):
-        make = partial(_reader(memory, estimator), input_format=input_format, question=question)
-    elif input_format is not None or question is not None or memory is not None:
-        raise InputError("input_format, question and memory are for files: leave them out")
-    labels = make(
+    labels = _maker(data, input_format, question, memory, estimator)(
         data, columns=columns, scale=scale, categories=categories, duplicates=duplicates, bins=bins
     )
     if gold is not None:
@@ -130,17 +127,85 @@ def fit(
     return found
 
 
-def _reader(memory: str | int | None, estimator: Estimator | None) -> Callable[..., Labels]:
-    """Choose how a file is read: into memory, or with its labels on disk."""
+def update(
+    fit: Fit | str | Path,
+    data: Any,
+    *,
+    gold: Any = None,
+    columns: Mapping[str, str] | None = None,
+    duplicates: DuplicatePolicy = "refuse",
+    input_format: str | None = None,
+    question: str | None = None,
+    refit: bool = False,
+    progress: ProgressCallback | None = None,
+) -> Fit:
+    """Take more labels into a fit, without a new fit of all.
+
+    Parameters
+    ----------
+    fit
+        A fit, or the folder where one was saved.
+    data
+        The new labels, and no others: a path or a frame, as for `fit`. Items and annotators may be
+        new, categories may not.
+    gold
+        Known truths of new or old items, as for `fit`.
+    columns, input_format, question
+        As for `fit`.
+    duplicates
+        What to do when a person labels an item again: "refuse", "keep" (two votes) or "last"
+        (the new one counts).
+    refit
+        Whether to iterate over all labels at the end, to where a full fit would end. Models that
+        cannot be updated are fitted anew.
+    progress
+        Called after every iteration over all labels.
+
+    Returns
+    -------
+    Fit
+        Items and annotators keep their order, new ones follow; `changes` tells what is different.
+    """
+    before = fit if isinstance(fit, Fit) else load(fit)
+    # An engine of the caller's own is told by its class, and cannot be had again.
+    settings = {
+        name: value
+        for name, value in before.settings.items()
+        if name != "engine" or value in ENGINES
+    }
+    estimator = make_estimator(before.model, settings).resume(before)
+    if not refit:
+        estimator.check_updatable()
+    new = _maker(data, input_format, question)(data, columns=columns, duplicates=duplicates)
+    with naming(data if gold is None else gold):
+        truths = None if gold is None else read_if_path(gold)
+        estimator.partial_fit(
+            new, gold=truths, duplicates=duplicates, touch=refit, progress=progress
+        )
+    return estimator.result_
+
+
+def _maker(
+    data: Any,
+    input_format: str | None,
+    question: str | None,
+    memory: str | int | None = None,
+    estimator: Estimator | None = None,
+) -> Callable[..., Labels]:
+    """Return what makes labels of such data: in memory, or with a file's labels on disk."""
+    if not isinstance(data, str | Path):
+        if input_format is not None or question is not None or memory is not None:
+            raise InputError("input_format, question and memory are for files: leave them out")
+        return Labels.of
     if memory is None:
-        return read_labels
+        return partial(read_labels, input_format=input_format, question=question)
     from annotruth.io.large import read_labels_within
 
     size = size_of(memory)
     if estimator is None:
         raise InputError(f"{AUTO} fits many models, in memory: name one, or leave the memory out")
     estimator.check_fits_on_disk()
-    return partial(read_labels_within, size)
+    return partial(read_labels_within, size, input_format=input_format, question=question)
 
 
 def _advise_bins(found: Fit) -> None:

@@ -12,6 +12,7 @@ from annotruth.app.commands.demo import demo
 from annotruth.app.commands.fit import fit
 from annotruth.app.commands.reproduce import reproduce
 from annotruth.app.commands.simulate import simulate
+from annotruth.app.commands.update import update
 from annotruth.errors import AnnotruthError
 
 app = typer.Typer(
@@ -22,7 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for command in (fit, compare, simulate, reproduce, demo):
+for command in (fit, update, compare, simulate, reproduce, demo):
     app.command()(command)
 
 

@@ -149,9 +149,7 @@ def arrange(
     columns = [np.ascontiguousarray(codes, dtype=np.int32) for codes in (item, annotator, label)]
     n = len(item)
     people = np.empty(n, dtype=np.int32)
-    row: NDArray[np.signedinteger[Any]] = np.empty(
-        n, dtype=np.int32 if n <= np.iinfo(np.int32).max else np.int64
-    )
+    row = _row_numbers(n)
     item_ptr, cell_category, cell_ptr = _kernels(n).arrange(
         *columns, n_items, n_categories, people, row
     )
@@ -166,25 +164,48 @@ def has_repeats(layout: Layout, n_annotators: int) -> bool:
     )
 
 
+def places_by(
+    annotator: NDArray[np.int32], n_annotators: int
+) -> tuple[NDArray[np.int64], NDArray[np.signedinteger[Any]]]:
+    """Sort places by annotator: where each annotator begins, and the places."""
+    n = len(annotator)
+    place = _row_numbers(n)
+    return _kernels(n).by_annotator(annotator, n_annotators, place), place
+
+
+def _row_numbers(n: int) -> NDArray[np.signedinteger[Any]]:
+    """Make room for row numbers, of 32 bits where they suffice."""
+    return np.empty(n, dtype=np.int32 if n <= np.iinfo(np.int32).max else np.int64)
+
+
 def _kernels(n_labels: int) -> ModuleType:
     """Return the compiled kernels, or for few labels their twins: sooner done than loaded."""
     room = "annotruth.kernels" if n_labels >= _MANY else "annotruth.kernels.reference"
     return importlib.import_module(f"{room}.layout")
 
 
-def match(values: pa.Array, ids: pa.Array) -> NDArray[np.int64]:
-    """Find each value among the ids, -1 where it is not there.
+def match(values: pa.Array, ids: pa.Array | pa.ChunkedArray) -> NDArray[np.int64]:
+    """Find each value among the ids, which differ, and return its place: -1 where it is not there.
 
     Ids of different types meet as text, so that 7 in one file finds "7" in another.
     """
     values, ids = plain(values), plain(ids)
     if values.type != ids.type:
-        values, ids = _as_text(values), _as_text(ids)
-    found = pc.fill_null(pc.index_in(values, value_set=ids), -1)
-    return as_numpy(found).astype(np.int64)
+        values, ids = as_text(values), as_text(ids)
+    # The many ids are looked up among the few values: a table of the ids takes longer to make.
+    values = values.dictionary_encode()
+    asked = pc.index_in(ids, value_set=values.dictionary).is_valid()
+    places = np.flatnonzero(as_numpy(asked))
+    found = pc.index_in(ids.take(as_arrow(places)), value_set=values.dictionary)
+    place = np.full(len(values.dictionary) + 1, -1, dtype=np.int64)
+    place[as_numpy(found)] = places
+    codes = as_numpy(pc.fill_null(values.indices, len(values.dictionary)))
+    places_of: NDArray[np.int64] = place[codes]
+    return places_of
 
 
-def _as_text(ids: pa.Array) -> pa.Array:
+def as_text(ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Write ids as text; whole numbers without a point."""
     if pa.types.is_floating(ids.type):
         ids = ids.cast(pa.float64())
         whole = pc.and_(pc.equal(ids, pc.round(ids)), pc.less(pc.abs(ids), 2.0**53))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +16,17 @@ from annotruth.labels.encode import match
 from annotruth.labels.frames import column_of, to_arrow
 from annotruth.labels.scale import Scale, numbers_behind, plain, shown
 
-if TYPE_CHECKING:
-    from annotruth.labels.table import Labels
+
+class Named(Protocol):
+    """Items by their ids, with the scale of their labels."""
+
+    @property
+    def items(self) -> pa.Array | pa.ChunkedArray:
+        """The ids."""
+
+    @property
+    def scale(self) -> Scale:
+        """The scale."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +91,7 @@ class Truth:
 
 
 def match_truth(
-    data: Any, labels: Labels, *, role: str, columns: Mapping[str, str] | None = None
+    data: Any, labels: Named, *, role: str, columns: Mapping[str, str] | None = None
 ) -> Truth:
     """Match known answers with the items of the labels; an unknown item is refused.
 

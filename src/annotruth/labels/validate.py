@@ -175,12 +175,26 @@ def check_known_categories(codes: NDArray[np.int32], values: pa.Array, scale: Sc
         )
 
 
+def check_no_new_categories(codes: NDArray[np.int32], values: pa.Array, scale: Scale) -> None:
+    """Refuse added labels outside the scale of the labels they are added to.
+
+    ``codes`` are those of the values on that scale.
+    """
+    strange = np.flatnonzero(codes < 0)
+    if len(strange):
+        raise InputError(
+            f"label {shown(values[int(strange[0])].as_py())} is new, and the fit knows "
+            f"{', '.join(scale.names)}: correct it, or fit all labels again with every "
+            "category listed"
+        )
+
+
 def check_no_repeats(
     later: NDArray[np.int64],
     items: pa.Array,
-    item: NDArray[np.int32],
+    item: NDArray[np.integer[Any]],
     annotators: pa.Array,
-    annotator: NDArray[np.int32],
+    annotator: NDArray[np.integer[Any]],
     most: int = 3,
 ) -> None:
     """Refuse people who labelled one item twice, naming the first offenders.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +12,13 @@ from numpy.typing import ArrayLike
 
 from annotruth.arrays import Codes, Floats
 from annotruth.errors import AnnotruthError, InputError
-from annotruth.labels import Labels
+from annotruth.labels import DuplicatePolicy, Labels
 from annotruth.labels.frames import need_pandas
+from annotruth.labels.growth import Grown
 from annotruth.models.em import ProgressCallback
+from annotruth.models.registry import UPDATABLE
 from annotruth.models.result import Fit
+from annotruth.models.updating import Updatable, Updates
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,8 +43,6 @@ class Estimator(ABC):
 
     needs_order: ClassVar[bool] = False
     """Whether its answers mean something only where the categories have an order."""
-
-    result_: Fit = field(init=False, repr=False, compare=False)
 
     def fit(
         self,
@@ -75,7 +76,7 @@ class Estimator(ABC):
             raise InputError(f"{self.name} takes no record of annotators: choose robust-gpm")
         if labels.on_disk:
             self.check_fits_on_disk()
-        self.result_ = self._fit(labels, progress)
+        self.resume(self._fit(labels, progress))
         return self
 
     def check_fits_on_disk(self) -> None:
@@ -84,6 +85,75 @@ class Estimator(ABC):
             raise InputError(
                 f"{self.name} holds all labels in memory: leave the memory out, or choose gpm, "
                 "robust-gpm or dawid-skene"
+            )
+
+    def resume(self, fit: Fit) -> Self:
+        """Take up a fit made before, such as one from disk, to ask it or to update it."""
+        self._result = fit
+        self._updates: Updates[Any] | None = None
+        return self
+
+    @property
+    def result_(self) -> Fit:
+        """The fit; after `partial_fit` all labels are passed over once to make it whole."""
+        if self._updates is not None and self._updates.pending:
+            self._make_whole()
+        return self._result
+
+    def partial_fit(
+        self,
+        data: Any,
+        *,
+        gold: Any = None,
+        duplicates: DuplicatePolicy = "refuse",
+        touch: bool = False,
+        progress: ProgressCallback | None = None,
+    ) -> Self:
+        """Take in more labels without a new fit of all.
+
+        The items concerned and their annotators are fitted anew, the others stay as they are.
+        ``update_`` tells at once what came of them; ``result_`` is made whole when it is asked for.
+
+        Parameters
+        ----------
+        data
+            As for `fit`; items and annotators may be new, categories may not.
+        gold
+            Known truths, of new or old items.
+        duplicates
+            What to do when a person labels an item again: "refuse", "keep" (two votes) or "last"
+            (the new one counts).
+        touch
+            Whether to iterate over all labels at the end, to where a full fit would end. A model
+            that cannot be updated is fitted to all labels anew.
+        progress
+            Called after every iteration over all labels.
+        """
+        if not hasattr(self, "_result"):
+            return self.fit(Labels.of(data, duplicates=duplicates), gold=gold, progress=progress)
+        new = data if isinstance(data, Labels) else Labels.of(data, duplicates=duplicates)
+        if touch and self.name not in UPDATABLE:
+            grown, _ = Grown.of(self._result.data).and_(new, gold=gold, duplicates=duplicates)
+            return self.fit(grown.merged(), progress=progress)
+        if self._updates is None:
+            self.check_updatable()
+            self._updates = Updates(cast("Updatable[Any]", self), self._result)
+        self.update_ = self._updates.add(new, gold=gold, duplicates=duplicates)
+        if touch or self._updates.many:
+            self._make_whole(touch=touch, progress=progress)
+        return self
+
+    def _make_whole(self, *, touch: bool = False, progress: ProgressCallback | None = None) -> None:
+        assert self._updates is not None
+        whole = self._updates.whole(touch=touch, progress=progress)
+        self.resume(replace(whole, chosen=self._result.chosen))
+
+    def check_updatable(self) -> None:
+        """Refuse a model that cannot take in labels."""
+        if self.name not in UPDATABLE:
+            raise InputError(
+                f"{self.name} cannot be updated, only {' and '.join(UPDATABLE)} can: ask for a "
+                "refit of all labels"
             )
 
     @abstractmethod
@@ -176,7 +246,7 @@ class Estimator(ABC):
         return pd.Series(table[name].to_pandas().to_numpy(), index=ids, name=called)
 
     def _fitted(self) -> Fit:
-        if not hasattr(self, "result_"):
+        if not hasattr(self, "_result"):
             raise AnnotruthError(f"this {type(self).__name__} is not fitted yet: call fit first")
         return self.result_
 

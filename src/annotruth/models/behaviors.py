@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.arrays import Codes, Floats
 from annotruth.errors import InputError
-from annotruth.labels import Labels
 from annotruth.models.result import SPAMMER_BELOW
 
 Behavior = Literal["uniform", "learned"]
@@ -25,9 +24,11 @@ def check_behavior(behavior: str) -> None:
         raise InputError(f"unknown behavior {behavior!r}: choose uniform or learned")
 
 
-def enough_labels(labels: Labels) -> NDArray[np.bool_]:
+def enough_labels(
+    n_labels: NDArray[np.integer[Any]] | Floats, n_categories: int
+) -> NDArray[np.bool_]:
     """Say of each annotator whether there are labels enough to learn a behavior from."""
-    return labels.labels_per_annotator >= _LABELS_A_CATEGORY * labels.n_categories
+    return n_labels >= _LABELS_A_CATEGORY * n_categories
 
 
 def behaviors_of(pi: Floats, annotator: Codes, n_categories: int) -> Floats | float:

@@ -102,12 +102,32 @@ class Distribution:
 
     def rows(self, item: Codes, n_categories: int) -> Floats:
         """Write the distributions of some items out, one row each."""
-        n = np.diff(self.ptr)[item]
-        row = np.repeat(np.arange(len(item)), n)
-        entry = np.arange(len(row)) + np.repeat(self.ptr[item] - (np.cumsum(n) - n), n)
-        full = np.zeros((len(item), n_categories))
-        full[row, self.category[entry]] = self.probability[entry]
-        return full
+        return self.take(item).dense(n_categories)
+
+    def take(self, item: Codes) -> Distribution:
+        """Take the distributions of some items, in the order they are named."""
+        n = self.ptr[item + 1] - self.ptr[item]
+        ends = np.cumsum(n)
+        entry = np.arange(n.sum()) + np.repeat(self.ptr[item] - (ends - n), n)
+        return Distribution(np.append(0, ends), self.category[entry], self.probability[entry])
+
+    def and_(self, others: Distribution) -> Distribution:
+        """Put the distributions of other items behind these."""
+        return Distribution(
+            np.concatenate([self.ptr, self.ptr[-1] + others.ptr[1:]]),
+            np.concatenate([self.category, others.category]),
+            np.concatenate([self.probability, others.probability]),
+        )
+
+    def of_each_cell(self, labels: Labels) -> Floats:
+        """Return the probability of every cell of the labels of these items."""
+        if self.category is labels.cell_category:
+            return self.probability.copy()  # whoever gets it may write into it
+        n = labels.n_categories
+        ours = self.item() * n + self.category
+        wanted = labels.item_of_cell() * n + labels.cell_category
+        at = np.minimum(np.searchsorted(ours, wanted), len(ours) - 1)
+        return np.where(ours[at] == wanted, self.probability[at], 0.0)
 
     def dense(self, n_categories: int) -> Floats:
         """Write the distributions out, items x categories."""
@@ -134,6 +154,44 @@ def _leading(part: Distribution) -> NDArray[np.int32]:
     # Written from the last to the first, so that the first category of a tie stays.
     mode[item[leads]] = part.category[leads]
     return mode
+
+
+@dataclass(frozen=True, eq=False)
+class Patched:
+    """Distributions of which those of some items are replaced or new; the others stay in place.
+
+    ``item`` names the replaced and new ones, rising, and ``patch`` has their distributions.
+    """
+
+    base: Distribution
+    item: Codes
+    patch: Distribution
+
+    @classmethod
+    def of(cls, base: Distribution) -> Patched:
+        """Begin with nothing replaced."""
+        nobody = np.empty(0, dtype=np.int64)
+        return cls(base, nobody, base.take(nobody))
+
+    def take(self, item: Codes) -> Distribution:
+        """Take the distributions of some items, named in rising order."""
+        if not len(self.item):
+            return self.base.take(item)
+        at = np.minimum(np.searchsorted(self.item, item), len(self.item) - 1)
+        ours = self.item[at] == item
+        both = self.base.take(item[~ours]).and_(self.patch.take(at[ours]))
+        return both.take(np.argsort(np.concatenate([np.flatnonzero(~ours), np.flatnonzero(ours)])))
+
+    def replaced(self, item: Codes, new: Distribution) -> Patched:
+        """Replace the distributions of some items, named in rising order."""
+        stay = np.flatnonzero(~np.isin(self.item, item))
+        items = np.concatenate([self.item[stay], item])
+        order = np.argsort(items)
+        return Patched(self.base, items[order], self.patch.take(stay).and_(new).take(order))
+
+    def merged(self, n_items: int) -> Distribution:
+        """Write them all out anew, ``n_items`` of them."""
+        return self.take(np.arange(n_items))
 
 
 def mixed_rates(kinds: Floats, rates: Floats, annotator: Codes) -> Floats:

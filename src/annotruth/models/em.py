@@ -139,6 +139,11 @@ def climb(
     )
 
 
+def no_steps(log_likelihood: float, *, converged: bool = True, reason: str = "") -> Trace:
+    """Tell of parameters that came from elsewhere than the loop."""
+    return Trace(np.array([log_likelihood]), np.empty(0), converged, reason)
+
+
 def check_loop_options(*, tol: float, max_iter: int) -> None:
     """Refuse a tolerance or a cap that no loop can keep."""
     if not tol >= 0:

@@ -3,35 +3,27 @@ r"""GPM, the paper's model, exactly."""
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from annotruth.arrays import Codes, Floats
-from annotruth.engines import Engine, Session, Sweep, engine_named
+from annotruth.engines import Engine, Session, engine_named
 from annotruth.labels import Labels
-from annotruth.models.acceleration import Acceleration, probabilities, shares
+from annotruth.labels.growth import Part
 from annotruth.models.base import Estimator
 from annotruth.models.behaviors import (
     Behavior,
     behavior_names,
     behaviors_of,
     check_behavior,
-    enough_labels,
 )
 from annotruth.models.distribution import Distribution
-from annotruth.models.em import Monitor, ProgressCallback, climb
-from annotruth.models.entropy import xlogy
-from annotruth.models.intervals import likelihood_interval
+from annotruth.models.em import ProgressCallback, Trace, climb, no_steps
+from annotruth.models.gpm_steps import Parameters, Steps
+from annotruth.models.gpm_updates import GPMKnown, known_of, settled
 from annotruth.models.result import Fit
-
-
-class Parameters(NamedTuple):
-    """What the annotators share: reliability eps[s], and behavior pi[s, n] if learned."""
-
-    eps: Floats
-    pi: Floats  # annotators x categories; empty when behavior is uniform
 
 
 @dataclass(kw_only=True)
@@ -94,32 +86,71 @@ class GPM(Estimator):
     def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
         check_behavior(self.behavior)
         with closing(engine_named(self.engine).open(labels)) as session:
-            steps = _Steps(labels, session, learned=self.behavior == "learned")
-            start = steps.start()
-            parameters, trace = climb(
-                steps.step,
-                start,
-                log_likelihood=steps.read_out,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                watched="Q",
-                progress=progress,
-                acceleration=steps.acceleration() if self.acceleration else None,
-            )
-            low, high = steps.interval(parameters)
-            self._pi = parameters.pi
-            return Fit(
-                model=self.name,
-                settings=self.settings(),
-                data=labels,
-                trace=trace,
-                distribution=Distribution.of_cells(labels, session.gather("theta")),
-                reliability=parameters.eps,
-                low=low,
-                high=high,
-                behavior=behavior_names(labels.scale.names, *parameters),
-                p_serious=session.gather("p_serious"),
-            )
+            steps = Steps(labels, session, learned=self._learned)
+            return self._read(labels, session, steps, *self._climb(steps, steps.start(), progress))
+
+    @property
+    def _learned(self) -> bool:
+        return self.behavior == "learned"
+
+    def _climb(
+        self, steps: Steps, start: Parameters, progress: ProgressCallback | None = None
+    ) -> tuple[Parameters, Trace]:
+        return climb(
+            steps.step,
+            start,
+            log_likelihood=steps.read_out,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            watched="Q",
+            progress=progress,
+            acceleration=steps.acceleration() if self.acceleration else None,
+        )
+
+    def _read(
+        self, labels: Labels, session: Session, steps: Steps, found: Parameters, trace: Trace
+    ) -> Fit:
+        low, high = steps.interval(found)
+        self._pi = found.pi
+        return Fit(
+            model=self.name,
+            settings=self.settings(),
+            data=labels,
+            trace=trace,
+            distribution=Distribution.of_cells(labels, session.gather("theta")),
+            reliability=found.eps,
+            low=low,
+            high=high,
+            behavior=behavior_names(labels.scale.names, *found),
+            p_serious=session.gather("p_serious"),
+        )
+
+    def _known(self, fit: Fit) -> GPMKnown:
+        return known_of(fit, engine_named(self.engine), learned=self._learned)
+
+    def _settled(
+        self, known: GPMKnown, begin: GPMKnown, before: Part, after: Part, theta: Distribution
+    ) -> tuple[GPMKnown, Distribution, Trace]:
+        # Where it ends is the same with leaps.
+        fast = replace(self, acceleration=True)
+        return settled(known, begin, before, after, theta, engine_named(self.engine), fast._climb)
+
+    def _whole(
+        self,
+        known: GPMKnown,
+        labels: Labels,
+        theta: Distribution,
+        *,
+        touch: bool,
+        progress: ProgressCallback | None,
+    ) -> Fit:
+        with closing(engine_named(self.engine).open(labels)) as session:
+            steps = Steps(labels, session, learned=self._learned)
+            steps.resume(theta.of_each_cell(labels))
+            if touch:
+                return self._read(labels, session, steps, *self._climb(steps, known.at, progress))
+            trace = no_steps(steps.read_out(known.at))
+            return self._read(labels, session, steps, known.at, trace)
 
     def _answers(self, item: Codes, annotator: Codes) -> Floats:
         fit = self.result_
@@ -128,80 +159,3 @@ class GPM(Estimator):
         theta = fit.distribution.rows(item, fit.data.n_categories)
         eps = fit.reliability[annotator][:, np.newaxis]
         return eps * theta + (1.0 - eps) * behaviors_of(self._pi, annotator, fit.data.n_categories)
-
-
-class _Steps:
-    """GPM's equations over a session; theta stays in the session."""
-
-    def __init__(self, labels: Labels, session: Session, *, learned: bool) -> None:
-        people, categories = labels.n_annotators, labels.n_categories
-        self._session = session
-        self._n_labels = labels.labels_per_annotator
-        self._chance = 1.0 / categories
-        self._pi_shape = (people, categories) if learned else (0, 0)
-        self._learns = enough_labels(labels)[:, np.newaxis]
-
-        self._start = Sweep("gpm.start", ("theta",))
-        self._step = Sweep("gpm.step", ("theta",), ((people,), self._pi_shape, (2,)))
-        self._posterior = Sweep("gpm.posterior", ("theta", "p_serious"), ((1,),))
-        self._support = Sweep("gpm.support", ("theta",), ((people,), (people,)))
-
-    def start(self) -> Parameters:
-        """Begin at the paper's values: eps = 0.5, observed shares, pi = 1/N."""
-        self._session.allocate("theta", per="cells")
-        self._session.sweep(self._start)
-        return Parameters(np.full(len(self._n_labels), 0.5), np.full(self._pi_shape, self._chance))
-
-    def step(self, old: Parameters) -> tuple[Parameters, Monitor]:
-        """Sweep the labels once, then update what annotators share."""
-        serious, irregular, (log_likelihood, q_items) = self._session.sweep(
-            self._step, *old, self._chance
-        )
-        eps = serious / self._n_labels
-        pi, q_pi = self._update_pi(old.pi, irregular, self._n_labels.sum() - serious.sum())
-        # The entropy form of sum mu log eps + (1 - mu) log(1 - eps) at eps = mean of mu.
-        q_eps = self._n_labels @ (_x_log_x(eps) + _x_log_x(1.0 - eps))
-        q = q_items + q_eps + q_pi
-        return Parameters(eps, pi), Monitor(float(log_likelihood), float(q))
-
-    def acceleration(self) -> Acceleration[Parameters]:
-        """Leap with all that a step depends on; Q itself need not rise."""
-        return Acceleration(
-            Parameters,
-            *(probabilities, shares(axis=1)),
-            session=self._session,
-            items={"theta": "shares"},
-            rising="log_likelihood",
-        )
-
-    def _update_pi(
-        self, old: Floats, irregular: Floats, n_irregular: float
-    ) -> tuple[Floats, float]:
-        """Return the updated behaviors and their part of Q."""
-        if not len(old):
-            return old, n_irregular * np.log(self._chance)
-        total = irregular.sum(axis=1, keepdims=True)
-        pi = np.where(self._learns & (total > 0), irregular / np.where(total > 0, total, 1.0), old)
-        # A mass so small that its share underflows adds nothing to Q.
-        return pi, xlogy(irregular, np.maximum(pi, np.finfo(float).tiny)).sum()
-
-    def read_out(self, parameters: Parameters) -> float:
-        """Compute how likely each label was serious, and the log-likelihood."""
-        self._session.allocate("p_serious", per="labels")
-        ((log_likelihood,),) = self._session.sweep(self._posterior, *parameters, self._chance)
-        return float(log_likelihood)
-
-    def interval(self, parameters: Parameters) -> tuple[Floats, Floats]:
-        """Find the reliabilities that the labels support."""
-
-        def support(eps: Floats) -> tuple[Floats, Floats]:
-            value, slope = self._session.sweep(self._support, eps, parameters.pi, self._chance)
-            return value, slope
-
-        return likelihood_interval([support], parameters.eps)
-
-
-def _x_log_x(x: Floats) -> Floats:
-    """Return x log x, 0 at 0; five times as fast as SciPy's, which a crowd of many feels."""
-    product: Floats = x * np.log(np.maximum(x, np.finfo(float).tiny))
-    return product

@@ -236,7 +236,9 @@ class _Steps:
         self._n_categories = categories
         self._chance = 1.0 / categories
         self._pi_shape = (people, categories) if learned else (0, 0)
-        self._learns = enough_labels(labels)[:, np.newaxis]
+        self._learns = enough_labels(labels.labels_per_annotator, labels.n_categories)[
+            :, np.newaxis
+        ]
 
         sums = ((people,), (people, 3), self._pi_shape, (1,))
         self._step = Sweep("ordinal_mixture.step", (), sums)

@@ -27,6 +27,9 @@ MODELS = {
 DEFAULT_MODEL = "robust-gpm"
 """What is fitted when no model is named."""
 
+UPDATABLE = ("gpm",)
+"""The models that take in more labels without a new fit of all."""
+
 
 def model_named(name: str) -> type[Estimator]:
     """Return the estimator class of that name."""

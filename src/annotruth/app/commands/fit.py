@@ -71,6 +71,10 @@ def fit(
         Path | None,
         typer.Option(metavar="DIR", help="Write items, annotators, labels and fit.json here."),
     ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Save the fit here, for `annotruth update`."),
+    ] = None,
     format_: Annotated[
         FormatChoice, typer.Option("--format", help="How to write the tables.")
     ] = FormatChoice.csv,
@@ -120,6 +124,8 @@ def fit(
         annotruth fit sliders.csv --bins 10
 
         annotruth fit huge.parquet --memory 1GB --out result --format parquet
+
+        annotruth fit labels.csv --model gpm --save fit
     """
     from annotruth import fitting
     from annotruth.app import console, options
@@ -159,6 +165,8 @@ def fit(
         writers.write_tables(
             found.tables(), out, format=format_.value, extra={"fit.json": storage.record(found)}
         )
+    if save is not None:
+        found.save(save)
     if report is not None:
         found.report(report, source=labels.name)
     if soft is not None:
@@ -167,7 +175,7 @@ def fit(
         writers.write_table(verdicts, keep, writers.format_of(keep))
 
     if as_json:
-        told = _told(found)
+        told = told_of(found)
         if metrics is not None:
             told["metrics"] = {name: _number(value) for name, value in metrics.items()}
         typer.echo(json.dumps(told))
@@ -176,14 +184,14 @@ def fit(
         if metrics is not None:
             figures = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
             console.show_lines(f"against the truth: {figures}")
-        for place in (out, soft, keep):
+        for place in (out, save, soft, keep):
             if place is not None:
                 console.show_lines(f"written to {place}")
         if report is not None:
             console.show_lines(f"report written to {report}")
 
 
-def _told(found: Fit) -> dict[str, Any]:
+def told_of(found: Fit) -> dict[str, Any]:
     """Return what ``fit --json`` prints."""
     told = {
         "model": found.model,

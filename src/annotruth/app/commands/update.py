@@ -1,0 +1,92 @@
+"""`annotruth update`: more labels for a saved fit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from annotruth.app import reading
+from annotruth.app.commands.fit import told_of
+from annotruth.models.registry import UPDATABLE
+
+
+def update(
+    fit: Annotated[
+        Path, typer.Argument(metavar="FIT", help="A folder that `annotruth fit --save` wrote.")
+    ],
+    labels: Annotated[
+        Path,
+        typer.Argument(
+            metavar="LABELS", help="The new labels alone, in any format that fit reads."
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Save the new fit here.", show_default="FIT itself"),
+    ] = None,
+    refit: Annotated[
+        bool,
+        typer.Option(
+            "--refit",
+            help="Go on to iterate over all labels, to where a full fit ends; models other than "
+            f"{', '.join(UPDATABLE)} are fitted anew.",
+        ),
+    ] = False,
+    columns: reading.ColumnsOption = None,
+    duplicates: reading.DuplicatesOption = reading.DuplicatesChoice.refuse,
+    input_format: reading.InputFormatOption = None,
+    question: reading.QuestionOption = None,
+    gold: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Known truths (item, label) of new or old items."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
+) -> None:
+    """Take more labels into a saved fit and say what they changed.
+
+    Fits the items concerned and their annotators anew, and leaves the others as they are.
+
+    **Examples**
+
+        annotruth update fit monday.csv
+
+        annotruth update fit monday.csv --out fit-monday --gold gold.csv
+
+        annotruth update fit corrections.csv --duplicates last --refit
+    """
+    from annotruth import fitting
+    from annotruth.app import console, options
+    from annotruth.models.changes import changes
+    from annotruth.models.storage import load
+
+    before = load(fit)
+    with (
+        console.warnings_in_one_line(quiet=quiet),
+        console.progress_line(quiet=quiet or as_json) as progress,
+    ):
+        after = fitting.update(
+            before,
+            labels,
+            gold=gold,
+            columns=options.parse_pairs(columns, "--columns"),
+            duplicates=duplicates.value,
+            input_format=input_format,
+            question=question,
+            refit=refit,
+            progress=progress,
+        )
+    different = changes(before, after)
+    place = fit if out is None else out
+    after.save(place)
+    if as_json:
+        typer.echo(json.dumps({**told_of(after), **different.record()}, default=str))
+    elif not quiet:
+        console.show_lines(different.summary())
+        console.show_lines(after.summary())
+        console.show_lines(f"written to {place}")
