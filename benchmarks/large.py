@@ -65,16 +65,16 @@ def main() -> int:
         if options.alone:
             return 0 if met else 1
         fitted("in memory")
-        apart = {
+        differences = {
             table: difference(
                 Path(folder) / f"within {options.memory}" / f"{table}.parquet",
                 Path(folder) / "in memory" / f"{table}.parquet",
             )
             for table in ("items", "annotators", "labels")
         }
-        agrees = all(value <= AGREE_TO for value in apart.values())
+        agrees = all(value <= AGREE_TO for value in differences.values())
         print(f"answers {'agree' if agrees else 'DISAGREE'} to {AGREE_TO:g}:", end=" ")
-        print(", ".join(f"{name} {value:.1e}" for name, value in apart.items()))
+        print(", ".join(f"{name} {value:.1e}" for name, value in differences.items()))
         return 0 if met and agrees else 1
 
 
