@@ -18,7 +18,7 @@ import pyarrow.parquet
 
 from annotruth.disk import in_words, size_of
 from benchmarks import machine
-from benchmarks.way import COMMAND, LABELS_PER_ITEM, Run, run
+from benchmarks.way import COMMAND, LABELS_PER_ITEM, Run, apart, run
 
 ANNOTATORS = 20_000
 AT_ONCE = 10_000_000
@@ -39,7 +39,7 @@ def main() -> int:
     print(f"{machine.describe(('annotruth', 'numpy', 'numba', 'pyarrow'))}\n")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"labels.{options.form}"
-        write(path, options.labels)
+        apart(write, path, options.labels)
         print(f"{options.labels:,} labels, {in_words(path.stat().st_size)} of {options.form}\n")
         print("| fit | seconds | on processors | seconds a pass | peak GB |\n|---|--:|--:|--:|--:|")
 
@@ -65,16 +65,16 @@ def main() -> int:
         if options.alone:
             return 0 if met else 1
         fitted("in memory")
-        apart = {
+        differences = {
             table: difference(
                 Path(folder) / f"within {options.memory}" / f"{table}.parquet",
                 Path(folder) / "in memory" / f"{table}.parquet",
             )
             for table in ("items", "annotators", "labels")
         }
-        agrees = all(value <= AGREE_TO for value in apart.values())
+        agrees = all(value <= AGREE_TO for value in differences.values())
         print(f"answers {'agree' if agrees else 'DISAGREE'} to {AGREE_TO:g}:", end=" ")
-        print(", ".join(f"{name} {value:.1e}" for name, value in apart.items()))
+        print(", ".join(f"{name} {value:.1e}" for name, value in differences.items()))
         return 0 if met and agrees else 1
 
 

@@ -58,25 +58,25 @@ def main() -> int:
     print(f"{machine.describe(PACKAGES)}\n")
     with tempfile.TemporaryDirectory() as folder:
         small, large = Path(folder) / "small", Path(folder) / "large"
-        make(small, SMALL)
+        apart(write, small, SMALL)
         start(small.with_suffix(".csv"), options.rounds)
-        make(large, options.labels)
+        apart(write, large, options.labels)
         for form in ("parquet", "csv"):
             path = large.with_suffix(f".{form}")
             way(path, options.labels, options.rounds, options.iterations)
     return 0
 
 
-def make(path: Path, n_labels: int) -> None:
-    """Write labels to files, in a process of its own.
+def apart(do: Callable[..., None], *arguments: object) -> None:
+    """Do something in a process of its own, such as writing labels to files.
 
     The peak of a process counts from that of the one it was forked from, so this one stays small.
     """
-    maker = multiprocessing.get_context("spawn").Process(target=write, args=(path, n_labels))
-    maker.start()
-    maker.join()
-    if maker.exitcode:
-        raise SystemExit("the labels could not be made")
+    process = multiprocessing.get_context("spawn").Process(target=do, args=arguments)
+    process.start()
+    process.join()
+    if process.exitcode:
+        raise SystemExit(f"{do.__name__} failed")
 
 
 def write(path: Path, n_labels: int) -> None:

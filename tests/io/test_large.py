@@ -151,7 +151,7 @@ def test_a_broken_row_of_a_csv_is_named(table, tmp_path):
 def fits(path, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", at.ConvergenceWarning)
-        return [at.fit(path, memory=memory, **options) for memory in (LITTLE * 5, None)]
+        return [at.fit(path, memory=memory, **options) for memory in (LITTLE, None)]
 
 
 MODELS_ON_DISK = [name for name in MODELS if model_named(name).fits_on_disk]
