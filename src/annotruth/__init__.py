@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from annotruth import metrics, simulate
+    from annotruth.active import Advice, Plan
     from annotruth.errors import (
         AnnotruthError,
         AnnotruthWarning,
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
         InputError,
         OutputError,
     )
-    from annotruth.fitting import evaluate, fit
+    from annotruth.fitting import evaluate, fit, next_labels, plan_labels
     from annotruth.io.readers import read_labels
     from annotruth.labels import Labels, Scale
     from annotruth.models.baselines import MajorityVote, MeanScore, MedianScore
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GLAD",
     "GPM",
+    "Advice",
     "AnnotruthError",
     "AnnotruthWarning",
     "ConvergenceWarning",
@@ -51,6 +53,7 @@ __all__ = [
     "OrdinalBinary",
     "OrdinalMixture",
     "OutputError",
+    "Plan",
     "RobustGPM",
     "Scale",
     "SubjectBias",
@@ -58,6 +61,8 @@ __all__ = [
     "fit",
     "load",
     "metrics",
+    "next_labels",
+    "plan_labels",
     "read_labels",
     "simulate",
 ]
@@ -65,6 +70,7 @@ __all__ = [
 _HOMES = {
     "GLAD": "annotruth.models.glad",
     "GPM": "annotruth.models.gpm",
+    "Advice": "annotruth.active",
     "AnnotruthError": "annotruth.errors",
     "AnnotruthWarning": "annotruth.errors",
     "ConvergenceWarning": "annotruth.errors",
@@ -78,12 +84,15 @@ _HOMES = {
     "OrdinalBinary": "annotruth.models.ordinal_binary",
     "OrdinalMixture": "annotruth.models.ordinal_mixture",
     "OutputError": "annotruth.errors",
+    "Plan": "annotruth.active",
     "RobustGPM": "annotruth.models.robust_gpm",
     "Scale": "annotruth.labels",
     "SubjectBias": "annotruth.models.subject_bias",
     "evaluate": "annotruth.fitting",
     "fit": "annotruth.fitting",
     "load": "annotruth.models.storage",
+    "next_labels": "annotruth.fitting",
+    "plan_labels": "annotruth.fitting",
     "read_labels": "annotruth.io.readers",
 }
 _ROOMS = ("metrics", "simulate")

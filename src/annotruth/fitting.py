@@ -1,4 +1,4 @@
-"""The front door: from a file or a frame to a fit, and from a fit to how good it is."""
+"""The front door: from a file or a frame to a fit, to how good it is, to what to ask next."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from annotruth import metrics
+from annotruth.active import Advice, Plan, advise, plan
 from annotruth.errors import AnnotruthWarning, InputError
 from annotruth.io.readers import read_labels, read_table
 from annotruth.labels import DuplicatePolicy, Labels, ScaleKind
@@ -18,7 +19,7 @@ from annotruth.models.base import Estimator
 from annotruth.models.em import ProgressCallback
 from annotruth.models.registry import DEFAULT_MODEL, model_named
 from annotruth.models.result import Fit
-from annotruth.models.robust_gpm import has_room
+from annotruth.models.robust_gpm import RobustGPM, has_room
 
 
 def fit(
@@ -69,14 +70,7 @@ def fit(
         pandas if it is installed, else in pyarrow.
     """
     estimator = make_estimator(DEFAULT_MODEL if model is None else model, options)
-    make = read_labels if isinstance(data, str | Path) else Labels.of
-    labels = make(data, columns=columns, scale=scale, categories=categories, duplicates=duplicates)
-    if gold is not None:
-        with _naming(gold):
-            labels = labels.with_gold(_read_if_path(gold))
-    if record is not None:
-        with _naming(record):
-            labels = labels.with_record(_read_if_path(record))
+    labels = _labels(data, gold, record, columns, scale, categories, duplicates)
     if model is None and not options and not has_room(labels):
         warnings.warn(
             f"{labels.n_annotators:,} annotators and {labels.n_categories:,} categories are too "
@@ -86,6 +80,73 @@ def fit(
         )
         estimator = make_estimator("gpm", {})
     return estimator.fit(labels, progress=progress).result_
+
+
+def next_labels(
+    data: Any,
+    budget: int | None = None,
+    *,
+    gold: Any = None,
+    record: Any = None,
+    columns: Mapping[str, str] | None = None,
+    scale: ScaleKind = "auto",
+    categories: Sequence[Any] | None = None,
+    duplicates: DuplicatePolicy = "refuse",
+    progress: ProgressCallback | None = None,
+    **options: Any,
+) -> Advice:
+    """Say which items need more labels, which have enough, and whom to ask.
+
+    Parameters
+    ----------
+    data
+        The labels so far, in any form that `fit` takes, as do the other arguments.
+    budget
+        How many labels there are to spend; None asks for all that are worth it.
+    **options
+        Options of robust-gpm, such as ``truth="class"``.
+
+    Returns
+    -------
+    Advice
+        ``items()``, ``annotators()`` and ``assignments()`` are tables as those of a fit.
+    """
+    labels = _labels(data, gold, record, columns, scale, categories, duplicates)
+    return advise(labels, budget, model=_robust(options), progress=progress)
+
+
+def plan_labels(
+    data: Any,
+    target: str,
+    value: float,
+    *,
+    gold: Any = None,
+    record: Any = None,
+    columns: Mapping[str, str] | None = None,
+    scale: ScaleKind = "auto",
+    categories: Sequence[Any] | None = None,
+    duplicates: DuplicatePolicy = "refuse",
+    seed: int = 0,
+    progress: ProgressCallback | None = None,
+    **options: Any,
+) -> Plan:
+    """Say how many labels a target needs, by simulating more of them.
+
+    Parameters
+    ----------
+    data
+        The labels so far, in any form that `fit` takes, as do the other arguments.
+    target, value
+        What is to be reached in the mean over items: "accuracy", the leading label being right;
+        "hellinger", the distance of distributions from the truth; "score", half the width of a
+        score's 95% interval.
+    seed
+        The same seed gives the same plan.
+    **options
+        Options of robust-gpm, such as ``truth="class"``.
+    """
+    labels = _labels(data, gold, record, columns, scale, categories, duplicates)
+    return plan(labels, target, value, model=_robust(options), seed=seed, progress=progress)
 
 
 def evaluate(fit: Fit, truth: Any, *, scores: bool = False) -> dict[str, float]:
@@ -141,6 +202,34 @@ def make_estimator(model: str | Estimator, options: Mapping[str, Any]) -> Estima
             f"{model} has no option {unknown[0]!r}: it has {', '.join(known) or 'none'}"
         )
     return cls(**options)
+
+
+def _robust(options: Mapping[str, Any]) -> RobustGPM:
+    """Make the one model that knows what a label would tell."""
+    model = make_estimator("robust-gpm", options)
+    assert isinstance(model, RobustGPM)
+    return model
+
+
+def _labels(
+    data: Any,
+    gold: Any,
+    record: Any,
+    columns: Mapping[str, str] | None,
+    scale: ScaleKind,
+    categories: Sequence[Any] | None,
+    duplicates: DuplicatePolicy,
+) -> Labels:
+    """Read labels and what is known of items and annotators."""
+    make = read_labels if isinstance(data, str | Path) else Labels.of
+    labels = make(data, columns=columns, scale=scale, categories=categories, duplicates=duplicates)
+    if gold is not None:
+        with _naming(gold):
+            labels = labels.with_gold(_read_if_path(gold))
+    if record is not None:
+        with _naming(record):
+            labels = labels.with_record(_read_if_path(record))
+    return labels
 
 
 def _read_if_path(data: Any) -> Any:

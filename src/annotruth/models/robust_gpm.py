@@ -14,7 +14,7 @@ from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Estimator
 from annotruth.models.em import ProgressCallback, climb
 from annotruth.models.result import Fit
-from annotruth.models.robust_reading import read
+from annotruth.models.robust_reading import Kinds, read
 from annotruth.models.robust_steps import Classes, Opinions, OwnRows
 
 Truth = Literal["auto", "class", "opinions"]
@@ -106,14 +106,20 @@ class RobustGPM(Estimator):
     engine: str | Engine = "memory"
 
     def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
+        return self.fit_with_kinds(labels, progress)[0]
+
+    def fit_with_kinds(
+        self, labels: Labels, progress: ProgressCallback | None = None
+    ) -> tuple[Fit, Kinds]:
+        """Fit checked labels, and return also what items' kinds are judged by."""
         self._check(labels)
         with closing(engine_named(self.engine).open(labels)) as session:
-            fit = self._one_truth(labels, session, progress)
-            return fit if fit is not None else self._opinions(labels, session, progress)
+            found = self._one_truth(labels, session, progress)
+            return found if found is not None else self._opinions(labels, session, progress)
 
     def _one_truth(
         self, labels: Labels, session: Session, progress: ProgressCallback | None
-    ) -> Fit | None:
+    ) -> tuple[Fit, Kinds] | None:
         """Fit classes; None where the labels do not speak for them."""
         if self.truth == "opinions" or (self.truth == "auto" and _long(labels)):
             return None
@@ -143,7 +149,9 @@ class RobustGPM(Estimator):
         )
         return read(steps, first, *rows, model=self.name, settings=self.settings(), trace=trace)
 
-    def _opinions(self, labels: Labels, session: Session, progress: ProgressCallback | None) -> Fit:
+    def _opinions(
+        self, labels: Labels, session: Session, progress: ProgressCallback | None
+    ) -> tuple[Fit, Kinds]:
         steps = Opinions(labels, session)
         found, trace = climb(
             steps.step,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,19 @@ from annotruth.models.robust_verdicts import TEMPER, annotator_columns, interval
 from annotruth.models.ways import mixed_over, normalised
 
 
+class Kinds(NamedTuple):
+    """What items are judged by: w[e, k] is proportional to prior[k] times the rates of its labels.
+
+    From it an item's posterior over kinds can be had again, which nobody keeps for all items.
+    """
+
+    prior: Floats  # one number a kind of item
+    gate: Floats  # categories x kinds: what a known truth says of the kinds
+    rates: Floats  # annotators x labels x kinds
+    opinions: Floats  # kinds x categories: the serious distribution of each kind
+    one_truth: bool  # whether kinds are classes
+
+
 def read(
     steps: Steps,
     at: Parameters,
@@ -27,7 +40,7 @@ def read(
     model: str,
     settings: dict[str, Any],
     trace: Trace,
-) -> Fit:
+) -> tuple[Fit, Kinds]:
     """Judge annotators by the others' labels, then items by the annotators so judged.
 
     ``rates`` are the annotators' own rows, None where their ways say all.
@@ -62,7 +75,7 @@ def read(
     theta /= theta.sum(axis=1, keepdims=True)
     columns = annotator_columns(steps, prior, at.always, loose, ways)
     unclear = too_few(likely, ways.log_prior(at.always), ways, high - low, columns)
-    return Fit(
+    fit = Fit(
         model=model,
         settings=settings,
         data=labels,
@@ -78,6 +91,7 @@ def read(
         ),
         annotator_columns=columns,
     )
+    return fit, Kinds(prior, steps.gate, own, opinions, not isinstance(steps, Opinions))
 
 
 def _item_columns(
@@ -94,20 +108,20 @@ def _item_columns(
         middle, variance = spread[:, 0], spread[:, 1] + bin_width**2 / 12.0
         known = labels.known
         middle = np.where(known < 0, middle, values[known])
-        reach = np.where(known < 0, Z_95 * _wider(labels) * np.sqrt(variance), 0.0)
+        reach = np.where(known < 0, Z_95 * wider(labels) * np.sqrt(variance), 0.0)
         columns["score_low"] = np.clip(middle - reach, values[0], values[-1])
         columns["score_high"] = np.clip(middle + reach, values[0], values[-1])
     columns["p_leads"] = np.minimum(leading[np.arange(len(mode)), mode], 1.0)
     columns["may_lead"] = likely_sets(leading, labels.scale.names)
     if isinstance(steps, Opinions):
         top = theta[np.arange(len(mode)), mode]
-        reach = np.where(labels.known < 0, Z_95 * _wider(labels) * np.sqrt(spread[:, 2]), 0.0)
+        reach = np.where(labels.known < 0, Z_95 * wider(labels) * np.sqrt(spread[:, 2]), 0.0)
         columns["confidence_low"] = np.maximum(top - reach, 0.0)
         columns["confidence_high"] = np.minimum(top + reach, 1.0)
     return columns
 
 
-def _wider(labels: Labels) -> float:
+def wider(labels: Labels) -> float:
     """Return how much wider items' intervals are than if annotators were known.
 
     Their ways are taken as found, so the items' posteriors are too narrow, and the more so the

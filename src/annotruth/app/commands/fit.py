@@ -4,98 +4,38 @@ from __future__ import annotations
 
 import json
 import math
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from annotruth.app import options
+from annotruth.app.options import DuplicatesChoice, FormatChoice, ScaleChoice
 from annotruth.models.registry import DEFAULT_MODEL, MODELS
 
 if TYPE_CHECKING:
     from annotruth.models.result import Fit
 
 
-class ScaleChoice(StrEnum):
-    """What kind of scale the labels are on."""
-
-    auto = "auto"
-    nominal = "nominal"
-    ordinal = "ordinal"
-
-
-class FormatChoice(StrEnum):
-    """How tables are written."""
-
-    csv = "csv"
-    parquet = "parquet"
-
-
-class DuplicatesChoice(StrEnum):
-    """What to do when a person labelled an item twice."""
-
-    refuse = "refuse"
-    keep = "keep"
-    last = "last"
-
-
 def fit(
-    labels: Annotated[
-        Path,
-        typer.Argument(
-            metavar="LABELS",
-            help="CSV, TSV, Parquet, Arrow or JSON lines, also compressed, "
-            "with columns item, annotator, label.",
-        ),
-    ],
+    labels: options.LabelsFile,
     model: Annotated[
         str | None,
         typer.Option(
             metavar="NAME", help=f"One of {', '.join(MODELS)}.", show_default=DEFAULT_MODEL
         ),
     ] = None,
-    scale: Annotated[
-        ScaleChoice,
-        typer.Option(help="auto: numbers and listed categories are ordinal, words nominal."),
-    ] = ScaleChoice.auto,
-    categories: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B,C", help="All categories, lowest first; those nobody chose count too."
-        ),
-    ] = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            metavar="item=..,annotator=..,label=..",
-            help="Which column is which, where the names do not say.",
-        ),
-    ] = None,
-    duplicates: Annotated[
-        DuplicatesChoice,
-        typer.Option(help="When a person labelled an item twice: refuse, two votes, or the last."),
-    ] = DuplicatesChoice.refuse,
-    gold: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Known truths (item, label) that the fit may use."),
-    ] = None,
-    record: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="What is known of annotators: their table from an earlier fit (robust-gpm).",
-        ),
-    ] = None,
+    scale: options.Scale = ScaleChoice.auto,
+    categories: options.Categories = None,
+    columns: options.Columns = None,
+    duplicates: options.Duplicates = DuplicatesChoice.refuse,
+    gold: options.Gold = None,
+    record: options.Record = None,
     truth: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Known truths (item, label) to measure the fit against."),
     ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="NAME=VALUE", help="An option of the model, such as tol=1e-6."
-        ),
-    ] = None,
+    settings: options.Settings = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Write items, annotators, labels and fit.json here."),
@@ -103,10 +43,8 @@ def fit(
     format_: Annotated[
         FormatChoice, typer.Option("--format", help="How to write the tables.")
     ] = FormatChoice.csv,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Fit a model to a file of labels and say what it found.
 
@@ -124,7 +62,7 @@ def fit(
         annotruth fit words.csv --categories "bad,fair,good" --set tol=1e-8
     """
     from annotruth import fitting
-    from annotruth.app import console, options
+    from annotruth.app import console
 
     with (
         console.warnings_in_one_line(quiet=quiet),
@@ -133,14 +71,16 @@ def fit(
         found = fitting.fit(
             labels,
             model,
-            gold=gold,
-            record=record,
-            columns=options.parse_pairs(columns, "--columns"),
-            scale=scale.value,
-            categories=options.parse_list(categories),
-            duplicates=duplicates.value,
             progress=progress,
-            **options.parse_settings(settings),
+            **options.reading(
+                gold=gold,
+                record=record,
+                columns=columns,
+                scale=scale,
+                categories=categories,
+                duplicates=duplicates,
+                settings=settings,
+            ),
         )
     scores = scale is ScaleChoice.ordinal
     metrics = None if truth is None else fitting.evaluate(found, truth, scores=scores)
