@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.active.beliefs import beliefs
 from annotruth.active.crowd import Crowd, judge
 from annotruth.active.spending import NOBODY, assign, share_out
 from annotruth.arrays import Codes, Floats
@@ -30,8 +29,8 @@ Opinions on five categories are there after some 20 labels by reliable people, a
 certain to some 0.999.
 """
 
-_DIVIDED_BELOW = 0.6  # the leading label's share in an item that is called divided
-_LOAD = 2.0  # nobody is given more than this many times an even share
+_ALIKE = 0.75  # an item is called divided where the second label has this share of the first's
+_LOAD = 4 / 3  # nobody is given more than this many times an even share
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +50,7 @@ class Advice:
     gain
         By how much one more label would lower it, by one of those to ask.
     divided
-        Whether opinions on each item are divided.
+        Whether the two leading categories of each item have nearly the same share.
     """
 
     crowd: Crowd
@@ -93,7 +92,7 @@ class Advice:
         Parameters
         ----------
         most
-            At most so many labels an annotator; twice an even share where none is given.
+            At most so many labels an annotator; a third above an even share where none is given.
         """
         data = self.fit.data
         item, annotator = self.assigned(most)
@@ -177,11 +176,12 @@ def advise(
         raise InputError(f"budget is {budget!r}: give a whole number of labels from 1")
     crowd = judge(labels, model, progress)
     typical = crowd.typical_rates()
-    uncertainty, gain, top = (np.empty(labels.n_items) for _ in range(3))
-    for lo, hi, part in beliefs(labels, crowd.kinds):
+    uncertainty, gain = np.empty(labels.n_items), np.empty(labels.n_items)
+    divided = np.zeros(labels.n_items, dtype=bool)
+    for lo, hi, part in crowd.beliefs():
         uncertainty[lo:hi] = part.uncertainty()
         gain[lo:hi] = part.gain(typical)
-        top[lo:hi] = part.distribution().max(axis=1)
+        divided[lo:hi] = _divided(part.distribution())
     known = labels.known >= 0
     uncertainty[known] = gain[known] = 0.0
     return Advice(
@@ -190,8 +190,17 @@ def advise(
         add=share_out(budget, uncertainty, gain, LEAST_GAIN),
         uncertainty=uncertainty,
         gain=gain,
-        divided=(top < _DIVIDED_BELOW) & ~known,
+        divided=divided & ~known,
     )
+
+
+def _divided(distribution: Floats) -> NDArray[np.bool_]:
+    """Mark items whose two leading categories have nearly the same share."""
+    if distribution.shape[1] < 2:
+        return np.zeros(len(distribution), dtype=bool)
+    second, first = np.partition(distribution, -2, axis=1)[:, -2:].T
+    alike: NDArray[np.bool_] = second >= _ALIKE * first
+    return alike
 
 
 def _is_whole(value: object) -> bool:

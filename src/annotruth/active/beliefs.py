@@ -11,9 +11,10 @@ It is not the entropy: an item known to be divided has entropy and no uncertaint
 with probability :math:`p_n = \sum_k w_k a(n \mid k)` and turns w into
 :math:`w^n_k = w_k a(n \mid k) / p_n`; its *gain* is :math:`U(w) - \sum_n p_n U(w^n)`, never below 0.
 
-Where every item has one right answer, an item on which people are evenly divided is of no kind:
-each label would turn the posterior over, and more were asked for without end. So one more kind is
-thought possible there, half and half between the two classes that most of its labels name.
+Where every item has one right answer, an item on which people are divided is of no kind: each label
+would turn the posterior over, and more were asked for without end. So one more kind is thought
+possible there, half and half between the two classes that most of its labels name; how many items
+are of it, `annotruth.active.divided` finds out.
 
 Annotators are taken as found, which makes posteriors too narrow. Where the fit widens variances by
 a factor f, labels here count 1/f of what they say.
@@ -26,16 +27,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from annotruth.arrays import Codes, Floats
 from annotruth.labels import Labels
 from annotruth.labels.shards import split
 from annotruth.models.robust_reading import Kinds, wider
 from annotruth.models.ways import normalised
-
-DIVIDED = 0.05
-"""How many items of one right answer are thought divided before their labels are seen."""
 
 MOST_NUMBERS = 4_000_000
 """How many numbers are held at once for a part of the items."""
@@ -130,17 +127,22 @@ def share_counted(labels: Labels) -> float:
     return 1.0 / wider(labels) ** 2
 
 
-def beliefs(labels: Labels, kinds: Kinds) -> Iterator[tuple[int, int, Beliefs]]:
+def beliefs(labels: Labels, kinds: Kinds, divided: float) -> Iterator[tuple[int, int, Beliefs]]:
     """Judge the items part by part, so that items x kinds is never held for all of them."""
+    for lo, hi in parts(labels, kinds):
+        yield lo, hi, beliefs_of(labels, kinds, divided, lo, hi)
+
+
+def parts(labels: Labels, kinds: Kinds) -> list[tuple[int, int]]:
+    """Cut the items so that the work on a part needs little memory."""
     n_kinds, n_categories = kinds.opinions.shape
     numbers = labels.n_labels * n_kinds + labels.n_items * n_kinds * n_categories
     bounds = np.unique(split(labels, 1 + numbers // MOST_NUMBERS))
-    for lo, hi in pairwise(bounds.tolist()):
-        yield lo, hi, _beliefs_of(labels, kinds, lo, hi)
+    return list(pairwise(bounds.tolist()))
 
 
-def _beliefs_of(labels: Labels, kinds: Kinds, lo: int, hi: int) -> Beliefs:
-    """Judge items lo:hi."""
+def beliefs_of(labels: Labels, kinds: Kinds, divided: float, lo: int, hi: int) -> Beliefs:
+    """Judge items lo:hi; ``divided`` is the share of those on which people are divided."""
     ends = labels.cell_ptr[labels.item_ptr[lo : hi + 1]]
     starts = ends[:-1] - ends[0]
     cells = slice(labels.item_ptr[lo], labels.item_ptr[hi])
@@ -154,25 +156,29 @@ def _beliefs_of(labels: Labels, kinds: Kinds, lo: int, hi: int) -> Beliefs:
         told = np.where(known[:, np.newaxis] < 0, 0.0, np.log(kinds.gate)[known])
     logs = np.log(kinds.prior) + told + counted * np.add.reduceat(np.log(rates), starts, axis=0)
     halves = None
-    if kinds.one_truth and labels.n_categories > 1:
-        halves = _two_most_named(labels, lo, hi)
+    if divided > 0.0:
+        halves = _two_most_named(counts_of(labels, lo, hi))
         item = np.repeat(np.arange(hi - lo), np.diff(ends))
         rows = np.log((rates * halves[item]).sum(axis=1))
         pairs = labels.n_categories * (labels.n_categories - 1) / 2
-        divided = np.log(DIVIDED / pairs) + counted * np.add.reduceat(rows, starts)
-        divided[known >= 0] = -np.inf
-        logs = np.column_stack([logs + np.log1p(-DIVIDED), divided])
+        half = np.log(divided / pairs) + counted * np.add.reduceat(rows, starts)
+        half[known >= 0] = -np.inf
+        logs = np.column_stack([logs + np.log1p(-divided), half])
     return Beliefs(normalised(logs), kinds.opinions, halves)
 
 
-def _two_most_named(labels: Labels, lo: int, hi: int) -> NDArray[np.float64]:
-    """Write one half for each of the two categories that most labels of an item name."""
+def counts_of(labels: Labels, lo: int, hi: int) -> Floats:
+    """Count the labels of items lo:hi by category."""
     counts = np.zeros((hi - lo, labels.n_categories))
     cells = slice(labels.item_ptr[lo], labels.item_ptr[hi])
     item = np.repeat(np.arange(hi - lo), np.diff(labels.item_ptr[lo : hi + 1]))
-    counts[item, labels.cell_category[cells]] = np.diff(
-        labels.cell_ptr[cells.start : cells.stop + 1]
-    )
+    sizes = np.diff(labels.cell_ptr[cells.start : cells.stop + 1])
+    counts[item, labels.cell_category[cells]] = sizes
+    return counts
+
+
+def _two_most_named(counts: Floats) -> Floats:
+    """Write one half for each of the two categories that most labels of an item name."""
     two = np.argsort(-counts, axis=1, kind="stable")[:, :2]
     halves = np.zeros_like(counts)
     np.put_along_axis(halves, two, 0.5, axis=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.active.beliefs import MOST_NUMBERS, Beliefs
+from annotruth.active.beliefs import MOST_NUMBERS, Beliefs, beliefs
+from annotruth.active.divided import admit_divided
 from annotruth.arrays import Floats
 from annotruth.labels import Labels
 from annotruth.models.em import ProgressCallback
@@ -29,6 +31,12 @@ class Crowd:
 
     fit: Fit
     kinds: Kinds
+    divided: float
+    """The share of items on which people are divided, where one answer was thought right."""
+
+    def beliefs(self) -> Iterator[tuple[int, int, Beliefs]]:
+        """Judge the items part by part: from, to, and what is believed of these."""
+        return beliefs(self.fit.data, self.kinds, self.divided)
 
     @cached_property
     def worth(self) -> Floats:
@@ -93,4 +101,5 @@ def judge(
     labels: Labels, model: RobustGPM | None = None, progress: ProgressCallback | None = None
 ) -> Crowd:
     """Fit the labels and keep what items and annotators are judged by."""
-    return Crowd(*(model or RobustGPM()).fit_with_kinds(labels, progress))
+    fit, kinds = (model or RobustGPM()).fit_with_kinds(labels, progress)
+    return Crowd(fit, *admit_divided(labels, kinds))

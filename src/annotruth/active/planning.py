@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from annotruth.active.beliefs import MOST_NUMBERS, Beliefs, beliefs, share_counted
+from annotruth.active.beliefs import MOST_NUMBERS, Beliefs, share_counted
 from annotruth.active.crowd import Crowd, judge
 from annotruth.active.spending import share_out
 from annotruth.arrays import Codes, Floats
@@ -199,8 +199,7 @@ def _some_items(crowd: Crowd, rng: np.random.Generator) -> Beliefs:
     else:
         chosen = np.sort(np.arange(most) % labels.n_items)
     parts = [
-        part.take(chosen[(chosen >= lo) & (chosen < hi)] - lo)
-        for lo, hi, part in beliefs(labels, crowd.kinds)
+        part.take(chosen[(chosen >= lo) & (chosen < hi)] - lo) for lo, hi, part in crowd.beliefs()
     ]
     halves = [part.halves for part in parts if part.halves is not None]
     return Beliefs(

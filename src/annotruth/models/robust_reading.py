@@ -21,12 +21,14 @@ from annotruth.models.ways import mixed_over, normalised
 class Kinds(NamedTuple):
     """What items are judged by: w[e, k] is proportional to prior[k] times the rates of its labels.
 
-    From it an item's posterior over kinds can be had again, which nobody keeps for all items.
+    From it an item's posterior over kinds can be had again, which nobody keeps for all items. With
+    classes, annotators' own rows name the likelier class more often, but they have learned the
+    items by heart and are too sure of them; usual ways say how sure one may be.
     """
 
     prior: Floats  # one number a kind of item
     gate: Floats  # categories x kinds: what a known truth says of the kinds
-    rates: Floats  # annotators x labels x kinds
+    rates: Floats  # annotators x labels x kinds, by their usual ways
     opinions: Floats  # kinds x categories: the serious distribution of each kind
     one_truth: bool  # whether kinds are classes
 
@@ -60,8 +62,9 @@ def read(
     low, high = interval(likely, ways)
 
     after = at._replace(weights=weights)
+    usual = mixed_over(weights, ways.plain, ways.repeating, steps.repeated)
     if rates is None:
-        own = mixed_over(weights, ways.plain, ways.repeating, steps.repeated)
+        own = usual
     serious = mixed_over(weights, ways.serious, ways.serious_repeating, steps.repeated)
     for name, width in (("theta", categories), ("leading", categories), ("spread", 3)):
         session.allocate(name, per="items", shape=(width,))
@@ -91,7 +94,7 @@ def read(
         ),
         annotator_columns=columns,
     )
-    return fit, Kinds(prior, steps.gate, own, opinions, not isinstance(steps, Opinions))
+    return fit, Kinds(prior, steps.gate, usual, opinions, not isinstance(steps, Opinions))
 
 
 def _item_columns(
