@@ -3,7 +3,7 @@ r"""Items on which people are divided, where one answer was thought right.
 The fit has blamed the annotators for such items: its matrix of the crowd, and all rates with it,
 are blurred by them. Here an item is of class k with probability :math:`(1 - \delta) p_k`, or
 divided between any two classes with :math:`\delta`. EM finds the share :math:`\delta`, beginning
-as if 1 of 20 items had been seen to be divided, and the crowd's matrix M from the labels of the
+as if 1 of 5 items had been seen to be divided, and the crowd's matrix M from the labels of the
 items that have a class; annotators' rates follow it:
 
 .. math:: a_s(n \mid k) \propto a_s(n \mid k) \, M^{new}_{n,k} / M^{old}_{n,k}.
@@ -18,11 +18,11 @@ from annotruth.arrays import Floats
 from annotruth.labels import Labels
 from annotruth.models.robust_reading import Kinds
 
-_DIVIDED, _NOT_DIVIDED = 1.0, 19.0  # items of either sort seen before the first
+_DIVIDED, _NOT_DIVIDED = 1.0, 4.0  # items of either sort seen before the first
 _EACH = 0.5  # labels of each category in each class seen before the first
-_MOST_PARTS = 4  # of the items; a sample will do
-_MOST_STEPS = 30
-_SETTLED = 5e-4
+_MOST_PARTS = 2  # of the items; a sample will do
+_MOST_STEPS = 100
+_SETTLED = 1e-4
 _LEAST = 1e-12
 
 
