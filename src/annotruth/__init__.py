@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from annotruth import agreement, metrics, simulate
+    from annotruth.active import Advice, Plan
     from annotruth.comparing import Comparison, compare
     from annotruth.errors import (
         AnnotruthError,
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
         InputError,
         OutputError,
     )
-    from annotruth.fitting import evaluate, fit, update
+    from annotruth.fitting import evaluate, fit, next_labels, plan_labels, update
     from annotruth.io.readers import read_labels
     from annotruth.labels import Labels, Scale
     from annotruth.models.baselines import MajorityVote, MeanScore, MedianScore
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GLAD",
     "GPM",
+    "Advice",
     "AnnotruthError",
     "AnnotruthWarning",
     "Comparison",
@@ -56,6 +58,7 @@ __all__ = [
     "OrdinalBinary",
     "OrdinalMixture",
     "OutputError",
+    "Plan",
     "RobustGPM",
     "Scale",
     "SubjectBias",
@@ -68,6 +71,8 @@ __all__ = [
     "held_out",
     "load",
     "metrics",
+    "next_labels",
+    "plan_labels",
     "read_labels",
     "simulate",
     "update",
@@ -76,6 +81,7 @@ __all__ = [
 _HOMES = {
     "GLAD": "annotruth.models.glad",
     "GPM": "annotruth.models.gpm",
+    "Advice": "annotruth.active",
     "AnnotruthError": "annotruth.errors",
     "AnnotruthWarning": "annotruth.errors",
     "Comparison": "annotruth.comparing",
@@ -90,6 +96,7 @@ _HOMES = {
     "OrdinalBinary": "annotruth.models.ordinal_binary",
     "OrdinalMixture": "annotruth.models.ordinal_mixture",
     "OutputError": "annotruth.errors",
+    "Plan": "annotruth.active",
     "RobustGPM": "annotruth.models.robust_gpm",
     "Scale": "annotruth.labels",
     "SubjectBias": "annotruth.models.subject_bias",
@@ -100,6 +107,8 @@ _HOMES = {
     "fit": "annotruth.fitting",
     "held_out": "annotruth.models.heldout",
     "load": "annotruth.models.storage",
+    "next_labels": "annotruth.fitting",
+    "plan_labels": "annotruth.fitting",
     "read_labels": "annotruth.io.readers",
     "update": "annotruth.fitting",
 }

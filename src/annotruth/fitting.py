@@ -1,4 +1,4 @@
-"""The front door: from a file or a frame to a fit, and from a fit to how good it is."""
+"""The front door: from a file or a frame to a fit, to how good it is, to what to ask next."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from annotruth import metrics
 from annotruth.disk import size_of
@@ -25,6 +25,10 @@ from annotruth.models.em import ProgressCallback
 from annotruth.models.registry import DEFAULT_MODEL, model_named
 from annotruth.models.result import Fit
 from annotruth.models.storage import load
+
+if TYPE_CHECKING:
+    from annotruth.active import Advice, Plan
+    from annotruth.models.robust_gpm import RobustGPM
 
 AUTO = "auto"
 """Stands for the model that the labels speak for."""
@@ -103,12 +107,7 @@ def fit(
     labels = _maker(data, input_format, question, memory, estimator)(
         data, columns=columns, scale=scale, categories=categories, duplicates=duplicates, bins=bins
     )
-    if gold is not None:
-        with naming(gold):
-            labels = labels.with_gold(read_if_path(gold))
-    if record is not None:
-        with naming(record):
-            labels = labels.with_record(read_if_path(record))
+    labels = _with_known(labels, gold, record)
     if model is None and not options and not _room_for_default(labels):
         warnings.warn(
             f"{labels.n_annotators:,} annotators and {labels.n_categories:,} categories are too "
@@ -222,6 +221,89 @@ def _advise_bins(found: Fit) -> None:
         )
 
 
+def next_labels(
+    data: Any,
+    budget: int | None = None,
+    *,
+    gold: Any = None,
+    record: Any = None,
+    columns: Mapping[str, str] | None = None,
+    scale: ScaleKind = "auto",
+    categories: Sequence[Any] | None = None,
+    duplicates: DuplicatePolicy = "refuse",
+    bins: Bins | None = None,
+    input_format: str | None = None,
+    question: str | None = None,
+    progress: ProgressCallback | None = None,
+    **options: Any,
+) -> Advice:
+    """Say which items need more labels, which have enough, and whom to ask.
+
+    Parameters
+    ----------
+    data
+        The labels so far, in any form that `fit` takes, as do the other arguments.
+    budget
+        How many labels there are to spend; None asks for all that are worth it.
+    **options
+        Options of robust-gpm, such as ``truth="class"``.
+
+    Returns
+    -------
+    Advice
+        ``items()``, ``annotators()`` and ``assignments()`` are tables as those of a fit.
+    """
+    labels = _maker(data, input_format, question)(
+        data, columns=columns, scale=scale, categories=categories, duplicates=duplicates, bins=bins
+    )
+    labels = _with_known(labels, gold, record)
+    from annotruth.active import advise
+
+    return advise(labels, budget, model=_robust(options), progress=progress)
+
+
+def plan_labels(
+    data: Any,
+    target: str,
+    value: float,
+    *,
+    gold: Any = None,
+    record: Any = None,
+    columns: Mapping[str, str] | None = None,
+    scale: ScaleKind = "auto",
+    categories: Sequence[Any] | None = None,
+    duplicates: DuplicatePolicy = "refuse",
+    bins: Bins | None = None,
+    input_format: str | None = None,
+    question: str | None = None,
+    seed: int = 0,
+    progress: ProgressCallback | None = None,
+    **options: Any,
+) -> Plan:
+    """Say how many labels a target needs, by simulating more of them.
+
+    Parameters
+    ----------
+    data
+        The labels so far, in any form that `fit` takes, as do the other arguments.
+    target, value
+        What is to be reached in the mean over items: "accuracy", the leading label being right;
+        "hellinger", the distance of distributions from the truth; "score", half the width of a
+        score's 95% interval.
+    seed
+        The same seed gives the same plan.
+    **options
+        Options of robust-gpm, such as ``truth="class"``.
+    """
+    labels = _maker(data, input_format, question)(
+        data, columns=columns, scale=scale, categories=categories, duplicates=duplicates, bins=bins
+    )
+    labels = _with_known(labels, gold, record)
+    from annotruth.active import plan
+
+    return plan(labels, target, value, model=_robust(options), seed=seed, progress=progress)
+
+
 def evaluate(fit: Fit, truth: Any, *, scores: bool = False) -> dict[str, float]:
     """Compare a fit with known truths.
 
@@ -282,6 +364,26 @@ def make_estimator(model: str | Estimator, options: Mapping[str, Any]) -> Estima
             f"{model} has no option {unknown[0]!r}: it has {', '.join(known) or 'none'}"
         )
     return cls(**options)
+
+
+def _robust(options: Mapping[str, Any]) -> RobustGPM:
+    """Make the one model that knows what a label would tell."""
+    from annotruth.models.robust_gpm import RobustGPM
+
+    model = make_estimator("robust-gpm", options)
+    assert isinstance(model, RobustGPM)
+    return model
+
+
+def _with_known(labels: Labels, gold: Any, record: Any) -> Labels:
+    """Attach what is known of items and annotators."""
+    if gold is not None:
+        with naming(gold):
+            labels = labels.with_gold(read_if_path(gold))
+    if record is not None:
+        with naming(record):
+            labels = labels.with_record(read_if_path(record))
+    return labels
 
 
 def read_if_path(data: Any) -> Any:

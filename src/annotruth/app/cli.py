@@ -10,6 +10,8 @@ import typer
 from annotruth.app.commands.compare import compare
 from annotruth.app.commands.demo import demo
 from annotruth.app.commands.fit import fit
+from annotruth.app.commands.next import next_
+from annotruth.app.commands.plan import plan
 from annotruth.app.commands.reproduce import reproduce
 from annotruth.app.commands.simulate import simulate
 from annotruth.app.commands.update import update
@@ -23,8 +25,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for command in (fit, update, compare, simulate, reproduce, demo):
-    app.command()(command)
+for command in (fit, update, compare, next_, plan, simulate, reproduce, demo):
+    app.command(command.__name__.rstrip("_"))(command)
 
 
 def _version(asked: bool) -> None:

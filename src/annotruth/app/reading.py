@@ -78,3 +78,20 @@ TruthOption = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Known truths (item, label) to measure the fit against."),
 ]
+GoldOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Known truths (item, label) that the fit may use."),
+]
+RecordOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="What is known of annotators: their table from an earlier fit (robust-gpm).",
+    ),
+]
+SettingsOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="An option of the model, such as tol=1e-6."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", help="Print errors only.")]

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import NamedTuple
 
 from annotruth.arrays import Codes, Floats
 from annotruth.engines import Engine, Sweep
 from annotruth.labels import Labels
 from annotruth.labels.shards import of_items
 from annotruth.models.distribution import mixed_rates
+from annotruth.models.robust_reading import Kinds
 
 
-class Judged(NamedTuple):
-    """What labels are predicted with: the items' kinds, and what each annotator says of each."""
-
-    prior: Floats  # one number a kind of item
-    gate: Floats  # what known truths say of the kinds, categories x kinds
-    rates: Floats  # annotators x categories x kinds
-
-
-def predicted(judged: Judged, data: Labels, engine: Engine, item: Codes, by: Codes) -> Floats:
+def predicted(known: Kinds, data: Labels, engine: Engine, item: Codes, by: Codes) -> Floats:
     """Predict labels: the annotator's rates, averaged over the kinds the item may be of."""
-    prior, gate, rates = judged
+    prior, gate, rates = known.prior, known.gate, known.own
     labels, place, people = of_items(data, item)
     with closing(engine.open(labels)) as session:
         session.allocate("kinds", per="items", shape=prior.shape)

@@ -15,8 +15,8 @@ from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Estimator
 from annotruth.models.em import ProgressCallback, Trace, climb
 from annotruth.models.result import Fit
-from annotruth.models.robust_answers import Judged, predicted
-from annotruth.models.robust_reading import read
+from annotruth.models.robust_answers import predicted
+from annotruth.models.robust_reading import Kinds, read
 from annotruth.models.robust_steps import Classes, Opinions, OwnRows, Point, Round
 
 Truth = Literal["auto", "class", "opinions"]
@@ -115,19 +115,25 @@ class RobustGPM(Estimator):
     engine: str | Engine = "memory"
 
     def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
+        fit, self._kinds = self.fit_with_kinds(labels, progress)
+        return fit
+
+    def fit_with_kinds(
+        self, labels: Labels, progress: ProgressCallback | None = None
+    ) -> tuple[Fit, Kinds]:
+        """Fit checked labels, and return also what items' kinds are judged by."""
         self._check(labels)
         with closing(engine_named(self.engine).open(labels)) as session:
             found = self._one_truth(labels, session, progress)
-            fit, self._judged = found or self._opinions(labels, session, progress)
-            return fit
+            return found if found is not None else self._opinions(labels, session, progress)
 
     def _answers(self, item: Codes, annotator: Codes) -> Floats:
         engine = engine_named(self.engine)
-        return predicted(self._judged, self.result_.data, engine, item, annotator)
+        return predicted(self._kinds, self.result_.data, engine, item, annotator)
 
     def _one_truth(
         self, labels: Labels, session: Session, progress: ProgressCallback | None
-    ) -> tuple[Fit, Judged] | None:
+    ) -> tuple[Fit, Kinds] | None:
         """Fit classes; None where the labels do not speak for them."""
         if self.truth == "opinions" or (self.truth == "auto" and _long(labels)):
             return None
@@ -143,7 +149,7 @@ class RobustGPM(Estimator):
 
     def _opinions(
         self, labels: Labels, session: Session, progress: ProgressCallback | None
-    ) -> tuple[Fit, Judged]:
+    ) -> tuple[Fit, Kinds]:
         steps = Opinions(labels, session)
         found, trace = self._climb(steps, progress)
         return read(

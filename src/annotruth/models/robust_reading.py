@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,12 +15,27 @@ from annotruth.models.distribution import Distribution
 from annotruth.models.em import Trace
 from annotruth.models.intervals import Z_95, likely_sets
 from annotruth.models.result import Column, Fit
-from annotruth.models.robust_answers import Judged
 from annotruth.models.robust_steps import MEANS, Opinions, Parameters, Steps
 from annotruth.models.robust_verdicts import TEMPER, annotator_columns, interval, too_few, verdicts
 from annotruth.models.ways import mixed_over, normalised
 
 _ITEMS = 1 << 18  # how many are worked on at a time
+
+
+class Kinds(NamedTuple):
+    """What items are judged by: w[e, k] is proportional to prior[k] times the rates of its labels.
+
+    From it an item's posterior over kinds can be had again, which nobody keeps for all items. With
+    classes, annotators' own rows name the likelier class more often, but they have learned the
+    items by heart and are too sure of them; usual ways say how sure one may be.
+    """
+
+    prior: Floats  # one number a kind of item
+    gate: Floats  # categories x kinds: what a known truth says of the kinds
+    rates: Floats  # annotators x labels x kinds, by their usual ways
+    own: Floats  # the same by their own rows, with which labels are predicted
+    opinions: Floats  # kinds x categories: the serious distribution of each kind
+    one_truth: bool  # whether kinds are classes
 
 
 def read(
@@ -32,7 +47,7 @@ def read(
     model: str,
     settings: dict[str, Any],
     trace: Trace,
-) -> tuple[Fit, Judged]:
+) -> tuple[Fit, Kinds]:
     """Judge annotators by the others' labels, then items by the annotators so judged.
 
     ``rates`` are the annotators' own rows, None where their ways say all.
@@ -52,8 +67,9 @@ def read(
     low, high = interval(likely, ways)
 
     after = at._replace(weights=weights)
+    usual = mixed_over(weights, ways.plain, ways.repeating, steps.repeated)
     if rates is None:
-        own = mixed_over(weights, ways.plain, ways.repeating, steps.repeated)
+        own = usual
     serious = mixed_over(weights, ways.serious, ways.serious_repeating, steps.repeated)
     for name, width in (("theta", categories), ("leading", categories), ("spread", 3)):
         session.allocate(name, per="items", shape=(width,))
@@ -84,7 +100,8 @@ def read(
         ),
         annotator_columns=columns,
     )
-    return fit, Judged(prior, steps.gate, own)
+    known_by = Kinds(prior, steps.gate, usual, own, opinions, not isinstance(steps, Opinions))
+    return fit, known_by
 
 
 def _item_columns(
@@ -116,20 +133,20 @@ def _columns_of(
         bin_width = (values[-1] - values[0]) / MEANS if isinstance(steps, Opinions) else 0.0
         middle, variance = spread[:, 0], spread[:, 1] + bin_width**2 / 12.0
         middle = np.where(known < 0, middle, values[known])
-        reach = np.where(known < 0, Z_95 * _wider(labels) * np.sqrt(variance), 0.0)
+        reach = np.where(known < 0, Z_95 * wider(labels) * np.sqrt(variance), 0.0)
         columns["score_low"] = np.clip(middle - reach, values[0], values[-1])
         columns["score_high"] = np.clip(middle + reach, values[0], values[-1])
     columns["p_leads"] = np.minimum(leading[np.arange(len(mode)), mode], 1.0)
     columns["may_lead"] = likely_sets(leading, labels.scale.names)
     if isinstance(steps, Opinions):
         top = theta[np.arange(len(mode)), mode]
-        reach = np.where(known < 0, Z_95 * _wider(labels) * np.sqrt(spread[:, 2]), 0.0)
+        reach = np.where(known < 0, Z_95 * wider(labels) * np.sqrt(spread[:, 2]), 0.0)
         columns["confidence_low"] = np.maximum(top - reach, 0.0)
         columns["confidence_high"] = np.minimum(top + reach, 1.0)
     return columns
 
 
-def _wider(labels: Labels) -> float:
+def wider(labels: Labels) -> float:
     """Return how much wider items' intervals are than if annotators were known.
 
     Their ways are taken as found, so the items' posteriors are too narrow, and the more so the

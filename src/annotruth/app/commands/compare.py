@@ -39,10 +39,8 @@ def compare(
             metavar="FILE", help="Write the table of models here: .csv, .parquet or .json."
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
+    as_json: reading.JsonOption = False,
+    quiet: reading.QuietOption = False,
 ) -> None:
     """Fit every model to a file of labels and say how they differ.
 

@@ -49,24 +49,10 @@ def fit(
             help="Fit within this much memory, such as 1GB; the labels stay on disk (TMPDIR).",
         ),
     ] = None,
-    gold: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Known truths (item, label) that the fit may use."),
-    ] = None,
-    record: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="What is known of annotators: their table from an earlier fit (robust-gpm).",
-        ),
-    ] = None,
+    gold: reading.GoldOption = None,
+    record: reading.RecordOption = None,
     truth: reading.TruthOption = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="NAME=VALUE", help="An option of the model, such as tol=1e-6."
-        ),
-    ] = None,
+    settings: reading.SettingsOption = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Write items, annotators, labels and fit.json here."),
@@ -97,10 +83,8 @@ def fit(
             help="Write whom to keep or drop, and why: .csv, .parquet or .json.",
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
+    as_json: reading.JsonOption = False,
+    quiet: reading.QuietOption = False,
 ) -> None:
     """Fit a model to a file of labels and say what it found.
 

@@ -43,10 +43,8 @@ def update(
         Path | None,
         typer.Option(metavar="FILE", help="Known truths (item, label) of new or old items."),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
+    as_json: reading.JsonOption = False,
+    quiet: reading.QuietOption = False,
 ) -> None:
     """Take more labels into a saved fit and say what they changed.
 
