@@ -3,9 +3,11 @@
 import errno
 import gc
 import gzip
+import mmap
 import sys
 import tempfile
 import warnings
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,6 +20,7 @@ import pytest
 
 import annotruth as at
 from annotruth import disk, simulate
+from annotruth.engines.memory import MemoryEngine
 from annotruth.io.large import read_labels_within
 from annotruth.models.registry import MODELS, model_named
 
@@ -322,3 +325,14 @@ def test_files_that_cannot_be_read_so_are_refused(tmp_path, name, content, told)
 def test_memory_is_for_files(table):
     with pytest.raises(at.InputError, match="memory are for files"):
         at.fit(table, memory="1GB")
+
+
+def test_what_models_put_beside_the_labels_is_on_disk_too(table, tmp_path):
+    labels = read_labels_within(LITTLE, written(table, tmp_path / "labels.csv"))
+    with closing(MemoryEngine().open(labels)) as session:
+        session.allocate("theta", per="cells", shape=(2,))
+        array = session.gather("theta")
+    assert array.shape == (labels.n_cells, 2)
+    while isinstance(array, np.ndarray):
+        array = array.base
+    assert isinstance(array.obj, mmap.mmap)
