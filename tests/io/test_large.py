@@ -3,9 +3,11 @@
 import errno
 import gc
 import gzip
+import mmap
 import sys
 import tempfile
 import warnings
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,6 +20,7 @@ import pytest
 
 import annotruth as at
 from annotruth import disk, simulate
+from annotruth.engines.memory import MemoryEngine
 from annotruth.io.large import read_labels_within
 from annotruth.models.registry import MODELS, model_named
 
@@ -119,12 +122,17 @@ def test_people_who_label_twice_count_as_they_do_in_memory(table, tmp_path, dupl
     same_labels(within, at.read_labels(path, duplicates=duplicates))
 
 
+def unnamed(role, ids):
+    rows = {"item": ids, "annotator": ids, "label": [1] * len(ids)}
+    return pa.table({**rows, ("annotator" if role == "item" else "item"): ["new"] * len(ids)})
+
+
 @pytest.mark.parametrize(
     "change",
     [
         lambda table: pa.concat_tables([table, table.slice(9, 8)]),
-        lambda table: table.set_column(0, "item", pa.array(["", None, "a"] * (len(table) // 3))),
-        lambda table: table.set_column(1, "annotator", pa.array([" "] * len(table))),
+        lambda table: pa.concat_tables([table, unnamed("item", ["", "a", None])]),
+        lambda table: pa.concat_tables([table, unnamed("annotator", [" "])]),
         lambda table: table.set_column(2, "label", pa.nulls(len(table), pa.int64())),
         lambda table: table.slice(0, 0),
         lambda table: table.rename_columns(["item", "who", "label"]),
@@ -133,7 +141,7 @@ def test_people_who_label_twice_count_as_they_do_in_memory(table, tmp_path, dupl
     ids=["twice", "no item", "no annotator", "no label", "no rows", "no column", "lists"],
 )
 def test_bad_rows_are_refused_with_the_same_words(table, tmp_path, change):
-    path = written(change(table.slice(0, table.num_rows // 3 * 3)), tmp_path / "labels.parquet")
+    path = written(change(table), tmp_path / "labels.parquet")
     with pytest.raises(at.InputError) as in_memory:
         at.read_labels(path)
     with pytest.raises(at.InputError) as within:
@@ -317,3 +325,14 @@ def test_files_that_cannot_be_read_so_are_refused(tmp_path, name, content, told)
 def test_memory_is_for_files(table):
     with pytest.raises(at.InputError, match="memory are for files"):
         at.fit(table, memory="1GB")
+
+
+def test_what_models_put_beside_the_labels_is_on_disk_too(table, tmp_path):
+    labels = read_labels_within(LITTLE, written(table, tmp_path / "labels.csv"))
+    with closing(MemoryEngine().open(labels)) as session:
+        session.allocate("theta", per="cells", shape=(2,))
+        array = session.gather("theta")
+    assert array.shape == (labels.n_cells, 2)
+    while isinstance(array, np.ndarray):
+        array = array.base
+    assert isinstance(array.obj, mmap.mmap)

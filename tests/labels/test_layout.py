@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from annotruth.arrays import slices
 from annotruth.labels import Labels, Scale
 from annotruth.labels.encode import plain_numbers, repeats
 from annotruth.labels.shards import split
@@ -133,3 +134,13 @@ def test_kernels_get_the_very_arrays():
     for name, array in labels.block()._asdict().items():
         assert array is getattr(labels, name)
     assert [array.dtype for array in labels.block()] == ["i8", "i4", "i8", "i4", "i4"]
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 7, 1000])
+def test_labels_are_counted_by_annotator_and_category(make_labels, monkeypatch, at_once):
+    monkeypatch.setattr("annotruth.labels.table.slices", lambda n, _: slices(n, at_once))
+    labels = make_labels(np.random.default_rng(8), n_items=20, n_annotators=6, n_categories=3)
+    counts = np.zeros((6, 3), dtype=np.int64)
+    np.add.at(counts, (labels.annotator, labels.category_of_label()), 1)
+    np.testing.assert_array_equal(labels.labels_per_answer, counts)
+    np.testing.assert_array_equal(labels.labels_per_annotator, counts.sum(axis=1))
