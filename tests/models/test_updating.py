@@ -9,11 +9,13 @@ from annotruth.labels import Labels
 from annotruth.models import updating
 from annotruth.models.registry import MODELS, UPDATABLE, model_named
 
-TIGHT = {"tol": 1e-9, "max_iter": 20_000, "acceleration": True}
+TIGHT = {"tol": 1e-6, "max_iter": 5_000, "acceleration": True}
 
 
 def crowd(seed=0, **how):
-    made = {"n_items": 300, "n_annotators": 40, "n_categories": 4, "labels_per_item": 12}
+    # Many labels an item: with few, GPM has many maxima, and each start finds its own.
+    made = {"n_items": 300, "n_annotators": 40, "n_categories": 3, "labels_per_item": 25}
+    made["spammer_share"] = 0.2
     return at.simulate.crowd(**{**made, **how}, seed=seed).labels
 
 
@@ -139,12 +141,12 @@ def test_known_truths_of_new_and_old_items():
     base, new = dealt(labels, 40)
     names = base.scale.categories.to_pylist()
     old_item, new_item = base.items[7].as_py(), new.items[0].as_py()
-    gold = {old_item: names[3], new_item: names[1]}
+    gold = {old_item: names[2], new_item: names[1]}
     found = at.GPM(**TIGHT).fit(base).partial_fit(new, gold=gold).result_
     again = full(found.data)
     assert (again.data.known >= 0).sum() == 2
     assert apart(found, again) < 1e-3
-    assert found.label[base.items.to_pylist().index(old_item)] == 3
+    assert found.label[base.items.to_pylist().index(old_item)] == 2
 
 
 def test_earlier_gold_stays():
@@ -153,7 +155,7 @@ def test_earlier_gold_stays():
     base = base.with_gold({base.items[0].as_py(): base.scale.categories[2].as_py()})
     found = at.GPM(**TIGHT).fit(base).partial_fit(new).result_
     assert found.data.known[0] == 2
-    assert found.distribution.dense(4)[0].tolist() == [0, 0, 1, 0]
+    assert found.distribution.dense(3)[0].tolist() == [0, 0, 1]
 
 
 TABLE = [(e, s, (e + (n == e)) % 2) for e in range(6) for n, s in enumerate("uvwxyz")]
@@ -227,10 +229,10 @@ def test_what_an_update_passes_over_follows_the_new_labels(alone):
 
 
 def test_many_new_labels_make_the_fit_whole_at_once():
-    base, new = dealt(crowd(seed=9), 600)
+    base, new = dealt(crowd(seed=9), 900)
     model = at.GPM().fit(base).partial_fit(new)
     assert model._updates is None
-    assert model.result_.data.n_labels == base.n_labels + 600
+    assert model.result_.data.n_labels == base.n_labels + 900
 
 
 def test_the_first_labels_are_a_fit():
@@ -272,11 +274,8 @@ def test_changes_are_told():
     other = [(20 + n, s, 1) for n in range(5) for s in ("s1", "s2", "u", "v")]
     told = at.changes(fit, before.partial_fit(votes + other).result_)
     assert (told.n_labels, told.n_items, told.n_annotators) == (29, 5, 9)
-    assert {key: told.item_table.to_pylist()[0][key] for key in ("item", "before", "label")} == {
-        "item": 2,
-        "before": 0,
-        "label": 1,
-    }
+    first = told.item_table.to_pylist()[0]
+    assert (first["item"], first["before"], first["label"]) == (2, 0, 1)
     assert "2: 0 -> 1" in told.summary()
     assert set(told.record()) >= {"new_labels", "changed_items", "changed_annotators"}
 
@@ -286,7 +285,7 @@ def test_labels_of_bins_fall_into_the_same_bins():
     labels = Labels.of(rows, bins=5)
     found = at.GPM().fit(labels).partial_fit([(9, "u", 12.25)]).result_
     assert found.data.scale is labels.scale
-    with pytest.raises(at.InputError, match=r"label 99\.0 is new"):
+    with pytest.raises(at.InputError, match="label 99 is new"):
         at.GPM().fit(labels).partial_fit([(9, "u", 99.0)])
 
 

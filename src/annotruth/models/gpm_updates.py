@@ -36,7 +36,6 @@ from annotruth.labels import Labels
 from annotruth.labels.growth import Part
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import Trace
-from annotruth.models.entropy import xlogy
 from annotruth.models.gpm_steps import Parameters, Steps, Sums
 from annotruth.models.result import Fit
 
@@ -44,6 +43,7 @@ from annotruth.models.result import Fit
 # number at least, and keep reliabilities this share of what they were away from 0 and 1.
 _LEAST = 0.02
 _NEAREST = 0.1
+_TINY = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +112,8 @@ class Elsewhere(NamedTuple):
         serious, irregular, (log_likelihood, q) = sums
         n_labels = self.n_labels + labels_here
         serious = np.clip(serious + self.serious, self.low * n_labels, self.high * n_labels)
-        log_likelihood += xlogy(self.serious, eps).sum()
-        log_likelihood += xlogy(self.n_labels - self.serious, 1.0 - eps).sum()
+        log_likelihood += self.serious @ np.log(np.maximum(eps, _TINY))
+        log_likelihood += (self.n_labels - self.serious) @ np.log(np.maximum(1.0 - eps, _TINY))
         return serious, irregular + self.irregular, np.array([log_likelihood, q])
 
 
