@@ -22,7 +22,7 @@ from annotruth.models.behaviors import (
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import ProgressCallback, Trace, climb, no_steps
 from annotruth.models.gpm_steps import Parameters, Steps
-from annotruth.models.gpm_updates import GPMKnown, known_of, settled
+from annotruth.models.gpm_updates import GPMKnown, known_of, off_the_ends, settled
 from annotruth.models.result import Fit
 
 # An update may pass over its labels so often, or over so many in all: what is slower to settle is
@@ -154,7 +154,12 @@ class GPM(Estimator):
             steps = Steps(labels, session, learned=self._learned)
             steps.resume(theta.of_each_cell(labels))
             if touch:
-                return self._read(labels, session, steps, *self._climb(steps, known.at, progress))
+                return self._read(
+                    labels,
+                    session,
+                    steps,
+                    *self._climb(steps, off_the_ends(known.at, 1e-9), progress),
+                )
             trace = no_steps(steps.read_out(known.at))
             return self._read(labels, session, steps, known.at, trace)
 

@@ -160,12 +160,17 @@ def settled(
         counts = elsewhere.n_labels + labels_here
         steps = Steps(after.labels, others, learned=learned, n_labels=counts)
         steps.start()  # anew, because a category that nobody had chosen would keep its 0
-        at, trace = climb(steps, begin.of(people).at)
+        at, trace = climb(steps, off_the_ends(begin.of(people).at, 1e-3))
         serious = sums.serious + sums.slope * (at.eps - was.at.eps)
         moved = sums._replace(serious=np.clip(serious, 0.0, n_labels))
         sums = Sums(*(here + there for here, there in zip(steps.response(at), moved, strict=True)))
         found = Distribution.of_cells(after.labels, session.gather("theta"))
     return known.replaced(people, GPMKnown(n_labels + labels_here, at, sums)), found, trace
+
+
+def off_the_ends(at: Parameters, distance: float) -> Parameters:
+    """Move reliabilities off 0 and 1, which EM never leaves, whatever the new labels say."""
+    return at._replace(eps=np.clip(at.eps, distance, 1.0 - distance))
 
 
 def _irregular(fit: Fit, *, learned: bool) -> Floats:
