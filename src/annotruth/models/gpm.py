@@ -28,7 +28,7 @@ from annotruth.models.result import Fit
 # An update may pass over its labels so often, or over so many in all: what is slower to settle is
 # for passes over all labels.
 _STEPS = 200
-_LABELS = 10_000_000
+_LABELS = 30_000_000
 
 
 @dataclass(kw_only=True)
