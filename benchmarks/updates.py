@@ -18,6 +18,7 @@ from annotruth.models.base import Estimator
 from annotruth.models.registry import UPDATABLE, model_named
 from annotruth.models.result import Fit
 from annotruth.models.updating import Updates
+from annotruth.simulate import crowd as crowd_of
 from benchmarks import machine
 from benchmarks.crowds import simulated
 
@@ -53,6 +54,9 @@ def main() -> int:
         "--tight", type=float, help="tolerance of a second full fit to compare with"
     )
     parser.add_argument("--accelerated", action="store_true", help="full fits leap ahead")
+    parser.add_argument(
+        "--hard", action="store_true", help="10 labels an item, where GPM has many maxima"
+    )
     parser.add_argument("--deals", nargs="*", choices=DEALS, default=list(DEALS))
     options = parser.parse_args()
 
@@ -61,7 +65,8 @@ def main() -> int:
         against[f"tol {options.tight:g}"] = {"tol": options.tight, "max_iter": 100_000}
     warnings.simplefilter("ignore", ConvergenceWarning)
     print(machine.describe(("annotruth", "numpy", "numba")), flush=True)
-    crowd = simulated(options.labels + 2 * options.new)
+    make = simulated if options.hard else told_apart
+    crowd = make(options.labels + 2 * options.new)
     model = model_named(options.model)
     model().fit(simulated(20_000)).partial_fit([(0, 0, 1)], duplicates="keep")  # to compile
     usual = partial(model, acceleration=True) if options.accelerated else model
@@ -92,11 +97,12 @@ def main() -> int:
         table = update.item_table
         merged = seconds(lambda estimator=estimator: estimator.result_)
         found = estimator.result_
+        found = estimator.result_
         warm = usual().resume(full)
         for new in batches:
             warm.partial_fit(new)
         touch = seconds(lambda warm=warm: warm._make_whole(touch=True))
-        found, warm_fit = estimator.result_, warm.result_
+        warm_fit = warm.result_
         print(f"made whole in {merged:.2f} s; {len(table):,} items fitted anew by the last update")
         fits = {told: usual(**how).fit(found.data).result_ for told, how in against.items()}
         print(
@@ -120,6 +126,18 @@ def seconds(work: object) -> float:
     began = perf_counter()
     work()  # type: ignore[operator]
     return perf_counter() - began
+
+
+def told_apart(n_labels: int) -> Labels:
+    """A crowd in which the serious and the others can be told apart."""
+    return crowd_of(
+        n_items=n_labels // 25,
+        n_annotators=n_labels // 200,
+        n_categories=3,
+        labels_per_item=25,
+        spammer_share=0.2,
+        seed=0,
+    ).labels
 
 
 def load(estimator: Estimator, fit: Fit) -> None:

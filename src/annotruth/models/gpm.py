@@ -22,8 +22,13 @@ from annotruth.models.behaviors import (
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import ProgressCallback, Trace, climb, no_steps
 from annotruth.models.gpm_steps import Parameters, Steps
-from annotruth.models.gpm_updates import GPMKnown, known_of, settled
+from annotruth.models.gpm_updates import GPMKnown, known_of, off_the_ends, settled
 from annotruth.models.result import Fit
+
+# An update may pass over its labels so often, or over so many in all: what is slower to settle is
+# for passes over all labels.
+_STEPS = 200
+_LABELS = 30_000_000
 
 
 @dataclass(kw_only=True)
@@ -131,8 +136,9 @@ class GPM(Estimator):
     def _settled(
         self, known: GPMKnown, begin: GPMKnown, before: Part, after: Part, theta: Distribution
     ) -> tuple[GPMKnown, Distribution, Trace]:
-        # Where it ends is the same with leaps.
-        fast = replace(self, acceleration=True)
+        # Leaps end where plain steps do.
+        most = max(_STEPS, _LABELS // after.labels.n_labels)
+        fast = replace(self, acceleration=True, max_iter=min(self.max_iter, most))
         return settled(known, begin, before, after, theta, engine_named(self.engine), fast._climb)
 
     def _whole(
@@ -148,7 +154,12 @@ class GPM(Estimator):
             steps = Steps(labels, session, learned=self._learned)
             steps.resume(theta.of_each_cell(labels))
             if touch:
-                return self._read(labels, session, steps, *self._climb(steps, known.at, progress))
+                return self._read(
+                    labels,
+                    session,
+                    steps,
+                    *self._climb(steps, off_the_ends(known.at, 1e-9), progress),
+                )
             trace = no_steps(steps.read_out(known.at))
             return self._read(labels, session, steps, known.at, trace)
 

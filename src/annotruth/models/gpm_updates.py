@@ -36,7 +36,6 @@ from annotruth.labels import Labels
 from annotruth.labels.growth import Part
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import Trace
-from annotruth.models.entropy import xlogy
 from annotruth.models.gpm_steps import Parameters, Steps, Sums
 from annotruth.models.result import Fit
 
@@ -44,6 +43,7 @@ from annotruth.models.result import Fit
 # number at least, and keep reliabilities this share of what they were away from 0 and 1.
 _LEAST = 0.02
 _NEAREST = 0.1
+_TINY = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +112,8 @@ class Elsewhere(NamedTuple):
         serious, irregular, (log_likelihood, q) = sums
         n_labels = self.n_labels + labels_here
         serious = np.clip(serious + self.serious, self.low * n_labels, self.high * n_labels)
-        log_likelihood += xlogy(self.serious, eps).sum()
-        log_likelihood += xlogy(self.n_labels - self.serious, 1.0 - eps).sum()
+        log_likelihood += self.serious @ np.log(np.maximum(eps, _TINY))
+        log_likelihood += (self.n_labels - self.serious) @ np.log(np.maximum(1.0 - eps, _TINY))
         return serious, irregular + self.irregular, np.array([log_likelihood, q])
 
 
@@ -160,12 +160,17 @@ def settled(
         counts = elsewhere.n_labels + labels_here
         steps = Steps(after.labels, others, learned=learned, n_labels=counts)
         steps.start()  # anew, because a category that nobody had chosen would keep its 0
-        at, trace = climb(steps, begin.of(people).at)
+        at, trace = climb(steps, off_the_ends(begin.of(people).at, 1e-3))
         serious = sums.serious + sums.slope * (at.eps - was.at.eps)
         moved = sums._replace(serious=np.clip(serious, 0.0, n_labels))
         sums = Sums(*(here + there for here, there in zip(steps.response(at), moved, strict=True)))
         found = Distribution.of_cells(after.labels, session.gather("theta"))
     return known.replaced(people, GPMKnown(n_labels + labels_here, at, sums)), found, trace
+
+
+def off_the_ends(at: Parameters, distance: float) -> Parameters:
+    """Move reliabilities off 0 and 1, which EM never leaves, whatever the new labels say."""
+    return at._replace(eps=np.clip(at.eps, distance, 1.0 - distance))
 
 
 def _irregular(fit: Fit, *, learned: bool) -> Floats:

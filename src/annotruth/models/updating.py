@@ -26,8 +26,8 @@ from annotruth.models.em import ProgressCallback, Trace
 from annotruth.models.result import Fit
 
 _ROOM = 50_000  # labels of items that are let in because their annotators moved,
-_SHARE = 0.04  # or this share of all labels if that is more
-_ROUNDS = 4
+_SHARE = 0.005  # or this share of all labels if that is more
+_ROUNDS = 3
 _STILL = 3e-4  # annotators whose reliability moved by less let no items in
 _MANY = 0.1  # share of labels added from which a pass over all of them is worth its time
 

@@ -1,0 +1,84 @@
+"""`annotruth update` as a person or a script uses it."""
+
+import json
+import sys
+
+import pytest
+
+import annotruth as at
+from annotruth.app import cli
+
+FIRST = "item,annotator,label\n" + "".join(
+    f"{e},{s},{(e + (n == e)) % 2}\n" for e in range(6) for n, s in enumerate("uvwxyz")
+)
+MORE = "item,annotator,label\n2,new,1\n9,new,1\n9,u,1\n"
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["annotruth", *map(str, words)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        said = capsys.readouterr()
+        return stopped.value.code, said.out, said.err
+
+    return run
+
+
+@pytest.fixture
+def files(tmp_path, run):
+    (tmp_path / "first.csv").write_text(FIRST)
+    (tmp_path / "more.csv").write_text(MORE)
+    words = ("fit", tmp_path / "first.csv", "--model", "gpm", "--save", tmp_path / "fit")
+    code, out, _ = run(*words)
+    assert code == 0
+    assert f"written to {tmp_path / 'fit'}" in out
+    return tmp_path
+
+
+def test_in_place(run, files):
+    code, out, err = run("update", files / "fit", files / "more.csv")
+    assert (code, err) == (0, "")
+    assert "new: 3 labels, 1 items, 1 annotators" in out
+    assert at.load(files / "fit").data.n_labels == 39
+
+
+def test_elsewhere_and_json(run, files):
+    words = ("--out", files / "fit2", "--json", "--refit")
+    code, out, err = run("update", files / "fit", files / "more.csv", *words)
+    told = json.loads(out)
+    assert (code, err) == (0, "")
+    assert (told["new_labels"], told["new_items"], told["n_labels"]) == (3, 1, 39)
+    assert told["n_iter"] > 0
+    assert at.load(files / "fit").data.n_labels == 36
+    assert at.load(files / "fit2").data.n_labels == 39
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("", "more.csv"),
+        ("item,annotator,label\n", "there are no rows"),
+        ("item,annotator,label\n2,new,7\n", "label 7 is new, and the fit knows 0, 1"),
+        ("item,annotator,label\n2,u,1\n", "labelled twice: annotator 'u' on item 2"),
+    ],
+)
+def test_bad_labels_change_nothing(run, files, content, line):
+    (files / "more.csv").write_text(content)
+    code, out, err = run("update", files / "fit", files / "more.csv")
+    assert (code, out) == (2, "")
+    assert line in err
+    assert err.count("\n") == 1
+    assert at.load(files / "fit").data.n_labels == 36
+
+
+def test_no_fit_and_another_model(run, files):
+    code, _, err = run("update", files, files / "more.csv")
+    assert code == 2
+    assert "no saved fit in" in err
+    at.fit(at.load(files / "fit").data, "majority").save(files / "votes")
+    code, _, err = run("update", files / "votes", files / "more.csv")
+    assert (code, "majority cannot be updated, only gpm can" in err) == (2, True)
+    assert run("update", files / "votes", files / "more.csv", "--refit")[0] == 0
+    assert at.load(files / "votes").data.n_labels == 39
