@@ -8,6 +8,7 @@ from annotruth.active import planning
 from annotruth.active.beliefs import Beliefs
 from annotruth.active.crowd import judge
 from annotruth.active.planning import Need
+from annotruth.models.robust_steps import MEANS
 
 
 @pytest.fixture(scope="module")
@@ -128,8 +129,9 @@ def test_labels_that_count_less_are_needed_in_greater_number(opinions, monkeypat
 
 def test_a_score_is_never_known_better_than_the_shapes_tell_it(opinions):
     measure = planning._measure("score", judge(opinions))
-    certain = Beliefs(np.eye(24), judge(opinions).kinds.opinions, None)
-    np.testing.assert_allclose(measure(certain), 1.96 * (4 / 12) / np.sqrt(12), rtol=1e-3)
+    shapes = judge(opinions).kinds.opinions
+    certain = Beliefs(np.eye(len(shapes)), shapes, None)
+    np.testing.assert_allclose(measure(certain), 1.96 * (4 / MEANS) / np.sqrt(12), rtol=1e-3)
 
 
 @pytest.mark.parametrize(("goal", "labels"), [(0.0, 0.0), (0.5, 0.5), (1.5, 1.25), (4.0, np.inf)])

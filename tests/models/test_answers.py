@@ -184,7 +184,7 @@ def test_robust_gpm_of_a_known_class_is_the_annotators_row():
     labels = made.labels.with_gold({1: 3})
     model = at.RobustGPM(truth="class").fit(labels)
     found = model.answers(np.zeros(9, dtype=int), np.arange(9))
-    np.testing.assert_allclose(found, model._judged.rates[:, :, 2], rtol=1e-9)
+    np.testing.assert_allclose(found, model._kinds.own[:, :, 2], rtol=1e-9)
 
 
 def test_robust_gpm_knows_who_turns_the_scale_round():

@@ -139,9 +139,9 @@ def climb(
     )
 
 
-def no_steps(log_likelihood: float, *, converged: bool = True, reason: str = "") -> Trace:
-    """Tell of parameters that came from elsewhere than the loop."""
-    return Trace(np.array([log_likelihood]), np.empty(0), converged, reason)
+def no_steps(log_likelihood: float) -> Trace:
+    """Tell of a fit that took no step of its own."""
+    return Trace(np.array([log_likelihood]), np.empty(0), True, "")
 
 
 def check_loop_options(*, tol: float, max_iter: int) -> None:

@@ -9,7 +9,7 @@ not all labels. Items of the annotators who moved most are then let in too, up t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -186,7 +186,12 @@ class Updates(Generic[K]):
         """
         labels = self._grown.merged()
         theta = self._theta.merged(labels.n_items)
-        return self._model._whole(self._known, labels, theta, touch=touch, progress=progress)
+        whole = self._model._whole(self._known, labels, theta, touch=touch, progress=progress)
+        if touch:
+            return whole
+        told = "settled" if self.converged else "NOT settled: a fit or an update reached its cap"
+        trace = replace(whole.trace, converged=self.converged, stop_reason=f"updated, {told}")
+        return replace(whole, trace=trace)
 
 
 def _items(grown: Grown, item: Codes, found: Distribution, old: Distribution) -> pa.Table:
