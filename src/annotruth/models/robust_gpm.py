@@ -122,8 +122,15 @@ class RobustGPM(Estimator):
         self, labels: Labels, progress: ProgressCallback | None = None
     ) -> tuple[Fit, Kinds]:
         """Fit checked labels, and return also what items' kinds are judged by."""
+        from threadpoolctl import threadpool_limits
+
         self._check(labels)
-        with closing(engine_named(self.engine).open(labels)) as session:
+        # Products of matrices on several threads round differently on every number of them, and
+        # these threads go on spinning where the passes need the cores.
+        with (
+            threadpool_limits(limits=1, user_api="blas"),
+            closing(engine_named(self.engine).open(labels)) as session,
+        ):
             found = self._one_truth(labels, session, progress)
             return found if found is not None else self._opinions(labels, session, progress)
 
