@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from annotruth import agreement, metrics, simulate
     from annotruth.active import Advice, Plan
+    from annotruth.advising import next_labels, plan_labels
     from annotruth.comparing import Comparison, compare
     from annotruth.errors import (
         AnnotruthError,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
         InputError,
         OutputError,
     )
-    from annotruth.fitting import evaluate, fit, next_labels, plan_labels, update
+    from annotruth.fitting import evaluate, fit, update
     from annotruth.io.readers import read_labels
     from annotruth.labels import Labels, Scale
     from annotruth.models.baselines import MajorityVote, MeanScore, MedianScore
@@ -107,8 +108,8 @@ _HOMES = {
     "fit": "annotruth.fitting",
     "held_out": "annotruth.models.heldout",
     "load": "annotruth.models.storage",
-    "next_labels": "annotruth.fitting",
-    "plan_labels": "annotruth.fitting",
+    "next_labels": "annotruth.advising",
+    "plan_labels": "annotruth.advising",
     "read_labels": "annotruth.io.readers",
     "update": "annotruth.fitting",
 }

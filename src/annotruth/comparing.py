@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from annotruth import metrics
 from annotruth.errors import AnnotruthError, ConvergenceWarning, InputError
-from annotruth.fitting import measured, naming, read_if_path
+from annotruth.fitting import measured
 from annotruth.io.readers import read_labels
 from annotruth.labels import Labels
 from annotruth.labels.frames import from_arrow
@@ -26,6 +26,7 @@ from annotruth.models.choosing import Choice, choose, place, suited
 from annotruth.models.em import ProgressCallback
 from annotruth.models.registry import MODELS, model_named
 from annotruth.models.result import Fit
+from annotruth.sources import naming, read_if_path
 
 _MODEL_COLUMNS = {
     "model": pa.string(),

@@ -1,20 +1,16 @@
-"""The front door: from a file or a frame to a fit, to how good it is, to what to ask next."""
+"""The front door: from a file or a frame to a fit, and from a fit to how good it is."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from annotruth import metrics
-from annotruth.disk import size_of
 from annotruth.engines.base import ENGINES
 from annotruth.errors import AnnotruthWarning, InputError
-from annotruth.io.readers import read_labels, read_table
 from annotruth.labels import Bins, DuplicatePolicy, Labels, ScaleKind
 from annotruth.labels.bins import MANY_NUMBERS
 from annotruth.labels.scale import numbers_behind
@@ -25,10 +21,7 @@ from annotruth.models.em import ProgressCallback
 from annotruth.models.registry import DEFAULT_MODEL, model_named
 from annotruth.models.result import Fit
 from annotruth.models.storage import load
-
-if TYPE_CHECKING:
-    from annotruth.active import Advice, Plan
-    from annotruth.models.robust_gpm import RobustGPM
+from annotruth.sources import labels_from, naming, read_if_path
 
 AUTO = "auto"
 """Stands for the model that the labels speak for."""
@@ -104,10 +97,25 @@ def fit(
             f"{AUTO} chooses the model and sets no options: name a model to set its own"
         )
     estimator = None if auto else make_estimator(DEFAULT_MODEL if model is None else model, options)
-    labels = _maker(data, input_format, question, memory, estimator)(
-        data, columns=columns, scale=scale, categories=categories, duplicates=duplicates, bins=bins
+    if memory is not None:
+        if estimator is None:
+            raise InputError(
+                f"{AUTO} fits many models, in memory: name one, or leave the memory out"
+            )
+        estimator.check_fits_on_disk()
+    labels = labels_from(
+        data,
+        gold=gold,
+        record=record,
+        columns=columns,
+        scale=scale,
+        categories=categories,
+        duplicates=duplicates,
+        bins=bins,
+        input_format=input_format,
+        question=question,
+        memory=memory,
     )
-    labels = _with_known(labels, gold, record)
     if model is None and not options and not _room_for_default(labels):
         warnings.warn(
             f"{labels.n_annotators:,} annotators and {labels.n_categories:,} categories are too "
@@ -175,36 +183,19 @@ def update(
     estimator = make_estimator(before.model, settings).resume(before)
     if not refit:
         estimator.check_updatable()
-    new = _maker(data, input_format, question)(data, columns=columns, duplicates=duplicates)
+    new = labels_from(
+        data,
+        columns=columns,
+        duplicates=duplicates,
+        input_format=input_format,
+        question=question,
+    )
     with naming(data if gold is None else gold):
         truths = None if gold is None else read_if_path(gold)
         estimator.partial_fit(
             new, gold=truths, duplicates=duplicates, touch=refit, progress=progress
         )
     return estimator.result_
-
-
-def _maker(
-    data: Any,
-    input_format: str | None,
-    question: str | None,
-    memory: str | int | None = None,
-    estimator: Estimator | None = None,
-) -> Callable[..., Labels]:
-    """Return what makes labels of such data: in memory, or with a file's labels on disk."""
-    if not isinstance(data, str | Path):
-        if input_format is not None or question is not None or memory is not None:
-            raise InputError("input_format, question and memory are for files: leave them out")
-        return Labels.of
-    if memory is None:
-        return partial(read_labels, input_format=input_format, question=question)
-    from annotruth.io.large import read_labels_within
-
-    size = size_of(memory)
-    if estimator is None:
-        raise InputError(f"{AUTO} fits many models, in memory: name one, or leave the memory out")
-    estimator.check_fits_on_disk()
-    return partial(read_labels_within, size, input_format=input_format, question=question)
 
 
 def _advise_bins(found: Fit) -> None:
@@ -219,89 +210,6 @@ def _advise_bins(found: Fit) -> None:
             AnnotruthWarning,
             stacklevel=3,
         )
-
-
-def next_labels(
-    data: Any,
-    budget: int | None = None,
-    *,
-    gold: Any = None,
-    record: Any = None,
-    columns: Mapping[str, str] | None = None,
-    scale: ScaleKind = "auto",
-    categories: Sequence[Any] | None = None,
-    duplicates: DuplicatePolicy = "refuse",
-    bins: Bins | None = None,
-    input_format: str | None = None,
-    question: str | None = None,
-    progress: ProgressCallback | None = None,
-    **options: Any,
-) -> Advice:
-    """Say which items need more labels, which have enough, and whom to ask.
-
-    Parameters
-    ----------
-    data
-        The labels so far, in any form that `fit` takes, as do the other arguments.
-    budget
-        How many labels there are to spend; None asks for all that are worth it.
-    **options
-        Options of robust-gpm, such as ``truth="class"``.
-
-    Returns
-    -------
-    Advice
-        ``items()``, ``annotators()`` and ``assignments()`` are tables as those of a fit.
-    """
-    labels = _maker(data, input_format, question)(
-        data, columns=columns, scale=scale, categories=categories, duplicates=duplicates, bins=bins
-    )
-    labels = _with_known(labels, gold, record)
-    from annotruth.active import advise
-
-    return advise(labels, budget, model=_robust(options), progress=progress)
-
-
-def plan_labels(
-    data: Any,
-    target: str,
-    value: float,
-    *,
-    gold: Any = None,
-    record: Any = None,
-    columns: Mapping[str, str] | None = None,
-    scale: ScaleKind = "auto",
-    categories: Sequence[Any] | None = None,
-    duplicates: DuplicatePolicy = "refuse",
-    bins: Bins | None = None,
-    input_format: str | None = None,
-    question: str | None = None,
-    seed: int = 0,
-    progress: ProgressCallback | None = None,
-    **options: Any,
-) -> Plan:
-    """Say how many labels a target needs, by simulating more of them.
-
-    Parameters
-    ----------
-    data
-        The labels so far, in any form that `fit` takes, as do the other arguments.
-    target, value
-        What is to be reached in the mean over items: "accuracy", the leading label being right;
-        "hellinger", the distance of distributions from the truth; "score", half the width of a
-        score's 95% interval.
-    seed
-        The same seed gives the same plan.
-    **options
-        Options of robust-gpm, such as ``truth="class"``.
-    """
-    labels = _maker(data, input_format, question)(
-        data, columns=columns, scale=scale, categories=categories, duplicates=duplicates, bins=bins
-    )
-    labels = _with_known(labels, gold, record)
-    from annotruth.active import plan
-
-    return plan(labels, target, value, model=_robust(options), seed=seed, progress=progress)
 
 
 def evaluate(fit: Fit, truth: Any, *, scores: bool = False) -> dict[str, float]:
@@ -364,39 +272,3 @@ def make_estimator(model: str | Estimator, options: Mapping[str, Any]) -> Estima
             f"{model} has no option {unknown[0]!r}: it has {', '.join(known) or 'none'}"
         )
     return cls(**options)
-
-
-def _robust(options: Mapping[str, Any]) -> RobustGPM:
-    """Make the one model that knows what a label would tell."""
-    from annotruth.models.robust_gpm import RobustGPM
-
-    model = make_estimator("robust-gpm", options)
-    assert isinstance(model, RobustGPM)
-    return model
-
-
-def _with_known(labels: Labels, gold: Any, record: Any) -> Labels:
-    """Attach what is known of items and annotators."""
-    if gold is not None:
-        with naming(gold):
-            labels = labels.with_gold(read_if_path(gold))
-    if record is not None:
-        with naming(record):
-            labels = labels.with_record(read_if_path(record))
-    return labels
-
-
-def read_if_path(data: Any) -> Any:
-    """Read a table from a path; whatever else it is stays as it is."""
-    return read_table(data)[0] if isinstance(data, str | Path) else data
-
-
-@contextmanager
-def naming(data: Any) -> Iterator[None]:
-    """Name the file in complaints about what it holds."""
-    try:
-        yield
-    except InputError as error:
-        if isinstance(data, str | Path) and not str(error).startswith(f"{data}: "):
-            raise InputError(f"{data}: {error}") from error
-        raise

@@ -1,31 +1,15 @@
 """`annotruth next` and `annotruth plan` as a person or a script uses them."""
 
 import json
-import sys
 
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 
 from annotruth import simulate
-from annotruth.app import cli
 
 COLUMNS = ["item", "n_labels", "add", "uncertainty", "gain", "why"]
 GOOD = "item,annotator,label\na,x,1\na,y,2\nb,x,2\nb,y,2\n"
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run a command in this process; returns its exit code, stdout and stderr."""
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["annotruth", *map(str, words)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        said = capsys.readouterr()
-        return stopped.value.code, said.out, said.err
-
-    return run
 
 
 @pytest.fixture

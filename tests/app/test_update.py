@@ -1,29 +1,15 @@
 """`annotruth update` as a person or a script uses it."""
 
 import json
-import sys
 
 import pytest
 
 import annotruth as at
-from annotruth.app import cli
 
 FIRST = "item,annotator,label\n" + "".join(
     f"{e},{s},{(e + (n == e)) % 2}\n" for e in range(6) for n, s in enumerate("uvwxyz")
 )
 MORE = "item,annotator,label\n2,new,1\n9,new,1\n9,u,1\n"
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["annotruth", *map(str, words)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        said = capsys.readouterr()
-        return stopped.value.code, said.out, said.err
-
-    return run
 
 
 @pytest.fixture

@@ -1,107 +1,10 @@
-"""Options that several commands share, and their words turned into Python values."""
+"""Turning the words of the command line into Python values."""
 
 from __future__ import annotations
 
-from enum import StrEnum
-from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from annotruth.errors import InputError
-
-
-class ScaleChoice(StrEnum):
-    """What kind of scale the labels are on."""
-
-    auto = "auto"
-    nominal = "nominal"
-    ordinal = "ordinal"
-
-
-class FormatChoice(StrEnum):
-    """How tables are written."""
-
-    csv = "csv"
-    parquet = "parquet"
-
-
-class DuplicatesChoice(StrEnum):
-    """What to do when a person labelled an item twice."""
-
-    refuse = "refuse"
-    keep = "keep"
-    last = "last"
-
-
-LabelsFile = Annotated[
-    Path,
-    typer.Argument(
-        metavar="LABELS",
-        help="CSV, TSV, Parquet, Arrow or JSON lines, also compressed, "
-        "with columns item, annotator, label.",
-    ),
-]
-Scale = Annotated[
-    ScaleChoice,
-    typer.Option(help="auto: numbers and listed categories are ordinal, words nominal."),
-]
-Categories = Annotated[
-    str | None,
-    typer.Option(
-        metavar="A,B,C", help="All categories, lowest first; those nobody chose count too."
-    ),
-]
-Columns = Annotated[
-    str | None,
-    typer.Option(
-        metavar="item=..,annotator=..,label=..",
-        help="Which column is which, where the names do not say.",
-    ),
-]
-Duplicates = Annotated[
-    DuplicatesChoice,
-    typer.Option(help="When a person labelled an item twice: refuse, two votes, or the last."),
-]
-Gold = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Known truths (item, label) that the fit may use."),
-]
-Record = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="What is known of annotators: their table from an earlier fit (robust-gpm).",
-    ),
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="An option of the model, such as tol=1e-6."),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors only.")]
-
-
-def reading(
-    *,
-    gold: Path | None,
-    record: Path | None,
-    columns: str | None,
-    scale: ScaleChoice,
-    categories: str | None,
-    duplicates: DuplicatesChoice,
-    settings: list[str] | None,
-) -> dict[str, Any]:
-    """Turn the options of reading labels, and the model's own, into what `fit` takes."""
-    return {
-        "gold": gold,
-        "record": record,
-        "columns": parse_pairs(columns, "--columns"),
-        "scale": scale.value,
-        "categories": parse_list(categories),
-        "duplicates": duplicates.value,
-        **parse_settings(settings),
-    }
 
 
 def parse_pairs(text: str | None, option: str) -> dict[str, str]:

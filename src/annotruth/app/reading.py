@@ -1,13 +1,14 @@
-"""The options that the commands which read labels share."""
+"""The options that the commands which read labels share, and what they mean."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from annotruth.app import options
 from annotruth.io.formats import INPUT_FORMATS
 
 
@@ -95,3 +96,25 @@ SettingsOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Print errors only.")]
+
+
+def arguments(
+    *,
+    columns: str | None,
+    scale: ScaleChoice,
+    categories: str | None,
+    duplicates: DuplicatesChoice,
+    bins: str | None,
+    input_format: str | None,
+    question: str | None,
+) -> dict[str, Any]:
+    """Turn the words of these options into the arguments of `annotruth.fit` and its like."""
+    return {
+        "columns": options.parse_pairs(columns, "--columns"),
+        "scale": scale.value,
+        "categories": options.parse_list(categories),
+        "duplicates": duplicates.value,
+        "bins": options.parse_bins(bins),
+        "input_format": input_format,
+        "question": question,
+    }

@@ -66,13 +66,15 @@ def compare(
     ):
         read = read_labels(
             labels,
-            columns=options.parse_pairs(columns, "--columns"),
-            scale=scale.value,
-            categories=options.parse_list(categories),
-            duplicates=duplicates.value,
-            bins=options.parse_bins(bins),
-            input_format=input_format,
-            question=question,
+            **reading.arguments(
+                columns=columns,
+                scale=scale,
+                categories=categories,
+                duplicates=duplicates,
+                bins=bins,
+                input_format=input_format,
+                question=question,
+            ),
         )
         found = comparing.compare(
             read,

@@ -61,26 +61,28 @@ def next_(
 
         annotruth next answers.csv --scale nominal --gold known.csv --json
     """
-    from annotruth import fitting
+    from annotruth import advising
     from annotruth.app import console
 
     with (
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
     ):
-        advice = fitting.next_labels(
+        advice = advising.next_labels(
             labels,
             budget,
             progress=progress,
             gold=gold,
             record=record,
-            columns=options.parse_pairs(columns, "--columns"),
-            scale=scale.value,
-            categories=options.parse_list(categories),
-            duplicates=duplicates.value,
-            bins=options.parse_bins(bins),
-            input_format=input_format,
-            question=question,
+            **reading.arguments(
+                columns=columns,
+                scale=scale,
+                categories=categories,
+                duplicates=duplicates,
+                bins=bins,
+                input_format=input_format,
+                question=question,
+            ),
             **options.parse_settings(settings),
         )
     items = advice.item_table()

@@ -48,7 +48,7 @@ def plan(
 
         annotruth plan votes.csv --scale ordinal --target score=0.5 --json
     """
-    from annotruth import fitting
+    from annotruth import advising
     from annotruth.app import console
 
     name, value = _parsed(target)
@@ -56,7 +56,7 @@ def plan(
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
     ):
-        found = fitting.plan_labels(
+        found = advising.plan_labels(
             labels,
             name,
             value,
@@ -64,13 +64,15 @@ def plan(
             progress=progress,
             gold=gold,
             record=record,
-            columns=options.parse_pairs(columns, "--columns"),
-            scale=scale.value,
-            categories=options.parse_list(categories),
-            duplicates=duplicates.value,
-            bins=options.parse_bins(bins),
-            input_format=input_format,
-            question=question,
+            **reading.arguments(
+                columns=columns,
+                scale=scale,
+                categories=categories,
+                duplicates=duplicates,
+                bins=bins,
+                input_format=input_format,
+                question=question,
+            ),
             **options.parse_settings(settings),
         )
     if as_json:
