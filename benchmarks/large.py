@@ -61,10 +61,11 @@ def main() -> int:
         bound = size_of(options.memory)
         within = fitted(f"within {options.memory}", "--memory", options.memory)
         met = within.peak * 1e9 <= bound + MORE
+        if not options.alone:
+            fitted("in memory")
         print(f"\npeak at most {in_words(bound + MORE)}: {'met' if met else 'NOT met'}")
         if options.alone:
             return 0 if met else 1
-        fitted("in memory")
         differences = {
             table: difference(
                 Path(folder) / f"within {options.memory}" / f"{table}.parquet",

@@ -254,7 +254,7 @@ class Fit:
         """Make the table of verdicts in Arrow."""
         from annotruth.models.verdicts import verdict_table
 
-        return verdict_table(self, SPAMMER_BELOW, TOO_FEW)
+        return verdict_table(self)
 
     def distribution_table(self) -> pa.Table:
         """Make the table of distributions in Arrow, without the zeros."""

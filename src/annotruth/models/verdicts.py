@@ -2,57 +2,66 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from annotruth.errors import AnnotruthError
-
-if TYPE_CHECKING:
-    from annotruth.models.result import Fit
+from annotruth.models.result import SPAMMER_BELOW, TOO_FEW, Fit
 
 FEW_LABELS = 5
 """With fewer labels nobody is judged where the model gives no interval."""
 
 
-def verdict_table(fit: Fit, line: float, unclear: str) -> pa.Table:
-    """Judge every annotator by their reliability, held against the line under which one spams.
+def judged(fit: Fit) -> NDArray[np.str_]:
+    """Judge every annotator: keep, drop, unsure, or few labels.
 
-    Where the model gives an interval, it decides: all of it on or above the line is keep, all of
-    it below is drop, and across the line is unsure. Without one the reliability itself decides,
-    and annotators of few labels are unsure; so are those of whom the model says itself that it
-    is ``unclear``. Nobody is dropped by a model that does not know spam from mistakes.
+    Labels are few where the model says so itself. Else the interval of the reliability decides:
+    all of it on or above the line under which one spams is keep, all of it below is drop, and
+    across the line is unsure. Without an interval the reliability itself decides, and labels
+    under `FEW_LABELS` are few. Nobody is dropped by a model that does not know spam from mistakes.
     """
-    reliability = fit.reliability
-    if reliability is None:
+    if fit.reliability is None:
         raise AnnotruthError(f"{fit.model} says nothing of annotators: fit another model, say gpm")
-    low = reliability if fit.low is None else fit.low
-    high = reliability if fit.high is None else fit.high
-    has_interval = fit.low is not None and fit.high is not None
-    behavior = fit.behavior or ["serious"] * len(reliability)
-    verdicts, reasons = [], []
-    for s, (estimate, least, most, count) in enumerate(
-        zip(reliability, low, high, fit.data.labels_per_annotator, strict=True)
-    ):
-        few = behavior[s] == unclear or (not has_interval and count < FEW_LABELS)
-        if few or least < line <= most:
-            verdict, because = "unsure", unclear if few else f"may be on either side of {line:g}"
-        elif least >= line:
-            verdict, because = "keep", f"not below {line:g}"
-        elif fit.p_serious is None:
-            verdict, because = "unsure", f"below {line:g}, but {fit.model} cannot tell why"
-        else:
-            verdict, because = "drop", f"below {line:g}"
-        told = f"reliability {estimate:.2f}"
-        told += f" ({least:.2f} to {most:.2f})" if has_interval else ""
+    low = fit.reliability if fit.low is None else fit.low
+    high = fit.reliability if fit.high is None else fit.high
+    few = (fit.data.labels_per_annotator < FEW_LABELS) & (fit.low is None)
+    if fit.behavior is not None:
+        few |= np.array(fit.behavior) == TOO_FEW
+    spams = (high < SPAMMER_BELOW) & (fit.p_serious is not None)
+    return np.select(
+        [few, low >= SPAMMER_BELOW, spams], ["few labels", "keep", "drop"], default="unsure"
+    )
+
+
+def verdict_table(fit: Fit) -> pa.Table:
+    """Tell the verdicts, few labels among the unsure, and what led to each."""
+    words = judged(fit)
+    assert fit.reliability is not None
+    because = {
+        "keep": f"not below {SPAMMER_BELOW:g}",
+        "drop": f"below {SPAMMER_BELOW:g}",
+        "few labels": TOO_FEW,
+        "unsure": f"may be on either side of {SPAMMER_BELOW:g}",
+    }
+    no_telling = f"below {SPAMMER_BELOW:g}, but {fit.model} cannot tell why"
+    high = fit.reliability if fit.high is None else fit.high
+    behavior = fit.behavior or ["serious"] * len(words)
+    reasons = []
+    for s, word in enumerate(words):
+        count = fit.data.labels_per_annotator[s]
+        told = f"reliability {fit.reliability[s]:.2f}"
+        if fit.low is not None and fit.high is not None:
+            told += f" ({fit.low[s]:.2f} to {fit.high[s]:.2f})"
         told += f" on {count:,} label{'s' if count != 1 else ''}"
-        told += f", {behavior[s]}" if behavior[s] not in ("serious", unclear) else ""
-        verdicts.append(verdict)
-        reasons.append(f"{told}: {because}")
+        told += f", {behavior[s]}" if behavior[s] not in ("serious", TOO_FEW) else ""
+        blind = word == "unsure" and high[s] < SPAMMER_BELOW
+        reasons.append(f"{told}: {no_telling if blind else because[word]}")
+    verdict = np.where(words == "few labels", "unsure", words)
     return pa.table(
         {
             "annotator": fit.data.annotators,
-            "verdict": pa.array(verdicts, pa.string()),
+            "verdict": pa.array(verdict.tolist(), pa.string()),
             "reason": pa.array(reasons, pa.string()),
         }
     )

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from annotruth.arrays import Floats
 from annotruth.models.intervals import Z_95
-from annotruth.models.result import SPAMMER_BELOW, TOO_FEW, Fit
+from annotruth.models.result import SPAMMER_BELOW, Fit
+from annotruth.models.verdicts import FEW_LABELS, judged
 from annotruth.report.consensus import Consensus
 
-FEW_LABELS = 5
 MANY_MORE = 10
 """Labels to ask for at a time; an item that needs more in spite of many is divided."""
 
@@ -30,7 +30,7 @@ ITEM_RULES = {
 def annotator_rules(fit: Fit) -> dict[str, str]:
     """Say what leads to which advice on annotators."""
     few = {
-        "few labels": f"too few to tell: fewer than {FEW_LABELS}, or the model says so",
+        "few labels": "too few to tell",
         "keep": "none of these",
     }
     if fit.spammer is None:
@@ -58,22 +58,15 @@ def advise(fit: Fit, consensus: Consensus) -> Advice:
 
 def _advise_annotators(fit: Fit, consensus: Consensus) -> NDArray[np.str_]:
     """Say of each annotator: drop, watch, few labels or keep (see `annotator_rules`)."""
+    if fit.spammer is not None:
+        words = judged(fit)
+        return np.where(words == "unsure", "watch", words)
     n = fit.data.labels_per_annotator
-    if fit.spammer is not None and fit.reliability is not None:
-        low = fit.reliability if fit.low is None else fit.low
-        high = fit.reliability if fit.high is None else fit.high
-        drop = fit.spammer & (high < SPAMMER_BELOW)
-        watch = fit.spammer | (low < SPAMMER_BELOW)
-    else:
-        share = consensus.matches
-        usual = np.median(share)
-        error = np.sqrt(np.maximum(usual * (1.0 - usual), 1e-9) / n)
-        watch = (share < usual - _FAR * error) & (share < usual - _AND_LOWER)
-        drop = np.zeros(len(n), bool)
-    few = n < FEW_LABELS
-    if fit.behavior is not None:
-        few |= np.array([word == TOO_FEW for word in fit.behavior])
-    return np.select([drop, few, watch], ["drop", "few labels", "watch"], "keep")
+    share = consensus.matches
+    usual = np.median(share)
+    error = np.sqrt(np.maximum(usual * (1.0 - usual), 1e-9) / n)
+    watch = (share < usual - _FAR * error) & (share < usual - _AND_LOWER)
+    return np.select([n < FEW_LABELS, watch], ["few labels", "watch"], "keep")
 
 
 def _advise_items(fit: Fit) -> tuple[NDArray[np.str_], Floats]:
