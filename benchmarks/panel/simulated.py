@@ -8,7 +8,8 @@ from annotruth import metrics, simulate
 from annotruth.arrays import Floats
 from annotruth.experiments.base import Measure
 from annotruth.experiments.measuring import Measured, number
-from annotruth.models.result import SPAMMER_BELOW, Fit
+from annotruth.models.found import SPAMMER_BELOW
+from annotruth.models.result import Fit
 from benchmarks.panel.parts import Case, Part, Trial, trial_on
 
 BEHAVIORS = ("random", "repeated", "inverted", "mixed")

@@ -6,8 +6,8 @@ import pytest
 
 import annotruth as at
 from annotruth import simulate
+from annotruth.models.found import TOO_FEW
 from annotruth.models.intervals import likely_sets
-from annotruth.models.result import TOO_FEW
 from annotruth.models.robust_verdicts import interval
 from annotruth.models.ways import ways_of
 

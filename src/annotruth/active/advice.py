@@ -19,7 +19,8 @@ from annotruth.errors import InputError
 from annotruth.labels import Labels
 from annotruth.labels.frames import from_arrow
 from annotruth.models.em import ProgressCallback
-from annotruth.models.result import TOO_FEW, Fit
+from annotruth.models.found import TOO_FEW
+from annotruth.models.result import Fit
 from annotruth.models.robust_gpm import RobustGPM
 
 LEAST_GAIN = 0.001

@@ -15,7 +15,8 @@ from annotruth.active.divided import admit_divided
 from annotruth.arrays import Floats
 from annotruth.labels import Labels
 from annotruth.models.em import ProgressCallback
-from annotruth.models.result import TOO_FEW, Fit
+from annotruth.models.found import TOO_FEW
+from annotruth.models.result import Fit
 from annotruth.models.robust_gpm import RobustGPM
 from annotruth.models.robust_reading import Kinds
 
@@ -102,4 +103,5 @@ def judge(
 ) -> Crowd:
     """Fit the labels and keep what items and annotators are judged by."""
     fit, kinds = (model or RobustGPM()).fit_with_kinds(labels, progress)
+    assert isinstance(fit, Fit)
     return Crowd(fit, *admit_divided(labels, kinds))

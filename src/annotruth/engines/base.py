@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from numpy.typing import NDArray
 
 from annotruth.arrays import Floats
 from annotruth.errors import InputError
-from annotruth.labels import Labels
+from annotruth.labels import Tally
 
 Extent = Literal["items", "cells", "labels"]
 
@@ -24,6 +24,7 @@ Extent = Literal["items", "cells", "labels"]
 ENGINES = {
     "memory": ("annotruth.engines.memory", "MemoryEngine"),
     "reference": ("annotruth.engines.memory", "ReferenceEngine"),
+    "spark": ("annotruth.engines.spark", "SparkEngine"),
 }
 
 
@@ -39,11 +40,17 @@ class Sweep:
         The item-side arrays it reads and writes, by name, in the kernel's order.
     sums
         The shapes of the sums it adds to, in the kernel's order.
+    shared_by, sums_by
+        Which axis of each shared argument, and of each sum, runs over the annotators; None where
+        none does. An engine whose parts know some annotators alone goes by it; where there is
+        nothing by annotator it may be left out.
     """
 
     kernel: str
     state: tuple[str, ...] = ()
     sums: tuple[tuple[int, ...], ...] = ()
+    shared_by: tuple[int | None, ...] = ()
+    sums_by: tuple[int | None, ...] = ()
 
 
 class Session(Protocol):
@@ -71,7 +78,10 @@ class Session(Protocol):
 class Engine(Protocol):
     """A place where labels can be swept."""
 
-    def open(self, labels: Labels) -> Session:
+    name: ClassVar[str]
+    """What it is called."""
+
+    def open(self, labels: Tally) -> Session:
         """Lay the labels out and return a session on them."""
 
 
@@ -80,7 +90,12 @@ def engine_named(name: str | Engine) -> Engine:
     if not isinstance(name, str):
         return name
     if name not in ENGINES:
-        raise InputError(f"unknown engine {name!r}: choose {' or '.join(ENGINES)}")
+        raise InputError(f"unknown engine {name!r}: choose {', '.join(ENGINES)}")
     module, cls = ENGINES[name]
     engine: Engine = getattr(importlib.import_module(module), cls)()
     return engine
+
+
+def name_of(engine: str | Engine) -> str:
+    """Return what an engine is called."""
+    return engine if isinstance(engine, str) else engine.name

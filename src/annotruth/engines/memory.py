@@ -9,14 +9,15 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.arrays import Floats
 from annotruth.engines.base import Extent, Sweep
-from annotruth.labels import Labels
+from annotruth.errors import InputError
+from annotruth.labels import Labels, Tally
 from annotruth.labels.shards import split
 
 Kernel = Callable[..., None]
@@ -36,20 +37,30 @@ class MemoryEngine:
     added in order. So the result is the same to the last bit on any number of threads.
     """
 
+    name: ClassVar[str] = "memory"
+
     def __init__(self, threads: int | None = None) -> None:
         self.threads = threads or usable_cores()
 
-    def open(self, labels: Labels) -> MemorySession:
+    def open(self, labels: Tally) -> MemorySession:
         """Lay the labels out in parts."""
-        return MemorySession(labels, self.threads, _compiled_kernel)
+        return MemorySession(_at_hand(labels), self.threads, _compiled_kernel)
 
 
 class ReferenceEngine:
     """The plain NumPy twins on one thread: slow, and easy to check by eye."""
 
-    def open(self, labels: Labels) -> MemorySession:
+    name: ClassVar[str] = "reference"
+
+    def open(self, labels: Tally) -> MemorySession:
         """Take the labels as one part."""
-        return MemorySession(labels, 1, _reference_kernel)
+        return MemorySession(_at_hand(labels), 1, _reference_kernel)
+
+
+def _at_hand(labels: Tally) -> Labels:
+    if not isinstance(labels, Labels):
+        raise InputError("these labels are not on this machine: choose the engine they are on")
+    return labels
 
 
 class MemorySession:

@@ -15,8 +15,9 @@ from annotruth.errors import ConvergenceWarning
 from annotruth.experiments.base import Settings
 from annotruth.experiments.program import Answer, iterate
 from annotruth.labels import Labels
+from annotruth.models.found import SPAMMER_BELOW
 from annotruth.models.registry import model_named
-from annotruth.models.result import SPAMMER_BELOW, Fit
+from annotruth.models.result import Fit
 
 Measured = dict[str, float | None]
 

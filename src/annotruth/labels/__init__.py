@@ -3,5 +3,6 @@
 from annotruth.labels.bins import Bins
 from annotruth.labels.scale import Scale, ScaleKind
 from annotruth.labels.table import DuplicatePolicy, Labels
+from annotruth.labels.tally import Tally
 
-__all__ = ["Bins", "DuplicatePolicy", "Labels", "Scale", "ScaleKind"]
+__all__ = ["Bins", "DuplicatePolicy", "Labels", "Scale", "ScaleKind", "Tally"]

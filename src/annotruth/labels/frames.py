@@ -28,6 +28,8 @@ def to_arrow(data: Any, choose: Choice | None = None) -> tuple[pa.Table, str]:
     """
     if isinstance(data, pa.Table):
         return data, "pyarrow"
+    if is_spark_frame(data):
+        raise InputError("these labels are on Spark: choose the engine spark, or collect them")
     import narwhals as nw
     from narwhals.exceptions import DuplicateError
 
@@ -48,6 +50,11 @@ def to_arrow(data: Any, choose: Choice | None = None) -> tuple[pa.Table, str]:
         f"cannot read labels from {type(data).__name__}: give a pandas, polars or pyarrow frame, "
         "a list of (item, annotator, label) tuples, or read a file with annotruth.read_labels"
     )
+
+
+def is_spark_frame(data: Any) -> bool:
+    """Whether this is a frame of Spark's, of a classic session or of Connect."""
+    return type(data).__module__.startswith("pyspark.sql.") and type(data).__name__ == "DataFrame"
 
 
 def from_arrow(table: pa.Table, frame: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,7 @@ from annotruth.labels.encode import (
 from annotruth.labels.frames import default_frame, to_arrow
 from annotruth.labels.record import match_record
 from annotruth.labels.scale import Scale, ScaleKind, scale_of
+from annotruth.labels.tally import Tally
 from annotruth.labels.truth import match_truth
 
 DuplicatePolicy = Literal["refuse", "keep", "last"]
@@ -60,8 +61,8 @@ def check_duplicates(duplicates: str) -> None:
         raise InputError(f"unknown duplicates={duplicates!r}: choose refuse, keep or last")
 
 
-@dataclass(frozen=True, eq=False)
-class Labels:
+@dataclass(frozen=True, eq=False, repr=False)
+class Labels(Tally):
     """A frozen table of labels, in integer codes, sorted by item and within it by category.
 
     The labels of one item that name the same category stand together and form a *cell*; what
@@ -92,9 +93,6 @@ class Labels:
         What the file they came in was taken for; empty for a plain table.
     """
 
-    on_disk: ClassVar[bool] = False
-    """Whether there is more of them than memory may hold."""
-
     items: pa.Array
     annotators: pa.Array
     scale: Scale
@@ -108,16 +106,6 @@ class Labels:
     n_dropped: int = 0
     frame: str = "pyarrow"
     read_as: str = ""
-
-    def __repr__(self) -> str:
-        return f"Labels({self.describe()})"
-
-    def describe(self) -> str:
-        """Say in words how many there are of what."""
-        return (
-            f"{self.n_labels:,} labels of {self.n_items:,} items by {self.n_annotators:,} "
-            f"annotators, {self.n_categories:,} {self.scale.kind} categories"
-        )
 
     @classmethod
     def of(
@@ -307,11 +295,6 @@ class Labels:
     def n_labels(self) -> int:
         """How many labels there are."""
         return len(self.annotator)
-
-    @property
-    def n_categories(self) -> int:
-        """How many categories the scale has, chosen or not."""
-        return len(self.scale)
 
     @property
     def n_cells(self) -> int:

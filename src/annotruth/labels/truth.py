@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -90,10 +90,15 @@ class Truth:
         return bool(numbers.min() >= low and numbers.max() <= high)
 
 
-def match_truth(
-    data: Any, labels: Named, *, role: str, columns: Mapping[str, str] | None = None
-) -> Truth:
-    """Match known answers with the items of the labels; an unknown item is refused.
+class Answers(NamedTuple):
+    """Known answers as they came: ids of items, and a value each."""
+
+    ids: pa.Array
+    values: pa.Array
+
+
+def answers_of(data: Any, *, role: str, columns: Mapping[str, str] | None = None) -> Answers:
+    """Read known answers; none of them may be empty.
 
     ``data`` is a frame with an item and a label column, a mapping of item to label, or a
     pandas Series of labels by item.
@@ -107,10 +112,20 @@ def match_truth(
         raise InputError(f"the {role} has no rows")
     if validate.missing(ids).any() or validate.missing(values).any():
         raise InputError(f"the {role} has a row without an item or a label: remove it")
-    ids = ids.combine_chunks()
+    return Answers(ids.combine_chunks(), values.combine_chunks())
+
+
+def match_truth(
+    data: Any, labels: Named, *, role: str, columns: Mapping[str, str] | None = None
+) -> Truth:
+    """Match known answers, as `answers_of` reads them, with the items of the labels.
+
+    An unknown item is refused.
+    """
+    ids, values = answers_of(data, role=role, columns=columns)
     item = match(ids, labels.items)
     validate.check_known_items(item, ids, role)
-    return Truth(item, values.combine_chunks(), labels.scale, role)
+    return Truth(item, values, labels.scale, role)
 
 
 def _truth_table(data: Any, columns: Mapping[str, str] | None) -> pa.Table:

@@ -223,7 +223,7 @@ def refuse_repeats(items: pa.Array, annotators: pa.Array, n: int) -> NoReturn:
     )
 
 
-def check_known_items(found: NDArray[np.int64], ids: pa.Array, role: str) -> None:
+def check_known_items(found: NDArray[np.integer[Any]], ids: pa.Array, role: str) -> None:
     """Refuse a truth or gold label for an item that nobody labelled."""
     strange = np.flatnonzero(found < 0)
     if len(strange):

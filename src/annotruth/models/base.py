@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
@@ -11,17 +12,21 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from annotruth.arrays import Codes, Floats
+from annotruth.engines import engine_named, name_of
 from annotruth.errors import AnnotruthError, InputError
-from annotruth.labels import DuplicatePolicy, Labels
-from annotruth.labels.frames import need_pandas
+from annotruth.labels import DuplicatePolicy, Labels, Tally
+from annotruth.labels.frames import is_spark_frame, need_pandas
 from annotruth.labels.growth import Grown
 from annotruth.models.em import ProgressCallback
+from annotruth.models.found import Found
 from annotruth.models.registry import UPDATABLE
 from annotruth.models.result import Fit
 from annotruth.models.updating import Updatable, Updates
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from annotruth.engines.spark import SparkEngine, SparkLabels
 
 
 @dataclass(kw_only=True)
@@ -40,6 +45,9 @@ class Estimator(ABC):
 
     fits_on_disk: ClassVar[bool] = False
     """Whether it takes labels that are on disk, holding no array of them in memory."""
+
+    fits_on_spark: ClassVar[bool] = False
+    """Whether it asks of labels what a tally has, and leaves items where they are."""
 
     needs_order: ClassVar[bool] = False
     """Whether its answers mean something only where the categories have an order."""
@@ -67,6 +75,12 @@ class Estimator(ABC):
         progress
             Called after every iteration with a `Progress`.
         """
+        if self._engine_name == "spark":
+            self.check_fits_on_spark()
+        if is_spark_frame(data):
+            data, gold = self._on_spark().labels_of(data, gold=gold), None
+        if isinstance(data, Tally) and not isinstance(data, Labels):
+            return self._fit_elsewhere(data, gold, record, progress)
         labels = Labels.of(data)
         if gold is not None:
             labels = labels.with_gold(gold)
@@ -79,6 +93,39 @@ class Estimator(ABC):
         self.resume(self._fit(labels, progress))
         return self
 
+    @property
+    def _engine_name(self) -> str:
+        return name_of(getattr(self, "engine", "memory"))
+
+    def _on_spark(self) -> SparkEngine:
+        """Return the engine of labels that are on Spark."""
+        from annotruth.engines.spark import SparkEngine
+
+        engine = engine_named(getattr(self, "engine", "memory"))
+        if not isinstance(engine, SparkEngine):
+            raise InputError("these labels are on Spark: choose engine='spark', or collect them")
+        return engine
+
+    def _fit_elsewhere(
+        self, labels: Tally, gold: Any, record: Any, progress: ProgressCallback | None
+    ) -> Self:
+        """Fit labels that are not in memory, and remove what they were laid out in."""
+        with closing(cast("SparkLabels", labels)):
+            self._on_spark()
+            if gold is not None or record is not None:
+                raise InputError("on Spark, gold goes with the table, and a record is not taken")
+            # A model that fits on Spark asks for no more than a tally has.
+            self.resume(self._fit(cast("Labels", labels), progress))
+        return self
+
+    def check_fits_on_spark(self) -> None:
+        """Refuse Spark if the model cannot run there."""
+        if not self.fits_on_spark:
+            raise InputError(
+                f"{self.name} cannot run on Spark, but on the engines memory and reference; on "
+                "Spark choose gpm, robust-gpm or dawid-skene"
+            )
+
     def check_fits_on_disk(self) -> None:
         """Refuse labels on disk if the model would take them into memory."""
         if not self.fits_on_disk:
@@ -87,7 +134,7 @@ class Estimator(ABC):
                 "robust-gpm or dawid-skene"
             )
 
-    def resume(self, fit: Fit) -> Self:
+    def resume(self, fit: Found) -> Self:
         """Take up a fit made before, such as one from disk, to ask it or to update it."""
         self._result = fit
         self._updates: Updates[Any] | None = None
@@ -95,10 +142,13 @@ class Estimator(ABC):
 
     @property
     def result_(self) -> Fit:
-        """The fit; after `partial_fit` all labels are passed over once to make it whole."""
+        """The fit; after `partial_fit` all labels are passed over once to make it whole.
+
+        Of labels on Spark it is an `annotruth.SparkFit`.
+        """
         if self._updates is not None and self._updates.pending:
             self._make_whole()
-        return self._result
+        return cast("Fit", self._result)
 
     def partial_fit(
         self,
@@ -131,13 +181,14 @@ class Estimator(ABC):
         """
         if not hasattr(self, "_result"):
             return self.fit(Labels.of(data, duplicates=duplicates), gold=gold, progress=progress)
+        before = self._fitted()
         new = data if isinstance(data, Labels) else Labels.of(data, duplicates=duplicates)
         if touch and self.name not in UPDATABLE:
-            grown, _ = Grown.of(self._result.data).and_(new, gold=gold, duplicates=duplicates)
+            grown, _ = Grown.of(before.data).and_(new, gold=gold, duplicates=duplicates)
             return self.fit(grown.merged(), progress=progress)
         if self._updates is None:
             self.check_updatable()
-            self._updates = Updates(cast("Updatable[Any]", self), self._result)
+            self._updates = Updates(cast("Updatable[Any]", self), before)
         self.update_ = self._updates.add(new, gold=gold, duplicates=duplicates)
         if touch or self._updates.many:
             self._make_whole(touch=touch, progress=progress)
@@ -157,7 +208,7 @@ class Estimator(ABC):
             )
 
     @abstractmethod
-    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
+    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Found:
         """Fit checked labels."""
 
     def answers(self, item: ArrayLike, annotator: ArrayLike) -> Floats:
@@ -248,6 +299,10 @@ class Estimator(ABC):
     def _fitted(self) -> Fit:
         if not hasattr(self, "_result"):
             raise AnnotruthError(f"this {type(self).__name__} is not fitted yet: call fit first")
+        if not isinstance(self._result, Fit):
+            raise AnnotruthError(
+                "this fit is on Spark: its items, annotators and labels are frames of result_"
+            )
         return self.result_
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from annotruth.arrays import Codes, Floats
 from annotruth.errors import InputError
-from annotruth.models.result import SPAMMER_BELOW
+from annotruth.models.found import SPAMMER_BELOW
 
 Behavior = Literal["uniform", "learned"]
 

@@ -2,22 +2,25 @@ r"""Dawid and Skene's model: every annotator has a confusion matrix."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from annotruth.arrays import Codes, Floats
 from annotruth.engines import Engine, Session, Sweep, engine_named
 from annotruth.errors import InputError
-from annotruth.labels import Labels
+from annotruth.labels import Labels, Tally
 from annotruth.labels.frames import need_pandas
 from annotruth.models.acceleration import Acceleration, shares
 from annotruth.models.base import Estimator
 from annotruth.models.distribution import Distribution, mixed_rates
 from annotruth.models.em import Monitor, ProgressCallback, climb
-from annotruth.models.result import Fit
+from annotruth.models.found import Found
+from annotruth.models.reading import OfItems, fitted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
 
 # Of one copy of the parameters and posteriors; a step holds about three, a leap some six.
 _MOST_BYTES = 2e9
+
+
+_SHARED_BY = (None, 1)  # the rates are by annotator, in the middle
 
 
 class Parameters(NamedTuple):
@@ -95,6 +101,7 @@ class DawidSkene(Estimator):
 
     name: ClassVar[str] = "dawid-skene"
     fits_on_disk: ClassVar[bool] = True
+    fits_on_spark: ClassVar[bool] = True
 
     tol: float = 1e-7
     max_iter: int = 1000
@@ -104,7 +111,7 @@ class DawidSkene(Estimator):
     confusion_: Floats = field(init=False, repr=False, compare=False)
     prevalence_: Floats = field(init=False, repr=False, compare=False)
 
-    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
+    def _fit(self, labels: Tally, progress: ProgressCallback | None) -> Found:
         _check_size(labels)
         with closing(engine_named(self.engine).open(labels)) as session:
             steps = _Steps(labels, session)
@@ -121,12 +128,14 @@ class DawidSkene(Estimator):
             prior, rates = parameters
             self.prevalence_ = prior
             self.confusion_ = rates.transpose(1, 2, 0)
-            return Fit(
+            return fitted(
+                labels,
+                session,
+                ("posterior",),
+                _items_of,
                 model=self.name,
                 settings=self.settings(),
-                data=labels,
                 trace=trace,
-                distribution=Distribution.of_dense(session.gather("posterior")),
                 reliability=steps.right(parameters),
             )
 
@@ -169,16 +178,24 @@ class DawidSkene(Estimator):
 class _Steps:
     """The equations over a session; posteriors leave it only at the end."""
 
-    def __init__(self, labels: Labels, session: Session) -> None:
+    def __init__(self, labels: Tally, session: Session) -> None:
         classes = labels.n_categories
         self._session = session
         self._n_labels = labels.n_labels
         self._labels_per_annotator = labels.labels_per_annotator
         self._n_classes = classes
         counts = (classes, labels.n_annotators, classes)
-        self._start = Sweep("dawid_skene.start", ("rows",), (counts, (classes,)))
-        self._step = Sweep("dawid_skene.step", ("rows",), (counts, (classes,), (1,)))
-        self._posterior = Sweep("dawid_skene.posterior", ("rows", "posterior"), ((1,),))
+        self._start = Sweep("dawid_skene.start", ("rows",), (counts, (classes,)), sums_by=(1, None))
+        self._step = Sweep(
+            "dawid_skene.step",
+            ("rows",),
+            (counts, (classes,), (1,)),
+            shared_by=_SHARED_BY,
+            sums_by=(1, None, None),
+        )
+        self._posterior = Sweep(
+            "dawid_skene.posterior", ("rows", "posterior"), ((1,),), shared_by=_SHARED_BY
+        )
 
     def start(self) -> Parameters:
         """Begin with the observed shares as posteriors."""
@@ -218,8 +235,13 @@ def _normalised(counts: Floats, classes: Floats, old_rates: Floats) -> Parameter
     return Parameters(classes / classes.sum(), counts)
 
 
-def _check_size(labels: Labels) -> None:
-    people, items, classes = labels.n_annotators, labels.n_items, labels.n_categories
+def _items_of(labels: Labels, arrays: Mapping[str, NDArray[Any]]) -> OfItems:
+    return OfItems(Distribution.of_dense(arrays["posterior"]))
+
+
+def _check_size(labels: Tally) -> None:
+    people, classes = labels.n_annotators, labels.n_categories
+    items = labels.n_items if isinstance(labels, Labels) else 0  # here, and not elsewhere
     n_bytes = 8 * classes * (people * classes + items)
     if n_bytes > _MOST_BYTES:
         raise InputError(

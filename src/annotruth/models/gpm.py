@@ -2,15 +2,17 @@ r"""GPM, the paper's model, exactly."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from annotruth.arrays import Codes, Floats
 from annotruth.engines import Engine, Session, engine_named
-from annotruth.labels import Labels
+from annotruth.labels import Labels, Tally
 from annotruth.labels.growth import Part
 from annotruth.models.base import Estimator
 from annotruth.models.behaviors import (
@@ -21,8 +23,10 @@ from annotruth.models.behaviors import (
 )
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import ProgressCallback, Trace, climb, no_steps
+from annotruth.models.found import Found
 from annotruth.models.gpm_steps import Parameters, Steps
 from annotruth.models.gpm_updates import GPMKnown, known_of, off_the_ends, settled
+from annotruth.models.reading import OfItems, fitted
 from annotruth.models.result import Fit
 
 # An update may pass over its labels so often, or over so many in all: what is slower to settle is
@@ -81,6 +85,7 @@ class GPM(Estimator):
 
     name: ClassVar[str] = "gpm"
     fits_on_disk: ClassVar[bool] = True
+    fits_on_spark: ClassVar[bool] = True
 
     behavior: Behavior = "uniform"
     tol: float = 1e-4
@@ -88,7 +93,7 @@ class GPM(Estimator):
     acceleration: bool = False
     engine: str | Engine = "memory"
 
-    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
+    def _fit(self, labels: Tally, progress: ProgressCallback | None) -> Found:
         check_behavior(self.behavior)
         with closing(engine_named(self.engine).open(labels)) as session:
             steps = Steps(labels, session, learned=self._learned)
@@ -112,22 +117,33 @@ class GPM(Estimator):
             acceleration=steps.acceleration() if self.acceleration else None,
         )
 
+    @overload
     def _read(
         self, labels: Labels, session: Session, steps: Steps, found: Parameters, trace: Trace
-    ) -> Fit:
+    ) -> Fit: ...
+
+    @overload
+    def _read(
+        self, labels: Tally, session: Session, steps: Steps, found: Parameters, trace: Trace
+    ) -> Found: ...
+
+    def _read(
+        self, labels: Tally, session: Session, steps: Steps, found: Parameters, trace: Trace
+    ) -> Found:
         low, high = steps.interval(found)
         self._pi = found.pi
-        return Fit(
+        return fitted(
+            labels,
+            session,
+            ("theta", "p_serious"),
+            _items_of,
             model=self.name,
             settings=self.settings(),
-            data=labels,
             trace=trace,
-            distribution=Distribution.of_cells(labels, session.gather("theta")),
             reliability=found.eps,
             low=low,
             high=high,
             behavior=behavior_names(labels.scale.names, *found),
-            p_serious=session.gather("p_serious"),
         )
 
     def _known(self, fit: Fit) -> GPMKnown:
@@ -170,3 +186,7 @@ class GPM(Estimator):
         theta = fit.distribution.rows(item, fit.data.n_categories)
         eps = fit.reliability[annotator][:, np.newaxis]
         return eps * theta + (1.0 - eps) * behaviors_of(self._pi, annotator, fit.data.n_categories)
+
+
+def _items_of(labels: Labels, arrays: Mapping[str, NDArray[Any]]) -> OfItems:
+    return OfItems(Distribution.of_cells(labels, arrays["theta"]), arrays["p_serious"])

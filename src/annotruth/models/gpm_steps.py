@@ -8,12 +8,14 @@ import numpy as np
 
 from annotruth.arrays import Floats
 from annotruth.engines import Session, Sweep
-from annotruth.labels import Labels
+from annotruth.labels import Tally
 from annotruth.models.acceleration import Acceleration, probabilities, shares
 from annotruth.models.behaviors import enough_labels
 from annotruth.models.em import Monitor
 from annotruth.models.entropy import xlogy
 from annotruth.models.intervals import likelihood_interval
+
+_SHARED_BY = (0, 0, None)  # eps and pi are by annotator, chance is not
 
 
 class Parameters(NamedTuple):
@@ -43,7 +45,7 @@ class Steps:
 
     def __init__(
         self,
-        labels: Labels,
+        labels: Tally,
         session: Session,
         *,
         learned: bool,
@@ -57,9 +59,23 @@ class Steps:
         self._learns = enough_labels(self._n_labels, categories)[:, np.newaxis]
 
         self._start = Sweep("gpm.start", ("theta",))
-        self._step = Sweep("gpm.step", ("theta",), ((people,), self._pi_shape, (2,)))
-        self._posterior = Sweep("gpm.posterior", ("theta", "p_serious"), ((1,),))
-        self._support = Sweep("gpm.support", ("theta",), ((people,), (people,)))
+        self._step = Sweep(
+            "gpm.step",
+            ("theta",),
+            ((people,), self._pi_shape, (2,)),
+            shared_by=_SHARED_BY,
+            sums_by=(0, 0 if learned else None, None),
+        )
+        self._posterior = Sweep(
+            "gpm.posterior", ("theta", "p_serious"), ((1,),), shared_by=_SHARED_BY
+        )
+        self._support = Sweep(
+            "gpm.support",
+            ("theta",),
+            ((people,), (people,)),
+            shared_by=_SHARED_BY,
+            sums_by=(0, 0),
+        )
         self._response = Sweep(
             "gpm_response.response", ("theta",), ((people,), (people,), self._pi_shape)
         )

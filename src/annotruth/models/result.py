@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,93 +21,47 @@ from annotruth.labels.encode import decoded
 from annotruth.labels.frames import from_arrow
 from annotruth.labels.mapped import MappedLabels
 from annotruth.models.distribution import Distribution
-from annotruth.models.em import Trace
+from annotruth.models.found import SPAMMER_BELOW, Column, Found, table_of
 from annotruth.models.pieces import Pieces
 
 if TYPE_CHECKING:
     from annotruth.report.plots import Plots
 
-Column: TypeAlias = Floats | NDArray[np.bool_] | pa.Array
-"""A column of a model's own: numbers, yes or no, or text."""
-
-SPAMMER_BELOW = 0.5
-"""Reliability under which the paper calls an annotator a spammer."""
-
-TOO_FEW = "too few labels to tell"
-"""The behavior of annotators of whom the labels do not tell enough."""
-
 MOST_COLUMNS = 100
 """With more categories than this, items have no column for each; see `Fit.distributions`."""
 
 
-@dataclass(frozen=True, eq=False)
-class Fit:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Fit(Found):
     """A fitted model.
 
-    What a model cannot give is None, and absent from the tables.
+    What a model cannot give is None, and absent from the tables. What it knows of annotators, and
+    how the fit went, is as in `annotruth.models.found.Found`.
 
     Attributes
     ----------
-    model, settings
-        The model's name and the options it was fitted with.
     data
         The labels.
-    trace
-        The history of the iterations and why they ended.
     distribution
         Each item's distribution of serious opinion.
     score
         Each item's score, for models that have one without a distribution.
-    reliability, low, high
-        Each annotator's reliability with its 95% interval.
-    behavior
-        What each annotator does, in a word.
     p_serious
         How likely each label was serious, in the order of ``data``.
-    item_columns, annotator_columns
-        What else the model knows, such as a difficulty or a bias: more columns of the tables.
-    chosen
-        For a model chosen by ``auto``: ``model``, ``why`` and ``scores``, as `Choice.record` tells.
+    item_columns
+        What else the model knows of items, such as a difficulty: more columns of the table.
     """
 
-    model: str
-    settings: dict[str, Any]
     data: Labels
-    trace: Trace
     distribution: Distribution | None = None
     score: Floats | None = None
-    reliability: Floats | None = None
-    low: Floats | None = None
-    high: Floats | None = None
-    behavior: Sequence[str] | None = None
     p_serious: Floats | None = None
     item_columns: Mapping[str, Column] = field(default_factory=dict)
-    annotator_columns: Mapping[str, Column] = field(default_factory=dict)
-    chosen: Mapping[str, Any] | None = None
-
-    def __repr__(self) -> str:
-        return f"Fit({self.model} on {self.data.describe()}: {self.stop_reason})"
 
     @property
-    def n_iter(self) -> int:
-        """How many iterations were made."""
-        return self.trace.n_iter
-
-    @property
-    def converged(self) -> bool:
-        """Whether the stopping rule was met."""
-        return self.trace.converged
-
-    @property
-    def stop_reason(self) -> str:
-        """Why the iterations ended."""
-        return self.trace.stop_reason
-
-    @property
-    def log_likelihood(self) -> float | None:
-        """Log-likelihood of all labels at the end; None for a model that has none."""
-        history = self.trace.log_likelihood
-        return float(history[-1]) if len(history) else None
+    def knows_serious(self) -> bool:
+        """Whether the model tells how likely each label was serious."""
+        return self.p_serious is not None
 
     @cached_property
     def label(self) -> NDArray[np.int32] | None:
@@ -121,21 +75,6 @@ class Fit:
             return self.score
         scale = self.data.scale
         return self.distribution.expectation(scale.values) if scale.is_ordinal else None
-
-    @property
-    def spammer(self) -> NDArray[np.bool_] | None:
-        """Whether each annotator is a spammer: serious less than half of the time.
-
-        Only models that know serious labels from others can tell; being wrong is no proof.
-        """
-        if self.reliability is None or self.p_serious is None:
-            return None
-        return self.reliability < SPAMMER_BELOW
-
-    @property
-    def n_spammers(self) -> int | None:
-        """How many annotators are spammers."""
-        return None if self.spammer is None else int(self.spammer.sum())
 
     def items(self) -> Any:
         """Return one row an item: its label, how sure, and its whole distribution."""
@@ -205,21 +144,12 @@ class Fit:
         if theta is not None and len(scale) <= MOST_COLUMNS:
             shares = theta.dense(len(scale))
             columns |= {f"p_{name}": shares[:, n] for n, name in enumerate(scale.names)}
-        return _table(columns)
+        return table_of(columns)
 
     def annotator_table(self) -> pa.Table:
         """Make the annotators table in Arrow."""
-        columns = {
-            "annotator": self.data.annotators,
-            "n_labels": self.data.labels_per_annotator,
-            "reliability": self.reliability,
-            "low": self.low,
-            "high": self.high,
-            "spammer": self.spammer,
-            "behavior": self.behavior,
-            **self.annotator_columns,
-        }
-        return _table({name: column for name, column in columns.items() if column is not None})
+        ids = {"annotator": self.data.annotators, "n_labels": self.data.labels_per_annotator}
+        return table_of({**ids, **self.annotator_values()})
 
     def label_table(self) -> pa.Table:
         """Make the labels table in Arrow, in the order the labels came."""
@@ -263,7 +193,7 @@ class Fit:
     def _distribution_rows(self, at: slice) -> pa.Table:
         theta = self._distribution().part(at)
         some = np.flatnonzero(theta.probability > 0)
-        return _table(
+        return table_of(
             {
                 "item": self.data.items[at].take(as_arrow(theta.item()[some])),
                 "label": self.data.scale.categories.take(as_arrow(theta.category[some])),
@@ -292,24 +222,7 @@ class Fit:
             )
         if data.n_dropped:
             lines.append(f"{data.n_dropped:,} rows had no label and were dropped")
-        if self.n_iter:
-            settled = "settled" if self.converged else "NOT settled"
-            lines.append(f"{settled} after {self.n_iter:,} iterations ({self.stop_reason})")
-        if self.log_likelihood is not None:
-            lines.append(
-                f"log-likelihood {self.log_likelihood:,.2f}, "
-                f"{self.log_likelihood / data.n_labels:.6f} a label"
-            )
-        if self.reliability is not None:
-            told = f"annotators: median reliability {np.median(self.reliability):.2f}"
-            if self.n_spammers is not None:
-                told += (
-                    f"; {self.n_spammers:,} of {data.n_annotators:,} are spammers "
-                    f"(reliability below {SPAMMER_BELOW})"
-                )
-            if unclear := (self.behavior or []).count(TOO_FEW):
-                told += f"; {unclear:,} have {TOO_FEW}"
-            lines.append(told)
+        lines += self.summary_of_annotators()
         if self.distribution is not None:
             sure = np.count_nonzero(self.distribution.confidence() > 0.9)
             lines.append(
@@ -345,12 +258,3 @@ class Fit:
         from annotruth.models.storage import save
 
         save(self, Path(path))
-
-
-def _table(columns: Mapping[str, Any]) -> pa.Table:
-    return pa.table(
-        {
-            name: column if isinstance(column, pa.Array) else as_arrow(column)
-            for name, column in columns.items()
-        }
-    )

@@ -18,6 +18,7 @@ def predicted(known: Kinds, data: Labels, engine: Engine, item: Codes, by: Codes
     labels, place, people = of_items(data, item)
     with closing(engine.open(labels)) as session:
         session.allocate("kinds", per="items", shape=prior.shape)
-        session.sweep(Sweep("robust_gpm.judge", ("kinds",)), prior, gate, rates[people])
+        sweep = Sweep("robust_gpm.judge", ("kinds",), shared_by=(None, None, 0))
+        session.sweep(sweep, prior, gate, rates[people])
         kinds = session.gather("kinds")
     return mixed_rates(kinds[place], rates.transpose(2, 0, 1), by)

@@ -10,11 +10,11 @@ from typing import ClassVar, Literal, get_args
 from annotruth.arrays import Codes, Floats
 from annotruth.engines import Engine, Session, engine_named
 from annotruth.errors import ConvergenceWarning, InputError
-from annotruth.labels import Labels
+from annotruth.labels import Tally
 from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Estimator
 from annotruth.models.em import ProgressCallback, Trace, climb
-from annotruth.models.result import Fit
+from annotruth.models.found import Found
 from annotruth.models.robust_answers import predicted
 from annotruth.models.robust_reading import Kinds, read
 from annotruth.models.robust_steps import Classes, Opinions, OwnRows, Point, Round
@@ -106,6 +106,7 @@ class RobustGPM(Estimator):
 
     name: ClassVar[str] = "robust-gpm"
     fits_on_disk: ClassVar[bool] = True
+    fits_on_spark: ClassVar[bool] = True
     takes_record: ClassVar[bool] = True
 
     truth: Truth = "auto"
@@ -114,13 +115,13 @@ class RobustGPM(Estimator):
     acceleration: bool = True
     engine: str | Engine = "memory"
 
-    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
+    def _fit(self, labels: Tally, progress: ProgressCallback | None) -> Found:
         fit, self._kinds = self.fit_with_kinds(labels, progress)
         return fit
 
     def fit_with_kinds(
-        self, labels: Labels, progress: ProgressCallback | None = None
-    ) -> tuple[Fit, Kinds]:
+        self, labels: Tally, progress: ProgressCallback | None = None
+    ) -> tuple[Found, Kinds]:
         """Fit checked labels, and return also what items' kinds are judged by."""
         from threadpoolctl import threadpool_limits
 
@@ -139,8 +140,8 @@ class RobustGPM(Estimator):
         return predicted(self._kinds, self.result_.data, engine, item, annotator)
 
     def _one_truth(
-        self, labels: Labels, session: Session, progress: ProgressCallback | None
-    ) -> tuple[Fit, Kinds] | None:
+        self, labels: Tally, session: Session, progress: ProgressCallback | None
+    ) -> tuple[Found, Kinds] | None:
         """Fit classes; None where the labels do not speak for them."""
         if self.truth == "opinions" or (self.truth == "auto" and _long(labels)):
             return None
@@ -155,8 +156,8 @@ class RobustGPM(Estimator):
         return read(steps, first, *rows, model=self.name, settings=self.settings(), trace=trace)
 
     def _opinions(
-        self, labels: Labels, session: Session, progress: ProgressCallback | None
-    ) -> tuple[Fit, Kinds]:
+        self, labels: Tally, session: Session, progress: ProgressCallback | None
+    ) -> tuple[Found, Kinds]:
         steps = Opinions(labels, session)
         found, trace = self._climb(steps, progress)
         return read(
@@ -177,7 +178,7 @@ class RobustGPM(Estimator):
             acceleration=steps.acceleration() if self.acceleration else None,
         )
 
-    def _check(self, labels: Labels) -> None:
+    def _check(self, labels: Tally) -> None:
         """Refuse options and labels that the model cannot be fitted with."""
         if self.truth not in get_args(Truth):
             raise InputError(f"unknown truth {self.truth!r}: choose auto, class or opinions")
@@ -190,12 +191,12 @@ class RobustGPM(Estimator):
             )
 
 
-def has_room(labels: Labels) -> bool:
+def has_room(labels: Tally) -> bool:
     """Whether tables of annotators x categories x kinds of items fit into memory."""
     categories = labels.n_categories
     table = 8 * labels.n_annotators * categories * max(categories, 32)
     return categories <= _MOST_CATEGORIES and _TABLES * table <= _MOST_BYTES
 
 
-def _long(labels: Labels) -> bool:
+def _long(labels: Tally) -> bool:
     return labels.scale.is_ordinal and labels.n_categories > _MOST_CLASSES

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,11 +12,12 @@ from numpy.typing import NDArray
 
 from annotruth.arrays import Floats, slices
 from annotruth.engines import Sweep
-from annotruth.labels import Labels
+from annotruth.labels import Labels, Scale, Tally
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import Trace
+from annotruth.models.found import Column, Found
 from annotruth.models.intervals import Z_95, likely_sets
-from annotruth.models.result import Column, Fit
+from annotruth.models.reading import OfItems, fitted
 from annotruth.models.robust_steps import MEANS, Opinions, Parameters, Steps
 from annotruth.models.robust_verdicts import TEMPER, annotator_columns, interval, too_few, verdicts
 from annotruth.models.ways import mixed_over, normalised
@@ -47,7 +50,7 @@ def read(
     model: str,
     settings: dict[str, Any],
     trace: Trace,
-) -> tuple[Fit, Kinds]:
+) -> tuple[Found, Kinds]:
     """Judge annotators by the others' labels, then items by the annotators so judged.
 
     ``rates`` are the annotators' own rows, None where their ways say all.
@@ -56,7 +59,13 @@ def read(
     people, categories, _ = steps.counts_shape
     ways = steps.ways(at.serious)
     own = steps.rates(at, ways) if rates is None else rates
-    sweep = Sweep("robust_gpm.support", (), ((people, len(ways.eps)),))
+    sweep = Sweep(
+        "robust_gpm.support",
+        (),
+        ((people, len(ways.eps)),),
+        shared_by=(None, None, 0, None, None, 0),
+        sums_by=(0,),
+    )
     by_kind = (np.ascontiguousarray(t.transpose(1, 2, 0)) for t in (ways.plain, ways.repeating))
     (support,) = session.sweep(sweep, prior, steps.gate, own, *by_kind, steps.repeated)
     log_prior = steps.log_prior(at.always, ways)
@@ -76,43 +85,48 @@ def read(
     session.allocate("p_serious", per="labels")
     opinions = steps.opinions(after, ways)
     values = labels.scale.values if labels.scale.is_ordinal else np.zeros(categories)
-    sweep = Sweep("robust_gpm.read_out", ("theta", "leading", "spread", "p_serious"), ((1,),))
+    sweep = Sweep(
+        "robust_gpm.read_out",
+        ("theta", "leading", "spread", "p_serious"),
+        ((1,),),
+        shared_by=(None, None, 0, None, None, None, 0),
+    )
     modes = opinions.argmax(axis=1)
     session.sweep(sweep, prior, steps.gate, own, opinions, modes, opinions @ values, serious)
-    theta = session.gather("theta")
-    theta /= theta.sum(axis=1, keepdims=True)
-    p_serious = session.gather("p_serious")
     columns = annotator_columns(steps, prior, at.always, loose, ways)
     unclear = too_few(likely, ways.log_prior(at.always), ways, high - low, columns)
-    fit = Fit(
+    fit = fitted(
+        labels,
+        session,
+        sweep.state,
+        partial(_items_of, wider(labels), isinstance(steps, Opinions)),
         model=model,
         settings=settings,
-        data=labels,
         trace=trace,
-        distribution=Distribution.of_dense(theta),
         reliability=reliability,
         low=np.minimum(low, reliability),
         high=np.maximum(high, reliability),
         behavior=verdicts(steps, weights, ways, unclear),
-        p_serious=np.minimum(p_serious, 1.0, out=p_serious),
-        item_columns=_item_columns(
-            steps, theta, session.gather("leading"), session.gather("spread")
-        ),
         annotator_columns=columns,
     )
     known_by = Kinds(prior, steps.gate, usual, own, opinions, not isinstance(steps, Opinions))
     return fit, known_by
 
 
-def _item_columns(
-    steps: Steps, theta: Floats, leading: Floats, spread: Floats
-) -> dict[str, Column]:
-    """Say how sure each item's score is, and which categories may lead, for some at a time."""
+def _items_of(
+    wider: float, opinions: bool, labels: Labels, arrays: Mapping[str, NDArray[Any]]
+) -> OfItems:
+    """Read off distributions, and for some items at a time how sure they are and who may lead."""
+    theta, leading, spread, p_serious = arrays.values()
+    theta = theta / theta.sum(axis=1, keepdims=True)
     parts = [
-        _columns_of(steps, theta[at], leading[at], spread[at], steps.labels.known[at])
+        _columns_of(
+            labels.scale, wider, opinions, theta[at], leading[at], spread[at], labels.known[at]
+        )
         for at in slices(len(theta), _ITEMS)
     ]
-    return {name: _joined([part[name] for part in parts]) for name in parts[0]}
+    columns = {name: _joined([part[name] for part in parts]) for name in parts[0]}
+    return OfItems(Distribution.of_dense(theta), np.minimum(p_serious, 1.0), columns)
 
 
 def _joined(parts: list[Column]) -> Column:
@@ -122,31 +136,36 @@ def _joined(parts: list[Column]) -> Column:
 
 
 def _columns_of(
-    steps: Steps, theta: Floats, leading: Floats, spread: Floats, known: NDArray[np.int32]
+    scale: Scale,
+    wider: float,
+    opinions: bool,
+    theta: Floats,
+    leading: Floats,
+    spread: Floats,
+    known: NDArray[np.int32],
 ) -> dict[str, Column]:
-    labels = steps.labels
     mode = theta.argmax(axis=1)
     columns: dict[str, Column] = {}
-    if labels.scale.is_ordinal:
-        values = labels.scale.values
+    if scale.is_ordinal:
+        values = scale.values
         # Between two shapes lies a bin; classes are what they are.
-        bin_width = (values[-1] - values[0]) / MEANS if isinstance(steps, Opinions) else 0.0
+        bin_width = (values[-1] - values[0]) / MEANS if opinions else 0.0
         middle, variance = spread[:, 0], spread[:, 1] + bin_width**2 / 12.0
         middle = np.where(known < 0, middle, values[known])
-        reach = np.where(known < 0, Z_95 * wider(labels) * np.sqrt(variance), 0.0)
+        reach = np.where(known < 0, Z_95 * wider * np.sqrt(variance), 0.0)
         columns["score_low"] = np.clip(middle - reach, values[0], values[-1])
         columns["score_high"] = np.clip(middle + reach, values[0], values[-1])
     columns["p_leads"] = np.minimum(leading[np.arange(len(mode)), mode], 1.0)
-    columns["may_lead"] = likely_sets(leading, labels.scale.names)
-    if isinstance(steps, Opinions):
+    columns["may_lead"] = likely_sets(leading, scale.names)
+    if opinions:
         top = theta[np.arange(len(mode)), mode]
-        reach = np.where(known < 0, Z_95 * wider(labels) * np.sqrt(spread[:, 2]), 0.0)
+        reach = np.where(known < 0, Z_95 * wider * np.sqrt(spread[:, 2]), 0.0)
         columns["confidence_low"] = np.maximum(top - reach, 0.0)
         columns["confidence_high"] = np.minimum(top + reach, 1.0)
     return columns
 
 
-def wider(labels: Labels) -> float:
+def wider(labels: Tally) -> float:
     """Return how much wider items' intervals are than if annotators were known.
 
     Their ways are taken as found, so the items' posteriors are too narrow, and the more so the

@@ -9,7 +9,7 @@ from scipy.special import betainc
 
 from annotruth.arrays import Floats
 from annotruth.engines import Session, Sweep
-from annotruth.labels import Labels
+from annotruth.labels import Tally
 from annotruth.models.acceleration import Acceleration, probabilities, shares
 from annotruth.models.em import Monitor
 from annotruth.models.ways import (
@@ -80,14 +80,20 @@ class Steps:
     each_kind: float
     watched = "the bound per label"
 
-    def __init__(self, labels: Labels, session: Session, gate: Floats) -> None:
+    def __init__(self, labels: Tally, session: Session, gate: Floats) -> None:
         people, categories, kinds = labels.n_annotators, labels.n_categories, gate.shape[1]
         self.labels = labels
         self.session = session
         self.gate = gate
         self.counts_shape = (people, categories, kinds)
         self.repeated = repeated_labels(labels.labels_per_answer.astype(np.float64))
-        self.sweep = Sweep("robust_gpm.step", (), (self.counts_shape, (kinds,), (1,)))
+        self.sweep = Sweep(
+            "robust_gpm.step",
+            (),
+            (self.counts_shape, (kinds,), (1,)),
+            shared_by=(None, None, 0),
+            sums_by=(0, None, None),
+        )
 
     def ways(self, serious: Floats) -> Ways:
         """Tabulate the ways of answering."""
@@ -174,7 +180,7 @@ class Opinions(Steps):
 
     each_kind = _EACH_SHAPE
 
-    def __init__(self, labels: Labels, session: Session) -> None:
+    def __init__(self, labels: Tally, session: Session) -> None:
         serious = _shapes(labels.n_categories)
         weight = np.exp(-0.5 * (SHIFTS / _SHIFT_DEVIATION) ** 2)
         self._shapes = serious
@@ -218,7 +224,7 @@ class Classes(Steps):
 
     each_kind = _EACH_CLASS
 
-    def __init__(self, labels: Labels, session: Session) -> None:
+    def __init__(self, labels: Tally, session: Session) -> None:
         super().__init__(labels, session, np.eye(labels.n_categories))
         self._ordinal = labels.scale.is_ordinal
 
@@ -229,7 +235,8 @@ class Classes(Steps):
     def start(self) -> Parameters:
         """Begin with the observed shares as posteriors."""
         _, _, classes = self.counts_shape
-        sweep = Sweep("robust_gpm.start", (), (self.counts_shape, (classes,)))
+        sums = (self.counts_shape, (classes,))
+        sweep = Sweep("robust_gpm.start", (), sums, sums_by=(0, None))
         counts, kinds = self.session.sweep(sweep)
         serious = _columns(counts.sum(axis=0) + _EACH_CLASS)[np.newaxis]
         blank = Parameters(np.empty((0, 0)), np.empty(0), 0.3, serious)

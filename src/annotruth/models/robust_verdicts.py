@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logsumexp, rel_entr
 
 from annotruth.arrays import Floats
-from annotruth.models.result import SPAMMER_BELOW, TOO_FEW, Column
+from annotruth.models.found import SPAMMER_BELOW, TOO_FEW, Column
 from annotruth.models.robust_steps import SHIFTS, Opinions, Steps
 from annotruth.models.ways import KINDS, Ways, normalised
 

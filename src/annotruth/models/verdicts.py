@@ -7,7 +7,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.errors import AnnotruthError
-from annotruth.models.result import SPAMMER_BELOW, TOO_FEW, Fit
+from annotruth.models.found import SPAMMER_BELOW, TOO_FEW
+from annotruth.models.result import Fit
 
 FEW_LABELS = 5
 """With fewer labels nobody is judged where the model gives no interval."""

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.arrays import Floats
+from annotruth.models.found import SPAMMER_BELOW
 from annotruth.models.intervals import Z_95
-from annotruth.models.result import SPAMMER_BELOW, Fit
+from annotruth.models.result import Fit
 from annotruth.models.verdicts import FEW_LABELS, judged
 from annotruth.report.consensus import Consensus
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from annotruth.arrays import Codes
 from annotruth.labels.scale import plain
-from annotruth.models.result import SPAMMER_BELOW
+from annotruth.models.found import SPAMMER_BELOW
 
 Column: TypeAlias = dict[str, Any]
 

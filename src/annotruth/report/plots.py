@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from annotruth.arrays import Floats
 from annotruth.errors import AnnotruthError, InputError
-from annotruth.models.result import SPAMMER_BELOW, Fit
+from annotruth.models.found import SPAMMER_BELOW
+from annotruth.models.result import Fit
 from annotruth.report import shapes
 from annotruth.report.agreeing import AgreementRow, agreement_rows
 from annotruth.report.consensus import Bins, Consensus, bins_of

@@ -10,7 +10,8 @@ import numpy as np
 
 from annotruth.arrays import Floats
 from annotruth.errors import AnnotruthError
-from annotruth.models.result import SPAMMER_BELOW, Fit
+from annotruth.models.found import SPAMMER_BELOW
+from annotruth.models.result import Fit
 from annotruth.report.advice import ITEM_RULES, Advice, annotator_rules
 from annotruth.report.agreeing import AgreementRow
 from annotruth.report.drawing import escaped

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from annotruth.arrays import Codes, Floats
-from annotruth.models.result import SPAMMER_BELOW, Fit
+from annotruth.models.found import SPAMMER_BELOW
+from annotruth.models.result import Fit
 from annotruth.report.advice import Advice
 from annotruth.report.columns import Column, from_arrow, numbers, sparse, words
 from annotruth.report.consensus import Bins, Consensus

@@ -1,0 +1,363 @@
+"""From a Spark frame to chunks: one shuffle by item, and one of the chunks' annotators.
+
+No task needs all of anything, and the driver hears of counts and of the categories alone:
+
+1. rows are shuffled by item; a task encodes the ids of its rows and writes raw codes;
+2. the annotators of every chunk are shuffled by id; a task numbers its own, in the order of the
+   ids, and says who they are in which chunk;
+3. a task for every chunk puts the common codes in and sorts the labels, as in memory.
+
+All orders are those of ids, so it does not matter in which order rows come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from annotruth.arrays import Codes
+from annotruth.engines.spark.chunks import Chunk, write_chunk
+from annotruth.engines.spark.labels import Shard, SparkLabels
+from annotruth.engines.spark.storage import Storage
+from annotruth.engines.spark.tasks import run_on_rows, run_tasks
+from annotruth.errors import InputError
+from annotruth.labels import Bins, DuplicatePolicy, Labels, Scale, ScaleKind, validate
+from annotruth.labels.buffers import as_arrow, as_numpy
+from annotruth.labels.encode import Coded, distinct, distinct_all, match, repeats
+from annotruth.labels.frames import is_spark_frame
+from annotruth.labels.shards import split
+from annotruth.labels.table import check_duplicates, decide_scale
+from annotruth.labels.truth import Answers, Truth, answers_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_PEOPLE_A_SHARD = 1 << 20
+_MOST_VALUES = 100_000  # different labels, of which the driver hears
+_NAMED = 3  # repeats that a message names
+
+
+class Rows(NamedTuple):
+    """What a task tells of the rows it has encoded."""
+
+    file: str
+    n_rows: int
+    n_kept: int
+    n_annotators: int
+    values: pa.Array
+    unnamed: dict[str, int]
+
+
+class People(NamedTuple):
+    """What a task tells of the annotators it has numbered."""
+
+    shard: Shard
+    chunks: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+
+class Finished(NamedTuple):
+    """What a task tells of a chunk it has sorted."""
+
+    chunk: Chunk
+    n_repeats: int
+    repeats: tuple[pa.Array, pa.Array]
+    n_known: int
+
+
+def pack(
+    frame: DataFrame,
+    storage: Storage,
+    *,
+    columns: Mapping[str, str] | None = None,
+    scale: ScaleKind = "auto",
+    categories: Sequence[Any] | None = None,
+    duplicates: DuplicatePolicy = "refuse",
+    bins: Bins | None = None,
+    gold: Any = None,
+    partitions: int | None = None,
+    from_text: bool = False,
+) -> SparkLabels:
+    """Check the labels of a frame and lay them out in chunks in a folder of their own."""
+    check_duplicates(duplicates)
+    if duplicates == "last":
+        raise InputError("rows of a Spark table have no order, so none is the last: choose keep")
+    known = None if gold is None else _gold(gold)
+    names = validate.find_columns(frame.columns, validate.LABEL_ROLES, columns)
+    rows = frame.select(*(frame[f"`{name}`"].alias(role) for role, name in names.items()))
+    empty = rows.limit(0).toArrow()
+    validate.check_types({role: empty.column(role) for role in names}, names)
+    by_item = (
+        rows.repartition("item") if partitions is None else rows.repartition(partitions, "item")
+    )
+
+    encoded = run_on_rows(by_item, partial(_encode_rows, storage))
+    the_scale, values, category = _scale(encoded, scale, categories, bins, from_text=from_text)
+    people = _numbered(frame.sparkSession, storage, encoded, empty.schema.field("annotator").type)
+    finish = partial(
+        _finish,
+        storage,
+        [one.file for one in encoded],
+        people,
+        the_scale,
+        (values, category),
+        None if known is None else (known.ids, _categories(known, the_scale)),
+        duplicates,
+    )
+    finished = run_tasks(frame.sparkSession, finish, len(encoded))
+    _check(finished, known)
+    storage.remove(one.file for one in encoded)
+    return SparkLabels(
+        spark=frame.sparkSession,
+        storage=storage,
+        scale=the_scale,
+        chunks=[one.chunk for one in finished],
+        shards=[one.shard for one in people],
+        n_dropped=sum(one.n_rows - one.n_kept for one in encoded),
+    )
+
+
+def pack_labels(labels: Labels, storage: Storage, n_chunks: int) -> list[Chunk]:
+    """Lay labels in memory out in chunks, in their order."""
+    bounds = np.unique(split(labels, n_chunks))
+    chunks = []
+    for start, stop in pairwise(bounds):
+        cells = labels.item_ptr[start : stop + 1]
+        ends = labels.cell_ptr[cells[0] : cells[-1] + 1]
+        people, annotator = np.unique(labels.annotator[ends[0] : ends[-1]], return_inverse=True)
+        part = Labels(
+            items=labels.items[start:stop],
+            annotators=labels.annotators.take(as_arrow(people)),
+            scale=labels.scale,
+            item_ptr=cells - cells[0],
+            cell_category=labels.cell_category[cells[0] : cells[-1]],
+            cell_ptr=ends - ends[0],
+            annotator=annotator.astype(np.int32),
+            row=np.arange(len(annotator)),
+            known=labels.known[start:stop],
+        )
+        chunks.append(write_chunk(storage, part, people.astype(np.int64)))
+    return chunks
+
+
+def _gold(gold: Any) -> Answers:
+    """Bring known truths, which are few, to the driver; none may be there twice."""
+    known = answers_of(gold.toArrow() if is_spark_frame(gold) else gold, role="gold")
+    validate.check_known_items(distinct(pa.chunked_array([known.ids])).codes, known.ids, "gold")
+    return known
+
+
+def _categories(known: Answers, scale: Scale) -> NDArray[np.int32]:
+    return Truth(np.arange(len(known.ids)), known.values, scale, "gold").categories()
+
+
+def _encode_rows(storage: Storage, rows: pa.Table) -> Rows | None:
+    """Encode the ids of some rows, and drop those without a label."""
+    if not rows.num_rows:
+        return None
+    coded = distinct_all({role: rows.column(role) for role in validate.LABEL_ROLES})
+    empty = validate.missing(coded["label"].values)
+    if empty.any():
+        kept = ~empty[coded["label"].codes]
+        coded = {role: column.take(kept) for role, column in coded.items()}
+    coded = {role: _in_order(column) for role, column in coded.items()}
+    unnamed = {
+        role: int(validate.missing(column.values)[column.codes].sum())
+        for role, column in coded.items()
+    }
+    annotator = coded["annotator"]
+    file = storage.write(
+        "rows",
+        {
+            **{f"{role} codes": column.codes for role, column in coded.items()},
+            **{role: column.values for role, column in coded.items()},
+            "n_labels": np.bincount(annotator.codes, minlength=len(annotator.values)),
+        },
+    )
+    values = coded["label"].values
+    n_kept = len(annotator.codes)
+    return Rows(file, rows.num_rows, n_kept, len(annotator.values), values, unnamed)
+
+
+def _in_order(column: Coded) -> Coded:
+    """Give values numbers in their own order, so that the order of rows does not matter."""
+    order = as_numpy(pc.sort_indices(column.values))
+    place = np.empty(len(order), dtype=np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    return Coded(place[column.codes], column.values.take(as_arrow(order)))
+
+
+def _scale(
+    encoded: list[Rows],
+    kind: ScaleKind,
+    categories: Sequence[Any] | None,
+    bins: Bins | None,
+    *,
+    from_text: bool,
+) -> tuple[Scale, pa.Array, NDArray[np.int32]]:
+    """Decide the scale, and the category of every different label."""
+    validate.check_any_labels(
+        sum(one.n_rows for one in encoded), sum(one.n_kept for one in encoded)
+    )
+    for role in ("item", "annotator"):
+        n = sum(one.unnamed[role] for one in encoded)
+        if n:
+            raise InputError(
+                f"{n:,} rows have a label but no {role}: name the {role} or remove the rows"
+            )
+    values = pc.unique(pa.chunked_array([one.values for one in encoded]))
+    values = values.take(pc.sort_indices(values))
+    if len(values) > _MOST_VALUES:
+        raise InputError(
+            f"there are {len(values):,} different labels: if they are numbers of a continuous "
+            "scale, put them into bins (bins 10, say)"
+        )
+    the_scale, category = decide_scale(values, kind, categories, bins, from_text=from_text)
+    return the_scale, values, category
+
+
+def _numbered(
+    spark: SparkSession, storage: Storage, encoded: list[Rows], kind: pa.DataType
+) -> list[People]:
+    """Give all annotators numbers, each in the shard that the hash of the id says."""
+    n_shards = -(-sum(one.n_annotators for one in encoded) // _PEOPLE_A_SHARD)
+    files = [one.file for one in encoded]
+
+    def listed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for place in batch.column(0).to_pylist():
+                yield _people_of(storage, files[place], place, kind)
+
+    people = spark.range(0, len(files), 1, len(files)).mapInArrow(listed, _people_schema(kind))
+    by_id = people.repartition(n_shards, "annotator")
+    return run_on_rows(by_id, partial(_number, storage))
+
+
+def _people_schema(kind: pa.DataType) -> Any:
+    from pyspark.sql.pandas.types import from_arrow_type
+    from pyspark.sql.types import LongType, StructType
+
+    whole = LongType()
+    schema = StructType().add("annotator", from_arrow_type(kind))
+    return schema.add("chunk", whole).add("local", whole).add("n_labels", whole)
+
+
+def _people_of(storage: Storage, file: str, place: int, kind: pa.DataType) -> pa.RecordBatch:
+    raw = storage.read(file)
+    annotators = raw["annotator"].cast(kind)
+    n = len(annotators)
+    columns = [
+        annotators,
+        as_arrow(np.full(n, place, dtype=np.int64)),
+        as_arrow(np.arange(n, dtype=np.int64)),
+        raw["n_labels"],
+    ]
+    return pa.record_batch(columns, names=["annotator", "chunk", "local", "n_labels"])
+
+
+def _number(storage: Storage, rows: pa.Table) -> People | None:
+    """Give some annotators numbers in the order of their ids, and tell every chunk who is who."""
+    if not rows.num_rows:
+        return None
+    coded = _in_order(distinct(rows.column("annotator")))
+    chunk, local, n = (as_numpy(rows.column(name)) for name in ("chunk", "local", "n_labels"))
+    order = np.lexsort((local, chunk))
+    chunks, starts = np.unique(chunk[order], return_index=True)
+    counts = np.bincount(coded.codes, weights=n, minlength=len(coded.values)).astype(np.int64)
+    file = storage.write(
+        "people",
+        {
+            "annotators": coded.values,
+            "n_labels": counts,
+            "local": local[order],
+            "code": coded.codes[order],
+        },
+    )
+    return People(Shard(file, len(coded.values)), chunks, np.append(starts, len(order)))
+
+
+def _finish(
+    storage: Storage,
+    files: list[str],
+    people: list[People],
+    scale: Scale,
+    categories: tuple[pa.Array, NDArray[np.int32]],
+    gold: tuple[pa.Array, NDArray[np.int32]] | None,
+    duplicates: DuplicatePolicy,
+    place: int,
+) -> Finished:
+    """Put the common codes of annotators and categories in, and sort."""
+    raw = storage.read(files[place])
+    codes = _codes_of(storage, people, place, len(raw["annotator"]))
+    order = np.argsort(codes)
+    renumbered = np.empty(len(order), dtype=np.int32)
+    renumbered[order] = np.arange(len(order), dtype=np.int32)
+    item, annotator = as_numpy(raw["item codes"]), renumbered[as_numpy(raw["annotator codes"])]
+    values, category = categories
+    label = category[match(raw["label"], values)][as_numpy(raw["label codes"])]
+    # Within an item and category the order is that of the annotators, however rows came.
+    rows = np.argsort(annotator, kind="stable")
+    labels = Labels.from_codes(
+        item[rows],
+        annotator[rows],
+        label[rows],
+        items=raw["item"],
+        annotators=raw["annotator"].take(as_arrow(order)),
+        scale=scale,
+        frame="pyarrow",
+    )
+    later = repeats(item, annotator, len(order))[0] if duplicates == "refuse" else np.empty(0, int)
+    first = as_arrow(later[:_NAMED])
+    n_known = 0
+    if gold is not None:
+        ids, truth = gold
+        found = match(ids, labels.items)
+        n_known = int((found >= 0).sum())
+        labels.known[found[found >= 0]] = truth[found >= 0]
+    return Finished(
+        write_chunk(storage, labels, codes[order]),
+        len(later),
+        (
+            labels.items.take(as_arrow(item).take(first)),
+            labels.annotators.take(as_arrow(annotator).take(first)),
+        ),
+        n_known,
+    )
+
+
+def _codes_of(storage: Storage, people: list[People], place: int, n: int) -> Codes:
+    """Look up which codes a chunk's annotators have among all."""
+    codes = np.empty(n, dtype=np.int64)
+    before = 0
+    for shard, chunks, ends in people:
+        at = int(np.searchsorted(chunks, place))
+        if at < len(chunks) and chunks[at] == place:
+            columns = storage.read(shard.file)
+            here = slice(int(ends[at]), int(ends[at + 1]))
+            codes[as_numpy(columns["local"])[here]] = as_numpy(columns["code"])[here] + before
+        before += shard.n_annotators
+    return codes
+
+
+def _check(finished: list[Finished], known: Answers | None) -> None:
+    """Refuse repeats and gold that no item has; tasks only tell of them."""
+    n_repeats = sum(one.n_repeats for one in finished)
+    if n_repeats:
+        items, annotators = (
+            pa.concat_arrays([one.repeats[side] for one in finished])[:_NAMED] for side in (0, 1)
+        )
+        validate.refuse_repeats(items, annotators, n_repeats)
+    if known is not None:
+        n_known = sum(one.n_known for one in finished)
+        if n_known < len(known.ids):
+            raise InputError(
+                f"the gold names {len(known.ids) - n_known:,} items that have no labels: remove "
+                "them, or check that the ids match"
+            )

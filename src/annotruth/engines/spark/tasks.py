@@ -1,0 +1,57 @@
+"""Work shared out to Spark's tasks, with small answers back."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Answer = TypeVar("Answer")
+
+_ANSWERS = "place long, answer binary"
+
+
+def run_tasks(spark: SparkSession, work: Callable[[int], Answer], n: int) -> list[Answer]:
+    """Do ``work(0), work(1), ..`` in tasks of their own, and return the answers in order.
+
+    ``mapInArrow`` is what classic and Connect sessions both have. A task that is lost is run
+    again, so work must not change what it reads.
+    """
+
+    def each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for place in batch.column(0).to_pylist():
+                yield _told(place, work(place))
+
+    return _heard(spark.range(0, n, 1, n).mapInArrow(each, _ANSWERS))
+
+
+def run_on_rows(frame: DataFrame, work: Callable[[pa.Table], Answer | None]) -> list[Answer]:
+    """Do ``work(rows)`` for every partition of a frame, and return the answers in their order."""
+
+    def all_of_it(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        held = list(batches)
+        answer = work(pa.Table.from_batches(held)) if held else None
+        if answer is not None:
+            context = TaskContext.get()
+            assert context is not None
+            yield _told(context.partitionId(), answer)
+
+    return _heard(frame.mapInArrow(all_of_it, _ANSWERS))
+
+
+def _told(place: int, answer: Any) -> pa.RecordBatch:
+    columns = [pa.array([place], pa.int64()), pa.array([pickle.dumps(answer)], pa.binary())]
+    return pa.record_batch(columns, names=["place", "answer"])
+
+
+def _heard(answers: DataFrame) -> list[Any]:
+    rows = sorted(answers.collect(), key=lambda row: int(row["place"]))
+    return [pickle.loads(row["answer"]) for row in rows]
