@@ -26,7 +26,7 @@ TOO_FEW = "too few labels to tell"
 """The behavior of annotators of whom the labels do not tell enough."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class Found(ABC):
     """What a model found of the annotators, and how.
 

@@ -59,24 +59,32 @@ def likelihood_interval(supports: Iterable[Support], peak: Floats) -> tuple[Floa
         if turn == 0:
             floor = support(np.clip(peak, _EDGE, 1 - _EDGE))[0] - DROP_95
         # fmin and fmax pass over those who never come up to the floor.
-        low = np.fmin(low, _crossing(support, floor, np.full_like(peak, _EDGE)))
-        high = np.fmax(high, _crossing(support, floor, np.full_like(peak, 1 - _EDGE)))
-    return np.where(low <= 2 * _EDGE, 0.0, low), np.where(high >= 1 - 2 * _EDGE, 1.0, high)
+        low = np.fmin(low, _crossing(support, floor, _EDGE))
+        high = np.fmax(high, _crossing(support, floor, 1 - _EDGE))
+    low[low <= 2 * _EDGE] = 0.0
+    high[high >= 1 - 2 * _EDGE] = 1.0
+    return low, high
 
 
-def _crossing(support: Support, floor: Floats, eps: Floats) -> Floats:
-    """Run from one end of the scale to the floor; nan where the log-likelihood stays below it."""
-    inward = np.where(eps < 0.5, 1.0, -1.0)
+def _crossing(support: Support, floor: Floats, end: float) -> Floats:
+    """Run from one end of the scale to the floor; nan where the log-likelihood stays below it.
+
+    Annotators may be millions, so arrays of theirs are used again.
+    """
+    eps = np.full_like(floor, end)
     never = np.zeros(len(eps), dtype=bool)
     for _ in range(_MOST_STEPS):
         value, slope = support(eps)
-        short = floor - value
+        short = np.subtract(floor, value, out=value)
         # Judged by the likelihood: near an end a tiny move of eps still changes it much.
         open_ = (short > _PRECISION) & ~never
         if not open_.any():
             break
-        move = np.divide(short, slope, out=np.zeros_like(eps), where=open_)
+        move = np.divide(short, slope, out=short, where=open_)
+        move[~open_] = 0.0
         # Newton's method turns back only beyond a highest point that is below the floor.
-        never |= move * inward < 0
-        eps = np.where(never, eps, np.clip(eps + move, _EDGE, 1 - _EDGE))
-    return np.where(never, np.nan, eps)
+        never |= move < 0 if end < 0.5 else move > 0
+        np.add(eps, move, out=eps, where=~never)
+        np.clip(eps, _EDGE, 1 - _EDGE, out=eps)
+    eps[never] = np.nan
+    return eps

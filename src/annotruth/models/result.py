@@ -31,7 +31,7 @@ MOST_COLUMNS = 100
 """With more categories than this, items have no column for each; see `Fit.distributions`."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Fit(Found):
     """A fitted model.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -103,19 +103,23 @@ class Slices(NamedTuple):
             ),
         )
 
-    def added(self, spark: SparkSession, storage: Storage, files: list[str], width: int) -> Floats:
-        """Add the chunks' sums up, annotators x numbers, and remove their files."""
-        if self.n == 1:
-            total = self._add_slice(storage, files, width, 0)
-        else:
-            work = partial(_write_slice, self, storage, files, width)
-            total = np.empty((self.n_annotators, width))
-            parts, bounds = run_tasks(spark, work, self.n), self.bounds()
-            for part, (start, stop) in zip(parts, pairwise(bounds), strict=True):
-                total[start:stop] = as_numpy(storage.read(part)["sums"]).reshape(-1, width)
-            storage.remove(parts)
-        storage.remove(files)
-        return total
+    def added(
+        self, spark: SparkSession, storage: Storage, files: list[str], width: int
+    ) -> Iterator[tuple[slice, Floats]]:
+        """Add the chunks' sums up, and remove their files.
+
+        Gives slices one after the other: which annotators, and their sums, annotators x numbers.
+        """
+        parts: list[str] = []
+        if self.n > 1:
+            parts = run_tasks(spark, partial(_write_slice, self, storage, files, width), self.n)
+        for place, (start, stop) in enumerate(pairwise(self.bounds().tolist())):
+            if parts:
+                sums = as_numpy(storage.read(parts[place])["sums"]).reshape(-1, width)
+            else:
+                sums = self._add_slice(storage, files, width, place)
+            yield slice(start, stop), sums
+        storage.remove([*files, *parts])
 
     def _add_slice(self, storage: Storage, files: list[str], width: int, place: int) -> Floats:
         """Add up one slice, chunk after chunk: the same to the last bit wherever it is done."""

@@ -65,7 +65,7 @@ class SparkLabels(Tally):
         """How many labels there are."""
         return sum(chunk.n_labels for chunk in self.chunks)
 
-    @cached_property
+    @property
     def labels_per_annotator(self) -> NDArray[np.int64]:
         """Count the labels of each annotator."""
         counts = [as_numpy(self.storage.read(shard.file)["n_labels"]) for shard in self.shards]
@@ -77,7 +77,10 @@ class SparkLabels(Tally):
         slices = Slices.of(self.chunks, self.n_annotators, self.n_categories)
         work = partial(_count_answers, self.storage, self.chunks, slices)
         files = run_tasks(self.spark, work, len(self.chunks))
-        return slices.added(self.spark, self.storage, files, self.n_categories).astype(np.int64)
+        counts = np.empty((self.n_annotators, self.n_categories), dtype=np.int64)
+        for at, part in slices.added(self.spark, self.storage, files, self.n_categories):
+            counts[at] = part
+        return counts
 
     def close(self) -> None:
         """Remove the folder."""

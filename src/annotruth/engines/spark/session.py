@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -135,10 +135,8 @@ class SparkSweeps:
         self._take_up([one.state for one in told])
         self._storage.remove(value.file for value in job.shared if isinstance(value, Shared))
         files = [one.by_annotator for one in told if one.by_annotator is not None]
-        by_annotator = (
-            job.slices.added(self._spark, self._storage, files, width) if files else np.empty(0)
-        )
-        return _sums(sweep, self._n_annotators, by_annotator, [one.others for one in told])
+        added = job.slices.added(self._spark, self._storage, files, width) if files else ()
+        return _sums(sweep, added, [one.others for one in told])
 
     def _handed_over(self, value: Any, axis: int | None) -> Any:
         """Put what has one entry an annotator into a file; the rest goes with the task."""
@@ -248,19 +246,21 @@ def _with(shape: tuple[int, ...], axis: int | None, n: int) -> tuple[int, ...]:
 
 
 def _sums(
-    sweep: Sweep, n_annotators: int, by_annotator: Floats, others: list[list[Floats]]
+    sweep: Sweep, added: Iterable[tuple[slice, Floats]], others: list[list[Floats]]
 ) -> tuple[Floats, ...]:
-    """Give the added numbers of annotators their shapes, and add up those of the rest."""
-    rest = [np.add.reduce(list(parts), axis=0) for parts in zip(*others, strict=True)]
-    sums: list[Floats] = []
-    column = 0
-    for shape, axis in zip(sweep.sums, _axes(sweep.sums_by, sweep.sums), strict=True):
-        if axis is None:
-            sums.append(rest.pop(0))
-            continue
-        behind = (*shape[:axis], *shape[axis + 1 :])
-        width = math.prod(behind)
-        part = by_annotator[:, column : column + width].reshape(n_annotators, *behind)
-        sums.append(np.ascontiguousarray(np.moveaxis(part, 0, axis)))
-        column += width
+    """Put the added numbers of annotators where they belong, and add up those of the rest."""
+    rest = (np.add.reduce(list(parts), axis=0) for parts in zip(*others, strict=True))
+    axes = _axes(sweep.sums_by, sweep.sums)
+    sums = [
+        next(rest) if axis is None else np.empty(shape)
+        for shape, axis in zip(sweep.sums, axes, strict=True)
+    ]
+    for at, part in added:
+        column = 0
+        for total, axis in zip(sums, axes, strict=True):
+            if axis is not None:
+                place = np.moveaxis(total, axis, 0)[at]
+                width = math.prod(place.shape[1:])
+                place[...] = part[:, column : column + width].reshape(place.shape)
+                column += width
     return tuple(sums)
