@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from annotruth.active import Advice, Plan
     from annotruth.advising import next_labels, plan_labels
     from annotruth.comparing import Comparison, compare
+    from annotruth.engines.spark import SparkEngine
     from annotruth.errors import (
         AnnotruthError,
         AnnotruthWarning,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from annotruth.models.ordinal_mixture import OrdinalMixture
     from annotruth.models.result import Fit
     from annotruth.models.robust_gpm import RobustGPM
+    from annotruth.models.spark_fit import SparkFit
     from annotruth.models.storage import load
     from annotruth.models.subject_bias import SubjectBias
 
@@ -62,6 +64,8 @@ __all__ = [
     "Plan",
     "RobustGPM",
     "Scale",
+    "SparkEngine",
+    "SparkFit",
     "SubjectBias",
     "agreement",
     "changes",
@@ -100,6 +104,8 @@ _HOMES = {
     "Plan": "annotruth.active",
     "RobustGPM": "annotruth.models.robust_gpm",
     "Scale": "annotruth.labels",
+    "SparkEngine": "annotruth.engines.spark",
+    "SparkFit": "annotruth.models.spark_fit",
     "SubjectBias": "annotruth.models.subject_bias",
     "changes": "annotruth.models.changes",
     "choose": "annotruth.models.choosing",

@@ -11,17 +11,19 @@ from typing import Any
 from annotruth import metrics
 from annotruth.engines.base import ENGINES
 from annotruth.errors import AnnotruthWarning, InputError
-from annotruth.labels import Bins, DuplicatePolicy, Labels, ScaleKind
+from annotruth.labels import Bins, DuplicatePolicy, Labels, ScaleKind, Tally
 from annotruth.labels.bins import MANY_NUMBERS
+from annotruth.labels.frames import is_spark_frame
 from annotruth.labels.scale import numbers_behind
 from annotruth.labels.truth import Truth, match_truth
 from annotruth.models.base import Estimator
 from annotruth.models.choosing import choose
 from annotruth.models.em import ProgressCallback
+from annotruth.models.found import Found
 from annotruth.models.registry import DEFAULT_MODEL, model_named
 from annotruth.models.result import Fit
 from annotruth.models.storage import load
-from annotruth.sources import labels_from, naming, read_if_path
+from annotruth.sources import goes_to_spark, labels_from, labels_on_spark, naming, read_if_path
 
 AUTO = "auto"
 """Stands for the model that the labels speak for."""
@@ -50,8 +52,8 @@ def fit(
     ----------
     data
         A path (CSV, TSV, Parquet, Arrow, JSON lines, each also compressed, or what a platform
-        exports), a pandas, polars or pyarrow frame, a list of (item, annotator, label) tuples, or
-        `Labels`.
+        exports), a pandas, polars, pyarrow or Spark frame, a list of (item, annotator, label)
+        tuples, or `Labels`.
     model
         A model's name, or an estimator with its options set; or "auto", which takes the model
         that predicts held-out labels best, and says why in the summary (see `choose`). Without
@@ -89,9 +91,15 @@ def fit(
     -------
     Fit
         Its tables come in the library of the frame that went in; from a path or tuples, in
-        pandas if it is installed, else in pyarrow.
+        pandas if it is installed, else in pyarrow. Of a frame on Spark, or a file or table read
+        with ``engine="spark"``, it is a `SparkFit`.
     """
     auto = model == AUTO
+    if is_spark_frame(data):
+        if auto:
+            raise InputError(f"{AUTO} fits many models, in memory: name one for labels on Spark")
+        if model is None or isinstance(model, str):
+            options = {"engine": "spark", **options}
     if auto and options:
         raise InputError(
             f"{AUTO} chooses the model and sets no options: name a model to set its own"
@@ -103,29 +111,36 @@ def fit(
                 f"{AUTO} fits many models, in memory: name one, or leave the memory out"
             )
         estimator.check_fits_on_disk()
-    labels = labels_from(
-        data,
-        gold=gold,
-        record=record,
-        columns=columns,
-        scale=scale,
-        categories=categories,
-        duplicates=duplicates,
-        bins=bins,
-        input_format=input_format,
-        question=question,
-        memory=memory,
-    )
-    if model is None and not options and not _room_for_default(labels):
+    how: dict[str, Any] = {
+        "gold": gold,
+        "record": record,
+        "columns": columns,
+        "scale": scale,
+        "categories": categories,
+        "duplicates": duplicates,
+        "bins": bins,
+        "input_format": input_format,
+        "question": question,
+        "memory": memory,
+    }
+    engine = getattr(estimator, "engine", "memory")
+    if goes_to_spark(data, engine):
+        if estimator is not None:
+            estimator.check_fits_on_spark()
+        labels: Tally = labels_on_spark(data, engine, **how)
+    else:
+        labels = labels_from(data, **how)
+    if model is None and options.keys() <= {"engine"} and not _room_for_default(labels):
         warnings.warn(
             f"{labels.n_annotators:,} annotators and {labels.n_categories:,} categories are too "
             f"many for {DEFAULT_MODEL}: gpm was fitted instead",
             AnnotruthWarning,
             stacklevel=2,
         )
-        estimator = make_estimator("gpm", {})
+        estimator = make_estimator("gpm", options)
     chosen = None
     if estimator is None:
+        assert isinstance(labels, Labels)
         choice = choose(labels, progress=progress)
         estimator, chosen = make_estimator(choice.model, {}), choice.record()
     found = replace(estimator.fit(labels, progress=progress).result_, chosen=chosen)
@@ -198,10 +213,12 @@ def update(
     return estimator.result_
 
 
-def _advise_bins(found: Fit) -> None:
+def _advise_bins(found: Found) -> None:
     """Say so when a model of categories is given the numbers of a continuous scale."""
     scale = found.data.scale
-    if found.distribution is None or not scale.is_ordinal or len(scale) <= MANY_NUMBERS:
+    if isinstance(found, Fit) and found.distribution is None:
+        return
+    if not scale.is_ordinal or len(scale) <= MANY_NUMBERS:
         return
     if numbers_behind(scale.categories) is not None and scale.edges is None:
         warnings.warn(
@@ -252,7 +269,7 @@ def measured(fit: Fit, answers: Truth, *, scores: bool) -> dict[str, float]:
     return found
 
 
-def _room_for_default(labels: Labels) -> bool:
+def _room_for_default(labels: Tally) -> bool:
     from annotruth.models.robust_gpm import has_room  # whoever names a model need not load it
 
     return has_room(labels)

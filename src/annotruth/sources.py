@@ -8,9 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from annotruth.engines import Engine, engine_named, name_of
 from annotruth.errors import InputError
 from annotruth.io.readers import read_labels, read_table
-from annotruth.labels import Bins, DuplicatePolicy, Labels, ScaleKind
+from annotruth.labels import Bins, DuplicatePolicy, Labels, ScaleKind, Tally
+from annotruth.labels.frames import is_spark_frame
 
 
 def labels_from(
@@ -38,6 +40,31 @@ def labels_from(
         with naming(record):
             labels = labels.with_record(read_if_path(record))
     return labels
+
+
+def goes_to_spark(data: Any, engine: str | Engine) -> bool:
+    """Whether labels are on Spark, or in a file or table that an engine of Spark's is to read."""
+    return is_spark_frame(data) or (name_of(engine) == "spark" and isinstance(data, str | Path))
+
+
+def labels_on_spark(data: Any, engine: str | Engine, *, gold: Any, **how: Any) -> Tally:
+    """Make labels on Spark of a frame there, or of a file or table; ``how`` as for `labels_from`.
+
+    What is only for labels on this machine must be None.
+    """
+    from annotruth.engines.spark import SparkEngine
+
+    found = engine_named(engine)
+    if not isinstance(found, SparkEngine):
+        raise InputError("these labels are on Spark: choose engine='spark', or collect them")
+    for name in ("record", "input_format", "question", "memory"):
+        if how.pop(name) is not None:
+            raise InputError(f"{name} is not for labels on Spark: leave it out")
+    if isinstance(gold, str | Path):
+        with naming(gold):
+            gold = read_if_path(gold)
+    with naming(data):
+        return found.labels_of(data, gold=gold, **how)
 
 
 def _maker(

@@ -28,14 +28,11 @@ class DuplicatesChoice(StrEnum):
     last = "last"
 
 
-LabelsFile = Annotated[
-    Path,
-    typer.Argument(
-        metavar="LABELS",
-        help="CSV, TSV, Parquet, Arrow or JSON lines, also compressed, with columns item, "
-        "annotator, label; or a matrix, or what a platform exports.",
-    ),
-]
+LABELS_HELP = (
+    "CSV, TSV, Parquet, Arrow or JSON lines, also compressed, with columns item, annotator, label; "
+    "or a matrix, or what a platform exports."
+)
+LabelsFile = Annotated[Path, typer.Argument(metavar="LABELS", help=LABELS_HELP)]
 ScaleOption = Annotated[
     ScaleChoice,
     typer.Option(help="auto: numbers and listed categories are ordinal, words nominal."),

@@ -21,6 +21,12 @@ class Tally(ABC):
     record
         What is known of annotators from earlier work, annotators x 2: how many labels it counts
         for that were serious, and that were not. None where nothing is known of anybody.
+    n_dropped
+        How many rows had no label.
+    frame
+        The caller's frame library, in which tables go back.
+    read_as
+        What the file they came in was taken for; empty for a plain table.
     """
 
     on_disk: ClassVar[bool] = False
@@ -28,6 +34,9 @@ class Tally(ABC):
 
     scale: Scale
     record: NDArray[np.float64] | None
+    n_dropped: int
+    frame: str
+    read_as: str
 
     @property
     @abstractmethod

@@ -23,6 +23,7 @@ from annotruth.labels import Labels, Scale
 from annotruth.labels.scale import is_text
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import Trace
+from annotruth.models.found import Found
 from annotruth.models.result import Fit
 
 FORMAT = 1
@@ -65,7 +66,7 @@ def load(path: str | Path) -> Fit:
         raise InputError(f"the fit in {folder} cannot be read ({reason}): save it again") from None
 
 
-def record(fit: Fit) -> str:
+def record(fit: Found) -> str:
     """Tell a fit in JSON: settings, counts, history, why it stopped, versions."""
     data = fit.data
     told = {

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from annotruth.app import reading
+from annotruth.errors import InputError
 from annotruth.models.registry import DEFAULT_MODEL, MODELS
 
 if TYPE_CHECKING:
+    from annotruth.models.found import Found
     from annotruth.models.result import Fit
+    from annotruth.models.spark_fit import SparkFit
 
 
 class FormatChoice(StrEnum):
@@ -25,8 +29,21 @@ class FormatChoice(StrEnum):
     json = "json"
 
 
+class EngineChoice(StrEnum):
+    """Where passes over the labels run."""
+
+    memory = "memory"
+    spark = "spark"
+
+
 def fit(
-    labels: reading.LabelsFile,
+    labels: Annotated[
+        str,
+        typer.Argument(
+            metavar="LABELS",
+            help=f"{reading.LABELS_HELP} With --engine spark also a folder, or a table by name.",
+        ),
+    ],
     model: Annotated[
         str | None,
         typer.Option(
@@ -54,7 +71,7 @@ def fit(
     truth: reading.TruthOption = None,
     settings: reading.SettingsOption = None,
     out: Annotated[
-        Path | None,
+        str | None,
         typer.Option(metavar="DIR", help="Write items, annotators, labels and fit.json here."),
     ] = None,
     save: Annotated[
@@ -83,6 +100,21 @@ def fit(
             help="Write whom to keep or drop, and why: .csv, .parquet or .json.",
         ),
     ] = None,
+    engine: Annotated[
+        EngineChoice, typer.Option(help="Where the passes over the labels run.")
+    ] = EngineChoice.memory,
+    master: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Where Spark is: local[4], spark://host:7077, yarn, sc://host for Connect.",
+            show_default="the session of the environment, or this machine",
+        ),
+    ] = None,
+    storage: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="A folder that all of Spark's machines reach."),
+    ] = None,
     as_json: reading.JsonOption = False,
     quiet: reading.QuietOption = False,
 ) -> None:
@@ -110,11 +142,24 @@ def fit(
         annotruth fit huge.parquet --memory 1GB --out result --format parquet
 
         annotruth fit labels.csv --model gpm --save fit
+
+        annotruth fit crowd.labels --engine spark --master yarn --storage hdfs:///tmp --out result
     """
     from annotruth import fitting
     from annotruth.app import console, options
     from annotruth.io import soft_labels, writers
 
+    own = options.parse_settings(settings)
+    if engine is EngineChoice.spark:
+        from annotruth.app import on_spark
+
+        on_spark.check_options(
+            {"--truth": truth, "--save": save, "--report": report, "--soft": soft, "--keep": keep},
+            format_.value,
+        )
+        own["engine"] = on_spark.engine_of(master, storage)
+    elif master is not None or storage is not None:
+        raise InputError("--master and --storage are for Spark: add --engine spark")
     for path, check in ((soft, soft_labels.check_ending), (keep, writers.format_of)):
         if path is not None:
             check(path)
@@ -138,27 +183,51 @@ def fit(
             ),
             memory=memory,
             progress=progress,
-            **options.parse_settings(settings),
+            **own,
         )
+    if engine is EngineChoice.spark:
+        with cast("SparkFit", found) as on_frames:
+            if out is not None:
+                on_spark.write_tables(on_frames, out, format_.value)
+            _tell(on_frames, None, [out], as_json=as_json, quiet=quiet)
+        return
     scores = scale is reading.ScaleChoice.ordinal
     metrics = None if truth is None else fitting.evaluate(found, truth, scores=scores)
     # Everything that a model may not have is made before anything is written.
     targets = None if soft is None else found.soft_label_table()
     verdicts = None if keep is None else found.verdict_table()
     if out is not None:
-        from annotruth.models import storage
+        from annotruth.models.storage import record as told_in_json
 
         writers.write_tables(
-            found.tables(), out, format=format_.value, extra={"fit.json": storage.record(found)}
+            found.tables(),
+            Path(out),
+            format=format_.value,
+            extra={"fit.json": told_in_json(found)},
         )
     if save is not None:
         found.save(save)
     if report is not None:
-        found.report(report, source=labels.name)
+        found.report(report, source=Path(labels).name)
     if soft is not None:
         soft_labels.write_soft_labels(targets, found.data.scale.categories, soft)
     if keep is not None:
         writers.write_table(verdicts, keep, writers.format_of(keep))
+
+    _tell(found, metrics, [out, save, soft, keep], report, as_json=as_json, quiet=quiet)
+
+
+def _tell(
+    found: Fit | SparkFit,
+    metrics: Mapping[str, float] | None,
+    places: Sequence[object],
+    report: Path | None = None,
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Print what was found, how good it is, and what was written where."""
+    from annotruth.app import console
 
     if as_json:
         told = told_of(found)
@@ -170,14 +239,14 @@ def fit(
         if metrics is not None:
             figures = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
             console.show_lines(f"against the truth: {figures}")
-        for place in (out, save, soft, keep):
+        for place in places:
             if place is not None:
                 console.show_lines(f"written to {place}")
         if report is not None:
             console.show_lines(f"report written to {report}")
 
 
-def told_of(found: Fit) -> dict[str, Any]:
+def told_of(found: Found) -> dict[str, Any]:
     """Return what ``fit --json`` prints."""
     told = {
         "model": found.model,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from annotruth.engines.spark.failures import in_one_line
 from annotruth.engines.spark.labels import SparkLabels
 from annotruth.engines.spark.packing import pack, pack_labels
 from annotruth.engines.spark.session import SparkSweeps
@@ -68,7 +69,8 @@ class SparkEngine:
         """
         frame, from_text = data, False
         if isinstance(frame, str | Path):
-            frame, from_text = frame_of(self.spark or running_session(), str(frame))
+            with in_one_line("Spark cannot read it"):
+                frame, from_text = frame_of(self.spark or running_session(), str(frame))
         folder = self._folder(frame.sparkSession)
         try:
             return pack(frame, folder, partitions=self.partitions, from_text=from_text, **how)

@@ -49,6 +49,8 @@ class SparkLabels(Tally):
     shards: list[Shard]
     n_dropped: int = 0
     record: NDArray[np.float64] | None = None
+    frame: str = "spark"
+    read_as: str = ""
 
     @property
     def n_items(self) -> int:

@@ -8,9 +8,12 @@ import os
 import shutil
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from annotruth.engines.spark.failures import in_one_line
 from annotruth.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,10 +26,11 @@ _QUIET = {
 }
 
 
-def running_session(master: str | None = None) -> SparkSession:
+def running_session(master: str | None = None, *, silent: bool = False) -> SparkSession:
     """Return the session that is running, or start one: on ``master``, or on this machine.
 
     A session that is started here is stopped at the program's end. ``sc://`` is a Connect server.
+    With ``silent`` Java keeps its log to itself; what fails is raised here all the same.
     """
     _need_pyspark()
     from pyspark.sql import SparkSession
@@ -35,7 +39,8 @@ def running_session(master: str | None = None) -> SparkSession:
     if active is not None:
         return active
     if master is not None and master.startswith("sc://"):
-        return SparkSession.builder.remote(master).getOrCreate()
+        with in_one_line(f"no Spark at {master}"):
+            return SparkSession.builder.remote(master).getOrCreate()
     _need_java()
     # Workers need the packages that we have.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -44,12 +49,26 @@ def running_session(master: str | None = None) -> SparkSession:
         builder = builder.master(master or os.environ.get("MASTER", "local[*]"))
     for name, value in _QUIET.items():
         builder = builder.config(name, value)
-    with warnings.catch_warnings():
+    quiet = _stderr_closed() if silent else nullcontext()
+    with warnings.catch_warnings(), in_one_line("Spark did not start"), quiet:
         # Nothing of pandas is used; Spark only looks whether it is there.
         warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
         session = builder.getOrCreate()
     atexit.register(session.stop)
     return session
+
+
+@contextmanager
+def _stderr_closed() -> Iterator[None]:
+    """Start programs whose standard error goes nowhere."""
+    kept = os.dup(2)
+    with Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def frame_of(spark: SparkSession, source: str) -> tuple[DataFrame, bool]:

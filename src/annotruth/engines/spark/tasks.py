@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
+from annotruth.engines.spark.failures import in_one_line
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -53,5 +55,6 @@ def _told(place: int, answer: Any) -> pa.RecordBatch:
 
 
 def _heard(answers: DataFrame) -> list[Any]:
-    rows = sorted(answers.collect(), key=lambda row: int(row["place"]))
+    with in_one_line("a task failed on Spark"):
+        rows = sorted(answers.collect(), key=lambda row: int(row["place"]))
     return [pickle.loads(row["answer"]) for row in rows]
