@@ -15,22 +15,35 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 
+# Starting a task costs tens of milliseconds; some must wait, or Spark asks for no more machines.
+_TASKS_A_CORE = 2
 _ANSWERS = "place long, answer binary"
 
 
 def run_tasks(spark: SparkSession, work: Callable[[int], Answer], n: int) -> list[Answer]:
-    """Do ``work(0), work(1), ..`` in tasks of their own, and return the answers in order.
+    """Do ``work(0), work(1), ..`` in tasks, and return the answers in order.
 
     ``mapInArrow`` is what classic and Connect sessions both have. A task that is lost is run
     again, so work must not change what it reads.
     """
+    n_tasks = min(n, _TASKS_A_CORE * _cores(spark)) or n
 
     def each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for place in batch.column(0).to_pylist():
                 yield _told(place, work(place))
 
-    return _heard(spark.range(0, n, 1, n).mapInArrow(each, _ANSWERS))
+    return _heard(spark.range(0, n, 1, n_tasks).mapInArrow(each, _ANSWERS))
+
+
+def _cores(spark: SparkSession) -> int:
+    """Count the cores that Spark has now; 0 where it does not say, as on Connect."""
+    from pyspark.errors import PySparkException
+
+    try:
+        return int(spark.sparkContext.defaultParallelism)
+    except PySparkException:
+        return 0
 
 
 def run_on_rows(frame: DataFrame, work: Callable[[pa.Table], Answer | None]) -> list[Answer]:
