@@ -13,8 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
+from numpy.typing import NDArray
 
 from annotruth.disk import in_words, size_of
 from benchmarks import machine
@@ -83,11 +85,12 @@ def settings(n: int) -> list[str]:
     return ["--set", f"max_iter={n},tol=0"]
 
 
-def write(path: Path, n: int) -> None:
+def write(path: Path, n: int, annotators: int = ANNOTATORS) -> None:
     """Write labels 1 to 5 of items and people named by text, some at a time."""
     with open_writer(path) as file:
         for start in range(0, n, AT_ONCE):
-            file.write_table(labels(min(AT_ONCE, n - start), start // LABELS_PER_ITEM))
+            some = min(AT_ONCE, n - start)
+            file.write_table(labels(some, start // LABELS_PER_ITEM, annotators))
 
 
 def open_writer(path: Path) -> pa.parquet.ParquetWriter | pa.csv.CSVWriter:
@@ -96,26 +99,31 @@ def open_writer(path: Path) -> pa.parquet.ParquetWriter | pa.csv.CSVWriter:
     return kind(path, names)
 
 
-def labels(n: int, first_item: int) -> pa.Table:
+def labels(n: int, first_item: int, annotators: int) -> pa.Table:
     """Labels in any order; nobody labels an item twice."""
     rng = np.random.default_rng(first_item)
     n_items = n // LABELS_PER_ITEM
-    first = rng.integers(ANNOTATORS, size=(n_items, 1))
-    step = rng.integers(1, ANNOTATORS // LABELS_PER_ITEM + 1, size=(n_items, 1))
-    annotator = ((first + step * np.arange(LABELS_PER_ITEM)) % ANNOTATORS).ravel()
+    first = rng.integers(annotators, size=(n_items, 1))
+    step = rng.integers(1, annotators // LABELS_PER_ITEM + 1, size=(n_items, 1))
+    annotator = ((first + step * np.arange(LABELS_PER_ITEM)) % annotators).ravel()
     label = np.repeat(rng.integers(1, 6, size=n_items), LABELS_PER_ITEM)
     guessed = rng.random(len(label)) < np.where(annotator % 10 == 0, 0.9, 0.3)
     label[guessed] = rng.integers(1, 6, size=np.count_nonzero(guessed))
     order = rng.permutation(len(label))
     items = pa.array([f"item-{e:08}" for e in range(first_item, first_item + n_items)])
-    people = pa.array([f"worker-{s:05}" for s in range(ANNOTATORS)])
     return pa.table(
         {
             "item": items.take(pa.array(np.repeat(np.arange(n_items), LABELS_PER_ITEM)[order])),
-            "annotator": people.take(pa.array(annotator[order])),
+            "annotator": named("worker", annotator[order]),
             "label": pa.array(label[order]),
         }
     )
+
+
+def named(what: str, codes: NDArray[np.int64]) -> pa.Array:
+    """Make text ids of codes."""
+    digits = pc.utf8_lpad(pa.array(codes).cast(pa.string()), width=5, padding="0")
+    return pc.binary_join_element_wise(what, digits, "-")
 
 
 def difference(one: Path, other: Path) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -22,6 +23,14 @@ def in_one_line(doing: str) -> Iterator[None]:
         raise InputError(f"{doing}: {_first(str(error))}") from error
     except PySparkException as error:
         raise AnnotruthError(f"{doing}: {_told(str(error))}") from error
+
+
+@contextmanager
+def silent_on_pandas() -> Iterator[None]:
+    """Keep to oneself that pyspark does not know the newest pandas: nothing of pandas is used."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
+        yield
 
 
 def _told(text: str) -> str:

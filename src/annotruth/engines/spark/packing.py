@@ -12,7 +12,7 @@ All orders are those of ids, so it does not matter in which order rows come.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,7 +26,7 @@ from annotruth.arrays import Codes
 from annotruth.engines.spark.chunks import Chunk, write_chunk
 from annotruth.engines.spark.labels import Shard, SparkLabels
 from annotruth.engines.spark.storage import Storage
-from annotruth.engines.spark.tasks import run_on_rows, run_tasks
+from annotruth.engines.spark.tasks import mapped, run_on_rows, run_tasks
 from annotruth.errors import InputError
 from annotruth.labels import Bins, DuplicatePolicy, Labels, Scale, ScaleKind, validate
 from annotruth.labels.buffers import as_arrow, as_numpy
@@ -230,12 +230,12 @@ def _numbered(
     n_shards = -(-sum(one.n_annotators for one in encoded) // _PEOPLE_A_SHARD)
     files = [one.file for one in encoded]
 
-    def listed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def listed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for place in batch.column(0).to_pylist():
                 yield _people_of(storage, files[place], place, kind)
 
-    people = spark.range(0, len(files), 1, len(files)).mapInArrow(listed, _people_schema(kind))
+    people = mapped(spark.range(0, len(files), 1, len(files)), listed, _people_schema(kind))
     by_id = people.repartition(n_shards, "annotator")
     return run_on_rows(by_id, partial(_number, storage))
 

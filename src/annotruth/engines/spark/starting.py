@@ -7,13 +7,12 @@ import importlib.util
 import os
 import shutil
 import sys
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from annotruth.engines.spark.failures import in_one_line
+from annotruth.engines.spark.failures import in_one_line, silent_on_pandas
 from annotruth.errors import InputError
 
 if TYPE_CHECKING:
@@ -50,9 +49,7 @@ def running_session(master: str | None = None, *, silent: bool = False) -> Spark
     for name, value in _QUIET.items():
         builder = builder.config(name, value)
     quiet = _stderr_closed() if silent else nullcontext()
-    with warnings.catch_warnings(), in_one_line("Spark did not start"), quiet:
-        # Nothing of pandas is used; Spark only looks whether it is there.
-        warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
+    with silent_on_pandas(), in_one_line("Spark did not start"), quiet:
         session = builder.getOrCreate()
     atexit.register(session.stop)
     return session

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from annotruth.engines.spark.failures import in_one_line
+from annotruth.engines.spark.failures import in_one_line, silent_on_pandas
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Answer = TypeVar("Answer")
+Function = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 # Starting a task costs tens of milliseconds; some must wait, or Spark asks for no more machines.
 _TASKS_A_CORE = 2
@@ -28,12 +29,12 @@ def run_tasks(spark: SparkSession, work: Callable[[int], Answer], n: int) -> lis
     """
     n_tasks = min(n, _TASKS_A_CORE * _cores(spark)) or n
 
-    def each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def each(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for place in batch.column(0).to_pylist():
                 yield _told(place, work(place))
 
-    return _heard(spark.range(0, n, 1, n_tasks).mapInArrow(each, _ANSWERS))
+    return _heard(mapped(spark.range(0, n, 1, n_tasks), each, _ANSWERS))
 
 
 def _cores(spark: SparkSession) -> int:
@@ -49,7 +50,7 @@ def _cores(spark: SparkSession) -> int:
 def run_on_rows(frame: DataFrame, work: Callable[[pa.Table], Answer | None]) -> list[Answer]:
     """Do ``work(rows)`` for every partition of a frame, and return the answers in their order."""
 
-    def all_of_it(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def all_of_it(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
         held = list(batches)
@@ -59,7 +60,13 @@ def run_on_rows(frame: DataFrame, work: Callable[[pa.Table], Answer | None]) -> 
             assert context is not None
             yield _told(context.partitionId(), answer)
 
-    return _heard(frame.mapInArrow(all_of_it, _ANSWERS))
+    return _heard(mapped(frame, all_of_it, _ANSWERS))
+
+
+def mapped(frame: DataFrame, function: Function, schema: Any) -> DataFrame:
+    """Have a function turn the batches of every partition into others."""
+    with silent_on_pandas():
+        return frame.mapInArrow(function, schema)
 
 
 def _told(place: int, answer: Any) -> pa.RecordBatch:
