@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth import fitting, metrics, simulate
+from annotruth import advising, fitting, metrics, simulate
 from annotruth.arrays import Codes, Floats
 from annotruth.errors import ConvergenceWarning
 from annotruth.experiments.tables import aligned
@@ -175,7 +175,7 @@ def spend_as_advised(pool: Pool, way: str, seed: int, until: float) -> Curve:
     found: list[tuple[float, float]] = []
     while True:
         labels, who = pool.revealed(mask)
-        advice = fitting.next_labels(labels, budget=ITEMS, truth=pool.kind)
+        advice = advising.next_labels(labels, budget=ITEMS, truth=pool.kind)
         found.append((labels.n_labels / ITEMS, pool.distance(advice.fit)))
         if found[-1][1] <= until or labels.n_labels >= MOST * ITEMS:
             break
@@ -198,7 +198,7 @@ def planned(pool: Pool, fits: dict[int, Fit], target: str, truly: float) -> floa
     if not 0.0 < truly < 1.0:
         return None
     labels = fits[PLANNED_AT].data
-    need = fitting.plan_labels(labels, target, truly, truth=pool.kind).evenly.per_item
+    need = advising.plan_labels(labels, target, truly, truth=pool.kind).evenly.per_item
     return None if need is None else PLANNED_AT + need
 
 

@@ -85,7 +85,7 @@ def test_what_is_known_gains_nothing_however_divided():
 
 
 def test_beliefs_are_the_fits_own_where_labels_count_in_full(monkeypatch):
-    monkeypatch.setattr(module, "wider", lambda labels: 1.0)
+    monkeypatch.setattr(module, "wider_by_labels", lambda labels: 1.0)
     made = simulate.crowd(n_items=40, n_annotators=12, labels_per_item=6, seed=1)
     fit, kinds = RobustGPM(truth="opinions").fit_with_kinds(made.labels)
     ((_, _, now),) = beliefs(made.labels, kinds, 0.0)
@@ -107,7 +107,7 @@ def test_labels_that_count_less_leave_more_open(classes, divided, monkeypatch):
     _, kinds = RobustGPM().fit_with_kinds(labels)
     found = []
     for factor in (1.0, 2.0, 1e6):
-        monkeypatch.setattr(module, "wider", lambda labels, factor=factor: factor)
+        monkeypatch.setattr(module, "wider_by_labels", lambda labels, factor=factor: factor)
         ((_, _, now),) = beliefs(labels, kinds, divided)
         found.append(now)
     full, half, none = found

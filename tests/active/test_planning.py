@@ -36,6 +36,14 @@ def test_scores_are_planned_on_ordinal_scales(opinions):
     assert plan.evenly.per_item > 1
 
 
+def test_scores_are_planned_as_wide_as_the_fit_has_them_among_the_inverted():
+    made = at.simulate.crowd(behavior="inverted", labels_per_item=5, seed=7002)
+    plan = at.plan_labels(made.labels, "score", 0.6, truth="opinions")
+    items = at.fit(made.labels, truth="opinions").items()
+    half = (items["score_high"] - items["score_low"]) / 2
+    assert plan.now == pytest.approx(half.mean(), rel=0.15)
+
+
 @pytest.mark.parametrize("per_item", [3, 6])
 def test_what_is_expected_of_classes_comes_true(classes, per_item):
     labels, truth = classes(5, per_item=per_item)

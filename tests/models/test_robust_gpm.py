@@ -13,8 +13,9 @@ from annotruth import metrics, simulate
 from annotruth.engines import engine_named
 from annotruth.labels import Labels, Scale
 from annotruth.models.robust_gpm import RobustGPM
+from annotruth.models.robust_reading import wider
 from annotruth.models.robust_steps import Classes, Opinions, OwnRows
-from annotruth.models.ways import ways_of
+from annotruth.models.ways import KINDS, ways_of
 
 
 def fitted(data, **options):
@@ -177,10 +178,11 @@ def test_bad_options_are_refused(options, message):
         RobustGPM(**options).fit(data)
 
 
-def test_intervals_hold_the_truth_as_often_as_they_say():
+@pytest.mark.parametrize(("behavior", "per_item"), [("random", None), ("inverted", 5)])
+def test_intervals_hold_the_truth_as_often_as_they_say(behavior, per_item):
     reliabilities, scores = [], []
     for seed in range(12):
-        made = simulate.crowd(behavior="random", seed=500 + seed)
+        made = simulate.crowd(behavior=behavior, labels_per_item=per_item, seed=500 + seed)
         fit = at.fit(made.labels, "robust-gpm")
         reliabilities.extend((fit.low <= made.reliability) & (made.reliability <= fit.high))
         columns = fit.item_columns
@@ -188,6 +190,25 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
     # 300 reliabilities and 1,800 scores: three standard errors around 93 to 97%.
     assert 0.89 < np.mean(reliabilities) < 0.995
     assert 0.91 < np.mean(scores) < 0.985
+
+
+def test_who_may_be_inverted_widens_every_items_interval():
+    data = [("a", "ann", 1), ("b", "ann", 2), ("c", "ann", 3), ("a", "bob", 1)]
+    labels = Labels.of(data, scale="ordinal")
+    steps = Opinions(labels, engine_named("memory").open(labels))
+    ways = steps.ways(steps.start().serious)
+    always = int(np.flatnonzero((ways.eps == 0.995) & (ways.shift == 2))[0])
+    turned = int(np.flatnonzero((ways.eps == 0.05) & (ways.kind == KINDS.index("inverted")))[0])
+    weights = np.zeros((2, len(ways.eps)))
+    weights[0, always] = weights[1, turned] = 1.0
+    assert wider(steps, weights, ways) == pytest.approx(np.sqrt(1.1))
+    # Bob, with one label of four, inverts 19 of 20 labels or none.
+    weights[1, [always, turned]] = 0.5
+    serious = (3 * 0.995 + (0.995 + 0.05) / 2) / 4
+    expected = 1.1 + 29 * (0.95 / 2) ** 2 / 4 / serious**2
+    assert wider(steps, weights, ways) == pytest.approx(np.sqrt(expected))
+    classes = Classes(labels, engine_named("memory").open(labels))
+    assert wider(classes, weights, ways) == pytest.approx(np.sqrt(1.12 + 7.5 * 2 / 4))
 
 
 def test_the_prior_of_the_kinds_is_counted(make_labels):

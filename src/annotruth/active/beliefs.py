@@ -16,8 +16,8 @@ would turn the posterior over, and more were asked for without end. So one more 
 possible there, half and half between the two classes that most of its labels name; how many items
 are of it, `annotruth.active.divided` finds out.
 
-Annotators are taken as found, which makes posteriors too narrow. Where the fit widens variances by
-a factor f, labels here count 1/f of what they say.
+Annotators are taken as found, which makes posteriors too narrow, and the more so the fewer labels
+they have given. Where that widens variances by a factor f, labels here count 1/f of what they say.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ import numpy as np
 from annotruth.arrays import Codes, Floats
 from annotruth.labels import Labels
 from annotruth.labels.shards import split
-from annotruth.models.robust_reading import Kinds, wider
+from annotruth.models.robust_reading import Kinds, wider_by_labels
 from annotruth.models.ways import normalised
 
 MOST_NUMBERS = 4_000_000
@@ -124,7 +124,7 @@ class Beliefs:
 
 def share_counted(labels: Labels) -> float:
     """Return how much of what they say labels count for, as annotators are taken as found."""
-    return 1.0 / wider(labels) ** 2
+    return 1.0 / wider_by_labels(labels) ** 2
 
 
 def beliefs(labels: Labels, kinds: Kinds, divided: float) -> Iterator[tuple[int, int, Beliefs]]:

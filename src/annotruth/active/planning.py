@@ -236,7 +236,9 @@ def _measure(target: str, crowd: Crowd) -> Callable[[Beliefs], Floats]:
     values = crowd.fit.data.scale.values
     # Between two shapes lies a bin; classes are what they are.
     bin_width = 0.0 if crowd.kinds.one_truth else float(np.ptp(values)) / MEANS
-    return lambda now: Z_95 * np.sqrt(now.variance_of_score(values) + bin_width**2 / 12.0)
+    # Labels that count less widen scores already; the fit may find the crowd less sure still.
+    more = crowd.kinds.wider**2 * share_counted(crowd.fit.data)
+    return lambda now: Z_95 * np.sqrt(more * now.variance_of_score(values) + bin_width**2 / 12.0)
 
 
 def _need(found: Floats, goal: float, sign: float, rng: np.random.Generator) -> Need:

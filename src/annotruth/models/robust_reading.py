@@ -20,7 +20,7 @@ from annotruth.models.intervals import Z_95, likely_sets
 from annotruth.models.reading import OfItems, fitted
 from annotruth.models.robust_steps import MEANS, Opinions, Parameters, Steps
 from annotruth.models.robust_verdicts import TEMPER, annotator_columns, interval, too_few, verdicts
-from annotruth.models.ways import mixed_over, normalised
+from annotruth.models.ways import Ways, mixed_over, normalised
 
 _ITEMS = 1 << 18  # how many are worked on at a time
 
@@ -39,6 +39,7 @@ class Kinds(NamedTuple):
     own: Floats  # the same by their own rows, with which labels are predicted
     opinions: Floats  # kinds x categories: the serious distribution of each kind
     one_truth: bool  # whether kinds are classes
+    wider: float  # how much wider items' intervals are than these posteriors
 
 
 def read(
@@ -94,12 +95,13 @@ def read(
     modes = opinions.argmax(axis=1)
     session.sweep(sweep, prior, steps.gate, own, opinions, modes, opinions @ values, serious)
     columns = annotator_columns(steps, prior, at.always, loose, ways)
+    factor = wider(steps, weights, ways)
     unclear = too_few(likely, ways.log_prior(at.always), ways, high - low, columns)
     fit = fitted(
         labels,
         session,
         sweep.state,
-        partial(_items_of, wider(labels), isinstance(steps, Opinions)),
+        partial(_items_of, factor, isinstance(steps, Opinions)),
         model=model,
         settings=settings,
         trace=trace,
@@ -109,19 +111,19 @@ def read(
         behavior=verdicts(steps, weights, ways, unclear),
         annotator_columns=columns,
     )
-    known_by = Kinds(prior, steps.gate, usual, own, opinions, not isinstance(steps, Opinions))
-    return fit, known_by
+    one_truth = not isinstance(steps, Opinions)
+    return fit, Kinds(prior, steps.gate, usual, own, opinions, one_truth, factor)
 
 
 def _items_of(
-    wider: float, opinions: bool, labels: Labels, arrays: Mapping[str, NDArray[Any]]
+    factor: float, opinions: bool, labels: Labels, arrays: Mapping[str, NDArray[Any]]
 ) -> OfItems:
     """Read off distributions, and for some items at a time how sure they are and who may lead."""
     theta, leading, spread, p_serious = arrays.values()
     theta = theta / theta.sum(axis=1, keepdims=True)
     parts = [
         _columns_of(
-            labels.scale, wider, opinions, theta[at], leading[at], spread[at], labels.known[at]
+            labels.scale, factor, opinions, theta[at], leading[at], spread[at], labels.known[at]
         )
         for at in slices(len(theta), _ITEMS)
     ]
@@ -137,7 +139,7 @@ def _joined(parts: list[Column]) -> Column:
 
 def _columns_of(
     scale: Scale,
-    wider: float,
+    factor: float,
     opinions: bool,
     theta: Floats,
     leading: Floats,
@@ -152,23 +154,45 @@ def _columns_of(
         bin_width = (values[-1] - values[0]) / MEANS if opinions else 0.0
         middle, variance = spread[:, 0], spread[:, 1] + bin_width**2 / 12.0
         middle = np.where(known < 0, middle, values[known])
-        reach = np.where(known < 0, Z_95 * wider * np.sqrt(variance), 0.0)
+        reach = np.where(known < 0, Z_95 * factor * np.sqrt(variance), 0.0)
         columns["score_low"] = np.clip(middle - reach, values[0], values[-1])
         columns["score_high"] = np.clip(middle + reach, values[0], values[-1])
     columns["p_leads"] = np.minimum(leading[np.arange(len(mode)), mode], 1.0)
     columns["may_lead"] = likely_sets(leading, scale.names)
     if opinions:
         top = theta[np.arange(len(mode)), mode]
-        reach = np.where(known < 0, Z_95 * wider * np.sqrt(spread[:, 2]), 0.0)
+        reach = np.where(known < 0, Z_95 * factor * np.sqrt(spread[:, 2]), 0.0)
         columns["confidence_low"] = np.maximum(top - reach, 0.0)
         columns["confidence_high"] = np.minimum(top + reach, 1.0)
     return columns
 
 
-def wider(labels: Tally) -> float:
-    """Return how much wider items' intervals are than if annotators were known.
+def wider(steps: Steps, weights: Floats, ways: Ways) -> float:
+    r"""Return how much wider items' intervals are than their posteriors.
 
-    Their ways are taken as found, so the items' posteriors are too narrow, and the more so the
-    fewer labels an annotator has. The form and its figures were chosen on simulated crowds.
+    Rates averaged over ways hold what is open of each annotator alone. But annotators are judged
+    by one another: who is taken for serious decides who is taken for inverted, and where that is
+    open they are wrong together, which no item's posterior knows. With :math:`i_g` the share of
+    inverted labels in way g, and means over labels, variances are multiplied by
+
+    .. math:: 1.1 + 29 \, \overline{\mathrm{var}_{q_s}(i)} \, / \, \bar\epsilon^2.
+
+    Classes may have no order to invert; with them the number of labels decides. The form and its
+    figures were chosen on simulated crowds.
+    """
+    labels = steps.labels
+    if not isinstance(steps, Opinions):
+        return wider_by_labels(labels)
+    share = labels.labels_per_annotator / labels.n_labels
+    spread = weights @ ways.inverted**2 - (weights @ ways.inverted) ** 2
+    serious = share @ (weights @ ways.eps)
+    return float(np.sqrt(1.1 + 29.0 * (share @ spread) / serious**2))
+
+
+def wider_by_labels(labels: Tally) -> float:
+    """Return how much wider intervals are where nothing but the number of labels is looked at.
+
+    The fewer labels an annotator has, the less is known of them. The form and its figures were
+    chosen on simulated crowds.
     """
     return float(np.sqrt(1.12 + 7.5 * labels.n_annotators / labels.n_labels))
