@@ -8,12 +8,12 @@ SETUP := $(VENV)/.ready
 BENCH := .venv-bench
 DOCS := .venv-docs
 
-.PHONY: demo test browser format docs bench clean
+.PHONY: demo test browser java format docs bench clean
 
 demo: $(SETUP)
 	$(BIN)/annotruth demo
 
-test: $(SETUP) browser
+test: $(SETUP) browser java
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -28,6 +28,15 @@ browser:
 	  { command -v apt-get >/dev/null && $(SUDO) apt-get update -qq && \
 	    $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } || \
 	  echo "no Chromium, and none could be installed: the tests that open reports will skip"
+
+# Spark runs on Java. Where it is missing and cannot be installed, its tests skip; with
+# ANNOTRUTH_NEEDS_JAVA set they fail.
+java:
+	@command -v java >/dev/null || \
+	  { command -v apt-get >/dev/null && $(SUDO) apt-get update -qq && \
+	    { $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq openjdk-17-jre-headless >/dev/null || \
+	      $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq default-jre-headless >/dev/null; }; } || \
+	  echo "no Java, and none could be installed: the tests of Spark will skip"
 
 format: $(SETUP)
 	$(BIN)/ruff check --fix .

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import warnings
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from pyspark.sql import SparkSession
 import annotruth as at
 from annotruth import simulate
 from annotruth.engines.spark import SparkEngine
+from annotruth.models.em import Progress
 
 KILLED_AT = (2, 4)
 folder = Path(sys.argv[1])
@@ -37,9 +39,10 @@ def executors() -> list[int]:
 killed = []
 
 
-def kill_one(progress: at.models.em.Progress) -> None:
+def kill_one(progress: Progress) -> None:
+    """Kill while the next pass is under way."""
     if progress.n_iter in KILLED_AT:
-        os.kill(executors()[0], signal.SIGKILL)
+        threading.Timer(0.1, os.kill, (executors()[0], signal.SIGKILL)).start()
         killed.append(progress.n_iter)
 
 

@@ -3,6 +3,7 @@
 import importlib.util
 import shutil
 
+import pyarrow as pa
 import pytest
 
 import annotruth as at
@@ -11,6 +12,7 @@ from annotruth.engines.spark.failures import in_one_line
 
 COLUMNS = "item string, annotator string, label long"
 ROWS = [("a", "x", 1), ("a", "y", 2), ("b", "x", 2), ("b", "y", 1)]
+TWICE = pa.table({"item": ["a", "a"], "label": [1, 2]})
 BAD = {
     "no rows": ([], COLUMNS, {}, "no rows"),
     "no labels": ([("a", "x", None)], COLUMNS, {}, "every row has an empty label"),
@@ -21,7 +23,7 @@ BAD = {
     "lists": ([(["a"], "x", 1)], "item array<string>, annotator string, label long", {}, "list"),
     "last": (ROWS, COLUMNS, {"duplicates": "last"}, "have no order"),
     "gold": (ROWS, COLUMNS, {"gold": {"z": 1}}, "names 1 items that have no labels"),
-    "gold twice": (ROWS, COLUMNS, {"gold": [("a", 1), ("a", 2)]}, ""),
+    "gold twice": (ROWS, COLUMNS, {"gold": TWICE}, "names item 'a' twice"),
     "record": (ROWS, COLUMNS, {"record": {"x": 0.9}}, "record is not for labels on Spark"),
     "memory": (ROWS, COLUMNS, {"memory": "1GB"}, "memory is not for labels on Spark"),
 }
