@@ -92,9 +92,11 @@ def test_the_smallest_crowds(data, spark, engine):
 def test_classes_and_words_keep_their_order(spark, engine):
     words = ["cat", "dog", "emu"]
     data = [(e, s, words[(e * s) % 3]) for e in range(8) for s in range(1, 6)]
-    frame = spark.createDataFrame(data, "question long, worker long, answer string")
+    frame = spark.createDataFrame(data, ["question", "worker", "the `answer`.no"])
+    frame = frame.withColumnsRenamed({"question": "item.id"})
+    columns = {"item": "item.id", "label": "the `answer`.no"}
     for more in ({}, {"categories": ["emu", "dog", "cat"]}):
-        one = at.fit(frame, "gpm", engine=engine(2), tol=1.0, **more)
+        one = at.fit(frame, "gpm", engine=engine(2), tol=1.0, columns=columns, **more)
         other = at.fit([*data], "gpm", tol=1.0, **more)
         with one:
             same_tables(one, other)

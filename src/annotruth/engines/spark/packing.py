@@ -37,7 +37,7 @@ from annotruth.labels.table import check_duplicates, decide_scale
 from annotruth.labels.truth import Answers, Truth, answers_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 _PEOPLE_A_SHARD = 1 << 20
 _MOST_VALUES = 100_000  # different labels, of which the driver hears
@@ -91,7 +91,7 @@ def pack(
         raise InputError("rows of a Spark table have no order, so none is the last: choose keep")
     known = None if gold is None else _gold(gold)
     names = validate.find_columns(frame.columns, validate.LABEL_ROLES, columns)
-    rows = frame.select(*(frame[f"`{name}`"].alias(role) for role, name in names.items()))
+    rows = frame.select(*(_column(frame, name).alias(role) for role, name in names.items()))
     empty = rows.limit(0).toArrow()
     validate.check_types({role: empty.column(role) for role in names}, names)
     by_item = (
@@ -145,6 +145,11 @@ def pack_labels(labels: Labels, storage: Storage, n_chunks: int) -> list[Chunk]:
         )
         chunks.append(write_chunk(storage, part, people.astype(np.int64)))
     return chunks
+
+
+def _column(frame: DataFrame, name: str) -> Column:
+    """Take a column by its name, with whatever dots and backticks it has."""
+    return frame["`" + name.replace("`", "``") + "`"]
 
 
 def _gold(gold: Any) -> Answers:
