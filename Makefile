@@ -18,7 +18,8 @@ test: $(SETUP) browser java
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --ignore tests/spark
+	$(BIN)/pytest tests/spark  # in one process, which shares one local Spark
 
 # Reports are opened in Chromium. Where it is missing and cannot be installed, those tests skip;
 # with ANNOTRUTH_NEEDS_BROWSER set they fail.

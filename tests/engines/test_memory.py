@@ -93,5 +93,7 @@ def test_engines_go_by_name_or_as_they_are():
     assert isinstance(engine_named("memory"), memory.MemoryEngine)
     engine = memory.MemoryEngine(threads=1)
     assert engine_named(engine) is engine
-    with pytest.raises(InputError, match="unknown engine 'abacus': choose memory, reference, spark"):
+    with pytest.raises(
+        InputError, match="unknown engine 'abacus': choose memory, reference, spark"
+    ):
         engine_named("abacus")

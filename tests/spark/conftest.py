@@ -15,13 +15,6 @@ from annotruth.engines.spark.starting import running_session
 HERE = Path(__file__).resolve().parent
 
 
-def pytest_collection_modifyitems(items):
-    """Run the tests of this folder in one process: they share a session."""
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("spark"))
-
-
 @pytest.fixture(scope="session")
 def java():
     """Skip where Spark cannot run; with ANNOTRUTH_NEEDS_JAVA set that is a failure."""
