@@ -6,7 +6,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from annotruth.engines import Sweep, engine_named, memory
+from annotruth.engines import Sweep, engine_named, memory, share_out
 from annotruth.errors import InputError
 from annotruth.labels.shards import split
 
@@ -44,7 +44,6 @@ def test_sums_of_parts_never_outweigh_the_labels(make_labels, monkeypatch):
 
 def test_sums_keep_their_shapes_and_come_fresh(make_labels, monkeypatch):
     monkeypatch.setattr(memory, "_LABELS_PER_PART", 1)
-    monkeypatch.setattr(memory, "_SUMS_AT_ONCE", 30)
     labels = make_labels(np.random.default_rng(0), n_items=60, n_annotators=40, n_categories=2)
 
     def count(block, lo, hi, items, people, pairs):
@@ -69,6 +68,51 @@ def test_sums_keep_their_shapes_and_come_fresh(make_labels, monkeypatch):
         results.append(again)
     for one, three in zip(*results, strict=True):
         np.testing.assert_array_equal(one, three)
+
+
+def test_parts_are_added_in_their_order_whichever_is_done_first():
+    layout = memory._Layout(Sweep("count.all", (), ((7,), (9,)), single=1))
+    rng = np.random.default_rng(0)
+    parts = [10.0 ** rng.uniform(-9, 9, layout.width) for _ in range(12)]
+    totals = []
+    for order in (range(12), rng.permutation(12), range(11, -1, -1)):
+        total = memory._Total(layout)
+        given_back = [sums for part in order for sums in total.add(part, parts[part])]
+        assert [id(sums) for sums in given_back] == [id(sums) for sums in parts]
+        totals.append(layout.views(total.sums))
+    for other in totals[1:]:
+        for one, same in zip(totals[0], other, strict=True):
+            np.testing.assert_array_equal(one, same)
+
+
+def test_sums_that_may_be_single_are(make_labels, monkeypatch):
+    monkeypatch.setattr(memory, "_LABELS_PER_PART", 1)
+    labels = make_labels(np.random.default_rng(0), n_items=60, n_annotators=40, n_categories=2)
+
+    def count(block, lo, hi, odd, rest):
+        assert odd.ctypes.data % 64 == 0
+        odd += np.arange(15.0).reshape(3, 5)
+        rest += 1e-9 + np.arange(lo, lo + 4)
+
+    session = memory.MemorySession(labels, 2, lambda name: count)
+    with closing(session):
+        sweep = Sweep("count.all", (), ((3, 5), (4,)), single=1)
+        for _ in range(2):
+            odd, rest = session.sweep(sweep)
+        n_parts = len(session._parts(12))
+    assert (odd.dtype, rest.dtype) == (np.float32, np.float64)
+    assert n_parts > 2
+    np.testing.assert_array_equal(odd, n_parts * np.arange(15.0).reshape(3, 5))
+    np.testing.assert_allclose(np.diff(rest), n_parts, rtol=1e-13)
+    assert rest[0] % 1 == pytest.approx(n_parts * 1e-9, rel=1e-3)
+
+
+def test_work_is_shared_out_to_threads_that_a_session_has(make_labels):
+    labels = make_labels(np.random.default_rng(0), n_items=6, n_annotators=4, n_categories=2)
+    for session in (memory.MemoryEngine(threads=3).open(labels), object()):
+        done = []
+        share_out(session, done.append, 20)
+        assert sorted(done) == list(range(20))
 
 
 def test_a_kernel_that_fails_on_another_thread_is_heard(make_labels, monkeypatch):

@@ -9,6 +9,7 @@ update of the shared parameters is written once, in the model.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -44,6 +45,9 @@ class Sweep:
         Which axis of each shared argument, and of each sum, runs over the annotators; None where
         none does. An engine whose parts know some annotators alone goes by it; where there is
         nothing by annotator it may be left out.
+    single
+        How many of them, from the first on, may be held in single precision. An engine is free
+        not to: such kernels take sums of either.
     """
 
     kernel: str
@@ -51,6 +55,7 @@ class Sweep:
     sums: tuple[tuple[int, ...], ...] = ()
     shared_by: tuple[int | None, ...] = ()
     sums_by: tuple[int | None, ...] = ()
+    single: int = 0
 
 
 class Session(Protocol):
@@ -83,6 +88,16 @@ class Engine(Protocol):
 
     def open(self, labels: Tally) -> Session:
         """Lay the labels out and return a session on them."""
+
+
+def share_out(session: Session, task: Callable[[int], None], n_tasks: int) -> None:
+    """Do the tasks 0, 1, ... on the threads of a session that lends its own, else in turn."""
+    lent = getattr(session, "share_out", None)
+    if lent is not None:
+        lent(task, n_tasks)
+        return
+    for turn in range(n_tasks):
+        task(turn)
 
 
 def engine_named(name: str | Engine) -> Engine:

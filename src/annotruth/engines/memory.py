@@ -9,12 +9,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
+from threading import Lock
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.arrays import Floats
+from annotruth.arrays import Floats, on_lines
 from annotruth.engines.base import Extent, Sweep
 from annotruth.errors import InputError
 from annotruth.labels import Labels, Tally
@@ -26,7 +27,6 @@ Kernel = Callable[..., None]
 _MOST_PARTS = 64
 _LABELS_PER_PART = 62_500
 
-_SUMS_AT_ONCE = 4_096  # numbers of all parts that one thread adds up at a time
 _LINE = 8  # numbers in a cache line
 
 
@@ -71,7 +71,7 @@ class MemorySession:
         self._block = labels.block()
         self._kernel = kernel
         self._state: dict[str, NDArray[Any]] = {}
-        self._sums: dict[Sweep, Floats] = {}
+        self._spare: dict[Sweep, list[Floats]] = {}  # room for the sums of parts
         self._bounds: dict[int, list[tuple[int, int]]] = {}
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
@@ -98,31 +98,30 @@ class MemorySession:
         """Run a kernel over all parts and return the sums."""
         kernel = self._kernel(sweep.kernel)
         state = [self._state[name] for name in sweep.state]
-        layout = _Layout(sweep.sums)
+        layout = _Layout(sweep)
         parts = self._parts(layout.n_sums)
-        if sweep not in self._sums:
+        if sweep not in self._spare:
             self._labels.check_room(
                 8 * len(parts) * layout.width,
                 f"the sums of {self._labels.n_annotators:,} annotators",
             )
-            self._sums[sweep] = np.empty((len(parts), layout.width))
-        sums = self._sums[sweep]
+        spare = self._spare.setdefault(sweep, [])
+        total = _Total(layout)
 
         def run(part: int) -> None:
-            sums[part] = 0.0  # here, so that it is in this core's cache when used
-            kernel(self._block, *parts[part], *state, *shared, *layout.views(sums[part]))
+            # The room of a part that is done is the nearest: sums stay in the caches.
+            try:
+                sums = spare.pop()
+            except IndexError:
+                sums = on_lines((layout.width,), np.float64)
+            sums[:] = 0.0
+            kernel(self._block, *parts[part], *state, *shared, *layout.views(sums))
+            spare.extend(total.add(part, sums))
 
-        self._share_out(run, len(parts))
-        total = np.empty(layout.width)
+        self.share_out(run, len(parts))
+        return layout.views(total.sums)
 
-        def add(block: int) -> None:
-            columns = slice(block * _SUMS_AT_ONCE, (block + 1) * _SUMS_AT_ONCE)
-            np.add.reduce(sums[:, columns], axis=0, out=total[columns])
-
-        self._share_out(add, -(-layout.width // _SUMS_AT_ONCE))
-        return layout.views(total)
-
-    def _share_out(self, task: Callable[[int], None], n_tasks: int) -> None:
+    def share_out(self, task: Callable[[int], None], n_tasks: int) -> None:
         """Do the tasks 0, 1, ... on all threads, this one too; who is free takes the next.
 
         Not in equal shares: a core that other work holds for a while would keep all waiting.
@@ -166,24 +165,58 @@ class MemorySession:
 
 
 class _Layout:
-    """Where the sums of one part stand in one row of numbers.
+    """Where the sums of one part stand in one row of doubles; two singles take the place of one.
 
     Each begins a cache line after the end of the one before, and so do the rows: threads that
     write to one line keep taking it from each other.
     """
 
-    def __init__(self, shapes: tuple[tuple[int, ...], ...]) -> None:
-        self._places: list[tuple[slice, tuple[int, ...]]] = []
+    def __init__(self, sweep: Sweep) -> None:
+        self._places: list[tuple[slice, type[np.floating[Any]], tuple[int, ...]]] = []
         self.n_sums = self.width = 0
-        for shape in shapes:
-            size = math.prod(shape)
-            self._places.append((slice(self.width, self.width + size), shape))
+        for i, shape in enumerate(sweep.sums):
+            single = i < sweep.single
+            size = -(-math.prod(shape) // (2 if single else 1))
+            kind = np.float32 if single else np.float64
+            self._places.append((slice(self.width, self.width + size), kind, shape))
             self.n_sums += size
             self.width += -(-size // _LINE) * _LINE + _LINE
 
-    def views(self, row: Floats) -> tuple[Floats, ...]:
+    def views(self, row: Floats) -> tuple[Any, ...]:
         """Give the numbers of a row their shapes."""
-        return tuple(row[place].reshape(shape) for place, shape in self._places)
+        return tuple(
+            row[place].view(kind)[: math.prod(shape)].reshape(shape)
+            for place, kind, shape in self._places
+        )
+
+    def add(self, sums: Floats, to: Floats) -> None:
+        """Add a row to another."""
+        for place, kind, _ in self._places:
+            total = to[place].view(kind)
+            total += sums[place].view(kind)
+
+
+class _Total:
+    """The parts' sums, added up in the order of the parts, whichever is done first."""
+
+    def __init__(self, layout: _Layout) -> None:
+        self.sums = np.zeros(layout.width)
+        self._layout = layout
+        self._waiting: dict[int, Floats] = {}
+        self._next = 0
+        self._turn = Lock()
+
+    def add(self, part: int, sums: Floats) -> list[Floats]:
+        """Take the sums of a part, and return those that are in the total by now."""
+        added = []
+        with self._turn:
+            self._waiting[part] = sums
+            while self._next in self._waiting:
+                sums = self._waiting.pop(self._next)
+                self._layout.add(sums, self.sums)
+                self._next += 1
+                added.append(sums)
+        return added
 
 
 def usable_cores() -> int:
