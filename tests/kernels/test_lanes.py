@@ -60,6 +60,11 @@ def test_cells_are_filled_and_added_up(offset):
     lanes.spread(ptr, values, out)
     np.testing.assert_array_equal(out[:n], np.repeat(values, lengths))
 
+    # Codes as well as numbers.
+    codes, spread = np.arange(len(lengths), dtype=np.int32), np.empty(n + lanes.EIGHT, np.int32)
+    lanes.spread(ptr, codes, spread)
+    np.testing.assert_array_equal(spread[:n], np.repeat(codes, lengths))
+
     # What stands after a cell is never part of its sum, even if it is not a number.
     labels = np.full(n + lanes.EIGHT, np.nan)
     labels[:n] = np.random.default_rng(1).random(n)

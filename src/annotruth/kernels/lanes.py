@@ -16,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -50,7 +51,8 @@ def _all(builder: Any, value: Any) -> Any:
 def _eight_at(context: Any, builder: Any, array_type: Any, array: Any, place: Any) -> Any:
     """Point to eight numbers of an array."""
     data = context.make_array(array_type)(context, builder, array).data
-    return builder.bitcast(builder.gep(data, [place]), _DOUBLES.as_pointer())
+    eight = ir.VectorType(data.type.pointee, EIGHT)
+    return builder.bitcast(builder.gep(data, [place]), eight.as_pointer())
 
 
 def _fill_eight_code(_: Any, array: Any, place: Any, value: Any) -> Any:
@@ -58,10 +60,10 @@ def _fill_eight_code(_: Any, array: Any, place: Any, value: Any) -> Any:
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         target = _eight_at(context, builder, signature.args[0], *args[:2])
-        builder.store(_all(builder, args[2]), target, align=8)
+        builder.store(_all(builder, args[2]), target, align=array.dtype.bitwidth // 8)
         return context.get_dummy_value()
 
-    return types.void(array, types.uint64, types.float64), code
+    return types.void(array, types.uint64, array.dtype), code
 
 
 def _sum_eight_code(_: Any, array: Any, place: Any, count: Any) -> Any:
@@ -85,6 +87,43 @@ def _sum_eight_code(_: Any, array: Any, place: Any, count: Any) -> Any:
         return builder.extract_element(vector, ir.Constant(_SHORT, 0))
 
     return types.float64(array, types.uint64, types.uint64), code
+
+
+def _multiply_code(_: Any, table: Any, rows: Any, first: Any, last: Any, product: Any) -> Any:
+    """Multiply eight numbers by those of the table at rows[first:last], place by place."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        table, rows, first, last, product = args
+        of_table, of_rows, _, _, of_product = signature.args
+        target = _eight_at(context, builder, of_product, product, ir.Constant(_INT, 0))
+        result = cgutils.alloca_once_value(builder, builder.load(target, align=8))
+        places = context.make_array(of_rows)(context, builder, rows).data
+        with cgutils.for_range(builder, last, start=first) as loop:
+            place = builder.load(builder.gep(places, [loop.index]))
+            row = builder.load(_eight_at(context, builder, of_table, table, place), align=8)
+            builder.store(builder.fmul(builder.load(result), row), result)
+        builder.store(builder.load(result), target, align=8)
+        return context.get_dummy_value()
+
+    return types.void(table, rows, types.int64, types.int64, product), code
+
+
+def _add_to_code(_: Any, table: Any, rows: Any, first: Any, last: Any, values: Any) -> Any:
+    """Add eight numbers to those of the table at rows[first:last]."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        table, rows, first, last, values = args
+        of_table, of_rows, _, _, of_values = signature.args
+        source = _eight_at(context, builder, of_values, values, ir.Constant(_INT, 0))
+        more = builder.load(source, align=8)
+        places = context.make_array(of_rows)(context, builder, rows).data
+        with cgutils.for_range(builder, last, start=first) as loop:
+            place = builder.load(builder.gep(places, [loop.index]))
+            target = _eight_at(context, builder, of_table, table, place)
+            builder.store(builder.fadd(builder.load(target, align=8), more), target, align=8)
+        return context.get_dummy_value()
+
+    return types.void(table, rows, types.int64, types.int64, values), code
 
 
 def _bits_of_code(_: Any, value: Any) -> Any:
@@ -116,8 +155,10 @@ def _fetch_code(_: Any, array: Any, place: Any) -> Any:
     return types.void(array, types.int64), code
 
 
-_fill_eight = cast(Callable[[Floats, np.uint64, float], None], intrinsic(_fill_eight_code))
+_fill_eight = cast(Callable[[NDArray[Any], np.uint64, Any], None], intrinsic(_fill_eight_code))
 _sum_eight = cast(Callable[[Floats, np.uint64, np.uint64], float], intrinsic(_sum_eight_code))
+multiply = cast(Callable[[Floats, Offsets, int, int, Floats], None], intrinsic(_multiply_code))
+add_to = cast(Callable[[Floats, Offsets, int, int, Floats], None], intrinsic(_add_to_code))
 _bits_of = cast(Callable[[float], int], intrinsic(_bits_of_code))
 _float_of = cast(Callable[[int], float], intrinsic(_float_of_code))
 fetch_at = cast(Callable[[NDArray[Any], np.int64], None], intrinsic(_fetch_code))
@@ -134,7 +175,7 @@ def fetch(array: NDArray[Any], begin: int, end: int) -> None:
 
 
 @compiled
-def fill(out: Floats, begin: np.uint64, end: np.uint64, value: float) -> None:
+def fill(out: NDArray[Any], begin: np.uint64, end: np.uint64, value: Any) -> None:
     """Set ``out[begin:end]``, and up to eight places after it that are yet to be set."""
     _fill_eight(out, begin, value)
     for j in range(begin + _EIGHT, end):
@@ -153,7 +194,7 @@ def sum_of(values: Floats, begin: np.uint64, end: np.uint64) -> float:
 
 
 @compiled
-def spread(ptr: Offsets, values: Floats, out: Floats) -> None:
+def spread(ptr: Offsets, values: NDArray[Any], out: NDArray[Any]) -> None:
     """Give every label the value of its cell; cell c ends before ``ptr[c + 1] - ptr[0]``."""
     begin = np.uint64(0)
     for c in range(np.uint64(len(values))):
