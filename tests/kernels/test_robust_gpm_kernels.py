@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from annotruth.kernels import robust_gpm
+from annotruth.kernels import robust_few, robust_gpm
 from annotruth.kernels.reference import robust_gpm as plain
 from annotruth.labels import Labels, Scale
 
@@ -39,10 +39,11 @@ def test_start_equals_its_twin(problem, lo, hi):
 
 
 @RANGES
-def test_step_equals_its_twin(problem, lo, hi):
+@pytest.mark.parametrize("fast", [robust_gpm, robust_few])
+def test_step_equals_its_twin(problem, fast, lo, hi):
     labels, *shared = problem
     results = []
-    for kernels in BOTH:
+    for kernels in (fast, plain):
         sums = np.zeros((11, 4, KINDS)), np.zeros(KINDS), np.zeros(1)
         kernels.step(labels.block(), lo, hi, *shared, *sums)
         results.append(sums)
@@ -101,7 +102,7 @@ def test_read_out_equals_its_twin(problem, lo, hi):
     np.testing.assert_array_equal(theta[known], np.eye(4)[[2] * len(known)])
 
 
-@pytest.mark.parametrize("kernels", BOTH)
+@pytest.mark.parametrize("kernels", [*BOTH, robust_few])
 def test_thousands_of_labels_on_an_item_do_not_underflow(kernels):
     n = 2000
     labels = Labels.from_codes(

@@ -7,6 +7,7 @@ from comparing import same_tables
 
 import annotruth as at
 from annotruth.engines.spark import chunks, packing
+from annotruth.models import robust_singles
 from annotruth.models.registry import model_named
 
 SMALLEST = {
@@ -61,6 +62,14 @@ def test_leaps_and_learned_behaviors_are_the_same(frame, engine):
     options = {"behavior": "learned", "acceleration": True, "max_iter": 9}
     with fitted(at.GPM(engine=engine(3), **options), frame) as found:
         same_tables(found, fitted(at.GPM(**options), frame.toArrow()))
+
+
+def test_passes_in_single_precision_are_the_same(frame, engine, monkeypatch):
+    monkeypatch.setattr(robust_singles, "MANY", 0)
+    model = few_steps("robust-gpm", truth="opinions")
+    on_spark = few_steps("robust-gpm", truth="opinions", engine=engine(4))
+    # Chunks are added up in another order than parts, in six digits.
+    same_tables(fitted(on_spark, frame), fitted(model, frame.toArrow()), tolerance=1e-4)
 
 
 def test_many_annotators_are_added_up_by_tasks(frame, in_memory, engine, monkeypatch):

@@ -17,7 +17,8 @@ from annotruth.models.em import ProgressCallback, Trace, climb
 from annotruth.models.found import Found
 from annotruth.models.robust_answers import predicted
 from annotruth.models.robust_reading import Kinds, read
-from annotruth.models.robust_steps import Classes, Opinions, OwnRows, Point, Round
+from annotruth.models.robust_singles import opinions_of
+from annotruth.models.robust_steps import Classes, OwnRows, Point, Round
 
 Truth = Literal["auto", "class", "opinions"]
 
@@ -96,7 +97,8 @@ class RobustGPM(Estimator):
     then hold 67%, and ``truth="opinions"`` helps. Long scales whose labels pile up at one end, such
     as sliders left at 0, are no Betas.
 
-    Progress, history and stopping are of the last round.
+    Progress, history and stopping are of the last round. From 131,072 labels on, and unless
+    ``tol`` is below 1e-6, the passes of the opinions' round are in single precision.
 
     Parameters
     ----------
@@ -166,7 +168,7 @@ class RobustGPM(Estimator):
     def _opinions(
         self, labels: Tally, session: Session, progress: ProgressCallback | None
     ) -> tuple[Found, Kinds]:
-        steps = Opinions(labels, session)
+        steps = opinions_of(labels, session, self.tol)
         found, trace = self._climb(steps, progress)
         return read(
             steps, found, found.prior, None, model=self.name, settings=self.settings(), trace=trace

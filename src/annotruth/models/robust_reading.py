@@ -57,18 +57,9 @@ def read(
     ``rates`` are the annotators' own rows, None where their ways say all.
     """
     labels, session = steps.labels, steps.session
-    people, categories, _ = steps.counts_shape
+    categories = labels.n_categories
     ways = steps.ways(at.serious)
-    own = steps.rates(at, ways) if rates is None else rates
-    sweep = Sweep(
-        "robust_gpm.support",
-        (),
-        ((people, len(ways.eps)),),
-        shared_by=(None, None, 0, None, None, 0),
-        sums_by=(0,),
-    )
-    by_kind = (np.ascontiguousarray(t.transpose(1, 2, 0)) for t in (ways.plain, ways.repeating))
-    (support,) = session.sweep(sweep, prior, steps.gate, own, *by_kind, steps.repeated)
+    support = steps.support(at, ways) if rates is None else steps.support_by(prior, rates, ways)
     log_prior = steps.log_prior(at.always, ways)
     weights = normalised(support + log_prior)
     loose = TEMPER * support + log_prior
@@ -78,8 +69,7 @@ def read(
 
     after = at._replace(weights=weights)
     usual = mixed_over(weights, ways.plain, ways.repeating, steps.repeated)
-    if rates is None:
-        own = usual
+    own = usual if rates is None else rates
     serious = mixed_over(weights, ways.serious, ways.serious_repeating, steps.repeated)
     for name, width in (("theta", categories), ("leading", categories), ("spread", 3)):
         session.allocate(name, per="items", shape=(width,))

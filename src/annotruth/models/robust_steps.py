@@ -7,8 +7,9 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 from scipy.special import betainc
 
-from annotruth.arrays import Floats
+from annotruth.arrays import Floats, Singles
 from annotruth.engines import Session, Sweep
+from annotruth.kernels.lanes import EIGHT
 from annotruth.labels import Tally
 from annotruth.models.acceleration import Acceleration, probabilities, shares
 from annotruth.models.em import Monitor
@@ -40,10 +41,19 @@ _LEAST = 1e-12  # the kernels count on no rate being lower
 class Parameters(NamedTuple):
     """What is shared: each annotator's weights of ways, the items' kinds, and their shapes."""
 
-    weights: Floats  # annotators x ways
+    weights: Floats | Singles  # annotators x ways
     prior: Floats  # one number a kind of item
     always: float  # the share of annotators who are always serious
     serious: Floats  # shifts x categories x kinds of items
+
+
+class Swept(NamedTuple):
+    """What a sweep of the labels tells of the parameters."""
+
+    counts: Floats  # of posteriors: annotators x categories x kinds of items
+    kinds: Floats
+    log_likelihood: float
+    divergence: float  # of the weights of ways from their prior, over all annotators
 
 
 class Rows(NamedTuple):
@@ -88,7 +98,7 @@ class Steps:
         self.counts_shape = (people, categories, kinds)
         self.repeated = repeated_labels(labels.labels_per_answer.astype(np.float64))
         self.sweep = Sweep(
-            "robust_gpm.step",
+            "robust_few.step" if kinds <= EIGHT else "robust_gpm.step",
             (),
             (self.counts_shape, (kinds,), (1,)),
             shared_by=(None, None, 0),
@@ -99,7 +109,9 @@ class Steps:
         """Tabulate the ways of answering."""
         raise NotImplementedError
 
-    def update_serious(self, old: Floats, ways: Ways, weights: Floats, counts: Floats) -> Floats:
+    def update_serious(
+        self, old: Floats, ways: Ways, weights: Floats | Singles, counts: Floats
+    ) -> Floats:
         """Shapes stay as they are unless they are learned."""
         return old
 
@@ -110,23 +122,31 @@ class Steps:
     def step(self, old: Parameters) -> tuple[Parameters, Monitor]:
         """Sweep the labels once, then update ways, shares and shapes in turn."""
         ways = self.ways(old.serious)
+        swept = self.swept(old, ways)
+        monitor = Monitor(swept.log_likelihood, self.bound(old, swept) / self.labels.n_labels)
+        return self.updated(old, ways, swept.counts, swept.kinds), monitor
+
+    def swept(self, at: Parameters, ways: Ways) -> Swept:
+        """Sweep the labels once."""
         counts, kinds, (total,) = self.session.sweep(
-            self.sweep, old.prior, self.gate, self.rates(old, ways)
+            self.sweep, at.prior, self.gate, self.rates(at, ways)
         )
-        bound = self.bound(old, ways, float(total))
-        return self.updated(old, ways, counts, kinds), Monitor(
-            float(total), bound / self.labels.n_labels
-        )
+        log_ratio = np.log(np.maximum(at.weights, 1e-300)) - self.log_prior(at.always, ways)
+        return Swept(counts, kinds, float(total), float((at.weights * log_ratio).sum()))
 
     def updated(self, old: Parameters, ways: Ways, counts: Floats, kinds: Floats) -> Parameters:
         """Update ways, the share of the always serious, shapes and prior, in this order."""
-        log_weights = weighed_by(counts, ways.log_plain, ways.log_repeating, self.repeated)
-        weights = normalised(log_weights + self.log_prior(old.always, ways))
-        steady = weights[:, ways.eps == ways.eps.max()].sum()
+        weights = self.weights(counts, ways, self.log_prior(old.always, ways))
+        steady = weights[:, ways.eps == ways.eps.max()].sum(dtype=np.float64)
         always = (steady + _ALWAYS) / (len(weights) + _ALWAYS + _NOT_ALWAYS)
         serious = self.update_serious(old.serious, ways, weights, counts)
         prior = kinds + self.each_kind
         return Parameters(weights, prior / prior.sum(), float(always), serious)
+
+    def weights(self, counts: Floats, ways: Ways, log_prior: Floats) -> Floats | Singles:
+        """Weigh each annotator's ways by the counts."""
+        found = weighed_by(counts, ways.log_plain, ways.log_repeating, self.repeated)
+        return normalised(found + log_prior)
 
     def log_prior(self, always: float, ways: Ways) -> Floats:
         """Return the log-prior of ways: one row for all, or one each where records differ."""
@@ -144,15 +164,13 @@ class Steps:
         rates: Floats = np.exp(mixed)
         return rates
 
-    def bound(self, at: Parameters, ways: Ways, total: float) -> float:
+    def bound(self, at: Parameters, swept: Swept) -> float:
         """Compute the lower bound of the log-posterior."""
-        weights = at.weights
-        log_ratio = np.log(np.maximum(weights, 1e-300)) - self.log_prior(at.always, ways)
         of_prior = self.each_kind * np.log(at.prior).sum()
         of_always = _ALWAYS * np.log(at.always) + _NOT_ALWAYS * np.log1p(-at.always)
         return float(
-            total
-            - (weights * log_ratio).sum()
+            swept.log_likelihood
+            - swept.divergence
             + of_prior
             + of_always
             + self.log_prior_of_serious(at.serious)
@@ -160,9 +178,24 @@ class Steps:
 
     def log_likelihood(self, at: Parameters) -> float:
         """Sum the items out with the annotators' mean log-rates."""
-        rates = self.rates(at, self.ways(at.serious))
-        _, _, (total,) = self.session.sweep(self.sweep, at.prior, self.gate, rates)
-        return float(total)
+        return self.swept(at, self.ways(at.serious)).log_likelihood
+
+    def support(self, at: Parameters, ways: Ways) -> Floats:
+        """Sum each annotator's log-likelihood in every way, from the others' labels."""
+        return self.support_by(at.prior, self.rates(at, ways), ways)
+
+    def support_by(self, prior: Floats, rates: Floats, ways: Ways) -> Floats:
+        """Sum the same where items are judged by these rates."""
+        sweep = Sweep(
+            "robust_gpm.support",
+            (),
+            ((len(rates), len(ways.eps)),),
+            shared_by=(None, None, 0, None, None, 0),
+            sums_by=(0,),
+        )
+        by_kind = (np.ascontiguousarray(t.transpose(1, 2, 0)) for t in (ways.plain, ways.repeating))
+        support, *_ = self.session.sweep(sweep, prior, self.gate, rates, *by_kind, self.repeated)
+        return support
 
     def acceleration(self) -> Acceleration[Parameters]:
         """Leap with everything; shapes that are not learned stand still."""
@@ -200,7 +233,7 @@ class Opinions(Steps):
         weights = np.broadcast_to(first, (people, first.shape[1]))
         return Parameters(weights, np.full(kinds, 1.0 / kinds), always, self._shapes)
 
-    def shift_shares(self, weights: Floats, ways: Ways) -> Floats:
+    def shift_shares(self, weights: Floats | Singles, ways: Ways) -> Floats:
         """Return how much of the crowd's serious labels every shift has."""
         weight = self.labels.labels_per_annotator @ (weights * ways.eps)
         by_shift = np.bincount(ways.shift, weight)
@@ -242,7 +275,9 @@ class Classes(Steps):
         blank = Parameters(np.empty((0, 0)), np.empty(0), 0.3, serious)
         return self.updated(blank, self.ways(serious), counts, kinds)
 
-    def update_serious(self, old: Floats, ways: Ways, weights: Floats, counts: Floats) -> Floats:
+    def update_serious(
+        self, old: Floats, ways: Ways, weights: Floats | Singles, counts: Floats
+    ) -> Floats:
         """Count serious labels alone: one EM step on the crowd's matrix."""
         plain, repeating = ways.serious, ways.serious_repeating
         share = mixed_over(weights, plain, repeating, self.repeated)

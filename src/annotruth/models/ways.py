@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from annotruth.arrays import Codes, Floats
+from annotruth.arrays import Codes, Floats, Singles
 
 KINDS = ("random", "repeated", "inverted", "mixed")
 
@@ -119,10 +119,12 @@ def repeated_labels(said: Floats) -> Codes:
     return beyond
 
 
-def mixed_over(weights: Floats, plain: Floats, repeating: Floats, repeated: Codes) -> Floats:
+def mixed_over(
+    weights: Floats | Singles, plain: Floats, repeating: Floats, repeated: Codes
+) -> Floats:
     """Average ways' tables with each annotator's weights: annotators x categories x kinds."""
     ways, categories, kinds = plain.shape
-    mixed = (weights @ plain.reshape(ways, -1)).reshape(-1, categories, kinds)
+    mixed: Floats = (weights @ plain.reshape(ways, -1)).reshape(-1, categories, kinds)
     for n in np.unique(repeated):
         who = repeated == n
         mixed[who, n] = weights[who] @ repeating[:, n]
