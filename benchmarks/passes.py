@@ -11,11 +11,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from crowdkit.aggregation import MACE, DawidSkene
+from threadpoolctl import threadpool_limits
 
 from annotruth.engines import Engine, Session
 from annotruth.engines.memory import MemoryEngine, ReferenceEngine
 from annotruth.labels import Labels
-from annotruth.models import dawid_skene, gpm_steps, robust_steps
+from annotruth.models import dawid_skene, gpm_steps
+from annotruth.models.robust_gpm import RobustGPM
+from annotruth.models.robust_singles import opinions_of
+from annotruth.models.robust_steps import Opinions
 from benchmarks import growth, machine
 from benchmarks.crowds import peer_frame, simulated
 from benchmarks.timing import Sample, Seconds, by_difference, by_steps, interleaved
@@ -42,6 +46,7 @@ def main() -> int:
 
     apart = disagreement(labels)
     with ExitStack() as stack:
+        stack.enter_context(threadpool_limits(limits=1, user_api="blas"))  # as RobustGPM fits
         contenders = {**ours(labels, stack), **peers(peer_frame(labels))}
         measured = interleaved(contenders, options.rounds)
 
@@ -77,8 +82,8 @@ def ours(labels: Labels, stack: ExitStack) -> dict[str, Sample]:
     def of_dawid_skene(session: Session) -> dawid_skene._Steps:
         return dawid_skene._Steps(labels, session)
 
-    def of_robust_gpm(session: Session) -> robust_steps.Opinions:
-        return robust_steps.Opinions(labels, session)
+    def of_robust_gpm(session: Session) -> Opinions:
+        return opinions_of(labels, session, RobustGPM.tol)
 
     return {
         "annotruth GPM, 1 thread": passes(of_gpm, MemoryEngine(threads=1), 20),
@@ -86,8 +91,8 @@ def ours(labels: Labels, stack: ExitStack) -> dict[str, Sample]:
         "annotruth GPM, NumPy twin": passes(of_gpm, ReferenceEngine(), 3),
         "annotruth DawidSkene, 1 thread": passes(of_dawid_skene, MemoryEngine(threads=1), 20),
         "annotruth DawidSkene, default": passes(of_dawid_skene, MemoryEngine(), 20),
-        "annotruth RobustGPM, 1 thread": passes(of_robust_gpm, MemoryEngine(threads=1), 5),
-        "annotruth RobustGPM, default": passes(of_robust_gpm, MemoryEngine(), 5),
+        "annotruth RobustGPM, 1 thread": passes(of_robust_gpm, MemoryEngine(threads=1), 10),
+        "annotruth RobustGPM, default": passes(of_robust_gpm, MemoryEngine(), 10),
     }
 
 
