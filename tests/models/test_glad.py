@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 from scipy.stats import norm
@@ -136,6 +136,16 @@ def test_the_first_step_by_hand(engine):
     n_known=st.integers(0, 3),
     copies=st.integers(1, 30),
     agreement=st.floats(0.0, 1.0),
+)
+@example(  # a leap after which sums of 1e22 cancel
+    seed=638398,
+    n_items=6,
+    n_annotators=4,
+    n_categories=5,
+    unused=0,
+    n_known=2,
+    copies=6,
+    agreement=0.171875,
 )
 @settings(max_examples=1000, deadline=None)
 def test_the_log_posterior_rises_at_every_step(

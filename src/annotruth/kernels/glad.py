@@ -168,30 +168,35 @@ def _curve(
     """
     beta = math.exp(b)
     spread = math.log(n_categories - 1.0)
-    log_sum, mean, variance, other = _truth(block, e, beta, n_categories, total, posterior)
+    lead, log_sum, mean, variance, other = _truth(block, e, beta, n_categories, total, posterior)
 
-    # log(1 + exp(x)) and its derivatives in beta, over the labels.
-    begin, end = block.cell_ptr[block.item_ptr[e]], block.cell_ptr[block.item_ptr[e + 1]]
+    # log(1 + exp(x)) and its derivatives in beta, over the labels. The leading class's x, which
+    # its weight holds, is taken off label by label: of large sums nothing would be left.
+    begin = block.cell_ptr[block.item_ptr[e]]
     value = first = second = 0.0
     product = 1.0
-    for j in range(begin, end):
-        a = alpha[block.annotator[j]]
-        x = a * beta
-        y = math.exp(-abs(x))
-        likely = 1.0 / (1.0 + y)
-        unlikely = y * likely
-        sigma = likely if x >= 0.0 else unlikely
-        right[j - begin] = sigma
-        first += a * sigma
-        second += a * a * likely * unlikely
-        value += max(x, 0.0)
-        product *= 1.0 + y
-        if product > _LOG_ABOVE:
-            value += math.log(product)
-            product = 1.0
+    n_others = 0
+    for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
+        if c != lead:
+            n_others += block.cell_ptr[c + 1] - block.cell_ptr[c]
+        for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
+            a = alpha[block.annotator[j]]
+            x = a * beta
+            y = math.exp(-abs(x))
+            likely = 1.0 / (1.0 + y)
+            unlikely = y * likely
+            sigma = likely if x >= 0.0 else unlikely
+            right[j - begin] = sigma
+            first += a * sigma
+            second += a * a * likely * unlikely
+            value += max(-x if c == lead else x, 0.0)
+            product *= 1.0 + y
+            if product > _LOG_ABOVE:
+                value += math.log(product)
+                product = 1.0
     value += math.log(product)
 
-    log_likelihood = log_sum - value - (end - begin) * spread
+    log_likelihood = log_sum - value - n_others * spread
     rise = beta * (mean - first)
     return Curve(
         log_likelihood - 0.5 * (b - 1.0) ** 2,
@@ -205,30 +210,32 @@ def _curve(
 @compiled
 def _truth(
     block: Block, e: int, beta: float, n_categories: int, total: Floats, posterior: Floats
-) -> tuple[float, float, float, float]:
+) -> tuple[int, float, float, float, float]:
     """Write p(z = c) of the item's cells.
 
-    Returns the log of the mean weight, the mean and the variance of A_c under p, which are the
-    derivatives of that log in beta, and the probability of each class that nobody chose.
+    Returns the leading cell, -1 where that is a class nobody chose; the log of the mean weight
+    over that class's; the mean and the variance of A_c under p, which are the derivatives of the
+    log of the mean weight in beta; and the probability of each class that nobody chose.
     """
     first, last = block.item_ptr[e], block.item_ptr[e + 1]
     known = block.known[e]
     spread = math.log(n_categories - 1.0)
-    log_sum = mean = variance = 0.0
+    lead = -1
+    mean = variance = 0.0
     if known >= 0:
         for c in range(first, last):
             agrees = block.cell_category[c] == known
             posterior[c] = 1.0 if agrees else 0.0
             if agrees:
-                log_sum = beta * total[c] + (block.cell_ptr[c + 1] - block.cell_ptr[c]) * spread
-                mean = total[c]
-        return log_sum, mean, variance, 0.0
+                lead, mean = c, total[c]
+        return lead, 0.0, mean, variance, 0.0
 
     unchosen = n_categories - (last - first)
     top = 0.0 if unchosen > 0 else -math.inf
     for c in range(first, last):
         posterior[c] = beta * total[c] + (block.cell_ptr[c + 1] - block.cell_ptr[c]) * spread
-        top = max(top, posterior[c])
+        if posterior[c] > top:
+            lead, top = c, posterior[c]
     other = math.exp(-top) if unchosen > 0 else 0.0
     weight = unchosen * other
     for c in range(first, last):
@@ -241,4 +248,4 @@ def _truth(
     variance = unchosen * other * mean * mean
     for c in range(first, last):
         variance += posterior[c] * (total[c] - mean) ** 2
-    return top + math.log(weight / n_categories), mean, variance, other
+    return lead, math.log(weight / n_categories), mean, variance, other
