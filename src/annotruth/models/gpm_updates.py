@@ -29,7 +29,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.arrays import Codes, Floats
+from annotruth.arrays import Codes, Floats, inner
 from annotruth.engines import Engine
 from annotruth.engines.background import Background
 from annotruth.labels import Labels
@@ -112,8 +112,8 @@ class Elsewhere(NamedTuple):
         serious, irregular, (log_likelihood, q) = sums
         n_labels = self.n_labels + labels_here
         serious = np.clip(serious + self.serious, self.low * n_labels, self.high * n_labels)
-        log_likelihood += self.serious @ np.log(np.maximum(eps, _TINY))
-        log_likelihood += (self.n_labels - self.serious) @ np.log(np.maximum(1.0 - eps, _TINY))
+        log_likelihood += inner(self.serious, np.log(np.maximum(eps, _TINY)))
+        log_likelihood += inner(self.n_labels - self.serious, np.log(np.maximum(1.0 - eps, _TINY)))
         return serious, irregular + self.irregular, np.array([log_likelihood, q])
 
 
