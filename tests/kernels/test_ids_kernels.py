@@ -21,7 +21,7 @@ def table(n_slots=256):
 def batches():
     rng = np.random.default_rng(2)
     texts = [b"", b"a", b"ab", b"b", *(f"item-{e}".encode() for e in range(60))]
-    return [[texts[i] for i in rng.integers(len(texts), size=n)] for n in (0, 1, 40, 90)]
+    return [[texts[i] for i in rng.integers(len(texts), size=n)] for n in (0, 1, 40, 90, 600)]
 
 
 def test_ids_get_the_codes_of_a_dictionary(batches):

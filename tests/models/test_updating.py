@@ -76,6 +76,15 @@ def test_labels_elsewhere_are_followed_without_looking_at_them():
     assert apart(model.result_, again) < 0.5 * moved
 
 
+def test_a_fit_that_stopped_early_is_left_as_far_from_its_end():
+    labels = crowd(seed=6)
+    base, new = dealt(labels, 20)
+    early = {"tol": 1.0, "max_iter": 1_000, "acceleration": False}
+    model = at.GPM(**early).fit(base)
+    found, again = model.partial_fit(new).result_, full(labels, **early)
+    assert apart(found, again) < 0.1 * apart(full(labels), again)
+
+
 def test_new_items_and_new_annotators():
     labels = crowd(seed=4)
     item, person = labels.item_of_label(), labels.annotator

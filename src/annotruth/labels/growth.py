@@ -154,9 +154,8 @@ class Grown:
 
     def _without_repeats(self, came: Rows, *, refuse: bool) -> Grown:
         """Refuse, or take out, labels that a new one of the same person repeats."""
-        places = self._places(np.unique(came.item))
+        places, old = self._old(np.unique(came.item))
         pair = came.item * self.n_annotators + came.annotator
-        old = self._rows(places)
         again = np.isin(old.item * self.n_annotators + old.annotator, pair)
         added = self.added
         added_again = np.isin(added.item * self.n_annotators + added.annotator, pair)
@@ -176,10 +175,12 @@ class Grown:
         ``annotator`` names the annotators to have codes there, in rising order; without it, those
         who labelled the items.
         """
-        rows = self._rows(self._places(item))
+        _, rows = self._old(item)
         rows = rows.and_(self.added.take(np.isin(self.added.item, item)))
         people = np.unique(rows.annotator) if annotator is None else annotator
-        places = np.searchsorted(item, rows.item), np.searchsorted(people, rows.annotator)
+        code = np.zeros(people.max(initial=-1) + 1, dtype=np.int64)
+        code[people] = np.arange(len(people))
+        places = np.searchsorted(item, rows.item), code[rows.annotator]
         layout = arrange(*places, rows.label, len(item), len(self.scale))
         old = item[item < self.base.n_items]
         known = np.full(len(item), -1, dtype=np.int32)
@@ -209,25 +210,24 @@ class Grown:
         more = self.added.item[np.isin(self.added.annotator, annotator)]
         return np.unique(np.concatenate([items, more]))
 
-    def _places(self, item: Codes) -> Codes:
-        """Name the places in the base of all labels of some items."""
+    def _old(self, item: Codes) -> tuple[Codes, Rows]:
+        """Take all labels of some items that the base has, and say at which places."""
         base = self.base
         item = item[item < base.n_items]
-        starts, ends = (base.cell_ptr[base.item_ptr[e]] for e in (item, item + 1))
-        places = _ranges(starts, ends)
-        if len(self.gone):
-            places = places[~np.isin(places, self.gone)]
-        return places
-
-    def _rows(self, places: Codes) -> Rows:
-        base = self.base
-        cell = np.searchsorted(base.cell_ptr, places, side="right") - 1
-        item = np.searchsorted(base.item_ptr, cell, side="right") - 1
-        return Rows(
-            item,
-            base.annotator[places].astype(np.int64),
-            base.cell_category[cell].astype(np.int64),
+        cells = base.item_ptr[item], base.item_ptr[item + 1]
+        cell = _ranges(*cells)
+        labels = base.cell_ptr[cell], base.cell_ptr[cell + 1]
+        place = _ranges(*labels)
+        n = labels[1] - labels[0]
+        rows = Rows(
+            np.repeat(np.repeat(item, cells[1] - cells[0]), n),
+            base.annotator[place].astype(np.int64),
+            np.repeat(base.cell_category[cell].astype(np.int64), n),
         )
+        if len(self.gone):
+            here = ~np.isin(place, self.gone)
+            place, rows = place[here], rows.take(here)
+        return place, rows
 
     def merged(self) -> Labels:
         """Lay everything out anew, old labels first: this passes over all of them."""

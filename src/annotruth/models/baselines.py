@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from annotruth.arrays import Codes, Floats
+from annotruth.arrays import Codes, Floats, inner
 from annotruth.labels import Labels
 from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Estimator
@@ -146,7 +146,7 @@ def _around_scores(fit: Fit, item: Codes) -> Floats:
     data, score = fit.data, fit.score
     assert score is not None
     values, votes = data.scale.values, np.diff(data.cell_ptr)
-    squares = float(votes @ (values[data.cell_category] - score[data.item_of_cell()]) ** 2)
+    squares = inner(votes, (values[data.cell_category] - score[data.item_of_cell()]) ** 2)
     # A score that was fitted takes up one label; where each item has but one, nothing is left.
     fitted = data.known < 0
     freedom = data.n_labels - np.count_nonzero(fitted)

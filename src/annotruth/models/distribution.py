@@ -120,7 +120,9 @@ class Distribution:
         )
 
     def of_each_cell(self, labels: Labels) -> Floats:
-        """Return the probability of every cell of the labels of these items."""
+        """Return the probability of every cell of the labels, 0 of items that are not here."""
+        if not len(self):
+            return np.zeros(labels.n_cells)
         if self.category is labels.cell_category:
             return self.probability.copy()  # whoever gets it may write into it
         n = labels.n_categories

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from annotruth.arrays import Codes, Floats
+from annotruth.arrays import Codes, Floats, inner
 from annotruth.engines import Engine, Session, Sweep, engine_named
 from annotruth.labels import Labels
 from annotruth.models.acceleration import Acceleration, newest, numbers
@@ -255,7 +255,7 @@ def _raise_abilities(old_alpha: Floats, old: Sums) -> Floats:
 
 def _best_log_scale(alpha: Floats, b_sum: float, n_items: int) -> float:
     r"""Find u for which :math:`e^u \alpha` and :math:`b - u` suit their priors best."""
-    ability, squares = float(alpha.sum()), float(alpha @ alpha)
+    ability, squares = float(alpha.sum()), inner(alpha, alpha)
 
     def log_prior(u: float) -> float:
         v = math.exp(u)

@@ -29,10 +29,9 @@ from annotruth.models.gpm_updates import GPMKnown, known_of, off_the_ends, settl
 from annotruth.models.reading import OfItems, fitted
 from annotruth.models.result import Fit
 
-# An update may pass over its labels so often, or over so many in all: what is slower to settle is
-# for passes over all labels.
-_STEPS = 200
-_LABELS = 30_000_000
+# An update goes on until Q changes by less than this a label: what is slower to settle is for
+# passes over all labels.
+_SETTLED = 2e-8
 
 
 @dataclass(kw_only=True)
@@ -153,8 +152,7 @@ class GPM(Estimator):
         self, known: GPMKnown, begin: GPMKnown, before: Part, after: Part, theta: Distribution
     ) -> tuple[GPMKnown, Distribution, Trace]:
         # Leaps end where plain steps do.
-        most = max(_STEPS, _LABELS // after.labels.n_labels)
-        fast = replace(self, acceleration=True, max_iter=min(self.max_iter, most))
+        fast = replace(self, acceleration=True, tol=max(self.tol, _SETTLED * after.labels.n_labels))
         return settled(known, begin, before, after, theta, engine_named(self.engine), fast._climb)
 
     def _whole(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from annotruth.arrays import Floats, slices
+from annotruth.arrays import Floats, inner, slices
 from annotruth.engines import Session, Sweep
 from annotruth.labels import Tally
 from annotruth.models.acceleration import Acceleration, probabilities, shares
@@ -103,7 +103,7 @@ class Steps:
         pi, q_pi = self._update_pi(old.pi, irregular, self._n_labels.sum() - serious.sum())
         # The entropy form of sum mu log eps + (1 - mu) log(1 - eps) at eps = mean of mu.
         q_eps = sum(
-            self._n_labels[at] @ (_x_log_x(eps[at]) + _x_log_x(1.0 - eps[at]))
+            inner(self._n_labels[at], _x_log_x(eps[at]) + _x_log_x(1.0 - eps[at]))
             for at in slices(len(eps))
         )
         q = q_items + q_eps + q_pi

@@ -1,20 +1,23 @@
 r"""GPM's labels elsewhere, known by sums: what an update of a few items needs of all the others.
 
-As an annotator's reliability moves, so does what their labels elsewhere add to the sum of serious
-labels. To first order, with a and b taken at the reliability :math:`\epsilon_0` before,
+As an annotator's reliability moves away from :math:`\epsilon_0`, so does what their n labels
+elsewhere add to the sum of serious labels, the items' distributions there following too
+(`annotruth.kernels.gpm_response`). To first order it is
 
-.. math:: \sum \mu(\epsilon) \approx a + b \epsilon, \quad b = \sum \frac{d \mu}{d \epsilon}, \quad
-          a = \sum \mu(\epsilon_0) - b \epsilon_0,
+.. math:: \sum \mu(\epsilon) \approx \sum \mu + b (\epsilon - \epsilon_0), \quad
+          b = \sum \frac{d \mu}{d \epsilon}.
 
-where the items' distributions elsewhere follow too (`annotruth.kernels.gpm_response`). Put into
-the M-step over n labels elsewhere and m here, :math:`\epsilon = (a + b \epsilon + \sum_m \mu) /
-(n + m)`, this is
+Put into the M-step over these and m labels here that is
 
-.. math:: \epsilon = \frac{a + \sum_m \mu}{n - b + m}:
+.. math:: \epsilon = \frac{(\sum \mu - b \epsilon_0) + \sum_m \mu}{n - b + m}:
 
-they count as n - b labels, those that hold as much information as they do, of which a were seen to
-be serious. So the step runs unchanged, on constant sums. Left out is what one annotator's move
-does to another by way of items elsewhere; learned behaviors elsewhere count as they are.
+they count as n - b labels, those that hold as much information as they do. So the step runs
+unchanged, on constant sums. Left out is what one annotator's move does to another by way of
+items elsewhere.
+
+The fit before is taken to be at rest: :math:`\sum \mu` over all labels of an annotator to be
+:math:`\epsilon_0` times their number. It is not quite that, for EM was stopped before it ended.
+But a full fit would stop as far from its end, and where it is left is what an update is after.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.arrays import Codes, Floats
+from annotruth.arrays import Codes, Floats, inner
 from annotruth.engines import Engine
 from annotruth.engines.background import Background
 from annotruth.labels import Labels
@@ -44,15 +47,20 @@ from annotruth.models.result import Fit
 _LEAST = 0.02
 _NEAREST = 0.1
 _TINY = 1e-12
+_SHARE = 0.01  # of the observed shares in the distributions that EM begins with
 
 
 @dataclass(frozen=True, eq=False)
 class GPMKnown:
-    """What is known of all annotators: parameters, how many labels they gave, and their sums."""
+    """What is known of all annotators.
+
+    How many labels they gave, their parameters, and by how much their sum of serious labels
+    follows their reliability.
+    """
 
     n_labels: NDArray[np.int64]
     at: Parameters
-    sums: Sums
+    slope: Floats
 
     @property
     def reliability(self) -> Floats:
@@ -66,28 +74,23 @@ class GPMKnown:
         if len(pi):
             pi = np.concatenate([pi, np.full((more, n_categories), 1.0 / n_categories)])
         at = Parameters(np.append(self.at.eps, np.full(more, 0.5)), pi)
-        sums = Sums(*(_padded(column, more) for column in self.sums))
-        return type(self)(np.pad(self.n_labels, (0, more)), at, sums)
+        return type(self)(np.pad(self.n_labels, (0, more)), at, np.pad(self.slope, (0, more)))
 
     def of(self, annotator: Codes) -> Self:
         """Take some annotators."""
-        return type(self)(
-            self.n_labels[annotator],
-            Parameters(*(_rows(column, annotator) for column in self.at)),
-            Sums(*(_rows(column, annotator) for column in self.sums)),
-        )
+        at = Parameters(*(_rows(column, annotator) for column in self.at))
+        return type(self)(self.n_labels[annotator], at, self.slope[annotator])
 
     def replaced(self, annotator: Codes, new: Self) -> Self:
         """Put what is now known of some annotators in the place of what was."""
-        n_labels = self.n_labels.copy()
-        n_labels[annotator] = new.n_labels
-        at = (_with(old, annotator, row) for old, row in zip(self.at, new.at, strict=True))
-        sums = (_with(old, annotator, row) for old, row in zip(self.sums, new.sums, strict=True))
-        return type(self)(n_labels, Parameters(*at), Sums(*sums))
+        n_labels, slope = self.n_labels.copy(), self.slope.copy()
+        n_labels[annotator], slope[annotator] = new.n_labels, new.slope
+        at = (_with(old, annotator, rows) for old, rows in zip(self.at, new.at, strict=True))
+        return type(self)(n_labels, Parameters(*at), slope)
 
 
 class Elsewhere(NamedTuple):
-    """What annotators' labels elsewhere count for, near the reliabilities ``eps``."""
+    """What annotators' labels elsewhere count for, near the reliabilities they had."""
 
     n_labels: Floats
     serious: Floats  # fewer than none, where a line through few leads there
@@ -96,14 +99,19 @@ class Elsewhere(NamedTuple):
     high: Floats
 
     @classmethod
-    def of(cls, n_labels: NDArray[np.int64], sums: Sums, eps: Floats) -> Elsewhere:
-        """Count them by the information they hold."""
-        worth = np.maximum(n_labels - sums.slope, _LEAST * n_labels)
-        serious = sums.serious - (n_labels - worth) * eps
+    def of(cls, known: GPMKnown, n_here: NDArray[np.int64], here: Sums) -> Elsewhere:
+        """Count what is known less the ``n_here`` labels with the sums ``here``."""
+        n_labels, (eps, pi) = known.n_labels - n_here, known.at
+        worth = np.maximum(n_labels - (known.slope - here.slope), _LEAST * n_labels)
+        serious = known.n_labels * eps - here.serious - (n_labels - worth) * eps
+        irregular = here.irregular
+        if len(pi):
+            of_all = (known.n_labels * (1.0 - eps))[:, np.newaxis] * pi
+            irregular = np.maximum(of_all - here.irregular, 0.0)
         some = n_labels > 0
         low = np.where(some, _NEAREST * eps, 0.0)
         high = np.where(some, 1.0 - _NEAREST * (1.0 - eps), 1.0)
-        return cls(worth, serious, sums.irregular, low, high)
+        return cls(worth, serious, irregular, low, high)
 
     def in_step(
         self, labels_here: NDArray[np.int64], sums: tuple[Floats, ...], eps: Floats, *_: object
@@ -112,13 +120,14 @@ class Elsewhere(NamedTuple):
         serious, irregular, (log_likelihood, q) = sums
         n_labels = self.n_labels + labels_here
         serious = np.clip(serious + self.serious, self.low * n_labels, self.high * n_labels)
-        log_likelihood += self.serious @ np.log(np.maximum(eps, _TINY))
-        log_likelihood += (self.n_labels - self.serious) @ np.log(np.maximum(1.0 - eps, _TINY))
+        log_likelihood += inner(self.serious, np.log(np.maximum(eps, _TINY)))
+        others = self.n_labels - self.serious
+        log_likelihood += inner(others, np.log(np.maximum(1.0 - eps, _TINY)))
         return serious, irregular + self.irregular, np.array([log_likelihood, q])
 
 
 def known_of(fit: Fit, engine: Engine, *, learned: bool) -> GPMKnown:
-    """Add up the annotators' sums: one pass over all labels."""
+    """Find how the annotators' sums follow their reliabilities: one pass over all labels."""
     labels = fit.data
     assert fit.distribution is not None
     assert fit.reliability is not None
@@ -126,7 +135,7 @@ def known_of(fit: Fit, engine: Engine, *, learned: bool) -> GPMKnown:
         steps = Steps(labels, session, learned=learned)
         steps.resume(fit.distribution.of_each_cell(labels))
         at = Parameters(fit.reliability, steps.behaviors(_irregular(fit, learned=learned)))
-        return GPMKnown(labels.labels_per_annotator, at, steps.response(at))
+        return GPMKnown(labels.labels_per_annotator, at, steps.response(at).slope)
 
 
 def settled(
@@ -145,27 +154,33 @@ def settled(
     """
     people, learned = after.annotator, len(known.at.pi) > 0
     was = known.of(people)
-    n_labels, sums = was.n_labels, was.sums
-    if before.labels.n_labels:
-        with closing(engine.open(before.labels)) as session:
-            steps = Steps(before.labels, session, learned=learned)
-            steps.resume(theta.of_each_cell(before.labels))
-            counted = steps.response(was.at)
-        n_labels = n_labels - before.labels.labels_per_annotator
-        sums = Sums(*(all_ - here for all_, here in zip(sums, counted, strict=True)))
-    elsewhere = Elsewhere.of(n_labels, sums, was.at.eps)
-    labels_here = after.labels.labels_per_annotator
+    with closing(engine.open(before.labels)) as session:
+        steps = Steps(before.labels, session, learned=learned)
+        steps.resume(theta.of_each_cell(before.labels))
+        counted = steps.response(was.at)
+    n_before, n_after = before.labels.labels_per_annotator, after.labels.labels_per_annotator
+    elsewhere = Elsewhere.of(was, n_before, counted)
     with closing(engine.open(after.labels)) as session:
-        others = Background(session, {"gpm.step": partial(elsewhere.in_step, labels_here)})
-        counts = elsewhere.n_labels + labels_here
+        others = Background(session, {"gpm.step": partial(elsewhere.in_step, n_after)})
+        counts = elsewhere.n_labels + n_after
         steps = Steps(after.labels, others, learned=learned, n_labels=counts)
-        steps.start()  # anew, because a category that nobody had chosen would keep its 0
+        steps.start()
+        steps.resume(_begun(after.labels, theta, session.gather("theta")))
         at, trace = climb(steps, off_the_ends(begin.of(people).at, 1e-3))
-        serious = sums.serious + sums.slope * (at.eps - was.at.eps)
-        moved = sums._replace(serious=np.clip(serious, 0.0, n_labels))
-        sums = Sums(*(here + there for here, there in zip(steps.response(at), moved, strict=True)))
+        slope = was.slope - counted.slope + steps.response(at).slope
         found = Distribution.of_cells(after.labels, session.gather("theta"))
-    return known.replaced(people, GPMKnown(n_labels + labels_here, at, sums)), found, trace
+    now = GPMKnown(was.n_labels - n_before + n_after, at, slope)
+    return known.replaced(people, now), found, trace
+
+
+def _begun(labels: Labels, theta: Distribution, shares: Floats) -> Floats:
+    """Begin near the distributions of the items that have one, else at the observed shares.
+
+    Not at the distributions: a category that nobody had chosen would keep its 0.
+    """
+    old = (np.arange(labels.n_items) < len(theta)) & (labels.known < 0)
+    share = np.where(old, _SHARE, 1.0)[labels.item_of_cell()]
+    return share * shares + (1.0 - share) * theta.of_each_cell(labels)
 
 
 def off_the_ends(at: Parameters, distance: float) -> Parameters:
@@ -183,12 +198,6 @@ def _irregular(fit: Fit, *, learned: bool) -> Floats:
     pair = labels.annotator.astype(np.int64) * labels.n_categories + labels.category_of_label()
     irregular = np.bincount(pair, 1.0 - fit.p_serious, minlength=math.prod(shape))
     return irregular.reshape(shape).astype(np.float64)
-
-
-def _padded(column: Floats, more: int) -> Floats:
-    if column.ndim > 1 and not len(column):
-        return column  # no behaviors
-    return np.pad(column, [(0, more)] + [(0, 0)] * (column.ndim - 1))
 
 
 def _rows(column: Floats, annotator: Codes) -> Floats:

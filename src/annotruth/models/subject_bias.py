@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from annotruth.arrays import Codes, Floats
+from annotruth.arrays import Codes, Floats, inner
 from annotruth.engines import Engine, Session, Sweep, engine_named
 from annotruth.errors import InputError
 from annotruth.kernels.subject_bias import ROUNDING, proposals
@@ -218,7 +218,7 @@ class _Steps:
         (moments,) = self._session.sweep(self._start, self._values, self._share)
         b = moments[:, 0] / self._n_votes
         variance = np.maximum(moments[:, 1] / self._n_votes - b**2, 0.0)
-        overall = float(variance @ self._n_votes / self._n_votes.sum())
+        overall = inner(variance, self._n_votes) / self._n_votes.sum()
         self.floor = max(rounding_variance(self._values), _LEAST_SHARE * overall)
         of_group = np.full(self._n_groups, self._share * overall)
         self._spread(of_group)

@@ -4,7 +4,8 @@ Incremental EM (Neal and Hinton, A View of the EM Algorithm that Justifies Incre
 Other Variants, 1998): what annotators share is a function of sums over the labels, so the items
 with new labels are taken out, their part of the sums is taken away, and EM runs on them alone, the
 sums of all other labels added in every step. What it costs follows the labels of these items,
-not all labels. Items of the annotators who moved most are then let in too, up to a bound.
+not all labels. The items of the annotators who moved most are then let in, up to a bound, and EM
+runs once more.
 """
 
 from __future__ import annotations
@@ -26,8 +27,7 @@ from annotruth.models.em import ProgressCallback, Trace
 from annotruth.models.result import Fit
 
 _ROOM = 50_000  # labels of items that are let in because their annotators moved,
-_SHARE = 0.005  # or this share of all labels if that is more
-_ROUNDS = 3
+_SHARE = 0.02  # or this share of all labels if that is more
 _STILL = 3e-4  # annotators whose reliability moved by less let no items in
 _MANY = 0.1  # share of labels added from which a pass over all of them is worth its time
 
@@ -138,18 +138,11 @@ class Updates(Generic[K]):
         was, known = self._grown, self._known
         grown, touched = was.and_(new, gold=gold, duplicates=duplicates)
         known = known.with_newcomers(grown.n_annotators, len(grown.scale))
-        settled, let_in = known, np.empty(0, dtype=np.int64)
-        for turn in range(_ROUNDS):
-            concerned = np.union1d(touched, grown.items_of(let_in))
-            after = grown.part(concerned)
-            old = concerned[concerned < was.n_items]
-            before = was.part(old, after.annotator)
-            theta = self._theta.take(old)
-            settled, found, trace = self._model._settled(known, settled, before, after, theta)
-            more = self._movers(grown, known, settled, let_in)
-            if len(more) == 0 or turn == _ROUNDS - 1:
-                break
-            let_in = np.union1d(let_in, more)
+        after, theta, (settled, found, trace) = self._anew(grown, touched, known, known)
+        movers = _movers(grown, known, settled)
+        if len(movers):
+            concerned = np.union1d(touched, grown.items_of(movers))
+            after, theta, (settled, found, trace) = self._anew(grown, concerned, known, settled)
         update = Update(
             n_labels=new.n_labels,
             n_items=grown.n_items - was.n_items,
@@ -167,17 +160,14 @@ class Updates(Generic[K]):
         self.converged = self.converged and trace.converged
         return update
 
-    def _movers(self, grown: Grown, before: K, after: K, already: Codes) -> Codes:
-        """Name annotators whose items to let in: those who moved most, while there is room."""
-        moved = np.abs(after.reliability - before.reliability)
-        moved[already] = 0.0
-        order = np.argsort(-moved, kind="stable")
-        order = order[moved[order] > _STILL]
-        # As many labels as if they shared no item.
-        labels = after.n_labels * (grown.n_labels / grown.n_items)
-        room = max(_ROOM, _SHARE * grown.n_labels) - labels[already].sum()
-        chosen: Codes = order[np.cumsum(labels[order]) <= room]
-        return chosen
+    def _anew(
+        self, grown: Grown, item: Codes, known: K, begin: K
+    ) -> tuple[Part, Distribution, tuple[K, Distribution, Trace]]:
+        """Fit items; returns their labels, the old ones' distributions, and what was found."""
+        after = grown.part(item)
+        old = item[item < self._grown.n_items]
+        before, theta = self._grown.part(old, after.annotator), self._theta.take(old)
+        return after, theta, self._model._settled(known, begin, before, after, theta)
 
     def whole(self, *, touch: bool = False, progress: ProgressCallback | None = None) -> Fit:
         """Make one fit of everything, which passes over all labels.
@@ -192,6 +182,18 @@ class Updates(Generic[K]):
         told = "settled" if self.converged else "NOT settled: a fit or an update reached its cap"
         trace = replace(whole.trace, converged=self.converged, stop_reason=f"updated, {told}")
         return replace(whole, trace=trace)
+
+
+def _movers(grown: Grown, before: K, after: K) -> Codes:
+    """Name annotators whose items to let in: those who moved most, while there is room."""
+    moved = np.abs(after.reliability - before.reliability)
+    order = np.argsort(-moved, kind="stable")
+    order = order[moved[order] > _STILL]
+    # As many labels as if they shared no item.
+    labels = after.n_labels * (grown.n_labels / grown.n_items)
+    room = max(_ROOM, _SHARE * grown.n_labels)
+    chosen: Codes = order[np.cumsum(labels[order]) <= room]
+    return chosen
 
 
 def _items(grown: Grown, item: Codes, found: Distribution, old: Distribution) -> pa.Table:
