@@ -63,7 +63,7 @@ def frame(spark, labels):
 def run_script(java):
     """Run a script of this folder in a Python of its own, which fails where its claims do."""
 
-    def run(name, *words, timeout=240):
+    def run(name, *words, timeout=480):
         done = subprocess.run(
             check=False,
             args=[sys.executable, str(HERE / name), *map(str, words)],

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from pathlib import Path
 
@@ -42,7 +43,9 @@ killed = []
 def kill_one(progress: Progress) -> None:
     """Kill while the next pass is under way."""
     if progress.n_iter in KILLED_AT:
-        threading.Timer(0.1, os.kill, (executors()[0], signal.SIGKILL)).start()
+        while not (running := executors()):
+            time.sleep(0.1)
+        threading.Timer(0.1, os.kill, (running[0], signal.SIGKILL)).start()
         killed.append(progress.n_iter)
 
 
