@@ -74,9 +74,15 @@ def write_tables(
     """
     _check_format(format)
     with folder_written_aside(folder) as aside:
-        for name, table in tables.items():
+
+        def write(name: str) -> None:
             file = f"{name}.{format}"
-            _write(table, aside / file, format, shown=Path(folder) / file)
+            _write(tables[name], aside / file, format, shown=Path(folder) / file)
+
+        # Arrow writes Parquet on one thread. Of pieces only some may be there at a time.
+        in_memory = all(isinstance(table, pa.Table) for table in tables.values())
+        with ThreadPoolExecutor(pa.cpu_count() if format == "parquet" and in_memory else 1) as pool:
+            list(pool.map(write, tables))
         for file, text in (extra or {}).items():
             (aside / file).write_text(text, encoding="utf-8", newline="\n")
 

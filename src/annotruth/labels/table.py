@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
@@ -364,7 +365,8 @@ class Labels(Tally):
     def to_codes(self) -> pa.Table:
         """Write the labels out as `to_arrow` does, with codes and dictionaries for ids."""
         codes = (self.item_of_label(), self.annotator, self.category_of_label())
-        return self._with_ids(*map(self.as_they_came, codes))
+        with ThreadPoolExecutor(len(codes)) as pool:
+            return self._with_ids(*pool.map(self.as_they_came, codes))
 
     def _with_ids(self, *codes: NDArray[np.int32]) -> pa.Table:
         ids = (self.items, self.annotators, self.scale.categories)
