@@ -6,7 +6,7 @@ import pytest
 from comparing import same_tables
 
 import annotruth as at
-from annotruth.engines.spark import chunks, packing
+from annotruth.engines.spark import chunks, people
 from annotruth.models import robust_singles
 from annotruth.models.registry import model_named
 
@@ -75,7 +75,7 @@ def test_passes_in_single_precision_are_the_same(frame, engine, monkeypatch):
 def test_many_annotators_are_added_up_by_tasks(frame, in_memory, engine, monkeypatch):
     """Cut into slices and shards of three annotators, as millions would be."""
     monkeypatch.setattr(chunks, "_NUMBERS_A_SLICE", 3)
-    monkeypatch.setattr(packing, "_PEOPLE_A_SHARD", 3)
+    monkeypatch.setattr(people, "_PEOPLE_A_SHARD", 3)
     with fitted(few_steps("gpm", engine=engine(2)), frame) as found:
         assert len(found.data.shards) > 3
         same_tables(found, in_memory["gpm"])

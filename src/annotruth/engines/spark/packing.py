@@ -12,7 +12,7 @@ All orders are those of ids, so it does not matter in which order rows come.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,24 +22,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.arrays import Codes
 from annotruth.engines.spark.chunks import Chunk, write_chunk
-from annotruth.engines.spark.labels import Shard, SparkLabels
+from annotruth.engines.spark.labels import SparkLabels
+from annotruth.engines.spark.people import People, codes_of, in_order, numbered
 from annotruth.engines.spark.storage import Storage
-from annotruth.engines.spark.tasks import mapped, run_on_rows, run_tasks
+from annotruth.engines.spark.tasks import run_on_rows, run_tasks
 from annotruth.errors import InputError
 from annotruth.labels import Bins, DuplicatePolicy, Labels, Scale, ScaleKind, validate
 from annotruth.labels.buffers import as_arrow, as_numpy
-from annotruth.labels.encode import Coded, distinct, distinct_all, match, repeats
+from annotruth.labels.encode import distinct, distinct_all, match, repeats
 from annotruth.labels.frames import is_spark_frame
 from annotruth.labels.shards import split
 from annotruth.labels.table import check_duplicates, decide_scale
 from annotruth.labels.truth import Answers, Truth, answers_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame
 
-_PEOPLE_A_SHARD = 1 << 20
 _MOST_VALUES = 100_000  # different labels, of which the driver hears
 _NAMED = 3  # repeats that a message names
 
@@ -53,14 +52,6 @@ class Rows(NamedTuple):
     n_annotators: int
     values: pa.Array
     unnamed: dict[str, int]
-
-
-class People(NamedTuple):
-    """What a task tells of the annotators it has numbered."""
-
-    shard: Shard
-    chunks: NDArray[np.int64]
-    ends: NDArray[np.int64]
 
 
 class Finished(NamedTuple):
@@ -100,11 +91,18 @@ def pack(
 
     encoded = run_on_rows(by_item, partial(_encode_rows, storage))
     the_scale, values, category = _scale(encoded, scale, categories, bins, from_text=from_text)
-    people = _numbered(frame.sparkSession, storage, encoded, empty.schema.field("annotator").type)
+    files = [one.file for one in encoded]
+    people = numbered(
+        frame.sparkSession,
+        storage,
+        files,
+        sum(one.n_annotators for one in encoded),
+        empty.schema.field("annotator").type,
+    )
     finish = partial(
         _finish,
         storage,
-        [one.file for one in encoded],
+        files,
         people,
         the_scale,
         (values, category),
@@ -113,7 +111,7 @@ def pack(
     )
     finished = run_tasks(frame.sparkSession, finish, len(encoded))
     _check(finished, known)
-    storage.remove(one.file for one in encoded)
+    storage.remove(files)
     return SparkLabels(
         spark=frame.sparkSession,
         storage=storage,
@@ -172,7 +170,7 @@ def _encode_rows(storage: Storage, rows: pa.Table) -> Rows | None:
     if empty.any():
         kept = ~empty[coded["label"].codes]
         coded = {role: column.take(kept) for role, column in coded.items()}
-    coded = {role: _in_order(column) for role, column in coded.items()}
+    coded = {role: in_order(column) for role, column in coded.items()}
     unnamed = {
         role: int(validate.missing(column.values)[column.codes].sum())
         for role, column in coded.items()
@@ -189,14 +187,6 @@ def _encode_rows(storage: Storage, rows: pa.Table) -> Rows | None:
     values = coded["label"].values
     n_kept = len(annotator.codes)
     return Rows(file, rows.num_rows, n_kept, len(annotator.values), values, unnamed)
-
-
-def _in_order(column: Coded) -> Coded:
-    """Give values numbers in their own order, so that the order of rows does not matter."""
-    order = as_numpy(pc.sort_indices(column.values))
-    place = np.empty(len(order), dtype=np.int32)
-    place[order] = np.arange(len(order), dtype=np.int32)
-    return Coded(place[column.codes], column.values.take(as_arrow(order)))
 
 
 def _scale(
@@ -228,66 +218,6 @@ def _scale(
     return the_scale, values, category
 
 
-def _numbered(
-    spark: SparkSession, storage: Storage, encoded: list[Rows], kind: pa.DataType
-) -> list[People]:
-    """Give all annotators numbers, each in the shard that the hash of the id says."""
-    n_shards = -(-sum(one.n_annotators for one in encoded) // _PEOPLE_A_SHARD)
-    files = [one.file for one in encoded]
-
-    def listed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for place in batch.column(0).to_pylist():
-                yield _people_of(storage, files[place], place, kind)
-
-    people = mapped(spark.range(0, len(files), 1, len(files)), listed, _people_schema(kind))
-    by_id = people.repartition(n_shards, "annotator")
-    return run_on_rows(by_id, partial(_number, storage))
-
-
-def _people_schema(kind: pa.DataType) -> Any:
-    from pyspark.sql.pandas.types import from_arrow_type
-    from pyspark.sql.types import LongType, StructType
-
-    whole = LongType()
-    schema = StructType().add("annotator", from_arrow_type(kind))
-    return schema.add("chunk", whole).add("local", whole).add("n_labels", whole)
-
-
-def _people_of(storage: Storage, file: str, place: int, kind: pa.DataType) -> pa.RecordBatch:
-    raw = storage.read(file)
-    annotators = raw["annotator"].cast(kind)
-    n = len(annotators)
-    columns = [
-        annotators,
-        as_arrow(np.full(n, place, dtype=np.int64)),
-        as_arrow(np.arange(n, dtype=np.int64)),
-        raw["n_labels"],
-    ]
-    return pa.record_batch(columns, names=["annotator", "chunk", "local", "n_labels"])
-
-
-def _number(storage: Storage, rows: pa.Table) -> People | None:
-    """Give some annotators numbers in the order of their ids, and tell every chunk who is who."""
-    if not rows.num_rows:
-        return None
-    coded = _in_order(distinct(rows.column("annotator")))
-    chunk, local, n = (as_numpy(rows.column(name)) for name in ("chunk", "local", "n_labels"))
-    order = np.lexsort((local, chunk))
-    chunks, starts = np.unique(chunk[order], return_index=True)
-    counts = np.bincount(coded.codes, weights=n, minlength=len(coded.values)).astype(np.int64)
-    file = storage.write(
-        "people",
-        {
-            "annotators": coded.values,
-            "n_labels": counts,
-            "local": local[order],
-            "code": coded.codes[order],
-        },
-    )
-    return People(Shard(file, len(coded.values)), chunks, np.append(starts, len(order)))
-
-
 def _finish(
     storage: Storage,
     files: list[str],
@@ -300,7 +230,7 @@ def _finish(
 ) -> Finished:
     """Put the common codes of annotators and categories in, and sort."""
     raw = storage.read(files[place])
-    codes = _codes_of(storage, people, place, len(raw["annotator"]))
+    codes = codes_of(storage, people, place, len(raw["annotator"]))
     order = np.argsort(codes)
     renumbered = np.empty(len(order), dtype=np.int32)
     renumbered[order] = np.arange(len(order), dtype=np.int32)
@@ -335,20 +265,6 @@ def _finish(
         ),
         n_known,
     )
-
-
-def _codes_of(storage: Storage, people: list[People], place: int, n: int) -> Codes:
-    """Look up which codes a chunk's annotators have among all."""
-    codes = np.empty(n, dtype=np.int64)
-    before = 0
-    for shard, chunks, ends in people:
-        at = int(np.searchsorted(chunks, place))
-        if at < len(chunks) and chunks[at] == place:
-            columns = storage.read(shard.file)
-            here = slice(int(ends[at]), int(ends[at + 1]))
-            codes[as_numpy(columns["local"])[here]] = as_numpy(columns["code"])[here] + before
-        before += shard.n_annotators
-    return codes
 
 
 def _check(finished: list[Finished], known: Answers | None) -> None:
