@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from annotruth.engines import Engine, engine_named, name_of
+from annotruth.engines import Engine, name_of
 from annotruth.errors import InputError
 from annotruth.io.readers import read_labels, read_table
 from annotruth.labels import Bins, DuplicatePolicy, Labels, ScaleKind, Tally
@@ -52,11 +52,9 @@ def labels_on_spark(data: Any, engine: str | Engine, *, gold: Any, **how: Any) -
 
     What is only for labels on this machine must be None.
     """
-    from annotruth.engines.spark import SparkEngine
+    from annotruth.engines.spark import spark_engine
 
-    found = engine_named(engine)
-    if not isinstance(found, SparkEngine):
-        raise InputError("these labels are on Spark: choose engine='spark', or collect them")
+    found = spark_engine(engine)
     for name in ("record", "input_format", "question", "memory"):
         if how.pop(name) is not None:
             raise InputError(f"{name} is not for labels on Spark: leave it out")

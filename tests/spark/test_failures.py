@@ -70,6 +70,8 @@ def test_models_that_cannot_say_who_can(frame, labels):
             at.GLAD(engine="spark").fit(data)
     with pytest.raises(at.InputError, match="choose engine='spark'"):
         at.GPM().fit(frame)
+    with pytest.raises(at.InputError, match="record is not for labels on Spark"):
+        at.RobustGPM(engine="spark").fit(frame, record={"x": 0.9})
     with pytest.raises(at.InputError, match="auto fits many models"):
         at.fit(frame, "auto")
 
@@ -99,6 +101,7 @@ def test_what_is_missing_is_named(monkeypatch):
 
 
 def test_sparks_failures_are_one_line():
+    from py4j.protocol import Py4JError
     from pyspark.errors import AnalysisException, PySparkException
 
     told = {
@@ -110,6 +113,8 @@ def test_sparks_failures_are_one_line():
     for text, words in told.items():
         with pytest.raises(at.AnnotruthError, match=words), in_one_line("it failed"):
             raise PySparkException(text)
+    with pytest.raises(at.AnnotruthError, match="executor lost"), in_one_line("it failed"):
+        raise Py4JError("executor lost\n\tat java")
     with pytest.raises(at.InputError, match="no such table"), in_one_line("it failed"):
         raise AnalysisException("no such table SQLSTATE: 42P01\nmore")
 

@@ -58,7 +58,7 @@ def test_sums_of_chunks_are_added_in_slices(folder, n):
         sums = rng.random((len(people), 2))
         chunks.append(slices.write(folder, people, sums))
         total[people] += sums
-    parts = [slices._add_slice(folder, chunks, 2, place) for place in range(n)]
+    parts = [slices.add_slice(folder, chunks, 2, place) for place in range(n)]
     assert np.array_equal(np.concatenate(parts), total)
 
 

@@ -83,15 +83,8 @@ class Labels(Tally):
         Where each label stood among the kept rows, to give tables back in the caller's order.
     known
         The code of an item's known truth, -1 where there is none.
-    record
-        What is known of annotators from earlier work, annotators x 2: how many labels it counts
-        for that were serious, and that were not. None where nothing is known of anybody.
-    n_dropped
-        How many rows had no label.
-    frame
-        The caller's frame library, in which tables go back.
-    read_as
-        What the file they came in was taken for; empty for a plain table.
+    record, n_dropped, frame, read_as
+        As in `Tally`.
     """
 
     items: pa.Array

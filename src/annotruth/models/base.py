@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from annotruth.arrays import Codes, Floats
-from annotruth.engines import engine_named, name_of
+from annotruth.engines import name_of
 from annotruth.errors import AnnotruthError, InputError
 from annotruth.labels import DuplicatePolicy, Labels, Tally
 from annotruth.labels.frames import is_spark_frame, need_pandas
@@ -25,8 +25,6 @@ from annotruth.models.updating import Updatable, Updates
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from annotruth.engines.spark import SparkEngine, SparkLabels
 
 
 @dataclass(kw_only=True)
@@ -65,8 +63,8 @@ class Estimator(ABC):
         Parameters
         ----------
         data
-            Labels, a pandas, polars or pyarrow frame with item, annotator and label columns,
-            or a list of (item, annotator, label) tuples.
+            Labels, a pandas, polars, pyarrow or Spark frame with item, annotator and label
+            columns, or a list of (item, annotator, label) tuples.
         gold
             Known truths of some items: a frame of ``item, label``, a mapping or a Series.
         record
@@ -77,10 +75,8 @@ class Estimator(ABC):
         """
         if self._engine_name == "spark":
             self.check_fits_on_spark()
-        if is_spark_frame(data):
-            data, gold = self._on_spark().labels_of(data, gold=gold), None
-        if isinstance(data, Tally) and not isinstance(data, Labels):
-            return self._fit_elsewhere(data, gold, record, progress)
+        if is_spark_frame(data) or (isinstance(data, Tally) and not isinstance(data, Labels)):
+            return self._fit_on_spark(data, gold, record, progress)
         labels = Labels.of(data)
         if gold is not None:
             labels = labels.with_gold(gold)
@@ -97,23 +93,17 @@ class Estimator(ABC):
     def _engine_name(self) -> str:
         return name_of(getattr(self, "engine", "memory"))
 
-    def _on_spark(self) -> SparkEngine:
-        """Return the engine of labels that are on Spark."""
-        from annotruth.engines.spark import SparkEngine
-
-        engine = engine_named(getattr(self, "engine", "memory"))
-        if not isinstance(engine, SparkEngine):
-            raise InputError("these labels are on Spark: choose engine='spark', or collect them")
-        return engine
-
-    def _fit_elsewhere(
-        self, labels: Tally, gold: Any, record: Any, progress: ProgressCallback | None
+    def _fit_on_spark(
+        self, data: Any, gold: Any, record: Any, progress: ProgressCallback | None
     ) -> Self:
-        """Fit labels that are not in memory, and remove what they were laid out in."""
-        with closing(cast("SparkLabels", labels)):
-            self._on_spark()
-            if gold is not None or record is not None:
-                raise InputError("on Spark, gold goes with the table, and a record is not taken")
+        """Fit labels that are on Spark, and remove what they were laid out in."""
+        from annotruth.engines.spark import SparkLabels, spark_engine
+
+        engine = spark_engine(getattr(self, "engine", "memory"))
+        if record is not None:
+            raise InputError("record is not for labels on Spark: leave it out")
+        labels = data if isinstance(data, SparkLabels) else engine.labels_of(data, gold=gold)
+        with closing(labels):
             # A model that fits on Spark asks for no more than a tally has.
             self.resume(self._fit(cast("Labels", labels), progress))
         return self

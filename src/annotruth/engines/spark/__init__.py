@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from annotruth.engines.base import Engine, engine_named
 from annotruth.engines.spark.failures import in_one_line
 from annotruth.engines.spark.labels import SparkLabels
 from annotruth.engines.spark.packing import pack, pack_labels
@@ -19,7 +20,7 @@ from annotruth.labels import Labels, Tally
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["SparkEngine", "SparkLabels"]
+__all__ = ["SparkEngine", "SparkLabels", "spark_engine"]
 
 _CHUNKS = 4  # of labels in memory, which are few
 
@@ -86,6 +87,14 @@ class SparkEngine:
                 "Spark runs on other machines: name a folder that all of them reach (storage)"
             )
         return Storage(Path(tempfile.gettempdir()).resolve().as_uri()).new_folder()
+
+
+def spark_engine(engine: str | Engine) -> SparkEngine:
+    """Return the engine for labels that are on Spark; any other is refused."""
+    found = engine_named(engine)
+    if not isinstance(found, SparkEngine):
+        raise InputError("these labels are on Spark: choose engine='spark', or collect them")
+    return found
 
 
 def _nothing() -> None:

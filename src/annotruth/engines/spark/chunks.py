@@ -117,11 +117,11 @@ class Slices(NamedTuple):
             if parts:
                 sums = as_numpy(storage.read(parts[place])["sums"]).reshape(-1, width)
             else:
-                sums = self._add_slice(storage, files, width, place)
+                sums = self.add_slice(storage, files, width, place)
             yield slice(start, stop), sums
         storage.remove([*files, *parts])
 
-    def _add_slice(self, storage: Storage, files: list[str], width: int, place: int) -> Floats:
+    def add_slice(self, storage: Storage, files: list[str], width: int, place: int) -> Floats:
         """Add up one slice, chunk after chunk: the same to the last bit wherever it is done."""
         start, stop = self.bounds()[place : place + 2]
         total = np.zeros((stop - start, width))
@@ -132,4 +132,4 @@ class Slices(NamedTuple):
 
 
 def _write_slice(slices: Slices, storage: Storage, files: list[str], width: int, place: int) -> str:
-    return storage.write("sums", {"sums": slices._add_slice(storage, files, width, place)})
+    return storage.write("sums", {"sums": slices.add_slice(storage, files, width, place)})

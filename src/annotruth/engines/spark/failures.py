@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from annotruth.errors import AnnotruthError, InputError
 
@@ -17,11 +17,16 @@ def in_one_line(doing: str) -> Iterator[None]:
     """Turn what Spark raises into one line that says what to do; the rest stays its cause."""
     from pyspark.errors import AnalysisException, PySparkException
 
+    errors: list[type[Exception]] = [PySparkException]
+    with suppress(ImportError):  # a client of Connect has no Java to talk to
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+
+        errors.append(Py4JError)
     try:
         yield
     except AnalysisException as error:
         raise InputError(f"{doing}: {_first(str(error))}") from error
-    except PySparkException as error:
+    except tuple(errors) as error:
         raise AnnotruthError(f"{doing}: {_told(str(error))}") from error
 
 

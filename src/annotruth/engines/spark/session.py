@@ -151,8 +151,7 @@ class SparkSweeps:
         for place, files in enumerate(told):
             for name, file in files.items():
                 known = self._state[name].files
-                if known[place] is not None:
-                    old.append(known[place])
+                old.append(known[place])
                 known[place] = file
         self._storage.remove(file for file in old if file is not None)
 

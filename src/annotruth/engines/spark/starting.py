@@ -26,7 +26,9 @@ _QUIET = {
 
 
 def running_session(master: str | None = None, *, silent: bool = False) -> SparkSession:
-    """Return the session that is running, or start one: on ``master``, or on this machine.
+    """Return the session that is running, or start one: on ``master``, or where Spark is set up.
+
+    Without a word of that in its settings, it runs on this machine.
 
     A session that is started here is stopped at the program's end. ``sc://`` is a Connect server.
     With ``silent`` Java keeps its log to itself; what fails is raised here all the same.
@@ -37,15 +39,16 @@ def running_session(master: str | None = None, *, silent: bool = False) -> Spark
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
-    if master is not None and master.startswith("sc://"):
-        with in_one_line(f"no Spark at {master}"):
-            return SparkSession.builder.remote(master).getOrCreate()
+    remote = os.environ.get("SPARK_REMOTE", "") if master is None else master
+    if remote.startswith("sc://"):
+        with silent_on_pandas(), in_one_line(f"no Spark at {remote}"):
+            return SparkSession.builder.remote(remote).getOrCreate()
     _need_java()
     # Workers need the packages that we have.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("annotruth")
-    if master is not None or "SPARK_REMOTE" not in os.environ:
-        builder = builder.master(master or os.environ.get("MASTER", "local[*]"))
+    if master is not None:
+        builder = builder.master(master)
     for name, value in _QUIET.items():
         builder = builder.config(name, value)
     quiet = _stderr_closed() if silent else nullcontext()
