@@ -1,5 +1,7 @@
 """What each model predicts an annotator to say, against its formula written out."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -121,9 +123,8 @@ def test_ord_bin_answers_every_threshold(crowd):
 
 def test_ord_bin_meets_contradictions_halfway():
     model = at.OrdinalBinary().fit([("a", "x", 1), ("a", "y", 3), ("b", "x", 2)])
-    flat = np.full((2, 2), 0.5)
     rising = np.array([[0.2, 0.6], [0.9, 0.3]])
-    model._rates = model._rates._replace(hit=rising, false_alarm=rising, miss=flat, rejection=flat)
+    model.resume(replace(model.result_, parameters={"hit": rising, "false_alarm": rising}))
     # 0.2 and 0.6 become 0.4 twice; 0.9 and 0.3 fall already.
     found = model.answers([0, 0], [0, 1])
     np.testing.assert_allclose(found, [[0.6, 0.0, 0.4], [0.1, 0.6, 0.3]], atol=1e-12)
@@ -132,7 +133,7 @@ def test_ord_bin_meets_contradictions_halfway():
 def test_ord_dis_mix_of_a_typical_annotator_is_the_items_distribution(crowd):
     model = at.OrdinalMixture().fit(crowd)
     fit = model.result_
-    level = model._parameters.level
+    level = fit.parameters["level"]
     typical = round(np.average(level, weights=fit.reliability * crowd.labels_per_annotator))
     who = np.flatnonzero(level == typical)
     assert len(who)
@@ -144,9 +145,9 @@ def test_ord_dis_mix_of_a_typical_annotator_is_the_items_distribution(crowd):
 
 def test_ord_dis_mix_of_the_noisy_is_wider(crowd):
     model = at.OrdinalMixture().fit(crowd)
-    level = model._parameters.level
+    level = model.result_.parameters["level"]
     loud, quiet = int(level.argmin()), int(level.argmax())
-    model._parameters = model._parameters._replace(eps=np.full(14, 0.999))
+    model.resume(replace(model.result_, reliability=np.full(14, 0.999)))
     a, b = (model.answers(np.arange(60), np.full(60, s)).max(axis=1) for s in (loud, quiet))
     assert (a < b).mean() > 0.9
 
@@ -184,7 +185,7 @@ def test_robust_gpm_of_a_known_class_is_the_annotators_row():
     labels = made.labels.with_gold({1: 3})
     model = at.RobustGPM(truth="class").fit(labels)
     found = model.answers(np.zeros(9, dtype=int), np.arange(9))
-    np.testing.assert_allclose(found, model._kinds.own[:, :, 2], rtol=1e-9)
+    np.testing.assert_allclose(found, model.result_.parameters["own_rates"][:, :, 2], rtol=1e-9)
 
 
 def test_robust_gpm_knows_who_turns_the_scale_round():

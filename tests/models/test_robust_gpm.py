@@ -14,7 +14,8 @@ from annotruth.engines import engine_named
 from annotruth.labels import Labels, Scale
 from annotruth.models.robust_gpm import RobustGPM
 from annotruth.models.robust_reading import wider
-from annotruth.models.robust_steps import Classes, Opinions, OwnRows
+from annotruth.models.robust_rows import OwnRows
+from annotruth.models.robust_steps import Classes, Opinions
 from annotruth.models.ways import KINDS, ways_of
 
 

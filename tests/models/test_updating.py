@@ -9,7 +9,16 @@ from annotruth.labels import Labels
 from annotruth.models import updating
 from annotruth.models.registry import MODELS, UPDATABLE, model_named
 
+pytestmark = pytest.mark.usefixtures("however_few")
+
 TIGHT = {"tol": 1e-6, "max_iter": 5_000, "acceleration": True}
+
+
+@pytest.fixture
+def however_few(monkeypatch):
+    """Update fits of however few labels, which otherwise are fitted anew."""
+    for name in UPDATABLE:
+        monkeypatch.setattr(model_named(name), "updates_from", 0)
 
 
 def crowd(seed=0, **how):
@@ -272,10 +281,63 @@ def test_models_that_cannot_say_so_and_name_those_that_can():
         if name in UPDATABLE:
             model.partial_fit([(9, "u", 1)])
         else:
-            with pytest.raises(at.InputError, match=f"{name} cannot be updated, only gpm.* can"):
+            with pytest.raises(
+                at.InputError,
+                match=f"{name} cannot be updated, only gpm, robust-gpm and dawid-skene can",
+            ):
                 model.partial_fit([(9, "u", 1)])
             model.partial_fit([(9, "u", 1)], touch=True)
         assert model.result_.data.n_items == 7
+
+
+@pytest.mark.parametrize("name", ["robust-gpm", "dawid-skene"])
+@pytest.mark.parametrize("truth", ["opinions", "class"])
+def test_other_models_end_near_a_full_fit(name, truth):
+    if truth == "opinions":
+        labels = crowd(seed=4, n_items=3_000, n_annotators=200)
+        options = {"truth": "opinions"} if name == "robust-gpm" else {}
+    else:
+        labels = classes(n_items=6_000, n_annotators=200)
+        options = {}
+    base, new = dealt(labels, 20)
+    model = model_named(name)(**options).fit(base)
+    before = model.result_
+    model.partial_fit(new)
+    assert model.update_.n_passed <= labels.n_labels
+    again = model_named(name)(**options).fit(model.result_.data).result_
+    touched = np.unique(model.result_.data.annotator[model.result_.data.row >= base.n_labels])
+    moved, off = (
+        np.abs(fit.reliability[touched] - again.reliability[touched]).mean()
+        for fit in (before, model.result_)
+    )
+    assert off < 0.3 * moved
+    assert off < 1e-3
+
+
+def classes(n_items, n_annotators, seed=3):
+    """Items of one true class each, 8 labels each, most of them right."""
+    rng = np.random.default_rng(seed)
+    true = rng.integers(0, 3, n_items)
+    right = rng.uniform(0.5, 0.95, n_annotators)
+    rows = []
+    for e in range(n_items):
+        for s in rng.choice(n_annotators, 8, replace=False):
+            label = true[e] if rng.random() < right[s] else rng.integers(0, 3)
+            rows.append((e, int(s), "abc"[label]))
+    return Labels.of(rows)
+
+
+@pytest.mark.parametrize("name", UPDATABLE)
+def test_nothing_moves_without_new_labels(name):
+    """A known truth of the one label that an item has, and nothing else, leaves all in place."""
+    labels = classes(n_items=200, n_annotators=20)
+    fit = model_named(name)().fit(labels).result_
+    sure = int(fit.distribution.confidence().argmax())
+    gold = {labels.items[sure].as_py(): labels.scale.categories[int(fit.label[sure])].as_py()}
+    model = model_named(name)().resume(fit)
+    none = Labels.of([(0, 0, "a")]).subset(np.zeros(1, dtype=bool))
+    model.partial_fit(none, gold=gold)
+    assert np.abs(model.result_.reliability - fit.reliability).max() < 5e-3
 
 
 def test_changes_are_told():

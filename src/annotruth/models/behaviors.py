@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from annotruth.arrays import Codes, Floats
 from annotruth.errors import InputError
-from annotruth.models.found import SPAMMER_BELOW
+from annotruth.models.found import SPAMMER_BELOW, Found
 
 Behavior = Literal["uniform", "learned"]
 
@@ -29,6 +29,13 @@ def enough_labels(
 ) -> NDArray[np.bool_]:
     """Say of each annotator whether there are labels enough to learn a behavior from."""
     return n_labels >= _LABELS_A_CATEGORY * n_categories
+
+
+def pi_of(fit: Found, behavior: str) -> Floats:
+    """Take the learned behaviors out of a fit; empty where behavior is uniform."""
+    if behavior == "uniform":
+        return np.empty((0, 0))
+    return fit.parameter("pi", fit.data.n_annotators, fit.data.n_categories)
 
 
 def behaviors_of(pi: Floats, annotator: Codes, n_categories: int) -> Floats | float:

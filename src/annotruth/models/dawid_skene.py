@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.arrays import Codes, Floats
-from annotruth.engines import Engine, Session, Sweep, engine_named
+from annotruth.engines import Engine, Session, engine_named
 from annotruth.errors import InputError
 from annotruth.labels import Labels, Tally
 from annotruth.labels.frames import need_pandas
-from annotruth.models.acceleration import Acceleration, shares
+from annotruth.labels.growth import Part
 from annotruth.models.base import Estimator
+from annotruth.models.dawid_skene_steps import Parameters, Steps, acceleration, right
+from annotruth.models.dawid_skene_updates import DawidSkeneKnown, known_of, settled
 from annotruth.models.distribution import Distribution, mixed_rates
-from annotruth.models.em import Monitor, ProgressCallback, climb
+from annotruth.models.em import ProgressCallback, Trace, climb, no_steps
 from annotruth.models.found import Found
 from annotruth.models.reading import OfItems, fitted
+from annotruth.models.result import Fit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,16 +31,6 @@ if TYPE_CHECKING:
 
 # Of one copy of the parameters and posteriors; a step holds about three, a leap some six.
 _MOST_BYTES = 2e9
-
-
-_SHARED_BY = (None, 1)  # the rates are by annotator, in the middle
-
-
-class Parameters(NamedTuple):
-    """What the items share: the class prior p[k], and the annotators' confusion pi[s, k, l]."""
-
-    prior: Floats
-    rates: Floats  # pi as labels x annotators x classes, the order in which the kernels read it
 
 
 @dataclass(kw_only=True)
@@ -90,60 +83,102 @@ class DawidSkene(Estimator):
         over the labels.
     engine
         Where the passes over the labels run.
-
-    Attributes
-    ----------
-    confusion_
-        :math:`\pi` after fitting, annotators x true categories x labels.
-    prevalence_
-        :math:`p` after fitting, one number a category.
     """
 
     name: ClassVar[str] = "dawid-skene"
     fits_on_disk: ClassVar[bool] = True
     fits_on_spark: ClassVar[bool] = True
+    updates_from: ClassVar[int] = 1_000_000
 
     tol: float = 1e-7
     max_iter: int = 1000
     acceleration: bool = True
     engine: str | Engine = "memory"
 
-    confusion_: Floats = field(init=False, repr=False, compare=False)
-    prevalence_: Floats = field(init=False, repr=False, compare=False)
-
     def _fit(self, labels: Tally, progress: ProgressCallback | None) -> Found:
         _check_size(labels)
         with closing(engine_named(self.engine).open(labels)) as session:
-            steps = _Steps(labels, session)
-            parameters, trace = climb(
-                steps.step,
-                steps.start(),
-                log_likelihood=steps.read_out,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                watched="the log-likelihood per label",
-                progress=progress,
-                acceleration=_acceleration() if self.acceleration else None,
-            )
-            prior, rates = parameters
-            self.prevalence_ = prior
-            self.confusion_ = rates.transpose(1, 2, 0)
-            return fitted(
-                labels,
-                session,
-                ("posterior",),
-                _items_of,
-                model=self.name,
-                settings=self.settings(),
-                trace=trace,
-                reliability=steps.right(parameters),
-            )
+            steps = Steps(labels, session)
+            at, trace = self._climb(steps, steps.start(), progress)
+            share = right(steps.counted(at)) / labels.labels_per_annotator
+            # Sums may round above 1.
+            return self._read(labels, session, at, trace, np.minimum(share, 1.0))
+
+    def _climb(
+        self, steps: Steps, start: Parameters, progress: ProgressCallback | None = None
+    ) -> tuple[Parameters, Trace]:
+        return climb(
+            steps.step,
+            start,
+            log_likelihood=steps.read_out,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            watched="the log-likelihood per label",
+            progress=progress,
+            acceleration=acceleration() if self.acceleration else None,
+        )
+
+    @overload
+    def _read(
+        self, labels: Labels, session: Session, at: Parameters, trace: Trace, reliability: Floats
+    ) -> Fit: ...
+
+    @overload
+    def _read(
+        self, labels: Tally, session: Session, at: Parameters, trace: Trace, reliability: Floats
+    ) -> Found: ...
+
+    def _read(
+        self, labels: Tally, session: Session, at: Parameters, trace: Trace, reliability: Floats
+    ) -> Found:
+        return fitted(
+            labels,
+            session,
+            ("posterior",),
+            _items_of,
+            model=self.name,
+            settings=self.settings(),
+            trace=trace,
+            reliability=reliability,
+            parameters=at._asdict(),
+        )
+
+    def _known(self, fit: Fit) -> DawidSkeneKnown:
+        return known_of(fit.data, _parameters_of(fit), engine_named(self.engine))
+
+    def _settled(
+        self,
+        known: DawidSkeneKnown,
+        begin: DawidSkeneKnown,
+        before: Part,
+        after: Part,
+        theta: Distribution,
+    ) -> tuple[DawidSkeneKnown, Distribution, Trace]:
+        return settled(known, begin, before, after, engine_named(self.engine), self._climb)
+
+    def _whole(self, known: DawidSkeneKnown, labels: Labels, theta: Distribution) -> Fit:
+        with closing(engine_named(self.engine).open(labels)) as session:
+            steps = Steps(labels, session)
+            steps.ready()
+            trace = no_steps(steps.read_out(known.at))
+            return self._read(labels, session, known.at, trace, known.reliability)
 
     def _answers(self, item: Codes, annotator: Codes) -> Floats:
         fit = self.result_
         assert fit.distribution is not None
         posterior = fit.distribution.rows(item, fit.data.n_categories)
         return mixed_rates(posterior, self.confusion_.transpose(1, 0, 2), annotator)
+
+    @property
+    def confusion_(self) -> Floats:
+        """The confusion matrices, annotators x true categories x labels."""
+        confusion: Floats = _parameters_of(self._found()).rates.transpose(1, 2, 0)
+        return confusion
+
+    @property
+    def prevalence_(self) -> Floats:
+        """The class prior, one number a category."""
+        return _parameters_of(self._found()).prior
 
     @property
     def priors_(self) -> pd.Series[Any]:
@@ -175,64 +210,9 @@ class DawidSkene(Estimator):
         )
 
 
-class _Steps:
-    """The equations over a session; posteriors leave it only at the end."""
-
-    def __init__(self, labels: Tally, session: Session) -> None:
-        classes = labels.n_categories
-        self._session = session
-        self._n_labels = labels.n_labels
-        self._labels_per_annotator = labels.labels_per_annotator
-        self._n_classes = classes
-        counts = (classes, labels.n_annotators, classes)
-        self._start = Sweep("dawid_skene.start", ("rows",), (counts, (classes,)), sums_by=(1, None))
-        self._step = Sweep(
-            "dawid_skene.step",
-            ("rows",),
-            (counts, (classes,), (1,)),
-            shared_by=_SHARED_BY,
-            sums_by=(1, None, None),
-        )
-        self._posterior = Sweep(
-            "dawid_skene.posterior", ("rows", "posterior"), ((1,),), shared_by=_SHARED_BY
-        )
-
-    def start(self) -> Parameters:
-        """Begin with the observed shares as posteriors."""
-        self._session.allocate("rows", per="labels")
-        counts, classes = self._session.sweep(self._start)
-        return _normalised(counts, classes, np.full((1, 1, 1), 1.0 / self._n_classes))
-
-    def step(self, old: Parameters) -> tuple[Parameters, Monitor]:
-        """Sweep the labels once, then normalise the counts."""
-        counts, classes, (log_likelihood,) = self._session.sweep(self._step, *old)
-        new = _normalised(counts, classes, old.rates)
-        return new, Monitor(float(log_likelihood), float(log_likelihood) / self._n_labels)
-
-    def right(self, parameters: Parameters) -> Floats:
-        """Compute the share of each annotator's labels that name the item's class."""
-        counts, *_ = self._session.sweep(self._step, *parameters)
-        # Counts are labels x annotators x classes: right is where label and class agree.
-        share: Floats = np.einsum("ksk->s", counts) / self._labels_per_annotator
-        return np.minimum(share, 1.0)  # sums may round above 1
-
-    def read_out(self, parameters: Parameters) -> float:
-        """Compute the posterior of the final parameters, and the log-likelihood."""
-        self._session.allocate("posterior", per="items", shape=(self._n_classes,))
-        ((log_likelihood,),) = self._session.sweep(self._posterior, *parameters)
-        return float(log_likelihood)
-
-
-def _acceleration() -> Acceleration[Parameters]:
-    return Acceleration(Parameters, shares(axis=0), shares(axis=0))
-
-
-def _normalised(counts: Floats, classes: Floats, old_rates: Floats) -> Parameters:
-    """Turn counts into rates, in place; a class of which s saw nothing keeps its old ones."""
-    seen = counts.sum(axis=0)
-    np.divide(counts, seen, out=counts, where=seen > 0)
-    np.copyto(counts, old_rates, where=seen == 0)
-    return Parameters(classes / classes.sum(), counts)
+def _parameters_of(fit: Found) -> Parameters:
+    people, n = fit.data.n_annotators, fit.data.n_categories
+    return Parameters(fit.parameter("prior", n), fit.parameter("rates", n, people, n))
 
 
 def _items_of(labels: Labels, arrays: Mapping[str, NDArray[Any]]) -> OfItems:

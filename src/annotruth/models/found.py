@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.arrays import Floats
+from annotruth.errors import InputError
 from annotruth.labels import Tally
 from annotruth.labels.buffers import as_arrow
 from annotruth.models.em import Trace
@@ -46,6 +47,8 @@ class Found(ABC):
         What each annotator does, in a word.
     annotator_columns
         What else the model knows of them, such as a bias: more columns of the table.
+    parameters
+        The model's own, by name: what it takes beside the above to predict labels and to go on.
     chosen
         For a model chosen by ``auto``: ``model``, ``why`` and ``scores``, as `Choice.record` tells.
     """
@@ -59,6 +62,7 @@ class Found(ABC):
     high: Floats | None = None
     behavior: Sequence[str] | None = None
     annotator_columns: Mapping[str, Column] = field(default_factory=dict)
+    parameters: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     chosen: Mapping[str, Any] | None = None
 
     def __repr__(self) -> str:
@@ -104,6 +108,16 @@ class Found(ABC):
     def n_spammers(self) -> int | None:
         """How many annotators are spammers."""
         return None if self.spammer is None else int(self.spammer.sum())
+
+    def parameter(self, name: str, *shape: int) -> NDArray[Any]:
+        """Return a parameter of the model's own, which must be there and of that shape."""
+        values = self.parameters.get(name)
+        if values is None or values.shape != shape:
+            raise InputError(
+                f"this fit of {self.model} has no {name} of {' x '.join(map(str, shape))}: it was "
+                "saved by another version; fit the labels again"
+            )
+        return values
 
     def annotator_values(self) -> dict[str, Column | Sequence[str]]:
         """Return all that is known of annotators, as columns by name."""

@@ -20,6 +20,7 @@ from annotruth.models.behaviors import (
     behavior_names,
     behaviors_of,
     check_behavior,
+    pi_of,
 )
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import ProgressCallback, Trace, climb, no_steps
@@ -85,6 +86,7 @@ class GPM(Estimator):
     name: ClassVar[str] = "gpm"
     fits_on_disk: ClassVar[bool] = True
     fits_on_spark: ClassVar[bool] = True
+    updates_from: ClassVar[int] = 100_000
 
     behavior: Behavior = "uniform"
     tol: float = 1e-4
@@ -130,7 +132,6 @@ class GPM(Estimator):
         self, labels: Tally, session: Session, steps: Steps, found: Parameters, trace: Trace
     ) -> Found:
         low, high = steps.interval(found)
-        self._pi = found.pi
         return fitted(
             labels,
             session,
@@ -143,10 +144,11 @@ class GPM(Estimator):
             low=low,
             high=high,
             behavior=behavior_names(labels.scale.names, *found),
+            parameters={"pi": found.pi} if self._learned else {},
         )
 
     def _known(self, fit: Fit) -> GPMKnown:
-        return known_of(fit, engine_named(self.engine), learned=self._learned)
+        return known_of(fit, pi_of(fit, self.behavior), engine_named(self.engine))
 
     def _settled(
         self, known: GPMKnown, begin: GPMKnown, before: Part, after: Part, theta: Distribution
@@ -155,27 +157,28 @@ class GPM(Estimator):
         fast = replace(self, acceleration=True, tol=max(self.tol, _SETTLED * after.labels.n_labels))
         return settled(known, begin, before, after, theta, engine_named(self.engine), fast._climb)
 
-    def _whole(
+    def _whole(self, known: GPMKnown, labels: Labels, theta: Distribution) -> Fit:
+        with closing(engine_named(self.engine).open(labels)) as session:
+            steps = self._resumed(labels, session, theta)
+            trace = no_steps(steps.read_out(known.at))
+            return self._read(labels, session, steps, known.at, trace)
+
+    def _touched(
         self,
         known: GPMKnown,
         labels: Labels,
         theta: Distribution,
-        *,
-        touch: bool,
         progress: ProgressCallback | None,
     ) -> Fit:
         with closing(engine_named(self.engine).open(labels)) as session:
-            steps = Steps(labels, session, learned=self._learned)
-            steps.resume(theta.of_each_cell(labels))
-            if touch:
-                return self._read(
-                    labels,
-                    session,
-                    steps,
-                    *self._climb(steps, off_the_ends(known.at, 1e-9), progress),
-                )
-            trace = no_steps(steps.read_out(known.at))
-            return self._read(labels, session, steps, known.at, trace)
+            steps = self._resumed(labels, session, theta)
+            end = self._climb(steps, off_the_ends(known.at, 1e-9), progress)
+            return self._read(labels, session, steps, *end)
+
+    def _resumed(self, labels: Labels, session: Session, theta: Distribution) -> Steps:
+        steps = Steps(labels, session, learned=self._learned)
+        steps.resume(theta.of_each_cell(labels))
+        return steps
 
     def _answers(self, item: Codes, annotator: Codes) -> Floats:
         fit = self.result_
@@ -183,7 +186,8 @@ class GPM(Estimator):
         assert fit.reliability is not None
         theta = fit.distribution.rows(item, fit.data.n_categories)
         eps = fit.reliability[annotator][:, np.newaxis]
-        return eps * theta + (1.0 - eps) * behaviors_of(self._pi, annotator, fit.data.n_categories)
+        pi = pi_of(fit, self.behavior)
+        return eps * theta + (1.0 - eps) * behaviors_of(pi, annotator, fit.data.n_categories)
 
 
 def _items_of(labels: Labels, arrays: Mapping[str, NDArray[Any]]) -> OfItems:

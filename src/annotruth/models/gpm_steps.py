@@ -86,10 +86,6 @@ class Steps:
         self._session.sweep(self._start)
         return Parameters(np.full(len(self._n_labels), 0.5), np.full(self._pi_shape, self._chance))
 
-    def behaviors(self, irregular: Floats) -> Floats:
-        """Return the behaviors that sums of 1 - mu by label speak of."""
-        return self._update_pi(np.full(self._pi_shape, self._chance), irregular, 0.0)[0]
-
     def resume(self, theta: Floats) -> None:
         """Begin at distributions found before, one number a cell."""
         self._session.put("theta", theta, per="cells")

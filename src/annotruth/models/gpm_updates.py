@@ -22,7 +22,6 @@ But a full fit would stop as far from its end, and where it is left is what an u
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
@@ -67,9 +66,8 @@ class GPMKnown:
         """Each annotator's eps."""
         return self.at.eps
 
-    def with_newcomers(self, n_annotators: int, n_categories: int) -> Self:
+    def with_newcomers(self, more: int, n_categories: int) -> Self:
         """Make room for annotators of whom nothing is known, who start as in a fit."""
-        more = n_annotators - len(self.n_labels)
         pi = self.at.pi
         if len(pi):
             pi = np.concatenate([pi, np.full((more, n_categories), 1.0 / n_categories)])
@@ -126,20 +124,20 @@ class Elsewhere(NamedTuple):
         return serious, irregular + self.irregular, np.array([log_likelihood, q])
 
 
-def known_of(fit: Fit, engine: Engine, *, learned: bool) -> GPMKnown:
+def known_of(fit: Fit, pi: Floats, engine: Engine) -> GPMKnown:
     """Find how the annotators' sums follow their reliabilities: one pass over all labels."""
     labels = fit.data
     assert fit.distribution is not None
     assert fit.reliability is not None
     with closing(engine.open(labels)) as session:
-        steps = Steps(labels, session, learned=learned)
+        steps = Steps(labels, session, learned=len(pi) > 0)
         steps.resume(fit.distribution.of_each_cell(labels))
-        at = Parameters(fit.reliability, steps.behaviors(_irregular(fit, learned=learned)))
+        at = Parameters(fit.reliability, pi)
         return GPMKnown(labels.labels_per_annotator, at, steps.response(at).slope)
 
 
 def settled(
-    known: GPMKnown,
+    was: GPMKnown,
     begin: GPMKnown,
     before: Part,
     after: Part,
@@ -150,10 +148,10 @@ def settled(
     """Run EM on the items of ``after``, the labels of all others known by their sums.
 
     ``before`` has the labels that some of these items had, and ``theta`` the distributions of
-    its items; both parts have the same annotators. EM starts at the parameters of ``begin``.
+    its items. ``was`` is known of the annotators of both parts. EM starts at the parameters of
+    ``begin``.
     """
-    people, learned = after.annotator, len(known.at.pi) > 0
-    was = known.of(people)
+    learned = len(was.at.pi) > 0
     with closing(engine.open(before.labels)) as session:
         steps = Steps(before.labels, session, learned=learned)
         steps.resume(theta.of_each_cell(before.labels))
@@ -166,11 +164,10 @@ def settled(
         steps = Steps(after.labels, others, learned=learned, n_labels=counts)
         steps.start()
         steps.resume(_begun(after.labels, theta, session.gather("theta")))
-        at, trace = climb(steps, off_the_ends(begin.of(people).at, 1e-3))
+        at, trace = climb(steps, off_the_ends(begin.at, 1e-3))
         slope = was.slope - counted.slope + steps.response(at).slope
         found = Distribution.of_cells(after.labels, session.gather("theta"))
-    now = GPMKnown(was.n_labels - n_before + n_after, at, slope)
-    return known.replaced(people, now), found, trace
+    return GPMKnown(was.n_labels - n_before + n_after, at, slope), found, trace
 
 
 def _begun(labels: Labels, theta: Distribution, shares: Floats) -> Floats:
@@ -186,18 +183,6 @@ def _begun(labels: Labels, theta: Distribution, shares: Floats) -> Floats:
 def off_the_ends(at: Parameters, distance: float) -> Parameters:
     """Move reliabilities off 0 and 1, which EM never leaves, whatever the new labels say."""
     return at._replace(eps=np.clip(at.eps, distance, 1.0 - distance))
-
-
-def _irregular(fit: Fit, *, learned: bool) -> Floats:
-    """Add up 1 - mu by annotator and label."""
-    labels: Labels = fit.data
-    shape = (labels.n_annotators, labels.n_categories)
-    if not learned:
-        return np.empty((0, 0))
-    assert fit.p_serious is not None
-    pair = labels.annotator.astype(np.int64) * labels.n_categories + labels.category_of_label()
-    irregular = np.bincount(pair, 1.0 - fit.p_serious, minlength=math.prod(shape))
-    return irregular.reshape(shape).astype(np.float64)
 
 
 def _rows(column: Floats, annotator: Codes) -> Floats:

@@ -141,7 +141,6 @@ class OrdinalBinary(Estimator):
                 progress=progress,
                 acceleration=_acceleration() if self.acceleration else None,
             )
-            self._rates = parameters
             return Fit(
                 model=self.name,
                 settings=self.settings(),
@@ -149,14 +148,18 @@ class OrdinalBinary(Estimator):
                 trace=trace,
                 distribution=Distribution.of_dense(session.gather("theta")),
                 annotator_columns=_columns(labels.scale.names, parameters),
+                parameters={"hit": parameters.hit, "false_alarm": parameters.false_alarm},
             )
 
     def _answers(self, item: Codes, annotator: Codes) -> Floats:
-        fit, rates = self.result_, self._rates
+        fit, n = self.result_, self.result_.data.n_categories
         assert fit.distribution is not None
-        theta = fit.distribution.rows(item, fit.data.n_categories)
+        theta = fit.distribution.rows(item, n)
+        hit, false_alarm = (
+            fit.parameter(name, fit.data.n_annotators, n - 1) for name in ("hit", "false_alarm")
+        )
         mu = 1.0 - theta.cumsum(axis=1)[:, :-1]
-        above = mu * rates.hit[annotator] + (1.0 - mu) * rates.false_alarm[annotator]
+        above = mu * hit[annotator] + (1.0 - mu) * false_alarm[annotator]
         above = np.clip(above, 0.0, 1.0)  # sums may round beyond
         under = np.minimum.accumulate(above, axis=1)
         over = np.maximum.accumulate(above[:, ::-1], axis=1)[:, ::-1]

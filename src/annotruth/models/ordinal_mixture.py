@@ -24,6 +24,7 @@ from annotruth.models.behaviors import (
     behaviors_of,
     check_behavior,
     enough_labels,
+    pi_of,
 )
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import Monitor, ProgressCallback, climb
@@ -150,7 +151,7 @@ class OrdinalMixture(Estimator):
 
     def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
         self._check(labels)
-        lattice = lattice_of(labels.scale.values, self.expertise_shape, self.difficulty_shape)
+        lattice = self._lattice(labels)
         with closing(engine_named(self.engine).open(labels)) as session:
             steps = _Steps(labels, session, lattice, learned=self.behavior == "learned")
             parameters, trace = climb(
@@ -164,7 +165,6 @@ class OrdinalMixture(Estimator):
                 acceleration=_acceleration() if self.acceleration else None,
             )
             low, high = steps.interval(parameters)
-            self._lattice, self._parameters = lattice, parameters
             values, known = labels.scale.values, labels.known >= 0
             score = np.clip(session.gather("score"), values[0], values[-1])  # but for rounding
             score[known] = values[labels.known[known], np.newaxis]
@@ -186,11 +186,20 @@ class OrdinalMixture(Estimator):
                     "difficulty": session.gather("difficulty"),
                 },
                 annotator_columns={"noise": lattice.noise[parameters.level]},
+                parameters={
+                    "level": parameters.level,
+                    **({"pi": parameters.pi} if len(parameters.pi) else {}),
+                },
             )
 
     def _answers(self, item: Codes, annotator: Codes) -> Floats:
-        (eps, pi, level), lattice = self._parameters, self._lattice
-        labels, place, people = of_items(self.result_.data, item)
+        fit, data = self.result_, self.result_.data
+        lattice = self._lattice(data)
+        assert fit.reliability is not None
+        eps, pi = fit.reliability, pi_of(fit, self.behavior)
+        # A level is a place in tables: one from disk is not trusted.
+        level = np.clip(fit.parameter("level", data.n_annotators), 0, len(lattice.noise) - 1)
+        labels, place, people = of_items(data, item)
         with closing(engine_named(self.engine).open(labels)) as session:
             steps = _Steps(labels, session, lattice, learned=len(pi) > 0)
             of_some = Parameters(eps[people], pi[people] if len(pi) else pi, level[people])
@@ -204,6 +213,9 @@ class OrdinalMixture(Estimator):
         share = eps[annotator][:, np.newaxis]
         behavior = behaviors_of(pi, annotator, labels.n_categories)
         return share * serious + (1.0 - share) * behavior
+
+    def _lattice(self, labels: Labels) -> Lattice:
+        return lattice_of(labels.scale.values, self.expertise_shape, self.difficulty_shape)
 
     def _check(self, labels: Labels) -> None:
         """Refuse options and labels that the model cannot be fitted with."""

@@ -27,7 +27,7 @@ MODELS = {
 DEFAULT_MODEL = "robust-gpm"
 """What is fitted when no model is named."""
 
-UPDATABLE = ("gpm",)
+UPDATABLE = ("gpm", "robust-gpm", "dawid-skene")
 """The models that take in more labels without a new fit of all."""
 
 

@@ -3,28 +3,34 @@ r"""RobustGPM: GPM whose items are summed out and whose annotators have named be
 from __future__ import annotations
 
 import warnings
-from contextlib import closing
-from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, get_args
 
 from annotruth.arrays import Codes, Floats
 from annotruth.engines import Engine, Session, engine_named
 from annotruth.errors import ConvergenceWarning, InputError
-from annotruth.labels import Tally
+from annotruth.labels import Labels, Tally
+from annotruth.labels.growth import Part
 from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Estimator
-from annotruth.models.em import ProgressCallback, Trace, climb
+from annotruth.models.distribution import Distribution
+from annotruth.models.em import ProgressCallback, Trace, climb, no_steps
 from annotruth.models.found import Found
+from annotruth.models.result import Fit
 from annotruth.models.robust_answers import predicted
-from annotruth.models.robust_reading import Kinds, read
+from annotruth.models.robust_reading import Kinds, Reached, judged, kinds_of, reached, read
+from annotruth.models.robust_rows import OwnRows
 from annotruth.models.robust_singles import opinions_of
-from annotruth.models.robust_steps import Classes, OwnRows, Point, Round
+from annotruth.models.robust_steps import Classes, Point, Round, Steps
+from annotruth.models.robust_updates import RobustKnown, known_of, resumed, settled
 
 Truth = Literal["auto", "class", "opinions"]
 
 _AS_OFTEN = 0.5  # serious labels next to the class, over those on it, from which opinions differ
 _MOST_CLASSES = 12  # longer ordinal scales are not tried for one truth
 _MOST_CATEGORIES = 128
+_SETTLED = 1e-6  # an update goes on until the bound per label at hand changes by less
 _MOST_BYTES = 4e9
 _TABLES = 8  # rates, the counts of four parts, and what becomes of them
 
@@ -117,6 +123,7 @@ class RobustGPM(Estimator):
     name: ClassVar[str] = "robust-gpm"
     fits_on_disk: ClassVar[bool] = True
     fits_on_spark: ClassVar[bool] = True
+    updates_from: ClassVar[int] = 1_000_000
     takes_record: ClassVar[bool] = True
 
     truth: Truth = "auto"
@@ -126,28 +133,53 @@ class RobustGPM(Estimator):
     engine: str | Engine = "memory"
 
     def _fit(self, labels: Tally, progress: ProgressCallback | None) -> Found:
-        fit, self._kinds = self.fit_with_kinds(labels, progress)
-        return fit
+        return self.fit_with_kinds(labels, progress)[0]
 
     def fit_with_kinds(
         self, labels: Tally, progress: ProgressCallback | None = None
     ) -> tuple[Found, Kinds]:
         """Fit checked labels, and return also what items' kinds are judged by."""
-        from threadpoolctl import threadpool_limits
-
         self._check(labels)
-        # Products of matrices on several threads round differently on every number of them, and
-        # these threads go on spinning where the passes need the cores.
-        with (
-            threadpool_limits(limits=1, user_api="blas"),
-            closing(engine_named(self.engine).open(labels)) as session,
-        ):
+        with _one_blas_thread(), closing(engine_named(self.engine).open(labels)) as session:
             found = self._one_truth(labels, session, progress)
             return found if found is not None else self._opinions(labels, session, progress)
 
     def _answers(self, item: Codes, annotator: Codes) -> Floats:
-        engine = engine_named(self.engine)
-        return predicted(self._kinds, self.result_.data, engine, item, annotator)
+        engine, data = engine_named(self.engine), self.result_.data
+        end = Reached.of(self.result_)
+        with _one_blas_thread(), closing(engine.open(data)) as session:
+            steps = resumed(end, data, session, self.tol)
+            kinds = kinds_of(steps, end, judged(steps, end).weights)
+        return predicted(kinds, data, engine, item, annotator)
+
+    def _known(self, fit: Fit) -> RobustKnown:
+        with _one_blas_thread():
+            return known_of(fit, engine_named(self.engine), self.tol)
+
+    def _settled(
+        self,
+        known: RobustKnown,
+        begin: RobustKnown,
+        before: Part,
+        after: Part,
+        theta: Distribution,
+    ) -> tuple[RobustKnown, Distribution, Trace]:
+        fine = replace(self, tol=min(self.tol, _SETTLED))
+        with _one_blas_thread():
+            engine = engine_named(self.engine)
+            return settled(known, begin, before, after, engine, self.tol, fine._climb)
+
+    def _whole(self, known: RobustKnown, labels: Labels, theta: Distribution) -> Fit:
+        end = known.end
+        with _one_blas_thread(), closing(engine_named(self.engine).open(labels)) as session:
+            steps = resumed(end, labels, session, self.tol)
+            if end.rows is None:
+                log_likelihood = steps.log_likelihood(end.at)
+            else:
+                _, log_likelihood = steps.counted(end.rows)
+            fit, _ = self._read(steps, end, no_steps(log_likelihood))
+            assert isinstance(fit, Fit)
+            return fit
 
     def _one_truth(
         self, labels: Tally, session: Session, progress: ProgressCallback | None
@@ -163,23 +195,27 @@ class RobustGPM(Estimator):
         if self.truth == "auto" and steps.neighbours(first) >= _AS_OFTEN:
             return None
         rows, trace = self._climb(OwnRows(steps, first), progress)
-        return read(steps, first, *rows, model=self.name, settings=self.settings(), trace=trace)
+        return self._read(steps, reached(steps, first, rows), trace)
 
     def _opinions(
         self, labels: Tally, session: Session, progress: ProgressCallback | None
     ) -> tuple[Found, Kinds]:
         steps = opinions_of(labels, session, self.tol)
         found, trace = self._climb(steps, progress)
-        return read(
-            steps, found, found.prior, None, model=self.name, settings=self.settings(), trace=trace
-        )
+        return self._read(steps, reached(steps, found, None), trace)
+
+    def _read(self, steps: Steps, end: Reached, trace: Trace) -> tuple[Found, Kinds]:
+        return read(steps, end, model=self.name, settings=self.settings(), trace=trace)
 
     def _climb(
-        self, steps: Round[Point], progress: ProgressCallback | None = None
+        self,
+        steps: Round[Point],
+        progress: ProgressCallback | None = None,
+        start: Point | None = None,
     ) -> tuple[Point, Trace]:
         return climb(
             steps.step,
-            steps.start(),
+            steps.start() if start is None else start,
             log_likelihood=steps.log_likelihood,
             tol=self.tol,
             max_iter=self.max_iter,
@@ -199,6 +235,18 @@ class RobustGPM(Estimator):
                 f"{self.name} has no room for {labels.n_annotators:,} annotators and "
                 f"{labels.n_categories:,} categories: merge categories, or choose the model gpm"
             )
+
+
+def _one_blas_thread() -> AbstractContextManager[Any]:
+    """Hold products of matrices to one thread.
+
+    On several they round differently on every number of them, and these threads go on spinning
+    where the passes need the cores.
+    """
+    from threadpoolctl import threadpool_limits
+
+    limits: AbstractContextManager[Any] = threadpool_limits(limits=1, user_api="blas")
+    return limits
 
 
 def has_room(labels: Tally) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.arrays import Floats, slices
+from annotruth.arrays import Codes, Floats, slices
 from annotruth.engines import Sweep
 from annotruth.labels import Labels, Scale, Tally
 from annotruth.models.distribution import Distribution
@@ -18,11 +18,72 @@ from annotruth.models.em import Trace
 from annotruth.models.found import Column, Found
 from annotruth.models.intervals import Z_95, likely_sets
 from annotruth.models.reading import OfItems, fitted
-from annotruth.models.robust_steps import MEANS, Opinions, Parameters, Steps
+from annotruth.models.robust_steps import (
+    MEANS,
+    N_SHAPES,
+    SHIFTS,
+    Opinions,
+    Parameters,
+    Rows,
+    Steps,
+)
 from annotruth.models.robust_verdicts import TEMPER, annotator_columns, interval, too_few, verdicts
-from annotruth.models.ways import Ways, mixed_over, normalised
+from annotruth.models.ways import Ways, mixed_over, normalised, ways_of
 
 _ITEMS = 1 << 18  # how many are worked on at a time
+
+
+class Reached(NamedTuple):
+    """Where the rounds ended: all it takes to read them out, to predict and to go on."""
+
+    at: Parameters
+    rows: Rows | None  # annotators' own, None where their ways say all
+    support: Floats  # annotators x ways: the log-likelihood, from the others' labels
+    repeated: Codes  # the label each annotator would repeat
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Name all of it for a fit."""
+        at, rows = self.at, self.rows
+        own = {} if rows is None else {"own_prior": rows.prior, "own_rates": rows.rates}
+        named = {**at._asdict(), "always": np.array([at.always])}
+        return {**named, **own, "support": self.support, "repeated": self.repeated}
+
+    @classmethod
+    def of(cls, fit: Found) -> Reached:
+        """Find it in a fit, which may come from a file and is not trusted."""
+        people, n = fit.data.n_annotators, fit.data.n_categories
+        one_truth = "own_rates" in fit.parameters
+        shifts, kinds = (1, n) if one_truth else (len(SHIFTS), N_SHAPES)
+        serious = fit.parameter("serious", shifts, n, kinds)
+        ordinal = fit.data.scale.is_ordinal
+        ways = len(ways_of(serious, np.ones(shifts), ordinal=ordinal).eps)
+        rows = None
+        if one_truth:
+            rows = Rows(
+                fit.parameter("own_prior", kinds), fit.parameter("own_rates", people, n, kinds)
+            )
+        return cls(
+            Parameters(
+                fit.parameter("weights", people, ways),
+                fit.parameter("prior", kinds),
+                float(fit.parameter("always", 1)[0]),
+                serious,
+            ),
+            rows,
+            fit.parameter("support", people, ways),
+            np.clip(fit.parameter("repeated", people), 0, n - 1),
+        )
+
+
+def reached(steps: Steps, at: Parameters, rows: Rows | None) -> Reached:
+    """Judge annotators by the others' labels, where the rounds have ended."""
+    return Reached(at, rows, support_of(steps, at, rows), steps.repeated)
+
+
+def support_of(steps: Steps, at: Parameters, rows: Rows | None) -> Floats:
+    """Sum each annotator's log-likelihood in every way, from the others' labels."""
+    ways = steps.ways(at.serious)
+    return steps.support(at, ways) if rows is None else steps.support_by(*rows, ways)
 
 
 class Kinds(NamedTuple):
@@ -42,56 +103,76 @@ class Kinds(NamedTuple):
     wider: float  # how much wider items' intervals are than these posteriors
 
 
-def read(
-    steps: Steps,
-    at: Parameters,
-    prior: Floats,
-    rates: Floats | None,
-    *,
-    model: str,
-    settings: dict[str, Any],
-    trace: Trace,
-) -> tuple[Found, Kinds]:
-    """Judge annotators by the others' labels, then items by the annotators so judged.
+class Judged(NamedTuple):
+    """The annotators as the others' labels judge them."""
 
-    ``rates`` are the annotators' own rows, None where their ways say all.
-    """
-    labels, session = steps.labels, steps.session
-    categories = labels.n_categories
-    ways = steps.ways(at.serious)
-    support = steps.support(at, ways) if rates is None else steps.support_by(prior, rates, ways)
-    log_prior = steps.log_prior(at.always, ways)
-    weights = normalised(support + log_prior)
-    loose = TEMPER * support + log_prior
-    reliability = weights @ ways.eps
-    likely = normalised(loose)
-    low, high = interval(likely, ways)
+    weights: Floats  # of ways
+    loose: Floats  # the same as logarithms, the labels counting less
+    reliability: Floats
 
-    after = at._replace(weights=weights)
-    usual = mixed_over(weights, ways.plain, ways.repeating, steps.repeated)
-    own = usual if rates is None else rates
-    serious = mixed_over(weights, ways.serious, ways.serious_repeating, steps.repeated)
-    for name, width in (("theta", categories), ("leading", categories), ("spread", 3)):
+
+def judged(steps: Steps, end: Reached) -> Judged:
+    """Weigh ways by their support."""
+    ways = steps.ways(end.at.serious)
+    log_prior = steps.log_prior(end.at.always, ways)
+    weights = normalised(end.support + log_prior)
+    return Judged(weights, TEMPER * end.support + log_prior, weights @ ways.eps)
+
+
+def kinds_of(steps: Steps, end: Reached, weights: Floats) -> Kinds:
+    """Say what items are judged by, the annotators' ways having these weights."""
+    ways = steps.ways(end.at.serious)
+    usual = steps.usual(weights, ways)
+    prior, own = (end.at.prior, usual) if end.rows is None else end.rows
+    opinions = steps.opinions(end.at._replace(weights=weights), ways)
+    factor = wider(steps, weights, ways)
+    return Kinds(prior, steps.gate, usual, own, opinions, end.rows is not None, factor)
+
+
+ITEM_ARRAYS = ("theta", "leading", "spread", "p_serious")
+"""What `read_items` leaves in the session."""
+
+
+def read_items(steps: Steps, end: Reached, kinds: Kinds, weights: Floats) -> None:
+    """Judge items by the annotators so judged."""
+    session, scale = steps.session, steps.labels.scale
+    n = len(scale)
+    for name, width in zip(ITEM_ARRAYS, (n, n, 3), strict=False):
         session.allocate(name, per="items", shape=(width,))
     session.allocate("p_serious", per="labels")
-    opinions = steps.opinions(after, ways)
-    values = labels.scale.values if labels.scale.is_ordinal else np.zeros(categories)
+    ways = steps.ways(end.at.serious)
+    serious = mixed_over(weights, ways.serious, ways.serious_repeating, steps.repeated)
+    values = scale.values if scale.is_ordinal else np.zeros(n)
     sweep = Sweep(
         "robust_gpm.read_out",
-        ("theta", "leading", "spread", "p_serious"),
+        ITEM_ARRAYS,
         ((1,),),
         shared_by=(None, None, 0, None, None, None, 0),
     )
+    opinions = kinds.opinions
     modes = opinions.argmax(axis=1)
-    session.sweep(sweep, prior, steps.gate, own, opinions, modes, opinions @ values, serious)
-    columns = annotator_columns(steps, prior, at.always, loose, ways)
-    factor = wider(steps, weights, ways)
-    unclear = too_few(likely, ways.log_prior(at.always), ways, high - low, columns)
+    session.sweep(
+        sweep, kinds.prior, kinds.gate, kinds.own, opinions, modes, opinions @ values, serious
+    )
+
+
+def read(
+    steps: Steps, end: Reached, *, model: str, settings: dict[str, Any], trace: Trace
+) -> tuple[Found, Kinds]:
+    """Judge annotators by the others' labels, then items by the annotators so judged."""
+    ways = steps.ways(end.at.serious)
+    weights, loose, reliability = judged(steps, end)
+    likely = normalised(loose)
+    low, high = interval(likely, ways)
+    kinds = kinds_of(steps, end, weights)
+    read_items(steps, end, kinds, weights)
+    columns = annotator_columns(steps, kinds.prior, end.at.always, loose, ways)
+    unclear = too_few(likely, ways.log_prior(end.at.always), ways, high - low, columns)
     fit = fitted(
-        labels,
-        session,
-        sweep.state,
-        partial(_items_of, factor, isinstance(steps, Opinions)),
+        steps.labels,
+        steps.session,
+        ITEM_ARRAYS,
+        partial(_items_of, kinds.wider, not kinds.one_truth),
         model=model,
         settings=settings,
         trace=trace,
@@ -100,9 +181,9 @@ def read(
         high=np.maximum(high, reliability),
         behavior=verdicts(steps, weights, ways, unclear),
         annotator_columns=columns,
+        parameters=end.arrays(),
     )
-    one_truth = not isinstance(steps, Opinions)
-    return fit, Kinds(prior, steps.gate, usual, own, opinions, one_truth, factor)
+    return fit, kinds
 
 
 def _items_of(

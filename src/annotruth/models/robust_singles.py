@@ -11,7 +11,7 @@ from annotruth.engines import Session, Sweep, share_out
 from annotruth.kernels import ways as kernels
 from annotruth.kernels.wide import WIDE
 from annotruth.labels import Tally
-from annotruth.models.robust_steps import Opinions, Parameters, Swept
+from annotruth.models.robust_steps import Aside, Counts, Opinions, Parameters, Swept
 from annotruth.models.ways import Ways
 
 MANY = 1 << 17
@@ -21,10 +21,12 @@ _FINEST = 1e-6  # the least tol for it: rounding moves the bound per label by 1e
 _AT_ONCE = 256  # annotators that one thread takes
 
 
-def opinions_of(labels: Tally, session: Session, tol: float) -> Opinions:
+def opinions_of(
+    labels: Tally, session: Session, tol: float, aside: Aside | None = None
+) -> Opinions:
     """Choose the round by how much there is to do, and how finely."""
     quick = labels.n_labels >= MANY and tol >= _FINEST
-    return QuickOpinions(labels, session) if quick else Opinions(labels, session)
+    return (QuickOpinions if quick else Opinions)(labels, session, aside)
 
 
 class QuickOpinions(Opinions):
@@ -35,8 +37,8 @@ class QuickOpinions(Opinions):
     alone and shared out, so that results are the same on any number of threads.
     """
 
-    def __init__(self, labels: Tally, session: Session) -> None:
-        super().__init__(labels, session)
+    def __init__(self, labels: Tally, session: Session, aside: Aside | None = None) -> None:
+        super().__init__(labels, session, aside)
         people, _, kinds = self.counts_shape
         ways = self.ways(self.gate)
         self.sweep = Sweep(
@@ -61,7 +63,7 @@ class QuickOpinions(Opinions):
         counts, kinds, (total,) = self.session.sweep(
             self.sweep, self._begin(at.prior), self._log_rates
         )
-        return Swept(counts, kinds, float(total), float(self._divergence.sum()))
+        return Swept(Counts(counts, kinds), float(total), float(self._divergence.sum()))
 
     def support(self, at: Parameters, ways: Ways) -> Floats:
         """Sum each annotator's log-likelihood in every way, from the others' labels."""

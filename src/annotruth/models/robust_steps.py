@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from scipy.special import betainc
 
-from annotruth.arrays import Floats, Singles
+from annotruth.arrays import Codes, Floats, Singles
 from annotruth.engines import Session, Sweep
 from annotruth.kernels.lanes import EIGHT
 from annotruth.labels import Tally
@@ -17,6 +18,7 @@ from annotruth.models.ways import (
     Ways,
     mixed_over,
     normalised,
+    recorded,
     repeated_labels,
     ways_of,
     weighed_by,
@@ -28,14 +30,20 @@ MEANS = 16
 SHIFTS = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
 """How far the logit of a serious opinion's mean may be moved."""
 
+EACH_CLASS = 0.5
+"""Items of each class, and labels of each in each, seen before the first."""
+
+LEAST_RATE = 1e-12
+"""The kernels count on no rate being lower."""
+
 _CONCENTRATIONS = (5.0, 15.0)
+N_SHAPES = MEANS * len(_CONCENTRATIONS)
+"""How many shapes of opinion there are."""
+
 _SHIFT_DEVIATION = 0.5
 _EACH_SHAPE = 0.2  # items of each shape seen before the first
-_EACH_CLASS = 0.5  # items of each class, and labels of each in each, seen before the first
 _ALWAYS, _NOT_ALWAYS = 2.0, 1.0  # annotators of either sort seen before the first
-_OWN_ROWS = 3.0  # labels a class for which an annotator's usual way stands
 _PRESUMED = 50.0  # labels on and next to the class seen before the first
-_LEAST = 1e-12  # the kernels count on no rate being lower
 
 
 class Parameters(NamedTuple):
@@ -47,13 +55,11 @@ class Parameters(NamedTuple):
     serious: Floats  # shifts x categories x kinds of items
 
 
-class Swept(NamedTuple):
-    """What a sweep of the labels tells of the parameters."""
+class Counts(NamedTuple):
+    """Sums of the items' posteriors."""
 
-    counts: Floats  # of posteriors: annotators x categories x kinds of items
+    counts: Floats  # over each annotator's labels: annotators x categories x kinds of items
     kinds: Floats
-    log_likelihood: float
-    divergence: float  # of the weights of ways from their prior, over all annotators
 
 
 class Rows(NamedTuple):
@@ -61,6 +67,25 @@ class Rows(NamedTuple):
 
     prior: Floats
     rates: Floats
+
+
+class Swept(NamedTuple):
+    """What a sweep of the labels tells of the parameters."""
+
+    here: Counts
+    log_likelihood: float
+    divergence: float  # of the weights of ways from their prior, over all annotators
+
+
+class Aside(NamedTuple):
+    """Annotators of whom the labels at hand are a few: what is known of them beside.
+
+    Then what all annotators share, the items' kinds and the share of the always serious, stands
+    still: a few items do not move it.
+    """
+
+    log_weights: Floats  # of ways, in place of the prior: annotators x ways
+    shifts: Floats  # how much of the crowd's serious labels every shift has
 
 
 Point = TypeVar("Point")
@@ -90,13 +115,15 @@ class Steps:
     each_kind: float
     watched = "the bound per label"
 
-    def __init__(self, labels: Tally, session: Session, gate: Floats) -> None:
+    def __init__(
+        self, labels: Tally, session: Session, gate: Floats, aside: Aside | None = None
+    ) -> None:
         people, categories, kinds = labels.n_annotators, labels.n_categories, gate.shape[1]
+        self._aside = aside
         self.labels = labels
         self.session = session
         self.gate = gate
         self.counts_shape = (people, categories, kinds)
-        self.repeated = repeated_labels(labels.labels_per_answer.astype(np.float64))
         self.sweep = Sweep(
             "robust_few.step" if kinds <= EIGHT else "robust_gpm.step",
             (),
@@ -105,8 +132,17 @@ class Steps:
             sums_by=(0, None, None),
         )
 
+    @cached_property
+    def repeated(self) -> Codes:
+        """The label each annotator would repeat."""
+        return repeated_labels(self.labels.labels_per_answer)
+
     def ways(self, serious: Floats) -> Ways:
         """Tabulate the ways of answering."""
+        raise NotImplementedError
+
+    def start(self) -> Parameters:
+        """Say where to begin."""
         raise NotImplementedError
 
     def update_serious(
@@ -124,23 +160,28 @@ class Steps:
         ways = self.ways(old.serious)
         swept = self.swept(old, ways)
         monitor = Monitor(swept.log_likelihood, self.bound(old, swept) / self.labels.n_labels)
-        return self.updated(old, ways, swept.counts, swept.kinds), monitor
+        return self.updated(old, ways, swept.here), monitor
+
+    def counted(self, rows: Rows) -> tuple[Counts, float]:
+        """Sweep the labels once: the counts by these rates, and the log-likelihood."""
+        counts, kinds, (total,) = self.session.sweep(self.sweep, rows.prior, self.gate, rows.rates)
+        return Counts(counts, kinds), float(total)
 
     def swept(self, at: Parameters, ways: Ways) -> Swept:
         """Sweep the labels once."""
-        counts, kinds, (total,) = self.session.sweep(
-            self.sweep, at.prior, self.gate, self.rates(at, ways)
-        )
+        here, total = self.counted(Rows(at.prior, self.rates(at, ways)))
         log_ratio = np.log(np.maximum(at.weights, 1e-300)) - self.log_prior(at.always, ways)
-        return Swept(counts, kinds, float(total), float((at.weights * log_ratio).sum()))
+        return Swept(here, total, float((at.weights * log_ratio).sum()))
 
-    def updated(self, old: Parameters, ways: Ways, counts: Floats, kinds: Floats) -> Parameters:
+    def updated(self, old: Parameters, ways: Ways, here: Counts) -> Parameters:
         """Update ways, the share of the always serious, shapes and prior, in this order."""
-        weights = self.weights(counts, ways, self.log_prior(old.always, ways))
+        weights = self.weights(here.counts, ways, self.log_prior(old.always, ways))
+        if self._aside is not None:
+            return old._replace(weights=weights)
         steady = weights[:, ways.eps == ways.eps.max()].sum(dtype=np.float64)
         always = (steady + _ALWAYS) / (len(weights) + _ALWAYS + _NOT_ALWAYS)
-        serious = self.update_serious(old.serious, ways, weights, counts)
-        prior = kinds + self.each_kind
+        serious = self.update_serious(old.serious, ways, weights, here.counts)
+        prior = here.kinds + self.each_kind
         return Parameters(weights, prior / prior.sum(), float(always), serious)
 
     def weights(self, counts: Floats, ways: Ways, log_prior: Floats) -> Floats | Singles:
@@ -150,13 +191,21 @@ class Steps:
 
     def log_prior(self, always: float, ways: Ways) -> Floats:
         """Return the log-prior of ways: one row for all, or one each where records differ."""
+        if self._aside is not None:
+            return self._aside.log_weights
         prior = ways.log_prior(always)[np.newaxis]
         if self.labels.record is None:
             return prior
-        # Each label of the record is one more that was seen to be serious, or not to be.
-        by_way = np.log(np.stack([ways.eps, 1.0 - ways.eps]))
-        with_record: Floats = prior + self.labels.record @ by_way
-        return with_record
+        return prior + recorded(self.labels.record, ways.eps)
+
+    def usual(self, weights: Floats | Singles, ways: Ways) -> Floats:
+        """Return how likely labels are by the annotators' ways."""
+        return mixed_over(weights, ways.plain, ways.repeating, self.repeated)
+
+    def evidence(self, at: Parameters, ways: Ways) -> Floats:
+        """Sum each annotator's log-likelihood in every way, as a step does."""
+        counts = self.swept(at, ways).here.counts
+        return weighed_by(counts, ways.log_plain, ways.log_repeating, self.repeated)
 
     def rates(self, at: Parameters, ways: Ways) -> Floats:
         """Return what labels say of kinds: the geometric mean over the annotator's ways."""
@@ -213,13 +262,13 @@ class Opinions(Steps):
 
     each_kind = _EACH_SHAPE
 
-    def __init__(self, labels: Tally, session: Session) -> None:
+    def __init__(self, labels: Tally, session: Session, aside: Aside | None = None) -> None:
         serious = _shapes(labels.n_categories)
         weight = np.exp(-0.5 * (SHIFTS / _SHIFT_DEVIATION) ** 2)
         self._shapes = serious
         self._ways = ways_of(serious, weight / weight.sum(), ordinal=True)
         # A known truth speaks as one serious label more.
-        super().__init__(labels, session, serious[len(SHIFTS) // 2])
+        super().__init__(labels, session, serious[len(SHIFTS) // 2], aside)
 
     def ways(self, serious: Floats) -> Ways:
         """Return the one table: shapes are fixed."""
@@ -235,6 +284,8 @@ class Opinions(Steps):
 
     def shift_shares(self, weights: Floats | Singles, ways: Ways) -> Floats:
         """Return how much of the crowd's serious labels every shift has."""
+        if self._aside is not None:
+            return self._aside.shifts
         weight = self.labels.labels_per_annotator @ (weights * ways.eps)
         by_shift = np.bincount(ways.shift, weight)
         shares: Floats = by_shift / by_shift.sum()
@@ -255,10 +306,10 @@ class Opinions(Steps):
 class Classes(Steps):
     """Kinds of items are classes, and serious people have one confusion matrix."""
 
-    each_kind = _EACH_CLASS
+    each_kind = EACH_CLASS
 
-    def __init__(self, labels: Tally, session: Session) -> None:
-        super().__init__(labels, session, np.eye(labels.n_categories))
+    def __init__(self, labels: Tally, session: Session, aside: Aside | None = None) -> None:
+        super().__init__(labels, session, np.eye(labels.n_categories), aside)
         self._ordinal = labels.scale.is_ordinal
 
     def ways(self, serious: Floats) -> Ways:
@@ -271,9 +322,9 @@ class Classes(Steps):
         sums = (self.counts_shape, (classes,))
         sweep = Sweep("robust_gpm.start", (), sums, sums_by=(0, None))
         counts, kinds = self.session.sweep(sweep)
-        serious = _columns(counts.sum(axis=0) + _EACH_CLASS)[np.newaxis]
+        serious = _columns(counts.sum(axis=0) + EACH_CLASS)[np.newaxis]
         blank = Parameters(np.empty((0, 0)), np.empty(0), 0.3, serious)
-        return self.updated(blank, self.ways(serious), counts, kinds)
+        return self.updated(blank, self.ways(serious), Counts(counts, kinds))
 
     def update_serious(
         self, old: Floats, ways: Ways, weights: Floats | Singles, counts: Floats
@@ -288,11 +339,11 @@ class Classes(Steps):
             plain, repeating = flipped / ways.plain, flipped / ways.repeating
             share = mixed_over(weights, plain, repeating, self.repeated)
             mass += (share * counts).sum(axis=0)[::-1]
-        return _columns(mass + _EACH_CLASS)[np.newaxis]
+        return _columns(mass + EACH_CLASS)[np.newaxis]
 
     def log_prior_of_serious(self, serious: Floats) -> float:
         """Return the log-prior of the crowd's matrix."""
-        return float(_EACH_CLASS * np.log(serious).sum())
+        return float(EACH_CLASS * np.log(serious).sum())
 
     def opinions(self, at: Parameters, ways: Ways) -> Floats:
         """Make a class certain of itself."""
@@ -307,59 +358,8 @@ class Classes(Steps):
         return float((next_to + _PRESUMED) / (np.trace(joint) + _PRESUMED))
 
 
-class OwnRows:
-    """Dawid and Skene's EM, every row drawn toward what the annotator's usual way makes likely."""
-
-    watched = "the log-posterior per label"
-
-    def __init__(self, first: Classes, at: Parameters) -> None:
-        ways = first.ways(at.serious)
-        self._first = first
-        self._usual = mixed_over(at.weights, ways.plain, ways.repeating, first.repeated)
-        self._begin = at
-
-    def start(self) -> Rows:
-        """Begin at the posteriors of the first round."""
-        first, at = self._first, self._begin
-        rates = first.rates(at, first.ways(at.serious))
-        counts, kinds, _ = first.session.sweep(first.sweep, at.prior, first.gate, rates)
-        return self._updated(counts, kinds)
-
-    def _updated(self, counts: Floats, kinds: Floats) -> Rows:
-        rates = counts + _OWN_ROWS * self._usual
-        rates /= rates.sum(axis=1, keepdims=True)
-        prior = kinds + _EACH_CLASS
-        return Rows(prior / prior.sum(), np.maximum(rates, _LEAST))
-
-    def step(self, old: Rows) -> tuple[Rows, Monitor]:
-        """Sweep the labels once, then normalise the counts."""
-        counts, kinds, (total,) = self._first.session.sweep(
-            self._first.sweep, old.prior, self._first.gate, old.rates
-        )
-        of_rates = _OWN_ROWS * (self._usual * np.log(old.rates)).sum()
-        objective = total + of_rates + _EACH_CLASS * np.log(old.prior).sum()
-        n_labels = self._first.labels.n_labels
-        return self._updated(counts, kinds), Monitor(float(total), float(objective) / n_labels)
-
-    def log_likelihood(self, at: Rows) -> float:
-        """Sum the classes out."""
-        _, _, (total,) = self._first.session.sweep(
-            self._first.sweep, at.prior, self._first.gate, at.rates
-        )
-        return float(total)
-
-    def acceleration(self) -> Acceleration[Rows]:
-        """Leap with the prior and every row."""
-        return Acceleration(Rows, shares(axis=0), _rates)
-
-
 def _probability(x0: float, x1: float, x2: float, longest: float) -> float:
     return float(probabilities(np.array(x0), np.array(x1), np.array(x2), longest))
-
-
-def _rates(x0: Floats, x1: Floats, x2: Floats, longest: float) -> Floats:
-    ahead: Floats = np.maximum(shares(axis=1)(x0, x1, x2, longest), _LEAST)
-    return ahead
 
 
 def _shapes(n_categories: int) -> Floats:
@@ -371,7 +371,7 @@ def _shapes(n_categories: int) -> Floats:
     alpha = (size * moved[:, np.newaxis]).reshape(len(SHIFTS), -1, 1)
     beta = (size * (1.0 - moved[:, np.newaxis])).reshape(len(SHIFTS), -1, 1)
     edges = np.arange(n_categories + 1) / n_categories
-    mass = np.maximum(np.diff(betainc(alpha, beta, edges), axis=2), _LEAST)
+    mass = np.maximum(np.diff(betainc(alpha, beta, edges), axis=2), LEAST_RATE)
     return _columns(mass.transpose(0, 2, 1), axis=1)
 
 

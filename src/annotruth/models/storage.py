@@ -29,6 +29,7 @@ from annotruth.models.result import Fit
 FORMAT = 1
 _LIBRARIES = ("annotruth", "numpy", "numba", "pyarrow")
 _OWN = "model:"
+_PARAMETER = "parameter-"
 _RECORD = ("record_serious", "record_irregular")
 _PER_ANNOTATOR = ("reliability", "low", "high", "behavior")
 
@@ -39,6 +40,9 @@ def save(fit: Fit, path: Path) -> None:
         (aside / "fit.json").write_text(record(fit), encoding="utf-8")
         for name, table in _tables(fit).items():
             feather.write_feather(table, str(aside / f"{name}.arrow"))
+        for name, values in fit.parameters.items():
+            with pa.OSFile(str(aside / f"{_PARAMETER}{name}.arrow"), "wb") as file:
+                pa.ipc.write_tensor(pa.Tensor.from_numpy(np.ascontiguousarray(values)), file)
 
 
 def load(path: str | Path) -> Fit:
@@ -54,7 +58,7 @@ def load(path: str | Path) -> Fit:
             name: feather.read_table(str(folder / f"{name}.arrow"), memory_map=False)
             for name in ("items", "cells", "labels", "annotators", "categories", "distribution")
         }
-        return _fit(told, tables)
+        return _fit(told, tables, _parameters(folder))
     except FileNotFoundError as error:
         raise InputError(
             f"no saved fit in {folder}: {error.filename or error} is missing"
@@ -145,7 +149,18 @@ def _own(table: pa.Table) -> dict[str, Any]:
     }
 
 
-def _fit(told: dict[str, Any], tables: dict[str, pa.Table]) -> Fit:
+def _parameters(folder: Path) -> dict[str, NDArray[Any]]:
+    """Read the model's own parameters, a tensor each; whoever uses one looks at its shape."""
+    found = {}
+    for path in sorted(folder.glob(f"{_PARAMETER}*.arrow")):
+        with pa.OSFile(str(path), "rb") as file:
+            found[path.stem.removeprefix(_PARAMETER)] = pa.ipc.read_tensor(file).to_numpy()
+    return found
+
+
+def _fit(
+    told: dict[str, Any], tables: dict[str, pa.Table], parameters: Mapping[str, NDArray[Any]]
+) -> Fit:
     items, cells, labels = tables["items"], tables["cells"], tables["labels"]
     people, categories, theta = (
         tables[name] for name in ("annotators", "categories", "distribution")
@@ -191,6 +206,7 @@ def _fit(told: dict[str, Any], tables: dict[str, pa.Table]) -> Fit:
         p_serious=_numbers(labels, "p_serious"),
         item_columns=_own(items),
         annotator_columns=_own(people),
+        parameters=parameters,
         chosen=told.get("chosen"),
     )
 

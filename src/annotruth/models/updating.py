@@ -11,7 +11,7 @@ runs once more.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,9 @@ from annotruth.models.result import Fit
 
 _ROOM = 50_000  # labels of items that are let in because their annotators moved,
 _SHARE = 0.02  # or this share of all labels if that is more
-_STILL = 3e-4  # annotators whose reliability moved by less let no items in
+_STIFFEST = 0.05  # how far an item follows its annotators that is sure of its label
+_STILL = 1e-6  # items that annotators pull at by less are not let in
+_ROUNDS = 1  # in which items are let in
 _MANY = 0.1  # share of labels added from which a pass over all of them is worth its time
 
 
@@ -43,8 +45,14 @@ class Known(Protocol):
     def reliability(self) -> Floats:
         """The reliability of each."""
 
-    def with_newcomers(self, n_annotators: int, n_categories: int) -> Self:
+    def with_newcomers(self, more: int, n_categories: int) -> Self:
         """Make room for annotators of whom nothing is known."""
+
+    def of(self, annotator: Codes) -> Self:
+        """Take some annotators."""
+
+    def replaced(self, annotator: Codes, new: Self) -> Self:
+        """Put what is now known of some annotators in the place of what was."""
 
 
 K = TypeVar("K", bound=Known)
@@ -57,23 +65,21 @@ class Updatable(Protocol[K]):
         """Add up the sums of all labels; this may pass over all of them."""
 
     def _settled(
-        self, known: K, begin: K, before: Part, after: Part, theta: Distribution
+        self, was: K, begin: K, before: Part, after: Part, theta: Distribution
     ) -> tuple[K, Distribution, Trace]:
         """Fit the items of ``after``; ``before`` has what some had, with these distributions.
 
-        ``begin`` has the annotators' parameters to begin with.
+        ``was`` is known of the annotators of both parts; ``begin`` has their parameters to begin
+        with. What is then known of them is returned.
         """
 
-    def _whole(
-        self,
-        known: K,
-        labels: Labels,
-        theta: Distribution,
-        *,
-        touch: bool,
-        progress: ProgressCallback | None,
+    def _whole(self, known: K, labels: Labels, theta: Distribution) -> Fit:
+        """Make a fit of all labels as things stand."""
+
+    def _touched(
+        self, known: K, labels: Labels, theta: Distribution, progress: ProgressCallback | None
     ) -> Fit:
-        """Make a fit of all labels: as things stand, or after going on to iterate over all."""
+        """Make a fit of all labels, iterating over all of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +118,43 @@ class Update:
         return from_arrow(self.annotator_table, self.frame)
 
 
+def update_told(before: Fit, after: Fit, grown: Grown, touched: Codes) -> Update:
+    """Tell what new labels did where all labels were fitted anew."""
+    assert before.distribution is not None
+    assert after.distribution is not None
+    assert before.reliability is not None
+    assert after.reliability is not None
+    old, data = touched[touched < before.data.n_items], after.data
+    annotator = np.unique(grown.part(touched).annotator)
+    return Update(
+        n_labels=len(grown.added.item),
+        n_items=data.n_items - before.data.n_items,
+        n_annotators=data.n_annotators - before.data.n_annotators,
+        n_passed=data.n_labels,
+        trace=after.trace,
+        item_table=_items(
+            grown,
+            touched,
+            Patched.of(after.distribution).take(touched),
+            Patched.of(before.distribution).take(old),
+        ),
+        annotator_table=_annotators(
+            grown, annotator, data.labels_per_annotator, after.reliability, before.reliability
+        ),
+        frame=data.frame,
+    )
+
+
+class Round(NamedTuple, Generic[K]):
+    """What EM on some items found."""
+
+    after: Part
+    theta: Distribution  # of those that are not new, before
+    now: K
+    found: Distribution
+    trace: Trace
+
+
 class Updates(Generic[K]):
     """A fitted model with the labels that came since; the fit's own arrays are never copied."""
 
@@ -121,6 +164,8 @@ class Updates(Generic[K]):
         self._grown = Grown.of(fit.data)
         self._theta = Patched.of(fit.distribution)
         self._known = model._known(fit)
+        sure = fit.distribution.confidence()
+        self._follows = _STIFFEST + np.sqrt(sure * (1.0 - sure))
         self.converged = fit.converged
 
     @property
@@ -137,37 +182,64 @@ class Updates(Generic[K]):
         """Take labels in; when anything is wrong with them, nothing has changed."""
         was, known = self._grown, self._known
         grown, touched = was.and_(new, gold=gold, duplicates=duplicates)
-        known = known.with_newcomers(grown.n_annotators, len(grown.scale))
-        after, theta, (settled, found, trace) = self._anew(grown, touched, known, known)
-        movers = _movers(grown, known, settled)
-        if len(movers):
-            concerned = np.union1d(touched, grown.items_of(movers))
-            after, theta, (settled, found, trace) = self._anew(grown, concerned, known, settled)
+        more = grown.n_annotators - was.n_annotators
+        if more:
+            known = known.with_newcomers(more, len(grown.scale))
+        round_ = self._anew(grown, touched, known)
+        for _ in range(_ROUNDS):
+            others = self._let_in(grown, known, round_)
+            if not len(others):
+                break
+            round_ = self._anew(grown, np.union1d(round_.after.item, others), known, round_)
+        item, people = round_.after.item, round_.after.annotator
+        self._known = known.replaced(people, round_.now)
         update = Update(
             n_labels=new.n_labels,
             n_items=grown.n_items - was.n_items,
             n_annotators=grown.n_annotators - was.n_annotators,
-            n_passed=after.labels.n_labels,
-            trace=trace,
-            item_table=_items(grown, after.item, found, theta),
+            n_passed=round_.after.labels.n_labels,
+            trace=round_.trace,
+            item_table=_items(grown, item, round_.found, round_.theta),
             annotator_table=_annotators(
-                grown, after.annotator, settled, known.reliability, was.n_annotators
+                grown,
+                people,
+                self._known.n_labels,
+                self._known.reliability,
+                known.reliability[: was.n_annotators],
             ),
             frame=was.base.frame,
         )
-        self._grown, self._known = grown, settled
-        self._theta = self._theta.replaced(after.item, found)
-        self.converged = self.converged and trace.converged
+        self._grown = grown
+        self._theta = self._theta.replaced(item, round_.found)
+        self.converged = self.converged and round_.trace.converged
         return update
 
-    def _anew(
-        self, grown: Grown, item: Codes, known: K, begin: K
-    ) -> tuple[Part, Distribution, tuple[K, Distribution, Trace]]:
-        """Fit items; returns their labels, the old ones' distributions, and what was found."""
+    def _anew(self, grown: Grown, item: Codes, known: K, last: Round[K] | None = None) -> Round[K]:
+        """Fit items, beginning where the last round ended, whose items are among them."""
         after = grown.part(item)
         old = item[item < self._grown.n_items]
         before, theta = self._grown.part(old, after.annotator), self._theta.take(old)
-        return after, theta, self._model._settled(known, begin, before, after, theta)
+        begin = was = known.of(after.annotator)
+        if last is not None:
+            begin = was.replaced(np.searchsorted(after.annotator, last.after.annotator), last.now)
+        return Round(after, theta, *self._model._settled(was, begin, before, after, theta))
+
+    def _let_in(self, grown: Grown, known: K, last: Round[K]) -> Codes:
+        """Name items to fit next: those that annotators who moved decide most, while there is room.
+
+        An item follows its annotators the more, the less it is sure of its label.
+        """
+        moved = np.zeros(grown.n_annotators)
+        people = last.after.annotator
+        moved[people] = np.abs(last.now.reliability - known.reliability[people])
+        base = grown.base
+        pull = np.add.reduceat(moved[base.annotator], base.cell_ptr[base.item_ptr[:-1]])
+        pull *= self._follows
+        pull[last.after.item[last.after.item < base.n_items]] = 0.0
+        room = max(_ROOM, _SHARE * grown.n_labels) / _ROUNDS
+        most = min(int(room / (grown.n_labels / grown.n_items)) + 1, base.n_items)
+        chosen: Codes = np.argpartition(-pull, most - 1)[:most]
+        return chosen[pull[chosen] > _STILL]
 
     def whole(self, *, touch: bool = False, progress: ProgressCallback | None = None) -> Fit:
         """Make one fit of everything, which passes over all labels.
@@ -176,24 +248,12 @@ class Updates(Generic[K]):
         """
         labels = self._grown.merged()
         theta = self._theta.merged(labels.n_items)
-        whole = self._model._whole(self._known, labels, theta, touch=touch, progress=progress)
         if touch:
-            return whole
+            return self._model._touched(self._known, labels, theta, progress)
+        whole = self._model._whole(self._known, labels, theta)
         told = "settled" if self.converged else "NOT settled: a fit or an update reached its cap"
         trace = replace(whole.trace, converged=self.converged, stop_reason=f"updated, {told}")
         return replace(whole, trace=trace)
-
-
-def _movers(grown: Grown, before: K, after: K) -> Codes:
-    """Name annotators whose items to let in: those who moved most, while there is room."""
-    moved = np.abs(after.reliability - before.reliability)
-    order = np.argsort(-moved, kind="stable")
-    order = order[moved[order] > _STILL]
-    # As many labels as if they shared no item.
-    labels = after.n_labels * (grown.n_labels / grown.n_items)
-    room = max(_ROOM, _SHARE * grown.n_labels)
-    chosen: Codes = order[np.cumsum(labels[order]) <= room]
-    return chosen
 
 
 def _items(grown: Grown, item: Codes, found: Distribution, old: Distribution) -> pa.Table:
@@ -212,16 +272,20 @@ def _items(grown: Grown, item: Codes, found: Distribution, old: Distribution) ->
 
 
 def _annotators(
-    grown: Grown, annotator: Codes, known: Known, before: Floats, n_before: int
+    grown: Grown,
+    annotator: Codes,
+    n_labels: NDArray[np.int64],
+    reliability: Floats,
+    before: Floats,
 ) -> pa.Table:
-    """Tell of annotators; those from ``n_before`` on are new."""
-    new = int(np.count_nonzero(annotator >= n_before))
+    """Tell of annotators; those whom ``before`` does not reach are new."""
+    new = int(np.count_nonzero(annotator >= len(before)))
     was = before[annotator[: len(annotator) - new]]
     return pa.table(
         {
             "annotator": grown.annotators.take(as_arrow(annotator)),
-            "n_labels": as_arrow(known.n_labels[annotator]),
+            "n_labels": as_arrow(n_labels[annotator]),
             "before": pa.chunked_array([as_arrow(was), pa.nulls(new, pa.float64())]),
-            "reliability": as_arrow(known.reliability[annotator]),
+            "reliability": as_arrow(reliability[annotator]),
         }
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from annotruth.arrays import Codes, Floats, Singles
 
@@ -112,10 +113,20 @@ def _listed(
     return kinds, shifts, levels, np.log(weights)
 
 
-def repeated_labels(said: Floats) -> Codes:
-    """Find, from annotators x categories counts, the label each says most beyond the crowd."""
-    share = said / said.sum(axis=1, keepdims=True)
-    beyond: Codes = (share - said.sum(axis=0) / said.sum()).argmax(axis=1)
+def recorded(record: Floats, eps: Floats) -> Floats:
+    """Say what records speak for: each label was seen to be serious, or not to be."""
+    said: Floats = record @ np.log(np.stack([eps, 1.0 - eps]))
+    return said
+
+
+def repeated_labels(said: NDArray[np.int64], by_all: Floats | None = None) -> Codes:
+    """Find, from annotators x categories counts, the label each says most beyond the crowd.
+
+    ``by_all`` is how often the crowd says each, where these are a part of it.
+    """
+    share = said / np.maximum(said.sum(axis=1, keepdims=True), 1)
+    crowd = said.sum(axis=0) / said.sum() if by_all is None else by_all
+    beyond: Codes = (share - crowd).argmax(axis=1)
     return beyond
 
 
