@@ -65,6 +65,9 @@ def test_no_fit_and_another_model(run, files):
     assert "no saved fit in" in err
     at.fit(at.load(files / "fit").data, "majority").save(files / "votes")
     code, _, err = run("update", files / "votes", files / "more.csv")
-    assert (code, "majority cannot be updated, only gpm can" in err) == (2, True)
+    assert (
+        code,
+        "majority cannot be updated, only gpm, robust-gpm and dawid-skene can" in err,
+    ) == (2, True)
     assert run("update", files / "votes", files / "more.csv", "--refit")[0] == 0
     assert at.load(files / "votes").data.n_labels == 39

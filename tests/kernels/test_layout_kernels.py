@@ -60,14 +60,3 @@ def test_has_repeats_equals_its_twin(seed):
     assert found == reference.has_repeats(item_ptr, cell_ptr, people, n_annotators)
     pairs = set(zip(item.tolist(), annotator.tolist(), strict=True))
     assert found == (len(pairs) < 20)
-
-
-@pytest.mark.parametrize("rows", [np.int32, np.int64])
-def test_by_annotator_equals_its_twin(rows):
-    _, annotator, _ = codes(3, 5_000, 100, 40, 3)
-    results = []
-    for by_annotator in (layout.by_annotator, reference.by_annotator):
-        place = np.empty(5_000, rows)
-        results.append((by_annotator(annotator, 40, place), place))
-    for fast, plain in zip(*results, strict=True):
-        np.testing.assert_array_equal(fast, plain)

@@ -1,12 +1,15 @@
 """Fits on disk: open formats, whole or not at all, and no trust in what is read."""
 
 import json
+import shutil
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import feather
 
 import annotruth as at
+from annotruth.models.registry import MODELS, model_named
 
 
 @pytest.fixture
@@ -85,3 +88,65 @@ def test_a_place_that_cannot_be_written(saved, tmp_path):
     (tmp_path / "file").write_text("here")
     with pytest.raises(at.OutputError, match="cannot write"):
         at.load(saved).save(tmp_path / "file" / "fit")
+
+
+ROWS = [
+    (e, s, (e + (e * 7 + n * 5) % 4 // 3) % 3 + 1)
+    for e in range(30)
+    for n, s in enumerate("stuvwx")
+]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_fit_from_disk_predicts_as_before(name, tmp_path):
+    model = model_named(name)().fit(ROWS)
+    item, annotator = np.repeat(np.arange(30), 6), np.tile(np.arange(6), 30)
+    expected = model.answers(item, annotator)
+    model.result_.save(tmp_path / "fit")
+    again = model_named(name)().resume(at.load(tmp_path / "fit"))
+    np.testing.assert_array_equal(again.answers(item, annotator), expected)
+
+
+def test_learned_behaviors_are_kept(tmp_path):
+    model = at.GPM(behavior="learned").fit(ROWS)
+    model.result_.save(tmp_path / "fit")
+    loaded = at.load(tmp_path / "fit")
+    np.testing.assert_array_equal(loaded.parameters["pi"], model.result_.parameters["pi"])
+    assert not np.allclose(loaded.parameters["pi"], 1 / 3)
+
+
+def test_confusion_matrices_are_kept(tmp_path):
+    model = at.DawidSkene().fit(ROWS)
+    model.result_.save(tmp_path / "fit")
+    again = at.DawidSkene().resume(at.load(tmp_path / "fit"))
+    np.testing.assert_array_equal(again.confusion_, model.confusion_)
+    np.testing.assert_array_equal(again.prevalence_, model.prevalence_)
+
+
+def test_parameters_that_do_not_fit_are_refused(tmp_path):
+    folder = tmp_path / "fit"
+    at.DawidSkene().fit(ROWS).result_.save(folder)
+    shutil.copy(folder / "parameter-prior.arrow", folder / "parameter-rates.arrow")
+    again = at.DawidSkene().resume(at.load(folder))
+    with pytest.raises(at.InputError, match="has no rates of 3 x 6 x 3: it was saved by another"):
+        again.answers([0], [0])
+
+
+def test_parameters_that_are_none_are_refused(tmp_path):
+    folder = tmp_path / "fit"
+    at.DawidSkene().fit(ROWS).result_.save(folder)
+    (folder / "parameter-rates.arrow").write_bytes(b"\xff\xff\xff\xff nothing")
+    with pytest.raises(at.InputError, match=r"the fit in .* cannot be read"):
+        at.load(folder)
+
+
+def test_fits_without_parameters_are_read(tmp_path):
+    folder = tmp_path / "fit"
+    model = at.RobustGPM().fit(ROWS)
+    model.result_.save(folder)
+    for path in folder.glob("parameter-*"):
+        path.unlink()
+    again = at.RobustGPM().resume(at.load(folder))
+    assert again.result_.items().equals(model.result_.items())
+    with pytest.raises(at.InputError, match="fit the labels again"):
+        again.answers([0], [0])

@@ -340,6 +340,35 @@ def test_nothing_moves_without_new_labels(name):
     assert np.abs(model.result_.reliability - fit.reliability).max() < 5e-3
 
 
+def test_updates_one_after_the_other_do_not_pass_over_all():
+    labels = crowd(seed=4)
+    base, *parts = dealt(labels, 10, n_parts=3)
+    model = at.GPM(**TIGHT).fit(base)
+    fit = model.result_
+    for part in parts:
+        model.partial_fit(part)
+        assert model._result is fit
+    assert model.result_.data.n_labels == labels.n_labels
+
+
+@pytest.mark.parametrize("name", UPDATABLE)
+def test_fits_of_few_labels_are_made_anew(name, monkeypatch):
+    monkeypatch.setattr(model_named(name), "updates_from", 1_000_000)
+    labels = crowd(seed=4)
+    base, new = dealt(labels, 40)
+    model = model_named(name)().fit(base).partial_fit(new)
+    found = model.result_
+    again = model_named(name)().fit(found.data).result_
+    np.testing.assert_array_equal(found.reliability, again.reliability)
+    told = model.update_
+    assert (told.n_labels, told.n_items, told.n_annotators) == (40, 0, 0)
+    assert told.item_table.num_rows == len(np.unique(new.item_of_label()))
+    assert told.annotator_table["before"].null_count == 0
+    people = found.data.annotators.to_pylist()
+    for row in told.annotator_table.to_pylist():
+        assert row["reliability"] == found.reliability[people.index(row["annotator"])]
+
+
 def test_changes_are_told():
     before = at.GPM().fit(TABLE)
     fit = before.result_

@@ -132,18 +132,3 @@ def has_repeats(
                 return True
             seen[annotator[j]] = e
     return False
-
-
-@compiled
-def by_annotator(annotator: NDArray[np.int32], n_annotators: int, place: Rows) -> NDArray[np.int64]:
-    """Sort places by annotator, in order within; fills ``place``, returns where each begins."""
-    start = np.zeros(n_annotators + 1, dtype=np.int64)
-    for j in range(len(annotator)):
-        start[annotator[j] + 1] += 1
-    for s in range(n_annotators):
-        start[s + 1] += start[s]
-    at = start[:-1].copy()
-    for j in range(len(annotator)):
-        place[at[annotator[j]]] = j
-        at[annotator[j]] += 1
-    return start

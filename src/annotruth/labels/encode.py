@@ -188,15 +188,6 @@ def has_repeats(layout: Layout, n_annotators: int) -> bool:
     )
 
 
-def places_by(
-    annotator: NDArray[np.int32], n_annotators: int
-) -> tuple[NDArray[np.int64], NDArray[np.signedinteger[Any]]]:
-    """Sort places by annotator: where each annotator begins, and the places."""
-    n = len(annotator)
-    place = _row_numbers(n)
-    return _kernels(n).by_annotator(annotator, n_annotators, place), place
-
-
 def _row_numbers(n: int) -> NDArray[np.signedinteger[Any]]:
     """Make room for row numbers, of 32 bits where they suffice."""
     return np.empty(n, dtype=np.int32 if n <= np.iinfo(np.int32).max else np.int64)

@@ -199,17 +199,6 @@ class Grown:
         )
         return Part(labels, item, people)
 
-    def items_of(self, annotator: Codes) -> Codes:
-        """Name the items that some annotators labelled, rising."""
-        base = self.base
-        start, place = base.by_annotator
-        old = annotator[annotator < base.n_annotators]
-        places = place[_ranges(start[old], start[old + 1])]
-        cell = np.searchsorted(base.cell_ptr, places, side="right") - 1
-        items = np.searchsorted(base.item_ptr, cell, side="right") - 1
-        more = self.added.item[np.isin(self.added.annotator, annotator)]
-        return np.unique(np.concatenate([items, more]))
-
     def _old(self, item: Codes) -> tuple[Codes, Rows]:
         """Take all labels of some items that the base has, and say at which places."""
         base = self.base

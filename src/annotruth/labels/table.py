@@ -24,7 +24,6 @@ from annotruth.labels.encode import (
     decoded,
     distinct_all,
     has_repeats,
-    places_by,
     plain_numbers,
     repeats,
 )
@@ -329,11 +328,6 @@ class Labels(Tally):
         for at in slices(self.n_labels, 1 << 22):
             counts += np.bincount(codes(at), minlength=n)
         return counts
-
-    @cached_property
-    def by_annotator(self) -> tuple[NDArray[np.int64], NDArray[np.signedinteger[Any]]]:
-        """Sort the places of labels by annotator: where each annotator begins, and the places."""
-        return places_by(self.annotator, self.n_annotators)
 
     def item_of_cell(self) -> NDArray[np.int64]:
         """Name the item of each cell."""

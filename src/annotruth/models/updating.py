@@ -4,8 +4,8 @@ Incremental EM (Neal and Hinton, A View of the EM Algorithm that Justifies Incre
 Other Variants, 1998): what annotators share is a function of sums over the labels, so the items
 with new labels are taken out, their part of the sums is taken away, and EM runs on them alone, the
 sums of all other labels added in every step. What it costs follows the labels of these items,
-not all labels. The items of the annotators who moved most are then let in, up to a bound, and EM
-runs once more.
+not all labels. The items that annotators who moved pull at most are then let in, up to a bound, and
+EM runs once more.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.arrays import Codes, Floats
+from annotruth.arrays import Codes, Floats, slices
 from annotruth.labels import DuplicatePolicy, Labels
 from annotruth.labels.buffers import as_arrow
 from annotruth.labels.frames import from_arrow
@@ -30,7 +30,7 @@ _ROOM = 50_000  # labels of items that are let in because their annotators moved
 _SHARE = 0.02  # or this share of all labels if that is more
 _STIFFEST = 0.05  # how far an item follows its annotators that is sure of its label
 _STILL = 1e-6  # items that annotators pull at by less are not let in
-_ROUNDS = 1  # in which items are let in
+_AT_ONCE = 1 << 16  # items looked at together
 _MANY = 0.1  # share of labels added from which a pass over all of them is worth its time
 
 
@@ -186,11 +186,9 @@ class Updates(Generic[K]):
         if more:
             known = known.with_newcomers(more, len(grown.scale))
         round_ = self._anew(grown, touched, known)
-        for _ in range(_ROUNDS):
-            others = self._let_in(grown, known, round_)
-            if not len(others):
-                break
-            round_ = self._anew(grown, np.union1d(round_.after.item, others), known, round_)
+        others = self._let_in(grown, known, round_)
+        if len(others):
+            round_ = self._anew(grown, np.union1d(touched, others), known, round_)
         item, people = round_.after.item, round_.after.annotator
         self._known = known.replaced(people, round_.now)
         update = Update(
@@ -233,10 +231,9 @@ class Updates(Generic[K]):
         people = last.after.annotator
         moved[people] = np.abs(last.now.reliability - known.reliability[people])
         base = grown.base
-        pull = np.add.reduceat(moved[base.annotator], base.cell_ptr[base.item_ptr[:-1]])
-        pull *= self._follows
+        pull = self._follows * _summed_by_item(base, moved)
         pull[last.after.item[last.after.item < base.n_items]] = 0.0
-        room = max(_ROOM, _SHARE * grown.n_labels) / _ROUNDS
+        room = max(_ROOM, _SHARE * grown.n_labels)
         most = min(int(room / (grown.n_labels / grown.n_items)) + 1, base.n_items)
         chosen: Codes = np.argpartition(-pull, most - 1)[:most]
         return chosen[pull[chosen] > _STILL]
@@ -254,6 +251,17 @@ class Updates(Generic[K]):
         told = "settled" if self.converged else "NOT settled: a fit or an update reached its cap"
         trace = replace(whole.trace, converged=self.converged, stop_reason=f"updated, {told}")
         return replace(whole, trace=trace)
+
+
+def _summed_by_item(labels: Labels, of_annotator: Floats) -> Floats:
+    """Add up a value of annotators over each item's labels, some items at a time."""
+    first = labels.cell_ptr[labels.item_ptr]
+    sums = np.empty(labels.n_items)
+    for at in slices(labels.n_items, _AT_ONCE):
+        start = first[at.start : at.stop + 1]
+        values = of_annotator[labels.annotator[start[0] : start[-1]]]
+        sums[at] = np.add.reduceat(values, start[:-1] - start[0])
+    return sums
 
 
 def _items(grown: Grown, item: Codes, found: Distribution, old: Distribution) -> pa.Table:

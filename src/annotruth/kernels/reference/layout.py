@@ -42,11 +42,3 @@ def has_repeats(
     item = np.repeat(np.arange(len(item_ptr) - 1), np.diff(cell_ptr[item_ptr]))
     pair = item * n_annotators + annotator
     return len(np.unique(pair)) < len(pair)
-
-
-def by_annotator(
-    annotator: NDArray[np.int32], n_annotators: int, place: NDArray[np.signedinteger[Any]]
-) -> NDArray[np.int64]:
-    """Sort places by annotator, in order within; fills ``place``, returns where each begins."""
-    place[:] = np.argsort(annotator, kind="stable")
-    return np.searchsorted(annotator[place], np.arange(n_annotators + 1)).astype(np.int64)
