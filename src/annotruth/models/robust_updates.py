@@ -162,7 +162,8 @@ def known_of(fit: Fit, engine: Engine, tol: float) -> RobustKnown:
             before = presumed(steps.usual(at.weights, ways))
             seen = (steps.counted(rows)[0].counts + before.counts).sum(axis=1, keepdims=True)
             counts = np.maximum(rates * seen - before.counts, 0.0)
-            classes = rows.prior * (labels.n_items + before.kinds.sum()) - before.kinds
+            n_items = labels.n_items + before.kinds.sum()
+            classes = np.maximum(rows.prior * n_items - before.kinds, 0.0)
         shifts = steps.shift_shares(weights, ways) if isinstance(steps, Opinions) else np.ones(1)
     people = People(
         n_labels=labels.labels_per_annotator,
@@ -212,10 +213,8 @@ def settled(
     elsewhere = elsewhere._replace(repeated=np.where(alone, repeated, was.repeated))
     with closing(engine.open(after.labels)) as session:
         aside = Aside(elsewhere.log_weights, shared.shifts)
-        end = _end(elsewhere, shared)
-        steps = resumed(end, after.labels, session, tol, aside)
-        start = begin.end.at
-        at, trace = climb(steps, start=start)
+        steps = resumed(_end(elsewhere, shared), after.labels, session, tol, aside)
+        at, trace = climb(steps, start=begin.end.at)
         rows, counts = None, elsewhere.counts
         if isinstance(steps, Classes):
             rows, trace = climb(OwnRows(steps, at, Counts(counts, shared.classes)))
