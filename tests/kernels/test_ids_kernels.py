@@ -9,7 +9,8 @@ from annotruth.kernels.reference import ids as plain
 
 def laid_out(texts):
     ends = np.cumsum([0, *map(len, texts)])
-    return ends, np.frombuffer(b"".join(texts) + b".", dtype=np.uint8)[:-1].copy()
+    # What stands in the eight bytes after the last text must not matter.
+    return ends, np.frombuffer(b"".join(texts) + b"whatever", dtype=np.uint8).copy()
 
 
 def table(n_slots=256):
@@ -20,7 +21,8 @@ def table(n_slots=256):
 @pytest.fixture
 def batches():
     rng = np.random.default_rng(2)
-    texts = [b"", b"a", b"ab", b"b", *(f"item-{e}".encode() for e in range(60))]
+    texts = [b"", b"a", b"ab", b"b", b"\0", b"\0\0", *(f"item-{e}".encode() for e in range(60))]
+    texts += [b"x" * n for n in (7, 8, 9, 15, 16, 17)]
     return [[texts[i] for i in rng.integers(len(texts), size=n)] for n in (0, 1, 40, 90, 600)]
 
 

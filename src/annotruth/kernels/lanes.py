@@ -155,6 +155,17 @@ def _fetch_code(_: Any, array: Any, place: Any) -> Any:
     return types.void(array, types.int64), code
 
 
+def _word_code(_: Any, array: Any, place: Any) -> Any:
+    """Read eight bytes as one number, wherever they begin."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        word = builder.bitcast(builder.gep(data, [args[1]]), _INT.as_pointer())
+        return builder.load(word, align=1)
+
+    return types.uint64(array, types.int64), code
+
+
 _fill_eight = cast(Callable[[NDArray[Any], np.uint64, Any], None], intrinsic(_fill_eight_code))
 _sum_eight = cast(Callable[[Floats, np.uint64, np.uint64], float], intrinsic(_sum_eight_code))
 multiply = cast(Callable[[Floats, Offsets, int, int, Floats], None], intrinsic(_multiply_code))
@@ -162,6 +173,7 @@ add_to = cast(Callable[[Floats, Offsets, int, int, Floats], None], intrinsic(_ad
 _bits_of = cast(Callable[[float], int], intrinsic(_bits_of_code))
 _float_of = cast(Callable[[int], float], intrinsic(_float_of_code))
 fetch_at = cast(Callable[[NDArray[Any], np.int64], None], intrinsic(_fetch_code))
+word_at = cast(Callable[[NDArray[np.uint8], int], np.uint64], intrinsic(_word_code))
 
 
 @compiled

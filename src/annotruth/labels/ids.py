@@ -12,6 +12,7 @@ from annotruth.labels.buffers import as_numpy
 from annotruth.labels.scale import is_text
 
 _AT_FIRST = 64
+_AFTER = 8  # bytes that may be read, but are not looked at, after the last text
 
 
 class Ids:
@@ -92,9 +93,13 @@ def _bytes_of(values: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
         width = np.int64 if pa.types.is_large_string(values.type) else np.int32
         ends = np.frombuffer(places, dtype=width)[start : start + n + 1].astype(np.int64)
         data = np.frombuffer(text or b"", dtype=np.uint8)[ends[0] : ends[-1]]
-        return ends - ends[0], data.copy()
+        return ends - ends[0], _with_room(data)
     if pa.types.is_boolean(values.type):
-        return np.arange(n + 1), as_numpy(values).astype(np.uint8)
+        return np.arange(n + 1), _with_room(as_numpy(values).view(np.uint8))
     size = values.type.bit_width // 8
     data = np.frombuffer(values.buffers()[1] or b"", dtype=np.uint8)
-    return np.arange(n + 1) * size, data[start * size : (start + n) * size].copy()
+    return np.arange(n + 1) * size, _with_room(data[start * size : (start + n) * size])
+
+
+def _with_room(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    return np.concatenate([data, np.zeros(_AFTER, dtype=np.uint8)])
