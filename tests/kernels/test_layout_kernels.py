@@ -60,3 +60,32 @@ def test_has_repeats_equals_its_twin(seed):
     assert found == reference.has_repeats(item_ptr, cell_ptr, people, n_annotators)
     pairs = set(zip(item.tolist(), annotator.tolist(), strict=True))
     assert found == (len(pairs) < 20)
+
+
+@pytest.mark.parametrize("rows", [np.int32, np.int64])
+@pytest.mark.parametrize("kind", [np.int32, np.float64])
+def test_put_back_equals_its_twin(rows, kind):
+    rng = np.random.default_rng(6)
+    row, values = rng.permutation(3_000).astype(rows), rng.integers(50, size=3_000).astype(kind)
+    results = np.empty((2, 3_000), kind)
+    for kernels, out in zip((layout, reference), results, strict=True):
+        kernels.put_back(values, row, out)
+    np.testing.assert_array_equal(*results)
+    np.testing.assert_array_equal(results[0][row], values)
+
+
+@pytest.mark.parametrize("n", [0, 1, 5_000])
+def test_renumber_equals_its_twin(n):
+    given = np.random.default_rng(n).choice([9, 2, 7, 0, 4], size=n).astype(np.int32)
+    results = []
+    for kernels in (layout, reference):
+        codes, number = given.copy(), np.full(11, -1, np.int32)
+        found = kernels.renumber(codes, number)
+        results.append((codes, number, found))
+    for fast, plain in zip(*results, strict=True):
+        np.testing.assert_array_equal(fast, plain)
+    codes, number, found = results[0]
+    order = list(dict.fromkeys(given.tolist()))
+    assert found == len(order)
+    assert number[order].tolist() == list(range(found))
+    assert codes.tolist() == [order.index(code) for code in given.tolist()]

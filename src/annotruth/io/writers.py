@@ -64,7 +64,7 @@ def write_tables(
     Parameters
     ----------
     tables
-        The tables by name, without an extension; of `Pieces` only some are made at a time.
+        The tables by name, without an extension; `Pieces` are made only now.
     folder
         Where they go; made when it is not there.
     format
@@ -79,9 +79,9 @@ def write_tables(
             file = f"{name}.{format}"
             _write(tables[name], aside / file, format, shown=Path(folder) / file)
 
-        # Arrow writes Parquet on one thread. Of pieces only some may be there at a time.
-        in_memory = all(isinstance(table, pa.Table) for table in tables.values())
-        with ThreadPoolExecutor(pa.cpu_count() if format == "parquet" and in_memory else 1) as pool:
+        # Arrow writes Parquet on one thread. Where only pieces have room, it is for those of one.
+        room = all(isinstance(table, pa.Table) or table.at_once for table in tables.values())
+        with ThreadPoolExecutor(pa.cpu_count() if format == "parquet" and room else 1) as pool:
             list(pool.map(write, tables))
         for file, text in (extra or {}).items():
             (aside / file).write_text(text, encoding="utf-8", newline="\n")
@@ -95,6 +95,8 @@ def _check_format(format: str) -> None:
 def _write(
     table: pa.Table | Pieces, aside: Path, format: TableFormat, shown: str | os.PathLike[str]
 ) -> None:
+    if isinstance(table, Pieces) and table.at_once:
+        table = table.whole()
     try:
         if format == "csv":
             _write_csv(table, aside)
@@ -156,8 +158,8 @@ def _write_parquet(table: pa.Table, path: Path) -> None:
         compression="zstd",
         use_dictionary=coded,
         dictionary_pagesize_limit=_DICTIONARY_SIZE,
-        # Of a dictionary they take longer than all the rest.
-        write_statistics=[name for name in table.column_names if name not in coded],
+        # Of a dictionary they take longer than all the rest, and labels come in any order.
+        write_statistics=False,
         store_schema=False,
     ) as file:
         file.write_table(table, row_group_size=_ROWS_PER_GROUP)

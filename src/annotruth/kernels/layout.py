@@ -132,3 +132,27 @@ def has_repeats(
                 return True
             seen[annotator[j]] = e
     return False
+
+
+@compiled
+def put_back(values: NDArray[Any], row: Rows, out: NDArray[Any]) -> None:
+    """Put the value of each label where its row is."""
+    for j in range(len(row)):
+        out[row[j]] = values[j]
+
+
+@compiled
+def renumber(codes: NDArray[np.int32], number: NDArray[np.int32]) -> int:
+    """Renumber codes in order of first appearance, in place, and return how many there are.
+
+    Fills ``number``, the new number of each code, which must be -1 throughout; of codes that do
+    not appear it stays so.
+    """
+    n = 0
+    for r in range(len(codes)):
+        code = codes[r]
+        if number[code] < 0:
+            number[code] = n
+            n += 1
+        codes[r] = number[code]
+    return n

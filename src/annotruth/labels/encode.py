@@ -88,24 +88,23 @@ def _recoded(column: pa.ChunkedArray) -> Coded:
     places, values, _ = distinct(values)
     codes = []
     for chunk in column.chunks:
-        places_of = chunk.indices.cast(pa.int64())
-        if places_of.null_count:
-            places_of = places_of.fill_null(len(dictionary))
-        codes.append(places[as_numpy(places_of)])
+        index = chunk.indices.cast(pa.int32())
+        codes.append(as_numpy(index.fill_null(len(dictionary)) if index.null_count else index))
+        if len(values) < len(places):  # a value stands twice
+            codes[-1] = places[codes[-1]]
     return _without_gaps(np.concatenate(codes), values)._replace(levels=levels)
 
 
 def _without_gaps(codes: NDArray[np.int32], values: pa.Array) -> Coded:
-    """Leave out values that do not occur, and order the rest by first appearance."""
-    never = len(codes)
-    first = np.full(len(values), never, dtype=np.int64)
-    first[codes[::-1]] = np.arange(never - 1, -1, -1)  # what is written last stays
-    order = np.argsort(first, kind="stable")[: np.count_nonzero(first < never)]
-    if len(order) == len(values) and (np.diff(order) > 0).all():
+    """Leave out values that do not occur, and order the rest by first appearance, in place."""
+    number = np.full(len(values), -1, dtype=np.int32)
+    n = _kernels(len(codes)).renumber(codes, number)
+    if (number == np.arange(len(values))).all():
         return Coded(codes, values)
-    renumbered = np.empty(len(values), dtype=np.int32)
-    renumbered[order] = np.arange(len(order), dtype=np.int32)
-    return Coded(renumbered[codes], values.take(as_arrow(order)))
+    there = np.flatnonzero(number >= 0)
+    order = np.empty(n, dtype=np.int64)
+    order[number[there]] = there
+    return Coded(codes, values.take(as_arrow(order)))
 
 
 def decoded(table: pa.Table) -> pa.Table:
@@ -175,6 +174,13 @@ def has_repeats(layout: Layout, n_annotators: int) -> bool:
     return bool(
         kernels.has_repeats(layout.item_ptr, layout.cell_ptr, layout.annotator, n_annotators)
     )
+
+
+def put_back(values: NDArray[Any], row: NDArray[np.signedinteger[Any]]) -> NDArray[Any]:
+    """Put one value a label into the order of their rows."""
+    in_order = np.empty_like(values)
+    _kernels(len(row)).put_back(values, row, in_order)
+    return in_order
 
 
 def _row_numbers(n: int) -> NDArray[np.signedinteger[Any]]:

@@ -25,6 +25,7 @@ from annotruth.labels.encode import (
     distinct_all,
     has_repeats,
     plain_numbers,
+    put_back,
     repeats,
 )
 from annotruth.labels.frames import default_frame, to_arrow
@@ -184,7 +185,8 @@ class Labels(Tally):
         if from_text:
             items, annotators = plain_numbers(items), plain_numbers(annotators)
 
-        label = category[label]
+        for at in slices(len(label)):
+            label[at] = category[label[at]]
         layout = arrange(item, annotator, label, len(items), len(the_scale))
         if duplicates != "keep" and has_repeats(layout, len(annotators)):
             later, superseded = repeats(item, annotator, len(annotators))
@@ -365,9 +367,7 @@ class Labels(Tally):
 
     def as_they_came(self, values: NDArray[Any]) -> NDArray[Any]:
         """Put one value a label into the order the labels came in."""
-        in_order = np.empty_like(values)
-        in_order[self.row] = values
-        return in_order
+        return put_back(values, self.row)
 
     def zeros(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
         """Make numbers that stand beside the labels, where there is room for them."""

@@ -1,4 +1,4 @@
-"""Tables that are made piece by piece, for files, where all of one would not fit into memory."""
+"""Tables that are made when they are written: whole, or piece by piece where that is too much."""
 
 from __future__ import annotations
 
@@ -19,11 +19,18 @@ class Pieces:
         the pieces are longer or shorter than what was asked.
     make
         Makes some of the rows.
+    at_once
+        Whether there is room for all of it.
     """
 
     num_rows: int
     make: Callable[[slice], pa.Table]
+    at_once: bool = False
 
     def slice(self, start: int, length: int) -> pa.Table:
         """Make ``length`` rows from ``start`` on, or as many as there are."""
         return self.make(slice(start, min(start + length, self.num_rows)))
+
+    def whole(self) -> pa.Table:
+        """Make all rows."""
+        return self.slice(0, self.num_rows)

@@ -100,27 +100,24 @@ class Fit(Found):
         """Return a verdict on every annotator: annotator, verdict (keep, drop, unsure), reason."""
         return from_arrow(self.verdict_table(), self.data.frame)
 
-    def tables(self) -> dict[str, pa.Table | Pieces]:
-        """Make all tables in Arrow, by name; distributions where items have no room for them.
+    def tables(self) -> dict[str, Pieces]:
+        """Tell how to make all tables, by name; distributions where items have no room for them.
 
         These are for files: the ids of labels, which repeat, are dictionaries. Where the labels
         are on disk, the long tables are made piece by piece.
         """
-        data, n_items = self.data, self.data.n_items
-        pieces = {
-            "items": Pieces(n_items, self._item_rows),
-            "annotators": Pieces(data.n_annotators, lambda _: self.annotator_table()),
-            "labels": Pieces(data.n_labels, lambda _: self._coded_label_table()),
+        data, n_items, room = self.data, self.data.n_items, not self.data.on_disk
+        label_rows = self._label_rows(data) if isinstance(data, MappedLabels) else None
+        tables = {
+            "items": Pieces(n_items, self._item_rows, room),
+            "annotators": Pieces(data.n_annotators, lambda _: self.annotator_table(), at_once=True),
+            "labels": Pieces(
+                data.n_labels, label_rows or (lambda _: self._coded_label_table()), room
+            ),
         }
-        if isinstance(data, MappedLabels):
-            pieces["labels"] = Pieces(data.n_labels, self._label_rows(data))
         if self.distribution is not None and data.n_categories > MOST_COLUMNS:
-            pieces["distributions"] = Pieces(n_items, self._distribution_rows)
-        long = pieces.keys() - {"annotators"} if data.on_disk else set()
-        return {
-            name: table if name in long else table.slice(0, table.num_rows)
-            for name, table in pieces.items()
-        }
+            tables["distributions"] = Pieces(n_items, self._distribution_rows, room)
+        return tables
 
     def item_table(self) -> pa.Table:
         """Make the items table in Arrow."""

@@ -42,3 +42,19 @@ def has_repeats(
     item = np.repeat(np.arange(len(item_ptr) - 1), np.diff(cell_ptr[item_ptr]))
     pair = item * n_annotators + annotator
     return len(np.unique(pair)) < len(pair)
+
+
+def put_back(values: NDArray[Any], row: NDArray[np.signedinteger[Any]], out: NDArray[Any]) -> None:
+    """Put the value of each label where its row is."""
+    out[row] = values
+
+
+def renumber(codes: NDArray[np.int32], number: NDArray[np.int32]) -> int:
+    """Renumber codes in order of first appearance, in place, and return how many there are.
+
+    Fills ``number``, the new number of each code; of codes that do not appear it stays -1.
+    """
+    found, first = np.unique(codes, return_index=True)
+    number[found[np.argsort(first)]] = np.arange(len(found))
+    codes[:] = number[codes]
+    return len(found)
