@@ -70,6 +70,7 @@ $(SETUP): pyproject.toml constraints.txt
 $(BENCH)/.ready: pyproject.toml constraints.txt benchmarks/requirements.txt
 	test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
 	PIP_CONSTRAINT=constraints.txt $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --editable . --requirement benchmarks/requirements.txt
+	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps peerannot==0.0.1.post43  # else torch comes too
 	touch $@
 
 $(DOCS)/.ready: pyproject.toml constraints.txt

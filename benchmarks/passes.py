@@ -20,7 +20,7 @@ from annotruth.models import dawid_skene, gpm_steps
 from annotruth.models.robust_gpm import RobustGPM
 from annotruth.models.robust_singles import opinions_of
 from annotruth.models.robust_steps import Opinions
-from benchmarks import growth, machine
+from benchmarks import growth, machine, peerannot
 from benchmarks.crowds import peer_frame, simulated
 from benchmarks.timing import Sample, Seconds, by_difference, by_steps, interleaved
 
@@ -53,6 +53,8 @@ def main() -> int:
     print(table(measured, labels.n_labels))
     print(f"\nOur passes in one of the peer's; the target is {TARGET} with the default engine.\n")
     print(ratios(measured))
+
+    print(f"\n{few(options.labels, options.rounds)}")
 
     robust, plain = (measured[f"annotruth {name}, default"].median for name in ("RobustGPM", "GPM"))
     print(f"\nA pass of RobustGPM takes {robust / plain:.1f} of GPM; the target is {ROBUST}.")
@@ -110,6 +112,20 @@ def peers(frame: pd.DataFrame) -> dict[str, Sample]:
         "crowd-kit MACE": by_difference(mace, few=1, many=4),
         "crowd-kit DawidSkene": by_difference(of_dawid_skene, few=1, many=4),
     }
+
+
+def few(most: int, rounds: int) -> str:
+    """A Markdown table of passes over as many labels as peerannot can do, or why there is none."""
+    if not peerannot.installed():
+        return peerannot.MISSING
+    labels = simulated(min(most, peerannot.MOST))
+    frame = peer_frame(labels)
+    with ExitStack() as stack:
+        theirs = by_difference(peerannot.model_of(peerannot.answers_of(frame)), few=1, many=3)
+        contenders = {**ours(labels, stack), **peers(frame), peerannot.NAME: theirs}
+        kept = {name: one for name, one in contenders.items() if "DawidSkene" in name}
+        measured = interleaved(kept, min(rounds, 3))
+    return f"{labels.describe()}:\n\n{table(measured, labels.n_labels)}"
 
 
 def ratios(measured: dict[str, Seconds]) -> str:

@@ -13,10 +13,9 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from annotruth.report.charts import Spec, svg
-from benchmarks import machine
+from benchmarks import machine, peerannot
 
 N_ITER = 10  # of every contender: growth is told of equal work
-PEERS_MOST = 1_000_000  # beyond that they take many minutes
 
 
 class Measured(NamedTuple):
@@ -26,6 +25,14 @@ class Measured(NamedTuple):
     n_labels: int
     seconds: float
     peak: float  # GB
+
+
+class Contender(NamedTuple):
+    """Who is measured, and up to how many labels: beyond that, peers take many minutes."""
+
+    make: Callable[[str], Callable[[Any], object]]
+    name: str
+    most: int
 
 
 def of_annotruth(name: str) -> Callable[[Any], object]:
@@ -42,12 +49,17 @@ def of_crowdkit(name: str) -> Callable[[Any], object]:
     return lambda frame: getattr(aggregation, name)(n_iter=N_ITER, **options).fit(frame)
 
 
-CONTENDERS: dict[str, tuple[Callable[[str], Callable[[Any], object]], str]] = {
-    "annotruth gpm": (of_annotruth, "gpm"),
-    "annotruth robust-gpm": (of_annotruth, "robust-gpm"),
-    "annotruth dawid-skene": (of_annotruth, "dawid-skene"),
-    "crowd-kit MACE": (of_crowdkit, "MACE"),
-    "crowd-kit DawidSkene": (of_crowdkit, "DawidSkene"),
+def of_peerannot(_: str) -> Callable[[Any], object]:
+    return lambda frame: peerannot.model_of(peerannot.answers_of(frame))(N_ITER)
+
+
+CONTENDERS = {
+    "annotruth gpm": Contender(of_annotruth, "gpm", 10**7),
+    "annotruth robust-gpm": Contender(of_annotruth, "robust-gpm", 10**7),
+    "annotruth dawid-skene": Contender(of_annotruth, "dawid-skene", 10**7),
+    "crowd-kit MACE": Contender(of_crowdkit, "MACE", 10**6),
+    "crowd-kit DawidSkene": Contender(of_crowdkit, "DawidSkene", 10**6),
+    peerannot.NAME: Contender(of_peerannot, "DawidSkene", peerannot.MOST),
 }
 
 
@@ -58,8 +70,7 @@ def measure(who: str, n_labels: int) -> Measured:
     from benchmarks.crowds import peer_frame, simulated
 
     warnings.simplefilter("ignore")  # ten iterations are a cap, and every model says so
-    make, name = CONTENDERS[who]
-    fit = make(name)
+    fit = CONTENDERS[who].make(CONTENDERS[who].name)
     fit(peer_frame(simulated(1_000)))
     frame = peer_frame(simulated(n_labels))
     began = perf_counter()
@@ -72,11 +83,13 @@ def measure(who: str, n_labels: int) -> Measured:
 def measured(most: int) -> list[Measured]:
     """Measure every contender on every size, each in a process of its own."""
     found = []
-    sizes = [size for size in (10**4, 10**5, 10**6, 10**7) if size <= most]
-    for who in CONTENDERS:
-        for size in sizes:
-            if who.startswith("crowd-kit") and size > PEERS_MOST:
-                continue
+    for who, contender in CONTENDERS.items():
+        if who == peerannot.NAME and not peerannot.installed():
+            print(peerannot.MISSING)
+            continue
+        for size in (10**power for power in range(4, 8)):
+            if size > min(most, contender.most):
+                break
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
                 found.append(process.submit(measure, who, size).result())
     return found

@@ -9,6 +9,8 @@ disturbs less.
 from __future__ import annotations
 
 import argparse
+import compileall
+import importlib.util
 import multiprocessing
 import os
 import subprocess
@@ -108,25 +110,36 @@ def labels(n: int, seed: int = 0) -> pa.Table:
 
 def start(small: Path, rounds: int) -> None:
     """Print how soon a small file is fitted, beside the import of pandas."""
+    compile_package()
     with tempfile.TemporaryDirectory() as cache:
         first = run([*COMMAND, str(small)], {"NUMBA_CACHE_DIR": cache})
-    fit, pandas = alternately(
+    fit, gpm, pandas = alternately(
         rounds,
         lambda: run([*COMMAND, str(small)]),
+        lambda: run([*COMMAND, str(small), "--model", "gpm"]),
         lambda: run([sys.executable, "-c", "import pandas"]),
     )
     print(f"A file of {SMALL:,} labels, and the import of pandas\n")
-    print("| what | seconds | on processors | peak GB |\n|---|--:|--:|--:|")
+    print("| what | seconds | on processors | of pandas | peak GB |\n|---|--:|--:|--:|--:|")
     for name, one in (
         ("fit, nothing compiled yet", first),
         ("fit", fit),
+        ("fit --model gpm", gpm),
         ("import pandas", pandas),
     ):
-        print(f"| {name} | {one.wall:.2f} | {one.processor:.2f} | {one.peak:.2f} |")
-    ratio, on_processors = fit.wall / pandas.wall, fit.processor / pandas.processor
-    print(f"\nfit / import pandas: {ratio:.2f}, on processors {on_processors:.2f}", end="; ")
-    print(f"at most {MOST}: {'met' if ratio <= MOST else 'NOT met'};", end=" ")
+        ratio = one.wall / pandas.wall
+        print(f"| {name} | {one.wall:.2f} | {one.processor:.2f} | {ratio:.2f} | {one.peak:.2f} |")
+    met = fit.wall <= MOST * pandas.wall
+    print(f"\nfit / import pandas at most {MOST}: {'met' if met else 'NOT met'};", end=" ")
     print(f"first run under {FIRST_RUN:g} s: {'met' if first.wall < FIRST_RUN else 'NOT met'}\n")
+
+
+def compile_package() -> None:
+    """Write our bytecode, as the installation of a package does: that of pandas is there too."""
+    spec = importlib.util.find_spec("annotruth")
+    assert spec is not None
+    for folder in spec.submodule_search_locations or ():
+        compileall.compile_dir(folder, quiet=1)
 
 
 def way(path: Path, n_labels: int, rounds: int, iterations: int) -> None:
