@@ -24,6 +24,7 @@ def codes(seed, n, n_items, n_annotators, n_categories):
         (40_000, 1, 2),
         (40_000, 3_000, 5),
         (40_000, 39_000, 4),
+        (40_000, 39_000, 200),  # too many pairs in a range to be counted at once
         (40_000, 1_000, 30_000),  # more categories than a range has labels
     ],
 )
@@ -31,9 +32,9 @@ def test_arrange_equals_its_twin(n, n_items, n_categories, rows):
     item, annotator, label = codes(n, n, n_items, 50, n_categories)
     results = []
     for arrange in (layout.arrange, reference.arrange):
-        people, row = np.empty(n, np.int32), np.empty(n, rows)
-        pointers = arrange(item, annotator, label, n_items, n_categories, people, row)
-        results.append((*pointers, people, row))
+        people, row, key = np.empty(n, np.int32), np.empty(n, rows), np.empty(n, rows)
+        pointers = arrange(item, annotator, label, n_items, n_categories, people, row, key)
+        results.append((*pointers, people, row, key))
     for fast, plain in zip(*results, strict=True):
         assert fast.dtype == plain.dtype
         np.testing.assert_array_equal(fast, plain)
@@ -42,8 +43,10 @@ def test_arrange_equals_its_twin(n, n_items, n_categories, rows):
 def test_arrange_sorts_over_many_ranges():
     n, n_items = 500_000, 70_000  # enough labels for more than a hundred ranges
     item, annotator, label = codes(0, n, n_items, 50, 3)
-    people, row = np.empty(n, np.int32), np.empty(n, np.int32)
-    item_ptr, category, cell_ptr = layout.arrange(item, annotator, label, n_items, 3, people, row)
+    people, row, key = np.empty((3, n), np.int32)
+    item_ptr, category, cell_ptr = layout.arrange(
+        item, annotator, label, n_items, 3, people, row, key
+    )
     np.testing.assert_array_equal(row, np.lexsort((np.arange(n), label, item)))
     np.testing.assert_array_equal(people, annotator[row])
     np.testing.assert_array_equal(np.diff(cell_ptr[item_ptr]), np.bincount(item))
@@ -54,8 +57,8 @@ def test_arrange_sorts_over_many_ranges():
 def test_has_repeats_equals_its_twin(seed):
     n_items, n_annotators = 4, 40
     item, annotator, label = codes(seed, 20, n_items, n_annotators, 3)
-    people, row = np.empty(20, np.int32), np.empty(20, np.int32)
-    item_ptr, _, cell_ptr = reference.arrange(item, annotator, label, n_items, 3, people, row)
+    people, row, key = np.empty((3, 20), np.int32)
+    item_ptr, _, cell_ptr = reference.arrange(item, annotator, label, n_items, 3, people, row, key)
     found = layout.has_repeats(item_ptr, cell_ptr, people, n_annotators)
     assert found == reference.has_repeats(item_ptr, cell_ptr, people, n_annotators)
     pairs = set(zip(item.tolist(), annotator.tolist(), strict=True))

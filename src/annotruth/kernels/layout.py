@@ -13,10 +13,13 @@ from numpy.typing import NDArray
 from annotruth.kernels.compiled import compiled
 
 Rows = NDArray[np.signedinteger[Any]]  # row numbers: 32 bits where they suffice
+Keys = NDArray[np.signedinteger[Any]]  # item x n_categories + category, likewise
 
 # Rows are first dealt out by ranges of items, so that sorting a range stays in the cache.
-_MOST_RANGES = 256
+_MOST_RANGES = 128
 _LABELS_PER_RANGE = 4096
+# Up to so many pairs of item and category in a range are counted at once.
+_MOST_PAIRS = 1 << 19
 
 
 @compiled
@@ -28,92 +31,103 @@ def arrange(
     n_categories: int,
     annotator_out: NDArray[np.int32],
     row: Rows,
+    key: Keys,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
     """Sort labels by item, then by category, keeping rows in order within both.
 
-    Fills ``annotator_out`` and ``row``; returns ``item_ptr, cell_category, cell_ptr``.
+    Fills ``annotator_out``, ``row``, and ``key`` with item x n_categories + category; returns
+    ``item_ptr, cell_category, cell_ptr``.
     """
-    n = len(item)
     # A range costs a look at every category, so it should hold more labels than there are.
-    n_ranges = min(_MOST_RANGES, n // max(_LABELS_PER_RANGE, n_categories) + 1)
+    n_ranges = min(_MOST_RANGES, len(item) // max(_LABELS_PER_RANGE, n_categories) + 1)
     shift = 0
     while (n_items - 1) >> shift >= n_ranges:
         shift += 1
-    n_ranges = ((n_items - 1) >> shift) + 1
-
-    start = np.zeros(n_ranges + 1, dtype=np.int64)
-    for r in range(n):
+    start = np.zeros(((n_items - 1) >> shift) + 2, dtype=np.int64)
+    for r in range(len(item)):
         start[(item[r] >> shift) + 1] += 1
     largest = start.max()
-    for b in range(n_ranges):
+    for b in range(len(start) - 1):
         start[b + 1] += start[b]
-    items, labels = np.empty_like(item), np.empty_like(label)
     at = start.copy()
-    for r in range(n):
+    for r in range(len(item)):
         b = item[r] >> shift
         j = at[b]
         at[b] = j + 1
-        items[j] = item[r]
-        labels[j] = label[r]
+        key[j] = np.int64(item[r]) * n_categories + label[r]
         annotator_out[j] = annotator[r]
         row[j] = r
 
-    # Within a range two counting sorts: by category, then by item.
-    end = np.empty(n_categories + 1, dtype=np.int64)
-    place = np.empty((1 << shift) + 1, dtype=np.int64)
-    order = np.empty(largest, dtype=np.int64)
-    old = np.empty((2, largest), dtype=np.int32)
-    old_row = np.empty(largest, dtype=row.dtype)
-    item_ptr = np.zeros(n_items + 1, dtype=np.int64)
-    for b in range(n_ranges):
-        first, m, base = start[b], start[b + 1] - start[b], b << shift
-        end[:] = 0
-        place[:] = 0
-        for i in range(m):
-            end[labels[first + i] + 1] += 1
-            place[items[first + i] - base + 1] += 1
-            old[0, i] = annotator_out[first + i]
-            old[1, i] = labels[first + i]
-            old_row[i] = row[first + i]
-        for c in range(n_categories):
-            end[c + 1] += end[c]
-        for e in range(1 << shift):
-            place[e + 1] += place[e]
-        for i in range(m):
-            c = old[1, i]
-            order[end[c]] = i
-            end[c] += 1
-        for k in range(m):
-            i = order[k]
-            e = items[first + i] - base
-            j = first + place[e]
-            place[e] += 1
-            annotator_out[j] = old[0, i]
-            labels[j] = old[1, i]
-            row[j] = old_row[i]
-        # place[e] is now the end of item e; a cell's first label is marked by its sign.
-        j = 0
-        for e in range(min(1 << shift, n_items - base)):
-            latest = -1
-            n_cells = 0
-            while j < place[e]:
-                c = labels[first + j]
-                if c != latest:
-                    latest = c
-                    labels[first + j] = -1 - c
-                    n_cells += 1
-                j += 1
-            item_ptr[base + e + 1] = item_ptr[base + e] + n_cells
+    n_pairs = n_categories << shift
+    n_digits = n_pairs if n_pairs <= _MOST_PAIRS else max(n_categories, 1 << shift)
+    place = np.empty(n_digits + 1, dtype=np.int64)
+    digit, old = np.empty(largest, dtype=np.int64), np.empty(largest, dtype=np.int32)
+    old_key, old_row = np.empty(largest, dtype=key.dtype), np.empty(largest, dtype=row.dtype)
+    for b in range(len(start) - 1):
+        part = slice(start[b], start[b + 1])
+        who, rows, keys = annotator_out[part], row[part], key[part]
+        digits = digit[: len(keys)]
+        if n_pairs <= _MOST_PAIRS:
+            for i in range(len(keys)):
+                digits[i] = keys[i] - b * n_pairs
+            _sort(digits, place, who, rows, keys, old, old_row, old_key)
+        else:
+            for i in range(len(keys)):
+                digits[i] = keys[i] % n_categories
+            _sort(digits, place, who, rows, keys, old, old_row, old_key)
+            for i in range(len(keys)):
+                digits[i] = keys[i] // n_categories - (b << shift)
+            _sort(digits, place, who, rows, keys, old, old_row, old_key)
+    return _cells(key, n_items, n_categories)
 
-    cell_category = np.empty(item_ptr[n_items], dtype=np.int32)
-    cell_ptr = np.empty(item_ptr[n_items] + 1, dtype=np.int64)
-    k = 0
-    for j in range(n):
-        if labels[j] < 0:
-            cell_category[k] = -1 - labels[j]
-            cell_ptr[k] = j
-            k += 1
-    cell_ptr[k] = n
+
+@compiled
+def _sort(
+    digit: NDArray[np.int64],
+    place: NDArray[np.int64],
+    annotator: NDArray[np.int32],
+    row: Rows,
+    key: Keys,
+    old: NDArray[np.int32],
+    old_row: Rows,
+    old_key: Keys,
+) -> None:
+    """Sort labels by a digit each, all below ``len(place) - 1``, by counting how many have it."""
+    place[:] = 0
+    for i in range(len(digit)):
+        place[digit[i] + 1] += 1
+        old[i], old_row[i], old_key[i] = annotator[i], row[i], key[i]
+    for d in range(len(place) - 1):
+        place[d + 1] += place[d]
+    for i in range(len(digit)):
+        j = place[digit[i]]
+        place[digit[i]] = j + 1
+        annotator[j], row[j], key[j] = old[i], old_row[i], old_key[i]
+
+
+@compiled
+def _cells(
+    key: Keys, n_items: int, n_categories: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
+    """Find where cells begin: where the keys, which are sorted, change."""
+    n_cells, latest = 0, -1
+    for j in range(len(key)):
+        n_cells += key[j] != latest
+        latest = key[j]
+    item_ptr = np.zeros(n_items + 1, dtype=np.int64)
+    cell_category = np.empty(n_cells, dtype=np.int32)
+    cell_ptr = np.empty(n_cells + 1, dtype=np.int64)
+    c, latest = 0, -1
+    for j in range(len(key)):
+        if key[j] != latest:
+            latest = key[j]
+            item_ptr[latest // n_categories + 1] += 1
+            cell_category[c] = latest % n_categories
+            cell_ptr[c] = j
+            c += 1
+    cell_ptr[c] = len(key)
+    for e in range(n_items):
+        item_ptr[e + 1] += item_ptr[e]
     return item_ptr, cell_category, cell_ptr
 
 

@@ -161,9 +161,9 @@ def arrange(
     columns = [np.ascontiguousarray(codes, dtype=np.int32) for codes in (item, annotator, label)]
     n = len(item)
     people = np.empty(n, dtype=np.int32)
-    row = _row_numbers(n)
+    row, key = _room_for(n, n), _room_for(n, n_items * n_categories)
     item_ptr, cell_category, cell_ptr = _kernels(n).arrange(
-        *columns, n_items, n_categories, people, row
+        *columns, n_items, n_categories, people, row, key
     )
     return Layout(item_ptr, cell_category, cell_ptr, people, row)
 
@@ -183,9 +183,9 @@ def put_back(values: NDArray[Any], row: NDArray[np.signedinteger[Any]]) -> NDArr
     return in_order
 
 
-def _row_numbers(n: int) -> NDArray[np.signedinteger[Any]]:
-    """Make room for row numbers, of 32 bits where they suffice."""
-    return np.empty(n, dtype=np.int32 if n <= np.iinfo(np.int32).max else np.int64)
+def _room_for(n: int, below: int) -> NDArray[np.signedinteger[Any]]:
+    """Make room for n numbers below another, of 32 bits where they suffice."""
+    return np.empty(n, dtype=np.int32 if below <= np.iinfo(np.int32).max else np.int64)
 
 
 def _kernels(n_labels: int) -> ModuleType:

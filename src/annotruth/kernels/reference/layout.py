@@ -16,15 +16,17 @@ def arrange(
     n_categories: int,
     annotator_out: NDArray[np.int32],
     row: NDArray[np.signedinteger[Any]],
+    key: NDArray[np.signedinteger[Any]],
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
     """Sort labels by item, then by category, keeping rows in order within both.
 
-    Fills ``annotator_out`` and ``row``; returns ``item_ptr, cell_category, cell_ptr``.
+    Fills ``annotator_out``, ``row``, and ``key`` with item x n_categories + category; returns
+    ``item_ptr, cell_category, cell_ptr``.
     """
     pair = item.astype(np.int64) * n_categories + label
     row[:] = np.argsort(pair, kind="stable")
     annotator_out[:] = annotator[row]
-    pair = pair[row]
+    pair = key[:] = pair[row]
     starts = np.flatnonzero(np.diff(pair, prepend=-1))
     cell_item, cell_category = np.divmod(pair[starts], n_categories)
     item_ptr = np.searchsorted(cell_item, np.arange(n_items + 1))
