@@ -287,3 +287,34 @@ def test_a_reader_that_leaves_early_is_no_error_to_speak_of(write):
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
     assert "Exception" not in done.stderr
+
+
+def test_ctrl_c_is_one_line_and_exit_1(run, write, tmp_path, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("annotruth.fitting.fit", interrupted)
+    code, out, err = run("fit", write("l.csv", GOOD), "--out", tmp_path / "o")
+    assert (code, out, err) == (1, "", "annotruth: interrupted; no file was left half-written\n")
+    assert not (tmp_path / "o").exists()
+
+
+def test_an_output_that_is_full_is_one_line_and_exit_1(run, write, monkeypatch):
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("annotruth.app.console.show_lines", full)
+    code, _, err = run("fit", write("l.csv", GOOD))
+    assert (code, err) == (1, "annotruth: cannot go on: [Errno 28] No space left on device\n")
+
+
+def test_a_wrong_option_points_at_the_help_of_its_command(run):
+    code, _, err = run("next", "l.csv", "--nothing")
+    assert code == 2
+    assert err.endswith(". Try 'annotruth next --help'.\n")
+
+
+def test_no_command_is_the_help_and_nothing_else(run):
+    code, out, err = run()
+    assert (code, err) == (2, "")
+    assert "Usage: annotruth" in out

@@ -27,6 +27,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
+_INTERRUPTED = 130  # what Typer turns Ctrl-C into
+
 for command in (fit, update, compare, next_, plan, simulate, reproduce, demo):
     app.command(command.__name__.rstrip("_"))(command)
 
@@ -59,14 +61,17 @@ def main() -> None:
         console.complain(error)
         code = 2
     except typer.TyperException as error:
-        console.complain(f"{error.format_message()} Try 'annotruth --help'.")
+        command = error.ctx.command_path if error.ctx is not None else "annotruth"
+        if said := error.format_message().rstrip("."):  # nothing is said after the help itself
+            console.complain(f"{said}. Try '{command} --help'.")
         code = error.exit_code
-    except (KeyboardInterrupt, typer.Abort):
-        console.complain("interrupted; nothing was written")
+    except OSError as error:
+        # Files have their own messages; this is a failure of the output or of the machine.
+        sys.stdout = cast(Any, None)  # or Python tries, and fails, once more at exit
+        console.complain(f"cannot go on: {error}")
         code = 1
-    except BrokenPipeError:
-        # Whoever read our output has gone: nothing is left to say, not even at exit.
-        sys.stdout = cast(Any, None)
+    if code == _INTERRUPTED:
+        console.complain("interrupted; no file was left half-written")
         code = 1
     sys.exit(code or 0)
 
