@@ -314,7 +314,7 @@ def test_gaussian_labels_are_clipped_to_the_scale():
         ({"spammer_share": "a lot"}, "spammer_share is 'a lot': "),
         ({"behavior": "lazy"}, "unknown behavior 'lazy': choose random, repeated, inverted, mixed"),
         ({"mixing": "item"}, "unknown mixing 'item': choose label, annotator"),
-        ({"seed": -1}, "seed is -1: give a whole number from 0 or a NumPy Generator"),
+        ({"seed": -1}, "seed is -1: give a whole number from 0"),
         ({"seed": None}, "seed is None: "),
     ],
 )

@@ -17,6 +17,7 @@ from scipy.special import betainc
 from annotruth.arrays import Codes, Floats
 from annotruth.errors import InputError
 from annotruth.labels import Labels, Scale
+from annotruth.labels.validate import check_seed
 
 __all__ = ["Simulation", "crowd", "gaussian"]
 
@@ -315,11 +316,10 @@ def _nearest_category(score: Floats, n_categories: int) -> Codes:
     return np.clip(np.rint(score), 1, n_categories).astype(np.int64) - 1
 
 
-def _generator(seed: object) -> np.random.Generator:
+def _generator(seed: int | np.random.Generator) -> np.random.Generator:
     if isinstance(seed, np.random.Generator):
         return seed
-    if not _is_whole(seed) or seed < 0:
-        raise InputError(f"seed is {seed!r}: give a whole number from 0 or a NumPy Generator")
+    check_seed(seed)
     return np.random.default_rng(seed)
 
 

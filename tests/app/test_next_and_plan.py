@@ -2,6 +2,7 @@
 
 import json
 
+import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
@@ -41,8 +42,13 @@ def test_next_json_is_one_object_and_nothing_else(run, labels):
     assert json.loads(run("next", labels, "--json")[1])["budget"] is None
 
 
+def read_json(path):
+    return pa.Table.from_pylist(json.loads(path.read_text()))
+
+
 @pytest.mark.parametrize(
-    ("name", "read"), [("next.csv", pc.read_csv), ("deep/next.parquet", pq.read_table)]
+    ("name", "read"),
+    [("next.csv", pc.read_csv), ("deep/next.parquet", pq.read_table), ("next.json", read_json)],
 )
 def test_out_writes_every_item(run, labels, tmp_path, name, read):
     code, out, _ = run("next", labels, "--budget", 30, "--out", tmp_path / name)
@@ -52,6 +58,13 @@ def test_out_writes_every_item(run, labels, tmp_path, name, read):
     assert table.column_names == COLUMNS
     assert table.num_rows == 40
     assert sum(table["add"].to_pylist()) == 30
+
+
+def test_out_by_a_name_that_says_no_format_is_refused(run, labels, tmp_path):
+    code, out, err = run("next", labels, "--out", tmp_path / "next.txt")
+    assert (code, out) == (2, "")
+    assert "must end in .csv, .parquet, .json" in err
+    assert not (tmp_path / "next.txt").exists()
 
 
 def test_labels_are_read_as_fit_reads_them(run, tmp_path):
@@ -116,6 +129,11 @@ BAD = {
     "target without a number": ("plan", ("--target", "accuracy=high"), "one NAME=NUMBER"),
     "two targets": ("plan", ("--target", "accuracy=0.9,score=1"), "one NAME=NUMBER"),
     "no target": ("plan", (), "--target"),
+    "negative seed": (
+        "plan",
+        ("--target", "accuracy=0.9", "--seed", "-1"),
+        "seed is -1: give a whole number from 0",
+    ),
     "score of classes": (
         "plan",
         ("--target", "score=0.5", "--scale", "nominal"),

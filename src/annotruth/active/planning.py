@@ -14,7 +14,7 @@ from annotruth.active.spending import share_out
 from annotruth.arrays import Codes, Floats
 from annotruth.errors import InputError
 from annotruth.labels import Labels
-from annotruth.labels.validate import check_ordinal
+from annotruth.labels.validate import check_ordinal, check_seed
 from annotruth.models.em import ProgressCallback
 from annotruth.models.intervals import Z_95
 from annotruth.models.robust_gpm import RobustGPM
@@ -132,6 +132,7 @@ def plan(
     model, and its interval says nothing of that.
     """
     _check(labels, target, value)
+    check_seed(seed)
     crowd = judge(labels, model, progress)
     measure = _measure(target, crowd)
     sign = 1.0 if target == "accuracy" else -1.0

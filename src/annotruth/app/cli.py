@@ -61,7 +61,8 @@ def main() -> None:
         console.complain(error)
         code = 2
     except typer.TyperException as error:
-        command = error.ctx.command_path if error.ctx is not None else "annotruth"
+        context = getattr(error, "ctx", None)
+        command = "annotruth" if context is None else context.command_path
         if said := error.format_message().rstrip("."):  # nothing is said after the help itself
             console.complain(f"{said}. Try '{command} --help'.")
         code = error.exit_code

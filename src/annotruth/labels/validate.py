@@ -156,6 +156,28 @@ def check_bins_alone(kind: str, categories: object) -> None:
         raise InputError("bins make an ordinal scale of their own: leave out the other options")
 
 
+def check_option(name: str, kind: str, value: object) -> None:
+    """Refuse an option of a model that is no number, or no truth value, where one is needed.
+
+    ``kind`` is the type that the model's field names; of others nothing is known here.
+    """
+    is_truth = isinstance(value, bool | np.bool_)
+    if kind == "bool" and not is_truth:
+        raise InputError(f"{name} is {shown(value)}: give true or false")
+    if kind == "int" and (is_truth or not isinstance(value, int | np.integer)):
+        raise InputError(f"{name} is {shown(value)}: give a whole number")
+    if kind == "float" and (
+        is_truth or not isinstance(value, int | float | np.integer | np.floating)
+    ):
+        raise InputError(f"{name} is {shown(value)}: give a number")
+
+
+def check_seed(seed: object) -> None:
+    """Refuse a seed that is no whole number from 0."""
+    if isinstance(seed, bool | np.bool_) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise InputError(f"seed is {seed!r}: give a whole number from 0")
+
+
 def check_ordinal(scale: Scale, who: str) -> None:
     """Refuse classes without an order where a model counts on one."""
     if not scale.is_ordinal:

@@ -17,6 +17,7 @@ from annotruth.errors import AnnotruthError, InputError
 from annotruth.labels import DuplicatePolicy, Labels, Tally
 from annotruth.labels.frames import is_spark_frame, need_pandas
 from annotruth.labels.growth import Grown
+from annotruth.labels.validate import check_option
 from annotruth.models.em import ProgressCallback
 from annotruth.models.found import Found
 from annotruth.models.registry import UPDATABLE
@@ -76,6 +77,8 @@ class Estimator(ABC):
         progress
             Called after every iteration with a `Progress`.
         """
+        for option in filter(lambda field: field.init, fields(self)):
+            check_option(option.name, str(option.type), getattr(self, option.name))
         if self._engine_name == "spark":
             self.check_fits_on_spark()
         if is_spark_frame(data) or (isinstance(data, Tally) and not isinstance(data, Labels)):

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from annotruth.arrays import Codes, Floats
 from annotruth.errors import ConvergenceWarning, InputError
 from annotruth.labels import Labels
+from annotruth.labels.validate import check_seed
 from annotruth.models.base import Estimator
 from annotruth.models.em import Progress, ProgressCallback
 from annotruth.models.registry import model_named
@@ -123,6 +124,7 @@ def parts_of(labels: Labels, folds: int, seed: int) -> Codes:
     """Deal the labels out: the part in which each is held out, -1 for those that never are."""
     if folds < 2:
         raise InputError(f"folds must be 2 or more, not {folds}")
+    check_seed(seed)
     rng = np.random.default_rng(seed)
     item, annotator = labels.item_of_label(), labels.annotator
     by_item, by_annotator = (ranks_of(ids) for ids in (labels.items, labels.annotators))

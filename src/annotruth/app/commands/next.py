@@ -40,8 +40,8 @@ def next_(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write every item here (item, n_labels, add, uncertainty, gain, why); Parquet "
-            "if the name ends so, else CSV.",
+            help="Write every item here (item, n_labels, add, uncertainty, gain, why): .csv, "
+            ".parquet or .json.",
         ),
     ] = None,
     as_json: reading.JsonOption = False,
@@ -63,7 +63,10 @@ def next_(
     """
     from annotruth import advising
     from annotruth.app import console
+    from annotruth.io import writers
 
+    if out is not None:
+        writers.format_of(out)
     with (
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
@@ -87,9 +90,7 @@ def next_(
         )
     items = advice.item_table()
     if out is not None:
-        from annotruth.io.writers import write_table
-
-        write_table(items, out, format="parquet" if out.suffix == ".parquet" else "csv")
+        writers.write_table(items, out, writers.format_of(out))
 
     if as_json:
         typer.echo(json.dumps(_told(advice)))
