@@ -67,6 +67,8 @@ def test_a_constant_has_no_correlation(correlation):
 
 def test_plcc_takes_rounding_noise_for_a_constant():
     assert np.isnan(plcc([0.1 + 0.2, 0.3, 0.3], [1, 2, 3]))
+    for noise in np.geomspace(1e-16, 1e-6):  # SciPy would warn of some, and warnings are errors
+        assert np.isnan(plcc([1, 2], [1.5, 1.5 + noise])) or noise > 3e-12
 
 
 def test_rmse_of_vectors_and_of_tables():

@@ -181,3 +181,10 @@ def test_auto_takes_no_options(made):
 def test_auto_on_too_few_labels_says_what_to_do(rows):
     with pytest.raises(at.InputError, match=r"add labels, or choose a model by name"):
         at.fit(rows, "auto")
+
+
+def test_one_item_alone_has_no_error_to_tell():
+    labels = [("a", "x", 1), ("a", "y", 2), ("a", "z", 2), ("b", "x", 1), ("c", "y", 2)]
+    why = at.choose(labels, ["majority", "gpm"]).why
+    assert "± unknown" in why
+    assert "nan" not in why

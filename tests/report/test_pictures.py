@@ -7,6 +7,7 @@ import pytest
 
 import annotruth as at
 from annotruth.errors import AnnotruthError, InputError
+from annotruth.report.drawing import fitted
 
 CHARTS = (
     *("categories", "workload", "history", "reliability", "matches", "items", "scores"),
@@ -95,3 +96,9 @@ def test_many_categories_are_put_together():
     assert ordinal.plot.categories().records["category"][0] == "0 to 3"
     nominal = at.fit([(e, s, f"c{e}") for e in range(40) for s in range(2)], "majority")
     assert nominal.plot.categories().records["category"][-1] == "29 others"
+
+
+@pytest.mark.parametrize("length", [3, 12, 100_000])
+def test_a_word_is_cut_to_its_width_however_long_it_is(length):
+    # Three letters of 7.2 and room for twelve more; the last of those that fit makes room.
+    assert fitted("a" * length, 3 * 7.2 + 12.1) == ("aaa" if length == 3 else "aa…")

@@ -17,7 +17,7 @@ from annotruth.labels.frames import from_arrow
 from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Estimator
 from annotruth.models.em import ProgressCallback
-from annotruth.models.heldout import HeldOut, parts_of, ranks_of, score_parts
+from annotruth.models.heldout import HeldOut, parts_of, ranks_of, score_parts, with_error
 from annotruth.models.registry import MODELS, model_named
 
 # Where predictions do not tell models apart, who tells most comes first: distributions of the
@@ -169,7 +169,7 @@ def _decide(scores: Mapping[str, HeldOut]) -> tuple[str, str]:
         if behind <= error:
             as_good.append(other.model)
     model = min(as_good, key=place)
-    told = f"mean log-probability {best.score:.4f} ± {best.standard_error:.4f} a label"
+    told = f"mean log-probability {with_error(best.score, best.standard_error)} a label"
     if model != best.model:
         return model, (
             f"{model} tells more than {best.model}, which predicts held-out labels best ({told}), "
@@ -182,8 +182,7 @@ def _decide(scores: Mapping[str, HeldOut]) -> tuple[str, str]:
 
 
 def _gap(one: HeldOut, other: HeldOut) -> str:
-    gain, error = one.ahead_of(other)
-    return f"{gain:.4f} ± {error:.4f}"
+    return with_error(*one.ahead_of(other))
 
 
 def _sample(labels: Labels, seed: int) -> Labels:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from copy import copy
 from dataclasses import dataclass
@@ -53,7 +54,7 @@ class HeldOut:
 
     def __repr__(self) -> str:
         return (
-            f"HeldOut({self.model}: {self.score:.4f} ± {self.standard_error:.4f} a label, "
+            f"HeldOut({self.model}: {with_error(self.score, self.standard_error)} a label, "
             f"{self.n_scored:,} labels scored)"
         )
 
@@ -188,6 +189,11 @@ def _leave_company(
     bare_in_order = order[bare[order]]
     _, first = np.unique(owner[bare_in_order], return_index=True)
     part[bare_in_order[first]] = -1
+
+
+def with_error(value: float, error: float) -> str:
+    """Write a mean over items with its standard error, which one item alone does not have."""
+    return f"{value:.4f} ± {f'{error:.4f}' if math.isfinite(error) else 'unknown'}"
 
 
 def _standard_error(values: Floats, item: NDArray[np.integer[Any]]) -> float:

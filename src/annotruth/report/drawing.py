@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from itertools import accumulate
 
 FONT = 12.0
 _NOT_XML = re.compile("[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
@@ -137,15 +139,16 @@ def room_for(words: Sequence[str], most: float) -> float:
 
 def fitted(word: str, width: float) -> str:
     """Shorten a word to a width."""
-    kept = word
-    while len(kept) > 2 and _length(kept) > width - 12:
-        kept = kept[:-1]
-    return word if kept == word else kept[:-1] + "…"
+    kept = bisect_right(list(accumulate(map(_width, word))), width - 12)
+    return word if kept >= len(word) or len(word) <= 2 else word[: max(kept, 2) - 1] + "…"
 
 
 def _length(word: str) -> float:
-    widths = (_FULL if ord(c) > 0x2E80 else _CAPITAL if c.isupper() else _SMALL for c in word)
-    return FONT * sum(widths)
+    return sum(map(_width, word))
+
+
+def _width(letter: str) -> float:
+    return FONT * (_FULL if ord(letter) > 0x2E80 else _CAPITAL if letter.isupper() else _SMALL)
 
 
 def _n(value: float) -> str:
