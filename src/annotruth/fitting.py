@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from annotruth.errors import AnnotruthWarning, InputError
 from annotruth.labels import Bins, DuplicatePolicy, Labels, ScaleKind, Tally
 from annotruth.labels.bins import MANY_NUMBERS
 from annotruth.labels.frames import is_spark_frame
-from annotruth.labels.scale import numbers_behind
+from annotruth.labels.scale import numbers_behind, shown
 from annotruth.labels.truth import Truth, match_truth
 from annotruth.models.base import Estimator
 from annotruth.models.choosing import choose
@@ -278,14 +278,13 @@ def _room_for_default(labels: Tally) -> bool:
 def make_estimator(model: str | Estimator, options: Mapping[str, Any]) -> Estimator:
     """Make the named model with its options, refusing options it does not have."""
     if not isinstance(model, str):
+        if not isinstance(model, Estimator):
+            raise InputError(
+                f"model is {shown(model)}: give a name, or an estimator such as annotruth.GPM()"
+            )
         if options:
             raise InputError("give the options to the estimator itself, not to fit")
         return model
     cls = model_named(model)
-    known = [field.name for field in fields(cls) if field.init]
-    unknown = [name for name in options if name not in known]
-    if unknown:
-        raise InputError(
-            f"{model} has no option {unknown[0]!r}: it has {', '.join(known) or 'none'}"
-        )
+    cls.check_options(options)
     return cls(**options)

@@ -145,3 +145,8 @@ def test_a_score_is_never_known_better_than_the_shapes_tell_it(opinions):
 @pytest.mark.parametrize(("goal", "labels"), [(0.0, 0.0), (0.5, 0.5), (1.5, 1.25), (4.0, np.inf)])
 def test_a_goal_is_met_between_two_rounds(goal, labels):
     assert planning._crossing(np.array([0.0, 1.0, 3.0]), goal) == labels
+
+
+def test_a_target_is_a_number(opinions):
+    with pytest.raises(at.InputError, match="accuracy is 'high': give a number"):
+        at.plan_labels(opinions, "accuracy", "high")

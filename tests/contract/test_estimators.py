@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.base import clone
 
 import annotruth as at
 from annotruth import simulate
@@ -29,6 +30,12 @@ def fitted(name, data, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", at.ConvergenceWarning)
         return at.fit(data, name, **options)
+
+
+def fitted_in_place(estimator, data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", at.ConvergenceWarning)
+        return estimator.fit(data)
 
 
 @pytest.fixture(scope="module")
@@ -160,6 +167,25 @@ def test_crowd_kits_way(name, frame):
 def test_an_unfitted_estimator_says_so(name):
     with pytest.raises(at.AnnotruthError, match="not fitted yet: call fit first"):
         _ = model_named(name)().labels_
+    with pytest.raises(at.AnnotruthError, match="not fitted yet: call fit first"):
+        _ = model_named(name)().result_
+
+
+def test_scikit_learn_can_clone_it(name, frame):
+    made = model_named(name)(**options(name, tol=0.5, max_iter=3))
+    copied = clone(fitted_in_place(made, frame))
+    assert copied is not made
+    assert copied.get_params() == made.get_params()
+    with pytest.raises(at.AnnotruthError, match="not fitted yet"):
+        _ = copied.result_
+
+
+def test_options_can_be_set_and_others_are_refused(name):
+    model = model_named(name)()
+    wanted = options(name, max_iter=7)
+    assert model.set_params(**wanted).get_params().items() >= wanted.items()
+    with pytest.raises(at.InputError, match=f"{name} has no option 'speed'"):
+        model.set_params(speed=9)
 
 
 def test_tables_hold_what_was_promised(name, frame):

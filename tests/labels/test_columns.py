@@ -11,6 +11,17 @@ from annotruth.labels import Labels
 from annotruth.labels.validate import LABEL_ROLES, TRUTH_ROLES, find_columns
 
 
+def test_columns_that_pandas_numbered():
+    data = pd.DataFrame([("i", "a", 1), ("i", "b", 2)])
+    labels = Labels.of(data, columns={"item": 0, "annotator": 1, "label": 2})
+    assert labels.annotators.to_pylist() == ["a", "b"]
+
+
+def test_columns_are_a_mapping():
+    with pytest.raises(InputError, match="give a mapping of role to name"):
+        Labels.of(pa.table({"x": [1]}), columns=["x", "y", "z"])
+
+
 @pytest.mark.parametrize(
     "names",
     [

@@ -195,3 +195,8 @@ def test_declared_scales():
 )
 def test_numbers_match_by_value_and_words_by_text(scale, values, codes):
     assert scale.codes_of(values).tolist() == codes
+
+
+def test_a_set_of_categories_has_no_order_and_is_refused():
+    with pytest.raises(InputError, match="categories must be a list"):
+        scale_of(["bad", "good"], categories={"bad", "good"})

@@ -240,3 +240,9 @@ def test_a_thousand_classes_need_no_items_by_classes_array():
 def test_options_that_cannot_be_are_refused(options, text):
     with pytest.raises(at.InputError, match=text):
         at.fit(TABLE, "gpm", **options)
+
+
+@pytest.mark.parametrize("model", [at.GPM, 5])
+def test_a_model_is_a_name_or_an_estimator(model):
+    with pytest.raises(at.InputError, match="give a name, or an estimator such as annotruth.GPM()"):
+        at.fit(TABLE, model)

@@ -14,7 +14,7 @@ from annotruth.active.spending import share_out
 from annotruth.arrays import Codes, Floats
 from annotruth.errors import InputError
 from annotruth.labels import Labels
-from annotruth.labels.validate import check_ordinal, check_seed
+from annotruth.labels.validate import check_option, check_ordinal, check_seed
 from annotruth.models.em import ProgressCallback
 from annotruth.models.intervals import Z_95
 from annotruth.models.robust_gpm import RobustGPM
@@ -157,6 +157,7 @@ def plan(
 def _check(labels: Labels, target: str, value: float) -> None:
     if target not in TARGETS:
         raise InputError(f"unknown target {target!r}: choose {', '.join(TARGETS)}")
+    check_option(target, "float", value)
     most = 1.0
     if target == "score":
         check_ordinal(labels.scale, "the target score")

@@ -181,7 +181,7 @@ def _declared(
 
     ``like`` holds the observed labels: listed numbers stay words when the labels are words.
     """
-    if isinstance(categories, str) or len(categories) == 0:
+    if isinstance(categories, str | set | frozenset) or len(categories) == 0:
         raise InputError(f"categories must be a list of at least one category, not {categories!r}")
     try:
         listed = pa.array(list(categories))

@@ -29,7 +29,10 @@ def find_columns(
     names: Sequence[str], roles: Sequence[str], given: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """Find the column that plays each role, by the given name or by a name we know."""
-    given = dict(given or {})
+    if not isinstance(given, Mapping | None):
+        raise InputError(f"columns is {shown(given)}: give a mapping of role to name")
+    # pandas numbers columns that have no names; here every name is text.
+    given = {role: str(name) for role, name in (given or {}).items()}
     unknown = sorted(set(given) - set(roles))
     if unknown:
         raise InputError(f"columns names no {unknown[0]!r}: the roles are {', '.join(roles)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
@@ -77,8 +78,9 @@ class Estimator(ABC):
         progress
             Called after every iteration with a `Progress`.
         """
-        for option in filter(lambda field: field.init, fields(self)):
-            check_option(option.name, str(option.type), getattr(self, option.name))
+        kinds = {option.name: str(option.type) for option in fields(self)}
+        for name, value in self.get_params().items():
+            check_option(name, kinds[name], value)
         if self._engine_name == "spark":
             self.check_fits_on_spark()
         if is_spark_frame(data) or (isinstance(data, Tally) and not isinstance(data, Labels)):
@@ -142,6 +144,8 @@ class Estimator(ABC):
 
         Of labels on Spark it is an `annotruth.SparkFit`.
         """
+        if not hasattr(self, "_result"):
+            raise AnnotruthError(f"this {type(self).__name__} is not fitted yet: call fit first")
         if self._updates is not None and self._updates.pending:
             self._make_whole()
         return cast("Fit", self._result)
@@ -260,8 +264,27 @@ class Estimator(ABC):
 
     def settings(self) -> dict[str, Any]:
         """Return the options this estimator was made with, in words and numbers."""
-        options = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
-        return {name: _plain(value) for name, value in options.items()}
+        return {name: _plain(value) for name, value in self.get_params().items()}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the options this estimator was made with (scikit-learn's name and form)."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+
+    def set_params(self, **options: Any) -> Self:
+        """Set options (scikit-learn's name and form)."""
+        self.check_options(options)
+        for name, value in options.items():
+            setattr(self, name, value)
+        return self
+
+    @classmethod
+    def check_options(cls, options: Iterable[str]) -> None:
+        """Refuse options that the model does not have."""
+        known = [f.name for f in fields(cls) if f.init]
+        for name in options:
+            if name not in known:
+                has = ", ".join(known) or "none"
+                raise InputError(f"{cls.name} has no option {name!r}: it has {has}")
 
     def fit_predict(self, data: Any, true_labels: Any = None) -> pd.Series[Any]:
         """Fit and return the label of each item, as crowd-kit does: a Series by item."""
@@ -309,13 +332,8 @@ class Estimator(ABC):
         ids = pd.Index(table.column(0).to_pandas(), name=by)
         return pd.Series(table[name].to_pandas().to_numpy(), index=ids, name=called)
 
-    def _found(self) -> Found:
-        if not hasattr(self, "_result"):
-            raise AnnotruthError(f"this {type(self).__name__} is not fitted yet: call fit first")
-        return self.result_
-
     def _fitted(self) -> Fit:
-        fit = self._found()
+        fit: Found = self.result_
         if not isinstance(fit, Fit):
             raise AnnotruthError(
                 "this fit is on Spark: its items, annotators and labels are frames of result_"

@@ -172,13 +172,13 @@ class DawidSkene(Estimator):
     @property
     def confusion_(self) -> Floats:
         """The confusion matrices, annotators x true categories x labels."""
-        confusion: Floats = _parameters_of(self._found()).rates.transpose(1, 2, 0)
+        confusion: Floats = _parameters_of(self.result_).rates.transpose(1, 2, 0)
         return confusion
 
     @property
     def prevalence_(self) -> Floats:
         """The class prior, one number a category."""
-        return _parameters_of(self._found()).prior
+        return _parameters_of(self.result_).prior
 
     @property
     def priors_(self) -> pd.Series[Any]:
