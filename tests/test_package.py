@@ -15,8 +15,9 @@ def modules_after(statement: str) -> set[str]:
     return set(done.stdout.split())
 
 
-def test_importing_the_package_loads_nothing_heavy():
-    loaded = modules_after("import annotruth")
+@pytest.mark.parametrize("module", ["annotruth", "annotruth.app.cli"])
+def test_importing_the_package_or_its_command_line_loads_nothing_heavy(module):
+    loaded = modules_after(f"import {module}")
     heavy = {"numba", "llvmlite", "numpy", "pandas", "polars", "pyarrow", "altair", "sklearn"}
     assert not loaded & heavy
 

@@ -14,8 +14,9 @@ from annotruth.errors import AnnotruthWarning, InputError
 from annotruth.labels import Bins, DuplicatePolicy, Labels, ScaleKind, Tally
 from annotruth.labels.bins import MANY_NUMBERS
 from annotruth.labels.frames import is_spark_frame
-from annotruth.labels.scale import numbers_behind, shown
+from annotruth.labels.scale import numbers_behind
 from annotruth.labels.truth import Truth, match_truth
+from annotruth.labels.words import shown
 from annotruth.models.base import Estimator
 from annotruth.models.choosing import choose
 from annotruth.models.em import ProgressCallback

@@ -162,6 +162,16 @@ def test_words_in_a_given_order(run, write):
     assert json.loads(out)["n_categories"] == 4
 
 
+def test_categories_and_columns_with_a_comma_stand_in_quotes(run, write):
+    path = write("l.csv", 'item,annotator,"said, at last"\na,x,"no, never"\na,y,yes\nb,x,yes\n')
+    code, out, err = run(
+        *("fit", path, "--categories", '"no, never", yes', "--json"),
+        *("--columns", 'item=item,"label=said, at last"'),
+    )
+    assert (code, err) == (0, "")
+    assert json.loads(out)["n_categories"] == 2
+
+
 def test_columns_of_any_name(run, write):
     path = write("c.csv", "film,user,stars\na,x,1\na,y,2\n")
     code, out, _ = run("fit", path, "--columns", "item=film,annotator=user,label=stars", "--json")
@@ -223,6 +233,8 @@ BAD_INPUT = {
     "neither true nor false": (GOOD, ("--set", "acceleration=so"), "give true or false"),
     "unknown scale": (GOOD, ("--scale", "odd"), "'--scale'"),
     "unknown column": (GOOD, ("--columns", "item=thing"), "no column 'thing'"),
+    "a role named twice": (GOOD, ("--columns", "item=item,item=label"), "names 'item' twice"),
+    "a list too long": (GOOD, ("--categories", "x" * 140_000), "cannot be read (field larger"),
     "unknown role": (GOOD, ("--columns", "thing=item"), "no 'thing'"),
     "twice": (GOOD + "a,x,2\n", (), "labelled twice: annotator 'x' on item 'a'"),
     "label outside the categories": (GOOD, ("--categories", "1,3"), "not among the categories"),

@@ -18,6 +18,7 @@ from annotruth.arrays import Codes, Floats
 from annotruth.errors import InputError
 from annotruth.labels import Labels
 from annotruth.labels.frames import from_arrow
+from annotruth.labels.words import counted
 from annotruth.models.em import ProgressCallback
 from annotruth.models.found import TOO_FEW
 from annotruth.models.result import Fit
@@ -131,7 +132,8 @@ class Advice:
     def summary(self) -> str:
         """Tell the advice in a few lines."""
         data, done, crowd = self.fit.data, self.done, self.crowd
-        told = f"add {self.n_add:,} labels to {np.count_nonzero(self.add):,} items"
+        n_items = int(np.count_nonzero(self.add))
+        told = f"add {counted(self.n_add, 'label')} to {counted(n_items, 'item')}"
         if self.budget is not None and self.n_add < self.budget:
             told += f"; the other {self.budget - self.n_add:,} of the budget would change little"
         stop, n_divided = np.count_nonzero(done), np.count_nonzero(done & self.divided)
@@ -143,7 +145,8 @@ class Advice:
             f"ask {ask:,} of {data.n_annotators:,} annotators: their labels tell most",
         ]
         if unclear := np.count_nonzero(crowd.unclear):
-            lines.append(f"{unclear:,} annotators have {TOO_FEW}: try them on known items")
+            who = counted(int(unclear), "annotator has", "annotators have")
+            lines.append(f"{who} {TOO_FEW}: try them on known items")
         return "\n".join(lines)
 
     def _why(self) -> pa.Array:

@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from typing import Any
 
 from annotruth.errors import InputError
 
 
 def parse_pairs(text: str | None, option: str) -> dict[str, str]:
-    """Read ``a=x,b=y``."""
-    pairs = {}
-    for part in (text or "").split(",") if text else []:
-        name, equals, value = part.partition("=")
-        if not equals or not name.strip() or not value.strip():
+    """Read ``a=x,b=y``; a pair with a comma in it stands in quotes."""
+    pairs: dict[str, str] = {}
+    for part in _parts(text or ""):
+        name, equals, value = (word.strip() for word in part.partition("="))
+        if not equals or not name or not value:
             raise InputError(f"{option} takes NAME=VALUE pairs, not {part!r}")
-        pairs[name.strip()] = value.strip()
+        if name in pairs:
+            raise InputError(f"{option} names {name!r} twice: keep one")
+        pairs[name] = value
     return pairs
 
 
 def parse_list(text: str | None) -> list[str] | None:
-    """Read ``A,B,C``."""
+    """Read ``A,B,C``; a word with a comma in it stands in quotes."""
     if text is None:
         return None
-    return [part.strip() for part in text.split(",") if part.strip()]
+    return [part for part in _parts(text) if part]
+
+
+def _parts(text: str) -> list[str]:
+    """Cut at commas, as CSV does."""
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=""), skipinitialspace=True))
+    except csv.Error as error:
+        raise InputError(f"{text[:60]!r}.. cannot be read ({error}): separate by commas") from error
+    return [part.strip() for row in rows for part in row]
 
 
 def parse_bins(text: str | None) -> int | list[float] | None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from annotruth.errors import InputError
 from annotruth.io.content import check_utf8, chunks
+from annotruth.labels.words import counted
 
 _SEPARATORS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
 _HEADER_WINDOW = 1 << 20
@@ -164,15 +165,11 @@ def _check_rows(data: pa.Buffer, separator: str, width: int) -> None:
                 ) from error
             if row and len(row) != width:
                 raise InputError(
-                    f"row {number} (line {line}) has {_counted(len(row))} where the header has "
+                    f"row {number} (line {line}) has {counted(len(row), 'field')} where the header has "
                     f"{width}: correct the row, or quote what contains the separator"
                 )
             number += bool(row)  # blank lines are no rows
             line = rows.line_num + 1
-
-
-def _counted(fields: int) -> str:
-    return f"{fields} field" + ("s" if fields != 1 else "")
 
 
 @contextmanager

@@ -13,7 +13,8 @@ from annotruth.errors import InputError
 from annotruth.labels import validate
 from annotruth.labels.encode import match
 from annotruth.labels.frames import column_of, to_arrow
-from annotruth.labels.scale import numbers_behind, plain, shown
+from annotruth.labels.scale import numbers_behind, plain
+from annotruth.labels.words import listed, shown
 
 if TYPE_CHECKING:
     from annotruth.labels.table import Labels
@@ -37,7 +38,7 @@ def match_record(data: Any, labels: Labels) -> Floats:
     found = validate.find_columns(names, ("annotator",))
     if "reliability" not in names:
         raise InputError(
-            f"the record has no column 'reliability' (found: {', '.join(names)}): give the "
+            f"the record has no column 'reliability' (found: {listed(names)}): give the "
             "annotators of an earlier fit"
         )
     ids = plain(table.column(found["annotator"])).combine_chunks()

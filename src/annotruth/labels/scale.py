@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from annotruth.errors import InputError
 from annotruth.labels.buffers import as_arrow, as_numpy
+from annotruth.labels.words import listed
 
 ScaleKind = Literal["auto", "nominal", "ordinal"]
 
@@ -163,7 +164,7 @@ def _observed_scale(observed: pa.Array, kind: ScaleKind, *, from_text: bool) -> 
         if chosen == "ordinal" and not pa.types.is_boolean(observed.type):
             raise InputError(
                 "an ordinal scale of words needs their order: give the categories from lowest "
-                f"to highest (found: {_listed(words)})"
+                f"to highest (found: {listed(words)})"
             )
         return Scale(chosen, words, np.arange(1.0, len(words) + 1))
     values, first = np.unique(numbers, return_index=True)
@@ -184,19 +185,19 @@ def _declared(
     if isinstance(categories, str | set | frozenset) or len(categories) == 0:
         raise InputError(f"categories must be a list of at least one category, not {categories!r}")
     try:
-        listed = pa.array(list(categories))
+        given = pa.array(list(categories))
     except (pa.ArrowException, OverflowError):
-        listed = pa.array([str(category) for category in categories])
-    if listed.null_count:
+        given = pa.array([str(category) for category in categories])
+    if given.null_count:
         raise InputError("categories contain an empty one: name every category")
-    numbers = numbers_behind(listed)
+    numbers = numbers_behind(given)
     words = numbers is None or (like is not None and numbers_behind(like) is None)
-    keys = listed.cast(pa.string()).to_pylist() if words else numbers.tolist()  # type: ignore[union-attr]
+    keys = given.cast(pa.string()).to_pylist() if words else numbers.tolist()  # type: ignore[union-attr]
     twice = sorted(str(key) for key, count in Counter(keys).items() if count > 1)
     if twice:
-        raise InputError(f"categories name {', '.join(twice)} twice: list each category once")
+        raise InputError(f"categories name {listed(twice)} twice: list each category once")
     if words:
-        return Scale(kind, listed, np.arange(1.0, len(listed) + 1))
+        return Scale(kind, given, np.arange(1.0, len(given) + 1))
     values = np.sort(np.asarray(keys))
     return Scale(kind, whole_or_float(values), values)
 
@@ -204,14 +205,3 @@ def _declared(
 def _name(value: Any) -> str:
     """Write a category as text; true and false as files spell them."""
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def shown(value: Any, most: int = 60) -> str:
-    """Write a value for a message, on one line and not too long."""
-    text = repr(value)
-    return text if len(text) <= most else f"{text[: most - 4]}...{text[-1]}"
-
-
-def _listed(values: pa.Array, most: int = 6) -> str:
-    shown = ", ".join(str(value) for value in values[:most].to_pylist())
-    return shown + (", ..." if len(values) > most else "")

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.labels.scale import Scale
+from annotruth.labels.words import counted
 
 
 class Tally(ABC):
@@ -70,9 +71,11 @@ class Tally(ABC):
 
     def describe(self) -> str:
         """Say in words how many there are of what."""
+        kind = self.scale.kind
         return (
-            f"{self.n_labels:,} labels of {self.n_items:,} items by {self.n_annotators:,} "
-            f"annotators, {self.n_categories:,} {self.scale.kind} categories"
+            f"{counted(self.n_labels, 'label')} of {counted(self.n_items, 'item')} by "
+            f"{counted(self.n_annotators, 'annotator')}, "
+            f"{counted(self.n_categories, f'{kind} category', f'{kind} categories')}"
         )
 
     def __repr__(self) -> str:

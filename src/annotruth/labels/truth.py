@@ -14,7 +14,8 @@ from annotruth.errors import InputError
 from annotruth.labels import validate
 from annotruth.labels.encode import match
 from annotruth.labels.frames import column_of, to_arrow
-from annotruth.labels.scale import Scale, numbers_behind, plain, shown
+from annotruth.labels.scale import Scale, numbers_behind, plain
+from annotruth.labels.words import listed, shown
 
 
 class Named(Protocol):
@@ -63,7 +64,7 @@ class Truth:
             hint = "; if it is a score, say that the scale is ordinal" if self._scored() else ""
             raise InputError(
                 f"the {self.role} names label {shown(value)}, which is not among the categories "
-                f"{', '.join(self.scale.names)}{hint}"
+                f"{listed(self.scale.names)}{hint}"
             )
         return codes
 

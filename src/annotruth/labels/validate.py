@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from annotruth.errors import InputError
 from annotruth.labels.buffers import as_arrow, as_numpy
-from annotruth.labels.scale import Scale, is_text, plain, shown
+from annotruth.labels.scale import Scale, is_text, plain
+from annotruth.labels.words import listed, shown
 
 # Names that need no flag, by role: ours, crowd-kit's, the VLDB'17 benchmark's and rater's.
 ALIASES: Mapping[str, tuple[str, ...]] = {
@@ -42,13 +43,13 @@ def find_columns(
     for role in roles:
         if role in given:
             if given[role] not in names:
-                raise InputError(f"no column {given[role]!r} (found: {', '.join(map(str, names))})")
+                raise InputError(f"no column {given[role]!r} (found: {listed(names)})")
             found[role] = given[role]
             continue
         matches = [spelled[alias] for alias in ALIASES[role] if alias in spelled]
         if not matches:
             raise InputError(
-                f"no column for the {role} (found: {', '.join(map(str, names)) or 'none'}); "
+                f"no column for the {role} (found: {listed(names)}); "
                 f"name it {ALIASES[role][0]!r} or say which it is: columns {role}=NAME"
             )
         if len(matches) > 1:
@@ -196,7 +197,7 @@ def check_known_categories(codes: NDArray[np.int32], values: pa.Array, scale: Sc
     if len(strange):
         raise InputError(
             f"label {shown(values[int(strange[0])].as_py())} is not among the categories "
-            f"{', '.join(scale.names)}: list every category, or correct the label"
+            f"{listed(scale.names)}: list every category, or correct the label"
         )
 
 
@@ -209,7 +210,7 @@ def check_no_new_categories(codes: NDArray[np.int32], values: pa.Array, scale: S
     if len(strange):
         raise InputError(
             f"label {shown(values[int(strange[0])].as_py())} is new, and the fit knows "
-            f"{', '.join(scale.names)}: correct it, or fit all labels again with every "
+            f"{listed(scale.names)}: correct it, or fit all labels again with every "
             "category listed"
         )
 

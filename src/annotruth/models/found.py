@@ -15,6 +15,7 @@ from annotruth.arrays import Floats
 from annotruth.errors import InputError
 from annotruth.labels import Tally
 from annotruth.labels.buffers import as_arrow
+from annotruth.labels.words import counted
 from annotruth.models.em import Trace
 
 Column: TypeAlias = Floats | NDArray[np.bool_] | pa.Array
@@ -132,12 +133,17 @@ class Found(ABC):
         return {name: column for name, column in columns.items() if column is not None}
 
     def summary_of_annotators(self) -> list[str]:
-        """Tell how the fit went and what it found of the annotators, in lines."""
+        """Tell what was dropped, how the fit went, and what it found of annotators, in lines."""
         data = self.data
         lines = []
+        if data.n_dropped:
+            what = counted(data.n_dropped, "row had no label and was", "rows had no label and were")
+            lines.append(f"{what} dropped")
         if self.n_iter:
             settled = "settled" if self.converged else "NOT settled"
-            lines.append(f"{settled} after {self.n_iter:,} iterations ({self.stop_reason})")
+            lines.append(
+                f"{settled} after {counted(self.n_iter, 'iteration')} ({self.stop_reason})"
+            )
         if self.log_likelihood is not None:
             lines.append(
                 f"log-likelihood {self.log_likelihood:,.2f}, "

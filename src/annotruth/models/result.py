@@ -217,8 +217,6 @@ class Fit(Found):
                 f"labels put into {len(data.scale)} bins from {low:g} to {high:g}, each counted "
                 "by its centre"
             )
-        if data.n_dropped:
-            lines.append(f"{data.n_dropped:,} rows had no label and were dropped")
         lines += self.summary_of_annotators()
         if self.distribution is not None:
             sure = np.count_nonzero(self.distribution.confidence() > 0.9)

@@ -66,10 +66,7 @@ class SparkFit(Found):
 
     def summary(self) -> str:
         """Tell the fit in a few lines."""
-        lines = [f"{self.model} on {self.data.describe()}"]
-        if self.data.n_dropped:
-            lines.append(f"{self.data.n_dropped:,} rows had no label and were dropped")
-        return "\n".join([*lines, *self.summary_of_annotators()])
+        return "\n".join([f"{self.model} on {self.data.describe()}", *self.summary_of_annotators()])
 
     def close(self) -> None:
         """Remove the files behind the frames."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from annotruth.arrays import Floats
 from annotruth.errors import AnnotruthError
+from annotruth.labels.words import counted
 from annotruth.models.found import SPAMMER_BELOW
 from annotruth.models.result import Fit
 from annotruth.report.advice import ITEM_RULES, Advice, annotator_rules
@@ -79,7 +80,7 @@ def fit_section(fit: Fit, drawn: dict[str, Picture]) -> str:
         kind, status, rest = "good", "Computed directly", f" by {fit.model}; nothing had to settle."
     else:
         kind, status = ("good", "Settled") if fit.converged else ("bad", "Not settled")
-        rest = f" after {fit.n_iter:,} iterations: {fit.stop_reason}."
+        rest = f" after {counted(fit.n_iter, 'iteration')}: {fit.stop_reason}."
         if not fit.converged:
             rest += " The numbers below may still move: raise max_iter, or tol."
     told = f'<p class="note {kind}"><span class="status">{status}</span> {escaped(rest)}</p>'

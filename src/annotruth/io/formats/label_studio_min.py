@@ -10,7 +10,8 @@ from typing import Any
 from annotruth.errors import InputError
 from annotruth.io.formats.base import Format, Found
 from annotruth.io.formats.source import Record, Source
-from annotruth.io.formats.votes import Votes, counted, listed
+from annotruth.io.formats.votes import Votes, counted
+from annotruth.labels.words import listed
 
 _OURS = {"annotator", "annotation_id", "lead_time"}
 _KNOWN = _OURS | {"id", "created_at", "updated_at", "agreement"}

@@ -15,7 +15,7 @@ import pyarrow as pa
 from annotruth.errors import InputError
 from annotruth.io.content import Kind, check_utf8
 from annotruth.io.delimited import first_rows
-from annotruth.labels.scale import shown
+from annotruth.labels.words import listed, shown
 
 Choose = Callable[[list[str]], Iterable[str]]
 Record = dict[str, Any]
@@ -122,7 +122,7 @@ class Source:
         name = self.columns.get(role, usual)
         if name not in self.names:
             raise InputError(
-                f"no column {name!r} (found: {', '.join(self.names) or 'none'}); "
+                f"no column {name!r} (found: {listed(self.names)}); "
                 f"say which it is: columns {role}=NAME"
             )
         return name

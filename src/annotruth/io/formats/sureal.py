@@ -9,7 +9,7 @@ from annotruth.errors import InputError
 from annotruth.io.formats.base import Format, Found
 from annotruth.io.formats.source import Source
 from annotruth.io.formats.votes import Votes, counted, mapping, sequence
-from annotruth.labels.scale import shown
+from annotruth.labels.words import shown
 
 
 def _recognise(source: Source) -> bool:

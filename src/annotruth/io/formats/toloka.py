@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 from annotruth.errors import InputError
 from annotruth.io.formats.base import Format, Found
 from annotruth.io.formats.source import Source
-from annotruth.io.formats.votes import chosen, counted, listed
-from annotruth.labels.scale import shown
+from annotruth.io.formats.votes import chosen, counted
 from annotruth.labels.validate import missing
+from annotruth.labels.words import listed, shown
 
 _WORKER, _TASK, _STATUS = "ASSIGNMENT:worker_id", "ASSIGNMENT:task_id", "ASSIGNMENT:status"
 _LEFT_OUT = ["REJECTED", "SKIPPED", "EXPIRED", "ACTIVE"]

@@ -12,8 +12,9 @@ import pyarrow as pa
 from annotruth.errors import InputError
 from annotruth.io.formats.base import Found
 from annotruth.io.formats.source import Record
+from annotruth.labels import words
 from annotruth.labels.frames import column_of
-from annotruth.labels.scale import shown
+from annotruth.labels.words import listed, shown
 
 _JOINED = " + "
 
@@ -106,13 +107,6 @@ def sequence(value: Any, what: str) -> list[Any]:
     return value
 
 
-def listed(names: Iterable[str], most: int = 10) -> str:
-    """Name them, or the first of many."""
-    known = list(names)
-    more = f" and {len(known) - most:,} more" if len(known) > most else ""
-    return (", ".join(name[:60] for name in known[:most]) or "none") + more
-
-
 def chosen(names: Iterable[str], wanted: str | None, what: str) -> str:
     """Take the question that is wanted, or the only one there is."""
     known = list(dict.fromkeys(names))
@@ -129,7 +123,7 @@ def chosen(names: Iterable[str], wanted: str | None, what: str) -> str:
 
 def counted(number: int, one: str, many: str) -> str:
     """Say how many there are of what, nothing for none."""
-    return f"{number:,} {one if number == 1 else many}" if number else ""
+    return words.counted(number, one, many) if number else ""
 
 
 def _ids(values: list[Any]) -> pa.Array:
