@@ -13,6 +13,7 @@ from annotruth.engines.base import ENGINES
 from annotruth.errors import AnnotruthWarning, InputError
 from annotruth.labels import Bins, DuplicatePolicy, Labels, ScaleKind, Tally
 from annotruth.labels.bins import MANY_NUMBERS
+from annotruth.labels.doubts import doubts
 from annotruth.labels.frames import is_spark_frame
 from annotruth.labels.scale import numbers_behind
 from annotruth.labels.truth import Truth, match_truth
@@ -147,6 +148,8 @@ def fit(
     found = replace(estimator.fit(labels, progress=progress).result_, chosen=chosen)
     if categories is None and not isinstance(data, Labels):
         _advise_bins(found)
+        for doubt in doubts(labels.scale) if scale == "auto" else ():
+            warnings.warn(doubt, AnnotruthWarning, stacklevel=2)
     return found
 
 

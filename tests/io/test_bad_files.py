@@ -43,6 +43,10 @@ HEADER = b"item,annotator,label\n"
         pytest.param(b"item,annotator,label,\xe9\n1,a,2,3\n", ["byte 21 (line 1)"], id="name"),
         pytest.param(HEADER + b"1,ann,\xc3", ["byte 27 (line 2)", "UTF-8"], id="cut letter"),
         pytest.param(HEADER.decode().encode("utf-16"), ["UTF-16", "UTF-8"], id="utf-16"),
+        pytest.param(HEADER.decode().encode("utf-32"), ["UTF-32", "UTF-8"], id="utf-32"),
+        pytest.param(
+            b"1,ann,2\n1,bob,3\n", ["no column for the item", "put one before it"], id="no names"
+        ),
         pytest.param(HEADER.decode().encode("utf-16-be"), ["byte 0 is NUL"], id="utf-16 unmarked"),
         pytest.param(HEADER + b"1,a\0nn,2\n", ["byte 24 is NUL"], id="nul"),
         pytest.param(bytes(range(1, 256)) * 9, ["control characters", "no table"], id="junk"),
@@ -77,7 +81,7 @@ LINE = b'{"item": 1, "annotator": "ann", "label": 2}\n'
 @pytest.mark.parametrize(
     ("content", "facts"),
     [
-        pytest.param(LINE + b'{"item": 2,\n', ["line 2", "no JSON"], id="malformed"),
+        pytest.param(LINE + b'{"item": 2,\n', ["line 2", "at character 12"], id="malformed"),
         pytest.param(LINE + b"\n[1, 2]\n", ["line 3", "list", "object"], id="not an object"),
         pytest.param(LINE + b"3\n", ["line 2", "int", "object"], id="number"),
         pytest.param(b"[1, 2]", ["JSON list", "one object a line"], id="list"),
@@ -257,3 +261,10 @@ def test_csv_reading_leaves_no_trace_in_the_csv_module(refused):
 def test_the_null_device_is_an_empty_file():
     with pytest.raises(InputError, match="/dev/null: the file is empty"):
         read_labels("/dev/null")
+
+
+def test_a_question_to_a_table_that_has_none(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_bytes(HEADER + b"1,ann,2\n1,bob,3\n")
+    with pytest.raises(InputError, match="has no questions: leave the question out"):
+        read_labels(path, question="colour")

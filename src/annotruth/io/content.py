@@ -65,7 +65,12 @@ _CALLED: Mapping[Kind, str] = {
     "arrow": "an Arrow or Feather file",
 }
 _UTF8_MARK = b"\xef\xbb\xbf"
-_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_OTHER_MARKS: Mapping[bytes, str] = {  # the longer ones first
+    b"\xff\xfe\x00\x00": "UTF-32",
+    b"\x00\x00\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
 
 
 def content_of(path: Path, disk: Disk | None = None) -> tuple[Kind, pa.Buffer]:
@@ -206,8 +211,9 @@ def _kind(data: pa.Buffer) -> Kind:
     for magic, kind in _KIND_BY_MAGIC.items():
         if first.startswith(magic):
             return kind
-    if first.startswith(_UTF16_MARKS):
-        raise InputError("the text is UTF-16: save the file as UTF-8")
+    for mark, called in _OTHER_MARKS.items():
+        if first.startswith(mark):
+            raise InputError(f"the text is {called}: save the file as UTF-8")
     start = first.removeprefix(_UTF8_MARK).lstrip()
     return "json" if start.startswith((b"{", b"[")) else "text"
 

@@ -66,10 +66,10 @@ def _read_slowly(data: pa.Buffer) -> pa.Table:
         if not line.strip():
             continue
         try:
-            row = json.loads(line, object_pairs_hook=_without_repeats)
+            row = json.loads(line.rstrip(), object_pairs_hook=_without_repeats)
         except (json.JSONDecodeError, RecursionError) as error:
             raise InputError(
-                f"line {number} is no JSON ({error}): write one object a line"
+                f"line {number} is no JSON ({fault_of(error)}): write one object a line"
             ) from error
         except InputError as error:
             raise InputError(f"line {number} {error}") from None
@@ -81,6 +81,13 @@ def _read_slowly(data: pa.Buffer) -> pa.Table:
         rows.append(row)
         names.update(dict.fromkeys(row))
     return pa.table({name: column_of(name, [row.get(name) for row in rows]) for name in names})
+
+
+def fault_of(error: ValueError | RecursionError) -> str:
+    """Say what is wrong with a line of JSON, and where in the line."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg} at character {error.pos + 1:,}"
+    return "nested too deep" if isinstance(error, RecursionError) else str(error)
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

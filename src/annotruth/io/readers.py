@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,7 +19,9 @@ from annotruth.io.content import Kind, content_of
 from annotruth.io.formats.base import Found
 from annotruth.io.formats.source import Source
 from annotruth.labels import Bins, DuplicatePolicy, Labels, ScaleKind
-from annotruth.labels.validate import LABEL_ROLES, find_columns
+from annotruth.labels.validate import LABEL_ROLES, find_columns, is_known_name
+
+_NO_NAMES = "; if the first row holds no names, put one before it: item,annotator,label"
 
 
 def read_labels(
@@ -101,7 +104,8 @@ def _found(
         try:
             return find_columns(names, LABEL_ROLES, columns).values()
         except InputError as error:
-            raise _NoLongTableError(str(error)) from None
+            unnamed = kind == "text" and not columns and not any(map(is_known_name, names))
+            raise _NoLongTableError(f"{error}{_NO_NAMES if unnamed else ''}") from None
 
     try:
         table, from_text = _read(kind, data, choose, coded=True)
@@ -110,6 +114,8 @@ def _found(
         if found is None:
             raise
         return found, None
+    if question is not None:
+        raise InputError("a table of one row a label has no questions: leave the question out")
     return Found(table, from_text), columns
 
 
@@ -144,7 +150,7 @@ def _read(
 def without_twins(choose: Callable[[list[str]], Iterable[str]], names: list[str]) -> list[str]:
     """Choose columns, none of which may be there twice."""
     wanted = list(dict.fromkeys(choose(names)))
-    twice = next((name for name in names if names.count(name) > 1), None)
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
         raise InputError(f"two columns are named {twice!r}: rename one")
     return wanted

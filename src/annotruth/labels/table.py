@@ -53,6 +53,7 @@ def decide_scale(
     else:
         scale, category = scale_of(values, kind=kind, categories=categories, from_text=from_text)
     validate.check_known_categories(category, values, scale)
+    validate.check_magnitude(scale)
     return scale, category
 
 

@@ -22,6 +22,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "label": ("label", "answer", "rating"),
     "truth": ("label", "truth", "answer", "rating"),
 }
+_LARGEST = 1e100  # its square, and sums of many, are still far from overflow
 LABEL_ROLES = ("item", "annotator", "label")
 TRUTH_ROLES = ("item", "truth")
 
@@ -70,6 +71,11 @@ def find_columns(
     return found
 
 
+def is_known_name(name: str) -> bool:
+    """Whether a column of this name needs no flag."""
+    return any(name.strip().lower() in known for known in ALIASES.values())
+
+
 def check_types(by_role: Mapping[str, pa.ChunkedArray], names: Mapping[str, str]) -> None:
     """Refuse columns of lists, records, bytes and other things that are no ids or labels."""
     for role, column in by_role.items():
@@ -116,6 +122,21 @@ def check_finite(values: pa.Array) -> None:
         return
     if not pc.all(pc.is_finite(numbers)).as_py():
         raise InputError("a label is infinite: labels must be finite numbers or words")
+
+
+def check_magnitude(scale: Scale) -> None:
+    """Refuse numbers whose squares, or those of their differences, no double holds."""
+    values = np.sort(scale.values)
+    if np.abs(values).max() > _LARGEST:
+        raise InputError(
+            f"label {values[np.abs(values).argmax()]:g} is too large to reckon with: scale the "
+            f"labels to within {_LARGEST:g}"
+        )
+    gap = np.diff(values).min(initial=1.0)
+    if gap < 1.0 / _LARGEST:
+        raise InputError(
+            f"two labels are only {gap:g} apart, too little to reckon with: scale the labels up"
+        )
 
 
 def check_ids(

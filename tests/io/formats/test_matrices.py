@@ -161,3 +161,37 @@ def test_a_ragged_matrix(refused):
     assert "row 2 (line 3) has 2 fields" in refused(
         "item,a,b\n1,1,2\n2,1\n", "w.csv", input_format="wide"
     )
+
+
+@pytest.mark.parametrize("rows", [["3,4,3", "2,2,2"], ["3,4,nan", "2,2,2", "2,NA,2"]])
+def test_items_without_names_where_every_column_is_a_person(write, rows):
+    path = write("\n".join(["rater_1,rater_2,rater_3", *rows]), "wide.csv")
+    labels = at.read_labels(path)
+    assert labels.items.to_pylist() == list(range(1, len(rows) + 1))
+    assert labels.annotators.to_pylist() == ["rater_1", "rater_2", "rater_3"]
+    assert labels.scale.names == ["2", "3", "4"]
+    assert "rows are items, counted from 1" in labels.read_as
+
+
+def test_items_without_names_when_told(write):
+    path = write("A01,A02\n0.0,\n,1.0\n1.0,1.0\n", "wide.csv")
+    with pytest.raises(at.InputError, match="no column for the item"):
+        at.read_labels(path)
+    labels = at.read_labels(path, input_format="wide-counted")
+    assert labels.to_arrow().to_pylist() == [
+        {"item": 1, "annotator": "A01", "label": 0},
+        {"item": 2, "annotator": "A02", "label": 1},
+        {"item": 3, "annotator": "A01", "label": 1},
+        {"item": 3, "annotator": "A02", "label": 1},
+    ]
+
+
+def test_how_often_an_answer_occurred_is_no_annotator(write):
+    with pytest.raises(at.InputError, match="no column for the item"):
+        at.read_labels(write("rater_1,rater_2,n\n1,1,1880\n1,2,789\n", "grouped.csv"))
+
+
+def test_one_column_is_no_matrix(write):
+    path = write('{"rater_1": 1}\n', "wide.jsonl")
+    with pytest.raises(at.InputError, match="at least two columns"):
+        at.read_labels(path, input_format="wide-counted")

@@ -26,6 +26,7 @@ _HOMES = {
     "toloka": "toloka",
     "records": "records",
     "peerannot": "peerannot",
+    "wide-counted": "wide",
     "wide-transposed": "wide",
     "wide": "wide",
     "mace": "mace",

@@ -1,6 +1,13 @@
-"""A matrix with names: one row an item and one column an annotator, or the other way round."""
+"""A matrix with names: one row an item and one column an annotator, or the other way round.
+
+The items may lack names, as where a frame of labels by annotator is written without its index.
+"""
 
 from __future__ import annotations
+
+import re
+
+import pyarrow as pa
 
 from annotruth.errors import InputError
 from annotruth.io.formats.base import Format, Found
@@ -12,6 +19,7 @@ _ITEMS = {*ALIASES["item"], "stimulus", "stimuli", "pvs", "image", "video", "id"
 _PEOPLE = {*ALIASES["annotator"], "subject", "observer", "participant", "user", "coder"}
 _LABELS = {*ALIASES["label"], "score", "vote", "value", "stars", "response", "category", "class"}
 _IDS = {f"{name}_id" for name in _ITEMS | _PEOPLE}
+_PERSON = re.compile(rf"\s*({'|'.join(sorted(_PEOPLE))})[ _.-]?\d+\s*", re.IGNORECASE)
 _NO_NAME = "column 1"  # what a first column without a name is called
 
 
@@ -48,6 +56,30 @@ def _is_transposed(source: Source) -> bool:
     return first.removesuffix("_id") in _PEOPLE and _is_wide(source)
 
 
+def _is_counted(source: Source) -> bool:
+    """Whether every column is named as a person is, rater_1 or observer 2, and so none has items.
+
+    Without such names, three columns of small numbers may be anything: that must be said.
+    """
+    return len(source.names) > 1 and all(map(_PERSON.fullmatch, source.names))
+
+
+def _read_counted(source: Source) -> Found:
+    if len(source.names) < 2:
+        raise InputError("a matrix of labels by annotator has at least two columns")
+    for name in source.names:
+        if name.strip().lower() in _ITEMS | _PEOPLE | _LABELS | _IDS:
+            raise InputError(f"column {name!r} is no annotator's: name another input format")
+    table, from_text = source.table(list(source.names))
+    return unrolled(
+        table.columns,
+        pa.array(range(1, table.num_rows + 1)),
+        list(source.names),
+        from_text=from_text,
+        notes=("columns are annotators, rows are items, counted from 1",),
+    )
+
+
 def _reader(*, transposed: bool) -> Format:
     def read(source: Source) -> Found:
         if len(source.names) < 3:
@@ -69,4 +101,8 @@ def _reader(*, transposed: bool) -> Format:
     return Format("wide", "matrix of items by annotators", _is_wide, read)
 
 
-FORMATS = (_reader(transposed=True), _reader(transposed=False))
+FORMATS = (
+    _reader(transposed=True),
+    _reader(transposed=False),
+    Format("wide-counted", "matrix of labels by annotator", _is_counted, _read_counted),
+)
