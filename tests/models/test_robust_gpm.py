@@ -222,3 +222,12 @@ def test_the_prior_of_the_kinds_is_counted(make_labels):
     assert kinds.sum() == pytest.approx(labels.n_items)
     after, _ = steps.step(begin)
     np.testing.assert_allclose(after.prior, (kinds + 0.5) / (kinds + 0.5).sum())
+
+
+def test_a_category_may_be_called_what_a_column_is():
+    rows = [(e, s, ("leads", "x")[e * s % 2]) for e in range(6) for s in range(4)]
+    found = at.fit(rows)
+    table, shares = found.item_table(), found.distribution.dense(2)
+    np.testing.assert_array_equal(table["p_leads"], found.item_columns["p_leads"])
+    np.testing.assert_array_equal(table["p_leads_"], shares[:, 0])
+    np.testing.assert_array_equal(table["p_x"], shares[:, 1])

@@ -147,3 +147,13 @@ def test_many_categories_share_colours():
     steps = Scale.ordinal(range(101))
     assert colour_of(classes)[8] == 0
     assert max(colour_of(steps)) == len(category_colours(steps)) - 1 == 63
+
+
+def test_long_names_are_cut_where_many_stand_together():
+    rows = [
+        ("i" * 10_000 + str(e), f"{s}", "c" * 10_000 + str(e % 2)) for e in range(4) for s in "ab"
+    ]
+    text = page(at.fit(rows, "gpm"))
+    assert "c" * 59 + "…" in text
+    assert "c" * 61 not in re.sub("<title>.*?</title>", "", text)
+    assert "1 label each" in page(at.fit([("a", "x", 1), ("b", "x", 2)], "gpm"))

@@ -16,7 +16,7 @@ def shown(value: Any, most: int = 60) -> str:
 def listed(names: Iterable[object], most: int = 10) -> str:
     """Name them, or the first of many; none for nobody."""
     rest = iter(names)
-    first = [_cut(str(name)) for name in islice(rest, most)]
+    first = [cut(str(name)) for name in islice(rest, most)]
     more = sum(1 for _ in rest)
     return (", ".join(first) or "none") + (f" and {more:,} more" if more else "")
 
@@ -26,5 +26,6 @@ def counted(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
-def _cut(name: str, most: int = 60) -> str:
+def cut(name: str, most: int = 60) -> str:
+    """Shorten a name that is too long for a list of names."""
     return name if len(name) <= most else f"{name[: most - 1]}…"

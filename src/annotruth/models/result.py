@@ -140,8 +140,16 @@ class Fit(Found):
         columns |= {name: column[at] for name, column in self.item_columns.items()}
         if theta is not None and len(scale) <= MOST_COLUMNS:
             shares = theta.dense(len(scale))
-            columns |= {f"p_{name}": shares[:, n] for n, name in enumerate(scale.names)}
+            columns |= dict(zip(self.share_names(), shares.T, strict=True))
         return table_of(columns)
+
+    def share_names(self) -> list[str]:
+        """Name the items' columns of categories, p_cat for cat.
+
+        A category may be called what a column of the model's is: robust-gpm has p_leads.
+        """
+        names = (f"p_{name}" for name in self.data.scale.names)
+        return [f"{name}_" if name in self.item_columns else name for name in names]
 
     def annotator_table(self) -> pa.Table:
         """Make the annotators table in Arrow."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from annotruth.labels.words import cut
 from annotruth.report.drawing import escaped
 from annotruth.report.picture import NARROW, Picture
 
@@ -31,7 +32,7 @@ def chips(names: Sequence[str], colours: Sequence[int], most: int = 16) -> str:
     shown = range(n) if n <= most else sorted({k * (n - 1) // (most - 1) for k in range(most)})
     parts = [
         f'<li><svg class="chip" width="12" height="12" aria-hidden="true"><rect '
-        f'class="at-k{colours[k]}" width="12" height="12" rx="3"/></svg>{escaped(names[k])}</li>'
+        f'class="at-k{colours[k]}" width="12" height="12" rx="3"/></svg>{escaped(cut(names[k]))}</li>'
         for k in shown
     ]
     if n > most:

@@ -10,7 +10,7 @@ import numpy as np
 
 from annotruth.arrays import Floats
 from annotruth.errors import AnnotruthError
-from annotruth.labels.words import counted
+from annotruth.labels.words import counted, cut
 from annotruth.models.found import SPAMMER_BELOW
 from annotruth.models.result import Fit
 from annotruth.report.advice import ITEM_RULES, Advice, annotator_rules
@@ -58,8 +58,8 @@ def read_section(fit: Fit, drawn: dict[str, Picture]) -> str:
     known = int((data.known >= 0).sum())
     rows: list[tuple[str, object, str]] = [
         ("Labels", f"{data.n_labels:,}", ""),
-        ("Items", f"{data.n_items:,}", _spread(data.labels_per_item, "labels each")),
-        ("Annotators", f"{data.n_annotators:,}", _spread(data.labels_per_annotator, "labels each")),
+        ("Items", f"{data.n_items:,}", _spread(data.labels_per_item)),
+        ("Annotators", f"{data.n_annotators:,}", _spread(data.labels_per_annotator)),
         ("Categories", f"{data.n_categories:,}", _scale(fit)),
         ("Rows dropped", dropped, "rows without a label"),
     ]
@@ -248,7 +248,7 @@ def _step(
     at = np.flatnonzero(said == word) if order is None else order[said[order] == word]
     if not len(at):
         return f"<li><p><b>0</b> · {escaped(title)}</p></li>"
-    named = [str(ids[int(k)].as_py()) for k in at[:_MOST_NAMED]]
+    named = [cut(str(ids[int(k)].as_py())) for k in at[:_MOST_NAMED]]
     more = f", and {len(at) - len(named):,} more" if len(at) > len(named) else ""
     button = f'<button type="button" class="show" data-show="{table}|advice|{word}">Show</button>'
     extra = f" · {escaped(note)}" if note else ""
@@ -270,18 +270,18 @@ def _cut(table: Table, what: str, which: str) -> str:
     return f'<p class="note">{escaped(told)}</p>'
 
 
-def _spread(counts: Any, what: str) -> str:
+def _spread(counts: Any) -> str:
     low, high = int(counts.min()), int(counts.max())
     if low == high:
-        return f"{low:,} {what}"
-    return f"{low:,} to {high:,} {what}, median {np.median(counts):,.0f}"
+        return f"{counted(low, 'label')} each"
+    return f"{low:,} to {high:,} labels each, median {np.median(counts):,.0f}"
 
 
 def _scale(fit: Fit) -> str:
     scale = fit.data.scale
     if not scale.is_ordinal:
         return "nominal: without an order"
-    return f"ordinal: {scale.names[0]} lowest, {scale.names[-1]} highest"
+    return f"ordinal: {cut(scale.names[0])} lowest, {cut(scale.names[-1])} highest"
 
 
 def _coefficient(value: float) -> str:

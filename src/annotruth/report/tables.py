@@ -146,7 +146,7 @@ def _without_distribution(fit: Fit) -> pa.Table:
     table = fit.item_table()
     if fit.distribution is None:
         return table
-    shares = {f"p_{name}" for name in fit.data.scale.names} - set(fit.item_columns)
+    shares = set(fit.share_names())
     return table.select([name for name in table.column_names if name not in shares])
 
 
