@@ -6,8 +6,7 @@ differ only in their number of annotators share items.
 """
 
 from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import TypeGuard
+from numbers import Real
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +16,7 @@ from scipy.special import betainc
 from annotruth.arrays import Codes, Floats
 from annotruth.errors import InputError
 from annotruth.labels import Labels, Scale
-from annotruth.labels.validate import check_seed
+from annotruth.labels.validate import check_seed, is_whole
 
 __all__ = ["Simulation", "crowd", "gaussian"]
 
@@ -335,9 +334,9 @@ def _check_numbers(
     counts = {"n_items": n_items, "n_annotators": n_annotators, "n_categories": n_categories}
     for name, count in counts.items():
         least = 2 if name == "n_categories" else 1
-        if not _is_whole(count) or count < least:
+        if not is_whole(count) or count < least:
             raise InputError(f"{name} is {count!r}: give a whole number of at least {least}")
-    if per_item is not None and not (_is_whole(per_item) and 1 <= per_item <= n_annotators):
+    if per_item is not None and not (is_whole(per_item) and 1 <= per_item <= n_annotators):
         raise InputError(
             f"labels_per_item is {per_item!r}: give a whole number from 1 to n_annotators "
             f"({n_annotators}), or None for everybody"
@@ -345,8 +344,3 @@ def _check_numbers(
     # Asked for what is allowed, not for what is wrong, so that nan is refused too.
     if not (isinstance(spammer_share, Real) and 0 <= float(spammer_share) <= 1):
         raise InputError(f"spammer_share is {spammer_share!r}: give a number from 0 to 1")
-
-
-def _is_whole(value: object) -> TypeGuard[int]:
-    # NumPy's integers count as whole numbers; True and 2.0 do not.
-    return isinstance(value, Integral) and not isinstance(value, bool)

@@ -40,6 +40,12 @@ def test_csv_reads_back_equal(tmp_path, rich):
         assert text[name].cast(rich.schema.field(name).type).equals(rich[name])
 
 
+def test_a_number_that_is_none_is_an_empty_cell(tmp_path):
+    numbers = pa.array([1.5, float("nan"), None, float("inf")])
+    write_table(pa.table({"item": list("abcd"), "std": numbers}), tmp_path / "t.csv", "csv")
+    assert (tmp_path / "t.csv").read_text() == '"item","std"\n"a",1.5\n"b",\n"c",\n"d",inf\n'
+
+
 def test_parquet_reads_back_equal(tmp_path, rich):
     write_table(rich, tmp_path / "rich.parquet", "parquet")
     assert read_table(tmp_path / "rich.parquet")[0].equals(rich)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from annotruth.arrays import Codes, Floats
 from annotruth.errors import InputError
 from annotruth.labels import Labels
 from annotruth.labels.frames import from_arrow
+from annotruth.labels.validate import is_whole
 from annotruth.labels.words import counted
 from annotruth.models.em import ProgressCallback
 from annotruth.models.found import TOO_FEW
@@ -111,7 +111,7 @@ class Advice:
         crowd = self.crowd
         if most is None:
             most = math.ceil(_LOAD * self.n_add / np.count_nonzero(crowd.may_ask))
-        elif not _is_whole(most) or most < 1:
+        elif not is_whole(most) or most < 1:
             raise InputError(f"most is {most!r}: give a whole number from 1")
         return assign(self.fit.data, self.add, self.gain, crowd.worth, crowd.may_ask, most)
 
@@ -176,7 +176,7 @@ def advise(
     progress: ProgressCallback | None = None,
 ) -> Advice:
     """Fit the labels and say where more are worth most; ``budget`` of them, or all worth it."""
-    if budget is not None and (not _is_whole(budget) or budget < 1):
+    if budget is not None and (not is_whole(budget) or budget < 1):
         raise InputError(f"budget is {budget!r}: give a whole number of labels from 1")
     crowd = judge(labels, model, progress)
     typical = crowd.typical_rates()
@@ -205,7 +205,3 @@ def _divided(distribution: Floats) -> NDArray[np.bool_]:
     second, first = np.partition(distribution, -2, axis=1)[:, -2:].T
     alike: NDArray[np.bool_] = second >= _ALIKE * first
     return alike
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)

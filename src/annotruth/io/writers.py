@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from annotruth.arrays import slices
 from annotruth.aside import folder_written_aside, written_aside
@@ -45,7 +46,7 @@ def write_table(
 ) -> None:
     """Write one table; the file appears when it is complete.
 
-    In CSV, text is quoted, a missing value is an empty cell, and numbers keep every digit.
+    In CSV, text is quoted, a missing value or NaN is an empty cell, and numbers keep every digit.
     """
     _check_format(format)
     with written_aside(path) as aside:
@@ -127,7 +128,7 @@ def _write_csv(table: pa.Table | Pieces, path: Path) -> None:
     def spelled(start: int) -> pa.Buffer:
         text = pa.BufferOutputStream()
         pyarrow.csv.write_csv(
-            decoded(table.slice(start, _ROWS_AT_ONCE)),
+            _with_gaps(decoded(table.slice(start, _ROWS_AT_ONCE))),
             text,
             pyarrow.csv.WriteOptions(include_header=start == 0, batch_size=_ROWS_AT_ONCE),
         )
@@ -141,6 +142,17 @@ def _write_csv(table: pa.Table | Pieces, path: Path) -> None:
                 file.write(ahead.popleft().result())
         for text in ahead:
             file.write(text.result())
+
+
+def _with_gaps(table: pa.Table) -> pa.Table:
+    """Leave cells empty where a number is none: a spreadsheet takes nan for a word."""
+    for place, column in enumerate(table.columns):
+        if pa.types.is_floating(column.type):
+            none = pc.is_nan(column)
+            if pc.any(none).as_py():
+                gaps = pc.if_else(none, pa.scalar(None, column.type), column)
+                table = table.set_column(place, table.field(place), gaps)
+    return table
 
 
 def _write_parquet(table: pa.Table, path: Path) -> None:

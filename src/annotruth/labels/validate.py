@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from numbers import Integral, Real
+from typing import Any, NoReturn, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -186,20 +187,22 @@ def check_option(name: str, kind: str, value: object) -> None:
 
     ``kind`` is the type that the model's field names; of others nothing is known here.
     """
-    is_truth = isinstance(value, bool | np.bool_)
-    if kind == "bool" and not is_truth:
+    if kind == "bool" and not isinstance(value, bool | np.bool_):
         raise InputError(f"{name} is {shown(value)}: give true or false")
-    if kind == "int" and (is_truth or not isinstance(value, int | np.integer)):
+    if kind == "int" and not is_whole(value):
         raise InputError(f"{name} is {shown(value)}: give a whole number")
-    if kind == "float" and (
-        is_truth or not isinstance(value, int | float | np.integer | np.floating)
-    ):
+    if kind == "float" and (isinstance(value, bool) or not isinstance(value, Real)):
         raise InputError(f"{name} is {shown(value)}: give a number")
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether this is a whole number, NumPy's among them; True and 2.0 are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def check_seed(seed: object) -> None:
     """Refuse a seed that is no whole number from 0."""
-    if isinstance(seed, bool | np.bool_) or not isinstance(seed, int | np.integer) or seed < 0:
+    if not is_whole(seed) or seed < 0:
         raise InputError(f"seed is {seed!r}: give a whole number from 0")
 
 
