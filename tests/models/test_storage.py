@@ -49,8 +49,10 @@ def test_a_folder_without_a_fit(tmp_path):
 
 def test_a_missing_part(saved):
     (saved / "cells.arrow").unlink()
-    with pytest.raises(at.InputError, match=r"no saved fit in .*cells\.arrow"):
+    with pytest.raises(at.InputError, match=r"no saved fit in .*cells\.arrow is missing; save a"):
         at.load(saved)
+    with pytest.raises(at.InputError, match=r"no saved fit in .*fit.json: .* is missing$"):
+        at.load(saved / "fit.json")
 
 
 def test_another_format(saved):

@@ -1,5 +1,7 @@
 """More labels later: as a full fit would have it, without a full fit."""
 
+import dataclasses
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -396,3 +398,10 @@ def test_a_record_grows():
     found = at.RobustGPM().fit(labels).partial_fit([(9, "new", 1)], touch=True).result_
     assert found.data.record.shape == (7, 2)
     assert pa.types.is_integer(found.data.items.type)
+
+
+def test_options_of_a_wrong_type_are_refused_before_labels_are_added():
+    fit = at.fit(TABLE, "gpm")
+    fit = dataclasses.replace(fit, settings={**fit.settings, "tol": "small"})
+    with pytest.raises(at.InputError, match="tol is 'small': give a number"):
+        at.update(fit, [(7, "u", 1)])

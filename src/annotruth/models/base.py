@@ -78,9 +78,7 @@ class Estimator(ABC):
         progress
             Called after every iteration with a `Progress`.
         """
-        kinds = {option.name: str(option.type) for option in fields(self)}
-        for name, value in self.get_params().items():
-            check_option(name, kinds[name], value)
+        self._check_kinds()
         if self._engine_name == "spark":
             self.check_fits_on_spark()
         if is_spark_frame(data) or (isinstance(data, Tally) and not isinstance(data, Labels)):
@@ -96,6 +94,12 @@ class Estimator(ABC):
             self.check_fits_on_disk()
         self.resume(self._fit(labels, progress))
         return self
+
+    def _check_kinds(self) -> None:
+        """Refuse options of a wrong type."""
+        kinds = {option.name: str(option.type) for option in fields(self)}
+        for name, value in self.get_params().items():
+            check_option(name, kinds[name], value)
 
     @property
     def _engine_name(self) -> str:
@@ -182,6 +186,7 @@ class Estimator(ABC):
         """
         if not hasattr(self, "_result"):
             return self.fit(Labels.of(data, duplicates=duplicates), gold=gold, progress=progress)
+        self._check_kinds()
         new = data if isinstance(data, Labels) else Labels.of(data, duplicates=duplicates)
         if self._updates is None:
             before = self._fitted()

@@ -27,6 +27,7 @@ from annotruth.models.found import Found
 from annotruth.models.result import Fit
 
 FORMAT = 1
+_TABLES = ("items", "cells", "labels", "annotators", "categories", "distribution")
 _LIBRARIES = ("annotruth", "numpy", "numba", "pyarrow")
 _OWN = "model:"
 _PARAMETER = "parameter-"
@@ -48,6 +49,10 @@ def save(fit: Fit, path: Path) -> None:
 def load(path: str | Path) -> Fit:
     """Read a fit that `Fit.save` wrote."""
     folder = Path(path)
+    for file in ("fit.json", *(f"{name}.arrow" for name in _TABLES)):
+        if not (folder / file).exists():
+            hint = "" if file == "fit.json" else "; save a fit for that, which tables alone are not"
+            raise InputError(f"no saved fit in {folder}: {folder / file} is missing{hint}")
     try:
         told = json.loads((folder / "fit.json").read_text(encoding="utf-8"))
         if told["format"] != FORMAT:
@@ -56,13 +61,9 @@ def load(path: str | Path) -> Fit:
             )
         tables = {
             name: feather.read_table(str(folder / f"{name}.arrow"), memory_map=False)
-            for name in ("items", "cells", "labels", "annotators", "categories", "distribution")
+            for name in _TABLES
         }
         return _fit(told, tables, _parameters(folder))
-    except FileNotFoundError as error:
-        raise InputError(
-            f"no saved fit in {folder}: {error.filename or error} is missing"
-        ) from None
     except (OSError, ValueError, KeyError, TypeError, IndexError, pa.ArrowException) as error:
         if isinstance(error, InputError):
             raise
