@@ -38,6 +38,13 @@ def test_saving_again_replaces(saved):
     assert at.load(saved).data.items.to_pylist() == ["c"]
 
 
+def test_saving_over_another_model_leaves_none_of_its_parameters(saved):
+    at.fit([("c", "x", 1), ("c", "y", 2)], "dawid-skene").save(saved)
+    assert set(at.load(saved).parameters) == {"prior", "rates"}
+    at.fit([("c", "x", 1), ("c", "y", 2)], "gpm").save(saved)
+    assert not at.load(saved).parameters
+
+
 def test_only_open_formats(saved):
     assert {path.suffix for path in saved.iterdir()} == {".json", ".arrow"}
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,9 @@ _PER_ANNOTATOR = ("reliability", "low", "high", "behavior")
 def save(fit: Fit, path: Path) -> None:
     """Write the fit to a folder, whole or not at all."""
     with folder_written_aside(path) as aside:
-        (aside / "fit.json").write_text(record(fit), encoding="utf-8")
+        # Files of another fit's parameters may stay in the folder, so it says which are its own.
+        told = record(fit, parameters=sorted(fit.parameters))
+        (aside / "fit.json").write_text(told, encoding="utf-8")
         for name, table in _tables(fit).items():
             feather.write_feather(table, str(aside / f"{name}.arrow"))
         for name, values in fit.parameters.items():
@@ -63,7 +65,7 @@ def load(path: str | Path) -> Fit:
             name: feather.read_table(str(folder / f"{name}.arrow"), memory_map=False)
             for name in _TABLES
         }
-        return _fit(told, tables, _parameters(folder))
+        return _fit(told, tables, _parameters(folder, told.get("parameters", ())))
     except (OSError, ValueError, KeyError, TypeError, IndexError, pa.ArrowException) as error:
         if isinstance(error, InputError):
             raise
@@ -71,8 +73,8 @@ def load(path: str | Path) -> Fit:
         raise InputError(f"the fit in {folder} cannot be read ({reason}): save it again") from None
 
 
-def record(fit: Found) -> str:
-    """Tell a fit in JSON: settings, counts, history, why it stopped, versions."""
+def record(fit: Found, **more: Any) -> str:
+    """Tell a fit in JSON: settings, counts, history, why it stopped, versions, and more."""
     data = fit.data
     told = {
         "format": FORMAT,
@@ -97,6 +99,7 @@ def record(fit: Found) -> str:
         },
         "versions": {name: version(name) for name in _LIBRARIES}
         | {"python": platform.python_version()},
+        **more,
     }
     if fit.chosen is not None:
         told["chosen"] = dict(fit.chosen)
@@ -150,12 +153,14 @@ def _own(table: pa.Table) -> dict[str, Any]:
     }
 
 
-def _parameters(folder: Path) -> dict[str, NDArray[Any]]:
+def _parameters(folder: Path, names: Iterable[str]) -> dict[str, NDArray[Any]]:
     """Read the model's own parameters, a tensor each; whoever uses one looks at its shape."""
     found = {}
-    for path in sorted(folder.glob(f"{_PARAMETER}*.arrow")):
-        with pa.OSFile(str(path), "rb") as file:
-            found[path.stem.removeprefix(_PARAMETER)] = pa.ipc.read_tensor(file).to_numpy()
+    for name in names:
+        path = folder / f"{_PARAMETER}{name}.arrow"
+        if path.exists():
+            with pa.OSFile(str(path), "rb") as file:
+                found[name] = pa.ipc.read_tensor(file).to_numpy()
     return found
 
 
