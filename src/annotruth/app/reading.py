@@ -40,7 +40,9 @@ ScaleOption = Annotated[
 CategoriesOption = Annotated[
     str | None,
     typer.Option(
-        metavar="A,B,C", help="All categories, lowest first; those nobody chose count too."
+        metavar="A,B,C",
+        help="All categories, lowest first; those nobody chose count too. One with a comma in "
+        "it stands in quotes.",
     ),
 ]
 ColumnsOption = Annotated[

@@ -28,7 +28,8 @@ def demo(
     from annotruth.app import console
 
     made = simulate.crowd(behavior="random", spammer_share=0.2, seed=seed)
-    found = fitting.fit(made.labels)
+    with console.progress_line(quiet=False) as progress:  # the first fit of all compiles
+        found = fitting.fit(made.labels, progress=progress)
     console.show_lines(["A simulated crowd: a fifth click at random most of the time.", ""])
     console.show_lines(found.summary())
     console.show_lines("")
