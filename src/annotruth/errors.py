@@ -9,6 +9,7 @@ __all__ = [
     "AnnotruthWarning",
     "ConvergenceWarning",
     "InputError",
+    "NotFittedError",
     "OutputError",
 ]
 
@@ -19,6 +20,10 @@ class AnnotruthError(Exception):
 
 class InputError(AnnotruthError, ValueError):
     """The labels, the truth or an option cannot be used as they are."""
+
+
+class NotFittedError(AnnotruthError, AttributeError):
+    """An estimator was asked before it was fitted; to ``hasattr`` it has no answer yet."""
 
 
 class OutputError(AnnotruthError, OSError):

@@ -169,6 +169,7 @@ def test_an_unfitted_estimator_says_so(name):
         _ = model_named(name)().labels_
     with pytest.raises(at.AnnotruthError, match="not fitted yet: call fit first"):
         _ = model_named(name)().result_
+    assert not hasattr(model_named(name)(), "result_")
 
 
 def test_scikit_learn_can_clone_it(name, frame):

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-import pyarrow as pa
-
+from annotruth.labels.buffers import as_arrow
 from annotruth.labels.scale import Scale, is_text, numbers_behind
 from annotruth.labels.words import listed, shown
 
@@ -34,7 +33,7 @@ def doubts(scale: Scale) -> Iterator[str]:
             "them with a point"
         )
         return
-    among = (name for name in names if numbers_behind(pa.array([name])) is None)
+    among = (name for name in names if numbers_behind(as_arrow([name])) is None)
     words = list(islice(among, _MOST_WORDS + 1))
     if words and len(words) <= _MOST_WORDS and len(names) - len(words) > 1:
         yield (

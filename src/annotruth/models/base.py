@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from annotruth.arrays import Codes, Floats
 from annotruth.engines import name_of
-from annotruth.errors import AnnotruthError, InputError
+from annotruth.errors import AnnotruthError, InputError, NotFittedError
 from annotruth.labels import DuplicatePolicy, Labels, Tally
 from annotruth.labels.frames import is_spark_frame, need_pandas
 from annotruth.labels.growth import Grown
@@ -149,7 +149,7 @@ class Estimator(ABC):
         Of labels on Spark it is an `annotruth.SparkFit`.
         """
         if not hasattr(self, "_result"):
-            raise AnnotruthError(f"this {type(self).__name__} is not fitted yet: call fit first")
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
         if self._updates is not None and self._updates.pending:
             self._make_whole()
         return cast("Fit", self._result)
