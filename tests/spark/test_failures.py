@@ -42,7 +42,7 @@ def test_rows_without_a_label_are_dropped_and_counted(spark, engine):
     frame = spark.createDataFrame([*ROWS, ("c", "x", None)], COLUMNS)
     with at.fit(frame, "gpm", engine=engine(2)) as found:
         assert found.data.n_dropped == 1
-        assert "1 rows had no label" in found.summary()
+        assert "1 row had no label" in found.summary()
         assert found.items().count() == 2
 
 
