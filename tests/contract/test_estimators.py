@@ -106,8 +106,10 @@ def test_acceleration_climbs_the_same_hill(name, crowd):
     fast, plain = heights
     assert not np.array_equal(fast, plain)
     assert np.diff(fast).min() >= -1e-12 * abs(fast[-1])
-    per_label = 1.0 if name == "dawid-skene" else n
-    assert fast[-1] == pytest.approx(plain[-1], abs=1e-6 * per_label)
+    near = 1e-6 * (1.0 if name == "dawid-skene" else n)
+    assert fast[-1] >= plain[-1] - near
+    if name != "ordinal-mixture":  # whose plain steps may stick on the lattice, short of the top
+        assert fast[-1] <= plain[-1] + near
 
 
 def test_acceleration_is_the_same_everywhere(name, crowd, monkeypatch):

@@ -39,10 +39,10 @@ def test_distributions_leap_as_the_twin_has_it(problem, lo, hi, longest):
         left.append(state)
     for one, other in zip(*left, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-15)
-    new, again, last = left[0]
+    new, again, untouched = left[0]
     cells = slice(labels.item_ptr[lo], labels.item_ptr[hi])
     np.testing.assert_array_equal(new[cells], again[cells])
-    np.testing.assert_array_equal(last[cells], x[cells])
+    np.testing.assert_array_equal(untouched, between)
     others = np.ones(len(x), dtype=bool)
     others[cells] = False
     for after, prior in zip(left[0], (x, before, between), strict=True):

@@ -24,7 +24,7 @@ class Problem:
         """Return the state and the sums after a step."""
         cells = self.labels.n_cells
         state = [self.b.copy(), np.full(cells, -1.0), np.full(cells, -1.0), np.full(40, -1.0)]
-        sums = [np.zeros(9) for _ in range(4)] + [np.zeros(3)]
+        sums = [np.zeros(9) for _ in range(5)] + [np.zeros(3)]
         alpha = self.alpha if alpha is None else alpha
         shared = (alpha, shift, n_moves, self.n_categories)
         kernels.step(self.labels.block(), lo, hi, *state, *shared, *sums)
@@ -102,8 +102,8 @@ def test_the_log_likelihood_sums_over_every_truth(problem):
     _, sums = problem.step(glad, n_moves=0)
     prior = -0.5 * (problem.b - 1.0) ** 2
     expected = problem.log_posterior_of_items(problem.b) - prior
-    np.testing.assert_allclose(sums[4][0], expected.sum(), rtol=1e-12)
-    np.testing.assert_allclose(sums[4][1:], [(problem.b - 1).sum(), -2 * prior.sum()], rtol=1e-12)
+    np.testing.assert_allclose(sums[5][0], expected.sum(), rtol=1e-12)
+    np.testing.assert_allclose(sums[5][1:], [(problem.b - 1).sum(), -2 * prior.sum()], rtol=1e-12)
 
 
 def test_the_slope_is_that_of_the_log_likelihood(problem):
@@ -113,14 +113,27 @@ def test_the_slope_is_that_of_the_log_likelihood(problem):
         nudge = np.zeros(9)
         nudge[s] = 1e-5
         up, down = (
-            problem.step(glad, n_moves=0, alpha=problem.alpha + sign * nudge)[1][4][0]
+            problem.step(glad, n_moves=0, alpha=problem.alpha + sign * nudge)[1][5][0]
             for sign in (1, -1)
         )
         assert sums[0][s] == pytest.approx((up - down) / 2e-5, rel=1e-5, abs=1e-5)
 
 
+def test_what_is_missing_flattens_the_log_likelihood(problem):
+    """Its curvature in one ability is EM's less what the unknown truth takes away."""
+    _, (_, curvature, _, _, missing, _) = problem.step(glad, n_moves=0)
+    for s in range(9):
+        nudge = np.zeros(9)
+        nudge[s] = 1e-4
+        up, down = (
+            problem.step(glad, n_moves=0, alpha=problem.alpha + sign * nudge)[1][0][s]
+            for sign in (1, -1)
+        )
+        assert missing[s] - curvature[s] == pytest.approx((up - down) / 2e-4, rel=1e-4, abs=1e-4)
+
+
 def test_the_bounds_bound(problem):
-    state, (_, curvature, bound, steepest, _) = problem.step(glad, n_moves=0)
+    state, (_, curvature, bound, steepest, *_) = problem.step(glad, n_moves=0)
     assert (bound >= curvature).all()
     beta = np.exp(state[0])
     item = problem.labels.item_of_cell()[problem.labels.cell_of_label()]

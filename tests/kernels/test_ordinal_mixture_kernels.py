@@ -53,6 +53,42 @@ def test_step_equals_its_twin(problem, learned, lo, hi):
 
 @pytest.mark.parametrize("learned", [False, True])
 @pytest.mark.parametrize(("lo", "hi"), RANGES)
+def test_bold_step_equals_its_twin(problem, learned, lo, hi):
+    labels, *_ = problem
+    tables, shared = shared_of(problem, learned)
+    people = labels.n_annotators
+    results = []
+    for room in (fast, plain):
+        sums = [np.zeros(s) for s in (people, (people, 3), (people, 4) if learned else (0, 0), 1)]
+        room.bold_step(labels.block(), lo, hi, *tables, *shared, *sums)
+        results.append(sums)
+    compare(results)
+
+
+def test_bold_gains_are_those_of_one_who_moves_alone(problem):
+    labels, on, levels, eps, pi = problem
+    tables, _ = shared_of(problem, learned=True)
+    block = labels.block(), 0, labels.n_items
+
+    def sums_at(levels):
+        sums = [np.zeros(s) for s in (len(eps), (len(eps), 3), pi.shape, 1)]
+        fast.bold_step(*block, *tables, levels, eps, pi, 0.25, *sums)
+        return sums
+
+    serious, gain, irregular, (here,) = sums_at(levels)
+    usual = [np.zeros_like(total) for total in (serious, gain, irregular)]
+    step_tables = (*tables, on.log_probability)
+    fast.step(*block, *step_tables, levels, eps, pi, 0.25, *usual, np.zeros(1))
+    compare(((serious, irregular), (usual[0], usual[2])))
+    for s in range(5):
+        for place in (0, 2):
+            moved = levels.copy()
+            moved[s, 1] = levels[s, place]
+            assert gain[s, place] == pytest.approx(sums_at(moved)[3][0] - here, abs=1e-9)
+
+
+@pytest.mark.parametrize("learned", [False, True])
+@pytest.mark.parametrize(("lo", "hi"), RANGES)
 def test_posterior_equals_its_twin(problem, learned, lo, hi):
     labels, on, *_ = problem
     tables, shared = shared_of(problem, learned)

@@ -54,8 +54,11 @@ def test_start_equals_its_twin(problem, lo, hi):
 @RANGES
 def test_step_equals_its_twin(problem, rounds, lo, hi):
     block, state, values, b, v2 = problem
-    shapes = [(N_ANNOTATORS, 5), (1,)]
-    psi, a2, *_ = same("step", block, lo, hi, state.values(), (values, b, v2, rounds), shapes)
+    shapes = [(N_ANNOTATORS, 5), (2,)]
+    psi, a2, _, _, (before, after) = same(
+        "step", block, lo, hi, state.values(), (values, b, v2, rounds), shapes
+    )
+    assert after > before
     known = np.arange(lo, hi)[block.known[lo:hi] >= 0]
     np.testing.assert_array_equal(psi[known], values[2])
     assert (a2 >= 0).all()

@@ -52,7 +52,8 @@ def test_steps_are_those_of_double_precision(make_labels, seed, categories, gold
 
 
 def test_large_crowds_are_fitted_in_single_precision_unless_tol_is_fine(monkeypatch):
-    made = simulate.crowd(n_items=200, n_annotators=40, labels_per_item=6, seed=1)
+    # A crowd in which no leap is so near to a fall that rounding decides.
+    made = simulate.crowd(n_items=200, n_annotators=40, labels_per_item=6, seed=3)
     used = []
 
     class Noted(QuickOpinions):

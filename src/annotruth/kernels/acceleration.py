@@ -20,8 +20,11 @@ from annotruth.arrays import Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
 
-NEAREST = 0.03
-"""A leap leaves at least this share of what the last step has left between it and its bound."""
+NEAREST = 0.3
+"""A leap leaves a share or probability at least so much of what lay between it and its bound."""
+
+NEAREST_TO_ZERO = 0.03
+"""The same for variances, which come back from their bound."""
 
 
 @compiled
@@ -43,8 +46,8 @@ def leap_cells(
 ) -> None:
     """Leap with items' distributions, one share a cell.
 
-    Takes the three points from ``before``, ``between`` and ``x``. Leaves the new one in ``x`` and
-    ``before``, and the last step's in ``between``, to go back to.
+    Takes the three points from ``before``, ``between`` and ``x``, and leaves the new one in ``x``
+    and ``before``.
     """
     for e in range(lo, hi):
         first, last = block.item_ptr[e], block.item_ptr[e + 1]
@@ -60,7 +63,6 @@ def leap_cells(
             here = x[c]
             share = _ahead(before[c], between[c], here, a)
             share = min(max(share, NEAREST * here), 1.0 - NEAREST * (1.0 - here))
-            between[c] = here
             x[c] = share
             total += share
         for c in range(first, last):
@@ -87,8 +89,7 @@ def leap_items(
         v = (x[e] - between[e]) - r
         here = x[e]
         ahead = _ahead(before[e], between[e], here, _reach(r * r, v * v, longest))
-        between[e] = here
-        x[e] = max(ahead, NEAREST * here) if bounded else ahead
+        x[e] = max(ahead, NEAREST_TO_ZERO * here) if bounded else ahead
         before[e] = x[e]
 
 

@@ -74,6 +74,7 @@ def step(
     curvature: Floats,
     bound: Floats,
     steepest: Floats,
+    missing: Floats,
     totals: Floats,
 ) -> None:
     r"""Shift b, raise f by Newton steps on b, and add up what the abilities need.
@@ -84,8 +85,10 @@ def step(
     With :math:`x = \alpha_s \beta_e` at the new b, adds by annotator: ``slope`` and
     ``curvature`` of the expected log-likelihood in alpha, :math:`\beta (p - \sigma(x))` and
     :math:`\beta^2 \sigma(x) (1 - \sigma(x))`; ``bound``, a curvature that no parabola under it
-    needs to exceed, :math:`\beta^2 \tanh(x/2) / 2x`; ``steepest``, :math:`\beta^8`. Adds to
-    ``totals`` the log-likelihood and the sums of b - 1 and of its square.
+    needs to exceed, :math:`\beta^2 \tanh(x/2) / 2x`; ``steepest``, :math:`\beta^8`; ``missing``, by
+    which the curve of the log-likelihood itself is flatter as the truth is not known,
+    :math:`\beta^2 p (1 - p)`. Adds to ``totals`` the log-likelihood and the sums of b - 1 and of
+    its square.
     """
     if n_categories == 1:
         posterior[block.item_ptr[lo] : block.item_ptr[hi]] = 1.0
@@ -118,6 +121,7 @@ def step(
         square, eighth = beta**2, beta**8
         begin = block.cell_ptr[block.item_ptr[e]]
         for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
+            unknown = square * posterior[c] * (1.0 - posterior[c])
             for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
                 s = block.annotator[j]
                 x = alpha[s] * beta
@@ -127,6 +131,7 @@ def step(
                 # tanh(x/2) = 2 sigma - 1; at 0 the ratio has its highest value, 1/4.
                 bound[s] += square * ((sigma - 0.5) / x if abs(x) > 1e-3 else 0.25)
                 steepest[s] += eighth
+                missing[s] += unknown
 
 
 @compiled

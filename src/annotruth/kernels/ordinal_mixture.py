@@ -7,8 +7,8 @@ Scores z (nodes k) and difficulties :math:`\gamma` (j) lie on a lattice with wei
 .. math:: f_{e,s}(k, j) = \epsilon_s\, p(r \mid z_k, \lambda_s \gamma_j) + (1 - \epsilon_s) \pi_{s,r},
 
 and the item's posterior is :math:`w_e(k, j) \propto \mathrm{prior}(k, j) \prod_s f_{e,s}(k, j)`.
-A known truth puts the item's score on ``anchor[known]``. ``levels`` is annotators x 3: the level
-below, the annotator's own, the level above. ``pi`` is annotators x categories when behavior is
+A known truth puts the item's score on ``anchor[known]``. ``levels`` is annotators x 3: a level
+below, the annotator's own, a level above. ``pi`` is annotators x categories when behavior is
 learned and empty when it is uniform; then ``chance`` stands for all of it. Plain twins:
 `annotruth.kernels.reference.ordinal_mixture`.
 """
@@ -82,6 +82,59 @@ def step(
                 gain[s, 0] += below
                 gain[s, 1] += same
                 gain[s, 2] += above
+                if learned:
+                    irregular[s, n] += 1.0 - mu
+
+
+@compiled
+def bold_step(
+    block: Block,
+    lo: int,
+    hi: int,
+    prior: Floats,
+    shift: Codes,
+    anchor: Codes,
+    probability: Floats,
+    levels: Codes,
+    eps: Floats,
+    pi: Floats,
+    chance: float,
+    serious: Floats,
+    gain: Floats,
+    irregular: Floats,
+    totals: Floats,
+) -> None:
+    """Take one E-step and add up what bold updates need.
+
+    As `step`, but for ``gain[s]``: what the log-likelihood itself gains if s, and nobody else,
+    moves to the level below or above. That on the own level is 0.
+    """
+    learned = pi.shape[0] > 0
+    weight, log_weight = np.empty(prior.shape), np.empty(prior.shape)
+    for e in range(lo, hi):
+        totals[0] += _weigh(
+            block, e, prior, shift, anchor, probability, levels, eps, pi, chance, weight, log_weight
+        )
+        for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
+            n = block.cell_category[c]
+            for i in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
+                s = block.annotator[i]
+                c2 = (1.0 - eps[s]) * (pi[s, n] if learned else chance)
+                others, below, same, above = 0.0, 0.0, 0.0, 0.0
+                for j in range(len(shift)):
+                    p_below = probability[levels[s, 0] + shift[j], n]
+                    p_same = probability[levels[s, 1] + shift[j], n]
+                    p_above = probability[levels[s, 2] + shift[j], n]
+                    for k in range(len(weight[j])):
+                        without = weight[j, k] / (eps[s] * p_same[k] + c2)
+                        others += without
+                        below += without * p_below[k]
+                        same += without * p_same[k]
+                        above += without * p_above[k]
+                mu = eps[s] * same
+                serious[s] += mu
+                gain[s, 0] += math.log(eps[s] * below + c2 * others)
+                gain[s, 2] += math.log(eps[s] * above + c2 * others)
                 if learned:
                     irregular[s, n] += 1.0 - mu
 

@@ -169,14 +169,16 @@ def step(
 
     Replaces psi by its best value; then, ``rounds`` times, a2 by a likelier one and psi again.
     ``precision`` is that of psi. Adds to ``moments[s]`` the sums of w, wr, w^2, w^2 r and
-    (wr)^2 over s's votes after this, to ``totals[0]`` the log-likelihood before it.
+    (wr)^2 over s's votes after this, to ``totals`` the log-likelihood before and after it.
     """
     for e in range(lo, hi):
         a = a2[e]
         totals[0] += log_likelihood(block, e, psi[e], a, values, b, v2)
         score, certainty = _best_score(block, e, a, values, b, v2)
         for _ in range(rounds):
-            a = _better_ambiguity(block, e, score, a, values, b, v2)
+            before, a = a, _better_ambiguity(block, e, score, a, values, b, v2)
+            if a == before:  # many are held at 0
+                break
             score, certainty = _best_score(block, e, a, values, b, v2)
         psi[e] = score
         a2[e] = a
@@ -192,6 +194,7 @@ def step(
                 moments[s, 2] += w * w
                 moments[s, 3] += w * wr
                 moments[s, 4] += wr * wr
+                totals[1] += 0.5 * (math.log(w) - wr * wr / w) - _HALF_LOG_2PI
 
 
 @compiled

@@ -36,20 +36,23 @@ import numpy as np
 
 from annotruth.arrays import Floats
 from annotruth.engines import Session, Sweep
-from annotruth.kernels.acceleration import NEAREST
+from annotruth.kernels.acceleration import NEAREST, NEAREST_TO_ZERO
 from annotruth.models.em import ROUNDING
 
 Point = TypeVar("Point")
 
 Rule = Callable[[Any, Any, Any, float], Any]
-"""From x0, x1, x2 and the longest reach to where a leap ends, or to None: no leap now."""
+"""From x0, x1, x2 and the longest reach to where a leap ends."""
 
 ItemRule = Literal["shares", "numbers", "variances"]
 """Shares of cells that sum to 1 by item; any numbers of items; numbers that are not negative."""
 
-_LEFT_ALONE = 3  # steps before the first that is used for a leap
+LEFT_ALONE = 3
+"""Steps before the first that is used for a leap: they decide on the hill."""
+
 _AT_FIRST, _LONGER, _SHORTER = 3.0, 2.0, 0.25
 _LEAST, _MOST = 1.5, 100.0
+_FORGIVEN = 10.0  # times what the last step rose: a fall that a step may make good
 
 
 def probabilities(x0: Floats, x1: Floats, x2: Floats, longest: float) -> Floats:
@@ -77,7 +80,9 @@ def numbers_above(least: float) -> Rule:
     """Leap with each number by itself, and stay above a bound."""
 
     def rule(x0: Floats, x1: Floats, x2: Floats, longest: float) -> Floats:
-        ahead: Floats = np.maximum(numbers(x0, x1, x2, longest), least + NEAREST * (x2 - least))
+        ahead: Floats = np.maximum(
+            numbers(x0, x1, x2, longest), least + NEAREST_TO_ZERO * (x2 - least)
+        )
         return ahead
 
     return rule
@@ -86,11 +91,6 @@ def numbers_above(least: float) -> Rule:
 def newest(x0: Any, x1: Any, x2: Any, longest: float) -> Any:
     """Stay where the last step ended."""
     return x2
-
-
-def standing(x0: Any, x1: Any, x2: Any, longest: float) -> Any:
-    """Leap only while this does not move: codes, between which there is nothing."""
-    return x2 if np.array_equal(x0, x1) and np.array_equal(x1, x2) else None
 
 
 class Acceleration(Generic[Point]):
@@ -107,6 +107,9 @@ class Acceleration(Generic[Point]):
         next value depends on the last. What a step computes anew does not.
     rising
         What of a step's `annotruth.models.em.Monitor` rises at every step of EM.
+    cautious
+        Where steps end boldly, without proof that it rises there: from such an end to one that
+        has a proof.
     """
 
     def __init__(
@@ -116,82 +119,107 @@ class Acceleration(Generic[Point]):
         session: Session | None = None,
         items: Mapping[str, ItemRule] | None = None,
         rising: Literal["objective", "log_likelihood"] = "objective",
+        cautious: Callable[[Point], Point] | None = None,
     ) -> None:
         self._make = make
         self._rules = rules
         self._items = [_ItemArray(session, *item) for item in (items or {}).items() if session]
         self._rising = rising
+        self._cautious = cautious
         self._n_steps = 0
         self._path: list[Point] = []
-        self._leapt_from: Point | None = None
+        self._home: Point | None = None
+        self._began: Literal["here", "at a proven end", "with a leap", "in doubt"] = "here"
         self._longest = _AT_FIRST
         self._height = -np.inf
+        self._gain = np.inf
 
     def depart(self, here: Point) -> Point:
         """Say where the next step begins: here, or after two steps where they lead."""
-        if self._n_steps < _LEFT_ALONE:
-            return here
-        if len(self._path) == 2:
-            ahead = self._ahead(*self._path, here)
-            if ahead is not None:
-                for array in self._items:
-                    array.leap(self._longest)
-                self._leapt_from = here
-                self._path = [ahead]
-                return ahead
-            self._path = []
-        for array in self._items:
-            array.keep(second=bool(self._path))
-        self._path.append(here)
+        leap = len(self._path) == 2 and self._began != "in doubt"
+        if leap or (self._cautious is not None and self._began != "in doubt"):
+            self._home = here
+            for array in self._items:
+                array.keep("home")
+        if leap:
+            for array in self._items:
+                array.leap(self._longest)
+            self._began = "with a leap"
+            self._path = [self._ahead(*self._path, here)]
+            return self._path[0]
+        if self._n_steps >= LEFT_ALONE:
+            for array in self._items:
+                array.keep("between" if self._path else "before")
+            self._path.append(here)
         return here
 
     def arrive(self, new: Point, monitor: Mapping[str, float]) -> tuple[Point, bool]:
-        """Take a step's end, or go back to where its leap came from if that led downhill."""
+        """Take a step's end, or go back to where it came from if that led downhill."""
         height = monitor[self._rising]
+        began, self._began = self._began, "here"
         self._n_steps += 1
-        back, self._leapt_from = self._leapt_from, None
-        if back is not None:
-            # Written so that what is not a number has fallen.
-            if not height >= self._height - ROUNDING * abs(self._height):
-                for array in self._items:
-                    array.go_back()
-                self._path = []
+        # Written so that what is not a number has fallen.
+        if not height >= self._height - ROUNDING * abs(self._height):
+            if began == "with a leap" and height >= self._height - _FORGIVEN * self._gain:
+                self._began = "in doubt"
+                return new, False
+            if began in ("with a leap", "in doubt"):
                 self._longest = max(_SHORTER * self._longest, _LEAST)
-                return back, False
+                return self._back(), False
+            if began == "here" and self._cautious is not None:
+                self._began = "at a proven end"
+                return self._cautious(self._back()), False
+        if began == "with a leap":
             self._longest = min(_LONGER * self._longest, _MOST)
+        self._gain = height - self._height
         self._height = height
         return new, True
 
-    def _ahead(self, *path: Point) -> Point | None:
-        fields = [
-            rule(*values, self._longest)
-            for rule, *values in zip(self._rules, *cast(Any, path), strict=True)
-        ]
-        return None if any(field is None for field in fields) else self._make(*fields)
+    def settle(self, here: Point) -> Point:
+        """Say where to stay when the loop has ended: where there is a proof."""
+        if self._began == "in doubt":
+            here = self._back()
+        return here if self._cautious is None else self._cautious(here)
+
+    def _back(self) -> Point:
+        for array in self._items:
+            array.go_home()
+        self._path = []
+        assert self._home is not None
+        return self._home
+
+    def _ahead(self, *path: Point) -> Point:
+        return self._make(
+            *(
+                rule(*values, self._longest)
+                for rule, *values in zip(self._rules, *cast(Any, path), strict=True)
+            )
+        )
 
 
 class _ItemArray:
-    """An item-side array of a session with the two points before it."""
+    """An item-side array of a session, the two points before it, and the one to go back to."""
 
     def __init__(self, session: Session, name: str, rule: ItemRule) -> None:
         per: Literal["cells", "items"] = "cells" if rule == "shares" else "items"
         self._session = session
         self._bounded = () if rule == "shares" else (rule == "variances",)
-        kept = (f"{name} before", f"{name} between")
-        for other in kept:
+        kept = {which: f"{name} {which}" for which in ("before", "between", "home")}
+        for other in kept.values():
             session.allocate(other, per=per)
-        self._keep = [Sweep(f"acceleration.keep_{per}", (name, other)) for other in kept]
-        self._go_back = Sweep(f"acceleration.keep_{per}", (kept[1], name))
-        self._leap = Sweep(f"acceleration.leap_{per}", (name, *kept))
+        keep = f"acceleration.keep_{per}"
+        self._keep = {which: Sweep(keep, (name, other)) for which, other in kept.items()}
+        self._go_home = Sweep(keep, (kept["home"], name))
+        self._leap = Sweep(f"acceleration.leap_{per}", (name, kept["before"], kept["between"]))
 
-    def keep(self, *, second: bool) -> None:
-        self._session.sweep(self._keep[second])
+    def keep(self, which: Literal["before", "between", "home"]) -> None:
+        self._session.sweep(self._keep[which])
 
     def leap(self, longest: float) -> None:
         self._session.sweep(self._leap, longest, *self._bounded)
 
-    def go_back(self) -> None:
-        self._session.sweep(self._go_back)
+    def go_home(self) -> None:
+        self._session.sweep(self._go_home)
 
 
 def _ahead(x0: Floats, x1: Floats, x2: Floats, longest: float, axis: int | None) -> Floats:

@@ -130,6 +130,8 @@ def climb(
             ConvergenceWarning,
             stacklevel=3,
         )
+    if acceleration is not None:
+        parameters = acceleration.settle(parameters)
     before, objective = (np.array(column) for column in zip(*history, strict=True))
     return parameters, Trace(
         log_likelihood=np.append(before, log_likelihood(parameters)),

@@ -13,7 +13,7 @@ from scipy.special import expit
 from annotruth.arrays import Codes, Floats, inner
 from annotruth.engines import Engine, Session, Sweep, engine_named
 from annotruth.labels import Labels
-from annotruth.models.acceleration import Acceleration, newest, numbers
+from annotruth.models.acceleration import LEFT_ALONE, Acceleration, newest, numbers
 from annotruth.models.base import Estimator
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import Monitor, ProgressCallback, climb
@@ -21,6 +21,12 @@ from annotruth.models.result import MOST_COLUMNS, Fit
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+# Where steps are bold: Newton steps on each b in one of them; the flattest curve of an ability,
+# as a share of the one with truths known, and the longest move.
+_BOLD_MOVES = 2
+_FLATTEST, _FARTHEST = 0.2, 1.0
 
 
 class Parameters(NamedTuple):
@@ -31,6 +37,9 @@ class Parameters(NamedTuple):
     log_posterior: float
     next_alpha: Floats
     shift: float  # of every b, before the next pass moves them
+    proven_alpha: Floats  # where the next pass is sure to rise
+    proven_shift: float
+    n_passes: int
 
 
 class Sums(NamedTuple):
@@ -40,6 +49,7 @@ class Sums(NamedTuple):
     curvature: Floats
     bound: Floats
     steepest: Floats
+    missing: Floats
     log_likelihood: float
     b_sum: float  # of b - 1
     b_squares: float  # of (b - 1) squared
@@ -117,7 +127,7 @@ class GLAD(Estimator):
 
     def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
         with closing(engine_named(self.engine).open(labels)) as session:
-            steps = _Steps(labels, session)
+            steps = _Steps(labels, session, bold=self.acceleration)
             start = steps.start()
             parameters, trace = climb(
                 steps.step,
@@ -175,14 +185,15 @@ class GLAD(Estimator):
 class _Steps:
     """GLAD's steps over a session; b and the posteriors stay in the session."""
 
-    def __init__(self, labels: Labels, session: Session) -> None:
+    def __init__(self, labels: Labels, session: Session, *, bold: bool) -> None:
         people = (labels.n_annotators,)
+        self._bold = bold
         self._session = session
         self._n_items = labels.n_items
         self._n_labels = labels.labels_per_annotator
         self._n_categories = labels.n_categories
         state = ("b", "total", "posterior", "other")
-        self._step = Sweep("glad.step", state, (people, people, people, people, (3,)))
+        self._step = Sweep("glad.step", state, (*(people,) * 5, (3,)))
         self._right = Sweep("glad.right", ("b",), (people,))
 
     def start(self) -> Parameters:
@@ -192,45 +203,52 @@ class _Steps:
         self._session.allocate("total", per="cells")
         self._session.allocate("posterior", per="cells")
         self._session.sweep(Sweep("glad.start", ("b",)))
-        return self._sweep(np.ones(len(self._n_labels)), shift=0.0, n_moves=0)
+        return self._sweep(np.ones(len(self._n_labels)), shift=0.0, n_moves=0, n_before=0)
 
     def step(self, old: Parameters) -> tuple[Parameters, Monitor]:
         """Move the abilities and the scale, then sweep the labels to move the items."""
-        new = self._sweep(old.next_alpha, old.shift, n_moves=1)
+        n_moves = _BOLD_MOVES if self._bold else 1
+        new = self._sweep(old.next_alpha, old.shift, n_moves=n_moves, n_before=old.n_passes)
         return new, Monitor(old.log_likelihood, new.log_posterior)
 
     def acceleration(self) -> Acceleration[Parameters]:
         """Leap with the abilities and difficulties that the next pass begins with."""
         return Acceleration(
             Parameters,
-            *(newest, newest, newest, numbers, newest),
+            *(newest, newest, newest, numbers, newest, newest, newest, newest),
             session=self._session,
             items={"b": "numbers"},
+            cautious=lambda bold: bold._replace(
+                next_alpha=bold.proven_alpha, shift=bold.proven_shift
+            ),
         )
 
     def read_out(self, final: Parameters) -> float:
         """Compute the posteriors anew: the last pass may have been one that was taken back."""
-        return self._sweep(final.alpha, shift=0.0, n_moves=0).log_likelihood
+        return self._sweep(final.alpha, shift=0.0, n_moves=0, n_before=0).log_likelihood
 
     def reliability(self, alpha: Floats) -> Floats:
         """Return the share of each annotator's labels that should be right."""
         (right,) = self._session.sweep(self._right, alpha, self._n_categories)
         return right / self._n_labels
 
-    def _sweep(self, alpha: Floats, shift: float, n_moves: int) -> Parameters:
-        slope, curvature, bound, steepest, totals = self._session.sweep(
+    def _sweep(self, alpha: Floats, shift: float, *, n_moves: int, n_before: int) -> Parameters:
+        slope, curvature, bound, steepest, missing, totals = self._session.sweep(
             self._step, alpha, shift, n_moves, self._n_categories
         )
-        sums = Sums(slope, curvature, bound, steepest, *totals.tolist())
+        sums = Sums(slope, curvature, bound, steepest, missing, *totals.tolist())
         raised = _raise_abilities(alpha, sums)
-        log_scale = _best_log_scale(raised, sums.b_sum, self._n_items)
+        proven = ahead = self._scaled(raised, sums)
+        if self._bold and n_before >= LEFT_ALONE:
+            ahead = self._scaled(_raise_boldly(alpha, raised, sums), sums)
+        log_posterior = self._log_posterior(alpha, sums)
         return Parameters(
-            alpha,
-            sums.log_likelihood,
-            self._log_posterior(alpha, sums),
-            math.exp(log_scale) * raised,
-            -log_scale,
+            alpha, sums.log_likelihood, log_posterior, *ahead, *proven, n_passes=n_before + 1
         )
+
+    def _scaled(self, alpha: Floats, sums: Sums) -> tuple[Floats, float]:
+        log_scale = _best_log_scale(alpha, sums.b_sum, self._n_items)
+        return math.exp(log_scale) * alpha, -log_scale
 
     def _log_posterior(self, alpha: Floats, sums: Sums) -> float:
         squares = sums.b_squares + float(np.square(alpha - 1.0).sum())
@@ -250,6 +268,19 @@ def _raise_abilities(old_alpha: Floats, old: Sums) -> Floats:
     most = np.clip(old.steepest, np.finfo(float).tiny, np.finfo(float).max) ** 0.125
     cautious = np.log1p(most * np.abs(slope) / curvature) / most
     alpha: Floats = old_alpha + np.sign(slope) * np.maximum(newton, cautious)
+    return alpha
+
+
+def _raise_boldly(old_alpha: Floats, raised: Floats, old: Sums) -> Floats:
+    """Move each alpha by Newton's step on the log-posterior itself, where that goes farther.
+
+    It goes up if no other alpha moves; nothing is known of all of them together.
+    """
+    slope = old.slope - (old_alpha - 1.0)
+    complete = 1.0 + old.curvature
+    move = slope / np.maximum(complete - old.missing, _FLATTEST * complete)
+    move = np.clip(move, -_FARTHEST, _FARTHEST)
+    alpha: Floats = np.where(np.abs(move) > np.abs(raised - old_alpha), old_alpha + move, raised)
     return alpha
 
 

@@ -16,7 +16,7 @@ from annotruth.errors import InputError
 from annotruth.labels import Labels
 from annotruth.labels.shards import of_items
 from annotruth.labels.validate import check_ordinal
-from annotruth.models.acceleration import Acceleration, probabilities, shares, standing
+from annotruth.models.acceleration import Acceleration, newest, probabilities, shares
 from annotruth.models.base import Estimator
 from annotruth.models.behaviors import (
     Behavior,
@@ -39,7 +39,14 @@ _EACH_CATEGORY = 10.0
 # Levels up or down at which an annotator's reliability is asked for: noise up to 4 times as large.
 _MOVES = (0, 3, -3, 9, -9, 27, -27)
 
+# Levels between an annotator's own and those that a bold step tries, at first and at most.
+_REACH_AT_FIRST, _LONGEST_REACH = 8, 16
+_EQUAL = 1e-9  # gains that differ by less are the same but for rounding
+
 _MOST_NUMBERS = 2**28  # 2 GB
+
+
+_NOBODY: Codes = np.empty(0, dtype=np.int64)
 
 
 class Parameters(NamedTuple):
@@ -48,6 +55,8 @@ class Parameters(NamedTuple):
     eps: Floats
     pi: Floats  # annotators x categories; empty when behavior is uniform
     level: Codes
+    reach: Codes = _NOBODY  # how far from it the levels are that the next step tries
+    proven: Codes = _NOBODY  # the level before the last step, on which the rest is sure to rise
 
 
 @dataclass(kw_only=True)
@@ -133,7 +142,8 @@ class OrdinalMixture(Estimator):
         The stopping rule and its cap; reaching the cap warns.
     acceleration
         Whether to leap ahead along EM's steps (`annotruth.models.acceleration`) for fewer passes
-        over the labels. Only while nobody's precision moves.
+        over the labels. :math:`\lambda_s` then takes longer steps, up or down if the log-posterior
+        would rise were it alone to move; they are taken back should it fall as all move together.
     engine
         Where the passes over the labels run.
     """
@@ -153,7 +163,13 @@ class OrdinalMixture(Estimator):
         self._check(labels)
         lattice = self._lattice(labels)
         with closing(engine_named(self.engine).open(labels)) as session:
-            steps = _Steps(labels, session, lattice, learned=self.behavior == "learned")
+            steps = _Steps(
+                labels,
+                session,
+                lattice,
+                learned=self.behavior == "learned",
+                bold=self.acceleration,
+            )
             parameters, trace = climb(
                 steps.step,
                 steps.start(),
@@ -238,7 +254,13 @@ class _Steps:
     """The equations over a session; no item quantity outlives a sweep but the read-outs."""
 
     def __init__(
-        self, labels: Labels, session: Session, lattice: Lattice, *, learned: bool
+        self,
+        labels: Labels,
+        session: Session,
+        lattice: Lattice,
+        *,
+        learned: bool,
+        bold: bool = False,
     ) -> None:
         people, categories = labels.n_annotators, labels.n_categories
         self._session = session
@@ -252,8 +274,11 @@ class _Steps:
             :, np.newaxis
         ]
 
+        self._reach_at_first, self._longest = (_REACH_AT_FIRST, _LONGEST_REACH) if bold else (1, 1)
+
         sums = ((people,), (people, 3), self._pi_shape, (1,))
-        self._step = Sweep("ordinal_mixture.step", (), sums)
+        self._step = Sweep(f"ordinal_mixture.{'bold_step' if bold else 'step'}", (), sums)
+        self._step_tables = self._tables if bold else (*self._tables, lattice.log_probability)
         read = ("score", "difficulty", "theta", "p_serious")
         self._posterior = Sweep("ordinal_mixture.posterior", read, ((1,),))
         self._predict = Sweep("ordinal_mixture.predict", ("predicted",))
@@ -263,14 +288,15 @@ class _Steps:
         """Begin with everybody serious half of the time, irregular at random, of usual noise."""
         people = len(self._n_labels)
         usual = np.full(people, self._lattice.usual)
-        return Parameters(np.full(people, 0.5), np.full(self._pi_shape, self._chance), usual)
+        pi, reach = np.full(self._pi_shape, self._chance), np.full(people, self._reach_at_first)
+        return Parameters(np.full(people, 0.5), pi, usual, reach, usual)
 
     def step(self, old: Parameters) -> tuple[Parameters, Monitor]:
         """Sweep the labels once, then update what annotators share."""
-        levels = self._around(old.level)
-        shared = (*self._tables, self._lattice.log_probability, levels, old.eps, old.pi)
+        levels = self._around(old.level, old.reach)
+        shared = (levels, old.eps, old.pi, self._chance)
         serious, gain, irregular, (log_likelihood,) = self._session.sweep(
-            self._step, *shared, self._chance
+            self._step, *self._step_tables, *shared
         )
         objective = log_likelihood + self._log_prior(old)
 
@@ -280,14 +306,16 @@ class _Steps:
             counts = irregular + _EACH_CATEGORY
             pi = np.where(self._learns, counts / counts.sum(axis=1, keepdims=True), pi)
         gain += self._lattice.log_prior[levels]
-        # An annotator stays where neither neighbour is better.
-        best = np.where(gain[:, 1] >= gain.max(axis=1), 1, gain.argmax(axis=1))
+        # An annotator stays where neither of the others is better.
+        best = np.where(gain[:, 1] >= gain.max(axis=1) - _EQUAL, 1, gain.argmax(axis=1))
         level = np.take_along_axis(levels, best[:, np.newaxis], axis=1)[:, 0]
-        return Parameters(eps, pi, level), Monitor(float(log_likelihood), float(objective))
+        reach = np.minimum(_next_reach(old, level, gain), self._longest)
+        monitor = Monitor(float(log_likelihood), float(objective))
+        return Parameters(eps, pi, level, reach, old.level), monitor
 
     def read_out(self, parameters: Parameters) -> float:
         """Compute the items' and the labels' quantities, and the log-likelihood."""
-        eps, pi, level = parameters
+        eps, pi, level, *_ = parameters
         on = self._lattice
         self._session.allocate("score", per="items", shape=(3,))
         self._session.allocate("difficulty", per="items")
@@ -303,7 +331,7 @@ class _Steps:
 
     def weights(self, parameters: Parameters) -> Floats:
         """Compute the items' posteriors on the lattice, items x difficulties x nodes."""
-        eps, pi, level = parameters
+        eps, pi, level, *_ = parameters
         self._session.allocate("weight", per="items", shape=self._lattice.prior.shape)
         judge = Sweep("ordinal_mixture.judge", ("weight",))
         self._session.sweep(judge, *self._tables, self._around(level), eps, pi, self._chance)
@@ -316,7 +344,7 @@ class _Steps:
         return likelihood_interval(self._supports(parameters), parameters.eps)
 
     def _supports(self, parameters: Parameters) -> Iterator[Support]:
-        eps, pi, level = parameters
+        eps, pi, level, *_ = parameters
         top = len(self._lattice.noise) - 1
 
         def support(eps: Floats) -> tuple[Floats, Floats]:
@@ -330,18 +358,36 @@ class _Steps:
             )
             yield support
 
-    def _around(self, level: Codes) -> Codes:
-        """Put each annotator's level between its neighbours; at an end it is its own."""
+    def _around(self, level: Codes, reach: Codes | int = 1) -> Codes:
+        """Put each annotator's level between two others, at the ends of the lattice at most."""
         top = len(self._lattice.noise) - 1
-        return np.stack([np.maximum(level - 1, 0), level, np.minimum(level + 1, top)], axis=1)
+        return np.stack(
+            [np.maximum(level - reach, 0), level, np.minimum(level + reach, top)], axis=1
+        )
 
     def _log_prior(self, parameters: Parameters) -> float:
-        eps, pi, level = parameters
+        eps, pi, level, *_ = parameters
         of_eps = _SERIOUS * np.log(eps) + _IRREGULAR * np.log1p(-eps)
         of_pi = _EACH_CATEGORY * np.log(pi).sum()
         return float((of_eps + self._lattice.log_prior[level]).sum() + of_pi)
 
 
+def _next_reach(old: Parameters, level: Codes, gain: Floats) -> Codes:
+    """Look next where the parabola through the gains has its peak: twice as far at most."""
+    below, same, above = gain.T
+    bend = 2.0 * same - below - above
+    tilt = above - below
+    peak = np.divide(0.5 * tilt, bend, out=2.0 * np.sign(tilt), where=bend > 0)
+    far = np.abs(old.level + peak * old.reach - level)
+    # One who has stayed has the peak between the two levels that were tried.
+    most = np.where(level != old.level, 2 * old.reach, old.reach - 1)
+    reach: Codes = np.rint(np.clip(far, 1, np.maximum(most, 1))).astype(np.int64)
+    return reach
+
+
 def _acceleration() -> Acceleration[Parameters]:
-    # Levels are few and far between: a leap while they move ended beside the optimum.
-    return Acceleration(Parameters, probabilities, shares(axis=1), standing)
+    return Acceleration(
+        Parameters,
+        *(probabilities, shares(axis=1), newest, newest, newest),
+        cautious=lambda bold: bold._replace(level=bold.proven),
+    )

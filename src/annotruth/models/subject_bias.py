@@ -16,7 +16,7 @@ from annotruth.kernels.subject_bias import ROUNDING, proposals
 from annotruth.labels import Labels
 from annotruth.labels.groups import match_groups
 from annotruth.labels.validate import check_ordinal
-from annotruth.models.acceleration import Acceleration, numbers, numbers_above
+from annotruth.models.acceleration import Acceleration, newest, numbers, numbers_above
 from annotruth.models.base import Estimator
 from annotruth.models.em import Monitor, ProgressCallback, climb
 from annotruth.models.intervals import Z_95
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_ROUNDS = 2  # improvements of an item's ambiguity in a step; more save no steps worth having
+# Improvements of an item's ambiguity in a step; more save no steps worth having.
+_ROUNDS, _BOLD_ROUNDS = 2, 4
 _LEAST_SHARE = 0.01  # of the votes' variance at the start: the least variance of a vote
 
 
@@ -37,6 +38,7 @@ class Parameters(NamedTuple):
     b: Floats
     v2: Floats
     of_group: Floats  # empty unless ambiguity belongs to groups of items
+    proven_v2: Floats  # where the log-likelihood is sure to be higher than before the last step
 
 
 @dataclass(kw_only=True)
@@ -114,7 +116,7 @@ class SubjectBias(Estimator):
         check_ordinal(labels.scale, self.name)
         per, group = self._per(labels)
         with closing(engine_named(self.engine).open(labels)) as session:
-            steps = _Steps(labels, session, per, group)
+            steps = _Steps(labels, session, per, group, bold=self.acceleration)
             start = steps.start()
             parameters, trace = climb(
                 steps.step,
@@ -186,14 +188,18 @@ class SubjectBias(Estimator):
 class _Steps:
     """The model's equations over a session; scores and ambiguities of items stay in it."""
 
-    def __init__(self, labels: Labels, session: Session, per: str, group: Codes) -> None:
+    def __init__(
+        self, labels: Labels, session: Session, per: str, group: Codes, *, bold: bool
+    ) -> None:
         people = labels.n_annotators
+        self._bold = bold and per != "group"
         self.floor = 0.0
         self.moments = np.zeros((people, 5))
         self._session = session
         self._values = labels.scale.values
         self._n_votes = labels.labels_per_annotator.astype(float)
-        self._rounds = _ROUNDS if per == "item" else 0
+        rounds = _BOLD_ROUNDS if self._bold else _ROUNDS
+        self._rounds = rounds if per == "item" else 0
         self._share = 0.0 if per == "shared" else 0.5
         self._group = group
         self._n_groups = n_groups = int(group.max(initial=-1)) + 1
@@ -202,7 +208,7 @@ class _Steps:
 
         family, groups = "subject_bias", "subject_bias_groups"
         self._start = Sweep(f"{family}.start", ("psi", "a2"), ((people, 2),))
-        self._items = Sweep(f"{family}.step", ("psi", "a2", "precision"), ((people, 5), (1,)))
+        self._items = Sweep(f"{family}.step", ("psi", "a2", "precision"), ((people, 5), (2,)))
         self._try = Sweep(f"{family}.try_annotators", ("psi", "a2"), ((2, people),))
         self._level = Sweep(f"{family}.shift_level", ("psi", "a2"), ((2,),))
         self._set_groups = Sweep(f"{groups}.set_groups", ("a2", "group"))
@@ -222,17 +228,24 @@ class _Steps:
         self.floor = max(rounding_variance(self._values), _LEAST_SHARE * overall)
         of_group = np.full(self._n_groups, self._share * overall)
         self._spread(of_group)
-        return Parameters(b, np.maximum((1.0 - self._share) * variance, self.floor), of_group)
+        v2 = np.maximum((1.0 - self._share) * variance, self.floor)
+        return Parameters(b, v2, of_group, v2)
 
     def step(self, old: Parameters) -> tuple[Parameters, Monitor]:
         """Improve the items, then the annotators, then the groups of items."""
-        moments, (before,) = self._sweep_items(old, self._rounds)
+        moments, (before, after_items) = self._sweep_items(old, self._rounds)
         w, wr, w2, w2r, w2r2 = moments.T
         move = wr / w
         b = old.b + move
         # The sum of (w r)^2 after the move of the bias.
         w2r2 = np.maximum(w2r2 - 2.0 * move * w2r + move**2 * w2, 0.0)
         proposed = np.stack(proposals(old.v2, self._n_votes, w, w2, w2r2, self.floor))
+        if self._bold:
+            safe, scoring = proposed
+            if self._has_gold:
+                b, _ = self._move_level(b, safe)
+            monitor = Monitor(float(before), float(after_items))
+            return Parameters(b, scoring, old.of_group, safe), monitor
         v2, after = _better(proposed, *self._session.sweep(self._try, self._values, b, proposed))
         of_group = old.of_group
         if self._n_groups:
@@ -246,15 +259,16 @@ class _Steps:
         if self._has_gold:
             b, gain = self._move_level(b, v2)
             after += gain
-        return Parameters(b, v2, of_group), Monitor(float(before), after)
+        return Parameters(b, v2, of_group, v2), Monitor(float(before), after)
 
     def acceleration(self) -> Acceleration[Parameters]:
         """Leap with all that a step depends on; an ambiguity leaps as its group's does."""
         return Acceleration(
             Parameters,
-            *(numbers, numbers_above(self.floor), numbers_above(0.0)),
+            *(numbers, numbers_above(self.floor), numbers_above(0.0), newest),
             session=self._session,
             items={"psi": "numbers", "a2": "variances"},
+            cautious=(lambda bold: bold._replace(v2=bold.proven_v2)) if self._bold else None,
         )
 
     def _improve_groups(self, old: Floats, b: Floats, v2: Floats) -> tuple[Floats, float]:
@@ -284,7 +298,7 @@ class _Steps:
     def read_out(self, parameters: Parameters) -> float:
         """Bring the scores up to the final parameters, and return the log-likelihood there."""
         self._sweep_items(parameters, 0)
-        self.moments, (log_likelihood,) = self._sweep_items(parameters, 0)
+        self.moments, (log_likelihood, _) = self._sweep_items(parameters, 0)
         return float(log_likelihood)
 
 

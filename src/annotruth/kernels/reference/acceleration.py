@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from annotruth.arrays import Floats
-from annotruth.kernels.acceleration import NEAREST
+from annotruth.kernels.acceleration import NEAREST, NEAREST_TO_ZERO
 from annotruth.kernels.block import Block
 
 
@@ -30,7 +30,6 @@ def leap_cells(
         share = _leap(before[cells], between[cells], here, longest)
         share = np.clip(share, NEAREST * here, 1.0 - NEAREST * (1.0 - here))
         x[cells] = before[cells] = share / share.sum() if share.any() else share
-        between[cells] = here
 
 
 def leap_items(
@@ -47,8 +46,7 @@ def leap_items(
     for e in range(lo, hi):
         here = x[e]
         ahead = float(_leap(before[e : e + 1], between[e : e + 1], x[e : e + 1], longest)[0])
-        x[e] = before[e] = max(ahead, NEAREST * here) if bounded else ahead
-        between[e] = here
+        x[e] = before[e] = max(ahead, NEAREST_TO_ZERO * here) if bounded else ahead
 
 
 def _leap(x0: Floats, x1: Floats, x2: Floats, longest: float) -> Floats:

@@ -45,6 +45,7 @@ def step(
     curvature: Floats,
     bound: Floats,
     steepest: Floats,
+    missing: Floats,
     totals: Floats,
 ) -> None:
     """Newton steps on b, halved where f would fall; then the sums of the abilities."""
@@ -88,6 +89,8 @@ def step(
     np.add.at(curvature, rows.annotator, beta**2 * sigma * (1.0 - sigma))
     np.add.at(bound, rows.annotator, beta**2 * ratio)
     np.add.at(steepest, rows.annotator, beta**8)
+    p = posterior[rows.cell]
+    np.add.at(missing, rows.annotator, beta**2 * p * (1.0 - p))
     totals += here.log_likelihood.sum(), (at - 1.0).sum(), ((at - 1.0) ** 2).sum()
 
 

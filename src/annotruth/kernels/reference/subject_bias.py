@@ -93,6 +93,7 @@ def step(
         psi[lo:hi] = np.where(known >= 0, values[known], best)
     r = x - psi[rows.item] - b[rows.annotator]
     w = 1.0 / (v2[rows.annotator] + a2[rows.item])
+    totals[1] += log_density(r, 1.0 / w).sum()
     moments += sums_by(rows.annotator, len(moments), w, w * r, w**2, w**2 * r, (w * r) ** 2)
 
 
