@@ -11,7 +11,7 @@ from annotruth.models.ordinal_mixture import OrdinalMixture
 )
 def test_search_grades(datasets, behavior, rmse, accuracy):
     labels = at.read_labels(datasets / "web" / "labels.csv")
-    fit = OrdinalMixture(behavior=behavior).fit(labels).result_
+    fit = OrdinalMixture(behavior=behavior, acceleration=False).fit(labels).result_
     assert fit.converged
     found = at.evaluate(fit, datasets / "web" / "truth.csv")
     assert found["rmse"] == pytest.approx(rmse, abs=2e-3)
@@ -19,6 +19,10 @@ def test_search_grades(datasets, behavior, rmse, accuracy):
     gpm = at.evaluate(at.fit(labels, "gpm", tol=1e-2), datasets / "web" / "truth.csv")
     assert found["rmse"] < 0.7 * gpm["rmse"]
     assert found["srocc"] > gpm["srocc"] + 0.05
+    # Leaps end higher, and here nearer to the truth.
+    faster = OrdinalMixture(behavior=behavior).fit(labels).result_
+    assert faster.trace.objective[-1] > fit.trace.objective[-1]
+    assert at.evaluate(faster, datasets / "web" / "truth.csv")["accuracy"] > found["accuracy"]
 
 
 def test_learned_behavior_is_no_help_with_rare_positives(datasets):
@@ -36,7 +40,7 @@ def test_learned_behavior_is_no_help_with_rare_positives(datasets):
 
 def test_a_slider_of_mostly_zeros_is_better_served_by_the_mean(datasets):
     labels = at.read_labels(datasets / "emotion-0-100" / "labels.csv")
-    fit = OrdinalMixture().fit(labels).result_
+    fit = OrdinalMixture(acceleration=False).fit(labels).result_
     truth = datasets / "emotion-0-100" / "truth.csv"
     found = at.evaluate(fit, truth, scores=True)
     assert found["plcc"] == pytest.approx(0.657, abs=5e-3)
