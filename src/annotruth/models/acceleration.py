@@ -19,9 +19,16 @@ the hill that plain EM climbs:
   have arrived while others are on their way. In the paper there is one a for all.
 - The first steps of EM are the longest and decide on the hill: they are left alone.
 - a is at most 3 at first, then up to twice what it was after each leap that rose, and at most
-  100; after one that fell it may be a quarter.
+  100; after one that is taken back it may be a quarter.
+- A leap overshoots here and there, and the step after it mends that. One that has fallen by no
+  more than ten times what the last step rose is in doubt until that step: it is taken back if
+  the objective is then still lower than before the leap.
 - Optima lie at bounds (a reliability of 1, a share of 0) from which EM cannot come back. A leap
-  leaves 3% of what lay between the last step and the bound; shares are then normalised.
+  leaves 30% of what lay between the last step and the bound; shares are then normalised.
+
+Nor need a step itself have a proof that it rises. A model may end it boldly, say with Newton's
+step on the log-likelihood, if it can also tell an end that has a proof: as the next pass tells
+whether it has risen, a bold end that fell gives way to the ``cautious`` one.
 
 What annotators share is leapt with here. What belongs to items never leaves the session: the
 kernels of `annotruth.kernels.acceleration` do there, item by item, what the rules do here.

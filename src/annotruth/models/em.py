@@ -53,8 +53,8 @@ class Trace:
     log_likelihood
         Before every step, and once more at the end: ``n_iter + 1`` entries.
     objective
-        After every step: ``n_iter`` entries. A step that was taken back, because a leap of
-        `annotruth.models.acceleration` led downhill, repeats the entry before it.
+        After every step: ``n_iter`` entries. A step that was taken back or is in doubt, because
+        a leap of `annotruth.models.acceleration` led downhill, repeats the entry before it.
     converged, stop_reason
         Whether the stopping rule was met, and in words why the loop ended.
     """
@@ -88,7 +88,8 @@ def climb(
 
     With ``acceleration``, some steps begin at a leap ahead. Three steps in a row, one or two of
     them after a leap, must then change the objective by less than ``tol`` together, so that one
-    small step among larger ones does not stop the loop. Steps that were taken back do not count.
+    small step among larger ones does not stop the loop. Steps that were taken back, or are in
+    doubt, do not count.
     """
     check_loop_options(tol=tol, max_iter=max_iter)
     parameters = start

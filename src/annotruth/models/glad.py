@@ -113,7 +113,8 @@ class GLAD(Estimator):
         The stopping rule and its cap; reaching the cap warns.
     acceleration
         Whether to leap ahead along EM's steps (`annotruth.models.acceleration`) for fewer passes
-        over the labels.
+        over the labels. Abilities then take Newton's step on the log-posterior itself where that
+        goes farther, and go back to the sure one should it fall; each b takes two steps a pass.
     engine
         Where the passes over the labels run.
     """

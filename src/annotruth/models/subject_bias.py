@@ -98,7 +98,8 @@ class SubjectBias(Estimator):
         The stopping rule and its cap; reaching the cap warns.
     acceleration
         Whether to leap ahead along EM's steps (`annotruth.models.acceleration`) for fewer passes
-        over the labels.
+        over the labels. Scoring then is not tried first, which takes a second pass, but taken
+        back should the log-likelihood fall; except where ambiguity belongs to groups.
     engine
         Where the passes over the labels run.
     """
@@ -240,7 +241,7 @@ class _Steps:
         # The sum of (w r)^2 after the move of the bias.
         w2r2 = np.maximum(w2r2 - 2.0 * move * w2r + move**2 * w2, 0.0)
         proposed = np.stack(proposals(old.v2, self._n_votes, w, w2, w2r2, self.floor))
-        if self._bold:
+        if self._bold:  # the next pass will tell whether scoring was right
             safe, scoring = proposed
             if self._has_gold:
                 b, _ = self._move_level(b, safe)
