@@ -58,7 +58,7 @@ SIMULATED: dict[str, dict[str, Any]] = {
         "spammer_share": 0.4,
     },
 }
-# Crowds on which nothing was chosen: items, annotators, categories, labels an item.
+# Other crowds: items, annotators, categories, labels an item.
 OTHER_SIZES = ((300, 40, 5, 10), (1_500, 100, 3, 5), (4_000, 250, 4, 3))
 OTHER_BEHAVIORS = ("random", "mixed", "repeated", "inverted")
 OTHER_SPAMMERS = (0.1, 0.3, 0.5)
