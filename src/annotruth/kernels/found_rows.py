@@ -46,7 +46,7 @@ def find_rows(
     """Write each label's category, and where its row begins."""
     first, last = block.item_ptr[lo], block.item_ptr[hi]
     begin, end = block.cell_ptr[first], block.cell_ptr[last]
-    spread(block.cell_ptr[first : last + 1], block.cell_category[first:last], category)
+    spread(block.cell_ptr, first, last, block.cell_category, category)
     annotator = block.annotator[begin:end]
     for j in range(np.uint64(end - begin)):
         rows[j] = (np.int64(annotator[j]) * n_labels + category[j]) * n_kinds

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from annotruth.arrays import Floats
 from annotruth.kernels.compiled import compiled
+from annotruth.kernels.vectors import DOUBLE, LONG, bring_nearer, each, everywhere, folded
 
 EIGHT = 8
 
@@ -30,22 +31,11 @@ Offsets = NDArray[np.int64]
 # Unsigned places are never negative, which spares a test at every access.
 _NEXT, _EIGHT = np.uint64(1), np.uint64(EIGHT)
 
-# How a float is built: bits of the fraction, what is added to the exponent.
-_FRACTION, _BIAS = 52, 1023
-_LINE_BYTES = 64
+_FRACTION = 52  # bits of a float's fraction
 _LOG_2 = math.log(2.0)
 _ROOT_HALF = np.float64(math.sqrt(0.5)).view(np.int64).item()
 
-_DOUBLE, _INT, _SHORT = ir.DoubleType(), ir.IntType(64), ir.IntType(32)
-_DOUBLES = ir.VectorType(_DOUBLE, EIGHT)
-
-
-def _all(builder: Any, value: Any) -> Any:
-    """Put one value into all eight places."""
-    vector = ir.Constant(ir.VectorType(value.type, EIGHT), ir.Undefined)
-    vector = builder.insert_element(vector, value, ir.Constant(_SHORT, 0))
-    first = ir.Constant(ir.VectorType(_SHORT, EIGHT), [0] * EIGHT)
-    return builder.shuffle_vector(vector, vector, first)
+_DOUBLES = ir.VectorType(DOUBLE, EIGHT)
 
 
 def _eight_at(context: Any, builder: Any, array_type: Any, array: Any, place: Any) -> Any:
@@ -60,7 +50,7 @@ def _fill_eight_code(_: Any, array: Any, place: Any, value: Any) -> Any:
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         target = _eight_at(context, builder, signature.args[0], *args[:2])
-        builder.store(_all(builder, args[2]), target, align=array.dtype.bitwidth // 8)
+        builder.store(everywhere(builder, args[2], EIGHT), target, align=array.dtype.bitwidth // 8)
         return context.get_dummy_value()
 
     return types.void(array, types.uint64, array.dtype), code
@@ -71,20 +61,14 @@ def _sum_eight_code(_: Any, array: Any, place: Any, count: Any) -> Any:
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         source = _eight_at(context, builder, signature.args[0], *args[:2])
-        places = ir.Constant(ir.VectorType(_INT, EIGHT), list(range(EIGHT)))
-        counted = builder.icmp_unsigned("<", places, _all(builder, args[2]))
-        zeros = ir.Constant(_DOUBLES, [0.0] * EIGHT)
-        vector = builder.select(counted, builder.load(source, align=8), zeros)
-        for half in (4, 2, 1):
-            low, high = (
-                ir.Constant(ir.VectorType(_SHORT, half), list(range(start, start + half)))
-                for start in (0, half)
-            )
-            vector = builder.fadd(
-                builder.shuffle_vector(vector, vector, low),
-                builder.shuffle_vector(vector, vector, high),
-            )
-        return builder.extract_element(vector, ir.Constant(_SHORT, 0))
+        all_, one = ir.Constant(LONG, EIGHT), ir.Constant(LONG, 1)
+        count = builder.select(builder.icmp_unsigned("<", args[2], all_), args[2], all_)
+        bits = builder.sub(builder.shl(one, count), one)
+        counted = builder.bitcast(
+            builder.trunc(bits, ir.IntType(EIGHT)), ir.VectorType(ir.IntType(1), EIGHT)
+        )
+        vector = builder.select(counted, builder.load(source, align=8), each(_DOUBLES, 0.0))
+        return folded(builder, vector, builder.fadd)
 
     return types.float64(array, types.uint64, types.uint64), code
 
@@ -95,7 +79,7 @@ def _multiply_code(_: Any, table: Any, rows: Any, first: Any, last: Any, product
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         table, rows, first, last, product = args
         of_table, of_rows, _, _, of_product = signature.args
-        target = _eight_at(context, builder, of_product, product, ir.Constant(_INT, 0))
+        target = _eight_at(context, builder, of_product, product, ir.Constant(LONG, 0))
         result = cgutils.alloca_once_value(builder, builder.load(target, align=8))
         places = context.make_array(of_rows)(context, builder, rows).data
         with cgutils.for_range(builder, last, start=first) as loop:
@@ -114,7 +98,7 @@ def _add_to_code(_: Any, table: Any, rows: Any, first: Any, last: Any, values: A
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         table, rows, first, last, values = args
         of_table, of_rows, _, _, of_values = signature.args
-        source = _eight_at(context, builder, of_values, values, ir.Constant(_INT, 0))
+        source = _eight_at(context, builder, of_values, values, ir.Constant(LONG, 0))
         more = builder.load(source, align=8)
         places = context.make_array(of_rows)(context, builder, rows).data
         with cgutils.for_range(builder, last, start=first) as loop:
@@ -128,14 +112,14 @@ def _add_to_code(_: Any, table: Any, rows: Any, first: Any, last: Any, values: A
 
 def _bits_of_code(_: Any, value: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], _INT)
+        return builder.bitcast(args[0], LONG)
 
     return types.int64(types.float64), code
 
 
 def _float_of_code(_: Any, bits: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], _DOUBLE)
+        return builder.bitcast(args[0], DOUBLE)
 
     return types.float64(types.int64), code
 
@@ -145,11 +129,7 @@ def _fetch_code(_: Any, array: Any, place: Any) -> Any:
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        byte = ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [byte, _SHORT, _SHORT, _SHORT])
-        fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-        how = [ir.Constant(_SHORT, value) for value in (0, 2, 1)]  # to read, again soon, data
-        builder.call(fetch, [builder.bitcast(builder.gep(data, [args[1]]), byte), *how])
+        bring_nearer(builder, builder.gep(data, [args[1]]))
         return context.get_dummy_value()
 
     return types.void(array, types.int64), code
@@ -177,16 +157,6 @@ word_at = cast(Callable[[NDArray[np.uint8], int], np.uint64], intrinsic(_word_co
 
 
 @compiled
-def fetch(array: NDArray[Any], begin: int, end: int) -> None:
-    """Have ``array[begin:end]`` brought into the cache while other work goes on.
-
-    A few cache lines at a time, between the loops: many at once stand in each other's way.
-    """
-    for place in range(begin, end, _LINE_BYTES // array.itemsize):
-        fetch_at(array, np.int64(place))
-
-
-@compiled
 def fill(out: NDArray[Any], begin: np.uint64, end: np.uint64, value: Any) -> None:
     """Set ``out[begin:end]``, and up to eight places after it that are yet to be set."""
     _fill_eight(out, begin, value)
@@ -206,35 +176,23 @@ def sum_of(values: Floats, begin: np.uint64, end: np.uint64) -> float:
 
 
 @compiled
-def spread(ptr: Offsets, values: NDArray[Any], out: NDArray[Any]) -> None:
-    """Give every label the value of its cell; cell c ends before ``ptr[c + 1] - ptr[0]``."""
-    begin = np.uint64(0)
-    for c in range(np.uint64(len(values))):
-        end = np.uint64(ptr[c + _NEXT] - ptr[0])
+def spread(ptr: Offsets, lo: int, hi: int, values: NDArray[Any], out: NDArray[Any]) -> None:
+    """Give the labels of cells ``lo:hi`` their cell's value; ``out`` begins with the first label."""
+    base, begin = np.uint64(ptr[lo]), np.uint64(0)
+    for c in range(np.uint64(lo), np.uint64(hi)):
+        end = np.uint64(ptr[c + _NEXT]) - base
         fill(out, begin, end, values[c])
         begin = end
 
 
 @compiled
-def sums(ptr: Offsets, values: Floats, out: Floats) -> None:
-    """Add up the values of every cell's labels; cell c ends before ``ptr[c + 1] - ptr[0]``."""
-    begin = np.uint64(0)
-    for c in range(np.uint64(len(ptr) - 1)):
-        end = np.uint64(ptr[c + _NEXT] - ptr[0])
-        out[c] = sum_of(values, begin, end)
+def sums(ptr: Offsets, lo: int, hi: int, values: Floats, out: Floats) -> None:
+    """Add up the values of the labels of each cell in ``lo:hi``, of which the first comes first."""
+    base, first, begin = np.uint64(ptr[lo]), np.uint64(lo), np.uint64(0)
+    for c in range(first, np.uint64(hi)):
+        end = np.uint64(ptr[c + _NEXT]) - base
+        out[c - first] = sum_of(values, begin, end)
         begin = end
-
-
-@compiled
-def exponent(x: float) -> int:
-    """Return the e of x = m 2^e, m in [1, 2)."""
-    return (_bits_of(x) >> _FRACTION) - _BIAS
-
-
-@compiled
-def fraction(x: float) -> float:
-    """Return the m of x = m 2^e, m in [1, 2)."""
-    return _float_of(_bits_of(x) & (1 << _FRACTION) - 1 | _BIAS << _FRACTION)
 
 
 @compiled

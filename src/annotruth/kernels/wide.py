@@ -20,14 +20,23 @@ from numba.extending import intrinsic
 
 from annotruth.arrays import Floats, Singles
 from annotruth.kernels.lanes import Offsets
+from annotruth.kernels.vectors import (
+    DOUBLE,
+    FUSED,
+    SHORT,
+    SINGLE,
+    each,
+    everywhere,
+    folded,
+    logs,
+    times_plus,
+)
 
 WIDE = 32
 
-_BITS = ir.IntType(32)
-_SINGLES = ir.VectorType(ir.FloatType(), WIDE)
-_DOUBLES = ir.VectorType(ir.DoubleType(), WIDE)
-_INTS = ir.VectorType(_BITS, WIDE)
-_FUSED = ("contract",)  # a * b + c may be rounded once
+_SINGLES = ir.VectorType(SINGLE, WIDE)
+_DOUBLES = ir.VectorType(DOUBLE, WIDE)
+_INTS = ir.VectorType(SHORT, WIDE)
 
 # Of an exponential: x = n log 2 + r, with log 2 in two pieces, of which n times the first is exact.
 _LOWEST = -87.0  # below it is no normal number
@@ -36,10 +45,6 @@ _FRACTION = 23  # bits of a single's fraction
 _LOG_2_HIGH = 355 / 512
 _LOG_2_LOW = math.log(2.0) - _LOG_2_HIGH
 _TERMS = 7  # of the series, enough for |r| < log 2 / 2
-
-# Of a logarithm.
-_ROOT_HALF = np.float32(math.sqrt(0.5)).view(np.int32).item()
-_ODD_TERMS = 4  # of the series after the first
 
 
 def _row_at(context: Any, builder: Any, array_type: Any, array: Any, place: Any) -> Any:
@@ -64,70 +69,23 @@ def _number_in(context: Any, builder: Any, array_type: Any, array: Any, place: A
     return builder.load(builder.gep(data, [place]))
 
 
-def _all(kind: Any, value: float) -> Any:
-    """Put one constant into all places."""
-    return ir.Constant(kind, [value] * WIDE)
-
-
-def _everywhere(builder: Any, value: Any) -> Any:
-    """Put one value into all places."""
-    row = ir.Constant(ir.VectorType(value.type, WIDE), ir.Undefined)
-    row = builder.insert_element(row, value, ir.Constant(_BITS, 0))
-    return builder.shuffle_vector(row, row, _all(_INTS, 0))
-
-
-def _folded(builder: Any, row: Any, fold: Callable[[Any, Any], Any]) -> Any:
-    """Fold one half onto the other until one number is left."""
-    half = WIDE // 2
-    while half:
-        low, high = (
-            ir.Constant(ir.VectorType(_BITS, half), list(range(start, start + half)))
-            for start in (0, half)
-        )
-        row = fold(builder.shuffle_vector(row, row, low), builder.shuffle_vector(row, row, high))
-        half //= 2
-    return builder.extract_element(row, ir.Constant(_BITS, 0))
-
-
 def _each(value: float) -> Any:
     """Put one constant into all places of a row of singles."""
-    return _all(_SINGLES, float(np.float32(value)))
-
-
-def _times_plus(builder: Any, a: Any, b: Any, c: Any) -> Any:
-    return builder.fadd(builder.fmul(a, b, flags=_FUSED), c, flags=_FUSED)
+    return each(_SINGLES, value)
 
 
 def _exponentials(builder: Any, row: Any) -> Any:
     """Take exp of singles, none above 0, to 1e-7."""
     x = builder.select(builder.fcmp_ordered(">", row, _each(_LOWEST)), row, _each(_LOWEST))
-    shifted = _times_plus(builder, x, _each(1.0 / math.log(2.0)), _each(_HALF_WAY))
+    shifted = times_plus(builder, x, _each(1.0 / math.log(2.0)), _each(_HALF_WAY))
     n = builder.fsub(shifted, _each(_HALF_WAY))
-    r = _times_plus(builder, n, _each(-_LOG_2_HIGH), x)
-    r = _times_plus(builder, n, _each(-_LOG_2_LOW), r)
+    r = times_plus(builder, n, _each(-_LOG_2_HIGH), x)
+    r = times_plus(builder, n, _each(-_LOG_2_LOW), r)
     series = _each(1.0 / math.factorial(_TERMS))
     for term in range(_TERMS - 1, -1, -1):
-        series = _times_plus(builder, series, r, _each(1.0 / math.factorial(term)))
-    power = builder.shl(builder.bitcast(shifted, _INTS), _all(_INTS, _FRACTION))
+        series = times_plus(builder, series, r, _each(1.0 / math.factorial(term)))
+    power = builder.shl(builder.bitcast(shifted, _INTS), each(_INTS, _FRACTION))
     return builder.bitcast(builder.add(builder.bitcast(series, _INTS), power), _SINGLES)
-
-
-def _logarithms(builder: Any, row: Any) -> Any:
-    r"""Take log of normal singles above 0, to 1e-7.
-
-    With :math:`x = m 2^e`, m between the roots of 1/2 and of 2, and :math:`s = (m-1)/(m+1)`, it is
-    :math:`e \log 2 + 2 (s + s^3/3 + s^5/5 + \ldots)`.
-    """
-    bits = builder.bitcast(row, _INTS)
-    e = builder.ashr(builder.sub(bits, _all(_INTS, _ROOT_HALF)), _all(_INTS, _FRACTION))
-    m = builder.bitcast(builder.sub(bits, builder.shl(e, _all(_INTS, _FRACTION))), _SINGLES)
-    s = builder.fdiv(builder.fsub(m, _each(1.0)), builder.fadd(m, _each(1.0)))
-    z = builder.fmul(s, s)
-    series = _each(2.0 / (2 * _ODD_TERMS + 1))
-    for term in range(_ODD_TERMS - 1, -1, -1):
-        series = _times_plus(builder, series, z, _each(2.0 / (2 * term + 1)))
-    powers = builder.fmul(builder.sitofp(e, _SINGLES), _each(math.log(2.0)), flags=_FUSED)
-    return _times_plus(builder, s, series, powers)
 
 
 def _add_up_code(
@@ -163,8 +121,8 @@ def _add_weighed_code(
             place = builder.add(_number_in(context, builder, of_rows, rows, loop.index), at)
             row = _read(context, builder, of_table, table, place)
             weight = _number_in(context, builder, of_weights, weights, loop.index)
-            more = builder.fmul(row, _everywhere(builder, weight), flags=_FUSED)
-            builder.store(builder.fadd(builder.load(total), more, flags=_FUSED), total)
+            more = builder.fmul(row, everywhere(builder, weight, WIDE), flags=FUSED)
+            builder.store(builder.fadd(builder.load(total), more, flags=FUSED), total)
         _write(context, builder, of_sums, sums, to, builder.load(total))
         return context.get_dummy_value()
 
@@ -179,7 +137,7 @@ def _largest_code(_: Any, values: Any, at: Any) -> Any:
         def larger(a: Any, b: Any) -> Any:
             return builder.select(builder.fcmp_ordered(">", a, b), a, b)
 
-        return _folded(builder, _read(context, builder, signature.args[0], *args), larger)
+        return folded(builder, _read(context, builder, signature.args[0], *args), larger)
 
     return types.float32(values, types.int64), code
 
@@ -190,9 +148,9 @@ def _exponentials_code(_: Any, values: Any, at: Any, top: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         values, at, top = args
         row = _read(context, builder, signature.args[0], values, at)
-        row = _exponentials(builder, builder.fsub(row, _everywhere(builder, top)))
+        row = _exponentials(builder, builder.fsub(row, everywhere(builder, top, WIDE)))
         _write(context, builder, signature.args[0], values, at, row)
-        return _folded(builder, row, builder.fadd)
+        return folded(builder, row, builder.fadd)
 
     return types.float32(values, types.int64, types.float32), code
 
@@ -201,7 +159,7 @@ def _logarithms_code(_: Any, values: Any, at: Any) -> Any:
     """Put logs in place of the singles values[at:]; of 0 it makes something finite."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        row = _logarithms(builder, _read(context, builder, signature.args[0], *args))
+        row = logs(builder, _read(context, builder, signature.args[0], *args))
         _write(context, builder, signature.args[0], args[0], args[1], row)
         return context.get_dummy_value()
 
@@ -214,7 +172,7 @@ def _scale_code(_: Any, values: Any, at: Any, by: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         values, at, by = args
         row = _read(context, builder, signature.args[0], values, at)
-        row = builder.fmul(row, _everywhere(builder, by))
+        row = builder.fmul(row, everywhere(builder, by, WIDE))
         _write(context, builder, signature.args[0], values, at, row)
         return context.get_dummy_value()
 
