@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import math
 import resource
 from concurrent.futures import ProcessPoolExecutor
@@ -19,7 +20,8 @@ from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
 from annotruth.labels import Labels
 from annotruth.models import gpm_steps
-from benchmarks.crowds import laid_out
+from benchmarks import machine
+from benchmarks.crowds import LABELS_PER_ANNOTATOR, laid_out
 from benchmarks.timing import Sample, by_steps, interleaved
 
 PEOPLE = 5_000  # the same crowd labels ever more
@@ -67,9 +69,9 @@ def gpm_pass(labels: Labels, engine: MemoryEngine, stack: ExitStack) -> Sample:
     return by_steps(steps.step, steps.start(), 1)
 
 
-def measure(n_labels: int, rounds: int) -> Size:
+def measure(n_labels: int, n_annotators: int, rounds: int) -> Size:
     """Measure one size, by the fastest round: other work only ever adds."""
-    labels = laid_out(n_labels, PEOPLE)
+    labels = laid_out(n_labels, n_annotators)
     every = MemoryEngine()
     with ExitStack() as stack:
         times = interleaved(
@@ -92,16 +94,18 @@ def _peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def sizes(most: int, rounds: int) -> list[Size]:
+def sizes(most: int, rounds: int, *, people_grow: bool = False) -> list[Size]:
     """Measure a million labels and ten times as many up to ``most``, each in a new process.
 
-    So the peak of memory is that of one size alone.
+    So the peak of memory is that of one size alone. ``people_grow``: every annotator gives as
+    many labels at every size, so that their parameters and sums leave the caches.
     """
     numbers = [10**power for power in range(6, int(math.log10(most) + 1e-9) + 1)]
     measured = []
     for number in numbers:
+        people = number // LABELS_PER_ANNOTATOR if people_grow else PEOPLE
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-            measured.append(process.submit(measure, number, rounds).result())
+            measured.append(process.submit(measure, number, people, rounds).result())
     return measured
 
 
@@ -121,7 +125,32 @@ def table(measured: list[Size]) -> str:
     return "\n".join(lines)
 
 
-def exponent(measured: list[Size]) -> float:
-    """The power of the number of labels with which the default engine's time grows."""
+def told(measured: list[Size]) -> str:
+    """Say with which power of the number of labels time grows, from the least to the most."""
     first, last = measured[0], measured[-1]
-    return math.log(last.default / first.default) / math.log(last.n_labels / first.n_labels)
+    if first is last:
+        return "One size tells no growth."
+    times = (last.default / first.default, last.one_thread / first.one_thread)
+    default, one = (math.log(time) / math.log(last.n_labels / first.n_labels) for time in times)
+    return f"Time grows with the power {default:.2f} of the labels, on one thread {one:.2f}."
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=7, help="measurements of each (default: 7)")
+    parser.add_argument(
+        "--most", type=int, default=10_000_000, help="labels to grow to (default: 10,000,000)"
+    )
+    parser.add_argument(
+        "--people-grow",
+        action="store_true",
+        help=f"annotators grow with the labels, {LABELS_PER_ANNOTATOR} each (default: {PEOPLE:,})",
+    )
+    options = parser.parse_args()
+    grown = sizes(options.most, options.rounds, people_grow=options.people_grow)
+    print(f"{machine.describe()}\n\n{table(grown)}\n")
+    print(told(grown))
+
+
+if __name__ == "__main__":
+    main()

@@ -62,8 +62,7 @@ def main() -> int:
     grown = growth.sizes(options.most, options.rounds)
     print(f"\nGrowth. Targets: {READS} bare reads, a gain of {GAIN}, a power of {POWER}.\n")
     print(growth.table(grown))
-    if len(grown) > 1:
-        print(f"\nTime grows with the power {growth.exponent(grown):.2f} of the labels.")
+    print(f"\n{growth.told(grown)}")
 
     agrees = all(value <= AGREE_TO for value in apart.values())
     print(f"\nKernel and twin after 3 steps {'agree' if agrees else 'DISAGREE'} to {AGREE_TO:g}:")

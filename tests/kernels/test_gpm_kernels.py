@@ -83,14 +83,14 @@ def crowd_of(labels_per_item, n_annotators, n_categories, seed=0):
     )
 
 
-# `step` takes a thousand labels at a time, and logs after half a million: items larger than that
-# among small ones, at either end too, cells of many labels, items of many cells.
+# `step` takes some hundred labels at a time: items larger than that among small ones, at either end
+# too, cells of many labels, items of many cells.
 SIZES = {
     "one huge item": [5_000],
     "huge items among small ones": [3, 4_000, 1, 2, 1_025, 700, 1_024, 1, 6_000, 1],
     "many items of one label": [1] * 5_000,
     "ever larger items": list(range(1, 300)),
-    "more than one log serves": [7] * 80_000,
+    "many items": [7] * 80_000,
 }
 
 
@@ -114,6 +114,22 @@ def test_step_equals_its_twin_whatever_the_sizes_of_items(sizes, n_categories, l
         results.append((shares, serious, irregular, totals))
     for fast, plain in zip(*results, strict=True):
         np.testing.assert_allclose(fast, plain, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("learned", [False, True])
+def test_step_equals_its_twin_where_annotators_leave_the_caches(learned):
+    n_annotators = 70_000
+    labels = crowd_of([3] * 4_000 + [2_000, 1], n_annotators, 2)
+    rng = np.random.default_rng(2)
+    eps, theta = rng.random(n_annotators), rng.random(labels.n_cells)
+    pi = rng.random((n_annotators, 2)) if learned else np.zeros((0, 0))
+    results = []
+    for step in (gpm.step, reference.step):
+        state, sums = theta.copy(), (np.zeros(n_annotators), np.zeros(pi.shape), np.zeros(2))
+        step(labels.block(), 0, 4_002, state, eps, pi, 0.5, *sums)
+        results.append((state, *sums))
+    for fast, plain in zip(*results, strict=True):
+        np.testing.assert_allclose(fast, plain, rtol=1e-12, atol=1e-13)
 
 
 def test_the_hardly_serious_still_decide_theta(make_labels):

@@ -30,6 +30,7 @@ _AT_ONCE = 256
 _LOGS_AT_ONCE = 1024  # `support` reads them in one loop, and takes the logs in vectors of many
 # From so many annotators on, a megabyte of them, they leave the second cache.
 _FAR = 1 << 16
+_TURNS = 64  # parts of Q, each of every so many items: sums of few numbers are rounded less
 _LINE_BYTES, _DOUBLE_BYTES = 64, 8
 _NEXT = np.uint64(1)
 
@@ -73,9 +74,9 @@ def step(
     became 2.5.
     """
     people = np.empty((len(eps), 2))
-    people[:, 0] = eps
-    people[:, 1] = 0.0
-    product, exponents, q = np.ones(EIGHT), np.zeros(EIGHT, np.int64), np.zeros(EIGHT)
+    for s in range(len(eps)):
+        people[s, 0], people[s, 1] = eps[s], 0.0
+    product, exponents, q = np.ones(EIGHT), np.zeros(EIGHT, np.int64), np.zeros(_TURNS * EIGHT)
     e, size = lo, _AT_ONCE
     while e < hi:
         size = max(size, _labels_of(block, e, e + 1))
@@ -111,7 +112,7 @@ def _step_while_they_fit(
     item_ptr, cell_category, cell_ptr, annotator, known = block
     learned, far = pi.shape[0] > 0, len(people) >= _FAR
     category, share, behavior, mu, mass, settled = _scratch(size, chance)
-    e, n_items = lo, 1
+    e, n_items, turn = lo, 1, 0
     while e < hi:
         after, n_labels = _at_once(block, e, hi, n_items, _AT_ONCE)
         if n_labels > size:
@@ -136,7 +137,8 @@ def _step_while_they_fit(
         # M-step: theta, and its part of Q. The shares' place is free for the totals.
         sums(cell_ptr, first, last, mu, mass)
         _totals(item_ptr, cell_ptr, known, e, after, theta, mass, share, settled)
-        renew(theta, first, last, mass, share, settled, q)
+        renew(theta, first, last, mass, share, settled, q, turn * EIGHT)
+        turn = (turn + 1) % _TURNS
 
         n_items = _next_at_once(after - e, n_labels, _AT_ONCE)
         e = after

@@ -161,14 +161,16 @@ def _apart(builder: Any, row: Any) -> tuple[Any, Any]:
 
 
 def _renew_code(
-    _: Any, theta: Any, first: Any, last: Any, mass: Any, total: Any, settled: Any, q: Any
+    _: Any, theta: Any, first: Any, last: Any, mass: Any, total: Any, settled: Any, q: Any, to: Any
 ) -> Any:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        theta, first, last, mass, total, settled, q = pointers(context, builder, signature, args)
+        theta, first, last, mass, total, settled, q, to = pointers(
+            context, builder, signature, args
+        )
 
         def renew(begin: Any, end: Any, count: int) -> None:
             doubles = ir.VectorType(DOUBLE, count)
-            kept = vector_at(builder, q, _ZERO, doubles)
+            kept = vector_at(builder, q, to, doubles)
             sum_here = cgutils.alloca_once_value(builder, builder.load(kept, align=8))
             with _some_at_once(builder, begin, end, count) as c:
                 at = builder.sub(c, first)
@@ -190,11 +192,12 @@ def _renew_code(
         return context.get_dummy_value()
 
     place = types.int64
-    return types.void(theta, place, place, mass, total, settled, q), code
+    return types.void(theta, place, place, mass, total, settled, q, place), code
 
 
 _Weigh = Callable[
-    [NDArray[np.int32], np.uint64, int, int, Floats, bool, Floats, Floats, Floats, Floats, Codes], None
+    [NDArray[np.int32], np.uint64, int, int, Floats, bool, Floats, Floats, Floats, Floats, Codes],
+    None,
 ]
 weigh = cast(_Weigh, intrinsic(_weigh_code))
 """Weigh the labels ``first:last``: write mu, add it to their annotators' sums.
@@ -207,10 +210,10 @@ have eight places: a probability is m 2^x with m in [1, 2), the m are multiplied
 up, so that one log serves many labels. At most a thousand labels a place, or m overflows.
 """
 
-_Renew = Callable[[Floats, int, int, Floats, Floats, Floats, Floats], None]
+_Renew = Callable[[Floats, int, int, Floats, Floats, Floats, Floats, int], None]
 renew = cast(_Renew, intrinsic(_renew_code))
 """Renew theta of the cells ``first:last``: mass over total, or what is settled where total is inf.
 
-``renew(theta, first, last, mass, total, settled, q)``; all but theta begin with cell ``first``.
-Adds mass log(mass / total) to the eight places of ``q``, of which a cell has any.
+``renew(theta, first, last, mass, total, settled, q, to)``; mass, total and settled begin with cell
+``first``. Adds mass log(mass / total) to the eight places of q from ``to`` on, a cell to any.
 """
