@@ -1,21 +1,21 @@
 """GPM's loops over vectors, against NumPy."""
 
+import numba
 import numpy as np
 import pytest
 
 from annotruth.kernels import gpm_lanes
-from annotruth.kernels.compiled import compiled
 from annotruth.kernels.lanes import EIGHT
 
 
-@compiled
+@numba.njit
 def weigh(annotator, begin, first, last, people, far, share, behavior, mu, product, exponents):
     gpm_lanes.weigh(
         annotator, begin, first, last, people, far, share, behavior, mu, product, exponents
     )
 
 
-@compiled
+@numba.njit
 def renew(theta, first, last, mass, total, settled, q, to):
     gpm_lanes.renew(theta, first, last, mass, total, settled, q, to)
 
