@@ -107,6 +107,22 @@ def test_sums_that_may_be_single_are(make_labels, monkeypatch):
     assert rest[0] % 1 == pytest.approx(n_parts * 1e-9, rel=1e-3)
 
 
+def test_room_is_asked_for_all_sums_and_for_what_each_thread_makes(make_labels, monkeypatch):
+    monkeypatch.setattr(memory, "_LABELS_PER_PART", 1)
+    labels = make_labels(np.random.default_rng(0), n_items=60, n_annotators=40, n_categories=2)
+    asked = []
+    monkeypatch.setattr(type(labels), "check_room", lambda _, n_bytes, what: asked.append(n_bytes))
+    for threads, scratch in [(1, 0), (1, 100), (3, 100), (1_000, 100)]:
+        session = memory.MemorySession(labels, threads, lambda name: lambda *_: None)
+        with closing(session):
+            session.sweep(Sweep("count.all", (), ((1,),), scratch=scratch))
+            n_parts = len(session._parts(1))
+    sums = asked[0]
+    assert 3 < n_parts < 1_000
+    assert sums >= 8 * n_parts
+    assert asked == [sums, sums + 800, sums + 3 * 800, sums + n_parts * 800]
+
+
 def test_work_is_shared_out_to_threads_that_a_session_has(make_labels):
     labels = make_labels(np.random.default_rng(0), n_items=6, n_annotators=4, n_categories=2)
     for session in (memory.MemoryEngine(threads=3).open(labels), object()):

@@ -48,6 +48,9 @@ class Sweep:
     single
         How many of them, from the first on, may be held in single precision. An engine is free
         not to: such kernels take sums of either.
+    scratch
+        How many numbers by annotator the kernel makes for itself while it runs, where they are
+        many: room that each thread needs.
     """
 
     kernel: str
@@ -56,6 +59,7 @@ class Sweep:
     shared_by: tuple[int | None, ...] = ()
     sums_by: tuple[int | None, ...] = ()
     single: int = 0
+    scratch: int = 0
 
 
 class Session(Protocol):

@@ -101,8 +101,9 @@ class MemorySession:
         layout = _Layout(sweep)
         parts = self._parts(layout.n_sums)
         if sweep not in self._spare:
+            at_once = min(self._threads, len(parts))
             self._labels.check_room(
-                8 * len(parts) * layout.width,
+                8 * (len(parts) * layout.width + at_once * sweep.scratch),
                 f"the sums of {self._labels.n_annotators:,} annotators",
             )
         spare = self._spare.setdefault(sweep, [])

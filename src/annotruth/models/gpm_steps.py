@@ -65,6 +65,7 @@ class Steps:
             ((people,), self._pi_shape, (2,)),
             shared_by=_SHARED_BY,
             sums_by=(0, 0 if learned else None, None),
+            scratch=2 * people,
         )
         self._posterior = Sweep(
             "gpm.posterior", ("theta", "p_serious"), ((1,),), shared_by=_SHARED_BY
