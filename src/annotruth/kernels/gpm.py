@@ -112,6 +112,7 @@ def _step_while_they_fit(
     item_ptr, cell_category, cell_ptr, annotator, known = block
     learned, far = pi.shape[0] > 0, len(people) >= _FAR
     category, share, behavior, mu, mass, settled = _scratch(size, chance)
+    total = share  # which is not needed any more by then
     e, n_items, turn = lo, 1, 0
     while e < hi:
         after, n_labels = _at_once(block, e, hi, n_items, _AT_ONCE)
@@ -127,17 +128,24 @@ def _step_while_they_fit(
             for j in range(np.uint64(n_labels)):  # unsigned: no test for places below 0
                 behavior[j] = pi[np.uint32(annotator[begin + j]), np.uint32(category[j])]
         for j in range(0, n_labels, _AT_ONCE):
-            stop = min(j + _AT_ONCE, n_labels)
-            weigh(annotator, begin, j, stop, people, far, share, behavior, mu, product, exponents)
+            k = min(j + _AT_ONCE, n_labels)
+            if learned:
+                weigh(annotator, begin, j, k, people, far, share, behavior, mu, product, exponents)
+            else:
+                weigh(annotator, begin, j, k, people, far, share, chance, mu, product, exponents)
         if learned:
             for j in range(np.uint64(n_labels)):
                 s, n = np.uint32(annotator[begin + j]), np.uint32(category[j])
                 irregular[s, n] += 1.0 - mu[j]
 
-        # M-step: theta, and its part of Q. The shares' place is free for the totals.
+        # M-step: theta, and its part of Q.
         sums(cell_ptr, first, last, mu, mass)
-        _totals(item_ptr, cell_ptr, known, e, after, theta, mass, share, settled)
-        renew(theta, first, last, mass, share, settled, q, turn * EIGHT)
+        some = _totals(item_ptr, cell_ptr, known, e, after, theta, mass, total, settled)
+        renew(theta, first, last, mass, total, q, turn * EIGHT)
+        if some:
+            for c in range(last - first):
+                if total[c] == np.inf:
+                    theta[first + c] = settled[c]
         turn = (turn + 1) % _TURNS
 
         n_items = _next_at_once(after - e, n_labels, _AT_ONCE)
@@ -156,19 +164,19 @@ def _totals(
     mass: Floats,
     total: Floats,
     settled: Floats,
-) -> None:
-    """Set ``total`` to the item's mass, for each of its cells.
+) -> bool:
+    """Set ``total`` to the item's mass, for each of its cells, and say whether some are settled.
 
-    It is infinite, and ``settled`` has the cell's theta, where that is not mass over total: the
+    These have an infinite total, and their theta in ``settled``, as it is not mass over total: the
     truth is known, or nobody serious has seen the item; then any theta is as likely, and it
     takes the observed shares. Such cells lose their mass, so that they add nothing to Q.
     """
-    base, first = np.uint64(item_ptr[lo]), np.uint64(0)
+    base, first, some = np.uint64(item_ptr[lo]), np.uint64(0), False
     for e in range(np.uint64(lo), np.uint64(hi)):
         last = np.uint64(item_ptr[e + _NEXT]) - base
         item_mass = sum_of(mass, first, last)
         if known[e] >= 0 or item_mass == 0.0:
-            item_mass = np.inf
+            item_mass, some = np.inf, True
             n_labels = cell_ptr[base + last] - cell_ptr[base + first]
             for c in range(first, last):
                 labels = cell_ptr[base + c + _NEXT] - cell_ptr[base + c]
@@ -176,6 +184,7 @@ def _totals(
                 mass[c] = 0.0
         fill(total, first, last, item_mass)
         first = last
+    return some
 
 
 @compiled

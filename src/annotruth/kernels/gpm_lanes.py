@@ -73,6 +73,8 @@ def _weigh_code(
     product: Any,
     exponents: Any,
 ) -> Any:
+    learned = isinstance(behavior, types.Array)
+
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         (
             annotator, begin, first, last, people, far, share, behavior, mu, product, exponents
@@ -108,9 +110,11 @@ def _weigh_code(
                         one = person(_place(builder, ahead, lane))
                         bring_nearer(builder, builder.gep(people, [one]))
 
-                theta, pi = (
-                    builder.load(vector_at(builder, values, j, doubles), align=8)
-                    for values in (share, behavior)
+                theta = builder.load(vector_at(builder, share, j, doubles), align=8)
+                pi = (
+                    builder.load(vector_at(builder, behavior, j, doubles), align=8)
+                    if learned
+                    else everywhere(builder, behavior, count)
                 )
                 c1 = builder.fmul(eps, theta)
                 other = builder.fmul(builder.fsub(each(doubles, 1.0), eps), pi)
@@ -161,12 +165,10 @@ def _apart(builder: Any, row: Any) -> tuple[Any, Any]:
 
 
 def _renew_code(
-    _: Any, theta: Any, first: Any, last: Any, mass: Any, total: Any, settled: Any, q: Any, to: Any
+    _: Any, theta: Any, first: Any, last: Any, mass: Any, total: Any, q: Any, to: Any
 ) -> Any:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        theta, first, last, mass, total, settled, q, to = pointers(
-            context, builder, signature, args
-        )
+        theta, first, last, mass, total, q, to = pointers(context, builder, signature, args)
 
         def renew(begin: Any, end: Any, count: int) -> None:
             doubles = ir.VectorType(DOUBLE, count)
@@ -174,16 +176,14 @@ def _renew_code(
             sum_here = cgutils.alloca_once_value(builder, builder.load(kept, align=8))
             with _some_at_once(builder, begin, end, count) as c:
                 at = builder.sub(c, first)
-                of_cell, of_item, before = (
+                of_cell, of_item = (
                     builder.load(vector_at(builder, values, at, doubles), align=8)
-                    for values in (mass, total, settled)
+                    for values in (mass, total)
                 )
                 share = builder.fdiv(of_cell, of_item)
                 more = times_plus(builder, of_cell, logs(builder, share), builder.load(sum_here))
                 builder.store(more, sum_here)
-                free = builder.fcmp_ordered("<", of_item, each(doubles, np.inf))
-                new = builder.select(free, share, before)
-                builder.store(new, vector_at(builder, theta, c, doubles), align=8)
+                builder.store(share, vector_at(builder, theta, c, doubles), align=8)
             builder.store(builder.load(sum_here), kept, align=8)
 
         whole = _whole(builder, first, last)
@@ -192,12 +192,13 @@ def _renew_code(
         return context.get_dummy_value()
 
     place = types.int64
-    return types.void(theta, place, place, mass, total, settled, q, place), code
+    return types.void(theta, place, place, mass, total, q, place), code
 
 
+_Who = NDArray[np.int32]
+_Pi = Floats | float
 _Weigh = Callable[
-    [NDArray[np.int32], np.uint64, int, int, Floats, bool, Floats, Floats, Floats, Floats, Codes],
-    None,
+    [_Who, np.uint64, int, int, Floats, bool, Floats, _Pi, Floats, Floats, Codes], None
 ]
 weigh = cast(_Weigh, intrinsic(_weigh_code))
 """Weigh the labels ``first:last``: write mu, add it to their annotators' sums.
@@ -210,10 +211,10 @@ have eight places: a probability is m 2^x with m in [1, 2), the m are multiplied
 up, so that one log serves many labels. At most a thousand labels a place, or m overflows.
 """
 
-_Renew = Callable[[Floats, int, int, Floats, Floats, Floats, Floats, int], None]
+_Renew = Callable[[Floats, int, int, Floats, Floats, Floats, int], None]
 renew = cast(_Renew, intrinsic(_renew_code))
-"""Renew theta of the cells ``first:last``: mass over total, or what is settled where total is inf.
+"""Renew theta of the cells ``first:last``: mass over total, its item's.
 
-``renew(theta, first, last, mass, total, settled, q, to)``; mass, total and settled begin with cell
-``first``. Adds mass log(mass / total) to the eight places of q from ``to`` on, a cell to any.
+``renew(theta, first, last, mass, total, q, to)``; mass and total begin with cell ``first``. Adds
+mass log(mass / total) to the eight places of q from ``to`` on, a cell to any.
 """
