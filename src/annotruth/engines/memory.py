@@ -173,28 +173,32 @@ class _Layout:
     """
 
     def __init__(self, sweep: Sweep) -> None:
-        self._places: list[tuple[slice, type[np.floating[Any]], tuple[int, ...]]] = []
-        self.n_sums = self.width = 0
+        self._places: list[tuple[slice, bool, tuple[int, ...]]] = []
+        self._singles = self.n_sums = self.width = 0
         for i, shape in enumerate(sweep.sums):
             single = i < sweep.single
             size = -(-math.prod(shape) // (2 if single else 1))
-            kind = np.float32 if single else np.float64
-            self._places.append((slice(self.width, self.width + size), kind, shape))
+            self._places.append((slice(self.width, self.width + size), single, shape))
             self.n_sums += size
             self.width += -(-size // _LINE) * _LINE + _LINE
+            self._singles = self.width if single else self._singles
 
     def views(self, row: Floats) -> tuple[Any, ...]:
         """Give the numbers of a row their shapes."""
         return tuple(
-            row[place].view(kind)[: math.prod(shape)].reshape(shape)
-            for place, kind, shape in self._places
+            row[place].view(np.float32)[: math.prod(shape)].reshape(shape)
+            if single
+            else row[place].reshape(shape)
+            for place, single, shape in self._places
         )
 
     def add(self, sums: Floats, to: Floats) -> None:
-        """Add a row to another."""
-        for place, kind, _ in self._places:
-            total = to[place].view(kind)
-            total += sums[place].view(kind)
+        """Add a row to another, with the zeros between its sums."""
+        if self._singles:
+            singles = to[: self._singles].view(np.float32)
+            singles += sums[: self._singles].view(np.float32)
+        doubles = to[self._singles :]
+        doubles += sums[self._singles :]
 
 
 class _Total:
