@@ -107,7 +107,7 @@ def _step_while_they_fit(
     """Take the step on items up to one that has more than ``size`` labels; return it, or ``hi``.
 
     Between some items and the next no array is made, sliced or renamed. That would be counted,
-    each time by an instruction that waits for all others: a quarter more time.
+    each time by an instruction that waits for all others: a tenth more time.
     """
     item_ptr, cell_category, cell_ptr, annotator, known = block
     learned, far = pi.shape[0] > 0, len(people) >= _FAR
