@@ -140,7 +140,7 @@ def _word_code(_: Any, array: Any, place: Any) -> Any:
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        word = builder.bitcast(builder.gep(data, [args[1]]), _INT.as_pointer())
+        word = builder.bitcast(builder.gep(data, [args[1]]), LONG.as_pointer())
         return builder.load(word, align=1)
 
     return types.uint64(array, types.int64), code
