@@ -80,8 +80,8 @@ def ours(labels: Labels, stack: ExitStack) -> dict[str, Sample]:
     def of_gpm(session: Session) -> gpm_steps.Steps:
         return gpm_steps.Steps(labels, session, learned=False)
 
-    def of_dawid_skene(session: Session) -> dawid_skene._Steps:
-        return dawid_skene._Steps(labels, session)
+    def of_dawid_skene(session: Session) -> dawid_skene.Steps:
+        return dawid_skene.Steps(labels, session)
 
     def of_robust_gpm(session: Session) -> Opinions:
         return opinions_of(labels, session, RobustGPM.tol)
