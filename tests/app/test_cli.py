@@ -196,8 +196,11 @@ def test_simulate_is_seeded(run, tmp_path):
         assert one == two != three
 
 
-def test_demo_prints_truth_beside_what_was_found(run):
+def test_demo_prints_truth_beside_what_was_found(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     code, out, err = run("demo")
+    assert "report written to annotruth-demo.html" in out
+    assert (tmp_path / "annotruth-demo.html").exists()
     assert (code, err) == (0, "")
     assert "true distribution" in out
     assert "correlation with the truth" in out

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 def demo(
     seed: Annotated[int, typer.Option(help="Another seed, another crowd.")] = 0,
     report: Annotated[
-        Path | None,
+        Path,
         typer.Option(metavar="FILE", help="Write a report here: one HTML file, read in a browser."),
-    ] = None,
+    ] = Path("annotruth-demo.html"),
 ) -> None:
-    """Simulate a crowd, fit its labels, and print what it found beside the truth."""
+    """Simulate a crowd, fit its labels, print what it found beside the truth, write a report."""
     from annotruth import fitting, simulate
     from annotruth.app import console
 
@@ -39,9 +39,8 @@ def demo(
 
     console.show_lines("")
     console.show_lines(_how_near(made, found))
-    if report is not None:
-        found.report(report, source="A simulated crowd")
-        console.show_lines(f"report written to {report}")
+    found.report(report, source="A simulated crowd")
+    console.show_lines(f"report written to {report}")
 
 
 def _how_near(made: Simulation, found: Fit) -> list[str]:
