@@ -26,7 +26,7 @@ def files(tmp_path, run):
 def test_in_place(run, files):
     code, out, err = run("update", files / "fit", files / "more.csv")
     assert (code, err) == (0, "")
-    assert "new: 3 labels, 1 items, 1 annotators" in out
+    assert "new: 3 labels, 1 item, 1 annotator" in out
     assert at.load(files / "fit").data.n_labels == 39
 
 

@@ -217,9 +217,9 @@ class Estimator(ABC):
 
     def _touched(
         self, known: Any, labels: Labels, theta: Any, progress: ProgressCallback | None
-    ) -> Fit:
+    ) -> Found:
         """End an update where a full fit does: by one, unless a model has a shorter way."""
-        return cast("Fit", self._fit(labels, progress))
+        return self._fit(labels, progress)
 
     def check_updatable(self) -> None:
         """Refuse a model that cannot take in labels."""

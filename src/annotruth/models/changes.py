@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from annotruth.labels.buffers import as_arrow
 from annotruth.labels.frames import from_arrow
+from annotruth.labels.words import counted
 from annotruth.models.result import Fit
 
 _MOST = 5  # of each sort that are told in words
@@ -50,7 +51,14 @@ class Changes:
     def summary(self) -> str:
         """Tell the changes in a few lines."""
         items, people = self.item_table, self.annotator_table
-        new = f"{self.n_labels:,} labels, {self.n_items:,} items, {self.n_annotators:,} annotators"
+        new = ", ".join(
+            counted(number, word)
+            for number, word in (
+                (self.n_labels, "label"),
+                (self.n_items, "item"),
+                (self.n_annotators, "annotator"),
+            )
+        )
         lines = [
             f"new: {new}",
             f"items whose label changed: {len(items):,}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,16 +118,6 @@ class DawidSkene(Estimator):
             acceleration=acceleration() if self.acceleration else None,
         )
 
-    @overload
-    def _read(
-        self, labels: Labels, session: Session, at: Parameters, trace: Trace, reliability: Floats
-    ) -> Fit: ...
-
-    @overload
-    def _read(
-        self, labels: Tally, session: Session, at: Parameters, trace: Trace, reliability: Floats
-    ) -> Found: ...
-
     def _read(
         self, labels: Tally, session: Session, at: Parameters, trace: Trace, reliability: Floats
     ) -> Found:
@@ -156,7 +146,7 @@ class DawidSkene(Estimator):
     ) -> tuple[DawidSkeneKnown, Distribution, Trace]:
         return settled(known, begin, before, after, engine_named(self.engine), self._climb)
 
-    def _whole(self, known: DawidSkeneKnown, labels: Labels, theta: Distribution) -> Fit:
+    def _whole(self, known: DawidSkeneKnown, labels: Labels, theta: Distribution) -> Found:
         with closing(engine_named(self.engine).open(labels)) as session:
             steps = Steps(labels, session)
             steps.ready()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,16 +118,6 @@ class GPM(Estimator):
             acceleration=steps.acceleration() if self.acceleration else None,
         )
 
-    @overload
-    def _read(
-        self, labels: Labels, session: Session, steps: Steps, found: Parameters, trace: Trace
-    ) -> Fit: ...
-
-    @overload
-    def _read(
-        self, labels: Tally, session: Session, steps: Steps, found: Parameters, trace: Trace
-    ) -> Found: ...
-
     def _read(
         self, labels: Tally, session: Session, steps: Steps, found: Parameters, trace: Trace
     ) -> Found:
@@ -157,7 +147,7 @@ class GPM(Estimator):
         fast = replace(self, acceleration=True, tol=max(self.tol, _SETTLED * after.labels.n_labels))
         return settled(known, begin, before, after, theta, engine_named(self.engine), fast._climb)
 
-    def _whole(self, known: GPMKnown, labels: Labels, theta: Distribution) -> Fit:
+    def _whole(self, known: GPMKnown, labels: Labels, theta: Distribution) -> Found:
         with closing(engine_named(self.engine).open(labels)) as session:
             steps = self._resumed(labels, session, theta)
             trace = no_steps(steps.read_out(known.at))
@@ -169,7 +159,7 @@ class GPM(Estimator):
         labels: Labels,
         theta: Distribution,
         progress: ProgressCallback | None,
-    ) -> Fit:
+    ) -> Found:
         with closing(engine_named(self.engine).open(labels)) as session:
             steps = self._resumed(labels, session, theta)
             end = self._climb(steps, off_the_ends(known.at, 1e-9), progress)

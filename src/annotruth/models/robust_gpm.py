@@ -169,7 +169,7 @@ class RobustGPM(Estimator):
             engine = engine_named(self.engine)
             return settled(known, begin, before, after, engine, self.tol, fine._climb)
 
-    def _whole(self, known: RobustKnown, labels: Labels, theta: Distribution) -> Fit:
+    def _whole(self, known: RobustKnown, labels: Labels, theta: Distribution) -> Found:
         end = known.end
         with _one_blas_thread(), closing(engine_named(self.engine).open(labels)) as session:
             steps = resumed(end, labels, session, self.tol)
@@ -177,9 +177,7 @@ class RobustGPM(Estimator):
                 log_likelihood = steps.log_likelihood(end.at)
             else:
                 _, log_likelihood = steps.counted(end.rows)
-            fit, _ = self._read(steps, end, no_steps(log_likelihood))
-            assert isinstance(fit, Fit)
-            return fit
+            return self._read(steps, end, no_steps(log_likelihood))[0]
 
     def _one_truth(
         self, labels: Tally, session: Session, progress: ProgressCallback | None

@@ -11,7 +11,7 @@ EM runs once more.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,7 @@ from annotruth.labels.frames import from_arrow
 from annotruth.labels.growth import Grown, Part
 from annotruth.models.distribution import Distribution, Patched
 from annotruth.models.em import ProgressCallback, Trace
+from annotruth.models.found import Found
 from annotruth.models.result import Fit
 
 _ROOM = 50_000  # labels of items that are let in because their annotators moved,
@@ -73,12 +74,12 @@ class Updatable(Protocol[K]):
         with. What is then known of them is returned.
         """
 
-    def _whole(self, known: K, labels: Labels, theta: Distribution) -> Fit:
+    def _whole(self, known: K, labels: Labels, theta: Distribution) -> Found:
         """Make a fit of all labels as things stand."""
 
     def _touched(
         self, known: K, labels: Labels, theta: Distribution, progress: ProgressCallback | None
-    ) -> Fit:
+    ) -> Found:
         """Make a fit of all labels, iterating over all of them."""
 
 
@@ -246,8 +247,8 @@ class Updates(Generic[K]):
         labels = self._grown.merged()
         theta = self._theta.merged(labels.n_items)
         if touch:
-            return self._model._touched(self._known, labels, theta, progress)
-        whole = self._model._whole(self._known, labels, theta)
+            return cast("Fit", self._model._touched(self._known, labels, theta, progress))
+        whole = cast("Fit", self._model._whole(self._known, labels, theta))
         told = "settled" if self.converged else "NOT settled: a fit or an update reached its cap"
         trace = replace(whole.trace, converged=self.converged, stop_reason=f"updated, {told}")
         return replace(whole, trace=trace)
