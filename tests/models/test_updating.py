@@ -329,9 +329,34 @@ def classes(n_items, n_annotators, seed=3):
     return Labels.of(rows)
 
 
+def test_a_record_counts_in_an_update():
+    labels = classes(n_items=200, n_annotators=20)
+    base, new = dealt(labels, 5)
+    who = new.annotators[0].as_py()
+    ends = []
+    for record in ({who: 0.05}, None):
+        told = base if record is None else base.with_record(record)
+        model = at.RobustGPM().fit(told).partial_fit(new)
+        place = model.result_.data.annotators.to_pylist().index(who)
+        again = at.RobustGPM().fit(model.result_.data).result_
+        told = {row["annotator"]: row for row in model.update_.annotator_table.to_pylist()}
+        ends.append(told[who]["reliability"])
+        assert ends[-1] == pytest.approx(again.reliability[place], abs=0.02)
+        assert ends[-1] == pytest.approx(model.result_.reliability[place], abs=1e-6)
+    assert ends[0] < ends[1] - 0.1
+
+
+def test_a_newcomer_who_repeats_a_label_is_found_out():
+    labels = classes(n_items=200, n_annotators=20)
+    seen = labels.items.to_pylist()[:60]
+    model = at.RobustGPM().fit(labels).partial_fit([(e, "new", "c") for e in seen])
+    found = model.result_.annotator_table().to_pylist()[-1]
+    assert (found["annotator"], found["behavior"]) == ("new", "repeated c")
+    assert found["reliability"] < 0.2
+
+
 @pytest.mark.parametrize("name", UPDATABLE)
-def test_nothing_moves_without_new_labels(name):
-    """A known truth of the one label that an item has, and nothing else, leaves all in place."""
+def test_a_truth_that_was_sure_already_moves_hardly_anything(name):
     labels = classes(n_items=200, n_annotators=20)
     fit = model_named(name)().fit(labels).result_
     sure = int(fit.distribution.confidence().argmax())

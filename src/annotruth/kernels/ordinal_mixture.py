@@ -52,9 +52,10 @@ def step(
     Adds to ``serious[s]`` the probabilities that s's labels were serious, to ``irregular[s, n]``
     those that s's labels n were not (only when pi is learned), to ``gain[s]`` the expected
     log-probability of s's serious labels with s on each of their three levels, and to
-    ``totals[0]`` the log-likelihood.
+    ``totals[0]`` the log-likelihood. Where ``log_probability`` is empty, ``gain[s]`` is what the
+    log-likelihood itself gains if s, and nobody else, moves there: bolder, and 0 on the own level.
     """
-    learned = pi.shape[0] > 0
+    learned, bold = pi.shape[0] > 0, log_probability.shape[0] == 0
     weight, log_weight = np.empty(prior.shape), np.empty(prior.shape)
     for e in range(lo, hi):
         totals[0] += _weigh(
@@ -65,19 +66,11 @@ def step(
             for i in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
                 s = block.annotator[i]
                 c2 = (1.0 - eps[s]) * (pi[s, n] if learned else chance)
-                mu, below, same, above = 0.0, 0.0, 0.0, 0.0
-                for j in range(len(shift)):
-                    p = probability[levels[s, 1] + shift[j], n]
-                    p_below = log_probability[levels[s, 0] + shift[j], n]
-                    p_same = log_probability[levels[s, 1] + shift[j], n]
-                    p_above = log_probability[levels[s, 2] + shift[j], n]
-                    for k in range(len(weight[j])):
-                        c1 = eps[s] * p[k]
-                        share = weight[j, k] * c1 / (c1 + c2)
-                        mu += share
-                        below += share * p_below[k]
-                        same += share * p_same[k]
-                        above += share * p_above[k]
+                given = (c2, eps[s], weight, shift, n, levels[s], probability)
+                if bold:
+                    mu, below, same, above = _alone(*given)
+                else:
+                    mu, below, same, above = _expected(*given, log_probability)
                 serious[s] += mu
                 gain[s, 0] += below
                 gain[s, 1] += same
@@ -87,56 +80,51 @@ def step(
 
 
 @compiled
-def bold_step(
-    block: Block,
-    lo: int,
-    hi: int,
-    prior: Floats,
+def _expected(
+    c2: float,
+    eps: float,
+    weight: Floats,
     shift: Codes,
-    anchor: Codes,
-    probability: Floats,
+    n: int,
     levels: Codes,
-    eps: Floats,
-    pi: Floats,
-    chance: float,
-    serious: Floats,
-    gain: Floats,
-    irregular: Floats,
-    totals: Floats,
-) -> None:
-    """Take one E-step and add up what bold updates need.
+    probability: Floats,
+    log_probability: Floats,
+) -> tuple[float, float, float, float]:
+    """Return how likely a label n was serious, and its expected log-probability on each level."""
+    mu, below, same, above = 0.0, 0.0, 0.0, 0.0
+    for j in range(len(shift)):
+        p = probability[levels[1] + shift[j], n]
+        p_below = log_probability[levels[0] + shift[j], n]
+        p_same = log_probability[levels[1] + shift[j], n]
+        p_above = log_probability[levels[2] + shift[j], n]
+        for k in range(len(weight[j])):
+            c1 = eps * p[k]
+            share = weight[j, k] * c1 / (c1 + c2)
+            mu += share
+            below += share * p_below[k]
+            same += share * p_same[k]
+            above += share * p_above[k]
+    return mu, below, same, above
 
-    As `step`, but for ``gain[s]``: what the log-likelihood itself gains if s, and nobody else,
-    moves to the level below or above. That on the own level is 0.
-    """
-    learned = pi.shape[0] > 0
-    weight, log_weight = np.empty(prior.shape), np.empty(prior.shape)
-    for e in range(lo, hi):
-        totals[0] += _weigh(
-            block, e, prior, shift, anchor, probability, levels, eps, pi, chance, weight, log_weight
-        )
-        for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
-            n = block.cell_category[c]
-            for i in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
-                s = block.annotator[i]
-                c2 = (1.0 - eps[s]) * (pi[s, n] if learned else chance)
-                others, below, same, above = 0.0, 0.0, 0.0, 0.0
-                for j in range(len(shift)):
-                    p_below = probability[levels[s, 0] + shift[j], n]
-                    p_same = probability[levels[s, 1] + shift[j], n]
-                    p_above = probability[levels[s, 2] + shift[j], n]
-                    for k in range(len(weight[j])):
-                        without = weight[j, k] / (eps[s] * p_same[k] + c2)
-                        others += without
-                        below += without * p_below[k]
-                        same += without * p_same[k]
-                        above += without * p_above[k]
-                mu = eps[s] * same
-                serious[s] += mu
-                gain[s, 0] += math.log(eps[s] * below + c2 * others)
-                gain[s, 2] += math.log(eps[s] * above + c2 * others)
-                if learned:
-                    irregular[s, n] += 1.0 - mu
+
+@compiled
+def _alone(
+    c2: float, eps: float, weight: Floats, shift: Codes, n: int, levels: Codes, probability: Floats
+) -> tuple[float, float, float, float]:
+    """Return how likely a label n was serious, and its likelihood's gain on each level."""
+    others, below, same, above = 0.0, 0.0, 0.0, 0.0
+    for j in range(len(shift)):
+        p_below = probability[levels[0] + shift[j], n]
+        p_same = probability[levels[1] + shift[j], n]
+        p_above = probability[levels[2] + shift[j], n]
+        for k in range(len(weight[j])):
+            without = weight[j, k] / (eps * p_same[k] + c2)
+            others += without
+            below += without * p_below[k]
+            same += without * p_same[k]
+            above += without * p_above[k]
+    rest = c2 * others
+    return eps * same, math.log(eps * below + rest), 0.0, math.log(eps * above + rest)
 
 
 @compiled

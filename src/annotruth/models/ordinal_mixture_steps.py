@@ -67,8 +67,8 @@ class Steps:
         self._reach_at_first, self._longest = (_REACH_AT_FIRST, _LONGEST_REACH) if bold else (1, 1)
 
         sums = ((people,), (people, 3), self._pi_shape, (1,))
-        self._step = Sweep(f"ordinal_mixture.{'bold_step' if bold else 'step'}", (), sums)
-        self._step_tables = self._tables if bold else (*self._tables, lattice.log_probability)
+        self._step = Sweep("ordinal_mixture.step", (), sums)
+        self._log_probability = lattice.log_probability[: 0 if bold else None]
         read = ("score", "difficulty", "theta", "p_serious")
         self._posterior = Sweep("ordinal_mixture.posterior", read, ((1,),))
         self._predict = Sweep("ordinal_mixture.predict", ("predicted",))
@@ -86,7 +86,7 @@ class Steps:
         levels = self._around(old.level, old.reach)
         shared = (levels, old.eps, old.pi, self._chance)
         serious, gain, irregular, (log_likelihood,) = self._session.sweep(
-            self._step, *self._step_tables, *shared
+            self._step, *self._tables, self._log_probability, *shared
         )
         objective = log_likelihood + self._log_prior(old)
 

@@ -257,10 +257,6 @@ def _without(was: People, shared: Shared, labels: Labels, engine: Engine, tol: f
         counts = was.counts
         if end.rows is not None:
             counts = np.maximum(counts - steps.counted(end.rows)[0].counts, 0.0)
-    # Of whom no label is left, nothing is known.
-    none = (was.n_labels == labels.labels_per_annotator)[:, np.newaxis]
     return was._replace(
-        log_weights=np.where(none, shared.prior_of(was), was.log_weights - said),
-        support=np.where(none, 0.0, was.support - support),
-        counts=counts,
+        log_weights=was.log_weights - said, support=was.support - support, counts=counts
     )

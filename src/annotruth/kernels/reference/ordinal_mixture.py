@@ -58,54 +58,25 @@ def step(
     irregular: Floats,
     totals: Floats,
 ) -> None:
-    """E-step, and the sums of the M-step."""
-    rows = rows_of(block, lo, hi)
-    each = eps[rows.annotator][:, np.newaxis, np.newaxis]
-    c1 = each * _of_labels(rows, probability, levels[:, 1], shift)
-    c2 = (1.0 - each) * _behavior(rows, pi, chance)
-    weight, log_likelihood = _posteriors(block, lo, hi, rows, c1 + c2, prior, anchor)
-    share = weight[rows.item - lo] * c1 / (c1 + c2)
-    mu = share.sum(axis=(1, 2))
-    np.add.at(serious, rows.annotator, mu)
-    if len(pi):
-        np.add.at(irregular, (rows.annotator, rows.category), 1.0 - mu)
-    for place in range(3):
-        log_p = _of_labels(rows, log_probability, levels[:, place], shift)
-        np.add.at(gain[:, place], rows.annotator, (share * log_p).sum(axis=(1, 2)))
-    totals[0] += log_likelihood.sum()
-
-
-def bold_step(
-    block: Block,
-    lo: int,
-    hi: int,
-    prior: Floats,
-    shift: Codes,
-    anchor: Codes,
-    probability: Floats,
-    levels: Codes,
-    eps: Floats,
-    pi: Floats,
-    chance: float,
-    serious: Floats,
-    gain: Floats,
-    irregular: Floats,
-    totals: Floats,
-) -> None:
-    """E-step, and what each annotator gains alone on another level."""
+    """E-step, and the sums of the M-step; or, without log-probabilities, of a bold one."""
     rows = rows_of(block, lo, hi)
     each = eps[rows.annotator][:, np.newaxis, np.newaxis]
     c2 = (1.0 - each) * _behavior(rows, pi, chance)
     at = [each * _of_labels(rows, probability, levels[:, place], shift) + c2 for place in range(3)]
     weight, log_likelihood = _posteriors(block, lo, hi, rows, at[1], prior, anchor)
     own = weight[rows.item - lo]
-    mu = (own * (at[1] - c2) / at[1]).sum(axis=(1, 2))
+    share = own * (at[1] - c2) / at[1]
+    mu = share.sum(axis=(1, 2))
     np.add.at(serious, rows.annotator, mu)
     if len(pi):
         np.add.at(irregular, (rows.annotator, rows.category), 1.0 - mu)
-    for place in (0, 2):
-        ratio = (own * at[place] / at[1]).sum(axis=(1, 2))
-        np.add.at(gain[:, place], rows.annotator, np.log(ratio))
+    for place in range(3):
+        if len(log_probability):
+            log_p = _of_labels(rows, log_probability, levels[:, place], shift)
+            more = (share * log_p).sum(axis=(1, 2))
+        else:
+            more = np.log((own * at[place] / at[1]).sum(axis=(1, 2)))
+        np.add.at(gain[:, place], rows.annotator, more)
     totals[0] += log_likelihood.sum()
 
 
