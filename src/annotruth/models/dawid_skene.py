@@ -138,13 +138,13 @@ class DawidSkene(Estimator):
 
     def _settled(
         self,
-        known: DawidSkeneKnown,
+        was: DawidSkeneKnown,
         begin: DawidSkeneKnown,
         before: Part,
         after: Part,
         theta: Distribution,
     ) -> tuple[DawidSkeneKnown, Distribution, Trace]:
-        return settled(known, begin, before, after, engine_named(self.engine), self._climb)
+        return settled(was, begin, before, after, engine_named(self.engine), self._climb)
 
     def _whole(self, known: DawidSkeneKnown, labels: Labels, theta: Distribution) -> Found:
         with closing(engine_named(self.engine).open(labels)) as session:

@@ -141,11 +141,11 @@ class GPM(Estimator):
         return known_of(fit, pi_of(fit, self.behavior), engine_named(self.engine))
 
     def _settled(
-        self, known: GPMKnown, begin: GPMKnown, before: Part, after: Part, theta: Distribution
+        self, was: GPMKnown, begin: GPMKnown, before: Part, after: Part, theta: Distribution
     ) -> tuple[GPMKnown, Distribution, Trace]:
         # Leaps end where plain steps do.
         fast = replace(self, acceleration=True, tol=max(self.tol, _SETTLED * after.labels.n_labels))
-        return settled(known, begin, before, after, theta, engine_named(self.engine), fast._climb)
+        return settled(was, begin, before, after, theta, engine_named(self.engine), fast._climb)
 
     def _whole(self, known: GPMKnown, labels: Labels, theta: Distribution) -> Found:
         with closing(engine_named(self.engine).open(labels)) as session:

@@ -158,7 +158,7 @@ class RobustGPM(Estimator):
 
     def _settled(
         self,
-        known: RobustKnown,
+        was: RobustKnown,
         begin: RobustKnown,
         before: Part,
         after: Part,
@@ -167,7 +167,7 @@ class RobustGPM(Estimator):
         fine = replace(self, tol=min(self.tol, _SETTLED))
         with _one_blas_thread():
             engine = engine_named(self.engine)
-            return settled(known, begin, before, after, engine, self.tol, fine._climb)
+            return settled(was, begin, before, after, engine, self.tol, fine._climb)
 
     def _whole(self, known: RobustKnown, labels: Labels, theta: Distribution) -> Found:
         end = known.end

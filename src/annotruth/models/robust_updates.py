@@ -191,7 +191,7 @@ def known_of(fit: Fit, engine: Engine, tol: float) -> RobustKnown:
 
 
 def settled(
-    known: RobustKnown,
+    was: RobustKnown,
     begin: RobustKnown,
     before: Part,
     after: Part,
@@ -201,16 +201,16 @@ def settled(
 ) -> tuple[RobustKnown, Distribution, Trace]:
     """Run EM on the items of ``after``, all other labels known by what they say.
 
-    ``before`` has the labels that some of these items had. ``known`` is known of the annotators of
+    ``before`` has the labels that some of these items had. ``was`` is known of the annotators of
     both parts. EM starts at the weights of ``begin``.
     """
-    was, shared = known.people, known.shared
-    n_before, log_prior = before.labels.labels_per_annotator, shared.prior_of(known.people)
-    elsewhere = _without(was, shared, before.labels, engine, tol)
+    people, shared = was.people, was.shared
+    n_before, log_prior = before.labels.labels_per_annotator, shared.prior_of(people)
+    elsewhere = _without(people, shared, before.labels, engine, tol)
     # Whoever has labels elsewhere is taken to repeat the label that these were judged by.
-    alone = was.n_labels == n_before
+    alone = people.n_labels == n_before
     repeated = repeated_labels(after.labels.labels_per_answer, shared.said)
-    elsewhere = elsewhere._replace(repeated=np.where(alone, repeated, was.repeated))
+    elsewhere = elsewhere._replace(repeated=np.where(alone, repeated, people.repeated))
     with closing(engine.open(after.labels)) as session:
         aside = Aside(elsewhere.log_weights, shared.shifts)
         steps = resumed(_end(elsewhere, shared), after.labels, session, tol, aside)
@@ -227,13 +227,13 @@ def settled(
         theta = session.gather("theta")
         log_weights = elsewhere.log_weights + steps.evidence(at, ways)
     now = People(
-        n_labels=was.n_labels - n_before + after.labels.labels_per_annotator,
+        n_labels=people.n_labels - n_before + after.labels.labels_per_annotator,
         reliability=weights @ ways.eps,
         log_weights=log_weights - log_weights.max(axis=1, keepdims=True),
-        record=was.record,
+        record=people.record,
         support=support,
         repeated=elsewhere.repeated,
-        rates=was.rates if rows is None else rows.rates,
+        rates=people.rates if rows is None else rows.rates,
         counts=counts,
     )
     found = Distribution.of_dense(theta / theta.sum(axis=1, keepdims=True))

@@ -146,7 +146,7 @@ def update_told(before: Fit, after: Fit, grown: Grown, touched: Codes) -> Update
     )
 
 
-class Round(NamedTuple, Generic[K]):
+class Settled(NamedTuple, Generic[K]):
     """What EM on some items found."""
 
     after: Part
@@ -186,19 +186,19 @@ class Updates(Generic[K]):
         more = grown.n_annotators - was.n_annotators
         if more:
             known = known.with_newcomers(more, len(grown.scale))
-        round_ = self._anew(grown, touched, known)
-        others = self._let_in(grown, known, round_)
+        settled = self._anew(grown, touched, known)
+        others = self._let_in(grown, known, settled)
         if len(others):
-            round_ = self._anew(grown, np.union1d(touched, others), known, round_)
-        item, people = round_.after.item, round_.after.annotator
-        self._known = known.replaced(people, round_.now)
+            settled = self._anew(grown, np.union1d(touched, others), known, settled)
+        item, people = settled.after.item, settled.after.annotator
+        self._known = known.replaced(people, settled.now)
         update = Update(
             n_labels=new.n_labels,
             n_items=grown.n_items - was.n_items,
             n_annotators=grown.n_annotators - was.n_annotators,
-            n_passed=round_.after.labels.n_labels,
-            trace=round_.trace,
-            item_table=_items(grown, item, round_.found, round_.theta),
+            n_passed=settled.after.labels.n_labels,
+            trace=settled.trace,
+            item_table=_items(grown, item, settled.found, settled.theta),
             annotator_table=_annotators(
                 grown,
                 people,
@@ -209,11 +209,13 @@ class Updates(Generic[K]):
             frame=was.base.frame,
         )
         self._grown = grown
-        self._theta = self._theta.replaced(item, round_.found)
-        self.converged = self.converged and round_.trace.converged
+        self._theta = self._theta.replaced(item, settled.found)
+        self.converged = self.converged and settled.trace.converged
         return update
 
-    def _anew(self, grown: Grown, item: Codes, known: K, last: Round[K] | None = None) -> Round[K]:
+    def _anew(
+        self, grown: Grown, item: Codes, known: K, last: Settled[K] | None = None
+    ) -> Settled[K]:
         """Fit items, beginning where the last round ended, whose items are among them."""
         after = grown.part(item)
         old = item[item < self._grown.n_items]
@@ -221,9 +223,9 @@ class Updates(Generic[K]):
         begin = was = known.of(after.annotator)
         if last is not None:
             begin = was.replaced(np.searchsorted(after.annotator, last.after.annotator), last.now)
-        return Round(after, theta, *self._model._settled(was, begin, before, after, theta))
+        return Settled(after, theta, *self._model._settled(was, begin, before, after, theta))
 
-    def _let_in(self, grown: Grown, known: K, last: Round[K]) -> Codes:
+    def _let_in(self, grown: Grown, known: K, last: Settled[K]) -> Codes:
         """Name items to fit next: those that annotators who moved decide most, while there is room.
 
         An item follows its annotators the more, the less it is sure of its label.
