@@ -11,11 +11,11 @@ import sys
 from pathlib import Path
 
 from annotruth import choose, evaluate
-from annotruth.experiments.measuring import fitted
-from annotruth.experiments.tables import aligned
 from annotruth.io.readers import read_labels
 from annotruth.labels import Labels, ScaleKind
-from annotruth.models.choosing import PREFERENCE, Choice
+from annotruth.paper.measuring import fitted
+from annotruth.paper.tables import aligned
+from annotruth.selection.choose import PREFERENCE, Choice
 
 # What the labels are, which a file of numbers does not say.
 SCALES: dict[str, ScaleKind] = {

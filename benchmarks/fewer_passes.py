@@ -14,14 +14,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from annotruth import simulate
-from annotruth.arrays import Codes, Floats
-from annotruth.engines import Session, Sweep, engine_named
-from annotruth.engines.background import Background
+from annotruth.engines import Pass, Session, get_engine
+from annotruth.engines.background import BackgroundSession
 from annotruth.errors import ConvergenceWarning
 from annotruth.io.readers import read_labels
-from annotruth.labels import Labels, Tally
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.labels import Labels, LabelSummary
 from annotruth.models.em import Progress
-from annotruth.models.registry import model_named
+from annotruth.models.registry import get_model
 from annotruth.models.result import Fit
 
 MODELS = ("gpm", "dawid-skene", "glad", "ordinal-binary", "ordinal-mixture", "subject-bias")
@@ -88,14 +88,14 @@ class Pair(NamedTuple):
         return self.passes[0] / self.passes[1]
 
 
-class Counted(Background):
+class Counted(BackgroundSession):
     """A session that counts its sweeps over the labels; those of leaps read none."""
 
     n_passes = 0
 
-    def sweep(self, sweep: Sweep, *shared: Any) -> tuple[Floats, ...]:
+    def run_pass(self, sweep: Pass, *shared: Any) -> tuple[Floats, ...]:
         self.n_passes += not sweep.kernel.startswith("acceleration.")
-        return super().sweep(sweep, *shared)
+        return super().run_pass(sweep, *shared)
 
 
 class Counting:
@@ -103,8 +103,8 @@ class Counting:
 
     name: ClassVar[str] = "memory"
 
-    def open(self, labels: Tally) -> Session:
-        self.session = Counted(engine_named("memory").open(labels), {})
+    def open(self, labels: LabelSummary) -> Session:
+        self.session = Counted(get_engine("memory").open(labels), {})
         return self.session
 
 
@@ -247,7 +247,7 @@ def run(model: str, labels: Labels, **options: Any) -> Run:
         times.append(perf_counter())
         passes.append(engine.session.n_passes)
 
-    fit = model_named(model)(**options, engine=engine).fit(labels, progress=look).result_
+    fit = get_model(model)(**options, engine=engine).fit(labels, progress=look).result_
     # What the start takes is not known apart from the first step: together they count as one.
     return Run(height(fit), np.array(passes) - passes[0] + 1, np.array(times) - times[0])
 
@@ -255,8 +255,8 @@ def run(model: str, labels: Labels, **options: Any) -> Run:
 def height(fit: Fit) -> Floats:
     """Return what rises, over all labels, at every pass."""
     if fit.model == "gpm":  # whose objective may be Q
-        return fit.trace.log_likelihood[:-1]
-    return fit.trace.objective * (fit.data.n_labels if fit.model == "dawid-skene" else 1)
+        return fit.history.log_likelihood[:-1]
+    return fit.history.objective * (fit.data.n_labels if fit.model == "dawid-skene" else 1)
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ def compare(name: str, frame: pd.DataFrame) -> float:
     theirs = perf_counter() - began
     goal = log_posterior(frame, peer.alphas_, peer.betas_)
 
-    reached = GLAD().fit(frame).result_.trace.objective >= goal
+    reached = GLAD().fit(frame).result_.history.objective >= goal
     assert reached.any(), "we did not reach the peer's log-posterior"
     steps = int(np.argmax(reached)) + 1
     to_the_same = timed(lambda: GLAD(max_iter=steps).fit(frame))

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numba
 
-from annotruth.arrays import Floats
-from annotruth.engines import Sweep
+from annotruth.engines import Pass
 from annotruth.engines.memory import MemoryEngine, MemorySession
+from annotruth.kernels.arrays import Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
 from annotruth.labels import Labels
@@ -58,8 +58,8 @@ def bare_read(labels: Labels, threads: int, stack: ExitStack) -> Sample:
     session = stack.enter_context(closing(MemorySession(labels, threads, lambda _: read)))
     session.allocate("theta", per="cells")
     session.gather("theta")[:] = 0.5  # zeros that nobody wrote are not in memory yet
-    sweep = Sweep("growth.read", ("theta",), ((1,),))
-    return by_steps(lambda _: (None, session.sweep(sweep)), None, 1)
+    sweep = Pass("growth.read", ("theta",), ((1,),))
+    return by_steps(lambda _: (None, session.run_pass(sweep)), None, 1)
 
 
 def gpm_pass(labels: Labels, engine: MemoryEngine, stack: ExitStack) -> Sample:

@@ -18,7 +18,7 @@ import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from annotruth.disk import in_words, size_of
+from annotruth.labels.on_disk.disk import in_words, size_of
 from benchmarks import machine
 from benchmarks.way import COMMAND, LABELS_PER_ITEM, Run, apart, run
 

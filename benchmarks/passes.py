@@ -17,9 +17,9 @@ from annotruth.engines import Engine, Session
 from annotruth.engines.memory import MemoryEngine, ReferenceEngine
 from annotruth.labels import Labels
 from annotruth.models import dawid_skene, gpm_steps
-from annotruth.models.robust_gpm import RobustGPM
-from annotruth.models.robust_singles import opinions_of
-from annotruth.models.robust_steps import Opinions
+from annotruth.models.robust_gpm.model import RobustGPM
+from annotruth.models.robust_gpm.single_precision import opinions_of
+from annotruth.models.robust_gpm.steps import Opinions
 from benchmarks import growth, machine, peerannot
 from benchmarks.crowds import peer_frame, simulated
 from benchmarks.timing import Sample, Seconds, by_difference, by_steps, interleaved

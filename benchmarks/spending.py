@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth import advising, fitting, metrics, simulate
-from annotruth.arrays import Codes, Floats
+from annotruth import api, metrics, simulate
 from annotruth.errors import ConvergenceWarning
-from annotruth.experiments.tables import aligned
+from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, Scale
 from annotruth.models.result import Fit
+from annotruth.paper.tables import aligned
 
 ITEMS, ANNOTATORS, CATEGORIES = 150, 25, 5
 FIRST_SEED = 1000  # what was tried while the advice was made used seeds below
@@ -163,7 +163,7 @@ def spend_evenly(pool: Pool, seed: int) -> tuple[Curve, dict[int, Fit]]:
     mask = start(pool, rng)
     fits = {}
     for per_item in range(START, EVENLY + 1):
-        fits[per_item] = fitting.fit(pool.revealed(mask)[0], truth=pool.kind)
+        fits[per_item] = api.fit(pool.revealed(mask)[0], truth=pool.kind)
         add_anybody(mask, np.ones(ITEMS, dtype=np.int64), rng)
     distance = np.array([pool.distance(fit) for fit in fits.values()])
     return Curve(np.array(list(fits), dtype=np.float64), distance), fits
@@ -175,7 +175,7 @@ def spend_as_advised(pool: Pool, way: str, seed: int, until: float) -> Curve:
     found: list[tuple[float, float]] = []
     while True:
         labels, who = pool.revealed(mask)
-        advice = advising.next_labels(labels, budget=ITEMS, truth=pool.kind)
+        advice = api.next_labels(labels, budget=ITEMS, truth=pool.kind)
         found.append((labels.n_labels / ITEMS, pool.distance(advice.fit)))
         if found[-1][1] <= until or labels.n_labels >= MOST * ITEMS:
             break
@@ -198,7 +198,7 @@ def planned(pool: Pool, fits: dict[int, Fit], target: str, truly: float) -> floa
     if not 0.0 < truly < 1.0:
         return None
     labels = fits[PLANNED_AT].data
-    need = advising.plan_labels(labels, target, truly, truth=pool.kind).evenly.per_item
+    need = api.plan_labels(labels, target, truly, truth=pool.kind).evenly.per_item
     return None if need is None else PLANNED_AT + need
 
 

@@ -17,14 +17,14 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.arrays import Codes, Floats
 from annotruth.errors import ConvergenceWarning
+from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
 from annotruth.models.base import Estimator
-from annotruth.models.gpm import GPM
-from annotruth.models.registry import UPDATABLE, model_named
+from annotruth.models.gpm.model import GPM
+from annotruth.models.incremental import Updatable, Updates
+from annotruth.models.registry import UPDATABLE, get_model
 from annotruth.models.result import Fit
-from annotruth.models.updating import Updatable, Updates
 from annotruth.simulate import crowd as crowd_of
 from benchmarks import machine
 from benchmarks.crowds import simulated
@@ -57,7 +57,7 @@ def main() -> int:
     print(machine.describe(("annotruth", "numpy", "numba")), flush=True)
     make = simulated if options.hard else told_apart
     crowd = make(options.labels + options.new)
-    model = model_named(options.model)
+    model = get_model(options.model)
     model.updates_from = 0  # what is compiled first is small
     model().fit(make(100_000)).partial_fit([(0, 0, 1)], duplicates="keep")
     for name in options.deals:
@@ -86,8 +86,8 @@ def measure(name: str, make: type[Estimator], base: Labels, new: Labels) -> None
         f"update from the loaded state with {update.n_labels:,} labels, {update.n_items} new "
         f"items, {update.n_annotators} new annotators: {time} = {wall:.2%} of the full fit, on "
         f"processors {processor:.2%} (target {TARGET:.0%}: {met(max(wall, processor) <= TARGET)}); "
-        f"passed {update.trace.n_iter} times over {update.n_passed:,} labels "
-        f"({update.trace.stop_reason})",
+        f"passed {update.history.n_iter} times over {update.n_passed:,} labels "
+        f"({update.history.stop_reason})",
         flush=True,
     )
     whole = taken(lambda: model.result_)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from annotruth.errors import InputError
-from annotruth.models.registry import model_named
+from annotruth.models.registry import get_model
 from benchmarks.panel import intervals, real, simulated
 from benchmarks.panel.parts import FIRST_SEED, to_markdown
 
@@ -59,7 +59,7 @@ def known_models(text: str) -> tuple[str, ...]:
     names = tuple(text.split(","))
     for name in names:
         try:
-            model_named(name)
+            get_model(name)
         except InputError as error:
             raise argparse.ArgumentTypeError(str(error)) from error
     return names

@@ -9,10 +9,10 @@ import numpy as np
 from scipy import stats
 
 from annotruth import simulate
-from annotruth.arrays import Codes, Floats
-from annotruth.experiments.base import Measure
-from annotruth.experiments.measuring import Measured
+from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.result import Fit
+from annotruth.paper.base import Measure
+from annotruth.paper.measuring import Measured
 from annotruth.simulate import Simulation
 from benchmarks.panel.parts import Case, Part, Trial, trial_on
 

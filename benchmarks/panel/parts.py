@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from annotruth.errors import InputError
-from annotruth.experiments.base import Measure
-from annotruth.experiments.measuring import Measured, fitted
-from annotruth.experiments.tables import aligned, figure
 from annotruth.labels import Labels
 from annotruth.models.result import Fit
+from annotruth.paper.base import Measure
+from annotruth.paper.measuring import Measured, fitted
+from annotruth.paper.tables import aligned, figure
 
 FIRST_SEED = 3000
 

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth import metrics
-from annotruth.arrays import Floats
-from annotruth.experiments import movie
-from annotruth.experiments.base import Measure
-from annotruth.experiments.measuring import Measured, spammer_share
 from annotruth.io.readers import read_labels, read_table
+from annotruth.kernels.arrays import Floats
 from annotruth.labels import DuplicatePolicy, Labels
 from annotruth.labels.truth import match_truth
 from annotruth.models.result import Fit
+from annotruth.paper import movie
+from annotruth.paper.base import Measure
+from annotruth.paper.measuring import Measured, spammer_share
 from benchmarks.panel.parts import Case, Part, Trial, answer, trial_on
 from benchmarks.panel.simulated import BEHAVIORS, of_score
 from benchmarks.panel.spammers import inject, mean_scores

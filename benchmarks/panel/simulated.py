@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from annotruth import metrics, simulate
-from annotruth.arrays import Floats
-from annotruth.experiments.base import Measure
-from annotruth.experiments.measuring import Measured, number
-from annotruth.models.found import SPAMMER_BELOW
+from annotruth.kernels.arrays import Floats
+from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.result import Fit
+from annotruth.paper.base import Measure
+from annotruth.paper.measuring import Measured, number
 from benchmarks.panel.parts import Case, Part, Trial, trial_on
 
 BEHAVIORS = ("random", "repeated", "inverted", "mixed")

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.arrays import Codes, Floats
+from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
 
 BEHAVIORS = ("random", "repeated", "inverted")
@@ -62,7 +62,7 @@ def inject(
         if behavior == "mixed"
         else BEHAVIORS.index(behavior)
     )
-    spoiled = _answers(votes, kind, labels.n_categories, rng)
+    spoiled = _predict_proba(votes, kind, labels.n_categories, rng)
     kept = _keep(votes.item, per_item, rng)
 
     # Labels lists only those who gave one, so whoever lost all votes leaves here.
@@ -78,7 +78,7 @@ def inject(
     return Spoiled(thinned, kind[active] >= 0)
 
 
-def _answers(votes: Votes, kind: Codes, n_categories: int, rng: np.random.Generator) -> Codes:
+def _predict_proba(votes: Votes, kind: Codes, n_categories: int, rng: np.random.Generator) -> Codes:
     """Return every label's category: the given one, or what the annotator's behavior makes it."""
     repeated = rng.integers(n_categories, size=kind.size)
     return np.choose(

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from annotruth import agreement, metrics, simulate
-    from annotruth.active import Advice, Plan
-    from annotruth.advising import next_labels, plan_labels
-    from annotruth.comparing import Comparison, compare
+    from annotruth.advice import Advice, Plan
+    from annotruth.advice.changes import changes
+    from annotruth.api import evaluate, fit, next_labels, plan_labels, update
     from annotruth.engines.spark import SparkEngine
     from annotruth.errors import (
         AnnotruthError,
@@ -25,23 +25,22 @@ if TYPE_CHECKING:
         InputError,
         OutputError,
     )
-    from annotruth.fitting import evaluate, fit, update
     from annotruth.io.readers import read_labels
     from annotruth.labels import Labels, Scale
     from annotruth.models.baselines import MajorityVote, MeanScore, MedianScore
-    from annotruth.models.changes import changes
-    from annotruth.models.choosing import choose
-    from annotruth.models.dawid_skene import DawidSkene
+    from annotruth.models.dawid_skene.model import DawidSkene
     from annotruth.models.glad import GLAD
-    from annotruth.models.gpm import GPM
-    from annotruth.models.heldout import held_out
+    from annotruth.models.gpm.model import GPM
     from annotruth.models.ordinal_binary import OrdinalBinary
-    from annotruth.models.ordinal_mixture import OrdinalMixture
+    from annotruth.models.ordinal_mixture.model import OrdinalMixture
     from annotruth.models.result import Fit
-    from annotruth.models.robust_gpm import RobustGPM
+    from annotruth.models.robust_gpm.model import RobustGPM
     from annotruth.models.spark_fit import SparkFit
     from annotruth.models.storage import load
     from annotruth.models.subject_bias import SubjectBias
+    from annotruth.selection.choose import choose
+    from annotruth.selection.compare import Comparison, compare
+    from annotruth.selection.heldout import held_out
 
 __all__ = [
     "GLAD",
@@ -85,13 +84,13 @@ __all__ = [
 
 _HOMES = {
     "GLAD": "annotruth.models.glad",
-    "GPM": "annotruth.models.gpm",
-    "Advice": "annotruth.active",
+    "GPM": "annotruth.models.gpm.model",
+    "Advice": "annotruth.advice",
     "AnnotruthError": "annotruth.errors",
     "AnnotruthWarning": "annotruth.errors",
-    "Comparison": "annotruth.comparing",
+    "Comparison": "annotruth.selection.compare",
     "ConvergenceWarning": "annotruth.errors",
-    "DawidSkene": "annotruth.models.dawid_skene",
+    "DawidSkene": "annotruth.models.dawid_skene.model",
     "Fit": "annotruth.models.result",
     "InputError": "annotruth.errors",
     "Labels": "annotruth.labels",
@@ -99,25 +98,25 @@ _HOMES = {
     "MeanScore": "annotruth.models.baselines",
     "MedianScore": "annotruth.models.baselines",
     "OrdinalBinary": "annotruth.models.ordinal_binary",
-    "OrdinalMixture": "annotruth.models.ordinal_mixture",
+    "OrdinalMixture": "annotruth.models.ordinal_mixture.model",
     "OutputError": "annotruth.errors",
-    "Plan": "annotruth.active",
-    "RobustGPM": "annotruth.models.robust_gpm",
+    "Plan": "annotruth.advice",
+    "RobustGPM": "annotruth.models.robust_gpm.model",
     "Scale": "annotruth.labels",
     "SparkEngine": "annotruth.engines.spark",
     "SparkFit": "annotruth.models.spark_fit",
     "SubjectBias": "annotruth.models.subject_bias",
-    "changes": "annotruth.models.changes",
-    "choose": "annotruth.models.choosing",
-    "compare": "annotruth.comparing",
-    "evaluate": "annotruth.fitting",
-    "fit": "annotruth.fitting",
-    "held_out": "annotruth.models.heldout",
+    "changes": "annotruth.advice.changes",
+    "choose": "annotruth.selection.choose",
+    "compare": "annotruth.selection.compare",
+    "evaluate": "annotruth.api",
+    "fit": "annotruth.api",
+    "held_out": "annotruth.selection.heldout",
     "load": "annotruth.models.storage",
-    "next_labels": "annotruth.advising",
-    "plan_labels": "annotruth.advising",
+    "next_labels": "annotruth.api",
+    "plan_labels": "annotruth.api",
     "read_labels": "annotruth.io.readers",
-    "update": "annotruth.fitting",
+    "update": "annotruth.api",
 }
 _ROOMS = ("agreement", "metrics", "simulate")
 

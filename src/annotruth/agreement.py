@@ -11,8 +11,8 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.arrays import Codes, Floats
 from annotruth.errors import InputError
+from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
 
 __all__ = ["Metric", "fleiss_kappa", "krippendorff_alpha"]

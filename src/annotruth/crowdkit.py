@@ -77,7 +77,7 @@ class _Aggregator(Generic[Model]):
     def loss_history_(self) -> list[float]:
         """The mean log-likelihood of a label, at the start and after every iteration."""
         fit = self._fitted()
-        history: list[float] = (fit.trace.log_likelihood / fit.data.n_labels).tolist()
+        history: list[float] = (fit.history.log_likelihood / fit.data.n_labels).tolist()
         return history
 
     def _fitted(self) -> Fit:

@@ -13,8 +13,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from annotruth.arrays import Codes, Floats
 from annotruth.errors import InputError
+from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, Scale
 from annotruth.labels.validate import check_seed, is_whole
 

@@ -312,7 +312,7 @@ def test_ctrl_c_is_one_line_and_exit_1(run, write, tmp_path, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("annotruth.fitting.fit", interrupted)
+    monkeypatch.setattr("annotruth.api.fit", interrupted)
     code, out, err = run("fit", write("l.csv", GOOD), "--out", tmp_path / "o")
     assert (code, out, err) == (1, "", "annotruth: interrupted; no file was left half-written\n")
     assert not (tmp_path / "o").exists()

@@ -14,7 +14,7 @@ from sklearn.base import clone
 import annotruth as at
 from annotruth import simulate
 from annotruth.engines import memory
-from annotruth.models.registry import MODELS, model_named
+from annotruth.models.registry import MODELS, get_model
 
 ENGINES = ("memory", "reference")
 SMALLEST = {
@@ -50,7 +50,7 @@ def frame(crowd):
 
 def options(name, **wanted):
     """Those of the options that the model has."""
-    return {key: value for key, value in wanted.items() if key in model_named(name)().settings()}
+    return {key: value for key, value in wanted.items() if key in get_model(name)().settings()}
 
 
 def same_fit(one, other, tolerance):
@@ -100,7 +100,7 @@ def test_acceleration_climbs_the_same_hill(name, crowd):
     ]
     # GPM's objective is Q, which need not rise.
     heights = [
-        fit.trace.log_likelihood[:-1] if name == "gpm" else fit.trace.objective for fit in fits
+        fit.history.log_likelihood[:-1] if name == "gpm" else fit.history.objective for fit in fits
     ]
     assert all(fit.converged for fit in fits)
     fast, plain = heights
@@ -136,7 +136,7 @@ def test_the_order_of_rows_changes_nothing_that_matters(name, frame):
 
 
 def test_scikit_learns_way(name, frame):
-    cls = model_named(name)
+    cls = get_model(name)
     estimator = cls()
     before = estimator.settings()
     assert estimator.fit(frame) is estimator
@@ -147,7 +147,7 @@ def test_scikit_learns_way(name, frame):
 
 def test_crowd_kits_way(name, frame):
     asked = frame.rename(columns={"item": "task", "annotator": "worker"})
-    estimator = model_named(name)()
+    estimator = get_model(name)()
     if fitted(name, asked).distribution is None:
         with pytest.raises(at.AnnotruthError, match=f"{name} gives no label"):
             estimator.fit_predict(asked)
@@ -168,14 +168,14 @@ def test_crowd_kits_way(name, frame):
 
 def test_an_unfitted_estimator_says_so(name):
     with pytest.raises(at.AnnotruthError, match="not fitted yet: call fit first"):
-        _ = model_named(name)().labels_
+        _ = get_model(name)().labels_
     with pytest.raises(at.AnnotruthError, match="not fitted yet: call fit first"):
-        _ = model_named(name)().result_
-    assert not hasattr(model_named(name)(), "result_")
+        _ = get_model(name)().result_
+    assert not hasattr(get_model(name)(), "result_")
 
 
 def test_scikit_learn_can_clone_it(name, frame):
-    made = model_named(name)(**options(name, tol=0.5, max_iter=3))
+    made = get_model(name)(**options(name, tol=0.5, max_iter=3))
     copied = clone(fitted_in_place(made, frame))
     assert copied is not made
     assert copied.get_params() == made.get_params()
@@ -184,7 +184,7 @@ def test_scikit_learn_can_clone_it(name, frame):
 
 
 def test_options_can_be_set_and_others_are_refused(name):
-    model = model_named(name)()
+    model = get_model(name)()
     wanted = options(name, max_iter=7)
     assert model.set_params(**wanted).get_params().items() >= wanted.items()
     with pytest.raises(at.InputError, match=f"{name} has no option 'speed'"):
@@ -241,8 +241,8 @@ def test_a_fit_is_frozen_and_tells_how_it_ended(name, frame):
     assert fit.stop_reason
     if fit.n_iter:
         assert fit.stop_reason in fit.summary()
-        assert len(fit.trace.log_likelihood) == fit.n_iter + 1
-    assert fit.settings == model_named(name)().settings()
+        assert len(fit.history.log_likelihood) == fit.n_iter + 1
+    assert fit.settings == get_model(name)().settings()
 
 
 def test_a_saved_fit_comes_back_whole(name, frame, tmp_path):
@@ -253,7 +253,7 @@ def test_a_saved_fit_comes_back_whole(name, frame, tmp_path):
         pd.testing.assert_frame_equal(getattr(again, table)(), getattr(fit, table)())
     assert again.summary() == fit.summary()
     assert again.settings == fit.settings
-    np.testing.assert_array_equal(again.trace.objective, fit.trace.objective)
+    np.testing.assert_array_equal(again.history.objective, fit.history.objective)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -276,7 +276,7 @@ def every_pair(labels):
 def predicted(name, labels, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", at.ConvergenceWarning)
-        return model_named(name)(**options).fit(labels).answers(*every_pair(labels))
+        return get_model(name)(**options).fit(labels).predict_proba(*every_pair(labels))
 
 
 @pytest.mark.parametrize("gold", [{}, {1: 2, 2: 4}], ids=["no gold", "gold"])
@@ -292,19 +292,19 @@ def test_answers_do_not_depend_on_what_else_is_asked(name):
     labels = simulate.crowd(
         n_items=30, n_annotators=12, n_categories=4, labels_per_item=3, seed=2
     ).labels
-    model = model_named(name)().fit(labels)
+    model = get_model(name)().fit(labels)
     item, annotator = every_pair(labels)
     # Of two items, whose labels are by some of the annotators only.
     some = np.random.default_rng(0).permutation(np.flatnonzero(np.isin(item, [7, 20])))
-    alone = model.answers(item[some], annotator[some])
-    np.testing.assert_allclose(alone, model.answers(item, annotator)[some], rtol=1e-12)
-    assert model.answers([], []).shape == (0, 4)
+    alone = model.predict_proba(item[some], annotator[some])
+    np.testing.assert_allclose(alone, model.predict_proba(item, annotator)[some], rtol=1e-12)
+    assert model.predict_proba([], []).shape == (0, 4)
 
 
 def test_answers_beat_chance_on_labels_seen(name, crowd):
     labels = crowd.labels
-    model = model_named(name)().fit(labels)
-    rows = model.answers(labels.item_of_label(), labels.annotator)
+    model = get_model(name)().fit(labels)
+    rows = model.predict_proba(labels.item_of_label(), labels.annotator)
     likely = rows[np.arange(labels.n_labels), labels.category_of_label()]
     assert np.log(likely).mean() > np.log(1 / 4) + 0.1
 
@@ -324,16 +324,16 @@ def test_answers_of_the_smallest_tables_are_distributions(name):
 
 
 def test_answers_want_codes_of_the_fit(name, frame):
-    model = model_named(name)()
+    model = get_model(name)()
     with pytest.raises(at.AnnotruthError, match="not fitted yet: call fit first"):
-        model.answers([0], [0])
+        model.predict_proba([0], [0])
     model.fit(frame)
     with pytest.raises(at.InputError, match="item codes from 0 to 39"):
-        model.answers([40], [0])
+        model.predict_proba([40], [0])
     with pytest.raises(at.InputError, match="annotator codes from 0 to 11"):
-        model.answers([0], [-1])
+        model.predict_proba([0], [-1])
     with pytest.raises(at.InputError, match="as many item codes as annotator codes"):
-        model.answers([0, 1], [0])
+        model.predict_proba([0, 1], [0])
 
 
 def test_progress_is_told_every_iteration(name, frame):

@@ -6,9 +6,9 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from annotruth.engines import Sweep, engine_named, memory, share_out
+from annotruth.engines import Pass, get_engine, memory, share_out
 from annotruth.errors import InputError
-from annotruth.labels.shards import split
+from annotruth.labels.partition import split
 
 
 def test_parts_cover_every_item_once_and_share_the_labels(make_labels):
@@ -25,7 +25,7 @@ def test_one_huge_item_is_one_part(make_labels, monkeypatch):
     labels = make_labels(np.random.default_rng(0), n_items=1, n_annotators=50, n_categories=2)
     session = memory.MemoryEngine(threads=3).open(labels)
     session.allocate("theta", per="cells")
-    session.sweep(Sweep("gpm.start", ("theta",)))
+    session.run_pass(Pass("gpm.start", ("theta",)))
     assert session.gather("theta").sum() == pytest.approx(1.0)
     session.close()
 
@@ -54,8 +54,8 @@ def test_sums_keep_their_shapes_and_come_fresh(make_labels, monkeypatch):
     results = []
     for threads in (1, 3):
         session = memory.MemorySession(labels, threads, lambda name: count)
-        sweep = Sweep("count.all", (), ((1,), (40,), (2, 3)))
-        first, again = session.sweep(sweep), session.sweep(sweep)
+        sweep = Pass("count.all", (), ((1,), (40,), (2, 3)))
+        first, again = session.run_pass(sweep), session.run_pass(sweep)
         parts = session._parts(47)
         assert len(parts) > 2
         assert [total.shape for total in first] == [(1,), (40,), (2, 3)]
@@ -63,7 +63,7 @@ def test_sums_keep_their_shapes_and_come_fresh(make_labels, monkeypatch):
         begins = sum(lo for lo, _ in parts)
         np.testing.assert_array_equal(first[2], begins + len(parts) * np.arange(6.0).reshape(2, 3))
         first[1][:] = -1.0  # the caller's own
-        assert again[1].sum() == session.sweep(sweep)[1].sum() == 60
+        assert again[1].sum() == session.run_pass(sweep)[1].sum() == 60
         session.close()
         results.append(again)
     for one, three in zip(*results, strict=True):
@@ -71,7 +71,7 @@ def test_sums_keep_their_shapes_and_come_fresh(make_labels, monkeypatch):
 
 
 def test_parts_are_added_in_their_order_whichever_is_done_first():
-    layout = memory._Layout(Sweep("count.all", (), ((7,), (9,)), single=1))
+    layout = memory._Layout(Pass("count.all", (), ((7,), (9,)), single=1))
     rng = np.random.default_rng(0)
     parts = [10.0 ** rng.uniform(-9, 9, layout.width) for _ in range(12)]
     totals = []
@@ -96,9 +96,9 @@ def test_sums_that_may_be_single_are(make_labels, monkeypatch):
 
     session = memory.MemorySession(labels, 2, lambda name: count)
     with closing(session):
-        sweep = Sweep("count.all", (), ((3, 5), (4,)), single=1)
+        sweep = Pass("count.all", (), ((3, 5), (4,)), single=1)
         for _ in range(2):
-            odd, rest = session.sweep(sweep)
+            odd, rest = session.run_pass(sweep)
         n_parts = len(session._parts(12))
     assert (odd.dtype, rest.dtype) == (np.float32, np.float64)
     assert n_parts > 2
@@ -115,7 +115,7 @@ def test_room_is_asked_for_all_sums_and_for_what_each_thread_makes(make_labels, 
     for threads, scratch in [(1, 0), (1, 100), (3, 100), (1_000, 100)]:
         session = memory.MemorySession(labels, threads, lambda name: lambda *_: None)
         with closing(session):
-            session.sweep(Sweep("count.all", (), ((1,),), scratch=scratch))
+            session.run_pass(Pass("count.all", (), ((1,),), scratch=scratch))
             n_parts = len(session._parts(1))
     sums = asked[0]
     assert 3 < n_parts < 1_000
@@ -146,14 +146,14 @@ def test_a_kernel_that_fails_on_another_thread_is_heard(make_labels, monkeypatch
 
     session = memory.MemorySession(labels, 3, lambda name: fail)
     with closing(session), pytest.raises(RuntimeError, match="broken"):
-        session.sweep(Sweep("fail.all", (), ((1,),)))
+        session.run_pass(Pass("fail.all", (), ((1,),)))
 
 
 def test_engines_go_by_name_or_as_they_are():
-    assert isinstance(engine_named("memory"), memory.MemoryEngine)
+    assert isinstance(get_engine("memory"), memory.MemoryEngine)
     engine = memory.MemoryEngine(threads=1)
-    assert engine_named(engine) is engine
+    assert get_engine(engine) is engine
     with pytest.raises(
         InputError, match="unknown engine 'abacus': choose memory, reference, spark"
     ):
-        engine_named("abacus")
+        get_engine("abacus")

@@ -19,10 +19,11 @@ import pyarrow.parquet
 import pytest
 
 import annotruth as at
-from annotruth import disk, simulate
+from annotruth import simulate
 from annotruth.engines.memory import MemoryEngine
 from annotruth.io.large import read_labels_within
-from annotruth.models.registry import MODELS, model_named
+from annotruth.labels.on_disk import disk
+from annotruth.models.registry import MODELS, get_model
 
 LITTLE = 50_000  # bytes: some hundred rows a batch, and some hundred labels a range of items
 
@@ -162,7 +163,7 @@ def fits(path, **options):
         return [at.fit(path, memory=memory, **options) for memory in (LITTLE, None)]
 
 
-MODELS_ON_DISK = [name for name in MODELS if model_named(name).fits_on_disk]
+MODELS_ON_DISK = [name for name in MODELS if get_model(name).fits_on_disk]
 
 
 @pytest.mark.parametrize("gold", [None, {"item-3": 1, "item-7": 4}], ids=["plain", "gold"])

@@ -6,7 +6,7 @@ from scipy.stats import norm
 
 from annotruth.kernels import ordinal_mixture as fast
 from annotruth.kernels.reference import ordinal_mixture as plain
-from annotruth.models.lattice import lattice_of, shape_of
+from annotruth.models.ordinal_mixture.lattice import lattice_of, shape_of
 
 RANGES = [(0, 40), (5, 23)]
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from annotruth.arrays import slices
+from annotruth.kernels.arrays import slices
 from annotruth.labels import Labels, Scale
 from annotruth.labels.encode import plain_numbers, repeats
-from annotruth.labels.shards import split
+from annotruth.labels.partition import split
 
 ROWS = st.lists(
     st.tuples(
@@ -142,5 +142,5 @@ def test_labels_are_counted_by_annotator_and_category(make_labels, monkeypatch, 
     labels = make_labels(np.random.default_rng(8), n_items=20, n_annotators=6, n_categories=3)
     counts = np.zeros((6, 3), dtype=np.int64)
     np.add.at(counts, (labels.annotator, labels.category_of_label()), 1)
-    np.testing.assert_array_equal(labels.labels_per_answer, counts)
+    np.testing.assert_array_equal(labels.labels_per_category, counts)
     np.testing.assert_array_equal(labels.labels_per_annotator, counts.sum(axis=1))

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from annotruth.labels import Labels
-from annotruth.labels.shards import of_items
+from annotruth.labels.partition import of_items
 
 ROWS = st.lists(
     st.tuples(st.integers(0, 6), st.sampled_from("abcde"), st.integers(1, 4), st.booleans()),

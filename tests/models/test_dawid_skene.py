@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import annotruth as at
 from annotruth.labels import Labels, Scale
-from annotruth.models.dawid_skene import DawidSkene
+from annotruth.models.dawid_skene.model import DawidSkene
 
 TABLE = [
     ("a", "ann", 1),
@@ -77,8 +77,8 @@ def test_the_first_step_is_the_papers(engine):
     np.testing.assert_allclose(
         fit.distribution.dense(3).ravel(), list(t.values()), rtol=1e-13, atol=1e-16
     )
-    np.testing.assert_allclose(fit.trace.log_likelihood, [before, after], rtol=1e-13)
-    assert fit.trace.objective[0] == pytest.approx(before / len(TABLE), rel=1e-13)
+    np.testing.assert_allclose(fit.history.log_likelihood, [before, after], rtol=1e-13)
+    assert fit.history.objective[0] == pytest.approx(before / len(TABLE), rel=1e-13)
     right = [np.mean([t[e, r] for e, who, r in TABLE if who == s]) for s in ("ann", "bob", "cy")]
     np.testing.assert_allclose(fit.reliability, right, rtol=1e-13)
 
@@ -110,7 +110,7 @@ def test_the_log_likelihood_rises_at_every_step(
     )
     labels.known[:n_known] = rng.integers(n_categories + unused, size=n_known)[:n_items]
     model = unsettled(labels, tol=0.0, max_iter=100)
-    history = model.result_.trace.log_likelihood
+    history = model.result_.history.log_likelihood
     assert np.isfinite(history).all()
     assert np.diff(history).min() >= -1e-12 * max(1.0, abs(history[0]))
     np.testing.assert_allclose(model.confusion_.sum(axis=2), 1.0)
@@ -230,8 +230,8 @@ def test_two_thousand_labels_of_one_item():
     rng = np.random.default_rng(2)
     table = [(e, s, int(rng.random() < (0.3, 0.7)[e % 2])) for e in range(6) for s in range(2000)]
     fit = unsettled(table, max_iter=20).result_
-    assert np.isfinite(fit.trace.log_likelihood).all()
-    assert np.diff(fit.trace.log_likelihood).min() >= -1e-9
+    assert np.isfinite(fit.history.log_likelihood).all()
+    assert np.diff(fit.history.log_likelihood).min() >= -1e-9
     assert fit.items().label.tolist() == [0, 1] * 3
 
 

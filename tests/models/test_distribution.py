@@ -41,5 +41,5 @@ def test_parts_make_the_whole(labels, monkeypatch, make):
 @pytest.mark.parametrize("truth", ["class", "opinions"])
 def test_columns_of_items_are_the_same_in_parts(labels, monkeypatch, truth):
     whole = at.fit(labels, "robust-gpm", truth=truth).item_table()
-    monkeypatch.setattr("annotruth.models.robust_reading._ITEMS", 7)
+    monkeypatch.setattr("annotruth.models.robust_gpm.results._ITEMS", 7)
     assert at.fit(labels, "robust-gpm", truth=truth).item_table().equals(whole)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from annotruth.errors import AnnotruthError, ConvergenceWarning
-from annotruth.models.em import Monitor, climb
+from annotruth.models.em import Monitor, run_em
 
 
 def halving(x):
@@ -13,7 +13,7 @@ def halving(x):
 
 
 def run(**options):
-    return climb(
+    return run_em(
         **{"step": halving, "start": 1.0, "log_likelihood": lambda x: -x, "tol": 0.1}
         | {"max_iter": 100, "watched": "the objective"}
         | options
@@ -21,25 +21,25 @@ def run(**options):
 
 
 def test_it_stops_once_the_objective_changes_by_less_than_tol():
-    x, trace = run()
+    x, history = run()
     # Objectives -1/2, -1/4, -1/8, -1/16: the first change below 0.1 is the third, 1/16.
-    assert (x, trace.n_iter, trace.converged) == (1 / 16, 4, True)
-    assert trace.stop_reason == "change of the objective below 0.1"
-    np.testing.assert_array_equal(trace.objective, [-1 / 2, -1 / 4, -1 / 8, -1 / 16])
-    np.testing.assert_array_equal(trace.log_likelihood, [-1, -1 / 2, -1 / 4, -1 / 8, -1 / 16])
+    assert (x, history.n_iter, history.converged) == (1 / 16, 4, True)
+    assert history.stop_reason == "change of the objective below 0.1"
+    np.testing.assert_array_equal(history.objective, [-1 / 2, -1 / 4, -1 / 8, -1 / 16])
+    np.testing.assert_array_equal(history.log_likelihood, [-1, -1 / 2, -1 / 4, -1 / 8, -1 / 16])
 
 
 def test_the_cap_is_not_convergence():
     with pytest.warns(ConvergenceWarning, match="cap of 2 iterations reached .* raise max_iter"):
-        _, trace = run(max_iter=2)
-    assert (trace.n_iter, trace.converged) == (2, False)
-    assert trace.stop_reason == "cap of 2 iterations reached"
+        _, history = run(max_iter=2)
+    assert (history.n_iter, history.converged) == (2, False)
+    assert history.stop_reason == "cap of 2 iterations reached"
 
 
 def test_a_tolerance_below_rounding_still_ends():
-    _, trace = run(step=lambda x: (x, Monitor(-1e6, -1e6)), tol=0.0)
-    assert trace.converged
-    assert trace.n_iter == 2
+    _, history = run(step=lambda x: (x, Monitor(-1e6, -1e6)), tol=0.0)
+    assert history.converged
+    assert history.n_iter == 2
 
 
 def test_a_breakdown_is_said_at_once():

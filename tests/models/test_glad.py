@@ -122,9 +122,9 @@ def test_the_first_step_by_hand(engine):
         assert f(start[i] + move) > middle  # so that nothing was halved
         assert model.betas_.iloc[i] == pytest.approx(start[i] + move, abs=1e-4)
 
-    assert fit.trace.objective[0] == pytest.approx(log_posterior(labels, *parameters(model)))
+    assert fit.history.objective[0] == pytest.approx(log_posterior(labels, *parameters(model)))
     ones = log_posterior(labels, np.ones(4), np.ones(3)) + 3.5 * np.log(2 * np.pi)
-    assert fit.trace.log_likelihood[0] == pytest.approx(ones, rel=1e-12)
+    assert fit.history.log_likelihood[0] == pytest.approx(ones, rel=1e-12)
 
 
 @given(
@@ -166,9 +166,9 @@ def test_the_log_posterior_rises_at_every_step(
         scale=Scale.ordinal(list(range(n_categories + unused))),
     )
     labels.known[:n_known] = rng.integers(n_categories + unused, size=n_known)[:n_items]
-    trace = quietly(labels, tol=1e-9, max_iter=100).result_.trace
-    start = trace.log_likelihood[0] - 0.5 * (n_items + n_annotators) * np.log(2 * np.pi)
-    history = np.append(start, trace.objective)
+    history = quietly(labels, tol=1e-9, max_iter=100).result_.history
+    start = history.log_likelihood[0] - 0.5 * (n_items + n_annotators) * np.log(2 * np.pi)
+    history = np.append(start, history.objective)
     assert np.isfinite(history).all()
     assert np.diff(history).min() >= -1e-11 * max(1.0, abs(start))
 
@@ -181,7 +181,7 @@ def test_the_objective_is_the_log_posterior_and_ends_on_a_peak(make_labels, n_ca
     model = GLAD(tol=1e-12).fit(labels)
     alpha, b = parameters(model)
     top = log_posterior(labels, alpha, b)
-    assert model.result_.trace.objective[-1] == pytest.approx(top, rel=1e-12)
+    assert model.result_.history.objective[-1] == pytest.approx(top, rel=1e-12)
     assert top > log_posterior(labels, np.ones(6), np.ones(15))
     for values in (alpha, b):
         for i, sign in itertools.product(range(len(values)), (1e-3, -1e-3)):
@@ -308,7 +308,7 @@ def test_gold_may_name_a_category_nobody_chose_for_the_item():
     table = [("a", "x", 1), ("a", "y", 1), ("b", "x", 2), ("b", "y", 2), ("c", "x", 3)]
     model = GLAD().fit(table, gold={"a": 2})
     assert model.probas_.loc["a"].tolist() == [0.0, 1.0, 0.0]
-    assert np.isfinite(model.result_.trace.objective).all()
+    assert np.isfinite(model.result_.history.objective).all()
 
 
 def test_one_category_leaves_everything_at_its_prior():

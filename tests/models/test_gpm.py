@@ -60,8 +60,8 @@ def test_the_first_step_is_the_papers(engine):
     np.testing.assert_allclose(fit.reliability, list(eps.values()), rtol=1e-14)
     dense = fit.distribution.dense(3)
     np.testing.assert_allclose(dense.ravel(), list(theta.values()), rtol=1e-14, atol=1e-16)
-    assert fit.trace.log_likelihood[0] == pytest.approx(log_likelihood, rel=1e-14)
-    assert fit.trace.objective[0] == pytest.approx(q, rel=1e-13)
+    assert fit.history.log_likelihood[0] == pytest.approx(log_likelihood, rel=1e-14)
+    assert fit.history.objective[0] == pytest.approx(q, rel=1e-13)
 
 
 @given(
@@ -94,7 +94,7 @@ def test_the_log_likelihood_rises_at_every_step(
     fit = at.GPM(behavior=behavior, tol=1e-9, max_iter=200, engine="memory")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", at.ConvergenceWarning)
-        history = fit.fit(labels).result_.trace.log_likelihood
+        history = fit.fit(labels).result_.history.log_likelihood
     assert np.isfinite(history).all()
     assert np.diff(history).min() >= -1e-11 * max(1.0, abs(history[0]))
 

@@ -83,8 +83,8 @@ def test_the_first_step_is_the_papers(engine, prior):
         for s in ("ann", "bob", "cy"):
             assert people.loc[s, f"sensitivity_{c + 1}"] == pytest.approx(alpha[s], rel=1e-13)
             assert people.loc[s, f"specificity_{c + 1}"] == pytest.approx(beta[s], rel=1e-13)
-    assert fit.trace.log_likelihood[0] == pytest.approx(log_likelihood, rel=1e-13)
-    assert fit.trace.objective[0] == pytest.approx(log_likelihood + log_prior, rel=1e-13)
+    assert fit.history.log_likelihood[0] == pytest.approx(log_likelihood, rel=1e-13)
+    assert fit.history.objective[0] == pytest.approx(log_likelihood + log_prior, rel=1e-13)
 
 
 @given(
@@ -110,7 +110,7 @@ def test_the_log_posterior_rises_at_every_step(
     )
     labels.known[:n_known] = rng.integers(all_categories, size=n_known)[:n_items]
     fit = fitted(labels, prior=prior, tol=1e-9, max_iter=200, acceleration=accelerated)
-    history = fit.trace.log_likelihood if prior == 0 else fit.trace.objective
+    history = fit.history.log_likelihood if prior == 0 else fit.history.objective
     assert np.isfinite(history).all()
     assert np.diff(history).min(initial=0.0) >= -1e-11 * max(1.0, abs(history[0]))
     theta = fit.distribution.dense(all_categories)
@@ -126,14 +126,14 @@ def test_every_threshold_is_a_binary_problem_of_its_own(make_labels):
     log_likelihood = 0.0
     for c in range(3):
         alone = fitted(labels_of(item, labels.annotator, (label > c).astype(int), 2), **plainly)
-        log_likelihood += alone.trace.log_likelihood
+        log_likelihood += alone.history.log_likelihood
         for rate in ("sensitivity", "specificity"):
             np.testing.assert_allclose(
                 together.annotator_columns[f"{rate}_{c + 2}"],
                 alone.annotator_columns[rate],
                 rtol=1e-12,
             )
-    np.testing.assert_allclose(together.trace.log_likelihood, log_likelihood, rtol=1e-12)
+    np.testing.assert_allclose(together.history.log_likelihood, log_likelihood, rtol=1e-12)
 
 
 def test_rates_are_found_when_labels_abound():

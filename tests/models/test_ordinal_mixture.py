@@ -12,8 +12,8 @@ import annotruth as at
 from annotruth import metrics, simulate
 from annotruth.labels import Labels, Scale
 from annotruth.models.intervals import likelihood_interval
-from annotruth.models.lattice import lattice_of
-from annotruth.models.ordinal_mixture import OrdinalMixture
+from annotruth.models.ordinal_mixture.lattice import lattice_of
+from annotruth.models.ordinal_mixture.model import OrdinalMixture
 
 TABLE = [
     ("a", "ann", 1),
@@ -105,8 +105,8 @@ def test_the_first_step_by_hand(engine):
         fit = OrdinalMixture(max_iter=1, acceleration=False, engine=engine).fit(TABLE).result_
     np.testing.assert_allclose(fit.reliability, eps, rtol=1e-12)
     np.testing.assert_allclose(fit.annotator_columns["noise"], noise, rtol=1e-12)
-    assert fit.trace.log_likelihood[0] == pytest.approx(log_likelihood, rel=1e-12)
-    assert fit.trace.objective[0] == pytest.approx(log_posterior, rel=1e-12)
+    assert fit.history.log_likelihood[0] == pytest.approx(log_likelihood, rel=1e-12)
+    assert fit.history.objective[0] == pytest.approx(log_posterior, rel=1e-12)
 
 
 @given(
@@ -156,7 +156,7 @@ def test_the_log_posterior_rises_at_every_step(
         tol=0.0,
         max_iter=60,
     )
-    history = fit.trace.objective
+    history = fit.history.objective
     assert np.isfinite(history).all()
     if len(history) > 1:
         assert np.diff(history).min() >= -1e-11 * max(1.0, abs(history[0]))
@@ -330,7 +330,7 @@ def test_gold_decides_the_item_and_who_agrees_with_it():
     assert gold.reliability[3] > gold.reliability[0]
     # A taken score has no prior, so two ways to fix an item's score are as likely.
     one, other = (fitted([("x", "a", 1), ("x", "b", 2)], gold={"x": r}) for r in (1, 2))
-    assert one.trace.log_likelihood[0] == pytest.approx(other.trace.log_likelihood[0], rel=1e-9)
+    assert one.history.log_likelihood[0] == pytest.approx(other.history.log_likelihood[0], rel=1e-9)
 
 
 def test_gold_on_a_scale_with_more_categories_than_scores():

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 import annotruth as at
 from annotruth import metrics, simulate
-from annotruth.engines import engine_named
+from annotruth.engines import get_engine
 from annotruth.labels import Labels, Scale
-from annotruth.models.robust_gpm import RobustGPM
-from annotruth.models.robust_reading import wider
-from annotruth.models.robust_rows import OwnRows
-from annotruth.models.robust_steps import Classes, Opinions
-from annotruth.models.ways import KINDS, ways_of
+from annotruth.models.robust_gpm.annotator_confusion import OwnRows
+from annotruth.models.robust_gpm.model import RobustGPM
+from annotruth.models.robust_gpm.results import wider
+from annotruth.models.robust_gpm.steps import Classes, Opinions
+from annotruth.models.robust_gpm.strategies import KINDS, strategies_of
 
 
 def fitted(data, **options):
@@ -46,7 +46,7 @@ def test_every_round_rises(make_labels, seed, categories, gold):
     )
     if gold:
         labels.known[0] = 0
-    session = engine_named("memory").open(labels)
+    session = get_engine("memory").open(labels)
     opinions = Opinions(labels, session)
     assert objectives(opinions, opinions.start())[1].min() > -1e-10
     classes = Classes(labels, session)
@@ -127,18 +127,18 @@ def test_the_labels_tell_one_truth_from_opinions():
         annotators=list(range(6)),
         scale=Scale.ordinal([1, 2, 3, 4]),
     )
-    session = engine_named("memory").open(one)
+    session = get_engine("memory").open(one)
     classes = Classes(one, session)
     assert classes.neighbours(objectives(classes, classes.start())[0]) < 0.5
     assert (fitted(one).label == truth).mean() > 0.9
     crowd = simulate.crowd(seed=1).labels
-    classes = Classes(crowd, engine_named("memory").open(crowd))
+    classes = Classes(crowd, get_engine("memory").open(crowd))
     assert classes.neighbours(objectives(classes, classes.start())[0]) > 0.5
 
 
 def test_ways_are_distributions():
     serious = np.random.default_rng(0).dirichlet(np.ones(4), (3, 6)).transpose(0, 2, 1)
-    ways = ways_of(serious, np.array([0.2, 0.5, 0.3]), ordinal=True)
+    ways = strategies_of(serious, np.array([0.2, 0.5, 0.3]), ordinal=True)
     # Summed over labels, one of which is the repeated one.
     total = ways.plain.sum(axis=1) - ways.plain[:, 1] + ways.repeating[:, 1]
     np.testing.assert_allclose(total, 1.0, rtol=1e-9)
@@ -196,7 +196,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(behavior, per_item):
 def test_who_may_be_inverted_widens_every_items_interval():
     data = [("a", "ann", 1), ("b", "ann", 2), ("c", "ann", 3), ("a", "bob", 1)]
     labels = Labels.of(data, scale="ordinal")
-    steps = Opinions(labels, engine_named("memory").open(labels))
+    steps = Opinions(labels, get_engine("memory").open(labels))
     ways = steps.ways(steps.start().serious)
     always = int(np.flatnonzero((ways.eps == 0.995) & (ways.shift == 2))[0])
     turned = int(np.flatnonzero((ways.eps == 0.05) & (ways.kind == KINDS.index("inverted")))[0])
@@ -208,17 +208,17 @@ def test_who_may_be_inverted_widens_every_items_interval():
     serious = (3 * 0.995 + (0.995 + 0.05) / 2) / 4
     expected = 1.1 + 29 * (0.95 / 2) ** 2 / 4 / serious**2
     assert wider(steps, weights, ways) == pytest.approx(np.sqrt(expected))
-    classes = Classes(labels, engine_named("memory").open(labels))
+    classes = Classes(labels, get_engine("memory").open(labels))
     assert wider(classes, weights, ways) == pytest.approx(np.sqrt(1.12 + 7.5 * 2 / 4))
 
 
 def test_the_prior_of_the_kinds_is_counted(make_labels):
     labels = make_labels(np.random.default_rng(0), n_items=30, n_annotators=6, n_categories=3)
-    session = engine_named("memory").open(labels)
+    session = get_engine("memory").open(labels)
     steps = Classes(labels, session)
     begin = steps.start()
     rates = steps.rates(begin, steps.ways(begin.serious))
-    _, kinds, _ = session.sweep(steps.sweep, begin.prior, steps.gate, rates)
+    _, kinds, _ = session.run_pass(steps.sweep, begin.prior, steps.gate, rates)
     assert kinds.sum() == pytest.approx(labels.n_items)
     after, _ = steps.step(begin)
     np.testing.assert_allclose(after.prior, (kinds + 0.5) / (kinds + 0.5).sum())

@@ -9,7 +9,7 @@ import pytest
 from pyarrow import feather
 
 import annotruth as at
-from annotruth.models.registry import MODELS, model_named
+from annotruth.models.registry import MODELS, get_model
 
 
 @pytest.fixture
@@ -108,12 +108,12 @@ ROWS = [
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_fit_from_disk_predicts_as_before(name, tmp_path):
-    model = model_named(name)().fit(ROWS)
+    model = get_model(name)().fit(ROWS)
     item, annotator = np.repeat(np.arange(30), 6), np.tile(np.arange(6), 30)
-    expected = model.answers(item, annotator)
+    expected = model.predict_proba(item, annotator)
     model.result_.save(tmp_path / "fit")
-    again = model_named(name)().resume(at.load(tmp_path / "fit"))
-    np.testing.assert_array_equal(again.answers(item, annotator), expected)
+    again = get_model(name)().resume(at.load(tmp_path / "fit"))
+    np.testing.assert_array_equal(again.predict_proba(item, annotator), expected)
 
 
 def test_learned_behaviors_are_kept(tmp_path):
@@ -138,7 +138,7 @@ def test_parameters_that_do_not_fit_are_refused(tmp_path):
     shutil.copy(folder / "parameter-prior.arrow", folder / "parameter-rates.arrow")
     again = at.DawidSkene().resume(at.load(folder))
     with pytest.raises(at.InputError, match="has no rates of 3 x 6 x 3: it was saved by another"):
-        again.answers([0], [0])
+        again.predict_proba([0], [0])
 
 
 def test_parameters_that_are_none_are_refused(tmp_path):
@@ -158,4 +158,4 @@ def test_fits_without_parameters_are_read(tmp_path):
     again = at.RobustGPM().resume(at.load(folder))
     assert again.result_.items().equals(model.result_.items())
     with pytest.raises(at.InputError, match="fit the labels again"):
-        again.answers([0], [0])
+        again.predict_proba([0], [0])

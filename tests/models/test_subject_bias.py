@@ -88,8 +88,8 @@ def test_the_first_step_by_hand(engine):
     people = fit.annotators().set_index("annotator")
     np.testing.assert_allclose(people.bias, b - b.mean(), rtol=1e-13)
     np.testing.assert_allclose(people.inconsistency, np.sqrt(v2), rtol=1e-13)
-    assert fit.trace.log_likelihood[0] == pytest.approx(before, rel=1e-13)
-    assert fit.trace.objective[0] == pytest.approx(after, rel=1e-13)
+    assert fit.history.log_likelihood[0] == pytest.approx(before, rel=1e-13)
+    assert fit.history.objective[0] == pytest.approx(after, rel=1e-13)
 
 
 @given(
@@ -123,11 +123,11 @@ def test_the_log_likelihood_rises_at_every_step(
         ambiguity = {item: int(rng.integers(n_groups)) for item in labels.items.to_pylist()}
     # Plain steps: a leap may begin lower, and its step then has to make up for it.
     fit = fitted(labels, ambiguity=ambiguity, tol=1e-9, max_iter=200, acceleration=False)
-    history = fit.trace.log_likelihood
+    history = fit.history.log_likelihood
     assert np.isfinite(history).all()
     assert np.diff(history).min() >= -1e-11 * max(1.0, np.abs(history).max())
     # What a step says it reached is what the next one finds; at the end scores are read anew.
-    np.testing.assert_allclose(fit.trace.objective[:-1], history[1:-1], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(fit.history.objective[:-1], history[1:-1], rtol=1e-9, atol=1e-9)
     assert np.isfinite(fit.items().drop(columns="item").to_numpy(dtype=float)).all()
     assert np.isfinite(fit.annotators().drop(columns="annotator").to_numpy(dtype=float)).all()
 
@@ -142,7 +142,7 @@ def test_it_rises_where_scoring_alone_would_fall():
             rng, n_items=n_items, n_annotators=n_annotators, ambiguity=ambiguity[:n_items]
         )
         fit = fitted(labels, ambiguity={e: e % 3 for e in range(n_items)}, acceleration=False)
-        assert np.diff(fit.trace.log_likelihood).min() > 0
+        assert np.diff(fit.history.log_likelihood).min() > 0
 
 
 def test_no_part_of_the_variance_waits_at_its_bound():

@@ -8,8 +8,8 @@ import pytest
 
 import annotruth as at
 from annotruth.labels import Labels
-from annotruth.models import updating
-from annotruth.models.registry import MODELS, UPDATABLE, model_named
+from annotruth.models import incremental as updating
+from annotruth.models.registry import MODELS, UPDATABLE, get_model
 
 pytestmark = pytest.mark.usefixtures("however_few")
 
@@ -20,7 +20,7 @@ TIGHT = {"tol": 1e-6, "max_iter": 5_000, "acceleration": True}
 def however_few(monkeypatch):
     """Update fits of however few labels, which otherwise are fitted anew."""
     for name in UPDATABLE:
-        monkeypatch.setattr(model_named(name), "updates_from", 0)
+        monkeypatch.setattr(get_model(name), "updates_from", 0)
 
 
 def crowd(seed=0, **how):
@@ -263,7 +263,7 @@ def test_the_first_labels_are_a_fit():
 
 def test_answers_know_the_new():
     model = at.GPM().fit(TABLE).partial_fit([(9, "new", 1), (9, "u", 1), (9, "v", 1)])
-    assert model.answers([6], [6]).shape == (1, 2)
+    assert model.predict_proba([6], [6]).shape == (1, 2)
 
 
 def test_a_saved_fit_goes_on(tmp_path):
@@ -279,7 +279,7 @@ def test_a_saved_fit_goes_on(tmp_path):
 
 def test_models_that_cannot_say_so_and_name_those_that_can():
     for name in MODELS:
-        model = model_named(name)().fit(TABLE)
+        model = get_model(name)().fit(TABLE)
         if name in UPDATABLE:
             model.partial_fit([(9, "u", 1)])
         else:
@@ -302,11 +302,11 @@ def test_other_models_end_near_a_full_fit(name, truth):
         labels = classes(n_items=6_000, n_annotators=200)
         options = {}
     base, new = dealt(labels, 20)
-    model = model_named(name)(**options).fit(base)
+    model = get_model(name)(**options).fit(base)
     before = model.result_
     model.partial_fit(new)
     assert model.update_.n_passed <= labels.n_labels
-    again = model_named(name)(**options).fit(model.result_.data).result_
+    again = get_model(name)(**options).fit(model.result_.data).result_
     touched = np.unique(model.result_.data.annotator[model.result_.data.row >= base.n_labels])
     moved, off = (
         np.abs(fit.reliability[touched] - again.reliability[touched]).mean()
@@ -358,10 +358,10 @@ def test_a_newcomer_who_repeats_a_label_is_found_out():
 @pytest.mark.parametrize("name", UPDATABLE)
 def test_a_truth_that_was_sure_already_moves_hardly_anything(name):
     labels = classes(n_items=200, n_annotators=20)
-    fit = model_named(name)().fit(labels).result_
+    fit = get_model(name)().fit(labels).result_
     sure = int(fit.distribution.confidence().argmax())
     gold = {labels.items[sure].as_py(): labels.scale.categories[int(fit.label[sure])].as_py()}
-    model = model_named(name)().resume(fit)
+    model = get_model(name)().resume(fit)
     none = Labels.of([(0, 0, "a")]).subset(np.zeros(1, dtype=bool))
     model.partial_fit(none, gold=gold)
     assert np.abs(model.result_.reliability - fit.reliability).max() < 5e-3
@@ -380,12 +380,12 @@ def test_updates_one_after_the_other_do_not_pass_over_all():
 
 @pytest.mark.parametrize("name", UPDATABLE)
 def test_fits_of_few_labels_are_made_anew(name, monkeypatch):
-    monkeypatch.setattr(model_named(name), "updates_from", 1_000_000)
+    monkeypatch.setattr(get_model(name), "updates_from", 1_000_000)
     labels = crowd(seed=4)
     base, new = dealt(labels, 40)
-    model = model_named(name)().fit(base).partial_fit(new)
+    model = get_model(name)().fit(base).partial_fit(new)
     found = model.result_
-    again = model_named(name)().fit(found.data).result_
+    again = get_model(name)().fit(found.data).result_
     np.testing.assert_array_equal(found.reliability, again.reliability)
     told = model.update_
     assert (told.n_labels, told.n_items, told.n_annotators) == (40, 0, 0)

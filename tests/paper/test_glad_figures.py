@@ -22,7 +22,7 @@ def test_accuracy_and_optimum(datasets, name, accuracy, log_posterior):
     assert fit.converged
     measured = at.evaluate(fit, datasets / name / "truth.csv")["accuracy"]
     assert measured == pytest.approx(accuracy, abs=5e-5)
-    assert fit.trace.objective[-1] == pytest.approx(log_posterior, abs=1e-3)
+    assert fit.history.objective[-1] == pytest.approx(log_posterior, abs=1e-3)
 
 
 def test_face_is_no_worse_than_printed(datasets):

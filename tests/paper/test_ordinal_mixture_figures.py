@@ -3,7 +3,7 @@
 import pytest
 
 import annotruth as at
-from annotruth.models.ordinal_mixture import OrdinalMixture
+from annotruth.models.ordinal_mixture.model import OrdinalMixture
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ def test_search_grades(datasets, behavior, rmse, accuracy):
     assert found["srocc"] > gpm["srocc"] + 0.05
     # Leaps end higher, and here nearer to the truth.
     faster = OrdinalMixture(behavior=behavior).fit(labels).result_
-    assert faster.trace.objective[-1] > fit.trace.objective[-1]
+    assert faster.history.objective[-1] > fit.history.objective[-1]
     assert at.evaluate(faster, datasets / "web" / "truth.csv")["accuracy"] > found["accuracy"]
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 import annotruth as at
-from annotruth.models.found import TOO_FEW
+from annotruth.models.base_fit import TOO_FEW
 from annotruth.report.advice import advise
 from annotruth.report.consensus import Consensus
 

@@ -7,8 +7,8 @@ from comparing import same_tables
 
 import annotruth as at
 from annotruth.engines.spark import chunks, people
-from annotruth.models import robust_singles
-from annotruth.models.registry import model_named
+from annotruth.models.registry import get_model
+from annotruth.models.robust_gpm import single_precision as robust_singles
 
 SMALLEST = {
     "one label": [("a", "x", 1)],
@@ -21,7 +21,7 @@ ON_SPARK = ["gpm", "robust-gpm", "dawid-skene"]
 
 def few_steps(name, **options):
     """A model that stops after some steps, as each is a job of Spark's."""
-    return model_named(name)(max_iter=6, **options)
+    return get_model(name)(max_iter=6, **options)
 
 
 def fitted(estimator, data, **more):
@@ -88,8 +88,8 @@ def test_many_annotators_are_added_up_by_tasks(frame, in_memory, engine, monkeyp
 def test_gold_counts_as_in_memory(name, frame, engine):
     gold = {"item 1": 2, "item 7": 4}
     options = {"max_iter": 4}
-    with fitted(model_named(name)(engine=engine(3), **options), frame, gold=gold) as found:
-        same_tables(found, fitted(model_named(name)(**options), frame.toArrow(), gold=gold))
+    with fitted(get_model(name)(engine=engine(3), **options), frame, gold=gold) as found:
+        same_tables(found, fitted(get_model(name)(**options), frame.toArrow(), gold=gold))
 
 
 @pytest.mark.parametrize("data", SMALLEST.values(), ids=SMALLEST)

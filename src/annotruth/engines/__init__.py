@@ -1,5 +1,5 @@
 """Where passes over the labels run: the seam between models and hardware."""
 
-from annotruth.engines.base import Engine, Session, Sweep, engine_named, name_of, share_out
+from annotruth.engines.protocol import Engine, Pass, Session, get_engine, name_of, share_out
 
-__all__ = ["Engine", "Session", "Sweep", "engine_named", "name_of", "share_out"]
+__all__ = ["Engine", "Pass", "Session", "get_engine", "name_of", "share_out"]

@@ -7,14 +7,14 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from annotruth.arrays import Floats
-from annotruth.engines.base import Extent, Session, Sweep
+from annotruth.engines.protocol import Extent, Pass, Session
+from annotruth.kernels.arrays import Floats
 
 Addition = Callable[..., tuple[Floats, ...]]
 """Adds the labels elsewhere to a sweep's sums: ``addition(sums, *shared)``, as the sweep is given."""
 
 
-class Background:
+class BackgroundSession:
     """Sweeps the labels at hand; those elsewhere are known by their sums alone.
 
     So a model's steps, which update what annotators share from sums over all labels, run
@@ -34,9 +34,9 @@ class Background:
         """Lay an array of the caller's beside the labels at hand."""
         self._session.put(name, values, per)
 
-    def sweep(self, sweep: Sweep, *shared: Any) -> tuple[Floats, ...]:
+    def run_pass(self, sweep: Pass, *shared: Any) -> tuple[Floats, ...]:
         """Run a kernel over the labels at hand and return the sums of all."""
-        sums = self._session.sweep(sweep, *shared)
+        sums = self._session.run_pass(sweep, *shared)
         add = self._elsewhere.get(sweep.kernel)
         return sums if add is None else add(sums, *shared)
 

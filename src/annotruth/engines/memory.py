@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.arrays import Floats, on_lines
-from annotruth.engines.base import Extent, Sweep
+from annotruth.engines.protocol import Extent, Pass
 from annotruth.errors import InputError
-from annotruth.labels import Labels, Tally
-from annotruth.labels.shards import split
+from annotruth.kernels.arrays import Floats, on_lines
+from annotruth.labels import Labels, LabelSummary
+from annotruth.labels.partition import split
 
 Kernel = Callable[..., None]
 
@@ -42,7 +42,7 @@ class MemoryEngine:
     def __init__(self, threads: int | None = None) -> None:
         self.threads = threads or usable_cores()
 
-    def open(self, labels: Tally) -> MemorySession:
+    def open(self, labels: LabelSummary) -> MemorySession:
         """Lay the labels out in parts."""
         return MemorySession(_at_hand(labels), self.threads, _compiled_kernel)
 
@@ -52,12 +52,12 @@ class ReferenceEngine:
 
     name: ClassVar[str] = "reference"
 
-    def open(self, labels: Tally) -> MemorySession:
+    def open(self, labels: LabelSummary) -> MemorySession:
         """Take the labels as one part."""
         return MemorySession(_at_hand(labels), 1, _reference_kernel)
 
 
-def _at_hand(labels: Tally) -> Labels:
+def _at_hand(labels: LabelSummary) -> Labels:
     if not isinstance(labels, Labels):
         raise InputError("these labels are not on this machine: choose the engine they are on")
     return labels
@@ -71,7 +71,7 @@ class MemorySession:
         self._block = labels.block()
         self._kernel = kernel
         self._state: dict[str, NDArray[Any]] = {}
-        self._spare: dict[Sweep, list[Floats]] = {}  # room for the sums of parts
+        self._spare: dict[Pass, list[Floats]] = {}  # room for the sums of parts
         self._bounds: dict[int, list[tuple[int, int]]] = {}
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
@@ -94,7 +94,7 @@ class MemorySession:
         }
         return lengths[per]
 
-    def sweep(self, sweep: Sweep, *shared: Any) -> tuple[Floats, ...]:
+    def run_pass(self, sweep: Pass, *shared: Any) -> tuple[Floats, ...]:
         """Run a kernel over all parts and return the sums."""
         kernel = self._kernel(sweep.kernel)
         state = [self._state[name] for name in sweep.state]
@@ -172,7 +172,7 @@ class _Layout:
     write to one line keep taking it from each other.
     """
 
-    def __init__(self, sweep: Sweep) -> None:
+    def __init__(self, sweep: Pass) -> None:
         self._places: list[tuple[slice, bool, tuple[int, ...]]] = []
         self._singles = self.n_sums = self.width = 0
         for i, shape in enumerate(sweep.sums):

@@ -16,8 +16,8 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from annotruth.disk import Disk
 from annotruth.errors import InputError, OutputError
+from annotruth.labels.on_disk.disk import Disk
 
 Kind = Literal["text", "json", "parquet", "arrow"]
 

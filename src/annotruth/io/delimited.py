@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from annotruth.errors import InputError
 from annotruth.io.content import check_utf8, chunks
-from annotruth.labels.words import counted
+from annotruth.labels.formatting import counted
 
 _SEPARATORS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
 _HEADER_WINDOW = 1 << 20

@@ -10,12 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from annotruth.disk import Disk
 from annotruth.errors import InputError
 from annotruth.io.content import Kind, content_of
 from annotruth.io.readers import damage_told, explained, held_in_codes, without_twins
 from annotruth.labels import Bins, DuplicatePolicy, ScaleKind
-from annotruth.labels.mapped import Gathering, MappedLabels
+from annotruth.labels.on_disk.disk import Disk
+from annotruth.labels.on_disk.table import LabelBuilder, MappedLabels
 from annotruth.labels.validate import LABEL_ROLES, find_columns
 
 Columns = Callable[[list[str]], list[str]]
@@ -55,13 +55,13 @@ def read_labels_within(
             found.update(find_columns(names, LABEL_ROLES, columns))
             return list(found.values())
 
-        gathering: Gathering | None = None
+        gathering: LabelBuilder | None = None
         most = max(1, min(_MOST_ROWS, memory // _BYTES_A_ROW))
         for batch in _batches(kind, data, partial(without_twins, choose), most):
-            gathering = gathering or Gathering(disk, found)
+            gathering = gathering or LabelBuilder(disk, found)
             for start in range(0, batch.num_rows, most):
                 gathering.take_up(pa.Table.from_batches([batch.slice(start, most)]))
-        gathering = gathering or Gathering(disk, found)
+        gathering = gathering or LabelBuilder(disk, found)
         return gathering.labels(
             scale=scale,
             categories=categories,

@@ -16,7 +16,7 @@ import pyarrow as pa
 from annotruth.errors import InputError, OutputError
 from annotruth.io import formats
 from annotruth.io.content import Kind, content_of
-from annotruth.io.formats.base import Found
+from annotruth.io.formats.base import ParsedLabels
 from annotruth.io.formats.source import Source
 from annotruth.labels import Bins, DuplicatePolicy, Labels, ScaleKind
 from annotruth.labels.validate import LABEL_ROLES, find_columns, is_known_name
@@ -85,7 +85,7 @@ class _NoLongTableError(InputError):
 
 def _found(
     path: Path, columns: Mapping[str, str], input_format: str | None, question: str | None
-) -> tuple[Found, Mapping[str, str] | None]:
+) -> tuple[ParsedLabels, Mapping[str, str] | None]:
     """Find the labels, and which columns are named by the user: None, but for a long table."""
     formats.check_name(input_format)
     several = formats.read_several(path)
@@ -116,7 +116,7 @@ def _found(
         return found, None
     if question is not None:
         raise InputError("a table of one row a label has no questions: leave the question out")
-    return Found(table, from_text), columns
+    return ParsedLabels(table, from_text), columns
 
 
 def _read(

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.aside import written_aside
 from annotruth.errors import InputError
+from annotruth.io.atomic import atomic_write
 from annotruth.io.writers import format_of, write_table
 
 ENDINGS = (".csv", ".parquet", ".json", ".npz")
@@ -33,7 +33,7 @@ def write_soft_labels(table: pa.Table, classes: pa.Array, path: str | os.PathLik
         write_table(table, path, format_of(path))
         return
     columns = [column.to_numpy() for column in table.columns[1:]]
-    with written_aside(path) as aside:
+    with atomic_write(path) as aside:
         np.savez(
             aside,
             items=_plain(table.column(0)),

@@ -14,11 +14,11 @@ from typing import Literal, get_args
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from annotruth.arrays import slices
-from annotruth.aside import folder_written_aside, written_aside
 from annotruth.errors import InputError, OutputError
+from annotruth.io.atomic import atomic_write, atomic_write_folder
+from annotruth.io.lazy_table import LazyTable
+from annotruth.kernels.arrays import slices
 from annotruth.labels.encode import decoded
-from annotruth.models.pieces import Pieces
 
 TableFormat = Literal["csv", "parquet", "json"]
 
@@ -42,19 +42,19 @@ _DICTIONARY_SIZE = 1 << 28
 
 
 def write_table(
-    table: pa.Table | Pieces, path: str | os.PathLike[str], format: TableFormat = "csv"
+    table: pa.Table | LazyTable, path: str | os.PathLike[str], format: TableFormat = "csv"
 ) -> None:
     """Write one table; the file appears when it is complete.
 
     In CSV, text is quoted, a missing value or NaN is an empty cell, and numbers keep every digit.
     """
     _check_format(format)
-    with written_aside(path) as aside:
+    with atomic_write(path) as aside:
         _write(table, aside, format, shown=path)
 
 
 def write_tables(
-    tables: Mapping[str, pa.Table | Pieces],
+    tables: Mapping[str, pa.Table | LazyTable],
     folder: str | os.PathLike[str],
     *,
     format: TableFormat = "csv",
@@ -65,7 +65,7 @@ def write_tables(
     Parameters
     ----------
     tables
-        The tables by name, without an extension; `Pieces` are made only now.
+        The tables by name, without an extension; `LazyTable` are made only now.
     folder
         Where they go; made when it is not there.
     format
@@ -74,7 +74,7 @@ def write_tables(
         Texts by file name, with the extension.
     """
     _check_format(format)
-    with folder_written_aside(folder) as aside:
+    with atomic_write_folder(folder) as aside:
 
         def write(name: str) -> None:
             file = f"{name}.{format}"
@@ -94,9 +94,9 @@ def _check_format(format: str) -> None:
 
 
 def _write(
-    table: pa.Table | Pieces, aside: Path, format: TableFormat, shown: str | os.PathLike[str]
+    table: pa.Table | LazyTable, aside: Path, format: TableFormat, shown: str | os.PathLike[str]
 ) -> None:
-    if isinstance(table, Pieces) and table.at_once:
+    if isinstance(table, LazyTable) and table.at_once:
         table = table.whole()
     try:
         if format == "csv":
@@ -105,7 +105,7 @@ def _write(
             from annotruth.io.json_tables import write_json
 
             write_json(_pieces(table, _ROWS_AT_ONCE), aside)
-        elif isinstance(table, Pieces):
+        elif isinstance(table, LazyTable):
             _write_parquet_pieces(table, aside)
         else:
             _write_parquet(table, aside)
@@ -115,13 +115,13 @@ def _write(
         raise OutputError(" ".join(text.split())) from error
 
 
-def _pieces(table: pa.Table | Pieces, rows: int) -> Iterator[pa.Table]:
+def _pieces(table: pa.Table | LazyTable, rows: int) -> Iterator[pa.Table]:
     """Hand out the rows in pieces, with the values of every dictionary."""
     for at in slices(table.num_rows, rows):
         yield decoded(table.slice(at.start, rows))
 
 
-def _write_csv(table: pa.Table | Pieces, path: Path) -> None:
+def _write_csv(table: pa.Table | LazyTable, path: Path) -> None:
     """Write the rows in parts, some of which are spelled out while others are written."""
     import pyarrow.csv
 
@@ -178,7 +178,7 @@ def _write_parquet(table: pa.Table, path: Path) -> None:
         file.add_key_value_metadata({"ARROW:schema": base64.b64encode(plain.serialize()).decode()})
 
 
-def _write_parquet_pieces(table: Pieces, path: Path) -> None:
+def _write_parquet_pieces(table: LazyTable, path: Path) -> None:
     import pyarrow.parquet
 
     width = table.slice(0, 0).num_columns

@@ -19,10 +19,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.arrays import Floats
+from annotruth.kernels.arrays import Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
-from annotruth.kernels.lanes import fetch_at
+from annotruth.kernels.simd.simd8 import fetch_at
 
 Places = NDArray[np.uint64]
 

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from annotruth.arrays import Floats
+from annotruth.kernels.arrays import Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
 

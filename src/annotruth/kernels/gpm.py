@@ -19,11 +19,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.arrays import Codes, Floats
+from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
-from annotruth.kernels.gpm_lanes import renew, weigh
-from annotruth.kernels.lanes import EIGHT, Offsets, fill, log, spread, sum_of, sums
+from annotruth.kernels.simd.gpm import renew, weigh
+from annotruth.kernels.simd.simd8 import EIGHT, Offsets, fill, log, spread, sum_of, sums
 
 # `step` takes this many labels at once: their annotators stay in the first cache until all is done.
 _AT_ONCE = 256

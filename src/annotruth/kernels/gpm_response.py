@@ -15,7 +15,7 @@ Where the truth is known theta stays, and so the bracket is 1. Plain twin:
 
 from __future__ import annotations
 
-from annotruth.arrays import Floats
+from annotruth.kernels.arrays import Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
 

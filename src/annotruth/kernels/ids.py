@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.kernels.compiled import compiled
-from annotruth.kernels.lanes import EIGHT, fetch_at, word_at
+from annotruth.kernels.simd.simd8 import EIGHT, fetch_at, word_at
 
 Bytes = NDArray[np.uint8]
 Slots = NDArray[np.uint64]

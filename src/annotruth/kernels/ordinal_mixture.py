@@ -19,7 +19,7 @@ import math
 
 import numpy as np
 
-from annotruth.arrays import Codes, Floats
+from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
 

@@ -10,11 +10,11 @@ import math
 
 import numpy as np
 
-from annotruth.arrays import Floats
+from annotruth.kernels.arrays import Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
-from annotruth.kernels.found_rows import find_rows, labels_of, most_labels
-from annotruth.kernels.lanes import EIGHT, Offsets, add_to, multiply
+from annotruth.kernels.simd.found_rows import find_rows, labels_of, most_labels
+from annotruth.kernels.simd.simd8 import EIGHT, Offsets, add_to, multiply
 
 _ITEMS = 64  # at once
 # Rates are 1e-12 or more, so that the product of this many does not underflow.

@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from annotruth.arrays import Codes, Floats
+from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
 
@@ -200,7 +200,7 @@ def _room_for_rows(block: Block, lo: int, hi: int) -> Codes:
 def _find_rows(block: Block, e: int, n_labels: int, n_kinds: int, rows: Codes) -> int:
     """Write where the rates of each label of an item begin, and return how many there are.
 
-    Found once an item, and then read in one loop: short loops over cells cost more than the work.
+    BaseFit once an item, and then read in one loop: short loops over cells cost more than the work.
     """
     found = 0
     for c in range(block.item_ptr[e], block.item_ptr[e + 1]):

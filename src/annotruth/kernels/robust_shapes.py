@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from annotruth.arrays import Codes, Floats, Singles
+from annotruth.kernels.arrays import Codes, Floats, Singles
 from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
-from annotruth.kernels.found_rows import find_rows, labels_of, most_labels
-from annotruth.kernels.lanes import EIGHT, Offsets
-from annotruth.kernels.wide import (
+from annotruth.kernels.simd.found_rows import find_rows, labels_of, most_labels
+from annotruth.kernels.simd.simd8 import EIGHT, Offsets
+from annotruth.kernels.simd.simd32 import (
     WIDE,
     add_to,
     add_up,

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from annotruth.arrays import Floats
+from annotruth.kernels.arrays import Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
 

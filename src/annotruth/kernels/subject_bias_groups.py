@@ -7,7 +7,7 @@ The model is that of `annotruth.kernels.subject_bias`; ``group[e]`` is the item'
 
 from __future__ import annotations
 
-from annotruth.arrays import Codes, Floats
+from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
 from annotruth.kernels.subject_bias import log_likelihood as item_log_likelihood

@@ -2,7 +2,7 @@
 
 from annotruth.labels.bins import Bins
 from annotruth.labels.scale import Scale, ScaleKind
+from annotruth.labels.summary import LabelSummary
 from annotruth.labels.table import DuplicatePolicy, Labels
-from annotruth.labels.tally import Tally
 
-__all__ = ["Bins", "DuplicatePolicy", "Labels", "Scale", "ScaleKind", "Tally"]
+__all__ = ["Bins", "DuplicatePolicy", "LabelSummary", "Labels", "Scale", "ScaleKind"]

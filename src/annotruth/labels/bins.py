@@ -10,8 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.errors import InputError
+from annotruth.labels.formatting import shown
 from annotruth.labels.scale import Scale, numbers_behind, whole_or_float
-from annotruth.labels.words import shown
 
 Bins = int | Sequence[float]
 """How many bins of equal width, or the edges of the bins."""

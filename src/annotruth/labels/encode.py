@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.arrays import slices
+from annotruth.kernels.arrays import slices
 from annotruth.labels.buffers import as_arrow, as_numpy
 from annotruth.labels.ids import Ids
 from annotruth.labels.scale import is_text, plain

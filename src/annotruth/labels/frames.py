@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from annotruth.errors import AnnotruthError, InputError
-from annotruth.labels.words import shown
+from annotruth.labels.formatting import shown
 
 if TYPE_CHECKING:
     import narwhals as nw

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from annotruth.errors import InputError
 from annotruth.labels.buffers import as_arrow, as_numpy
-from annotruth.labels.words import listed
+from annotruth.labels.formatting import listed
 
 ScaleKind = Literal["auto", "nominal", "ordinal"]
 

@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.arrays import slices
 from annotruth.errors import InputError
+from annotruth.kernels.arrays import slices
 from annotruth.kernels.block import Block
 from annotruth.labels import validate
+from annotruth.labels.annotator_prior import match_record
 from annotruth.labels.bins import Bins, binned
 from annotruth.labels.buffers import as_arrow
 from annotruth.labels.encode import (
@@ -29,9 +30,8 @@ from annotruth.labels.encode import (
     repeats,
 )
 from annotruth.labels.frames import default_frame, to_arrow
-from annotruth.labels.record import match_record
 from annotruth.labels.scale import Scale, ScaleKind, scale_of
-from annotruth.labels.tally import Tally
+from annotruth.labels.summary import LabelSummary
 from annotruth.labels.truth import match_truth
 
 DuplicatePolicy = Literal["refuse", "keep", "last"]
@@ -64,7 +64,7 @@ def check_duplicates(duplicates: str) -> None:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Labels(Tally):
+class Labels(LabelSummary):
     """A frozen table of labels, in integer codes, sorted by item and within it by category.
 
     The labels of one item that name the same category stand together and form a *cell*; what
@@ -85,7 +85,7 @@ class Labels(Tally):
     known
         The code of an item's known truth, -1 where there is none.
     record, n_dropped, frame, read_as
-        As in `Tally`.
+        As in `LabelSummary`.
     """
 
     items: pa.Array
@@ -308,7 +308,7 @@ class Labels(Tally):
         return self._counted(self.n_annotators, lambda at: self.annotator[at])
 
     @cached_property
-    def labels_per_answer(self) -> NDArray[np.int64]:
+    def labels_per_category(self) -> NDArray[np.int64]:
         """Count how often each annotator chose each category, annotators x categories."""
         shape = (self.n_annotators, self.n_categories)
 

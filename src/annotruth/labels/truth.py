@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from annotruth.errors import InputError
 from annotruth.labels import validate
 from annotruth.labels.encode import match
+from annotruth.labels.formatting import listed, shown
 from annotruth.labels.frames import column_of, to_arrow
 from annotruth.labels.scale import Scale, numbers_behind, plain
-from annotruth.labels.words import listed, shown
 
 
 class Named(Protocol):

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from annotruth.errors import InputError
 from annotruth.labels.buffers import as_arrow, as_numpy
+from annotruth.labels.formatting import listed, shown
 from annotruth.labels.scale import Scale, is_text, plain
-from annotruth.labels.words import listed, shown
 
 # Names that need no flag, by role: ours, crowd-kit's, the VLDB'17 benchmark's and rater's.
 ALIASES: Mapping[str, tuple[str, ...]] = {

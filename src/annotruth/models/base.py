@@ -12,18 +12,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from annotruth.arrays import Codes, Floats
 from annotruth.engines import name_of
 from annotruth.errors import AnnotruthError, InputError, NotFittedError
-from annotruth.labels import DuplicatePolicy, Labels, Tally
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.labels import DuplicatePolicy, Labels, LabelSummary
+from annotruth.labels.append import AppendedLabels
 from annotruth.labels.frames import is_spark_frame, need_pandas
-from annotruth.labels.growth import Grown
 from annotruth.labels.validate import check_option
+from annotruth.models.base_fit import BaseFit
 from annotruth.models.em import ProgressCallback
-from annotruth.models.found import Found
+from annotruth.models.incremental import Updatable, Updates, update_told
 from annotruth.models.registry import UPDATABLE
 from annotruth.models.result import Fit
-from annotruth.models.updating import Updatable, Updates, update_told
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,7 +81,9 @@ class Estimator(ABC):
         self._check_kinds()
         if self._engine_name == "spark":
             self.check_fits_on_spark()
-        if is_spark_frame(data) or (isinstance(data, Tally) and not isinstance(data, Labels)):
+        if is_spark_frame(data) or (
+            isinstance(data, LabelSummary) and not isinstance(data, Labels)
+        ):
             return self._fit_on_spark(data, gold, record, progress)
         labels = Labels.of(data)
         if gold is not None:
@@ -136,7 +138,7 @@ class Estimator(ABC):
                 "robust-gpm or dawid-skene"
             )
 
-    def resume(self, fit: Found) -> Self:
+    def resume(self, fit: BaseFit) -> Self:
         """Take up a fit made before, such as one from disk, to ask it or to update it."""
         self._result = fit
         self._updates: Updates[Any] | None = None
@@ -193,7 +195,9 @@ class Estimator(ABC):
             if not touch:
                 self.check_updatable()
             if self.name not in UPDATABLE or before.data.n_labels < self.updates_from:
-                grown, touched = Grown.of(before.data).and_(new, gold=gold, duplicates=duplicates)
+                grown, touched = AppendedLabels.of(before.data).and_(
+                    new, gold=gold, duplicates=duplicates
+                )
                 self._anew(grown.merged(), progress)
                 if self.name in UPDATABLE:
                     self.update_ = update_told(before, self.result_, grown, touched)
@@ -217,7 +221,7 @@ class Estimator(ABC):
 
     def _touched(
         self, known: Any, labels: Labels, theta: Any, progress: ProgressCallback | None
-    ) -> Found:
+    ) -> BaseFit:
         """End an update where a full fit does: by one, unless a model has a shorter way."""
         return self._fit(labels, progress)
 
@@ -230,10 +234,10 @@ class Estimator(ABC):
             )
 
     @abstractmethod
-    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Found:
+    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> BaseFit:
         """Fit checked labels."""
 
-    def answers(self, item: ArrayLike, annotator: ArrayLike) -> Floats:
+    def predict_proba(self, item: ArrayLike, annotator: ArrayLike) -> Floats:
         """Predict labels: how likely each category is, were the annotator to label the item.
 
         Parameters
@@ -252,7 +256,9 @@ class Estimator(ABC):
         data = self._fitted().data
         items, people = np.asarray(item, dtype=np.int64), np.asarray(annotator, dtype=np.int64)
         if items.ndim != 1 or items.shape != people.shape:
-            raise InputError("answers wants as many item codes as annotator codes, in two lists")
+            raise InputError(
+                "predict_proba expects as many item codes as annotator codes, in two lists"
+            )
         if not len(items):
             return np.empty((0, data.n_categories))
         for codes, n, role in (
@@ -260,11 +266,11 @@ class Estimator(ABC):
             (people, data.n_annotators, "annotator"),
         ):
             if not (codes.min() >= 0 and codes.max() < n):
-                raise InputError(f"answers wants {role} codes from 0 to {n - 1:,}")
-        return self._answers(items, people)
+                raise InputError(f"predict_proba expects {role} codes from 0 to {n - 1:,}")
+        return self._predict_proba(items, people)
 
     @abstractmethod
-    def _answers(self, item: Codes, annotator: Codes) -> Floats:
+    def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
         """Predict labels after a fit, from checked codes."""
 
     def settings(self) -> dict[str, Any]:
@@ -338,7 +344,7 @@ class Estimator(ABC):
         return pd.Series(table[name].to_pandas().to_numpy(), index=ids, name=called)
 
     def _fitted(self) -> Fit:
-        fit: Found = self.result_
+        fit: BaseFit = self.result_
         if not isinstance(fit, Fit):
             raise AnnotruthError(
                 "this fit is on Spark: its items, annotators and labels are frames of result_"

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from annotruth.arrays import Codes, Floats, inner
+from annotruth.kernels.arrays import Codes, Floats, inner
 from annotruth.labels import Labels
 from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Estimator
 from annotruth.models.distribution import Distribution
-from annotruth.models.em import ProgressCallback, Trace
+from annotruth.models.em import History, ProgressCallback
 from annotruth.models.result import Fit
 from annotruth.models.rounding import rounded_gaussians, rounding_variance
 
@@ -27,7 +27,7 @@ class MajorityVote(Estimator):
     item. On an ordinal scale the expectation of the shares is the mean of the labels.
 
     Nothing is said of annotators: how often they agree with the majority is no reliability, for
-    they are part of it. What anybody would say of an item, `answers`, is the shares of its labels
+    they are part of it. What anybody would say of an item, `predict_proba`, is the shares of its labels
     and one label more that is split as all labels are, :math:`(|l_{e,n}| + q_n) / (|l_e| + 1)`.
     """
 
@@ -40,11 +40,11 @@ class MajorityVote(Estimator):
             model=self.name,
             settings=self.settings(),
             data=labels,
-            trace=_no_iterations(),
+            history=_no_iterations(),
             distribution=Distribution.of_cells(labels, shares),
         )
 
-    def _answers(self, item: Codes, annotator: Codes) -> Floats:
+    def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
         data = self.result_.data
         votes = np.diff(data.cell_ptr).astype(float)
         counts = Distribution(data.item_ptr, data.cell_category, votes)
@@ -69,7 +69,7 @@ class MeanScore(Estimator):
     reach beyond the scale; a single label has neither interval nor deviation (NaN). A known
     truth is its item's score, without doubt; ``std`` still tells how far the labels lay apart.
 
-    What anybody would say of an item, `answers`, is a Gaussian around the score, rounded to the
+    What anybody would say of an item, `predict_proba`, is a Gaussian around the score, rounded to the
     scale. Its variance is :math:`s^2 (1 + 1/n)`: that of labels around scores, all items pooled
     with n - 1 degrees of freedom each, and that of the score itself. It is no smaller than what
     rounding leaves, :math:`h^2 / 12` for categories h apart.
@@ -100,12 +100,12 @@ class MeanScore(Estimator):
             model=self.name,
             settings=self.settings(),
             data=labels,
-            trace=_no_iterations(),
+            history=_no_iterations(),
             score=score,
             item_columns={"std": std, "score_low": score - reach, "score_high": score + reach},
         )
 
-    def _answers(self, item: Codes, annotator: Codes) -> Floats:
+    def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
         return _around_scores(self.result_, item)
 
 
@@ -113,7 +113,7 @@ class MeanScore(Estimator):
 class MedianScore(Estimator):
     """The median of an item's labels; of an even number, the midpoint of the middle two.
 
-    A known truth is its item's score. What anybody would say of an item, `answers`, is a Gaussian
+    A known truth is its item's score. What anybody would say of an item, `predict_proba`, is a Gaussian
     around the score as in `MeanScore`. Only for ordinal scales.
     """
 
@@ -133,11 +133,11 @@ class MedianScore(Estimator):
             model=self.name,
             settings=self.settings(),
             data=labels,
-            trace=_no_iterations(),
+            history=_no_iterations(),
             score=_or_known((lower + upper) / 2, labels),
         )
 
-    def _answers(self, item: Codes, annotator: Codes) -> Floats:
+    def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
         return _around_scores(self.result_, item)
 
 
@@ -168,8 +168,8 @@ def _or_known(score: Floats, labels: Labels) -> Floats:
     return np.where(labels.known >= 0, labels.scale.values[labels.known], score)
 
 
-def _no_iterations() -> Trace:
-    return Trace(
+def _no_iterations() -> History:
+    return History(
         log_likelihood=np.empty(0),
         objective=np.empty(0),
         converged=True,

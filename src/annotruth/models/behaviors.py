@@ -8,9 +8,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.arrays import Codes, Floats
 from annotruth.errors import InputError
-from annotruth.models.found import SPAMMER_BELOW, Found
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.models.base_fit import SPAMMER_BELOW, BaseFit
 
 Behavior = Literal["uniform", "learned"]
 
@@ -31,7 +31,7 @@ def enough_labels(
     return n_labels >= _LABELS_A_CATEGORY * n_categories
 
 
-def pi_of(fit: Found, behavior: str) -> Floats:
+def pi_of(fit: BaseFit, behavior: str) -> Floats:
     """Take the learned behaviors out of a fit; empty where behavior is uniform."""
     if behavior == "uniform":
         return np.empty((0, 0))

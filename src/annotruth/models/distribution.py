@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.arrays import Codes, Floats, slices
+from annotruth.kernels.arrays import Codes, Floats, slices
 from annotruth.labels import Labels
 from annotruth.models.entropy import entr
 
@@ -159,7 +159,7 @@ def _leading(part: Distribution) -> NDArray[np.int32]:
 
 
 @dataclass(frozen=True, eq=False)
-class Patched:
+class PatchedDistribution:
     """Distributions of which those of some items are replaced or new; the others stay in place.
 
     ``item`` names the replaced and new ones, rising, and ``patch`` has their distributions.
@@ -170,7 +170,7 @@ class Patched:
     patch: Distribution
 
     @classmethod
-    def of(cls, base: Distribution) -> Patched:
+    def of(cls, base: Distribution) -> PatchedDistribution:
         """Begin with nothing replaced."""
         nobody = np.empty(0, dtype=np.int64)
         return cls(base, nobody, base.take(nobody))
@@ -184,12 +184,14 @@ class Patched:
         both = self.base.take(item[~ours]).and_(self.patch.take(at[ours]))
         return both.take(np.argsort(np.concatenate([np.flatnonzero(~ours), np.flatnonzero(ours)])))
 
-    def replaced(self, item: Codes, new: Distribution) -> Patched:
+    def replaced(self, item: Codes, new: Distribution) -> PatchedDistribution:
         """Replace the distributions of some items, named in rising order."""
         stay = np.flatnonzero(~np.isin(self.item, item))
         items = np.concatenate([self.item[stay], item])
         order = np.argsort(items)
-        return Patched(self.base, items[order], self.patch.take(stay).and_(new).take(order))
+        return PatchedDistribution(
+            self.base, items[order], self.patch.take(stay).and_(new).take(order)
+        )
 
     def merged(self, n_items: int) -> Distribution:
         """Write them all out anew, ``n_items`` of them."""

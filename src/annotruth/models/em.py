@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from annotruth.errors import AnnotruthError, ConvergenceWarning, InputError
 
 if TYPE_CHECKING:
-    from annotruth.models.acceleration import Acceleration
+    from annotruth.models.squarem import Squarem
 
 Parameters = TypeVar("Parameters")
 
@@ -45,7 +45,7 @@ ProgressCallback = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, eq=False)
-class Trace:
+class History:
     """How the loop went and why it ended.
 
     Attributes
@@ -54,7 +54,7 @@ class Trace:
         Before every step, and once more at the end: ``n_iter + 1`` entries.
     objective
         After every step: ``n_iter`` entries. A step that was taken back or is in doubt, because
-        a leap of `annotruth.models.acceleration` led downhill, repeats the entry before it.
+        a leap of `annotruth.models.squarem` led downhill, repeats the entry before it.
     converged, stop_reason
         Whether the stopping rule was met, and in words why the loop ended.
     """
@@ -70,7 +70,7 @@ class Trace:
         return len(self.objective)
 
 
-def climb(
+def run_em(
     step: Callable[[Parameters], tuple[Parameters, Monitor]],
     start: Parameters,
     *,
@@ -79,8 +79,8 @@ def climb(
     max_iter: int,
     watched: str,
     progress: ProgressCallback | None = None,
-    acceleration: Acceleration[Parameters] | None = None,
-) -> tuple[Parameters, Trace]:
+    acceleration: Squarem[Parameters] | None = None,
+) -> tuple[Parameters, History]:
     """Repeat ``step`` until the objective changes by less than ``tol``.
 
     ``log_likelihood`` is asked once, of the final parameters. ``watched`` names the objective
@@ -103,8 +103,8 @@ def climb(
         if acceleration is None:
             parameters, monitor = step(parameters)
         else:
-            parameters, monitor = step(acceleration.depart(parameters))
-            parameters, kept = acceleration.arrive(parameters, monitor._asdict())
+            parameters, monitor = step(acceleration.propose(parameters))
+            parameters, kept = acceleration.accept(parameters, monitor._asdict())
         if not kept:
             monitor = history[-1]
         if not np.isfinite(monitor.objective):
@@ -134,7 +134,7 @@ def climb(
     if acceleration is not None:
         parameters = acceleration.settle(parameters)
     before, objective = (np.array(column) for column in zip(*history, strict=True))
-    return parameters, Trace(
+    return parameters, History(
         log_likelihood=np.append(before, log_likelihood(parameters)),
         objective=objective,
         converged=converged,
@@ -142,9 +142,9 @@ def climb(
     )
 
 
-def no_steps(log_likelihood: float) -> Trace:
+def no_iterations(log_likelihood: float) -> History:
     """Tell of a fit that took no step of its own."""
-    return Trace(np.array([log_likelihood]), np.empty(0), True, "")
+    return History(np.array([log_likelihood]), np.empty(0), True, "")
 
 
 def check_loop_options(*, tol: float, max_iter: int) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from annotruth.arrays import Floats
+from annotruth.kernels.arrays import Floats
 
 
 def xlogy(x: Floats, y: Floats) -> Floats:

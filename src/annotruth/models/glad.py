@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from annotruth.arrays import Codes, Floats, inner
-from annotruth.engines import Engine, Session, Sweep, engine_named
+from annotruth.engines import Engine, Pass, Session, get_engine
+from annotruth.kernels.arrays import Codes, Floats, inner
 from annotruth.labels import Labels
-from annotruth.models.acceleration import LEFT_ALONE, Acceleration, newest, numbers
 from annotruth.models.base import Estimator
 from annotruth.models.distribution import Distribution
-from annotruth.models.em import Monitor, ProgressCallback, climb
+from annotruth.models.em import Monitor, ProgressCallback, run_em
 from annotruth.models.result import MOST_COLUMNS, Fit
+from annotruth.models.squarem import BURN_IN, Squarem, newest, numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,7 +103,7 @@ class GLAD(Estimator):
     :math:`\sigma(\alpha_s \beta_e)` over their labels: the share of right ones that the model
     expects. It is below one half just when the ability is negative. More columns:
     ``difficulty`` of items, ``ability`` of annotators. With one category every label is right,
-    and abilities and difficulties stay at their priors. `answers` predicts the label n with
+    and abilities and difficulties stay at their priors. `predict_proba` predicts the label n with
     :math:`p_n \sigma + (1 - p_n)(1 - \sigma)/(K - 1)`, p the item's distribution and
     :math:`\sigma = \sigma(\alpha_s \beta_e)`.
 
@@ -112,7 +112,7 @@ class GLAD(Estimator):
     tol, max_iter
         The stopping rule and its cap; reaching the cap warns.
     acceleration
-        Whether to leap ahead along EM's steps (`annotruth.models.acceleration`) for fewer passes
+        Whether to leap ahead along EM's steps (`annotruth.models.squarem`) for fewer passes
         over the labels. Abilities then take Newton's step on the log-posterior itself where that
         goes farther, and go back to the sure one should it fall; each b takes two steps a pass.
     engine
@@ -127,10 +127,10 @@ class GLAD(Estimator):
     engine: str | Engine = "memory"
 
     def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
-        with closing(engine_named(self.engine).open(labels)) as session:
+        with closing(get_engine(self.engine).open(labels)) as session:
             steps = _Steps(labels, session, bold=self.acceleration)
             start = steps.start()
-            parameters, trace = climb(
+            parameters, history = run_em(
                 steps.step,
                 start,
                 log_likelihood=steps.read_out,
@@ -144,7 +144,7 @@ class GLAD(Estimator):
                 model=self.name,
                 settings=self.settings(),
                 data=labels,
-                trace=trace,
+                history=history,
                 distribution=_distribution(
                     labels, session.gather("posterior"), session.gather("other")
                 ),
@@ -153,7 +153,7 @@ class GLAD(Estimator):
                 annotator_columns={"ability": parameters.alpha},
             )
 
-    def _answers(self, item: Codes, annotator: Codes) -> Floats:
+    def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
         fit, n = self.result_, self.result_.data.n_categories
         assert fit.distribution is not None
         p = fit.distribution.rows(item, n)
@@ -194,8 +194,8 @@ class _Steps:
         self._n_labels = labels.labels_per_annotator
         self._n_categories = labels.n_categories
         state = ("b", "total", "posterior", "other")
-        self._step = Sweep("glad.step", state, (*(people,) * 5, (3,)))
-        self._right = Sweep("glad.right", ("b",), (people,))
+        self._step = Pass("glad.step", state, (*(people,) * 5, (3,)))
+        self._right = Pass("glad.right", ("b",), (people,))
 
     def start(self) -> Parameters:
         """Begin at the peak of the priors, alpha = b = 1."""
@@ -203,7 +203,7 @@ class _Steps:
         self._session.allocate("other", per="items")
         self._session.allocate("total", per="cells")
         self._session.allocate("posterior", per="cells")
-        self._session.sweep(Sweep("glad.start", ("b",)))
+        self._session.run_pass(Pass("glad.start", ("b",)))
         return self._sweep(np.ones(len(self._n_labels)), shift=0.0, n_moves=0, n_before=0)
 
     def step(self, old: Parameters) -> tuple[Parameters, Monitor]:
@@ -212,14 +212,14 @@ class _Steps:
         new = self._sweep(old.next_alpha, old.shift, n_moves=n_moves, n_before=old.n_passes)
         return new, Monitor(old.log_likelihood, new.log_posterior)
 
-    def acceleration(self) -> Acceleration[Parameters]:
+    def acceleration(self) -> Squarem[Parameters]:
         """Leap with the abilities and difficulties that the next pass begins with."""
-        return Acceleration(
+        return Squarem(
             Parameters,
             *(newest, newest, newest, numbers, newest, newest, newest, newest),
             session=self._session,
             items={"b": "numbers"},
-            cautious=lambda bold: bold._replace(
+            safeguarded=lambda bold: bold._replace(
                 next_alpha=bold.proven_alpha, shift=bold.proven_shift
             ),
         )
@@ -230,17 +230,17 @@ class _Steps:
 
     def reliability(self, alpha: Floats) -> Floats:
         """Return the share of each annotator's labels that should be right."""
-        (right,) = self._session.sweep(self._right, alpha, self._n_categories)
+        (right,) = self._session.run_pass(self._right, alpha, self._n_categories)
         return right / self._n_labels
 
     def _sweep(self, alpha: Floats, shift: float, *, n_moves: int, n_before: int) -> Parameters:
-        slope, curvature, bound, steepest, missing, totals = self._session.sweep(
+        slope, curvature, bound, steepest, missing, totals = self._session.run_pass(
             self._step, alpha, shift, n_moves, self._n_categories
         )
         sums = Sums(slope, curvature, bound, steepest, missing, *totals.tolist())
         raised = _raise_abilities(alpha, sums)
         proven = ahead = self._scaled(raised, sums)
-        if self._bold and n_before >= LEFT_ALONE:
+        if self._bold and n_before >= BURN_IN:
             ahead = self._scaled(_raise_boldly(alpha, raised, sums), sums)
         log_posterior = self._log_posterior(alpha, sums)
         return Parameters(
@@ -267,8 +267,8 @@ def _raise_abilities(old_alpha: Floats, old: Sums) -> Floats:
     # The eighth root of a sum of eighth powers is a little more than the largest beta.
     # After a leap it may be too steep for a number; then hardly any move is safe.
     most = np.clip(old.steepest, np.finfo(float).tiny, np.finfo(float).max) ** 0.125
-    cautious = np.log1p(most * np.abs(slope) / curvature) / most
-    alpha: Floats = old_alpha + np.sign(slope) * np.maximum(newton, cautious)
+    safeguarded = np.log1p(most * np.abs(slope) / curvature) / most
+    alpha: Floats = old_alpha + np.sign(slope) * np.maximum(newton, safeguarded)
     return alpha
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from annotruth.arrays import Floats
+from annotruth.kernels.arrays import Floats
 from annotruth.labels.buffers import as_arrow
 
 Support = Callable[[Floats], tuple[Floats, Floats]]

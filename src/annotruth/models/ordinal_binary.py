@@ -9,15 +9,15 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from annotruth.arrays import Codes, Floats
-from annotruth.engines import Engine, Session, Sweep, engine_named
+from annotruth.engines import Engine, Pass, Session, get_engine
 from annotruth.errors import InputError
+from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
-from annotruth.models.acceleration import Acceleration, probabilities
 from annotruth.models.base import Estimator
 from annotruth.models.distribution import Distribution
-from annotruth.models.em import Monitor, ProgressCallback, climb
+from annotruth.models.em import Monitor, ProgressCallback, run_em
 from annotruth.models.result import Fit
+from annotruth.models.squarem import Squarem, probabilities
 
 # Tables of this many numbers take 2 GB each.
 _MOST_NUMBERS = 2**28
@@ -85,7 +85,7 @@ class OrdinalBinary(Estimator):
     the scale; but people who are serious and of different opinions have one well below 1. It
     ranks annotators and is no probability of a serious label.
 
-    `answers` predicts a label above c with :math:`\mu_{e,c} \alpha_{s,c} + (1 - \mu_{e,c})
+    `predict_proba` predicts a label above c with :math:`\mu_{e,c} \alpha_{s,c} + (1 - \mu_{e,c})
     (1 - \beta_{s,c})`. Where that would rise with c it is made falling, halfway between its
     running minimum from below and its running maximum from above, which are the nearest falling
     sequences under and over it; the differences are the categories.
@@ -110,7 +110,7 @@ class OrdinalBinary(Estimator):
     tol, max_iter
         The stopping rule and its cap; reaching the cap warns.
     acceleration
-        Whether to leap ahead along EM's steps (`annotruth.models.acceleration`) for fewer passes
+        Whether to leap ahead along EM's steps (`annotruth.models.squarem`) for fewer passes
         over the labels.
     engine
         Where the passes over the labels run.
@@ -129,9 +129,9 @@ class OrdinalBinary(Estimator):
         if not 0 <= self.prior < math.inf:
             raise InputError(f"prior must be 0 or more, and finite, not {self.prior}")
         _check_size(labels, self.name)
-        with closing(engine_named(self.engine).open(labels)) as session:
+        with closing(get_engine(self.engine).open(labels)) as session:
             steps = _Steps(labels, session, self.prior)
-            parameters, trace = climb(
+            parameters, history = run_em(
                 steps.step,
                 steps.start(),
                 log_likelihood=steps.read_out,
@@ -145,13 +145,13 @@ class OrdinalBinary(Estimator):
                 model=self.name,
                 settings=self.settings(),
                 data=labels,
-                trace=trace,
+                history=history,
                 distribution=Distribution.of_dense(session.gather("theta")),
                 annotator_columns=_columns(labels.scale.names, parameters),
                 parameters={"hit": parameters.hit, "false_alarm": parameters.false_alarm},
             )
 
-    def _answers(self, item: Codes, annotator: Codes) -> Floats:
+    def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
         fit, n = self.result_, self.result_.data.n_categories
         assert fit.distribution is not None
         theta = fit.distribution.rows(item, n)
@@ -182,17 +182,17 @@ class _Steps:
         answers = (labels.n_annotators, *thresholds)
         counts = (*(answers,) * 4, thresholds)
         self._nothing_known = Parameters(*(np.full(shape, 0.5) for shape in counts))
-        self._start = Sweep("ordinal_binary.start", (), counts)
-        self._step = Sweep("ordinal_binary.step", (), (*counts, thresholds))
-        self._distribution = Sweep("ordinal_binary.distribution", ("theta",), (thresholds,))
+        self._start = Pass("ordinal_binary.start", (), counts)
+        self._step = Pass("ordinal_binary.step", (), (*counts, thresholds))
+        self._distribution = Pass("ordinal_binary.distribution", ("theta",), (thresholds,))
 
     def start(self) -> Parameters:
         """Begin with the rates of the observed shares."""
-        return self._updated(self._nothing_known, *self._session.sweep(self._start))
+        return self._updated(self._nothing_known, *self._session.run_pass(self._start))
 
     def step(self, old: Parameters) -> tuple[Parameters, Monitor]:
-        """Sweep the labels once, then update what annotators share."""
-        *counts, by_threshold = self._session.sweep(self._step, *_logs(old))
+        """Pass the labels once, then update what annotators share."""
+        *counts, by_threshold = self._session.run_pass(self._step, *_logs(old))
         log_likelihood = float(by_threshold.sum())
         objective = log_likelihood + self._log_prior(old)
         return self._updated(old, *counts), Monitor(log_likelihood, objective)
@@ -200,7 +200,7 @@ class _Steps:
     def read_out(self, parameters: Parameters) -> float:
         """Compute the items' distributions, and the log-likelihood."""
         self._session.allocate("theta", per="items", shape=(self._n_categories,))
-        (by_threshold,) = self._session.sweep(self._distribution, *_logs(parameters))
+        (by_threshold,) = self._session.run_pass(self._distribution, *_logs(parameters))
         return float(by_threshold.sum())
 
     def _updated(
@@ -236,7 +236,7 @@ class _Steps:
         return self._prior * sum(float(np.log(rate).sum()) for rate in rates)
 
 
-def _acceleration() -> Acceleration[Parameters]:
+def _acceleration() -> Squarem[Parameters]:
     def make(
         hit: Floats, miss: Floats, false_alarm: Floats, rejection: Floats, prevalence: Floats
     ) -> Parameters:
@@ -246,7 +246,7 @@ def _acceleration() -> Acceleration[Parameters]:
             hit / above, miss / above, false_alarm / below, rejection / below, prevalence
         )
 
-    return Acceleration(make, *(probabilities,) * len(Parameters._fields))
+    return Squarem(make, *(probabilities,) * len(Parameters._fields))
 
 
 def _logs(parameters: Parameters) -> tuple[Floats, ...]:

@@ -13,16 +13,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.arrays import Floats, slices
 from annotruth.errors import AnnotruthError
+from annotruth.io.lazy_table import LazyTable
+from annotruth.kernels.arrays import Floats, slices
 from annotruth.labels import Labels
 from annotruth.labels.buffers import as_arrow
 from annotruth.labels.encode import decoded
 from annotruth.labels.frames import from_arrow
-from annotruth.labels.mapped import MappedLabels
+from annotruth.labels.on_disk.table import MappedLabels
+from annotruth.models.base_fit import SPAMMER_BELOW, BaseFit, Column, table_of
 from annotruth.models.distribution import Distribution
-from annotruth.models.found import SPAMMER_BELOW, Column, Found, table_of
-from annotruth.models.pieces import Pieces
 
 if TYPE_CHECKING:
     from annotruth.report.plots import Plots
@@ -32,11 +32,11 @@ MOST_COLUMNS = 100
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Fit(Found):
+class Fit(BaseFit):
     """A fitted model.
 
     What a model cannot give is None, and absent from the tables. What it knows of annotators, and
-    how the fit went, is as in `annotruth.models.found.Found`.
+    how the fit went, is as in `annotruth.models.base_fit.BaseFit`.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class Fit(Found):
         """Return a verdict on every annotator: annotator, verdict (keep, drop, unsure), reason."""
         return from_arrow(self.verdict_table(), self.data.frame)
 
-    def tables(self) -> dict[str, Pieces]:
+    def tables(self) -> dict[str, LazyTable]:
         """Tell how to make all tables, by name; distributions where items have no room for them.
 
         These are for files: the ids of labels, which repeat, are dictionaries. Where the labels
@@ -109,14 +109,16 @@ class Fit(Found):
         data, n_items, room = self.data, self.data.n_items, not self.data.on_disk
         label_rows = self._label_rows(data) if isinstance(data, MappedLabels) else None
         tables = {
-            "items": Pieces(n_items, self._item_rows, room),
-            "annotators": Pieces(data.n_annotators, lambda _: self.annotator_table(), at_once=True),
-            "labels": Pieces(
+            "items": LazyTable(n_items, self._item_rows, room),
+            "annotators": LazyTable(
+                data.n_annotators, lambda _: self.annotator_table(), at_once=True
+            ),
+            "labels": LazyTable(
                 data.n_labels, label_rows or (lambda _: self._coded_label_table()), room
             ),
         }
         if self.distribution is not None and data.n_categories > MOST_COLUMNS:
-            tables["distributions"] = Pieces(n_items, self._distribution_rows, room)
+            tables["distributions"] = LazyTable(n_items, self._distribution_rows, room)
         return tables
 
     def item_table(self) -> pa.Table:
@@ -187,7 +189,7 @@ class Fit(Found):
 
     def verdict_table(self) -> pa.Table:
         """Make the table of verdicts in Arrow."""
-        from annotruth.models.verdicts import verdict_table
+        from annotruth.advice.verdicts import verdict_table
 
         return verdict_table(self)
 

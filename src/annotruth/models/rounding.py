@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from annotruth.arrays import Floats
+from annotruth.kernels.arrays import Floats
 
 
 def bounds_of(values: Floats) -> Floats:

@@ -14,13 +14,13 @@ from annotruth.engines import Session
 from annotruth.engines.spark.chunks import Loaded
 from annotruth.engines.spark.frames import Frames, write_rows
 from annotruth.engines.spark.labels import Shard, SparkLabels
-from annotruth.engines.spark.session import SparkSweeps
+from annotruth.engines.spark.session import SparkPasses
 from annotruth.engines.spark.storage import Storage
 from annotruth.engines.spark.tasks import run_tasks
-from annotruth.labels import Tally
-from annotruth.models.em import no_steps
-from annotruth.models.found import Found, table_of
-from annotruth.models.reading import Reader
+from annotruth.labels import LabelSummary
+from annotruth.models.base_fit import BaseFit, table_of
+from annotruth.models.em import no_iterations
+from annotruth.models.item_results import Reader
 from annotruth.models.result import MOST_COLUMNS, Fit
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class SparkFit(Found):
+class SparkFit(BaseFit):
     """A fitted model whose tables are Spark frames: nothing with a row an item is on the driver.
 
     The frames lie in files in the engine's storage. `close`, the end of a ``with`` or of the
@@ -80,11 +80,11 @@ class SparkFit(Found):
 
 
 def spark_fit(
-    labels: Tally, session: Session, arrays: tuple[str, ...], read: Reader, **found: Any
+    labels: LabelSummary, session: Session, arrays: tuple[str, ...], read: Reader, **found: Any
 ) -> SparkFit:
     """Have every chunk's tables written where the chunk is, and return frames of them."""
     assert isinstance(labels, SparkLabels)
-    assert isinstance(session, SparkSweeps)
+    assert isinstance(session, SparkPasses)
     storage = labels.storage.beside()
     frames = Frames(labels.spark, storage)
     try:
@@ -108,7 +108,7 @@ def _write_chunk(
         model="",
         settings={},
         data=labels,
-        trace=no_steps(np.nan),
+        history=no_iterations(np.nan),
         **read(labels, arrays)._asdict(),
     )
     tables = {"items": part.item_table(), "labels": part.label_table()}

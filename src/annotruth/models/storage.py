@@ -17,13 +17,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import feather
 
-from annotruth.aside import folder_written_aside
 from annotruth.errors import InputError
+from annotruth.io.atomic import atomic_write_folder
 from annotruth.labels import Labels, Scale
 from annotruth.labels.scale import is_text
+from annotruth.models.base_fit import BaseFit
 from annotruth.models.distribution import Distribution
-from annotruth.models.em import Trace
-from annotruth.models.found import Found
+from annotruth.models.em import History
 from annotruth.models.result import Fit
 
 FORMAT = 1
@@ -37,7 +37,7 @@ _PER_ANNOTATOR = ("reliability", "low", "high", "behavior")
 
 def save(fit: Fit, path: Path) -> None:
     """Write the fit to a folder, whole or not at all."""
-    with folder_written_aside(path) as aside:
+    with atomic_write_folder(path) as aside:
         # Files of another fit's parameters may stay in the folder, so it says which are its own.
         told = record(fit, parameters=sorted(fit.parameters))
         (aside / "fit.json").write_text(told, encoding="utf-8")
@@ -73,7 +73,7 @@ def load(path: str | Path) -> Fit:
         raise InputError(f"the fit in {folder} cannot be read ({reason}): save it again") from None
 
 
-def record(fit: Found, **more: Any) -> str:
+def record(fit: BaseFit, **more: Any) -> str:
     """Tell a fit in JSON: settings, counts, history, why it stopped, versions, and more."""
     data = fit.data
     told = {
@@ -94,8 +94,8 @@ def record(fit: Found, **more: Any) -> str:
         "stop_reason": fit.stop_reason,
         "log_likelihood": fit.log_likelihood,
         "history": {
-            "log_likelihood": fit.trace.log_likelihood.tolist(),
-            "objective": fit.trace.objective.tolist(),
+            "log_likelihood": fit.history.log_likelihood.tolist(),
+            "objective": fit.history.objective.tolist(),
         },
         "versions": {name: version(name) for name in _LIBRARIES}
         | {"python": platform.python_version()},
@@ -197,7 +197,7 @@ def _fit(
         model=told["model"],
         settings=told["settings"],
         data=data,
-        trace=Trace(
+        history=History(
             log_likelihood=np.array(history["log_likelihood"]),
             objective=np.array(history["objective"]),
             converged=told["converged"],

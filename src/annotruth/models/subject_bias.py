@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from annotruth.arrays import Codes, Floats, inner
-from annotruth.engines import Engine, Session, Sweep, engine_named
+from annotruth.engines import Engine, Pass, Session, get_engine
 from annotruth.errors import InputError
+from annotruth.kernels.arrays import Codes, Floats, inner
 from annotruth.kernels.subject_bias import ROUNDING, proposals
 from annotruth.labels import Labels
 from annotruth.labels.groups import match_groups
 from annotruth.labels.validate import check_ordinal
-from annotruth.models.acceleration import Acceleration, newest, numbers, numbers_above
 from annotruth.models.base import Estimator
-from annotruth.models.em import Monitor, ProgressCallback, climb
+from annotruth.models.em import Monitor, ProgressCallback, run_em
 from annotruth.models.intervals import Z_95
 from annotruth.models.result import Fit
 from annotruth.models.rounding import rounded_gaussians, rounding_variance
+from annotruth.models.squarem import Squarem, newest, numbers, numbers_above
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,7 +83,7 @@ class SubjectBias(Estimator):
     An item's score is :math:`\psi_e`, which may lie beyond the ends of the scale; a known truth
     is its item's score. ``score_low`` and ``score_high`` are its 95% interval from the Fisher
     information :math:`\sum_s w`, as are the standard deviations of bias and inconsistency, each
-    with all else taken as it is. There is no distribution and no reliability. `answers` predicts
+    with all else taken as it is. There is no distribution and no reliability. `predict_proba` predicts
     a vote by the model's Gaussian rounded to the scale, its variance enlarged by that of the score
     (its Fisher information's inverse).
 
@@ -97,7 +97,7 @@ class SubjectBias(Estimator):
     tol, max_iter
         The stopping rule and its cap; reaching the cap warns.
     acceleration
-        Whether to leap ahead along EM's steps (`annotruth.models.acceleration`) for fewer passes
+        Whether to leap ahead along EM's steps (`annotruth.models.squarem`) for fewer passes
         over the labels. Scoring then is not tried first, which takes a second pass, but taken
         back should the log-likelihood fall; except where ambiguity belongs to groups.
     engine
@@ -116,10 +116,10 @@ class SubjectBias(Estimator):
     def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
         check_ordinal(labels.scale, self.name)
         per, group = self._per(labels)
-        with closing(engine_named(self.engine).open(labels)) as session:
+        with closing(get_engine(self.engine).open(labels)) as session:
             steps = _Steps(labels, session, per, group, bold=self.acceleration)
             start = steps.start()
-            parameters, trace = climb(
+            parameters, history = run_em(
                 steps.step,
                 start,
                 log_likelihood=steps.read_out,
@@ -139,7 +139,7 @@ class SubjectBias(Estimator):
                 f"the inconsistency of {at_floor.sum():,} of {labels.n_annotators:,} annotators "
                 f"is held at its floor of {np.sqrt(steps.floor):.3g}"
             )
-            trace = replace(trace, stop_reason=f"{trace.stop_reason}; {held}")
+            history = replace(history, stop_reason=f"{history.stop_reason}; {held}")
         score = psi + level
         half = np.where(known, 0.0, Z_95 / np.sqrt(precision))
         items = {"score_low": score - half, "score_high": score + half}
@@ -156,13 +156,13 @@ class SubjectBias(Estimator):
             model=self.name,
             settings=self.settings(),
             data=labels,
-            trace=trace,
+            history=history,
             score=score,
             item_columns=items,
             annotator_columns=annotators,
         )
 
-    def _answers(self, item: Codes, annotator: Codes) -> Floats:
+    def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
         fit = self.result_
         assert fit.score is not None
         of_item, of_annotator = fit.item_columns, fit.annotator_columns
@@ -208,13 +208,13 @@ class _Steps:
         self._has_gold = bool((labels.known >= 0).any())
 
         family, groups = "subject_bias", "subject_bias_groups"
-        self._start = Sweep(f"{family}.start", ("psi", "a2"), ((people, 2),))
-        self._items = Sweep(f"{family}.step", ("psi", "a2", "precision"), ((people, 5), (2,)))
-        self._try = Sweep(f"{family}.try_annotators", ("psi", "a2"), ((2, people),))
-        self._level = Sweep(f"{family}.shift_level", ("psi", "a2"), ((2,),))
-        self._set_groups = Sweep(f"{groups}.set_groups", ("a2", "group"))
-        self._step_groups = Sweep(f"{groups}.step_groups", ("psi", "a2", "group"), ((n_groups, 4),))
-        self._try_groups = Sweep(f"{groups}.try_groups", ("psi", "group"), ((2, n_groups),))
+        self._start = Pass(f"{family}.start", ("psi", "a2"), ((people, 2),))
+        self._items = Pass(f"{family}.step", ("psi", "a2", "precision"), ((people, 5), (2,)))
+        self._try = Pass(f"{family}.try_annotators", ("psi", "a2"), ((2, people),))
+        self._level = Pass(f"{family}.shift_level", ("psi", "a2"), ((2,),))
+        self._set_groups = Pass(f"{groups}.set_groups", ("a2", "group"))
+        self._step_groups = Pass(f"{groups}.step_groups", ("psi", "a2", "group"), ((n_groups, 4),))
+        self._try_groups = Pass(f"{groups}.try_groups", ("psi", "group"), ((2, n_groups),))
 
     def start(self) -> Parameters:
         """Begin at mean votes, the residuals' means and variances, half of it ambiguity."""
@@ -222,7 +222,7 @@ class _Steps:
             self._session.allocate(name, per="items")
         if self._n_groups:
             self._session.put("group", self._group, per="items")
-        (moments,) = self._session.sweep(self._start, self._values, self._share)
+        (moments,) = self._session.run_pass(self._start, self._values, self._share)
         b = moments[:, 0] / self._n_votes
         variance = np.maximum(moments[:, 1] / self._n_votes - b**2, 0.0)
         overall = inner(variance, self._n_votes) / self._n_votes.sum()
@@ -247,7 +247,7 @@ class _Steps:
                 b, _ = self._move_level(b, safe)
             monitor = Monitor(float(before), float(after_items))
             return Parameters(b, scoring, old.of_group, safe), monitor
-        v2, after = _better(proposed, *self._session.sweep(self._try, self._values, b, proposed))
+        v2, after = _better(proposed, *self._session.run_pass(self._try, self._values, b, proposed))
         of_group = old.of_group
         if self._n_groups:
             of_group, after = self._improve_groups(old.of_group, b, v2)
@@ -262,36 +262,36 @@ class _Steps:
             after += gain
         return Parameters(b, v2, of_group, v2), Monitor(float(before), after)
 
-    def acceleration(self) -> Acceleration[Parameters]:
+    def acceleration(self) -> Squarem[Parameters]:
         """Leap with all that a step depends on; an ambiguity leaps as its group's does."""
-        return Acceleration(
+        return Squarem(
             Parameters,
             *(numbers, numbers_above(self.floor), numbers_above(0.0), newest),
             session=self._session,
             items={"psi": "numbers", "a2": "variances"},
-            cautious=(lambda bold: bold._replace(v2=bold.proven_v2)) if self._bold else None,
+            safeguarded=(lambda bold: bold._replace(v2=bold.proven_v2)) if self._bold else None,
         )
 
     def _improve_groups(self, old: Floats, b: Floats, v2: Floats) -> tuple[Floats, float]:
         shared = (self._values, b, v2)
-        (moments,) = self._session.sweep(self._step_groups, *shared)
+        (moments,) = self._session.run_pass(self._step_groups, *shared)
         n, w, w2, w2r2 = moments.T
         proposed = np.stack(proposals(old, n, w, w2, w2r2, 0.0))
-        return _better(proposed, *self._session.sweep(self._try_groups, *shared, proposed))
+        return _better(proposed, *self._session.run_pass(self._try_groups, *shared, proposed))
 
     def _move_level(self, b: Floats, v2: Floats) -> tuple[Floats, float]:
         """Fit the level to the known truths; single biases alone would creep toward it."""
-        ((wr, w),) = self._session.sweep(self._level, self._values, b, v2, 0.0)
+        ((wr, w),) = self._session.run_pass(self._level, self._values, b, v2, 0.0)
         move = float(wr / w)
-        self._session.sweep(self._level, self._values, b + move, v2, move)
+        self._session.run_pass(self._level, self._values, b + move, v2, move)
         return b + move, 0.5 * float(wr) * move
 
     def _spread(self, of_group: Floats) -> None:
         if self._n_groups:
-            self._session.sweep(self._set_groups, of_group)
+            self._session.run_pass(self._set_groups, of_group)
 
     def _sweep_items(self, parameters: Parameters, rounds: int) -> tuple[Floats, Floats]:
-        moments, totals = self._session.sweep(
+        moments, totals = self._session.run_pass(
             self._items, self._values, parameters.b, parameters.v2, rounds
         )
         return moments, totals

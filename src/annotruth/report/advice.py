@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.arrays import Floats
-from annotruth.models.found import SPAMMER_BELOW
+from annotruth.advice.verdicts import FEW_LABELS, judged
+from annotruth.kernels.arrays import Floats
+from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.intervals import Z_95
 from annotruth.models.result import Fit
-from annotruth.models.verdicts import FEW_LABELS, judged
 from annotruth.report.consensus import Consensus
 
 MANY_MORE = 10

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from annotruth.arrays import Codes
+from annotruth.kernels.arrays import Codes
 from annotruth.labels.scale import plain
-from annotruth.models.found import SPAMMER_BELOW
+from annotruth.models.base_fit import SPAMMER_BELOW
 
 Column: TypeAlias = dict[str, Any]
 

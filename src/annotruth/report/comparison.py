@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from annotruth.arrays import Floats
+from annotruth.kernels.arrays import Floats
 from annotruth.report import shapes
 from annotruth.report.drawing import escaped
 from annotruth.report.markup import charts, figure, plain_table, section

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from annotruth.labels.words import cut
+from annotruth.labels.formatting import cut
 from annotruth.report.drawing import escaped
 from annotruth.report.picture import NARROW, Picture
 

@@ -10,8 +10,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from annotruth.aside import written_aside
 from annotruth.errors import InputError
+from annotruth.io.atomic import atomic_write
 from annotruth.report.drawing import Drawing, escaped
 from annotruth.report.palette import THEMES
 
@@ -74,7 +74,7 @@ class Picture:
             raise InputError(
                 f"cannot save a picture as {path}: end the name in .svg, .png or .html"
             )
-        with written_aside(path) as aside:
+        with atomic_write(path) as aside:
             aside.write_bytes(content)
 
     def __repr__(self) -> str:

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from annotruth.arrays import Floats
 from annotruth.errors import AnnotruthError, InputError
-from annotruth.models.found import SPAMMER_BELOW
+from annotruth.kernels.arrays import Floats
+from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.result import Fit
 from annotruth.report import shapes
-from annotruth.report.agreeing import AgreementRow, agreement_rows
+from annotruth.report.agreement import AgreementRow, agreement_rows
 from annotruth.report.consensus import Bins, Consensus, bins_of
 from annotruth.report.palette import category_colours, colour_of
 from annotruth.report.picture import Picture
@@ -72,7 +72,7 @@ class Plots:
 
     def history(self) -> Picture:
         """Draw the log-likelihood of all labels, iteration by iteration."""
-        history = self._fit.trace.log_likelihood
+        history = self._fit.history.log_likelihood
         if len(history) < 2:
             raise AnnotruthError(f"{self._fit.model} makes no iterations: it has no history")
         steps = np.arange(float(len(history)))

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from annotruth.arrays import Floats
 from annotruth.errors import AnnotruthError
-from annotruth.labels.words import counted, cut
-from annotruth.models.found import SPAMMER_BELOW
+from annotruth.kernels.arrays import Floats
+from annotruth.labels.formatting import counted, cut
+from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.result import Fit
 from annotruth.report.advice import ITEM_RULES, Advice, annotator_rules
-from annotruth.report.agreeing import AgreementRow
+from annotruth.report.agreement import AgreementRow
 from annotruth.report.drawing import escaped
 from annotruth.report.markup import (
     charts,

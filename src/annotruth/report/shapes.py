@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from annotruth.arrays import Codes, Floats
+from annotruth.kernels.arrays import Codes, Floats
 from annotruth.report.drawing import Axis, Drawing, across, fitted, number, room_for, upward
 
 ROW = 20.0

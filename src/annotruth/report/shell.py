@@ -14,7 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from annotruth.aside import written_aside
+from annotruth.io.atomic import atomic_write
 from annotruth.report.drawing import escaped
 from annotruth.report.palette import THEMES
 from annotruth.report.picture import Picture, category_rules, chart_style
@@ -72,7 +72,7 @@ def shell(
 
 def write_page(content: str, path: str | Path) -> None:
     """Write a page, whole or not at all."""
-    with written_aside(path) as aside:
+    with atomic_write(path) as aside:
         aside.write_text(content, encoding="utf-8", newline="\n")
 
 

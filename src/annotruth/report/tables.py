@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from annotruth.arrays import Codes, Floats
-from annotruth.models.found import SPAMMER_BELOW
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.result import Fit
 from annotruth.report.advice import Advice
 from annotruth.report.columns import Column, from_arrow, numbers, sparse, words

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from annotruth.app import reading
+from annotruth.app import read_options as reading
 from annotruth.models.registry import MODELS
 
 if TYPE_CHECKING:
@@ -53,10 +53,10 @@ def compare(
 
         annotruth compare labels.csv --truth truth.csv --models robust-gpm,dawid-skene,majority
     """
-    from annotruth import comparing
     from annotruth.app import console, options
     from annotruth.io import writers
     from annotruth.io.readers import read_labels
+    from annotruth.selection import compare as comparing
 
     if out is not None:
         writers.format_of(out)

@@ -24,12 +24,12 @@ def demo(
     ] = Path("annotruth-demo.html"),
 ) -> None:
     """Simulate a crowd, fit its labels, print what it found beside the truth, write a report."""
-    from annotruth import fitting, simulate
+    from annotruth import api, simulate
     from annotruth.app import console
 
     made = simulate.crowd(behavior="random", spammer_share=0.2, seed=seed)
     with console.progress_line(quiet=False) as progress:  # the first fit of all compiles
-        found = fitting.fit(made.labels, progress=progress)
+        found = api.fit(made.labels, progress=progress)
     console.show_lines(["A simulated crowd: a fifth click at random most of the time.", ""])
     console.show_lines(found.summary())
     console.show_lines("")

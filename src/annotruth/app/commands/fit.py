@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from annotruth.app import reading
+from annotruth.app import read_options as reading
 from annotruth.errors import InputError
 from annotruth.models.registry import DEFAULT_MODEL, MODELS
 
 if TYPE_CHECKING:
-    from annotruth.models.found import Found
+    from annotruth.models.base_fit import BaseFit
     from annotruth.models.result import Fit
     from annotruth.models.spark_fit import SparkFit
 
@@ -145,7 +145,7 @@ def fit(
 
         annotruth fit crowd.labels --engine spark --master yarn --storage hdfs:///tmp --out result
     """
-    from annotruth import fitting
+    from annotruth import api
     from annotruth.app import console, options
     from annotruth.io import soft_labels, writers
 
@@ -167,7 +167,7 @@ def fit(
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
     ):
-        found = fitting.fit(
+        found = api.fit(
             labels,
             model,
             gold=gold,
@@ -192,7 +192,7 @@ def fit(
             _tell(on_frames, None, [out], as_json=as_json, quiet=quiet)
         return
     scores = scale is reading.ScaleChoice.ordinal
-    metrics = None if truth is None else fitting.evaluate(found, truth, scores=scores)
+    metrics = None if truth is None else api.evaluate(found, truth, scores=scores)
     # Everything that a model may not have is made before anything is written.
     targets = None if soft is None else found.soft_label_table()
     verdicts = None if keep is None else found.verdict_table()
@@ -246,7 +246,7 @@ def _tell(
             console.show_lines(f"report written to {report}")
 
 
-def told_of(found: Found) -> dict[str, Any]:
+def told_of(found: BaseFit) -> dict[str, Any]:
     """Return what ``fit --json`` prints."""
     told = {
         "model": found.model,

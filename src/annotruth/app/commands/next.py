@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from annotruth.app import options, reading
+from annotruth.app import options
+from annotruth.app import read_options as reading
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from annotruth.active import Advice
+    from annotruth.advice import Advice
 
 _MOST_SHOWN = 10
 
@@ -61,7 +62,7 @@ def next_(
 
         annotruth next answers.csv --scale nominal --gold known.csv --json
     """
-    from annotruth import advising
+    from annotruth import api
     from annotruth.app import console
     from annotruth.io import writers
 
@@ -71,7 +72,7 @@ def next_(
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
     ):
-        advice = advising.next_labels(
+        advice = api.next_labels(
             labels,
             budget,
             progress=progress,

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from annotruth.app import options, reading
+from annotruth.app import options
+from annotruth.app import read_options as reading
 from annotruth.errors import InputError
 
 
@@ -48,7 +49,7 @@ def plan(
 
         annotruth plan votes.csv --scale ordinal --target score=0.5 --json
     """
-    from annotruth import advising
+    from annotruth import api
     from annotruth.app import console
 
     name, value = _parsed(target)
@@ -56,7 +57,7 @@ def plan(
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
     ):
-        found = advising.plan_labels(
+        found = api.plan_labels(
             labels,
             name,
             value,

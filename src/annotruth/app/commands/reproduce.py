@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from annotruth.experiments.base import Claim, Experiment, Record
+    from annotruth.paper.base import Claim, Experiment, Record
 
 
 def reproduce(
@@ -57,10 +57,10 @@ def reproduce(
     """
     from annotruth.app import console, options
     from annotruth.errors import InputError
-    from annotruth.experiments import reports
-    from annotruth.experiments.claims import general_claims
-    from annotruth.experiments.registry import experiments_named
-    from annotruth.experiments.runner import run_experiment
+    from annotruth.paper import reports
+    from annotruth.paper.claims import general_claims
+    from annotruth.paper.registry import experiments_named
+    from annotruth.paper.runner import run_experiment
 
     if runs is not None and runs < 1:
         raise InputError(f"--runs is {runs}: give a whole number of at least 1")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from annotruth.app import reading
+from annotruth.app import read_options as reading
 from annotruth.app.commands.fit import told_of
 from annotruth.models.registry import UPDATABLE
 
@@ -58,9 +58,9 @@ def update(
 
         annotruth update fit corrections.csv --duplicates last --refit
     """
-    from annotruth import fitting
+    from annotruth import api
+    from annotruth.advice.changes import changes
     from annotruth.app import console, options
-    from annotruth.models.changes import changes
     from annotruth.models.storage import load
 
     before = load(fit)
@@ -68,7 +68,7 @@ def update(
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
     ):
-        after = fitting.update(
+        after = api.update(
             before,
             labels,
             gold=gold,

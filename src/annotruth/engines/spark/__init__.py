@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from annotruth.engines.base import Engine, engine_named
+from annotruth.engines.protocol import Engine, get_engine
 from annotruth.engines.spark.failures import in_one_line
 from annotruth.engines.spark.labels import SparkLabels
 from annotruth.engines.spark.packing import pack, pack_labels
-from annotruth.engines.spark.session import SparkSweeps
+from annotruth.engines.spark.session import SparkPasses
 from annotruth.engines.spark.starting import frame_of, is_local, running_session
 from annotruth.engines.spark.storage import Storage
 from annotruth.errors import InputError
-from annotruth.labels import Labels, Tally
+from annotruth.labels import Labels, LabelSummary
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,10 +47,10 @@ class SparkEngine:
     storage: str | Path | None = None
     partitions: int | None = None
 
-    def open(self, labels: Tally) -> SparkSweeps:
+    def open(self, labels: LabelSummary) -> SparkPasses:
         """Return a session on labels that are in chunks, or lay them out so."""
         if isinstance(labels, SparkLabels):
-            return SparkSweeps(
+            return SparkPasses(
                 labels.spark, labels.storage, labels.chunks, labels.n_annotators, _nothing
             )
         assert isinstance(labels, Labels)
@@ -61,7 +61,7 @@ class SparkEngine:
         except BaseException:
             folder.remove_all()
             raise
-        return SparkSweeps(spark, folder, chunks, labels.n_annotators, folder.remove_all)
+        return SparkPasses(spark, folder, chunks, labels.n_annotators, folder.remove_all)
 
     def labels_of(self, data: DataFrame | str | Path, **how: Any) -> SparkLabels:
         """Check and lay out labels: of a frame, a file or folder, or a table by its name.
@@ -91,7 +91,7 @@ class SparkEngine:
 
 def spark_engine(engine: str | Engine) -> SparkEngine:
     """Return the engine for labels that are on Spark; any other is refused."""
-    found = engine_named(engine)
+    found = get_engine(engine)
     if not isinstance(found, SparkEngine):
         raise InputError("these labels are on Spark: choose engine='spark', or collect them")
     return found

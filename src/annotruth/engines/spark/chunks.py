@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from annotruth.arrays import Codes, Floats
 from annotruth.engines.spark.storage import Storage
 from annotruth.engines.spark.tasks import run_tasks
+from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
 from annotruth.labels.buffers import as_numpy
 

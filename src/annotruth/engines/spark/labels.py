@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from annotruth.engines.spark.chunks import Chunk, Slices, load
 from annotruth.engines.spark.storage import Storage
 from annotruth.engines.spark.tasks import run_tasks
-from annotruth.labels import Scale, Tally
+from annotruth.labels import LabelSummary, Scale
 from annotruth.labels.buffers import as_numpy
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Shard(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SparkLabels(Tally):
+class SparkLabels(LabelSummary):
     """Labels of a Spark frame: what has one entry an item or label stays in files.
 
     Attributes
@@ -74,7 +74,7 @@ class SparkLabels(Tally):
         return np.concatenate(counts)
 
     @cached_property
-    def labels_per_answer(self) -> NDArray[np.int64]:
+    def labels_per_category(self) -> NDArray[np.int64]:
         """Count how often each annotator chose each category, annotators x categories."""
         slices = Slices.of(self.chunks, self.n_annotators, self.n_categories)
         work = partial(_count_answers, self.storage, self.chunks, slices)
@@ -91,4 +91,4 @@ class SparkLabels(Tally):
 
 def _count_answers(storage: Storage, chunks: list[Chunk], slices: Slices, place: int) -> str:
     labels, people = load(storage, chunks[place].file)
-    return slices.write(storage, people, labels.labels_per_answer.astype(np.float64))
+    return slices.write(storage, people, labels.labels_per_category.astype(np.float64))

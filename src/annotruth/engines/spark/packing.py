@@ -32,7 +32,7 @@ from annotruth.labels import Bins, DuplicatePolicy, Labels, Scale, ScaleKind, va
 from annotruth.labels.buffers import as_arrow, as_numpy
 from annotruth.labels.encode import distinct, distinct_all, match, repeats
 from annotruth.labels.frames import is_spark_frame
-from annotruth.labels.shards import split
+from annotruth.labels.partition import split
 from annotruth.labels.table import check_duplicates, decide_scale
 from annotruth.labels.truth import Answers, Truth, answers_of
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.arrays import Codes
 from annotruth.engines.spark.labels import Shard
 from annotruth.engines.spark.storage import Storage
 from annotruth.engines.spark.tasks import mapped, run_on_rows
+from annotruth.kernels.arrays import Codes
 from annotruth.labels.buffers import as_arrow, as_numpy
 from annotruth.labels.encode import Coded, distinct
 

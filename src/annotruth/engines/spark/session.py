@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.arrays import Floats
-from annotruth.engines.base import Extent, Sweep
 from annotruth.engines.memory import MemoryEngine
+from annotruth.engines.protocol import Extent, Pass
 from annotruth.engines.spark.chunks import Chunk, Loaded, Slices, load
 from annotruth.engines.spark.storage import Storage
 from annotruth.engines.spark.tasks import run_tasks
+from annotruth.kernels.arrays import Floats
 from annotruth.labels.buffers import as_numpy
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Found = TypeVar("Found")
+BaseFit = TypeVar("BaseFit")
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Job(NamedTuple):
 
     storage: Storage
     chunks: list[Chunk]
-    sweep: Sweep
+    sweep: Pass
     state: dict[str, ItemArray]
     shared: list[Any]
     slices: Slices
@@ -71,7 +71,7 @@ class Swept(NamedTuple):
     others: list[Floats]
 
 
-class SparkSweeps:
+class SparkPasses:
     """Labels in chunks with their item-side arrays, in a folder that all workers reach.
 
     A pass reads a chunk's files and writes new ones. Only when all tasks are done does the driver
@@ -113,7 +113,7 @@ class SparkSweeps:
         if old is not None:
             self._storage.remove(file for file in old.files if file is not None)
 
-    def sweep(self, sweep: Sweep, *shared: Any) -> tuple[Floats, ...]:
+    def run_pass(self, sweep: Pass, *shared: Any) -> tuple[Floats, ...]:
         """Run a kernel over all chunks and return the sums."""
         width = sum(
             math.prod(shape) // self._n_annotators
@@ -156,8 +156,8 @@ class SparkSweeps:
         self._storage.remove(file for file in old if file is not None)
 
     def each(
-        self, read: Callable[[Loaded, dict[str, NDArray[Any]]], Found], names: tuple[str, ...]
-    ) -> list[Found]:
+        self, read: Callable[[Loaded, dict[str, NDArray[Any]]], BaseFit], names: tuple[str, ...]
+    ) -> list[BaseFit]:
         """Read something off every chunk and its parts of item-side arrays, where it is."""
         state = {name: self._state[name] for name in names}
         work = partial(_read_chunk, self._storage, self._chunks, state, read)
@@ -177,7 +177,7 @@ class SparkSweeps:
 
 
 def _sweep_chunk(job: Job, place: int) -> Swept:
-    """Sweep one chunk as labels in memory are swept, with the annotators that it has."""
+    """Pass one chunk as labels in memory are swept, with the annotators that it has."""
     chunk = job.chunks[place]
     labels, people = load(job.storage, chunk.file)
     sweep, n = job.sweep, len(people)
@@ -191,7 +191,7 @@ def _sweep_chunk(job: Job, place: int) -> Swept:
         value.of(job.storage, people) if isinstance(value, Shared) else value
         for value in job.shared
     ]
-    sums = session.sweep(replace(sweep, sums=tuple(shapes)), *shared)
+    sums = session.run_pass(replace(sweep, sums=tuple(shapes)), *shared)
     changed = {
         name: job.storage.write("state", {"values": session.gather(name)})
         for name, array in job.state.items()
@@ -215,9 +215,9 @@ def _read_chunk(
     storage: Storage,
     chunks: list[Chunk],
     state: dict[str, ItemArray],
-    read: Callable[[Loaded, dict[str, NDArray[Any]]], Found],
+    read: Callable[[Loaded, dict[str, NDArray[Any]]], BaseFit],
     place: int,
-) -> Found:
+) -> BaseFit:
     chunk = chunks[place]
     parts = {name: _part(storage, chunk, array, place) for name, array in state.items()}
     return read(load(storage, chunk.file), parts)
@@ -245,7 +245,7 @@ def _with(shape: tuple[int, ...], axis: int | None, n: int) -> tuple[int, ...]:
 
 
 def _sums(
-    sweep: Sweep, added: Iterable[tuple[slice, Floats]], others: list[list[Floats]]
+    sweep: Pass, added: Iterable[tuple[slice, Floats]], others: list[list[Floats]]
 ) -> tuple[Floats, ...]:
     """Put the added numbers of annotators where they belong, and add up those of the rest."""
     rest = (np.add.reduce(list(parts), axis=0) for parts in zip(*others, strict=True))

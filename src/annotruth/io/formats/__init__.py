@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from annotruth.errors import InputError
 
 if TYPE_CHECKING:
-    from annotruth.io.formats.base import Format, Found
+    from annotruth.io.formats.base import Format, ParsedLabels
     from annotruth.io.formats.source import Source
 
 # In the order in which they are asked; the plainest come last, for they fit many files.
@@ -36,7 +36,7 @@ INPUT_FORMATS = ("long", *_HOMES)
 """What may be asked for by name."""
 
 
-def recognised(source: Source) -> Found | None:
+def recognised(source: Source) -> ParsedLabels | None:
     """Read a file that is no plain long table, or return None when nobody recognises it."""
     if source.in_lines and _named("records").recognise(source):
         return None
@@ -44,7 +44,7 @@ def recognised(source: Source) -> Found | None:
     return None if found is None else _read(found, source)
 
 
-def read_as(name: str, source: Source) -> Found:
+def read_as(name: str, source: Source) -> ParsedLabels:
     """Read a file in the format that the user names."""
     return _read(_named(name), source)
 
@@ -55,7 +55,7 @@ def check_name(name: str | None) -> None:
         raise InputError(f"unknown input format {name!r}: choose {', '.join(INPUT_FORMATS)}")
 
 
-def read_several(path: Path) -> Found | None:
+def read_several(path: Path) -> ParsedLabels | None:
     """Read what is no single file of data: a folder or zip of one file a user.
 
     Returns None for everything else, and refuses a program, which is never run.
@@ -72,7 +72,7 @@ def read_several(path: Path) -> Found | None:
     return None
 
 
-def _read(format: Format, source: Source) -> Found:
+def _read(format: Format, source: Source) -> ParsedLabels:
     return replace(format.read(source), title=format.title)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from annotruth.errors import InputError
-from annotruth.io.formats.base import Format, Found
+from annotruth.io.formats.base import Format, ParsedLabels
 from annotruth.io.formats.source import Record, Source
 from annotruth.io.formats.votes import Votes, chosen, counted, mapping, sequence
 
@@ -21,7 +21,7 @@ def _recognise(source: Source) -> bool:
     return "responses" in first and ("fields" in first or "inputs" in first)
 
 
-def _read(source: Source) -> Found:
+def _read(source: Source) -> ParsedLabels:
     """Take the responses that were submitted; discarded ones and drafts are left out."""
     kept, left_out, n_records = [], 0, 0
     for number, record in enumerate(source.records(), start=1):

@@ -12,7 +12,7 @@ from annotruth.io.formats.source import Source
 
 
 @dataclass(frozen=True)
-class Found:
+class ParsedLabels:
     """Labels as a long table, with what a format knows beside them.
 
     Attributes
@@ -62,4 +62,4 @@ class Format:
     name: str
     title: str
     recognise: Callable[[Source], bool]
-    read: Callable[[Source], Found]
+    read: Callable[[Source], ParsedLabels]

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from annotruth.errors import InputError
-from annotruth.io.formats.base import Format, Found
+from annotruth.io.formats.base import Format, ParsedLabels
 from annotruth.io.formats.source import Record, Source
 from annotruth.io.formats.votes import Votes, counted, mapping, sequence, simple
 
@@ -31,7 +31,7 @@ def _is_of_one_user(record: Record) -> bool:
     return isinstance(labels, list) and bool({"text", "data", "filename"} & set(record))
 
 
-def _read(source: Source) -> Found:
+def _read(source: Source) -> ParsedLabels:
     votes, n_examples = Votes(), 0
     name = source.path.name.split(".")[0]
     for record in source.records():
@@ -41,7 +41,7 @@ def _read(source: Source) -> Found:
     return votes.found(counted(n_examples, "example", "examples"), note)
 
 
-def read_users(path: Path) -> Found | None:
+def read_users(path: Path) -> ParsedLabels | None:
     """Read a folder or a zip of one file a user, named after the user; None where it is none."""
     votes, users = Votes(), []
     for name, content in _members(path):

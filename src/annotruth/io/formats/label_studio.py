@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from annotruth.errors import InputError
-from annotruth.io.formats.base import Format, Found
+from annotruth.io.formats.base import Format, ParsedLabels
 from annotruth.io.formats.source import Record, Source
 from annotruth.io.formats.votes import Votes, chosen, counted, mapping, sequence
 
@@ -20,7 +20,7 @@ def _recognise(source: Source) -> bool:
     return all(isinstance(one, dict) and "result" in one for one in annotations)
 
 
-def _read(source: Source) -> Found:
+def _read(source: Source) -> ParsedLabels:
     """Take every annotation that was not cancelled; those marked as ground truth are gold."""
     kept, cancelled, n_tasks = [], 0, 0
     for task in source.records():

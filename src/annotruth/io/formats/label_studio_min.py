@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from annotruth.errors import InputError
-from annotruth.io.formats.base import Format, Found
+from annotruth.io.formats.base import Format, ParsedLabels
 from annotruth.io.formats.source import Record, Source
 from annotruth.io.formats.votes import Votes, counted
-from annotruth.labels.words import listed
+from annotruth.labels.formatting import listed
 
 _OURS = {"annotator", "annotation_id", "lead_time"}
 _KNOWN = _OURS | {"id", "created_at", "updated_at", "agreement"}
@@ -21,7 +21,7 @@ def _recognise(source: Source) -> bool:
     return set(source.first) >= _OURS or set(source.names) >= _OURS
 
 
-def _read(source: Source) -> Found:
+def _read(source: Source) -> ParsedLabels:
     rows = list(source.records()) if source.kind == "json" else _rows_of_table(source)
     question = _question(rows, source.question)
     votes = Votes()

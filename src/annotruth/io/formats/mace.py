@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from annotruth.errors import InputError
 from annotruth.io.delimited import read_delimited, separator_of
-from annotruth.io.formats.base import Format, Found
+from annotruth.io.formats.base import Format, ParsedLabels
 from annotruth.io.formats.matrix import cells_agree, cells_overlap, is_empty, unrolled, written
 from annotruth.io.formats.source import Source
 
@@ -30,7 +30,7 @@ def _recognise(source: Source) -> bool:
     return unnamed and (cells_agree(rows) or cells_overlap(rows))
 
 
-def _read(source: Source) -> Found:
+def _read(source: Source) -> ParsedLabels:
     if source.kind != "text":
         raise InputError("MACE's matrix is CSV, and this file is not: name another input format")
     separator = separator_of(source.data)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from annotruth.io.formats.base import Found
+from annotruth.io.formats.base import ParsedLabels
 from annotruth.io.formats.votes import counted
 from annotruth.labels.frames import column_of
 from annotruth.labels.scale import is_text
@@ -71,7 +71,7 @@ def unrolled(
     transposed: bool = False,
     from_text: bool,
     notes: Sequence[str] = (),
-) -> Found:
+) -> ParsedLabels:
     """Make a matrix into a long table, row by row, leaving out empty cells.
 
     ``down`` names the rows and ``across`` the columns; rows are items unless ``transposed``.
@@ -89,7 +89,7 @@ def unrolled(
     col = pa.array(place // n_rows if n_rows else place)
     names = column_of("name", list(across)).take(col)
     item, annotator = (names, down.take(row)) if transposed else (down.take(row), names)
-    return Found(
+    return ParsedLabels(
         pa.table({"item": item, "annotator": annotator, "label": label}),
         from_text=from_text,
         notes=(

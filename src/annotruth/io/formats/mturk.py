@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from annotruth.io.formats.base import Format, Found
+from annotruth.io.formats.base import Format, ParsedLabels
 from annotruth.io.formats.source import Source
 from annotruth.io.formats.votes import chosen, counted
 from annotruth.labels.validate import missing
@@ -19,7 +19,7 @@ def _recognise(source: Source) -> bool:
     return {"HITId", "WorkerId"} <= set(source.names)
 
 
-def _read(source: Source) -> Found:
+def _read(source: Source) -> ParsedLabels:
     """Take the answers of all assignments that were not rejected; an item is a HIT."""
     if "label" in source.columns:
         answer = source.column("label", "")
@@ -40,7 +40,7 @@ def _read(source: Source) -> Found:
         rejected |= ~missing(table.column(_REASON))
     kept = table.filter(pa.array(~rejected))
     left_out = table.num_rows - kept.num_rows
-    return Found(
+    return ParsedLabels(
         kept.select([item, worker, answer]).rename_columns(["item", "annotator", "label"]),
         from_text=from_text,
         notes=(

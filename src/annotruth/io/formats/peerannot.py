@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from annotruth.errors import InputError
-from annotruth.io.formats.base import Format, Found
+from annotruth.io.formats.base import Format, ParsedLabels
 from annotruth.io.formats.source import Source
 from annotruth.io.formats.votes import Votes, counted, mapping
 
@@ -24,7 +24,7 @@ def _recognise(source: Source) -> bool:
     )
 
 
-def _read(source: Source) -> Found:
+def _read(source: Source) -> ParsedLabels:
     votes = Votes()
     tasks = mapping(source.document, "the file")
     for task, answers in tasks.items():
@@ -35,7 +35,7 @@ def _read(source: Source) -> Found:
         counted(len(tasks), "task", "tasks"),
         f"{len(categories)} classes by metadata.json" if categories else "",
     )
-    return Found(found.table, from_text=True, notes=found.notes, categories=categories)
+    return ParsedLabels(found.table, from_text=True, notes=found.notes, categories=categories)
 
 
 def _classes(answers: Path, labels: Sequence[Any]) -> list[int] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from annotruth.errors import InputError
-from annotruth.io.formats.base import Format, Found
+from annotruth.io.formats.base import Format, ParsedLabels
 from annotruth.io.formats.source import Record, Source
 from annotruth.io.formats.votes import Votes, counted, sequence
 
@@ -14,7 +14,7 @@ def _recognise(source: Source) -> bool:
     return bool({"_input_hash", "_task_hash"} & set(source.first)) and "answer" in source.first
 
 
-def _read(source: Source) -> Found:
+def _read(source: Source) -> ParsedLabels:
     """Take choices where there are options to choose from, else whether a task was accepted.
 
     With options an item is an input, for every task on it asks the same; without them it is

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from annotruth.errors import InputError
-from annotruth.io.formats.base import Format, Found
+from annotruth.io.formats.base import Format, ParsedLabels
 from annotruth.io.formats.source import Record, Source
 from annotruth.io.formats.votes import counted
 from annotruth.labels.frames import column_of
@@ -20,13 +20,13 @@ def _recognise(source: Source) -> bool:
     return True
 
 
-def _read(source: Source) -> Found:
+def _read(source: Source) -> ParsedLabels:
     rows = list(source.records())
     columns = _columns(source, {name: None for row in rows for name in row})
     table = {
         role: column_of(name, [row.get(name) for row in rows]) for role, name in columns.items()
     }
-    return Found(pa.table(table), notes=(counted(len(rows), "record", "records"),))
+    return ParsedLabels(pa.table(table), notes=(counted(len(rows), "record", "records"),))
 
 
 def _columns(source: Source, record: Record) -> dict[str, str]:

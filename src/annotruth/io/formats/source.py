@@ -15,7 +15,7 @@ import pyarrow as pa
 from annotruth.errors import InputError
 from annotruth.io.content import Kind, check_utf8
 from annotruth.io.delimited import first_rows
-from annotruth.labels.words import listed, shown
+from annotruth.labels.formatting import listed, shown
 
 Choose = Callable[[list[str]], Iterable[str]]
 Record = dict[str, Any]

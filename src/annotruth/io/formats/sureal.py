@@ -6,17 +6,17 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from annotruth.errors import InputError
-from annotruth.io.formats.base import Format, Found
+from annotruth.io.formats.base import Format, ParsedLabels
 from annotruth.io.formats.source import Source
 from annotruth.io.formats.votes import Votes, counted, mapping, sequence
-from annotruth.labels.words import shown
+from annotruth.labels.formatting import shown
 
 
 def _recognise(source: Source) -> bool:
     return "dis_videos" in source.first
 
 
-def _read(source: Source) -> Found:
+def _read(source: Source) -> ParsedLabels:
     """Take the scores of every distorted video; in a list, observers are counted from 1."""
     votes = Votes()
     videos = sequence(mapping(source.document, "the dataset").get("dis_videos"), "dis_videos")

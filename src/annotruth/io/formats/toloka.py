@@ -6,11 +6,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from annotruth.errors import InputError
-from annotruth.io.formats.base import Format, Found
+from annotruth.io.formats.base import Format, ParsedLabels
 from annotruth.io.formats.source import Source
 from annotruth.io.formats.votes import chosen, counted
+from annotruth.labels.formatting import listed, shown
 from annotruth.labels.validate import missing
-from annotruth.labels.words import listed, shown
 
 _WORKER, _TASK, _STATUS = "ASSIGNMENT:worker_id", "ASSIGNMENT:task_id", "ASSIGNMENT:status"
 _LEFT_OUT = ["REJECTED", "SKIPPED", "EXPIRED", "ACTIVE"]
@@ -20,7 +20,7 @@ def _recognise(source: Source) -> bool:
     return _WORKER in source.names and any(name.startswith("OUTPUT:") for name in source.names)
 
 
-def _read(source: Source) -> Found:
+def _read(source: Source) -> ParsedLabels:
     """Take the outputs of assignments that were handed in and not rejected."""
     if "label" in source.columns:
         output = source.column("label", "")
@@ -37,7 +37,7 @@ def _read(source: Source) -> Found:
         left_out = pc.is_in(table.column(_STATUS).cast(pa.string()), pa.array(_LEFT_OUT))
         table = table.filter(pc.invert(left_out))
     gold = _golden(table, item, golden, output) if golden in more else None
-    return Found(
+    return ParsedLabels(
         table.select([item, worker, output]).rename_columns(["item", "annotator", "label"]),
         from_text=from_text,
         gold=gold,

@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 
 from annotruth.errors import InputError
-from annotruth.io.formats.base import Found
+from annotruth.io.formats.base import ParsedLabels
 from annotruth.io.formats.source import Record
-from annotruth.labels import words
+from annotruth.labels import formatting
+from annotruth.labels.formatting import listed, shown
 from annotruth.labels.frames import column_of
-from annotruth.labels.words import listed, shown
 
 _JOINED = " + "
 
@@ -44,7 +44,7 @@ class Votes:
                 f"{shown(answer)}: keep one"
             )
 
-    def found(self, *notes: str) -> Found:
+    def found(self, *notes: str) -> ParsedLabels:
         """Make the long table; truths of items without labels are left out and counted."""
         labelled = {
             item for item, label in zip(self.items, self.labels, strict=True) if label is not None
@@ -52,7 +52,7 @@ class Votes:
         gold = {item: truth for item, truth in self.gold.items() if item in labelled}
         lost = len(self.gold) - len(gold)
         ids = _ids([*self.items, *gold])
-        return Found(
+        return ParsedLabels(
             pa.table(
                 {
                     "item": ids.slice(0, len(self.items)),
@@ -123,11 +123,11 @@ def chosen(names: Iterable[str], wanted: str | None, what: str) -> str:
 
 def counted(number: int, one: str, many: str) -> str:
     """Say how many there are of what, nothing for none."""
-    return words.counted(number, one, many) if number else ""
+    return formatting.counted(number, one, many) if number else ""
 
 
 def _ids(values: list[Any]) -> pa.Array:
-    """Make a column of ids; where numbers and words are mixed, all are words."""
+    """Make a column of ids; where numbers and words are mixed, all are formatting."""
     if len({type(value) for value in values if value is not None}) > 1:
         values = [None if value is None else str(value) for value in values]
     return column_of("id", values)

@@ -10,7 +10,7 @@ import re
 import pyarrow as pa
 
 from annotruth.errors import InputError
-from annotruth.io.formats.base import Format, Found
+from annotruth.io.formats.base import Format, ParsedLabels
 from annotruth.io.formats.matrix import cells_agree, cells_overlap, is_empty, unrolled, written
 from annotruth.io.formats.source import Source
 from annotruth.labels.validate import ALIASES
@@ -64,7 +64,7 @@ def _is_counted(source: Source) -> bool:
     return len(source.names) > 1 and all(map(_PERSON.fullmatch, source.names))
 
 
-def _read_counted(source: Source) -> Found:
+def _read_counted(source: Source) -> ParsedLabels:
     if len(source.names) < 2:
         raise InputError("a matrix of labels by annotator has at least two columns")
     for name in source.names:
@@ -81,7 +81,7 @@ def _read_counted(source: Source) -> Found:
 
 
 def _reader(*, transposed: bool) -> Format:
-    def read(source: Source) -> Found:
+    def read(source: Source) -> ParsedLabels:
         if len(source.names) < 3:
             raise InputError("a matrix has a column of names and at least two of labels")
         table, from_text = source.table(list(source.names))

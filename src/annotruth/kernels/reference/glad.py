@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logsumexp
 
-from annotruth.arrays import Floats
+from annotruth.kernels.arrays import Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.glad import FARTHEST, FLATTEST, MOST_HALVINGS, ROUNDING
 from annotruth.kernels.reference.rows import Rows, rows_of

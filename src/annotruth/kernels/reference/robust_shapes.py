@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from annotruth.arrays import Codes, Floats, Singles
+from annotruth.kernels.arrays import Codes, Floats, Singles
 from annotruth.kernels.block import Block
 from annotruth.kernels.reference.rows import rows_of
 

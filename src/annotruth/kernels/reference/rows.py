@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from annotruth.arrays import Codes
+from annotruth.kernels.arrays import Codes
 from annotruth.kernels.block import Block
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from annotruth.arrays import Codes, Floats
+from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.reference.rows import Rows, rows_of
 

@@ -1,0 +1,1 @@
+"""SIMD building blocks for kernels: the only code that knows llvmlite."""

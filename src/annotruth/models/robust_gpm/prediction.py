@@ -1,0 +1,24 @@
+"""Which labels RobustGPM predicts."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from annotruth.engines import Engine, Pass
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.labels import Labels
+from annotruth.labels.partition import of_items
+from annotruth.models.distribution import mixed_rates
+from annotruth.models.robust_gpm.results import Kinds
+
+
+def predicted(known: Kinds, data: Labels, engine: Engine, item: Codes, by: Codes) -> Floats:
+    """Predict labels: the annotator's rates, averaged over the kinds the item may be of."""
+    prior, gate, rates = known.prior, known.gate, known.own
+    labels, place, people = of_items(data, item)
+    with closing(engine.open(labels)) as session:
+        session.allocate("kinds", per="items", shape=prior.shape)
+        sweep = Pass("robust_gpm.judge", ("kinds",), shared_by=(None, None, 0))
+        session.run_pass(sweep, prior, gate, rates[people])
+        kinds = session.gather("kinds")
+    return mixed_rates(kinds[place], rates.transpose(2, 0, 1), by)

@@ -1,0 +1,1 @@
+"""Which model predicts held-out labels best, and how models compare."""

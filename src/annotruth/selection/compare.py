@@ -1,0 +1,265 @@
+"""Every model on the same labels: what each predicts, finds and costs, in two tables."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from time import perf_counter
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from annotruth import metrics
+from annotruth.errors import AnnotruthError, ConvergenceWarning, InputError
+from annotruth.io.readers import read_labels
+from annotruth.io.sources import naming, read_if_path
+from annotruth.labels import Labels
+from annotruth.labels.frames import from_arrow
+from annotruth.labels.truth import Truth, match_truth
+from annotruth.models.em import ProgressCallback
+from annotruth.models.registry import MODELS, get_model
+from annotruth.models.result import Fit
+from annotruth.selection.choose import Choice, choose, place, suited
+from annotruth.selection.evaluate import measured
+
+_MODEL_COLUMNS = {
+    "model": pa.string(),
+    "held_out": pa.float64(),
+    "held_out_error": pa.float64(),
+    "accuracy": pa.float64(),
+    "f1_macro": pa.float64(),
+    "plcc": pa.float64(),
+    "srocc": pa.float64(),
+    "rmse": pa.float64(),
+    "spammers": pa.int64(),
+    "iterations": pa.int64(),
+    "settled": pa.bool_(),
+    "seconds": pa.float64(),
+    "refused": pa.string(),
+}
+_PAIR_COLUMNS = {
+    "model": pa.string(),
+    "other": pa.string(),
+    "same_label": pa.float64(),
+    "score_correlation": pa.float64(),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What every model made of the same labels.
+
+    Attributes
+    ----------
+    data
+        The labels.
+    fits
+        What each model found, who predicts held-out labels best first.
+    seconds
+        How long each fit to all labels took.
+    choice
+        What each model made of labels it had not seen; None where no label could be held out.
+    why
+        Which model the labels speak for and why, or why none could be told.
+    refused
+        Why the other models do not suit the data.
+    measures
+        How near each model came to the truth, where one was given.
+    """
+
+    data: Labels
+    fits: Mapping[str, Fit]
+    seconds: Mapping[str, float]
+    choice: Choice | None
+    why: str
+    refused: Mapping[str, str]
+    measures: Mapping[str, Mapping[str, float]]
+
+    def __repr__(self) -> str:
+        return f"Comparison({', '.join(self.fits)} on {self.data.describe()})"
+
+    def models(self) -> Any:
+        """Return one row a model: how it predicts, how near the truth it is, what it costs."""
+        return from_arrow(self.model_table(), self.data.frame)
+
+    def agreement(self) -> Any:
+        """Return one row a pair of models: the share of equal labels, how scores correlate."""
+        return from_arrow(self.agreement_table(), self.data.frame)
+
+    def model_table(self) -> pa.Table:
+        """Make the table of models in Arrow, those that were refused last, with the reason."""
+        scores = {} if self.choice is None else self.choice.scores
+        rows: list[dict[str, Any]] = []
+        for name, fit in self.fits.items():
+            own = scores.get(name)
+            row: dict[str, Any] = {
+                "model": name,
+                "held_out": None if own is None else own.score,
+                "held_out_error": None if own is None else own.standard_error,
+                "spammers": fit.n_spammers,
+                "iterations": fit.n_iter,
+                "settled": fit.converged,
+                "seconds": self.seconds[name],
+            }
+            rows.append(row | dict(self.measures[name]))
+        rows += [{"model": name, "refused": reason} for name, reason in self.refused.items()]
+        return _table(rows, _MODEL_COLUMNS)
+
+    def agreement_table(self) -> pa.Table:
+        """Make the table of pairs of models in Arrow."""
+        rows = [
+            {
+                "model": one,
+                "other": other,
+                "same_label": _same(self.fits[one], self.fits[other]),
+                "score_correlation": _correlation(self.fits[one], self.fits[other]),
+            }
+            for one, other in combinations(self.fits, 2)
+        ]
+        return _table(rows, _PAIR_COLUMNS)
+
+    def record(self) -> dict[str, Any]:
+        """Tell the comparison in words and numbers that JSON has."""
+        data = self.data
+        return {
+            "n_items": data.n_items,
+            "n_annotators": data.n_annotators,
+            "n_labels": data.n_labels,
+            "n_categories": data.n_categories,
+            "chosen": None if self.choice is None else self.choice.model,
+            "why": self.why,
+            "models": self.model_table().to_pylist(),
+            "agreement": self.agreement_table().to_pylist(),
+        }
+
+    def report(self, path: str | Path, *, source: str | None = None) -> None:
+        """Write one HTML file with tables and charts; ``source`` names the labels in it."""
+        from annotruth.report.comparison import page
+        from annotruth.report.shell import write_page
+
+        content = page(
+            self.model_table(), self.agreement_table(), why=self.why, said=self.data.describe(),
+            source=source,
+        )  # fmt: skip
+        write_page(content, path)
+
+
+def compare(
+    data: Any,
+    models: Sequence[str] | None = None,
+    *,
+    truth: Any = None,
+    scores: bool = False,
+    folds: int = 5,
+    seed: int = 0,
+    progress: ProgressCallback | None = None,
+) -> Comparison:
+    """Fit every model to the same labels and say how they differ.
+
+    Each model is fitted with its usual options: to parts of the labels, to see how well it
+    predicts the rest (see `held_out`), then to all of them, which is timed. Models that do not
+    suit the data are listed with the reason.
+
+    Parameters
+    ----------
+    data
+        A path, or what `Estimator.fit` takes; known truths to learn from come with
+        `Labels.with_gold`, another reading of a file with `read_labels`.
+    models
+        The names to compare; all models unless given.
+    truth, scores
+        Known truths to measure against, and whether they are scores, as in `evaluate`.
+    folds, seed
+        As in `choose`.
+    progress
+        Called after every iteration of every fit.
+    """
+    if models is not None and not models:
+        raise InputError(f"no model to compare: choose some of {', '.join(MODELS)}")
+    names = sorted(dict.fromkeys(models or MODELS), key=place)
+    for name in names:
+        get_model(name)
+    labels = read_labels(data) if isinstance(data, str | Path) else Labels.of(data)
+    answers = _predict_proba(truth, labels)
+    choice, why = _chosen(labels, names, folds, seed, progress)
+    refused = {} if choice is None else dict(choice.refused)
+    fits: dict[str, Fit] = {}
+    seconds: dict[str, float] = {}
+    for name in (name for name in names if name not in refused):
+        try:
+            fits[name], seconds[name] = _timed(name, labels, progress)
+        except AnnotruthError as error:
+            refused[name] = str(error)
+    if not fits:
+        raise InputError(f"no model can be fitted; {refused[names[0]]}")
+    if choice is not None:
+        fits = {name: fits[name] for name in choice.scores if name in fits}
+    with naming(truth):
+        measures = {
+            name: {} if answers is None else measured(fit, answers, scores=scores)
+            for name, fit in fits.items()
+        }
+    return Comparison(
+        data=labels,
+        fits=MappingProxyType(fits),
+        seconds=MappingProxyType(seconds),
+        choice=choice,
+        why=why,
+        refused=MappingProxyType(refused),
+        measures=MappingProxyType(measures),
+    )
+
+
+def _predict_proba(truth: Any, labels: Labels) -> Truth | None:
+    """Match the truth before the long work, so that what is wrong with it shows at once."""
+    if truth is None:
+        return None
+    with naming(truth):
+        return match_truth(read_if_path(truth), labels, role="truth")
+
+
+def _chosen(
+    labels: Labels, names: Sequence[str], folds: int, seed: int, progress: ProgressCallback | None
+) -> tuple[Choice | None, str]:
+    try:
+        choice = choose(labels, names, folds=folds, seed=seed, progress=progress)
+    except InputError as error:  # one label an item, say: the models can still be fitted
+        return None, str(error)
+    return choice, choice.why
+
+
+def _timed(name: str, labels: Labels, progress: ProgressCallback | None) -> tuple[Fit, float]:
+    estimator = suited(name, labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the column `settled` tells
+        start = perf_counter()
+        found = estimator.fit(labels, progress=progress).result_
+        return found, perf_counter() - start
+
+
+def _same(one: Fit, other: Fit) -> float | None:
+    if one.label is None or other.label is None:
+        return None
+    return float(np.mean(one.label == other.label))
+
+
+def _correlation(one: Fit, other: Fit) -> float | None:
+    if one.expectation is None or other.expectation is None:
+        return None
+    return metrics.plcc(one.expectation, other.expectation)
+
+
+def _table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, pa.DataType]) -> pa.Table:
+    """Make a table; what is not a number is missing."""
+    plain = [{key: None if _is_nan(v) else v for key, v in row.items()} for row in rows]
+    return pa.Table.from_pylist(plain, schema=pa.schema(list(columns.items())))
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)

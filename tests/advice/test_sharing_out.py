@@ -1,0 +1,105 @@
+"""Budgets over items, and the work over people."""
+
+import heapq
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from annotruth.advice.spending import NOBODY, assign, share_out
+from annotruth.labels import Labels
+
+LEAST = 1e-3
+
+
+def greedy(budget, uncertainty, gain):
+    """Buy one label after the other where the next one gains most."""
+    c = np.maximum(uncertainty / gain - 1.0, 1e-3)
+
+    def next_gain(e, m):
+        return uncertainty[e] * c[e] / ((c[e] + m - 1) * (c[e] + m))
+
+    add = np.zeros(len(gain), dtype=int)
+    queue = [(-next_gain(e, 1), e) for e in range(len(gain))]
+    heapq.heapify(queue)
+    while budget is None or add.sum() < budget:
+        worth, e = heapq.heappop(queue)
+        if -worth < LEAST:
+            break
+        add[e] += 1
+        heapq.heappush(queue, (-next_gain(e, add[e] + 1), e))
+    return add
+
+
+@given(st.integers(0, 10_000), st.integers(1, 300))
+def test_it_is_what_buying_one_after_the_other_gives(seed, budget):
+    rng = np.random.default_rng(seed)
+    uncertainty = rng.uniform(1e-3, 0.5, size=30)
+    gain = uncertainty * rng.uniform(0.001, 0.9, size=30)
+    np.testing.assert_array_equal(
+        share_out(budget, uncertainty, gain, LEAST), greedy(budget, uncertainty, gain)
+    )
+    np.testing.assert_array_equal(
+        share_out(None, uncertainty, gain, LEAST), greedy(None, uncertainty, gain)
+    )
+
+
+def test_items_that_are_alike_share_a_budget_to_the_last_label():
+    uncertainty, gain = np.full(7, 0.2), np.full(7, 0.05)
+    add = share_out(17, uncertainty, gain, LEAST)
+    assert add.sum() == 17
+    assert set(add) == {2, 3}
+
+
+def test_what_gains_nothing_gets_nothing():
+    add = share_out(100, np.array([0.0, 0.3, 0.3]), np.array([0.0, 0.0, 0.1]), LEAST)
+    assert add[:2].tolist() == [0, 0]
+    assert 0 < add[2] <= 100
+
+
+LABELS = Labels.of([("a", "x", 1), ("a", "y", 2), ("b", "x", 1), ("c", "z", 2), ("c", "w", 2)])
+X, Y, Z, W = range(4)
+
+
+def assigned(add, gain, worth, may, most):
+    item, annotator = assign(
+        LABELS, np.array(add), np.array(gain), np.array(worth), np.array(may), most
+    )
+    return list(zip(item.tolist(), annotator.tolist(), strict=True))
+
+
+def test_the_most_urgent_item_gets_those_whose_labels_are_worth_most():
+    found = assigned([1, 1, 1], [0.1, 0.3, 0.2], [0.9, 0.5, 1.0, 0.8], [True] * 4, most=9)
+    assert found == [(1, Z), (2, X), (0, Z)]  # z has labelled c
+
+
+def test_nobody_gets_more_than_the_most_or_an_item_they_have_seen():
+    found = assigned([2, 3, 2], [0.1, 0.3, 0.2], [0.9, 0.5, 1.0, 0.8], [True] * 4, most=2)
+    assert found == [(1, Z), (1, W), (1, Y), (2, X), (2, Y), (0, Z), (0, W)]
+
+
+def test_where_nobody_is_left_somebody_new_is_asked():
+    may = [True, False, False, False]
+    assert assigned([2, 1, 0], [0.1, 0.3, 0.2], [1.0] * 4, may, most=5) == [
+        (1, NOBODY),
+        (0, NOBODY),
+        (0, NOBODY),
+    ]
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_the_most_holds_in_a_crowd(most):
+    rng = np.random.default_rng(0)
+    rows = [(e, int(s), 1) for e in range(40) for s in rng.choice(12, 3, replace=False)]
+    labels = Labels.of(rows)
+    item, annotator = assign(
+        labels, np.full(40, 2), rng.random(40), rng.random(12), np.ones(12, dtype=bool), most
+    )
+    asked = annotator[annotator != NOBODY]
+    assert np.bincount(asked).max() == most
+    assert len(item) == 80
+    given_before = {(e, labels.annotators.to_pylist().index(s)) for e, s, _ in rows}
+    pairs = [p for p in zip(item.tolist(), annotator.tolist(), strict=True) if p[1] != NOBODY]
+    assert not given_before & set(pairs)
+    assert len(set(pairs)) == len(pairs)

@@ -1,0 +1,210 @@
+"""Nothing half-written is ever seen, and a failure leaves nothing behind."""
+
+import errno
+import os
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from annotruth.errors import OutputError
+from annotruth.io.atomic import atomic_write, atomic_write_folder
+
+
+def everything(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def write_file(path: Path, failure: BaseException | None = None) -> None:
+    with atomic_write(path) as aside:
+        aside.write_text("new")
+        if failure:
+            raise failure
+
+
+def write_folder(
+    folder: Path, failure: BaseException | None = None, names: tuple[str, ...] = ("a.csv", "b.csv")
+) -> None:
+    with atomic_write_folder(folder) as aside:
+        for name in names:
+            (aside / name).write_text("new")
+        if failure:
+            raise failure
+
+
+WRITERS = pytest.mark.parametrize("write", [write_file, write_folder])
+
+
+def test_a_file_appears_when_it_is_complete(tmp_path):
+    path = tmp_path / "deep" / "er" / "report.html"
+    with atomic_write(path) as aside:
+        aside.write_text("new")
+        assert not path.exists()
+        assert aside.parent == path.parent
+        assert aside.suffix == ".html"
+    assert path.read_text() == "new"
+    assert everything(path.parent) == ["report.html"]
+
+
+def test_an_old_file_stays_whole_until_the_new_one_is(tmp_path):
+    path = tmp_path / "fit.json"
+    path.write_text("old")
+    with atomic_write(path) as aside:
+        aside.write_text("new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+
+
+@pytest.mark.parametrize("failure", [ValueError("no"), KeyboardInterrupt()])
+def test_a_failing_writer_leaves_nothing(tmp_path, failure):
+    (tmp_path / "old").write_text("old")
+    for write, path in ((write_file, "a/b/c"), (write_file, "old"), (write_folder, "d/e")):
+        with pytest.raises(type(failure)):
+            write(tmp_path / path, failure)
+    with pytest.raises(type(failure)):
+        write_folder(tmp_path, failure, names=("old", "more"))
+    assert everything(tmp_path) == ["old"]
+    assert (tmp_path / "old").read_text() == "old"
+
+
+def test_a_writer_that_writes_nothing_is_an_error(tmp_path):
+    told = r"cannot write .*x\.csv: No such file"
+    with pytest.raises(OutputError, match=told), atomic_write(tmp_path / "x.csv"):
+        pass
+    assert everything(tmp_path) == []
+
+
+def test_folders_made_by_others_meanwhile_stay(tmp_path):
+    told = "No such file"  # nothing was written aside
+    with pytest.raises(OutputError, match=told), atomic_write(tmp_path / "a" / "b" / "x"):
+        (tmp_path / "a" / "theirs").write_text("kept")
+    assert everything(tmp_path) == ["a", "a/theirs"]
+
+
+def test_a_new_folder_appears_with_all_its_files(tmp_path):
+    folder = tmp_path / "results" / "fit"
+    with atomic_write_folder(folder) as aside:
+        (aside / "items.csv").write_text("1")
+        (aside / "fit.json").write_text("{}")
+        assert not folder.exists()
+    assert everything(tmp_path) == ["results", "results/fit", "results/fit/fit.json",
+                                    "results/fit/items.csv"]  # fmt: skip
+    assert stat.S_IMODE(folder.stat().st_mode) == stat.S_IMODE(folder.parent.stat().st_mode)
+
+
+def test_an_old_folder_keeps_its_other_files(tmp_path):
+    (tmp_path / "items.csv").write_text("old")
+    (tmp_path / "notes.txt").write_text("mine")
+    with atomic_write_folder(tmp_path) as aside:
+        (aside / "items.csv").write_text("new")
+        (aside / "fit.json").write_text("{}")
+        assert (tmp_path / "items.csv").read_text() == "old"
+        assert not (tmp_path / "fit.json").exists()
+    assert everything(tmp_path) == ["fit.json", "items.csv", "notes.txt"]
+    assert (tmp_path / "items.csv").read_text() == "new"
+
+
+def test_no_file_is_replaced_when_one_cannot_be(tmp_path):
+    (tmp_path / "a.csv").write_text("old")
+    (tmp_path / "b.csv").mkdir()
+    with pytest.raises(OutputError, match="folder stands there") as caught:
+        write_folder(tmp_path)
+    assert "\n" not in str(caught.value)
+    assert (tmp_path / "a.csv").read_text() == "old"
+    assert everything(tmp_path) == ["a.csv", "b.csv"]
+
+
+@WRITERS
+def test_a_path_under_a_regular_file(tmp_path, write):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(OutputError, match=r"cannot write .*file/x: .*choose another path"):
+        write(tmp_path / "file" / "x")
+    assert everything(tmp_path) == ["file"]
+
+
+def test_a_file_where_the_folder_should_be_and_the_other_way_round(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(OutputError, match=r"/file: .*where a file stands"):
+        write_folder(tmp_path / "file")
+    with pytest.raises(OutputError, match="folder stands there"):
+        write_file(tmp_path)
+    assert everything(tmp_path) == ["file"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_or_device_is_never_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OutputError, match="not a regular file"):
+        write_file(tmp_path / "pipe")
+    assert (tmp_path / "pipe").is_fifo()
+
+
+@pytest.mark.parametrize(
+    ("code", "step"),
+    [
+        (errno.ENOSPC, "free some space"),
+        (errno.EACCES, "a place that you may write to"),
+        (errno.EROFS, "a place that you may write to"),
+        (errno.ENAMETOOLONG, "shorter path"),
+        (errno.EIO, "choose another path"),
+    ],
+)
+@WRITERS
+def test_what_the_system_refuses_is_told_in_one_line(tmp_path, write, code, step):
+    with pytest.raises(OutputError, match=step) as caught:
+        write(tmp_path / "a" / "x", OSError(code, "it is\nso"))
+    assert str(caught.value).startswith(f"cannot write {tmp_path / 'a' / 'x'}: it is so; ")
+    assert everything(tmp_path) == []
+
+
+def test_a_full_disk_at_the_rename(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(OutputError, match="No space left"):
+        write_file(tmp_path / "x")
+    assert everything(tmp_path) == []
+
+
+def test_an_output_error_inside_passes_as_it_is(tmp_path):
+    with pytest.raises(OutputError, match=r"^mine$"):
+        write_folder(tmp_path, OutputError("mine"))
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with atomic_write(tmp_path / "link") as aside:
+        aside.write_text("new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "new"
+
+
+def test_two_writers_at_once_do_not_collide(tmp_path):
+    path, folder = tmp_path / "x.csv", tmp_path / "fit"
+    with atomic_write(path) as one, atomic_write(path) as two:
+        assert one != two
+        one.write_text("one")
+        two.write_text("two")
+    assert path.read_text() == "one"  # the inner one ends first, the outer one last
+    with atomic_write_folder(folder) as one, atomic_write_folder(folder) as two:
+        (one / "a").write_text("one")
+        (two / "a").write_text("two")
+    assert (folder / "a").read_text() == "one"
+    assert everything(tmp_path) == ["fit", "fit/a", "x.csv"]
+
+
+def test_many_writers_leave_one_whole_file(tmp_path):
+    path = tmp_path / "x.csv"
+
+    def write(number: int) -> None:
+        with atomic_write(path) as aside:
+            aside.write_text(str(number) * 10_000)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(8)))
+    text = path.read_text()
+    assert text == text[0] * 10_000
+    assert everything(tmp_path) == ["x.csv"]

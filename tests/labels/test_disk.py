@@ -1,0 +1,82 @@
+"""Arrays on disk, and the memory that their pages take."""
+
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from annotruth.errors import InputError
+from annotruth.labels.on_disk.disk import Disk, in_words, size_of
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("500MB", 500_000_000),
+        ("1GB", 10**9),
+        ("1.5GiB", 3 * 2**29),
+        ("2 kib", 2048),
+        ("1tb", 10**12),
+        ("700", 700),
+        (12345, 12345),
+    ],
+)
+def test_sizes_are_read(text, size):
+    assert size_of(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "MB", "much", "1.MB", "1e9", "-3", "0", "1 G B", "3PB", None])
+def test_nonsense_is_no_size(text):
+    with pytest.raises(InputError, match="is no size: write 500MB, 1GB or"):
+        size_of(text)
+
+
+@pytest.mark.parametrize(
+    ("size", "told"), [(12, "12 bytes"), (1500, "1.5 kB"), (2e6, "2.0 MB"), (3.2e12, "3,200.0 GB")]
+)
+def test_sizes_are_told(size, told):
+    assert in_words(size) == told
+
+
+def test_arrays_are_zeros_that_can_be_written():
+    array = Disk(10**6).zeros((3, 4), np.int32)
+    assert array.shape == (3, 4)
+    assert not array.any()
+    array[1, 2] = 7
+    assert array.sum() == 7
+    assert Disk(10**6).zeros(0).shape == (0,)
+
+
+def test_a_column_grows_and_is_mapped():
+    column = Disk(10**6).column(np.int16)
+    for part in ([1, 2], [], [3]):
+        column.append(np.array(part))
+    assert len(column) == 3
+    np.testing.assert_array_equal(column.mapped(), np.array([1, 2, 3], dtype=np.int16))
+    assert len(Disk(10**6).column(np.int16).mapped()) == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone tells what is in memory")
+def test_pages_are_let_go_of_and_keep_what_was_written():
+    disk = Disk(8_000_000)
+    array = disk.zeros(8_000_000)
+    array[:] = 3.0
+    before = time.monotonic()
+    while resident() > 16_000_000 and time.monotonic() < before + 30:
+        time.sleep(0.01)  # the watch looks by itself
+    assert resident() <= 16_000_000
+    assert (array == 3.0).all()
+
+
+def resident():
+    """How much of the files is in memory, in bytes, that are mapped and have no name."""
+    total, counted = 0, False
+    with open("/proc/self/smaps") as smaps:  # noqa: PTH123
+        for line in smaps:
+            words = line.split()
+            if "-" in words[0] and not words[0].endswith(":"):
+                counted = "(deleted)" in line
+            elif words[0] == "Rss:" and counted:
+                total += 1024 * int(words[1])
+    return total

@@ -1,0 +1,240 @@
+"""What each model predicts an annotator to say, against its formula written out."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from scipy.stats import norm
+
+import annotruth as at
+from annotruth import simulate
+from annotruth.models.distribution import Distribution
+from annotruth.models.rounding import rounded_gaussians
+
+ROWS = [
+    *(("a", "x", 1), ("a", "y", 1), ("a", "z", 2)),
+    *(("b", "x", 2), ("b", "y", 3), ("b", "z", 2)),
+    *(("c", "x", 1), ("c", "y", 1)),
+]
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    return simulate.crowd(n_items=60, n_annotators=14, n_categories=4, seed=5).labels
+
+
+def every_pair(labels):
+    item, annotator = np.indices((labels.n_items, labels.n_annotators)).reshape(2, -1)
+    return item, annotator
+
+
+def test_distributions_of_some_items_are_rows_of_all(crowd):
+    theta = at.GPM().fit(crowd).result_.distribution
+    item = np.array([3, 0, 3, 59, 17])
+    np.testing.assert_array_equal(theta.rows(item, 4), theta.dense(4)[item])
+    gold = Distribution.of_cells(crowd.with_gold({1: 2}), np.ones(crowd.n_cells))
+    assert gold.rows(np.array([0]), 4).tolist() == [[0.0, 1.0, 0.0, 0.0]]
+
+
+def test_gpm_by_hand():
+    """One step from known values: eps = 0.5, shares, and then the sums of a page of paper."""
+    model = at.GPM(max_iter=1)
+    with pytest.warns(at.ConvergenceWarning):
+        fit = model.fit(ROWS).result_
+    # mu of a label with share q is q / (q + 1/3): 2/3 -> 2/3, 1/3 -> 1/2, 1 -> 3/4.
+    eps = {"x": (2 / 3 + 2 / 3 + 3 / 4) / 3, "z": (1 / 2 + 2 / 3) / 2}
+    # Of item a the mass of 1 is 2/3 + 2/3, of 2 is 1/2.
+    theta = np.array([4 / 3, 1 / 2, 0.0]) / (4 / 3 + 1 / 2)
+    found = model.predict_proba([0, 0], [0, 2])
+    expected = [eps[s] * theta + (1 - eps[s]) / 3 for s in ("x", "z")]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert fit.data.annotators.to_pylist() == ["x", "y", "z"]
+
+
+def test_gpm_with_learned_behavior():
+    made = simulate.crowd(n_items=80, n_annotators=8, behavior="repeated", seed=2)
+    model = at.GPM(behavior="learned").fit(made.labels)
+    s = int(made.reliability.argmin())
+    (found,) = model.predict_proba([0], [s])
+    # What a spammer repeats is likely on any item.
+    assert found.argmax() == made.repeated_label[s]
+    assert found.max() > 0.5
+
+
+def test_dawid_skene_by_hand():
+    """Parameters after one step: counts of the observed shares, then posteriors by Bayes."""
+    model = at.DawidSkene(max_iter=1)
+    with pytest.warns(at.ConvergenceWarning):
+        model.fit(ROWS)
+    posterior = model.result_.distribution.dense(3)
+    for e in range(3):
+        for s in range(3):
+            expected = np.zeros(3)
+            for k in range(3):
+                for n in range(3):
+                    expected[n] += posterior[e, k] * model.confusion_[s, k, n]
+            np.testing.assert_allclose(model.predict_proba([e], [s])[0], expected, rtol=1e-12)
+
+
+def test_dawid_skene_of_two_perfect_annotators():
+    rows = [(e, s, 1 + e % 2) for e in range(6) for s in "xy"]
+    rows += [(e, "z", 2 - e % 2) for e in range(4)]
+    found = at.DawidSkene().fit(rows).predict_proba([0, 0, 1, 5], [0, 2, 2, 2])
+    np.testing.assert_allclose(found, [[1, 0], [0, 1], [1, 0], [1, 0]], atol=1e-6)
+
+
+def test_glad_is_right_or_anywhere_else(crowd):
+    model = at.GLAD().fit(crowd)
+    item, annotator = every_pair(crowd)
+    p = model.result_.distribution.dense(4)[item]
+    x = model.alphas_.to_numpy()[annotator] * np.exp(model.betas_.to_numpy()[item])
+    right = expit(x)[:, np.newaxis]
+    confusion = np.where(
+        np.eye(4, dtype=bool), right[..., np.newaxis], (1 - right[..., np.newaxis]) / 3
+    )
+    expected = (p[:, :, np.newaxis] * confusion).sum(axis=1)
+    np.testing.assert_allclose(model.predict_proba(item, annotator), expected, rtol=1e-10)
+
+
+def test_glad_on_a_scale_too_long_to_write_out():
+    labels = [("a", "x", 1), ("a", "y", 1), ("b", "x", 2), ("b", "y", 150)]
+    data = at.Labels.of(labels, categories=list(range(1, 151)))
+    found = at.GLAD().fit(data).predict_proba([0, 1], [0, 1])
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    assert (found > 0).all()
+    assert np.ptp(found[0, 1:]) < 1e-12
+
+
+def test_ord_bin_answers_every_threshold(crowd):
+    model = at.OrdinalBinary().fit(crowd)
+    item, annotator = every_pair(crowd)
+    theta = model.result_.distribution.dense(4)[item]
+    people = model.result_.annotators()
+    found = model.predict_proba(item, annotator)
+    for c in (1, 2, 3):
+        mu = theta[:, c:].sum(axis=1)
+        hit = people[f"sensitivity_{c + 1}"].to_numpy()[annotator]
+        rejection = people[f"specificity_{c + 1}"].to_numpy()[annotator]
+        above = mu * hit + (1 - mu) * (1 - rejection)
+        # All that is left of contradictions between thresholds.
+        assert np.median(np.abs(found[:, c:].sum(axis=1) - above)) < 1e-3
+
+
+def test_ord_bin_meets_contradictions_halfway():
+    model = at.OrdinalBinary().fit([("a", "x", 1), ("a", "y", 3), ("b", "x", 2)])
+    rising = np.array([[0.2, 0.6], [0.9, 0.3]])
+    model.resume(replace(model.result_, parameters={"hit": rising, "false_alarm": rising}))
+    # 0.2 and 0.6 become 0.4 twice; 0.9 and 0.3 fall already.
+    found = model.predict_proba([0, 0], [0, 1])
+    np.testing.assert_allclose(found, [[0.6, 0.0, 0.4], [0.1, 0.6, 0.3]], atol=1e-12)
+
+
+def test_ord_dis_mix_of_a_typical_annotator_is_the_items_distribution(crowd):
+    model = at.OrdinalMixture().fit(crowd)
+    fit = model.result_
+    level = fit.parameters["level"]
+    typical = round(np.average(level, weights=fit.reliability * crowd.labels_per_annotator))
+    who = np.flatnonzero(level == typical)
+    assert len(who)
+    item, annotator = (codes.ravel() for codes in np.meshgrid(np.arange(60), who, indexing="ij"))
+    eps = fit.reliability[annotator][:, np.newaxis]
+    expected = eps * fit.distribution.dense(4)[item] + (1 - eps) / 4
+    np.testing.assert_allclose(model.predict_proba(item, annotator), expected, rtol=1e-9)
+
+
+def test_ord_dis_mix_of_the_noisy_is_wider(crowd):
+    model = at.OrdinalMixture().fit(crowd)
+    level = model.result_.parameters["level"]
+    loud, quiet = int(level.argmin()), int(level.argmax())
+    model.resume(replace(model.result_, reliability=np.full(14, 0.999)))
+    a, b = (model.predict_proba(np.arange(60), np.full(60, s)).max(axis=1) for s in (loud, quiet))
+    assert (a < b).mean() > 0.9
+
+
+def test_ord_dis_mix_with_learned_behavior():
+    made = simulate.crowd(n_items=100, n_annotators=10, behavior="repeated", seed=2)
+    s = int(made.reliability.argmin())
+    plain, learned = (
+        at.OrdinalMixture(behavior=kind)
+        .fit(made.labels)
+        .predict_proba(np.arange(100), np.full(100, s))
+        for kind in ("uniform", "learned")
+    )
+    n = made.repeated_label[s]
+    assert learned[:, n].mean() > plain[:, n].mean() + 0.1
+
+
+def test_subject_bias_is_a_rounded_gaussian(crowd):
+    model = at.SubjectBias().fit(crowd)
+    fit = model.result_
+    e, s = 7, 3
+    items, people = fit.items().loc[e], fit.annotators().loc[s]
+    of_score = (items.score_high - items.score_low) / (2 * 1.959964)
+    sd = np.sqrt(items.ambiguity**2 + people.inconsistency**2 + of_score**2)
+    below = norm.cdf([1.5, 2.5, 3.5], items.expectation + people.bias, sd)
+    expected = np.diff([0.0, *below, 1.0])
+    np.testing.assert_allclose(model.predict_proba([e], [s])[0], expected, rtol=1e-5)
+
+
+def test_subject_bias_without_ambiguity_of_items(crowd):
+    found = at.SubjectBias(ambiguity="shared").fit(crowd).predict_proba(*every_pair(crowd))
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+
+
+def test_robust_gpm_of_a_known_class_is_the_annotators_row():
+    made = simulate.crowd(n_items=60, n_annotators=9, seed=1)
+    labels = made.labels.with_gold({1: 3})
+    model = at.RobustGPM(truth="class").fit(labels)
+    found = model.predict_proba(np.zeros(9, dtype=int), np.arange(9))
+    np.testing.assert_allclose(found, model.result_.parameters["own_rates"][:, :, 2], rtol=1e-9)
+
+
+def test_robust_gpm_knows_who_turns_the_scale_round():
+    made = simulate.crowd(
+        n_items=120, n_annotators=12, behavior="inverted", spammer_share=0.25, seed=4
+    )
+    model = at.RobustGPM(truth="opinions").fit(made.labels)
+    values = np.arange(1.0, 6.0)
+    slopes = []
+    for s in range(12):
+        score = model.predict_proba(np.arange(120), np.full(120, s)) @ values
+        slopes.append(np.polyfit(made.score, score, 1)[0])
+    # Someone serious with probability eps follows the scores by 2 eps - 1.
+    assert np.corrcoef(slopes, 2 * made.reliability - 1)[0, 1] > 0.95
+    assert min(slopes) < 0 < max(slopes)
+
+
+def test_majority_by_hand():
+    found = at.MajorityVote().fit(ROWS).predict_proba([0, 1], [0, 2])
+    crowd = np.array([4, 3, 1]) / 8
+    expected = [(np.array([2, 1, 0]) + crowd) / 4, (np.array([0, 2, 1]) + crowd) / 4]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_mean_and_median_by_hand():
+    values = {"a": [1, 1, 2], "b": [2, 3, 2], "c": [1, 1]}
+    for model, middle in ((at.MeanScore(), np.mean), (at.MedianScore(), np.median)):
+        squares = sum(((np.array(v) - middle(v)) ** 2).sum() for v in values.values())
+        sd = np.sqrt(squares / (8 - 3) * (1 + 1 / 3))
+        below = norm.cdf([1.5, 2.5], middle(values["b"]), sd)
+        found = model.fit(ROWS).predict_proba([1], [0])
+        np.testing.assert_allclose(found, [np.diff([0.0, *below, 1.0])], rtol=1e-9)
+
+
+def test_a_known_score_has_no_doubt_of_its_own():
+    model = at.MeanScore().fit(ROWS, gold={"b": 3})
+    squares = 2 / 3 + 2 * (2 - 3) ** 2
+    below = norm.cdf([1.5, 2.5], 3, np.sqrt(squares / (8 - 2)))
+    np.testing.assert_allclose(
+        model.predict_proba([1], [0]), [np.diff([0.0, *below, 1.0])], rtol=1e-9
+    )
+
+
+def test_one_label_an_item_tells_the_mean_little():
+    found = at.MeanScore().fit([("a", "x", 1), ("b", "x", 3)]).predict_proba([0], [0])
+    assert 0.3 < found.min() < found.max() < 0.7
+
+
+def test_rounded_gaussians_of_a_single_category():
+    assert rounded_gaussians(np.array([3.0]), np.array([9.0]), np.array([0.1])).tolist() == [[1.0]]

@@ -1,0 +1,168 @@
+"""`annotruth reproduce` from end to end, small."""
+
+import csv
+
+import pytest
+
+from annotruth.paper.registry import EXPERIMENTS, experiments_named
+
+SMALL = ("--runs", 2, "--set", "items=12", "--set", "annotators=6")
+FEW_FILMS = (
+    "--set",
+    "films=8",
+    "--set",
+    "users=9",
+    "--set",
+    "film_raters=5",
+    "--set",
+    "user_films=3",
+)
+
+
+@pytest.mark.parametrize("name", ["exp1a", "exp1d"])
+def test_a_table_beside_the_papers(run, tmp_path, name):
+    code, out, err = run("reproduce", name, *SMALL, "--out", tmp_path)
+    assert (code, err) == (0, "")
+    assert "over 2 runs" in out
+    assert "| paper |" in out.replace("  paper", " paper")
+    page = (tmp_path / f"{name}.md").read_text()
+    assert out.split("\n\nwritten")[0] in page
+    assert "## What the paper says" in page
+    assert "| items " in page
+    with (tmp_path / f"{name}.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    printed = {row["measure"]: row["paper"] for row in rows if row["model"] == "gpm"}
+    assert printed["rmse"] in ("0.3539", "0.4657")
+    assert len((tmp_path / name / "runs.jsonl").read_text().splitlines()) == (
+        8 if name == "exp1a" else 2
+    )
+
+
+def test_a_figure_comes_as_png_and_svg(run, tmp_path):
+    words = ("--runs", 2, "--set", "items=12", "--out", tmp_path)
+    code, out, _ = run("reproduce", "exp1b", *words, "--set", "annotators=6")
+    assert code == 0
+    assert "written to" in out
+    assert (tmp_path / "exp1b.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "exp1b.svg").read_text().startswith("<svg")
+    assert "![Exp1-b" in (tmp_path / "exp1b.md").read_text()
+
+
+def test_all_without_data_runs_the_simulated_ones_and_says_what_was_left_out(run, tmp_path):
+    code, out, err = run(
+        "reproduce",
+        "all",
+        "--runs",
+        1,
+        "--set",
+        "items=6",
+        "--set",
+        "annotators=4",
+        "--out",
+        tmp_path,
+    )
+    assert code == 0
+    assert [line.split(":")[1] for line in err.splitlines()] == [
+        " left out dog",
+        " left out face",
+        " left out movie",
+    ]
+    assert "crowd_truth_infer" in err
+    assert "grouplens" in err
+    for name in ("exp1a", "exp1b", "exp1c", "exp1d"):
+        assert (tmp_path / f"{name}.md").exists()
+    assert "always shows superior performance" in (tmp_path / "claims.md").read_text()
+    assert "# Exp1-c" in out
+
+
+@pytest.mark.parametrize("name", ["face", "dog"])
+def test_real_labels(run, tmp_path, real_looking, name):
+    code, out, err = run("reproduce", name, "--data-dir", real_looking, "--out", tmp_path)
+    assert (code, err) == (0, "")
+    assert "GPM" in out
+    assert "0.6480" in out if name == "dog" else "0.6370" in out
+    assert ("not to be had" in out) == (name == "dog")
+
+
+def test_films(run, tmp_path, real_looking):
+    words = ("reproduce", "movie", "--data-dir", real_looking, "--out", tmp_path, "--runs", 2)
+    code, out, err = run(*words, *FEW_FILMS)
+    assert (code, err) == (0, "")
+    assert "8 films and 9 users are drawn anew" in out
+    code, _, err = run(*words)
+    assert code == 2
+    assert "films is 174, but only 0 have enough ratings" in err
+
+
+def test_quiet_says_nothing(run, tmp_path):
+    assert run("reproduce", "exp1a", *SMALL, "--out", tmp_path, "--quiet") == (0, "", "")
+
+
+BAD = {
+    "unknown experiment": (("exp9",), "unknown experiment 'exp9': choose exp1a"),
+    "unknown setting": (("exp1a", "--set", "speed=9"), "exp1a has no setting 'speed'"),
+    "unknown setting of all": (("all", "--set", "speed=9"), "no experiment has a setting 'speed'"),
+    "unknown value": (("exp1a", "--set", "shape=odd"), "shape is 'odd': choose bins"),
+    "no runs": (("exp1a", "--runs", 0), "--runs is 0"),
+    "no data": (("face",), "face needs real labels (DIR/face/labels.csv"),
+    "data elsewhere": (("movie", "--data-dir", "nowhere"), "movielens-100k/labels.csv"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line_and_exit_2(run, tmp_path, case):
+    words, text = BAD[case]
+    code, out, err = run("reproduce", *words, "--out", tmp_path / "out")
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert text in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_real_labels_that_cannot_be_read_leave_nothing_behind(run, tmp_path):
+    for file in ("labels.csv", "truth.csv"):
+        (tmp_path / "data" / "face").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "data" / "face" / file).write_text("item,annotator\n1,2\n")
+    words = ("--data-dir", tmp_path / "data", "--out", tmp_path / "out")
+    code, out, err = run("reproduce", "face", *words)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "no column for the label" in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_place_that_cannot_be_written(run, tmp_path):
+    (tmp_path / "file").write_text("here")
+    code, _, err = run("reproduce", "exp1a", *SMALL, "--out", tmp_path / "file")
+    assert code == 2
+    assert err.count("\n") == 1
+    assert "cannot write" in err
+
+
+def test_an_interruption_keeps_the_finished_runs(run, tmp_path, monkeypatch):
+    from annotruth.paper import exp1a
+
+    calls = []
+    real = exp1a.gpm
+
+    def interrupted(*of):
+        calls.append(of)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return real(*of)
+
+    monkeypatch.setattr(exp1a, "gpm", interrupted)
+    code, _, err = run("reproduce", "exp1a", *SMALL, "--out", tmp_path)
+    assert code == 1
+    assert "finished runs are kept" in err
+    assert len((tmp_path / "exp1a" / "runs.jsonl").read_text().splitlines()) == 3
+    assert not (tmp_path / "exp1a.md").exists()
+
+
+@pytest.mark.parametrize("name", [*EXPERIMENTS, "settings"])
+def test_every_experiment_bears_its_name_and_explains_its_settings(name):
+    (experiment,) = experiments_named(name)
+    assert experiment.name == name
+    assert all(setting.about for setting in experiment.settings.values())
+    defaults = experiment.resolve({})
+    assert len(experiment.conditions(defaults)) >= 1

@@ -1,0 +1,185 @@
+"""Runs: seeds, processes, resuming."""
+
+import json
+
+import numpy as np
+import pytest
+
+from annotruth.errors import InputError
+from annotruth.paper import exp1b, runner
+from annotruth.paper.base import Experiment, Setting
+
+SMALL = {"items": 12, "annotators": 6}
+executed = []
+
+
+def conditions(settings):
+    return [{"place": place} for place in ("here", "there")]
+
+
+def draw(condition, settings, rng, data):
+    executed.append(condition["place"])
+    return {"gpm": {"value": settings["factor"] * rng.random()}}
+
+
+def measures(settings):
+    return []
+
+
+TOY = Experiment(
+    name="toy",
+    title="Toy",
+    about="",
+    settings={"factor": Setting(1, "any number")},
+    conditions=conditions,
+    run=draw,
+    measures=measures,
+    models={"gpm": "GPM"},
+)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_executed():
+    executed.clear()
+
+
+def toy(folder, *, runs=4, **given):
+    return runner.run_experiment(TOY, TOY.resolve(given), runs=runs, folder=folder, workers=1)
+
+
+def values(records):
+    return [record.results["gpm"]["value"] for record in records]
+
+
+def test_every_condition_runs_as_often_as_asked_and_every_run_differs(tmp_path):
+    records = toy(tmp_path)
+    assert [(r.condition["place"], r.run) for r in records] == [
+        (place, run) for place in ("here", "there") for run in range(4)
+    ]
+    assert len(set(values(records))) == 8
+
+
+def test_a_second_command_runs_nothing(tmp_path):
+    first = toy(tmp_path)
+    executed.clear()
+    assert values(toy(tmp_path)) == values(first)
+    assert executed == []
+
+
+def test_it_resumes_where_it_stopped(tmp_path):
+    first = toy(tmp_path)
+    path = tmp_path / "toy" / "runs.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    assert len(lines) == 8
+    path.write_text("".join(lines[::2]))
+    executed.clear()
+    assert values(toy(tmp_path)) == values(first)
+    assert len(executed) == 4
+    assert len(path.read_text().splitlines()) == 8
+
+
+def test_a_line_cut_short_is_run_again(tmp_path):
+    first = toy(tmp_path)
+    path = tmp_path / "toy" / "runs.jsonl"
+    path.write_text(path.read_text()[:-20])
+    executed.clear()
+    assert values(toy(tmp_path)) == values(first)
+    assert executed == ["there"]
+    assert all(json.loads(line) for line in path.read_text().splitlines())
+
+
+def test_a_last_line_without_its_end_is_run_again(tmp_path):
+    first = toy(tmp_path)
+    path = tmp_path / "toy" / "runs.jsonl"
+    path.write_text(path.read_text()[:-1])
+    executed.clear()
+    assert values(toy(tmp_path)) == values(first)
+    assert executed == ["there"]
+    assert [json.loads(line)["run"] for line in path.read_text().splitlines()] == [0, 1, 2, 3] * 2
+
+
+def test_more_runs_add_to_those_there_are(tmp_path):
+    few = toy(tmp_path, runs=2)
+    executed.clear()
+    more = toy(tmp_path, runs=4)
+    assert executed == ["here", "here", "there", "there"]
+    assert values(more)[:2] == values(few)[:2]
+
+
+def test_other_settings_start_afresh(tmp_path):
+    first = toy(tmp_path)
+    executed.clear()
+    second = toy(tmp_path, factor=3)
+    assert len(executed) == 8
+    np.testing.assert_allclose(values(second), 3 * np.array(values(first)))
+    assert len((tmp_path / "toy" / "runs.jsonl").read_text().splitlines()) == 8
+
+
+def test_progress_is_told_from_start_to_end(tmp_path):
+    toy(tmp_path, runs=1)
+    told = []
+    runner.run_experiment(
+        TOY,
+        TOY.resolve({}),
+        runs=2,
+        folder=tmp_path,
+        workers=1,
+        progress=lambda *counts: told.append(counts),
+    )
+    assert told == [(2, 4), (3, 4), (4, 4)]
+
+
+def test_the_number_of_processes_changes_nothing(tmp_path):
+    settings = exp1b.EXPERIMENT.resolve(SMALL)
+    alone, together = (
+        runner.run_experiment(
+            exp1b.EXPERIMENT, settings, runs=2, folder=tmp_path / str(workers), workers=workers
+        )
+        for workers in (1, 2)
+    )
+    assert alone == together
+
+
+def test_the_seed_derives_from_experiment_condition_and_run():
+    def first(*of):
+        return runner.generator(*of).random()
+
+    assert first("a", {"x": 1}, 0) == first("a", {"x": 1}, 0)
+    others = [("b", {"x": 1}, 0), ("a", {"x": 2}, 0), ("a", {"x": 1}, 1)]
+    assert len({first(*of) for of in [("a", {"x": 1}, 0), *others]}) == 4
+
+
+def test_an_experiment_without_randomness_runs_once(tmp_path):
+    from dataclasses import replace
+
+    fixed = replace(TOY, repeats=False)
+    records = runner.run_experiment(fixed, {"factor": 1}, runs=50, folder=tmp_path, workers=1)
+    assert len(records) == 2
+
+
+def test_no_runs_are_refused(tmp_path):
+    with pytest.raises(InputError, match="runs is 0"):
+        toy(tmp_path, runs=0)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"speed": 1}, "toy has no setting 'speed': it has factor"),
+        ({"factor": "fast"}, "factor is 'fast': give a number"),
+        ({"factor": 1.5}, "factor is 1.5: give a whole number"),
+        ({"factor": -1}, "factor is -1: give a number from 0"),
+        ({"factor": True}, "factor is True: give a number"),
+    ],
+)
+def test_settings_that_do_not_exist_are_refused(given, text):
+    with pytest.raises(InputError, match=text):
+        TOY.resolve(given)
+
+
+def test_a_choice_is_one_of_those_there_are():
+    with pytest.raises(InputError, match="mixing is 'both': choose label, annotator"):
+        exp1b.EXPERIMENT.resolve({"mixing": "both"})
+    with pytest.raises(InputError, match="reliable_above_half is 1: choose true, false"):
+        exp1b.EXPERIMENT.resolve({"reliable_above_half": 1})

@@ -1,0 +1,190 @@
+"""Choosing a model by held-out labels, and what `fit` with "auto" makes of it."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import annotruth as at
+from annotruth import simulate
+from annotruth.models.registry import MODELS
+from annotruth.selection import choose as choosing
+from annotruth.selection.choose import PREFERENCE
+from annotruth.selection.heldout import HeldOut
+
+NEEDS_ORDER = {"mean", "median", "ordinal-binary", "ordinal-mixture", "subject-bias"}
+
+
+@pytest.fixture(scope="module")
+def made():
+    return simulate.crowd(
+        n_items=50, n_annotators=10, n_categories=3, behavior="repeated", spammer_share=0.3, seed=1
+    )
+
+
+@pytest.fixture(scope="module")
+def choice(made):
+    return at.choose(made.labels, folds=3)
+
+
+def decide(**log_p):
+    """Decide among models with these log-probabilities of four labels of four items."""
+    scores = {
+        name.replace("_", "-"): HeldOut(
+            name.replace("_", "-"), np.array(p), np.arange(4), n_unscored=0, settled=True
+        )
+        for name, p in log_p.items()
+    }
+    return choosing._decide(dict(sorted(scores.items(), key=lambda pair: -pair[1].score)))
+
+
+def test_the_best_prediction_wins():
+    model, why = decide(majority=[-1, -1, -1, -1.1], robust_gpm=[-2, -2, -2, -2.1], gpm=[-3] * 4)
+    assert model == "majority"
+    assert why == (
+        "majority predicts held-out labels best (mean log-probability -1.0250 ± 0.0250 a label), "
+        "1.0000 ± 0.0000 ahead of robust-gpm"
+    )
+
+
+def test_within_one_standard_error_the_preferred_one_wins():
+    """Of the difference, not of the scores: here the scores differ by less than their errors."""
+    best = [-1.0, -5.0, -1.0, -5.0]
+    near = [-1.2, -4.9, -1.1, -4.9]  # 0.025 behind, with an error of 0.075
+    model, why = decide(glad=best, gpm=near)
+    assert model == "gpm"
+    assert why.startswith("gpm tells more than glad, which predicts held-out labels best")
+    assert why.endswith("is 0.0250 ± 0.0750 behind it: within one standard error")
+    steady = [p - 0.1 for p in best]  # always behind
+    assert decide(glad=best, gpm=steady)[0] == "glad"
+    assert decide(glad=best, gpm=near, robust_gpm=steady)[0] == "gpm"
+
+
+def test_the_preference_is_not_for_the_best_alone():
+    """Who is as good as the best need not be as good as each other."""
+    assert decide(median=[-1.0] * 4, mean=[-1.0] * 4, gpm=[-1.1] * 4)[0] == "mean"
+
+
+def test_every_model_has_a_place():
+    assert set(PREFERENCE) == set(MODELS)
+
+
+def test_all_models_are_scored_on_the_same_labels(made, choice):
+    assert set(choice.scores) == set(MODELS)
+    scores = [own.score for own in choice.scores.values()]
+    assert scores == sorted(scores, reverse=True)
+    for own in choice.scores.values():
+        np.testing.assert_array_equal(own.item, choice.scores["gpm"].item)
+        assert own.n_scored == made.labels.n_labels
+    assert choice.scores["gpm"].score == at.held_out("gpm", made.labels, folds=3).score
+    # Repeated labels are in robust-gpm's repertoire alone, with Dawid and Skene's.
+    assert choice.model in ("robust-gpm", "dawid-skene")
+    assert choice.model in choice.why
+
+
+def test_a_choice_is_frozen_and_comes_as_a_table(choice):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        choice.model = "other"
+    with pytest.raises(TypeError):
+        choice.scores["gpm"] = None
+    table = choice.table()
+    assert isinstance(table, pd.DataFrame)
+    assert list(table.model) == list(choice.scores)
+    assert table.behind.iloc[0] == 0.0
+    assert table.behind.is_monotonic_increasing
+    assert choice.model in repr(choice)
+
+
+def test_only_the_named_models_are_compared(made):
+    choice = at.choose(made.labels, ["gpm", "majority", "gpm"], folds=2)
+    assert set(choice.scores) == {"gpm", "majority"}
+    with pytest.raises(at.InputError, match="unknown model 'oracle'"):
+        at.choose(made.labels, ["oracle"])
+
+
+def test_classes_are_no_scores(made):
+    frame = made.labels.to_arrow().to_pandas()
+    words = frame.assign(label=frame.label.map({1: "ant", 2: "bee", 3: "cat"}))
+    choice = at.choose(words, folds=2)
+    assert set(choice.refused) == NEEDS_ORDER
+    assert set(choice.scores) == set(MODELS) - NEEDS_ORDER
+    assert "needs an ordinal scale" in choice.refused["mean"]
+    table = choice.table().set_index("model")
+    assert table.refused.notna().sum() == len(NEEDS_ORDER)
+    assert table.score.notna().sum() == len(MODELS) - len(NEEDS_ORDER)
+    with pytest.raises(at.InputError, match=r"no model can be fitted; mean needs an ordinal scale"):
+        at.choose(words, ["mean", "median"])
+
+
+def test_a_model_without_room_is_not_fatal(made, monkeypatch):
+    monkeypatch.setattr("annotruth.models.dawid_skene.model._MOST_BYTES", 10.0)
+    choice = at.choose(made.labels, ["dawid-skene", "gpm"], folds=2)
+    assert choice.model == "gpm"
+    assert choice.refused["dawid-skene"].startswith("dawid-skene needs")
+    assert choice.record()["scores"]["dawid-skene"]["refused"] == choice.refused["dawid-skene"]
+
+
+def test_many_labels_are_sampled_by_whole_items(made, monkeypatch):
+    monkeypatch.setattr(choosing, "MOST_LABELS", 200)
+    choice = at.choose(made.labels, ["gpm", "majority"], folds=2)
+    assert choice.scores["gpm"].n_scored == 200
+    assert choice.why.endswith("; compared on 200 of 500 labels, those of 20 items drawn from 50")
+    other = at.choose(made.labels, ["gpm", "majority"], folds=2, seed=1)
+    assert other.scores["gpm"].score != choice.scores["gpm"].score
+    shuffled = made.labels.to_arrow().to_pandas().sample(frac=1.0, random_state=0)
+    again = at.choose(shuffled, ["gpm", "majority"], folds=2)
+    assert again.scores["gpm"].score == pytest.approx(choice.scores["gpm"].score, abs=1e-6)
+
+
+def test_auto_fits_the_chosen_model_to_all_labels(made, tmp_path):
+    told = []
+    fit = at.fit(made.labels, "auto", progress=told.append)
+    choice = at.choose(made.labels)
+    assert fit.model == choice.model == fit.chosen["model"]
+    assert fit.chosen == choice.record()
+    assert f"chosen: {choice.why}" in fit.summary()
+    plain = at.fit(made.labels, choice.model)
+    pd.testing.assert_frame_equal(fit.items(), plain.items())
+    assert plain.chosen is None
+    assert "chosen" not in plain.summary()
+    assert {heard.stage for heard in told} >= {"", "trying gpm, part 1 of 5"}
+
+    fit.save(tmp_path / "fit")
+    again = at.load(tmp_path / "fit")
+    assert again.chosen == fit.chosen
+    assert again.summary() == fit.summary()
+    plain.save(tmp_path / "plain")
+    assert "chosen" not in json.loads((tmp_path / "plain" / "fit.json").read_text())
+
+
+def test_auto_listens_to_gold(made):
+    truth = dict(zip(range(1, 51), (made.label + 1).tolist(), strict=True))
+    with_gold = at.fit(made.labels, "auto", gold=truth)
+    assert with_gold.chosen["scores"] != at.fit(made.labels, "auto").chosen["scores"]
+
+
+def test_auto_with_a_record_leaves_those_who_take_none(made):
+    fit = at.fit(made.labels, "auto", record={1: 0.9, 2: 0.1})
+    assert fit.model == "robust-gpm"
+    assert "robust-gpm is the only model that could be compared" in fit.chosen["why"]
+    assert "takes no record" in fit.chosen["scores"]["gpm"]["refused"]
+
+
+def test_auto_takes_no_options(made):
+    with pytest.raises(at.InputError, match="auto chooses the model and sets no options: name a"):
+        at.fit(made.labels, "auto", tol=1e-6)
+
+
+@pytest.mark.parametrize("rows", [[("a", "x", 1)], [("a", "x", 1), ("b", "x", 2)]])
+def test_auto_on_too_few_labels_says_what_to_do(rows):
+    with pytest.raises(at.InputError, match=r"add labels, or choose a model by name"):
+        at.fit(rows, "auto")
+
+
+def test_one_item_alone_has_no_error_to_tell():
+    labels = [("a", "x", 1), ("a", "y", 2), ("a", "z", 2), ("b", "x", 1), ("c", "y", 2)]
+    why = at.choose(labels, ["majority", "gpm"]).why
+    assert "± unknown" in why
+    assert "nan" not in why

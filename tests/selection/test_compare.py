@@ -1,0 +1,166 @@
+"""Every model on the same labels: the tables, the page, and what does not suit."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import annotruth as at
+from annotruth.models.registry import MODELS
+
+HOSTILE = '</script><script>alert("1")</script>{{data}}'
+FEW = ["robust-gpm", "majority", "mean"]
+
+
+@pytest.fixture(scope="module")
+def made():
+    return at.simulate.crowd(n_items=30, n_annotators=10, spammer_share=0.2, seed=3)
+
+
+@pytest.fixture(scope="module")
+def truth(made):
+    names = made.labels.scale.categories.to_pylist()
+    return {
+        item: names[k] for item, k in zip(made.labels.items.to_pylist(), made.label, strict=True)
+    }
+
+
+@pytest.fixture(scope="module")
+def compared(made, truth):
+    return at.compare(made.labels, FEW, truth=truth)
+
+
+def by_model(comparison):
+    return {row["model"]: row for row in comparison.model_table().to_pylist()}
+
+
+def test_a_row_is_what_the_model_gives_on_its_own(made, truth, compared):
+    rows = by_model(compared)
+    assert set(rows) == set(FEW)
+    for name, row in rows.items():
+        fit, score = at.fit(made.labels, name), at.held_out(name, made.labels)
+        assert row["held_out"] == score.score
+        assert row["held_out_error"] == score.standard_error
+        assert row["spammers"] == fit.n_spammers
+        assert row["iterations"] == fit.n_iter
+        assert row["seconds"] > 0
+        known = at.evaluate(fit, truth)
+        measures = ("accuracy", "f1_macro", "plcc", "srocc", "rmse")
+        assert {key: row[key] for key in measures if row[key] is not None} == known
+
+
+def test_models_come_best_first_and_the_choice_is_that_of_choose(made, compared):
+    scores = [row["held_out"] for row in by_model(compared).values()]
+    assert scores == sorted(scores, reverse=True)
+    assert compared.choice.model == at.choose(made.labels, FEW).model
+    assert compared.why == compared.choice.why
+
+
+def test_agreement_is_the_share_of_equal_labels_and_the_correlation_of_scores(compared):
+    pairs = {
+        frozenset((row["model"], row["other"])): row
+        for row in compared.agreement_table().to_pylist()
+    }
+    assert len(pairs) == 3
+    one, other = compared.fits["robust-gpm"], compared.fits["majority"]
+    row = pairs[frozenset(("robust-gpm", "majority"))]
+    assert row["same_label"] == np.mean(one.label == other.label)
+    expected = np.corrcoef(one.expectation, other.expectation)[0, 1]
+    assert row["score_correlation"] == pytest.approx(expected)
+    assert pairs[frozenset(("robust-gpm", "mean"))]["same_label"] is None
+
+
+def test_tables_come_in_the_callers_frames():
+    import polars as pl
+
+    rows = [(e, s, (e * s) % 2) for e in range(4) for s in range(3)]
+    frame = pl.DataFrame(rows, schema=["item", "annotator", "label"], orient="row")
+    compared = at.compare(frame, ["majority", "mean"])
+    assert isinstance(compared.models(), pl.DataFrame)
+    assert isinstance(compared.agreement(), pl.DataFrame)
+
+
+def test_models_that_need_an_order_are_listed_with_the_reason():
+    rows = [(e, s, "cat" if (e + s) % 3 else "dog") for e in range(6) for s in range(4)]
+    compared = at.compare(rows, ["majority", "mean", "subject-bias"])
+    assert list(compared.fits) == ["majority"]
+    assert set(compared.refused) == {"mean", "subject-bias"}
+    assert "needs an ordinal scale" in by_model(compared)["mean"]["refused"]
+    assert by_model(compared)["mean"]["held_out"] is None
+
+
+def test_one_label_is_fitted_though_nothing_can_be_held_out():
+    compared = at.compare([("a", "x", "cat")], ["majority", "robust-gpm", "mean"])
+    assert compared.choice is None
+    assert "no label can be predicted" in compared.why
+    assert set(compared.fits) == {"majority", "robust-gpm"}
+    assert set(compared.refused) == {"mean"}
+    assert json.dumps(compared.record(), allow_nan=False)
+
+
+def test_when_nothing_suits_it_says_why():
+    with pytest.raises(at.InputError, match="no model can be fitted; mean needs an ordinal scale"):
+        at.compare([("a", "x", "cat"), ("a", "y", "dog")], ["mean"])
+
+
+@pytest.mark.parametrize(
+    ("models", "said"), [(["gmp"], "unknown model 'gmp'"), ([], "no model to compare")]
+)
+def test_unknown_and_missing_models_are_refused_first(models, said):
+    with pytest.raises(at.InputError, match=said):
+        at.compare("no such file.csv", models)
+
+
+def test_a_truth_that_does_not_match_is_refused_before_any_fit(made):
+    def never(progress):
+        raise AssertionError("a fit was begun")
+
+    with pytest.raises(at.InputError, match="truth"):
+        at.compare(made.labels, ["gpm"], truth={"nobody": 1}, progress=never)
+
+
+def test_a_model_at_its_cap_is_told_in_the_table_not_by_a_warning(monkeypatch):
+    capped = at.GPM(max_iter=1)
+    monkeypatch.setattr("annotruth.selection.choose.suited", lambda name, labels: capped)
+    monkeypatch.setattr("annotruth.selection.compare.suited", lambda name, labels: capped)
+    rows = [(e, s, (e * s) % 3) for e in range(6) for s in range(4)]
+    assert by_model(at.compare(rows, ["gpm"]))["gpm"]["settled"] is False
+
+
+def test_the_page_is_safe_with_any_name_and_asks_nothing_of_the_network(tmp_path):
+    rows = [
+        (f"{HOSTILE}{e}", f"{HOSTILE}{s}", HOSTILE[: 9 + (e * s) % 2])
+        for e in range(6)
+        for s in range(4)
+    ]
+    compared = at.compare(rows, ["majority", "gpm", "mean"])
+    compared.report(tmp_path / "page.html", source=HOSTILE)
+    text = (tmp_path / "page.html").read_text()
+    assert text.count("<script") == 2
+    assert "&lt;/script&gt;&lt;script&gt;alert" in text
+    assert "default-src 'none'" in text
+    assert " style=" not in text
+    assert not re.search(r"(src|href)=[\"']?(https?:)?//", text)
+    assert "mean needs an ordinal scale" in text
+    assert 'id="truth"' not in text
+
+
+def test_the_page_shows_the_tables_and_pictures(compared, tmp_path):
+    compared.report(tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    names = re.findall(r'data-name="([^"]*)"', text)
+    assert names == ["held-out", "accuracy", "correlation", "same-label", "score-correlation"]
+    score = by_model(compared)["robust-gpm"]["held_out"]
+    assert f"{score:.4f}</td>" in text
+    assert 'id="refused"' not in text
+
+
+def test_one_model_alone_has_a_page(tmp_path):
+    at.compare([("a", "x", "cat")], ["majority"]).report(tmp_path / "page.html")
+    assert "<figure" not in (tmp_path / "page.html").read_text()
+
+
+def test_without_names_all_models_are_compared():
+    rows = [(e, s, 1 + (e * s) % 3) for e in range(6) for s in range(4)]
+    assert set(at.compare(rows).fits) == set(MODELS)
