@@ -1,4 +1,4 @@
-"""The measures, against numbers worked out by hand."""
+"""The measures, against values computed by hand and against scikit-learn."""
 
 import subprocess
 import sys
@@ -8,12 +8,23 @@ import numpy as np
 import pytest
 
 from annotruth.errors import InputError
-from annotruth.metrics import accuracy, f1_binary, f1_macro, hellinger, plcc, rmse, srocc
+from annotruth.metrics import (
+    accuracy,
+    f1_binary,
+    f1_macro,
+    f1_micro,
+    f1_weighted,
+    hellinger,
+    plcc,
+    rmse,
+    srocc,
+)
 
-PAIRED = [accuracy, f1_macro, plcc, srocc, rmse, hellinger]
+OF_CLASSES = [accuracy, f1_macro, f1_micro, f1_weighted]
+PAIRED = [*OF_CLASSES, plcc, srocc, rmse, hellinger]
 
 
-def test_accuracy_is_the_share_of_right_classes():
+def test_accuracy_is_the_share_of_correct_classes():
     assert accuracy(["cat", "dog", "dog", "cat"], ["cat", "dog", "cat", "cat"]) == 0.75
 
 
@@ -27,22 +38,53 @@ def test_many_classes_raise_no_warning():
     assert accuracy(classes, classes) == f1_macro(classes, classes) == 1.0
 
 
-def test_f1_binary_follows_the_positive_class():
+def test_f1_binary_scores_the_positive_class():
     truth = ["spam", "spam", "spam", "good", "good"]
-    found = ["spam", "good", "good", "spam", "good"]
+    predicted = ["spam", "good", "good", "spam", "good"]
     # spam: precision 1/2, recall 1/3; good: precision 1/3, recall 1/2.
-    assert f1_binary(truth, found, "spam") == pytest.approx(0.4)
+    assert f1_binary(truth, predicted, "spam") == pytest.approx(0.4)
     assert f1_binary(truth, ["spam"] * 5, "spam") == pytest.approx(0.75)
     assert f1_binary(truth, ["spam"] * 5, "good") == 0.0
 
 
-def test_f1_binary_of_a_class_nobody_has_is_zero():
+def test_f1_binary_of_an_absent_class_is_zero():
     assert f1_binary([False, False], [False, False], True) == 0.0
 
 
 def test_f1_macro_gives_every_class_the_same_weight():
     # a: 2*3/(4+3) = 6/7, b: 0, and c, which is only predicted: 0.
     assert f1_macro(list("aaaab"), list("aaacc")) == pytest.approx((6 / 7 + 0 + 0) / 3)
+
+
+def test_f1_weighted_weights_classes_by_their_true_counts():
+    # The same scores; a is true 4 times, b once, c never.
+    assert f1_weighted(list("aaaab"), list("aaacc")) == pytest.approx((4 * 6 / 7) / 5)
+
+
+def test_f1_micro_is_the_accuracy():
+    assert f1_micro(list("aaaab"), list("aaacc")) == accuracy(list("aaaab"), list("aaacc")) == 0.6
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 9])
+def test_measures_equal_those_of_scikit_learn(n_classes):
+    theirs = pytest.importorskip("sklearn.metrics")
+    rng = np.random.default_rng(n_classes)
+    for n in [1, 2, 7, 50, 1000, *rng.integers(1, 200, size=50)]:
+        truth, predicted = rng.integers(n_classes, size=(2, n))
+        assert accuracy(truth, predicted) == theirs.accuracy_score(truth, predicted)
+        for average, measure in (
+            ("macro", f1_macro),
+            ("micro", f1_micro),
+            ("weighted", f1_weighted),
+        ):
+            expected = theirs.f1_score(truth, predicted, average=average, zero_division=0)
+            assert measure(truth, predicted) == pytest.approx(expected, rel=1e-14)
+        for positive in range(n_classes):
+            expected = theirs.f1_score(truth == positive, predicted == positive, zero_division=0)
+            assert f1_binary(truth, predicted, positive) == pytest.approx(expected, rel=1e-14)
+        values = rng.normal(size=(2, n))
+        expected = theirs.root_mean_squared_error(*values)
+        assert rmse(*values) == pytest.approx(expected, rel=1e-14)
 
 
 def test_plcc_is_linear_where_srocc_is_monotone():
@@ -59,15 +101,15 @@ def test_srocc_shares_the_ranks_of_ties():
 
 
 @pytest.mark.parametrize("correlation", [plcc, srocc])
-def test_a_constant_has_no_correlation(correlation):
+def test_correlation_with_a_constant_is_nan(correlation):
     assert np.isnan(correlation([3, 3, 3], [1, 2, 3]))
     assert np.isnan(correlation([1, 2, 3], [0, 0, 0]))
     assert np.isnan(correlation([1], [2]))
 
 
-def test_plcc_takes_rounding_noise_for_a_constant():
+def test_plcc_treats_rounding_noise_as_a_constant():
     assert np.isnan(plcc([0.1 + 0.2, 0.3, 0.3], [1, 2, 3]))
-    for noise in np.geomspace(1e-16, 1e-6):  # SciPy would warn of some, and warnings are errors
+    for noise in np.geomspace(1e-16, 1e-6):  # SciPy would warn for some, and warnings are errors
         assert np.isnan(plcc([1, 2], [1.5, 1.5 + noise])) or noise > 3e-12
 
 
@@ -77,7 +119,7 @@ def test_rmse_of_vectors_and_of_tables():
     assert rmse([[0, 0], [0, 0]], [[1, 0], [1, 2]]) == pytest.approx(sqrt(6 / 4))
 
 
-def test_hellinger_has_the_square_and_one_distance_a_row():
+def test_hellinger_has_the_square_and_one_distance_per_row():
     p = [[0.25, 0.75], [1.0, 0.0], [0.5, 0.5]]
     q = [[0.25, 0.75], [0.0, 1.0], [1.0, 0.0]]
     # For the last row, H^2 = 1 - sum sqrt(p q) = 1 - sqrt(1/2).
@@ -91,25 +133,25 @@ def test_hellinger_needs_distributions():
     good = [[0.5, 0.5], [0.5, 0.5]]
     with pytest.raises(InputError, match="row 1 of q sums to 100"):
         hellinger(good, [[0.5, 0.5], [40, 60]])
-    with pytest.raises(InputError, match=r"p holds -0\.5: a probability is never negative"):
+    with pytest.raises(InputError, match=r"p has -0\.5: a probability is never negative"):
         hellinger([[0.5, 0.5], [-0.5, 1.5]], good)
     with pytest.raises(InputError, match="3 dimensions: give items x categories"):
         hellinger([good], [good])
 
 
 @pytest.mark.parametrize("metric", [*PAIRED, lambda t, p: f1_binary(t, p, 1)])
-def test_every_measure_refuses_nothing_and_unequal_lengths(metric):
+def test_every_measure_refuses_empty_input_and_unequal_lengths(metric):
     with pytest.raises(InputError, match=r"is empty: give at least one value"):
         metric([], [])
     with pytest.raises(InputError, match=r"has shape \(3,\) but \w+ has shape \(2,\)"):
         metric([1, 2, 3], [1, 2])
-    with pytest.raises(InputError, match="holds nan or infinity"):
+    with pytest.raises(InputError, match="has nan or infinity"):
         metric([1.0, np.nan], [1.0, 2.0])
 
 
-@pytest.mark.parametrize("metric", [accuracy, f1_macro, plcc, srocc])
-def test_measures_of_one_value_an_item_refuse_tables(metric):
-    with pytest.raises(InputError, match="have 2 dimensions: give one value a row"):
+@pytest.mark.parametrize("metric", [*OF_CLASSES, plcc, srocc])
+def test_measures_of_one_value_per_item_refuse_tables(metric):
+    with pytest.raises(InputError, match="have 2 dimensions: give one value per item"):
         metric([[1, 2]], [[1, 2]])
 
 

@@ -1,7 +1,8 @@
-"""How close an estimate comes to the truth: the measures the paper reports.
+"""Measures of how close an estimate is to the truth, as reported in the paper.
 
 Every function takes arrays and returns floats. For all but `rmse` and `hellinger`, higher is
-better. None of them warns: what has no value, such as the correlation with a constant, is nan.
+better. None of them warns: a measure without a value, such as the correlation with a constant,
+is nan.
 """
 
 from collections.abc import Sequence
@@ -12,105 +13,133 @@ from numpy.typing import ArrayLike, NDArray
 
 from annotruth.errors import InputError
 
-__all__ = ["accuracy", "f1_binary", "f1_macro", "hellinger", "plcc", "rmse", "srocc"]
+__all__ = [
+    "accuracy",
+    "f1_binary",
+    "f1_macro",
+    "f1_micro",
+    "f1_weighted",
+    "hellinger",
+    "plcc",
+    "rmse",
+    "srocc",
+]
 
-# Below this spread, relative to the largest value, a vector varies by rounding alone. SciPy
-# warns below 1.8e-12, of deviations that are never less than the spread over the root of two.
-_ROUNDING = 3e-12
+# A spread below this, relative to the largest value, is rounding. SciPy warns when the deviations
+# from the mean are below 1.8e-12, and these are never less than the spread over the root of two.
+_RELATIVE_SPREAD = 3e-12
 
 # Generous enough for single precision, strict enough to catch counts and percentages.
 _SUM_TOLERANCE = 1e-4
 
 
 def accuracy(truth: ArrayLike, predicted: ArrayLike) -> float:
-    """Share of items whose class is right: ``C_o = sum_e [predicted_e = truth_e] / E``.
+    """Return the share of items whose class is right: ``sum_e [predicted_e = truth_e] / E``.
 
     Parameters
     ----------
     truth, predicted
-        One class an item, as numbers or as text; both in the same order of items.
+        One class per item, as numbers or as text; both in the same order of items.
     """
-    from sklearn.metrics import accuracy_score
-
-    return float(accuracy_score(*_class_codes(truth, predicted)))
+    true_codes, predicted_codes = _class_codes(truth, predicted)
+    return float(np.mean(true_codes == predicted_codes))
 
 
 def f1_binary(truth: ArrayLike, predicted: ArrayLike, positive: str | float | bool) -> float:
-    """Harmonic mean of precision and recall: ``F1 = 2 precision recall / (precision + recall)``.
+    """Return the F1 score of one class: ``2 precision recall / (precision + recall)``.
 
     Parameters
     ----------
     truth, predicted
-        One class an item (or an annotator, when spammers are to be found).
+        One class per item (or per annotator, when spammers are to be detected).
     positive
-        The class to be found; every other class counts as negative. Where it is neither in
-        `truth` nor in `predicted`, the score is 0.
+        The class to be detected; every other class is negative. Where it is neither in `truth`
+        nor in `predicted`, the score is 0.
     """
-    from sklearn.metrics import f1_score
-
-    expected, found = _pair(truth, predicted)
-    _one_dimensional(expected)
-    return float(f1_score(expected == positive, found == positive, zero_division=0))
+    true_values, predicted_values = _pair(truth, predicted)
+    _check_one_dimensional(true_values)
+    is_true, is_predicted = true_values == positive, predicted_values == positive
+    return float(
+        _f1(
+            np.count_nonzero(is_true & is_predicted),
+            np.count_nonzero(is_true),
+            np.count_nonzero(is_predicted),
+        )
+    )
 
 
 def f1_macro(truth: ArrayLike, predicted: ArrayLike) -> float:
-    """Plain mean of the F1 score of every class found in `truth` or in `predicted`.
+    """Return the unweighted mean of the F1 score over the classes in `truth` or `predicted`.
 
     A class that is never predicted, or never true, scores 0.
     """
-    from sklearn.metrics import f1_score
+    scores, _ = _f1_by_class(truth, predicted)
+    return float(scores.mean())
 
-    return float(f1_score(*_class_codes(truth, predicted), average="macro", zero_division=0))
+
+def f1_weighted(truth: ArrayLike, predicted: ArrayLike) -> float:
+    """Return the mean of the F1 score over classes, weighted by how often each is true."""
+    scores, n_true = _f1_by_class(truth, predicted)
+    return float(np.average(scores, weights=n_true))
+
+
+def f1_micro(truth: ArrayLike, predicted: ArrayLike) -> float:
+    """Return the F1 score over all classes together.
+
+    With one class per item every error is one false positive and one false negative, so this
+    equals `accuracy`.
+    """
+    return accuracy(truth, predicted)
 
 
 def plcc(truth: ArrayLike, predicted: ArrayLike) -> float:
-    """Pearson linear correlation coefficient; nan where either side is constant.
+    """Return the Pearson linear correlation coefficient; nan where either side is constant.
 
     ``PLCC = sum_e (v_e - mean v)(w_e - mean w) / ((E - 1) sqrt(Var(v) Var(w)))``
     with v the truth and w the prediction.
     """
     from scipy.stats import pearsonr
 
-    expected, found = _numbers(truth, predicted)
-    _one_dimensional(expected)
-    if _is_constant(expected, _ROUNDING) or _is_constant(found, _ROUNDING):
+    true_values, predicted_values = _numbers(truth, predicted)
+    _check_one_dimensional(true_values)
+    if _is_constant(true_values, _RELATIVE_SPREAD):
         return float("nan")
-    return float(pearsonr(expected, found).statistic)
+    if _is_constant(predicted_values, _RELATIVE_SPREAD):
+        return float("nan")
+    return float(pearsonr(true_values, predicted_values).statistic)
 
 
 def srocc(truth: ArrayLike, predicted: ArrayLike) -> float:
-    """Spearman rank-order correlation coefficient; nan where either side is constant.
+    """Return Spearman's rank-order correlation coefficient; nan where either side is constant.
 
     `plcc` of the ranks, where equal values share the mean of their ranks.
     """
     from scipy.stats import spearmanr
 
-    expected, found = _numbers(truth, predicted)
-    _one_dimensional(expected)
-    if _is_constant(expected) or _is_constant(found):
+    true_values, predicted_values = _numbers(truth, predicted)
+    _check_one_dimensional(true_values)
+    if _is_constant(true_values) or _is_constant(predicted_values):
         return float("nan")
-    return float(spearmanr(expected, found).statistic)
+    return float(spearmanr(true_values, predicted_values).statistic)
 
 
 def rmse(truth: ArrayLike, predicted: ArrayLike) -> float:
-    """Root mean square error: ``RMSE = sqrt(sum_e (v_e - w_e)^2 / E)``; lower is better.
+    """Return the root mean square error, ``sqrt(sum_e (v_e - w_e)^2 / E)``; lower is better.
 
-    Tables, such as items x categories, are taken too: the mean then runs over all their numbers.
+    For tables, such as items x categories, the mean runs over all their entries.
     """
-    from sklearn.metrics import root_mean_squared_error
-
-    expected, found = _numbers(truth, predicted)
-    return float(root_mean_squared_error(expected.ravel(), found.ravel()))
+    true_values, predicted_values = _numbers(truth, predicted)
+    return float(np.sqrt(np.mean((true_values - predicted_values).ravel() ** 2)))
 
 
 def hellinger(p: ArrayLike, q: ArrayLike) -> NDArray[np.float64]:
-    """Hellinger distance between the rows of `p` and of `q`; lower is better.
+    """Return the Hellinger distance between each row of `p` and of `q`; lower is better.
 
     ``H(p_e, q_e) = sqrt(sum_n (sqrt p_en - sqrt q_en)^2) / sqrt 2``
 
-    From 0, where the two are equal, to 1, where they share no category. The paper prints the
-    formula without the square and lists it among the measures where higher is better; both are
-    slips.
+    0 where the two are equal, 1 where they share no category. The paper prints the formula
+    without the square and lists it among the measures where higher is better; both are
+    misprints.
 
     Parameters
     ----------
@@ -120,8 +149,7 @@ def hellinger(p: ArrayLike, q: ArrayLike) -> NDArray[np.float64]:
     Returns
     -------
     numpy.ndarray
-        One distance a row. The figure the paper reports is their mean,
-        ``hellinger(p, q).mean()``.
+        One distance per row. The paper reports their mean, ``hellinger(p, q).mean()``.
     """
     left, right = _numbers(p, q, names=("p", "q"))
     if left.ndim > 2:
@@ -129,7 +157,7 @@ def hellinger(p: ArrayLike, q: ArrayLike) -> NDArray[np.float64]:
     left, right = np.atleast_2d(left), np.atleast_2d(right)
     for name, rows in (("p", left), ("q", right)):
         if rows.min() < 0:
-            raise InputError(f"{name} holds {rows.min():g}: a probability is never negative")
+            raise InputError(f"{name} has {rows.min():g}: a probability is never negative")
         sums = rows.sum(axis=1)
         worst = int(np.argmax(np.abs(sums - 1)))
         if abs(sums[worst] - 1) > _SUM_TOLERANCE:
@@ -141,16 +169,36 @@ def hellinger(p: ArrayLike, q: ArrayLike) -> NDArray[np.float64]:
     return distance
 
 
+def _f1_by_class(
+    truth: ArrayLike, predicted: ArrayLike
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Return the F1 score of every class in either array, and how often each is true."""
+    true_codes, predicted_codes = _class_codes(truth, predicted)
+    n_classes = int(max(true_codes.max(), predicted_codes.max())) + 1
+    n_true = np.bincount(true_codes, minlength=n_classes)
+    n_predicted = np.bincount(predicted_codes, minlength=n_classes)
+    n_correct = np.bincount(true_codes[true_codes == predicted_codes], minlength=n_classes)
+    return _f1(n_correct, n_true, n_predicted), n_true
+
+
+def _f1(n_correct: ArrayLike, n_true: ArrayLike, n_predicted: ArrayLike) -> NDArray[np.float64]:
+    """Return ``2 correct / (true + predicted)``, and 0 where a class is in neither."""
+    either = np.add(n_true, n_predicted, dtype=np.float64)
+    return np.divide(
+        np.multiply(2.0, n_correct), either, out=np.zeros_like(either), where=either > 0
+    )
+
+
 def _pair(
     truth: ArrayLike, predicted: ArrayLike, names: Sequence[str] = ("truth", "predicted")
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Both sides as arrays of one shape, not empty, with nothing missing."""
+    """Return both sides as arrays of one shape, not empty, without missing values."""
     first, second = np.asarray(truth), np.asarray(predicted)
     for name, values in zip(names, (first, second), strict=True):
         if values.size == 0:
             raise InputError(f"{name} is empty: give at least one value")
         if values.dtype.kind == "f" and not np.isfinite(values).all():
-            raise InputError(f"{name} holds nan or infinity: leave out what has no value")
+            raise InputError(f"{name} has nan or infinity: leave out entries without a value")
     if first.shape != second.shape:
         raise InputError(
             f"{names[0]} has shape {first.shape} but {names[1]} has shape {second.shape}: "
@@ -159,33 +207,32 @@ def _pair(
     return first, second
 
 
-def _one_dimensional(values: NDArray[Any]) -> None:
+def _check_one_dimensional(values: NDArray[Any]) -> None:
     if values.ndim != 1:
-        raise InputError(f"truth and predicted have {values.ndim} dimensions: give one value a row")
+        raise InputError(
+            f"truth and predicted have {values.ndim} dimensions: give one value per item"
+        )
 
 
 def _numbers(
     truth: ArrayLike, predicted: ArrayLike, names: Sequence[str] = ("truth", "predicted")
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Both sides as floats."""
+    """Return both sides as floats."""
     first, second = _pair(truth, predicted, names)
     for name, values in zip(names, (first, second), strict=True):
         if values.dtype.kind not in "biuf":
-            raise InputError(f"{name} holds {values.dtype}: this measure needs numbers")
+            raise InputError(f"{name} is of type {values.dtype}: this measure needs numbers")
     return first.astype(np.float64), second.astype(np.float64)
 
 
 def _class_codes(
     truth: ArrayLike, predicted: ArrayLike
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Both sides as codes of one common list of classes.
-
-    scikit-learn refuses classes such as 2.5, which half-star scores have; codes it takes.
-    """
+    """Return both sides as codes of one common list of classes."""
     first, second = _pair(truth, predicted)
-    _one_dimensional(first)
+    _check_one_dimensional(first)
     if (first.dtype.kind in "biuf") != (second.dtype.kind in "biuf"):
-        # NumPy would turn the numbers into text and compare "1.0" with "1"; objects refuse.
+        # NumPy would turn the numbers into text and compare "1.0" with "1"; objects raise.
         first, second = first.astype(object), second.astype(object)
     try:
         _, codes = np.unique(np.concatenate([first, second]), return_inverse=True)
@@ -197,5 +244,5 @@ def _class_codes(
     return codes[: first.size], codes[first.size :]
 
 
-def _is_constant(values: NDArray[np.float64], spread: float = 0.0) -> bool:
-    return bool(np.ptp(values) <= spread * np.abs(values).max())
+def _is_constant(values: NDArray[np.float64], relative_spread: float = 0.0) -> bool:
+    return bool(np.ptp(values) <= relative_spread * np.abs(values).max())
