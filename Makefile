@@ -1,19 +1,22 @@
-# `make demo` shows the main job, `make test` checks everything: in an environment of their own,
-# .venv, with the pinned versions in constraints.txt. `make docs` builds the site, `make bench`
-# times us beside peers, each in its own.
+# make demo     fit simulated labels and write a report, in .venv
+# make test     lint, types, import order and all tests, in .venv with the development packages
+# make docs     build the documentation site, in .venv-docs
+# make bench    time annotruth beside other packages, in .venv-bench
+#
+# All environments use the pinned versions in constraints.txt.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SETUP := $(VENV)/.ready
 BENCH := .venv-bench
 DOCS := .venv-docs
+INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test browser java format docs bench clean
 
-demo: $(SETUP)
+demo: $(VENV)/.ready
 	$(BIN)/annotruth demo
 
-test: $(SETUP) browser java
+test: $(VENV)/.ready-dev browser java
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -21,35 +24,35 @@ test: $(SETUP) browser java
 	$(BIN)/pytest -n auto --ignore tests/spark
 	$(BIN)/pytest tests/spark  # in one process, which shares one local Spark
 
-# Reports are opened in Chromium. Where it is missing and cannot be installed, those tests skip;
+# Some tests open reports in Chromium. Where it is missing and cannot be installed, they skip;
 # with ANNOTRUTH_NEEDS_BROWSER set they fail.
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo -n)
 browser:
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
 	  { command -v apt-get >/dev/null && $(SUDO) apt-get update -qq && \
 	    $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } || \
-	  echo "no Chromium, and none could be installed: the tests that open reports will skip"
+	  echo "Chromium is missing and could not be installed: tests that open reports will skip"
 
-# Spark runs on Java. Where it is missing and cannot be installed, its tests skip; with
+# Spark needs Java. Where it is missing and cannot be installed, the Spark tests skip; with
 # ANNOTRUTH_NEEDS_JAVA set they fail.
 java:
 	@command -v java >/dev/null || \
 	  { command -v apt-get >/dev/null && $(SUDO) apt-get update -qq && \
 	    { $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq openjdk-17-jre-headless >/dev/null || \
 	      $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq default-jre-headless >/dev/null; }; } || \
-	  echo "no Java, and none could be installed: the tests of Spark will skip"
+	  echo "Java is missing and could not be installed: the Spark tests will skip"
 
-format: $(SETUP)
+format: $(VENV)/.ready-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# A site that needs no network, to open as files: build/docs/index.html.
+# The site works offline: open build/docs/index.html.
 docs: $(DOCS)/.ready
 	$(DOCS)/bin/sphinx-build --fail-on-warning --keep-going --quiet docs build/docs
 	@echo "built: open build/docs/index.html"
 
-# Peers live in an environment of their own, so that they never shape ours. With
-# DATA=folder the benchmarks that need real labels run too.
+# The other packages are installed in a separate environment, so that they do not affect the
+# versions used here. With DATA=folder, benchmarks on real labels run too.
 bench: $(BENCH)/.ready
 	$(BENCH)/bin/python -m benchmarks.passes
 	$(BENCH)/bin/python -m benchmarks.sizes
@@ -61,19 +64,25 @@ bench: $(BENCH)/.ready
 clean:
 	rm -rf $(VENV) $(BENCH) $(DOCS) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-$(SETUP): pyproject.toml constraints.txt
+# What `annotruth` itself needs, and no more.
+$(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "annotruth needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	PIP_CONSTRAINT=constraints.txt $(BIN)/python $(INSTALL) --editable .
+	touch $@
+
+# The same environment with the packages for tests, lint, types and Spark added.
+$(VENV)/.ready-dev: $(VENV)/.ready
+	PIP_CONSTRAINT=constraints.txt $(BIN)/python $(INSTALL) --editable '.[dev]'
 	touch $@
 
 $(BENCH)/.ready: pyproject.toml constraints.txt benchmarks/requirements.txt
 	test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
-	PIP_CONSTRAINT=constraints.txt $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --editable . --requirement benchmarks/requirements.txt
-	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps peerannot==0.0.1.post43  # else torch comes too
+	PIP_CONSTRAINT=constraints.txt $(BENCH)/bin/python $(INSTALL) --editable . --requirement benchmarks/requirements.txt
+	$(BENCH)/bin/python $(INSTALL) --no-deps peerannot==0.0.1.post43  # without torch, which it lists
 	touch $@
 
 $(DOCS)/.ready: pyproject.toml constraints.txt
 	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
-	PIP_CONSTRAINT=constraints.txt $(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	PIP_CONSTRAINT=constraints.txt $(DOCS)/bin/python $(INSTALL) --editable '.[docs]'
 	touch $@
