@@ -1,4 +1,4 @@
-"""How kernels are compiled: once, without the interpreter lock, and kept on disk."""
+"""How kernels are compiled."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import TypeVar, cast
 
 import numba
 
+from annotruth.kernels.cache import add_cache
+
 Kernel = TypeVar("Kernel", bound=Callable[..., object])
 
 
 def compiled(kernel: Kernel) -> Kernel:
-    """Compile a kernel on its first call and cache the machine code.
+    """Compile a kernel on its first call and cache the machine code on disk.
 
-    Kernels release the interpreter lock, so that plain threads run them side by side. Where no
-    folder for the cache can be written, each process compiles anew.
+    Kernels release the interpreter lock, so that threads run them in parallel. The cache is that
+    of `annotruth.kernels.cache`: any change in this package compiles all of its kernels anew.
     """
-    # No kernel is called from C; the way in for it takes an eighth of the time to compile.
-    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-    try:
-        return cast(Kernel, numba.njit(cache=True, **options)(kernel))
-    except RuntimeError:
-        return cast(Kernel, numba.njit(**options)(kernel))
+    # No kernel is called from C; its entry point for C takes an eighth of the compile time.
+    dispatcher = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(kernel)
+    add_cache(dispatcher)
+    return cast(Kernel, dispatcher)

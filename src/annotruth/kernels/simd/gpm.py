@@ -2,8 +2,6 @@
 
 In a plain loop the reliabilities of eight annotators would go through memory to become a vector,
 and there wait for each other. Here they meet in a register, and so do sums kept in the loop.
-
-Machine code is kept by the file of the kernel that uses it: after a change here, touch that file.
 """
 
 from __future__ import annotations

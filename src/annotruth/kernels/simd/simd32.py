@@ -2,8 +2,6 @@
 
 It takes a loop over 32 places apart into single numbers, or tests each time whether arrays overlap.
 These are written in vectors of 32, which become whatever vectors the processor has.
-
-Machine code is kept by the file of the kernel that uses it: after a change here, touch that file.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 Cells are short, two or three labels, and end unforeseeably: a loop over the labels of each
 mispredicts its end, which costs more than the work in it. These take eight places whatever the
 length and drop what is too much. The compiler turns them into whatever vectors the processor has.
-
-Machine code is kept by the file of the kernel that uses it: after a change here, touch that file.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """LazyTable of machine code on vectors, of any length: what the kernels written in them share.
 
 They work on a builder of such code and become whatever vectors the processor has.
-
-Machine code is kept by the file of the kernel that uses it: after a change here, touch that file.
 """
 
 from __future__ import annotations
