@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         InputError,
         OutputError,
     )
+    from annotruth.io.options import ReadOptions
     from annotruth.io.readers import read_labels
     from annotruth.labels import Labels, Scale
     from annotruth.models.baselines import MajorityVote, MeanScore, MedianScore
@@ -61,6 +62,7 @@ __all__ = [
     "OrdinalMixture",
     "OutputError",
     "Plan",
+    "ReadOptions",
     "RobustGPM",
     "Scale",
     "SparkEngine",
@@ -101,6 +103,7 @@ _HOMES = {
     "OrdinalMixture": "annotruth.models.ordinal_mixture.model",
     "OutputError": "annotruth.errors",
     "Plan": "annotruth.advice",
+    "ReadOptions": "annotruth.io.options",
     "RobustGPM": "annotruth.models.robust_gpm.model",
     "Scale": "annotruth.labels",
     "SparkEngine": "annotruth.engines.spark",

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from annotruth.engines.protocol import ENGINES, Engine, name_of
 from annotruth.errors import AnnotruthWarning, InputError
-from annotruth.io.sources import labels_from, naming, read_if_path
-from annotruth.labels import Bins, DuplicatePolicy, Labels, LabelSummary, ScaleKind
+from annotruth.io.options import ReadOptions
+from annotruth.io.sources import file_named_in_errors, load_labels, load_table
+from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.bins import MANY_NUMBERS
 from annotruth.labels.frames import is_spark_frame
 from annotruth.labels.input_warnings import doubts
@@ -37,16 +38,9 @@ def fit(
     model: str | Estimator | None = None,
     *,
     gold: Any = None,
-    record: Any = None,
-    columns: Mapping[str, str] | None = None,
-    scale: ScaleKind = "auto",
-    categories: Sequence[Any] | None = None,
-    duplicates: DuplicatePolicy = "refuse",
-    bins: Bins | None = None,
-    input_format: str | None = None,
-    question: str | None = None,
-    memory: str | int | None = None,
+    annotator_prior: Any = None,
     progress: ProgressCallback | None = None,
+    read: ReadOptions | None = None,
     **options: Any,
 ) -> Fit:
     """Fit a model to labels.
@@ -63,32 +57,16 @@ def fit(
         one it is robust-gpm, or gpm where there are too many categories for that.
     gold
         Known truths of some items: a path, a frame of ``item, label``, a mapping or a Series.
-    record
-        What is known of some annotators from earlier work (for robust-gpm): a path or a frame of
-        ``annotator, reliability`` and more, as a fit's annotators, or a mapping.
-    columns
-        Which column is the item, the annotator, the label, where the names do not say.
-    scale
-        "nominal", "ordinal", or "auto": numbers and listed categories are ordinal.
-    categories
-        All categories, lowest first; those nobody chose count too.
-    duplicates
-        What to do when a person labelled an item twice: "refuse", "keep" or "last".
-    bins
-        For numbers on a continuous scale: how many bins of equal width to put them into, or the
-        edges of the bins. Each bin is a category that counts with its centre.
-    input_format
-        What a file is ("wide", "mturk", ..), where it is taken for something else.
-    question
-        Which question to take, where a file has answers to several.
-    memory
-        How much memory the labels and the fit may take, such as "1GB": the labels then stay on
-        disk, in the folder for temporary files, and the answer is the same. For long tables in a
-        file, and the models gpm, robust-gpm and dawid-skene.
+    annotator_prior
+        What is known about some annotators from earlier work (for robust-gpm): a path or a frame
+        of ``annotator, reliability`` and more, such as a fit's annotators, or a mapping.
     progress
         Called after every iteration.
+    read
+        How to read the labels, unless given by keywords.
     **options
-        The model's own options, such as ``tol=1e-6``.
+        How to read the labels, by the names in `ReadOptions`, such as ``scale="ordinal"``; and
+        the model's own options, such as ``tol=1e-6``.
 
     Returns
     -------
@@ -97,6 +75,7 @@ def fit(
         pandas if it is installed, else in pyarrow. Of a frame on Spark, or a file or table read
         with ``engine="spark"``, it is a `SparkFit`.
     """
+    read, options = ReadOptions.split(read, options)
     auto = model == AUTO
     if is_spark_frame(data):
         if auto:
@@ -108,31 +87,21 @@ def fit(
             f"{AUTO} chooses the model and sets no options: name a model to set its own"
         )
     estimator = None if auto else make_estimator(DEFAULT_MODEL if model is None else model, options)
-    if memory is not None:
+    if read.memory is not None:
         if estimator is None:
             raise InputError(
                 f"{AUTO} fits many models, in memory: name one, or leave the memory out"
             )
         estimator.check_fits_on_disk()
-    how: dict[str, Any] = {
-        "gold": gold,
-        "record": record,
-        "columns": columns,
-        "scale": scale,
-        "categories": categories,
-        "duplicates": duplicates,
-        "bins": bins,
-        "input_format": input_format,
-        "question": question,
-        "memory": memory,
-    }
     engine = getattr(estimator, "engine", "memory")
     if goes_to_spark(data, engine):
         if estimator is not None:
             estimator.check_fits_on_spark()
-        labels: LabelSummary = labels_on_spark(data, engine, **how)
+        labels: LabelSummary = labels_on_spark(
+            data, engine, read, gold=gold, annotator_prior=annotator_prior
+        )
     else:
-        labels = labels_from(data, **how)
+        labels = load_labels(data, read, gold=gold, annotator_prior=annotator_prior)
     if model is None and options.keys() <= {"engine"} and not _room_for_default(labels):
         warnings.warn(
             f"{labels.n_annotators:,} annotators and {labels.n_categories:,} categories are too "
@@ -149,9 +118,9 @@ def fit(
         choice = choose(labels, progress=progress)
         estimator, chosen = make_estimator(choice.model, {}), choice.record()
     found = replace(estimator.fit(labels, progress=progress).result_, chosen=chosen)
-    if categories is None and not isinstance(data, Labels):
+    if read.categories is None and not isinstance(data, Labels):
         _advise_bins(found)
-        for doubt in doubts(labels.scale) if scale == "auto" else ():
+        for doubt in doubts(labels.scale) if read.scale == "auto" else ():
             warnings.warn(doubt, AnnotruthWarning, stacklevel=2)
     return found
 
@@ -161,14 +130,12 @@ def update(
     data: Any,
     *,
     gold: Any = None,
-    columns: Mapping[str, str] | None = None,
-    duplicates: DuplicatePolicy = "refuse",
-    input_format: str | None = None,
-    question: str | None = None,
     refit: bool = False,
     progress: ProgressCallback | None = None,
+    read: ReadOptions | None = None,
+    **options: Any,
 ) -> Fit:
-    """Take more labels into a fit, without a new fit of all.
+    """Add labels to a fit, without fitting all labels again.
 
     Parameters
     ----------
@@ -179,22 +146,26 @@ def update(
         new, categories may not.
     gold
         Known truths of new or old items, as for `fit`.
-    columns, input_format, question
-        As for `fit`.
-    duplicates
-        What to do when a person labels an item again: "refuse", "keep" (two votes) or "last"
-        (the new one counts).
     refit
         Whether to iterate over all labels at the end, to where a full fit would end. Models that
         cannot be updated are fitted anew.
     progress
         Called after every iteration over all labels.
+    read, **options
+        How to read the new labels: `ReadOptions`, or its fields as keywords. ``duplicates`` says
+        what to do when an annotator labels an item again: "refuse", "keep" (two votes) or "last"
+        (the new label replaces the old one). The scale is that of the fit.
 
     Returns
     -------
     Fit
-        Items and annotators keep their order, new ones follow; `changes` tells what is different.
+        Items and annotators keep their order, new ones follow; `changes` returns what is
+        different.
     """
+    read = ReadOptions.of(read, options)
+    for name in ("scale", "categories", "bins", "memory"):
+        if name in read.changed():
+            raise InputError(f"{name} is that of the fit: leave it out")
     before = fit if isinstance(fit, Fit) else load(fit)
     # An engine of the caller's own is told by its class, and cannot be had again.
     settings = {
@@ -205,17 +176,11 @@ def update(
     estimator = make_estimator(before.model, settings).resume(before)
     if not refit:
         estimator.check_updatable()
-    new = labels_from(
-        data,
-        columns=columns,
-        duplicates=duplicates,
-        input_format=input_format,
-        question=question,
-    )
-    with naming(data if gold is None else gold):
-        truths = None if gold is None else read_if_path(gold)
+    new = load_labels(data, read)
+    with file_named_in_errors(data if gold is None else gold):
+        truths = load_table(gold)
         estimator.partial_fit(
-            new, gold=truths, duplicates=duplicates, touch=refit, progress=progress
+            new, gold=truths, duplicates=read.duplicates, touch=refit, progress=progress
         )
     return estimator.result_
 
@@ -254,8 +219,8 @@ def evaluate(fit: Fit, truth: Any, *, scores: bool = False) -> dict[str, float]:
         ``accuracy`` and ``f1_macro`` of the labels, unless the truths are scores; ``plcc``,
         ``srocc`` and ``rmse`` of the expectations on an ordinal scale.
     """
-    with naming(truth):
-        answers = match_truth(read_if_path(truth), fit.data, role="truth")
+    with file_named_in_errors(truth):
+        answers = match_truth(load_table(truth), fit.data, role="truth")
         from annotruth.selection.evaluate import measured
 
         return measured(fit, answers, scores=scores)
@@ -266,22 +231,29 @@ def goes_to_spark(data: Any, engine: str | Engine) -> bool:
     return is_spark_frame(data) or (name_of(engine) == "spark" and isinstance(data, str | Path))
 
 
-def labels_on_spark(data: Any, engine: str | Engine, *, gold: Any, **how: Any) -> LabelSummary:
-    """Make labels on Spark of a frame there, or of a file or table; ``how`` as for `labels_from`.
+def labels_on_spark(
+    data: Any, engine: str | Engine, read: ReadOptions, *, gold: Any, annotator_prior: Any
+) -> LabelSummary:
+    """Return labels on Spark of a frame there, or of a file or table.
 
-    What is only for labels on this machine must be None.
+    Options for labels on this machine only are refused.
     """
     from annotruth.engines.spark import spark_engine
 
     found = spark_engine(engine)
-    for name in ("record", "input_format", "question", "memory"):
-        if how.pop(name) is not None:
+    in_memory_only = {
+        "annotator_prior": annotator_prior,
+        "input_format": read.input_format,
+        "question": read.question,
+        "memory": read.memory,
+    }
+    for name, value in in_memory_only.items():
+        if value is not None:
             raise InputError(f"{name} is not for labels on Spark: leave it out")
-    if isinstance(gold, str | Path):
-        with naming(gold):
-            gold = read_if_path(gold)
-    with naming(data):
-        return found.labels_of(data, gold=gold, **how)
+    with file_named_in_errors(gold):
+        gold = load_table(gold)
+    with file_named_in_errors(data):
+        return found.labels_of(data, read, gold=gold)
 
 
 def _room_for_default(labels: LabelSummary) -> bool:
@@ -295,15 +267,9 @@ def next_labels(
     budget: int | None = None,
     *,
     gold: Any = None,
-    record: Any = None,
-    columns: Mapping[str, str] | None = None,
-    scale: ScaleKind = "auto",
-    categories: Sequence[Any] | None = None,
-    duplicates: DuplicatePolicy = "refuse",
-    bins: Bins | None = None,
-    input_format: str | None = None,
-    question: str | None = None,
+    annotator_prior: Any = None,
     progress: ProgressCallback | None = None,
+    read: ReadOptions | None = None,
     **options: Any,
 ) -> Advice:
     """Say which items need more labels, which have enough, and whom to ask.
@@ -314,26 +280,16 @@ def next_labels(
         The labels so far, in any form that `fit` takes, as do the other arguments.
     budget
         How many labels there are to spend; None asks for all that are worth it.
-    **options
-        Options of robust-gpm, such as ``truth="class"``.
+    read, **options
+        How to read the labels, as for `fit`, and options of robust-gpm, such as
+        ``truth="class"``.
 
     Returns
     -------
     Advice
         ``items()``, ``annotators()`` and ``assignments()`` are tables as those of a fit.
     """
-    labels = labels_from(
-        data,
-        gold=gold,
-        record=record,
-        columns=columns,
-        scale=scale,
-        categories=categories,
-        duplicates=duplicates,
-        bins=bins,
-        input_format=input_format,
-        question=question,
-    )
+    labels, options = _labels_in_memory(data, read, options, gold, annotator_prior)
     from annotruth.advice import advise
 
     return advise(labels, budget, model=_robust(options), progress=progress)
@@ -345,16 +301,10 @@ def plan_labels(
     value: float,
     *,
     gold: Any = None,
-    record: Any = None,
-    columns: Mapping[str, str] | None = None,
-    scale: ScaleKind = "auto",
-    categories: Sequence[Any] | None = None,
-    duplicates: DuplicatePolicy = "refuse",
-    bins: Bins | None = None,
-    input_format: str | None = None,
-    question: str | None = None,
+    annotator_prior: Any = None,
     seed: int = 0,
     progress: ProgressCallback | None = None,
+    read: ReadOptions | None = None,
     **options: Any,
 ) -> Plan:
     """Say how many labels a target needs, by simulating more of them.
@@ -369,24 +319,28 @@ def plan_labels(
         score's 95% interval.
     seed
         The same seed gives the same plan.
-    **options
-        Options of robust-gpm, such as ``truth="class"``.
+    read, **options
+        How to read the labels, as for `fit`, and options of robust-gpm, such as
+        ``truth="class"``.
     """
-    labels = labels_from(
-        data,
-        gold=gold,
-        record=record,
-        columns=columns,
-        scale=scale,
-        categories=categories,
-        duplicates=duplicates,
-        bins=bins,
-        input_format=input_format,
-        question=question,
-    )
+    labels, options = _labels_in_memory(data, read, options, gold, annotator_prior)
     from annotruth.advice import plan
 
     return plan(labels, target, value, model=_robust(options), seed=seed, progress=progress)
+
+
+def _labels_in_memory(
+    data: Any,
+    read: ReadOptions | None,
+    options: Mapping[str, Any],
+    gold: Any,
+    annotator_prior: Any,
+) -> tuple[Labels, dict[str, Any]]:
+    """Return the labels, and the options that are the model's."""
+    read, options = ReadOptions.split(read, options)
+    if read.memory is not None:
+        raise InputError("memory is for fit alone: leave it out")
+    return load_labels(data, read, gold=gold, annotator_prior=annotator_prior), options
 
 
 def _robust(options: Mapping[str, Any]) -> RobustGPM:

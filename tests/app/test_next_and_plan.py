@@ -80,8 +80,8 @@ def test_labels_are_read_as_fit_reads_them(run, tmp_path):
 
 def test_gold_and_record_are_taken(run, labels, tmp_path):
     (tmp_path / "gold.csv").write_text("item,label\n1,3\n")
-    (tmp_path / "record.csv").write_text("annotator,reliability\n1,0.1\n")
-    words = ("--gold", tmp_path / "gold.csv", "--record", tmp_path / "record.csv")
+    (tmp_path / "prior.csv").write_text("annotator,reliability\n1,0.1\n")
+    words = ("--gold", tmp_path / "gold.csv", "--annotator-prior", tmp_path / "prior.csv")
     run("next", labels, *words, "--out", tmp_path / "n.csv", "--quiet")
     assert pc.read_csv(tmp_path / "n.csv")["why"][0].as_py() == "truth known"
 

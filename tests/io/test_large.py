@@ -21,7 +21,6 @@ import pytest
 import annotruth as at
 from annotruth import simulate
 from annotruth.engines.memory import MemoryEngine
-from annotruth.io.large import read_labels_within
 from annotruth.labels.on_disk import disk
 from annotruth.models.registry import MODELS, get_model
 
@@ -79,7 +78,7 @@ def same_labels(one, other):
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet", "arrow", "arrows"])
 def test_the_labels_are_those_that_memory_would_hold(table, tmp_path, ending):
     path = written(table, tmp_path / f"labels.{ending}")
-    same_labels(read_labels_within(LITTLE, path), at.read_labels(path))
+    same_labels(at.read_labels(path, memory=LITTLE), at.read_labels(path))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +96,7 @@ def test_ids_of_any_type_come_back_as_they_were(tmp_path, item):
         }
     )
     path = written(labels, tmp_path / "labels.parquet")
-    same_labels(read_labels_within(4 * LITTLE, path), at.read_labels(path))
+    same_labels(at.read_labels(path, memory=4 * LITTLE), at.read_labels(path))
 
 
 @pytest.mark.parametrize("ending", ["parquet", "arrow"])
@@ -109,7 +108,7 @@ def test_categories_in_a_frame_librarys_order_keep_it(table, tmp_path, ending):
     indices = pa.compute.index_in(words, levels)
     ordered = pa.DictionaryArray.from_arrays(indices, levels, ordered=True)
     path = written(table.set_column(2, "label", ordered), tmp_path / f"labels.{ending}")
-    labels, in_memory = read_labels_within(LITTLE, path), at.read_labels(path)
+    labels, in_memory = at.read_labels(path, memory=LITTLE), at.read_labels(path)
     same_labels(labels, in_memory)
     if ending == "arrow":
         assert labels.scale.names == ["great", "good", "fair", "bad"]
@@ -119,7 +118,7 @@ def test_categories_in_a_frame_librarys_order_keep_it(table, tmp_path, ending):
 def test_people_who_label_twice_count_as_they_do_in_memory(table, tmp_path, duplicates):
     again = table.slice(50, 300).set_column(2, "label", pa.array([2] * 300))
     path = written(pa.concat_tables([table, again]), tmp_path / "labels.parquet")
-    within = read_labels_within(LITTLE, path, duplicates=duplicates)
+    within = at.read_labels(path, memory=LITTLE, duplicates=duplicates)
     same_labels(within, at.read_labels(path, duplicates=duplicates))
 
 
@@ -146,7 +145,7 @@ def test_bad_rows_are_refused_with_the_same_words(table, tmp_path, change):
     with pytest.raises(at.InputError) as in_memory:
         at.read_labels(path)
     with pytest.raises(at.InputError) as within:
-        read_labels_within(LITTLE, path)
+        at.read_labels(path, memory=LITTLE)
     assert str(within.value) == str(in_memory.value)
 
 
@@ -154,7 +153,7 @@ def test_a_broken_row_of_a_csv_is_named(table, tmp_path):
     path = written(table, tmp_path / "labels.csv")
     path.write_text(path.read_text() + '"a","b",1,2\n')
     with pytest.raises(at.InputError, match=f"row {table.num_rows + 1} .* has 4 fields"):
-        read_labels_within(LITTLE, path)
+        at.read_labels(path, memory=LITTLE)
 
 
 def fits(path, **options):
@@ -288,7 +287,10 @@ def test_a_disk_that_fills_up_is_told_in_one_line(table, tmp_path, monkeypatch):
         (["--memory", "1KB"], "memory of 1.0 kB is too little: ids alone take"),
         (["--memory", "1GB", "--model", "glad"], "glad holds all labels in memory"),
         (["--memory", "1GB", "--model", "auto"], "auto fits many models, in memory: name one"),
-        (["--memory", "1GB", "--input-format", "wide"], "only a table of one row a label is read"),
+        (
+            ["--memory", "1GB", "--input-format", "wide"],
+            "only a table of one row per label is read",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_one_line(table, tmp_path, run, options, told):
@@ -320,16 +322,16 @@ def test_too_little_memory_for_the_annotators_sums_says_what_they_need(tmp_path)
 def test_files_that_cannot_be_read_so_are_refused(tmp_path, name, content, told):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(at.InputError, match=told):
-        read_labels_within(LITTLE, tmp_path / name)
+        at.read_labels(tmp_path / name, memory=LITTLE)
 
 
 def test_memory_is_for_files(table):
-    with pytest.raises(at.InputError, match="memory are for files"):
+    with pytest.raises(at.InputError, match="memory is for files"):
         at.fit(table, memory="1GB")
 
 
 def test_what_models_put_beside_the_labels_is_on_disk_too(table, tmp_path):
-    labels = read_labels_within(LITTLE, written(table, tmp_path / "labels.csv"))
+    labels = at.read_labels(written(table, tmp_path / "labels.csv"), memory=LITTLE)
     with closing(MemoryEngine().open(labels)) as session:
         session.allocate("theta", per="cells", shape=(2,))
         array = session.gather("theta")

@@ -204,9 +204,9 @@ def test_parquet_that_holds_codes_is_read_as_codes(tmp_path, monkeypatch):
     seen = []
     make = Labels.from_arrow
 
-    def spy(table, **options):
+    def spy(table, *options, **keywords):
         seen.extend(pa.types.is_dictionary(kind) for kind in table.schema.types)
-        return make(table, **options)
+        return make(table, *options, **keywords)
 
     monkeypatch.setattr(Labels, "from_arrow", spy)
     assert_same(read_labels(path), expected)

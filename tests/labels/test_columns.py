@@ -216,7 +216,7 @@ def test_duplicates_are_refused_by_name():
         Labels.of(TWICE)
     with pytest.raises(InputError, match="and 2 more; choose duplicates keep"):
         Labels.of(TWICE + TWICE[:2])
-    with pytest.raises(InputError, match="unknown duplicates='first': choose refuse, keep or last"):
+    with pytest.raises(InputError, match="unknown duplicates 'first': choose refuse, keep or last"):
         Labels.of(TWICE, duplicates="first")
 
 

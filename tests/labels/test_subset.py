@@ -45,11 +45,11 @@ def test_codes_stay_where_nobody_leaves():
 
 def test_the_record_of_those_who_stay_stays():
     labels = Labels.of([("a", "x", 1), ("b", "y", 2), ("b", "z", 2)])
-    labels = labels.with_record({"x": 0.9, "z": 0.2})
+    labels = labels.with_annotator_prior({"x": 0.9, "z": 0.2})
     some = labels.subset(np.isin(labels.row, [1, 2]))
     assert some.annotators.to_pylist() == ["y", "z"]
-    np.testing.assert_array_equal(some.record, labels.record[1:])
-    assert Labels.of([("a", "x", 1)]).subset(np.array([True])).record is None
+    np.testing.assert_array_equal(some.annotator_prior, labels.annotator_prior[1:])
+    assert Labels.of([("a", "x", 1)]).subset(np.array([True])).annotator_prior is None
 
 
 def test_the_labels_of_some_items():

@@ -100,25 +100,29 @@ def test_a_record_counts_where_labels_are_few():
 
     frame = crowd_with(newcomer)
     bad = pd.DataFrame({"annotator": ["new"], "reliability": [0.1], "n_labels": [100]})
-    with_record = verdict_of(frame, "new", record=bad)
+    with_prior = verdict_of(frame, "new", annotator_prior=bad)
     assert verdict_of(frame, "new").reliability > 0.8
-    assert with_record.reliability < 0.3
-    assert with_record.behavior != TOO_FEW
+    assert with_prior.reliability < 0.3
+    assert with_prior.behavior != TOO_FEW
     # Nobody else's labels are read another way for it.
     other = verdict_of(frame, "s1").reliability
-    assert verdict_of(frame, "s1", record=bad).reliability == pytest.approx(other, abs=0.02)
+    assert verdict_of(frame, "s1", annotator_prior=bad).reliability == pytest.approx(
+        other, abs=0.02
+    )
 
 
 def test_a_record_is_kept_with_the_fit(tmp_path):
     made = simulate.crowd(n_items=40, n_annotators=6, seed=1)
-    fit = at.fit(made.labels, "robust-gpm", record={1: 0.4, 3: 0.9})
+    fit = at.fit(made.labels, "robust-gpm", annotator_prior={1: 0.4, 3: 0.9})
     fit.save(tmp_path / "fit")
-    np.testing.assert_array_equal(at.load(tmp_path / "fit").data.record, fit.data.record)
+    np.testing.assert_array_equal(
+        at.load(tmp_path / "fit").data.annotator_prior, fit.data.annotator_prior
+    )
 
 
 def test_other_models_refuse_a_record():
-    with pytest.raises(at.InputError, match="gpm takes no record of annotators"):
-        at.fit([("a", "x", 1), ("a", "y", 2)], "gpm", record={"x": 0.5})
+    with pytest.raises(at.InputError, match="gpm takes no annotator prior"):
+        at.fit([("a", "x", 1), ("a", "y", 2)], "gpm", annotator_prior={"x": 0.5})
 
 
 def test_items_say_what_may_lead():

@@ -38,7 +38,7 @@ def test_steps_are_those_of_double_precision(make_labels, seed, categories, gold
     if gold:
         labels.known[0] = 0
     if seed % 2:
-        labels = labels.with_record({"annotator 0": 0.3})
+        labels = labels.with_annotator_prior({"annotator 0": 0.3})
     for engine in ("memory", "reference"):
         with closing(get_engine(engine).open(labels)) as session:
             (quick, risen), (double, wanted) = (

@@ -329,13 +329,13 @@ def classes(n_items, n_annotators, seed=3):
     return Labels.of(rows)
 
 
-def test_a_record_counts_in_an_update():
+def test_an_annotator_prior_counts_in_an_update():
     labels = classes(n_items=200, n_annotators=20)
     base, new = dealt(labels, 5)
     who = new.annotators[0].as_py()
     ends = []
-    for record in ({who: 0.05}, None):
-        told = base if record is None else base.with_record(record)
+    for prior in ({who: 0.05}, None):
+        told = base if prior is None else base.with_annotator_prior(prior)
         model = at.RobustGPM().fit(told).partial_fit(new)
         place = model.result_.data.annotators.to_pylist().index(who)
         again = at.RobustGPM().fit(model.result_.data).result_
@@ -419,9 +419,9 @@ def test_labels_of_bins_fall_into_the_same_bins():
 
 
 def test_a_record_grows():
-    labels = Labels.of(TABLE).with_record({"u": 0.9})
+    labels = Labels.of(TABLE).with_annotator_prior({"u": 0.9})
     found = at.RobustGPM().fit(labels).partial_fit([(9, "new", 1)], touch=True).result_
-    assert found.data.record.shape == (7, 2)
+    assert found.data.annotator_prior.shape == (7, 2)
     assert pa.types.is_integer(found.data.items.type)
 
 

@@ -166,10 +166,10 @@ def test_auto_listens_to_gold(made):
 
 
 def test_auto_with_a_record_leaves_those_who_take_none(made):
-    fit = at.fit(made.labels, "auto", record={1: 0.9, 2: 0.1})
+    fit = at.fit(made.labels, "auto", annotator_prior={1: 0.9, 2: 0.1})
     assert fit.model == "robust-gpm"
     assert "robust-gpm is the only model that could be compared" in fit.chosen["why"]
-    assert "takes no record" in fit.chosen["scores"]["gpm"]["refused"]
+    assert "takes no annotator prior" in fit.chosen["scores"]["gpm"]["refused"]
 
 
 def test_auto_takes_no_options(made):

@@ -24,7 +24,12 @@ BAD = {
     "last": (ROWS, COLUMNS, {"duplicates": "last"}, "have no order"),
     "gold": (ROWS, COLUMNS, {"gold": {"z": 1}}, "names 1 items that have no labels"),
     "gold twice": (ROWS, COLUMNS, {"gold": TWICE}, "names item 'a' twice"),
-    "record": (ROWS, COLUMNS, {"record": {"x": 0.9}}, "record is not for labels on Spark"),
+    "annotator_prior": (
+        ROWS,
+        COLUMNS,
+        {"annotator_prior": {"x": 0.9}},
+        "annotator_prior is not for labels on Spark",
+    ),
     "memory": (ROWS, COLUMNS, {"memory": "1GB"}, "memory is not for labels on Spark"),
 }
 
@@ -70,8 +75,8 @@ def test_models_that_cannot_say_who_can(frame, labels):
             at.GLAD(engine="spark").fit(data)
     with pytest.raises(at.InputError, match="choose engine='spark'"):
         at.GPM().fit(frame)
-    with pytest.raises(at.InputError, match="record is not for labels on Spark"):
-        at.RobustGPM(engine="spark").fit(frame, record={"x": 0.9})
+    with pytest.raises(at.InputError, match="annotator_prior is not for labels on Spark"):
+        at.RobustGPM(engine="spark").fit(frame, annotator_prior={"x": 0.9})
     with pytest.raises(at.InputError, match="auto fits many models"):
         at.fit(frame, "auto")
 

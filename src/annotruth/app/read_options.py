@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 from annotruth.app import options
 from annotruth.io.formats import INPUT_FORMATS
+
+if TYPE_CHECKING:
+    from annotruth.io.options import ReadOptions
 
 
 class ScaleChoice(StrEnum):
@@ -82,11 +88,11 @@ GoldOption = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Known truths (item, label) that the fit may use."),
 ]
-RecordOption = Annotated[
+AnnotatorPriorOption = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="What is known of annotators: their table from an earlier fit (robust-gpm).",
+        help="What is known about annotators: their table from an earlier fit (robust-gpm).",
     ),
 ]
 SettingsOption = Annotated[
@@ -97,23 +103,77 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object 
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Print errors only.")]
 
 
-def arguments(
-    *,
-    columns: str | None,
-    scale: ScaleChoice,
-    categories: str | None,
-    duplicates: DuplicatesChoice,
-    bins: str | None,
-    input_format: str | None,
-    question: str | None,
-) -> dict[str, Any]:
-    """Turn the words of these options into the arguments of `annotruth.fit` and its like."""
-    return {
-        "columns": options.parse_pairs(columns, "--columns"),
-        "scale": scale.value,
-        "categories": options.parse_list(categories),
-        "duplicates": duplicates.value,
-        "bins": options.parse_bins(bins),
-        "input_format": input_format,
-        "question": question,
+MemoryOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Fit within this much memory, such as 1GB; the labels stay on disk (TMPDIR).",
+    ),
+]
+
+_Command = Callable[..., None]
+# The flags for reading labels, in the order in which the help lists them: type and default.
+_READ_FLAGS: Mapping[str, tuple[Any, Any]] = {
+    "scale": (ScaleOption, ScaleChoice.auto),
+    "categories": (CategoriesOption, None),
+    "columns": (ColumnsOption, None),
+    "duplicates": (DuplicatesOption, DuplicatesChoice.refuse),
+    "bins": (BinsOption, None),
+    "input_format": (InputFormatOption, None),
+    "question": (QuestionOption, None),
+    "memory": (MemoryOption, None),
+}
+
+
+def takes_read_options(*, without: Collection[str] = ()) -> Callable[[_Command], _Command]:
+    """Give a command the flags for reading labels in place of its parameter ``read``.
+
+    The command itself receives a `ReadOptions`. ``without`` names options that it does not take.
+    """
+    flags = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default) in _READ_FLAGS.items()
+        if name not in without
+    ]
+
+    def decorate(command: _Command) -> _Command:
+        @functools.wraps(command)
+        def with_flags(**given: Any) -> None:
+            values = {flag.name: given.pop(flag.name) for flag in flags}
+            command(read=read_options(values), **given)
+
+        # Whatever reads the signature resolves names where the command stands; ReadOptions is
+        # not among them, as importing it would load PyArrow.
+        hints = get_type_hints(command, localns={"ReadOptions": object}, include_extras=True)
+        parameters: list[inspect.Parameter] = []
+        for parameter in inspect.signature(command).parameters.values():
+            if parameter.name == "read":
+                parameters += flags
+            else:
+                kind = inspect.Parameter.KEYWORD_ONLY
+                parameters.append(parameter.replace(kind=kind, annotation=hints[parameter.name]))
+        with_flags.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        with_flags.__annotations__ = {each.name: each.annotation for each in parameters}
+        return with_flags
+
+    return decorate
+
+
+def read_options(flags: Mapping[str, Any]) -> ReadOptions:
+    """Return the `ReadOptions` for the flags as they were typed."""
+    from annotruth.io.options import ReadOptions
+
+    parsers: Mapping[str, Callable[[Any], Any]] = {
+        "scale": lambda choice: choice.value,
+        "duplicates": lambda choice: choice.value,
+        "columns": lambda text: options.parse_pairs(text, "--columns") or None,
+        "categories": options.parse_list,
+        "bins": options.parse_bins,
     }
+    return ReadOptions(
+        **{name: parsers.get(name, _unchanged)(value) for name, value in flags.items()}
+    )
+
+
+def _unchanged(value: Any) -> Any:
+    return value

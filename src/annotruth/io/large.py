@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from annotruth.errors import InputError
 from annotruth.io.content import Kind, content_of
+from annotruth.io.options import ReadOptions
 from annotruth.io.readers import damage_told, explained, held_in_codes, without_twins
-from annotruth.labels import Bins, DuplicatePolicy, ScaleKind
-from annotruth.labels.on_disk.disk import Disk
+from annotruth.labels.on_disk.disk import Disk, size_of
 from annotruth.labels.on_disk.table import LabelBuilder, MappedLabels
 from annotruth.labels.validate import LABEL_ROLES, find_columns
 
@@ -24,27 +23,18 @@ _MOST_ROWS = 1 << 19
 _BYTES_A_ROW = 1000  # what reading and encoding a row takes at most, with room for all else
 
 
-def read_labels_within(
-    memory: int,
-    path: str | os.PathLike[str],
-    *,
-    columns: Mapping[str, str] | None = None,
-    scale: ScaleKind = "auto",
-    categories: Sequence[Any] | None = None,
-    duplicates: DuplicatePolicy = "refuse",
-    bins: Bins | None = None,
-    input_format: str | None = None,
-    question: str | None = None,
-) -> MappedLabels:
-    """Read labels as `read_labels` does, taking about ``memory`` bytes; the labels go to disk.
+def read_labels_within(path: str | os.PathLike[str], read: ReadOptions) -> MappedLabels:
+    """Read labels as `read_labels` does, taking about ``read.memory``; the labels go to disk.
 
     The ids must fit into memory. Only a long table as CSV or TSV, Parquet or Arrow can be read
     so, plain or packed with gzip, bzip2, zstd or lz4.
     """
+    assert read.memory is not None
+    memory = size_of(read.memory)
     with explained(path):
-        if input_format not in (None, "long") or question is not None:
+        if read.input_format not in (None, "long") or read.question is not None:
             raise InputError(
-                "within a given memory only a table of one row a label is read: "
+                "within a given memory only a table of one row per label is read: "
                 "leave out the input format and the question, or the memory"
             )
         disk = Disk(memory)
@@ -52,7 +42,7 @@ def read_labels_within(
         found: dict[str, str] = {}
 
         def choose(names: list[str]) -> list[str]:
-            found.update(find_columns(names, LABEL_ROLES, columns))
+            found.update(find_columns(names, LABEL_ROLES, read.columns))
             return list(found.values())
 
         gathering: LabelBuilder | None = None
@@ -62,13 +52,7 @@ def read_labels_within(
             for start in range(0, batch.num_rows, most):
                 gathering.take_up(pa.Table.from_batches([batch.slice(start, most)]))
         gathering = gathering or LabelBuilder(disk, found)
-        return gathering.labels(
-            scale=scale,
-            categories=categories,
-            duplicates=duplicates,
-            bins=bins,
-            from_text=kind == "text",
-        )
+        return gathering.labels(read, from_text=kind == "text")
 
 
 def _batches(kind: Kind, data: pa.Buffer, columns: Columns, most: int) -> Iterator[pa.RecordBatch]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -18,22 +18,15 @@ from annotruth.io import formats
 from annotruth.io.content import Kind, content_of
 from annotruth.io.formats.base import ParsedLabels
 from annotruth.io.formats.source import Source
-from annotruth.labels import Bins, DuplicatePolicy, Labels, ScaleKind
+from annotruth.io.options import ReadOptions
+from annotruth.labels import Labels
 from annotruth.labels.validate import LABEL_ROLES, find_columns, is_known_name
 
 _NO_NAMES = "; if the first row holds no names, put one before it: item,annotator,label"
 
 
 def read_labels(
-    path: str | os.PathLike[str],
-    *,
-    columns: Mapping[str, str] | None = None,
-    scale: ScaleKind = "auto",
-    categories: Sequence[Any] | None = None,
-    duplicates: DuplicatePolicy = "refuse",
-    bins: Bins | None = None,
-    input_format: str | None = None,
-    question: str | None = None,
+    path: str | os.PathLike[str], read: ReadOptions | None = None, **options: Any
 ) -> Labels:
     """Read labels from a file.
 
@@ -43,29 +36,23 @@ def read_labels(
         A long table as CSV or TSV (also with ; or | between columns), Parquet, Arrow, Feather
         or JSON lines, plain or packed with gzip, bzip2, xz, zstd, lz4 or zip; or what another
         tool wrote (see ``io.formats``), recognised by what it holds.
-    columns, scale, categories, duplicates, bins
-        As for `Labels.of`.
-    input_format
-        What the file is, where it is taken for something else: one of ``INPUT_FORMATS``.
-    question
-        Which question to take, where the file has answers to several.
+    read, **options
+        How to read it: `ReadOptions`, or its fields as keywords.
 
     Raises
     ------
     InputError
         When the file or what it holds cannot be used; one line says what, where and what to do.
     """
+    read = ReadOptions.of(read, options)
+    if read.memory is not None:
+        from annotruth.io.large import read_labels_within
+
+        return read_labels_within(path, read)
     with explained(path):
-        found, named = _found(Path(path), columns or {}, input_format, question)
-        labels = Labels.from_arrow(
-            found.table,
-            columns=named,
-            scale=scale,
-            categories=found.categories if categories is None and bins is None else categories,
-            duplicates=duplicates,
-            bins=bins,
-            from_text=found.from_text,
-        )
+        found, columns = _found(Path(path), read.columns or {}, read.input_format, read.question)
+        how = replace(read, columns=columns).with_categories(found.categories)
+        labels = Labels.from_arrow(found.table, how, from_text=found.from_text)
         labels = replace(labels, read_as=found.read_as)
         return labels if found.gold is None else labels.with_gold(found.gold)
 

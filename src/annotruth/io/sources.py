@@ -1,71 +1,46 @@
-"""Whatever a caller has, a path, a frame or Labels, made into labels with all that is known."""
+"""Labels and tables from whatever the caller has: a path, a frame, or `Labels`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from annotruth.errors import InputError
+from annotruth.io.options import ReadOptions
 from annotruth.io.readers import read_labels, read_table
-from annotruth.labels import Bins, DuplicatePolicy, Labels, ScaleKind
+from annotruth.labels import Labels
 
 
-def labels_from(
-    data: Any,
-    *,
-    gold: Any = None,
-    record: Any = None,
-    columns: Mapping[str, str] | None = None,
-    scale: ScaleKind = "auto",
-    categories: Sequence[Any] | None = None,
-    duplicates: DuplicatePolicy = "refuse",
-    bins: Bins | None = None,
-    input_format: str | None = None,
-    question: str | None = None,
-    memory: str | int | None = None,
+def load_labels(
+    data: Any, read: ReadOptions, *, gold: Any = None, annotator_prior: Any = None
 ) -> Labels:
-    """Make labels of what `annotruth.fit` takes, with known truths and records attached."""
-    labels = _maker(data, input_format, question, memory)(
-        data, columns=columns, scale=scale, categories=categories, duplicates=duplicates, bins=bins
-    )
+    """Return the labels in a path, a frame or `Labels`, with known truths and priors attached."""
+    if isinstance(data, str | Path):
+        labels = read_labels(data, read)
+    else:
+        for name in ("input_format", "question", "memory"):
+            if getattr(read, name) is not None:
+                raise InputError(f"{name} is for files: leave it out")
+        labels = Labels.of(data, read)
     if gold is not None:
-        with naming(gold):
-            labels = labels.with_gold(read_if_path(gold))
-    if record is not None:
-        with naming(record):
-            labels = labels.with_record(read_if_path(record))
+        with file_named_in_errors(gold):
+            labels = labels.with_gold(load_table(gold))
+    if annotator_prior is not None:
+        with file_named_in_errors(annotator_prior):
+            labels = labels.with_annotator_prior(load_table(annotator_prior))
     return labels
 
 
-def _maker(
-    data: Any, input_format: str | None, question: str | None, memory: str | int | None
-) -> Callable[..., Labels]:
-    """Return what makes labels of such data: in memory, or with a file's labels on disk."""
-    if not isinstance(data, str | Path):
-        if input_format is not None or question is not None or memory is not None:
-            raise InputError("input_format, question and memory are for files: leave them out")
-        return Labels.of
-    if memory is None:
-        return partial(read_labels, input_format=input_format, question=question)
-    from annotruth.io.large import read_labels_within
-    from annotruth.labels.on_disk.disk import size_of
-
-    return partial(
-        read_labels_within, size_of(memory), input_format=input_format, question=question
-    )
-
-
-def read_if_path(data: Any) -> Any:
-    """Read a table from a path; whatever else it is stays as it is."""
+def load_table(data: Any) -> Any:
+    """Return the table in a file; whatever is not a path is returned as it is."""
     return read_table(data)[0] if isinstance(data, str | Path) else data
 
 
 @contextmanager
-def naming(data: Any) -> Iterator[None]:
-    """Name the file in complaints about what it holds."""
+def file_named_in_errors(data: Any) -> Iterator[None]:
+    """Put the path before messages about what a file holds, where ``data`` is a path."""
     try:
         yield
     except InputError as error:

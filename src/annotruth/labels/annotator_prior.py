@@ -1,4 +1,4 @@
-"""What is known of annotators from earlier work, matched to the labels by annotator."""
+"""What is known about annotators from earlier work, matched to the labels by annotator."""
 
 from __future__ import annotations
 
@@ -19,66 +19,68 @@ from annotruth.labels.scale import numbers_behind, plain
 if TYPE_CHECKING:
     from annotruth.labels.table import Labels
 
-_MOST = 100.0  # labels that a record counts for: people change
-_ENDS = ("low", "high")
+_MAX_PSEUDO_COUNT = 100.0  # annotators change, so no prior may outweigh many new labels
+_DEFAULT_PSEUDO_COUNT = 10.0
+_INTERVAL = ("low", "high")
 _Z_95 = 1.96
 
 
-def match_record(data: Any, labels: Labels) -> Floats:
-    r"""Turn a record into labels seen to be serious and not, annotators x 2.
+def match_annotator_prior(data: Any, labels: Labels) -> Floats:
+    r"""Return the pseudo-counts of serious and of irregular labels, annotators x 2.
 
     ``data`` is a frame with the columns ``annotator`` and ``reliability``, such as the annotators
-    of an earlier fit, or a mapping of annotator to reliability. A reliability r counts as much as
-    r (1 - r) / sd^2 labels where ``low`` and ``high``, its 95% interval, say how sure it is
-    (sd = (high - low) / 3.92), else as ``n_labels``, else as 10; never more than 100. Annotators
-    without a record keep zeros; records of people who gave no label here are left out.
+    of an earlier fit, or a mapping of annotator to reliability. A reliability r counts as
+    r (1 - r) / sd^2 labels where its 95% interval ``low``, ``high`` is given
+    (sd = (high - low) / 3.92), else as ``n_labels``, else as 10; never as more than 100.
+    Annotators without a prior get zeros; priors of annotators without a label are ignored.
     """
-    table = _record_table(data)
+    table = _prior_table(data)
     names = table.column_names
-    found = validate.find_columns(names, ("annotator",))
+    annotator_column = validate.find_columns(names, ("annotator",))["annotator"]
     if "reliability" not in names:
         raise InputError(
-            f"the record has no column 'reliability' (found: {listed(names)}): give the "
+            f"the annotator prior has no column 'reliability' (found: {listed(names)}): give the "
             "annotators of an earlier fit"
         )
-    ids = plain(table.column(found["annotator"])).combine_chunks()
-    reliability = _column(table, "reliability")
+    ids = plain(table.column(annotator_column)).combine_chunks()
+    reliability = _numeric_column(table, "reliability")
     outside = np.flatnonzero(~((reliability >= 0.0) & (reliability <= 1.0)))
     if len(outside):
         raise InputError(
-            f"the record gives annotator {shown(ids[int(outside[0])].as_py())} a reliability of "
-            f"{reliability[outside[0]]:g}: it must be from 0 to 1"
+            f"the annotator prior gives annotator {shown(ids[int(outside[0])].as_py())} a "
+            f"reliability of {reliability[outside[0]]:g}: it must be from 0 to 1"
         )
-    place = match(ids, labels.annotators)
-    here = np.flatnonzero(place >= 0)
-    if len(np.unique(place[here])) < len(here):
-        raise InputError("the record names an annotator twice: keep one row an annotator")
-    if len(here) == 0:
+    code = match(ids, labels.annotators)
+    matched = np.flatnonzero(code >= 0)
+    if len(np.unique(code[matched])) < len(matched):
+        raise InputError("the annotator prior names an annotator twice: keep one row per annotator")
+    if len(matched) == 0:
         raise InputError(
-            "the record names none of the annotators of these labels: check that the ids match"
+            "the annotator prior names none of the annotators of these labels: check that the "
+            "ids match"
         )
-    weight = np.minimum(_weights(table, reliability), _MOST)
+    weight = np.minimum(_pseudo_counts(table, reliability), _MAX_PSEUDO_COUNT)
     counts = np.zeros((labels.n_annotators, 2))
-    counts[place[here], 0] = (weight * reliability)[here]
-    counts[place[here], 1] = (weight * (1.0 - reliability))[here]
+    counts[code[matched], 0] = (weight * reliability)[matched]
+    counts[code[matched], 1] = (weight * (1.0 - reliability))[matched]
     return counts
 
 
-def _weights(table: pa.Table, reliability: Floats) -> Floats:
-    """Say how many labels each reliability stands for."""
-    if all(name in table.column_names for name in _ENDS):
-        low, high = (_column(table, name) for name in _ENDS)
+def _pseudo_counts(table: pa.Table, reliability: Floats) -> Floats:
+    """Return how many labels each reliability counts as."""
+    if all(name in table.column_names for name in _INTERVAL):
+        low, high = (_numeric_column(table, name) for name in _INTERVAL)
         deviation = np.maximum((high - low) / (2.0 * _Z_95), 1e-3)
-        # At the ends of the range no label need be wrong; count them as if one in ten were.
+        # At 0 and 1 the variance r (1 - r) vanishes; take it at 0.1 and 0.9 there.
         inner = np.clip(reliability, 0.1, 0.9)
-        weights: Floats = inner * (1.0 - inner) / deviation**2
-        return weights
+        counts: Floats = inner * (1.0 - inner) / deviation**2
+        return counts
     if "n_labels" in table.column_names:
-        return np.maximum(_column(table, "n_labels"), 0.0)
-    return np.full(len(reliability), 10.0)
+        return np.maximum(_numeric_column(table, "n_labels"), 0.0)
+    return np.full(len(reliability), _DEFAULT_PSEUDO_COUNT)
 
 
-def _record_table(data: Any) -> pa.Table:
+def _prior_table(data: Any) -> pa.Table:
     if isinstance(data, Mapping):
         return pa.table(
             {
@@ -89,9 +91,9 @@ def _record_table(data: Any) -> pa.Table:
     return to_arrow(data)[0]
 
 
-def _column(table: pa.Table, name: str) -> Floats:
+def _numeric_column(table: pa.Table, name: str) -> Floats:
     column = plain(table.column(name))
     numbers = None if validate.missing(column).any() else numbers_behind(column.combine_chunks())
     if numbers is None:
-        raise InputError(f"column {name!r} of the record must hold a number in every row")
+        raise InputError(f"column {name!r} of the annotator prior must hold a number in every row")
     return numbers

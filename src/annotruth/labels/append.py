@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from annotruth.kernels.arrays import Codes
 from annotruth.labels import validate
 from annotruth.labels.encode import arrange, as_text, match
+from annotruth.labels.options import DuplicatePolicy
 from annotruth.labels.scale import Scale
-from annotruth.labels.table import DuplicatePolicy, Labels
+from annotruth.labels.table import Labels
 from annotruth.labels.truth import match_truth
 
 
@@ -239,10 +240,12 @@ class AppendedLabels:
         known = labels.known
         known[: base.n_items] = base.known
         known[list(self.known)] = list(self.known.values())
-        record = base.record
-        if record is not None:
-            record = np.pad(record, ((0, labels.n_annotators - base.n_annotators), (0, 0)))
-        return replace(labels, record=record, read_as=base.read_as)
+        annotator_prior = base.annotator_prior
+        if annotator_prior is not None:
+            annotator_prior = np.pad(
+                annotator_prior, ((0, labels.n_annotators - base.n_annotators), (0, 0))
+            )
+        return replace(labels, annotator_prior=annotator_prior, read_as=base.read_as)
 
 
 def _joined(ids: pa.ChunkedArray, new: pa.Array) -> tuple[pa.ChunkedArray, Codes]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -107,8 +107,6 @@ def scale_of(
     With ``from_text`` (a CSV, where nothing has a type) labels that all read as numbers become
     numbers.
     """
-    if kind not in get_args(ScaleKind):
-        raise InputError(f"unknown scale {kind!r}: choose auto, nominal or ordinal")
     if categories is not None:
         scale = _declared(categories, "ordinal" if kind == "auto" else kind, like=observed)
     else:

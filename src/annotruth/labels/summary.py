@@ -19,7 +19,7 @@ class LabelSummary(ABC):
     ----------
     scale
         The categories, their order and their values.
-    record
+    annotator_prior
         What is known of annotators from earlier work, annotators x 2: how many labels it counts
         for that were serious, and that were not. None where nothing is known of anybody.
     n_dropped
@@ -34,7 +34,7 @@ class LabelSummary(ABC):
     """Whether there is more of them than memory may hold."""
 
     scale: Scale
-    record: NDArray[np.float64] | None
+    annotator_prior: NDArray[np.float64] | None
     n_dropped: int
     frame: str
     read_as: str

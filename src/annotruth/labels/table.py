@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +16,8 @@ from annotruth.errors import InputError
 from annotruth.kernels.arrays import slices
 from annotruth.kernels.block import Block
 from annotruth.labels import validate
-from annotruth.labels.annotator_prior import match_record
-from annotruth.labels.bins import Bins, binned
+from annotruth.labels.annotator_prior import match_annotator_prior
+from annotruth.labels.bins import binned
 from annotruth.labels.buffers import as_arrow
 from annotruth.labels.encode import (
     Layout,
@@ -30,37 +30,26 @@ from annotruth.labels.encode import (
     repeats,
 )
 from annotruth.labels.frames import default_frame, to_arrow
-from annotruth.labels.scale import Scale, ScaleKind, scale_of
+from annotruth.labels.options import TableOptions
+from annotruth.labels.scale import Scale, scale_of
 from annotruth.labels.summary import LabelSummary
 from annotruth.labels.truth import match_truth
 
-DuplicatePolicy = Literal["refuse", "keep", "last"]
-
 
 def decide_scale(
-    values: pa.Array,
-    kind: ScaleKind,
-    categories: Sequence[Any] | None,
-    bins: Bins | None,
-    *,
-    from_text: bool,
+    values: pa.Array, options: TableOptions, *, from_text: bool
 ) -> tuple[Scale, NDArray[np.int32]]:
-    """Decide the scale of the distinct labels, and find the category of each of them."""
+    """Return the scale of the distinct labels, and the category code of each of them."""
     validate.check_finite(values)
-    if bins is not None:
-        validate.check_bins_alone(kind, categories)
-        scale, category = binned(values, bins)
+    if options.bins is not None:
+        scale, category = binned(values, options.bins)
     else:
-        scale, category = scale_of(values, kind=kind, categories=categories, from_text=from_text)
+        scale, category = scale_of(
+            values, kind=options.scale, categories=options.categories, from_text=from_text
+        )
     validate.check_known_categories(category, values, scale)
     validate.check_magnitude(scale)
     return scale, category
-
-
-def check_duplicates(duplicates: str) -> None:
-    """Refuse a policy that there is not."""
-    if duplicates not in get_args(DuplicatePolicy):
-        raise InputError(f"unknown duplicates={duplicates!r}: choose refuse, keep or last")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,7 +73,7 @@ class Labels(LabelSummary):
         Where each label stood among the kept rows, to give tables back in the caller's order.
     known
         The code of an item's known truth, -1 where there is none.
-    record, n_dropped, frame, read_as
+    annotator_prior, n_dropped, frame, read_as
         As in `LabelSummary`.
     """
 
@@ -97,74 +86,47 @@ class Labels(LabelSummary):
     annotator: NDArray[np.int32]
     row: NDArray[np.signedinteger[Any]]
     known: NDArray[np.int32]
-    record: NDArray[np.float64] | None = None
+    annotator_prior: NDArray[np.float64] | None = None
     n_dropped: int = 0
     frame: str = "pyarrow"
     read_as: str = ""
 
     @classmethod
-    def of(
-        cls,
-        data: Any,
-        *,
-        columns: Mapping[str, str] | None = None,
-        scale: ScaleKind = "auto",
-        categories: Sequence[Any] | None = None,
-        duplicates: DuplicatePolicy = "refuse",
-        bins: Bins | None = None,
-    ) -> Labels:
-        """Make Labels of a frame or of a list of (item, annotator, label) tuples.
+    def of(cls, data: Any, options: TableOptions | None = None, **keywords: Any) -> Labels:
+        """Return the labels in a frame or in a list of (item, annotator, label) tuples.
 
         Parameters
         ----------
         data
             A pandas, polars or pyarrow frame, a list of tuples, or Labels (returned as they are).
-        columns
-            Which column is the item, the annotator, the label, where the names do not say.
-        scale
-            "nominal", "ordinal", or "auto": numbers and listed categories are ordinal.
-        categories
-            All categories, lowest first; those nobody chose count too.
-        duplicates
-            What to do when a person labelled an item twice: "refuse", "keep" or "last".
-        bins
-            For numbers on a continuous scale: how many bins of equal width to put them into, or
-            the edges of the bins. Each bin is a category that counts with its centre.
+        options, **keywords
+            Which columns to take, and what the labels mean: `TableOptions`, or its fields as
+            keywords.
         """
+        options = TableOptions.of(options, keywords)
         if isinstance(data, Labels):
-            if columns or categories or scale != "auto" or bins is not None:
+            if options.changed().keys() - {"duplicates"}:
                 raise InputError("these are Labels already: give their options where they are made")
             return data
-        roles = validate.LABEL_ROLES
+        roles, columns = validate.LABEL_ROLES, options.columns
         table, frame = to_arrow(
             data, lambda names: validate.find_columns(names, roles, columns).values()
         )
-        return cls.from_arrow(
-            table,
-            columns=columns,
-            scale=scale,
-            categories=categories,
-            duplicates=duplicates,
-            bins=bins,
-            frame=frame,
-        )
+        return cls.from_arrow(table, options, frame=frame)
 
     @classmethod
     def from_arrow(
         cls,
         table: pa.Table,
+        options: TableOptions | None = None,
         *,
-        columns: Mapping[str, str] | None = None,
-        scale: ScaleKind = "auto",
-        categories: Sequence[Any] | None = None,
-        duplicates: DuplicatePolicy = "refuse",
-        bins: Bins | None = None,
         frame: str | None = None,
         from_text: bool = False,
+        **keywords: Any,
     ) -> Labels:
-        """Make Labels of an Arrow table; ``from_text`` says that its columns had no types."""
-        check_duplicates(duplicates)
-        found = validate.find_columns(table.column_names, validate.LABEL_ROLES, columns)
+        """Return the labels in an Arrow table; ``from_text`` if its columns had no types."""
+        options = TableOptions.of(options, keywords)
+        found = validate.find_columns(table.column_names, validate.LABEL_ROLES, options.columns)
         by_role = {role: table.column(name) for role, name in found.items()}
         validate.check_types(by_role, found)
 
@@ -180,18 +142,18 @@ class Labels(LabelSummary):
         )
         validate.check_ids(item, items, "item", kept)
         validate.check_ids(annotator, annotators, "annotator", kept)
-        if ordered and categories is None and bins is None:
-            categories = ordered
-        the_scale, category = decide_scale(values, scale, categories, bins, from_text=from_text)
+        if ordered:
+            options = options.with_categories(ordered)
+        the_scale, category = decide_scale(values, options, from_text=from_text)
         if from_text:
             items, annotators = plain_numbers(items), plain_numbers(annotators)
 
         for at in slices(len(label)):
             label[at] = category[label[at]]
         layout = arrange(item, annotator, label, len(items), len(the_scale))
-        if duplicates != "keep" and has_repeats(layout, len(annotators)):
+        if options.duplicates != "keep" and has_repeats(layout, len(annotators)):
             later, superseded = repeats(item, annotator, len(annotators))
-            if duplicates == "refuse":
+            if options.duplicates == "refuse":
                 validate.check_no_repeats(later, items, item, annotators, annotator)
             item, annotator, label = (
                 np.delete(codes, superseded) for codes in (item, annotator, label)
@@ -251,9 +213,9 @@ class Labels(LabelSummary):
         known[truth.item] = truth.categories()
         return replace(self, known=known)
 
-    def with_record(self, record: Any) -> Labels:
+    def with_annotator_prior(self, annotator_prior: Any) -> Labels:
         """Attach what is known of annotators: their table from an earlier fit, or a mapping."""
-        return replace(self, record=match_record(record, self))
+        return replace(self, annotator_prior=match_annotator_prior(annotator_prior, self))
 
     def subset(self, kept: NDArray[np.bool_]) -> Labels:
         """Keep the marked labels, one mark a label, on the same scale.
@@ -274,8 +236,8 @@ class Labels(LabelSummary):
             scale=self.scale,
             frame=self.frame,
         )
-        record = None if self.record is None else self.record[people]
-        return replace(made, known=self.known[items], record=record)
+        annotator_prior = None if self.annotator_prior is None else self.annotator_prior[people]
+        return replace(made, known=self.known[items], annotator_prior=annotator_prior)
 
     @property
     def n_items(self) -> int:

@@ -176,6 +176,13 @@ def check_codes(codes: NDArray[np.integer[Any]], n: int, role: str) -> None:
         raise InputError(f"a code of the {role}s is outside 0..{n - 1}: give every {role} its id")
 
 
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    """Refuse a value that is not one of the choices for an option."""
+    if value not in choices:
+        *first, last = choices
+        raise InputError(f"unknown {name} {value!r}: choose {', '.join(first)} or {last}")
+
+
 def check_bins_alone(kind: str, categories: object) -> None:
     """Refuse bins beside another way to say what the categories are."""
     if categories is not None or kind == "nominal":

@@ -40,8 +40,8 @@ class Estimator(ABC):
     name: ClassVar[str]
     """The model's name on the command line."""
 
-    takes_record: ClassVar[bool] = False
-    """Whether it makes use of a record of annotators."""
+    takes_annotator_prior: ClassVar[bool] = False
+    """Whether it makes use of an annotator prior."""
 
     fits_on_disk: ClassVar[bool] = False
     """Whether it takes labels that are on disk, holding no array of them in memory."""
@@ -60,7 +60,7 @@ class Estimator(ABC):
         data: Any,
         *,
         gold: Any = None,
-        record: Any = None,
+        annotator_prior: Any = None,
         progress: ProgressCallback | None = None,
     ) -> Self:
         """Fit the model.
@@ -72,7 +72,7 @@ class Estimator(ABC):
             columns, or a list of (item, annotator, label) tuples.
         gold
             Known truths of some items: a frame of ``item, label``, a mapping or a Series.
-        record
+        annotator_prior
             What is known of some annotators: their table from an earlier fit, or a mapping of
             annotator to reliability.
         progress
@@ -84,14 +84,14 @@ class Estimator(ABC):
         if is_spark_frame(data) or (
             isinstance(data, LabelSummary) and not isinstance(data, Labels)
         ):
-            return self._fit_on_spark(data, gold, record, progress)
+            return self._fit_on_spark(data, gold, annotator_prior, progress)
         labels = Labels.of(data)
         if gold is not None:
             labels = labels.with_gold(gold)
-        if record is not None:
-            labels = labels.with_record(record)
-        if labels.record is not None and not self.takes_record:
-            raise InputError(f"{self.name} takes no record of annotators: choose robust-gpm")
+        if annotator_prior is not None:
+            labels = labels.with_annotator_prior(annotator_prior)
+        if labels.annotator_prior is not None and not self.takes_annotator_prior:
+            raise InputError(f"{self.name} takes no annotator prior: use robust-gpm")
         if labels.on_disk:
             self.check_fits_on_disk()
         self.resume(self._fit(labels, progress))
@@ -108,14 +108,14 @@ class Estimator(ABC):
         return name_of(getattr(self, "engine", "memory"))
 
     def _fit_on_spark(
-        self, data: Any, gold: Any, record: Any, progress: ProgressCallback | None
+        self, data: Any, gold: Any, annotator_prior: Any, progress: ProgressCallback | None
     ) -> Self:
         """Fit labels that are on Spark, and remove what they were laid out in."""
         from annotruth.engines.spark import SparkLabels, spark_engine
 
         engine = spark_engine(getattr(self, "engine", "memory"))
-        if record is not None:
-            raise InputError("record is not for labels on Spark: leave it out")
+        if annotator_prior is not None:
+            raise InputError("annotator_prior is not for labels on Spark: leave it out")
         labels = data if isinstance(data, SparkLabels) else engine.labels_of(data, gold=gold)
         with closing(labels):
             # A model that fits on Spark asks for no more than a tally has.

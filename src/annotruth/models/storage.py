@@ -31,7 +31,7 @@ _TABLES = ("items", "cells", "labels", "annotators", "categories", "distribution
 _LIBRARIES = ("annotruth", "numpy", "numba", "pyarrow")
 _OWN = "model:"
 _PARAMETER = "parameter-"
-_RECORD = ("record_serious", "record_irregular")
+_ANNOTATOR_PRIOR = ("record_serious", "record_irregular")
 _PER_ANNOTATOR = ("reliability", "low", "high", "behavior")
 
 
@@ -110,8 +110,8 @@ def _tables(fit: Fit) -> dict[str, pa.Table]:
     """Lay a fit out in tables, one for each length; pointers are stored by their starts."""
     data, theta = fit.data, fit.distribution
     annotators = {name: getattr(fit, name) for name in _PER_ANNOTATOR}
-    if data.record is not None:
-        annotators |= dict(zip(_RECORD, data.record.T, strict=True))
+    if data.annotator_prior is not None:
+        annotators |= dict(zip(_ANNOTATOR_PRIOR, data.annotator_prior.T, strict=True))
     labels = {"annotator": data.annotator, "row": data.row, "p_serious": fit.p_serious}
     return {
         "items": _table(
@@ -187,7 +187,7 @@ def _fit(
         annotator=_codes(labels, "annotator", people.num_rows),
         row=_codes(labels, "row", labels.num_rows),
         known=_codes(items, "known", categories.num_rows, least=-1),
-        record=_record(people),
+        annotator_prior=_annotator_prior(people),
         n_dropped=told["n_dropped"],
         frame=told["frame"],
         read_as=told.get("read_as") or "",
@@ -227,10 +227,10 @@ def _distribution(items: pa.Table, entries: pa.Table, n_categories: int) -> Dist
     )
 
 
-def _record(people: pa.Table) -> NDArray[np.float64] | None:
-    if _RECORD[0] not in people.column_names:
+def _annotator_prior(people: pa.Table) -> NDArray[np.float64] | None:
+    if _ANNOTATOR_PRIOR[0] not in people.column_names:
         return None
-    return np.column_stack([people[name].to_numpy() for name in _RECORD])
+    return np.column_stack([people[name].to_numpy() for name in _ANNOTATOR_PRIOR])
 
 
 def _numbers(table: pa.Table, name: str) -> Any:

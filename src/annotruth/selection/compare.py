@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from annotruth import metrics
 from annotruth.errors import AnnotruthError, ConvergenceWarning, InputError
-from annotruth.io.readers import read_labels
-from annotruth.io.sources import naming, read_if_path
+from annotruth.io.options import ReadOptions
+from annotruth.io.sources import file_named_in_errors, load_labels, load_table
 from annotruth.labels import Labels
 from annotruth.labels.frames import from_arrow
 from annotruth.labels.truth import Truth, match_truth
@@ -159,6 +159,8 @@ def compare(
     folds: int = 5,
     seed: int = 0,
     progress: ProgressCallback | None = None,
+    read: ReadOptions | None = None,
+    **options: Any,
 ) -> Comparison:
     """Fit every model to the same labels and say how they differ.
 
@@ -170,7 +172,7 @@ def compare(
     ----------
     data
         A path, or what `Estimator.fit` takes; known truths to learn from come with
-        `Labels.with_gold`, another reading of a file with `read_labels`.
+        `Labels.with_gold`.
     models
         The names to compare; all models unless given.
     truth, scores
@@ -179,13 +181,18 @@ def compare(
         As in `choose`.
     progress
         Called after every iteration of every fit.
+    read, **options
+        How to read the labels: `ReadOptions`, or its fields as keywords.
     """
+    read = ReadOptions.of(read, options)
+    if read.memory is not None:
+        raise InputError("compare fits many models, in memory: leave the memory out")
     if models is not None and not models:
         raise InputError(f"no model to compare: choose some of {', '.join(MODELS)}")
     names = sorted(dict.fromkeys(models or MODELS), key=place)
     for name in names:
         get_model(name)
-    labels = read_labels(data) if isinstance(data, str | Path) else Labels.of(data)
+    labels = load_labels(data, read)
     answers = _predict_proba(truth, labels)
     choice, why = _chosen(labels, names, folds, seed, progress)
     refused = {} if choice is None else dict(choice.refused)
@@ -200,7 +207,7 @@ def compare(
         raise InputError(f"no model can be fitted; {refused[names[0]]}")
     if choice is not None:
         fits = {name: fits[name] for name in choice.scores if name in fits}
-    with naming(truth):
+    with file_named_in_errors(truth):
         measures = {
             name: {} if answers is None else measured(fit, answers, scores=scores)
             for name, fit in fits.items()
@@ -220,8 +227,8 @@ def _predict_proba(truth: Any, labels: Labels) -> Truth | None:
     """Match the truth before the long work, so that what is wrong with it shows at once."""
     if truth is None:
         return None
-    with naming(truth):
-        return match_truth(read_if_path(truth), labels, role="truth")
+    with file_named_in_errors(truth):
+        return match_truth(load_table(truth), labels, role="truth")
 
 
 def _chosen(

@@ -41,7 +41,7 @@ def test_long_can_be_insisted_on(refused, write):
 
 def test_formats_and_questions_are_for_files():
     for option in ({"input_format": "wide"}, {"question": "x"}):
-        with pytest.raises(at.InputError, match="are for files"):
+        with pytest.raises(at.InputError, match="is for files"):
             at.fit([(1, "a", 1)], **option)
 
 

@@ -14,21 +14,19 @@ from annotruth.models.registry import MODELS
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from annotruth.io.options import ReadOptions
 
+
+@reading.takes_read_options(without=("memory",))
 def compare(
+    *,
     labels: reading.LabelsFile,
     truth: reading.TruthOption = None,
     models: Annotated[
         str | None,
         typer.Option(metavar="A,B,C", help=f"Some of {', '.join(MODELS)}.", show_default="all"),
     ] = None,
-    scale: reading.ScaleOption = reading.ScaleChoice.auto,
-    categories: reading.CategoriesOption = None,
-    columns: reading.ColumnsOption = None,
-    duplicates: reading.DuplicatesOption = reading.DuplicatesChoice.refuse,
-    bins: reading.BinsOption = None,
-    input_format: reading.InputFormatOption = None,
-    question: reading.QuestionOption = None,
+    read: ReadOptions,
     report: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write a page with pictures here: one HTML file."),
@@ -55,7 +53,6 @@ def compare(
     """
     from annotruth.app import console, options
     from annotruth.io import writers
-    from annotruth.io.readers import read_labels
     from annotruth.selection import compare as comparing
 
     if out is not None:
@@ -64,24 +61,13 @@ def compare(
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
     ):
-        read = read_labels(
-            labels,
-            **reading.arguments(
-                columns=columns,
-                scale=scale,
-                categories=categories,
-                duplicates=duplicates,
-                bins=bins,
-                input_format=input_format,
-                question=question,
-            ),
-        )
         found = comparing.compare(
-            read,
+            labels,
             options.parse_list(models),
             truth=truth,
-            scores=scale is reading.ScaleChoice.ordinal,
+            scores=read.scale == "ordinal",
             progress=progress,
+            read=read,
         )
     table = found.model_table()
     if out is not None:
@@ -93,7 +79,7 @@ def compare(
         return
     if quiet:
         return
-    console.show_lines([read.describe(), found.why])
+    console.show_lines([found.data.describe(), found.why])
     told = table.filter(table["refused"].is_null())
     _show("Models", told, {
         "held_out": "held_out", "held_out_error": "error", "spammers": "spammers",

@@ -16,6 +16,7 @@ from annotruth.errors import InputError
 from annotruth.models.registry import DEFAULT_MODEL, MODELS
 
 if TYPE_CHECKING:
+    from annotruth.io.options import ReadOptions
     from annotruth.models.base_fit import BaseFit
     from annotruth.models.result import Fit
     from annotruth.models.spark_fit import SparkFit
@@ -36,7 +37,9 @@ class EngineChoice(StrEnum):
     spark = "spark"
 
 
+@reading.takes_read_options()
 def fit(
+    *,
     labels: Annotated[
         str,
         typer.Argument(
@@ -52,22 +55,9 @@ def fit(
             show_default=DEFAULT_MODEL,
         ),
     ] = None,
-    scale: reading.ScaleOption = reading.ScaleChoice.auto,
-    categories: reading.CategoriesOption = None,
-    columns: reading.ColumnsOption = None,
-    duplicates: reading.DuplicatesOption = reading.DuplicatesChoice.refuse,
-    bins: reading.BinsOption = None,
-    input_format: reading.InputFormatOption = None,
-    question: reading.QuestionOption = None,
-    memory: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE",
-            help="Fit within this much memory, such as 1GB; the labels stay on disk (TMPDIR).",
-        ),
-    ] = None,
+    read: ReadOptions,
     gold: reading.GoldOption = None,
-    record: reading.RecordOption = None,
+    annotator_prior: reading.AnnotatorPriorOption = None,
     truth: reading.TruthOption = None,
     settings: reading.SettingsOption = None,
     out: Annotated[
@@ -171,17 +161,8 @@ def fit(
             labels,
             model,
             gold=gold,
-            record=record,
-            **reading.arguments(
-                columns=columns,
-                scale=scale,
-                categories=categories,
-                duplicates=duplicates,
-                bins=bins,
-                input_format=input_format,
-                question=question,
-            ),
-            memory=memory,
+            annotator_prior=annotator_prior,
+            read=read,
             progress=progress,
             **own,
         )
@@ -191,7 +172,7 @@ def fit(
                 on_spark.write_tables(on_frames, out, format_.value)
             _tell(on_frames, None, [out], as_json=as_json, quiet=quiet)
         return
-    scores = scale is reading.ScaleChoice.ordinal
+    scores = read.scale == "ordinal"
     metrics = None if truth is None else api.evaluate(found, truth, scores=scores)
     # Everything that a model may not have is made before anything is written.
     targets = None if soft is None else found.soft_label_table()

@@ -15,11 +15,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from annotruth.advice import Advice
+    from annotruth.io.options import ReadOptions
 
 _MOST_SHOWN = 10
 
 
+@reading.takes_read_options(without=("memory",))
 def next_(
+    *,
     labels: reading.LabelsFile,
     budget: Annotated[
         int | None,
@@ -27,15 +30,9 @@ def next_(
             metavar="N", help="How many labels to spend.", show_default="all that are worth it"
         ),
     ] = None,
-    scale: reading.ScaleOption = reading.ScaleChoice.auto,
-    categories: reading.CategoriesOption = None,
-    columns: reading.ColumnsOption = None,
-    duplicates: reading.DuplicatesOption = reading.DuplicatesChoice.refuse,
-    bins: reading.BinsOption = None,
-    input_format: reading.InputFormatOption = None,
-    question: reading.QuestionOption = None,
+    read: ReadOptions,
     gold: reading.GoldOption = None,
-    record: reading.RecordOption = None,
+    annotator_prior: reading.AnnotatorPriorOption = None,
     settings: reading.SettingsOption = None,
     out: Annotated[
         Path | None,
@@ -77,16 +74,8 @@ def next_(
             budget,
             progress=progress,
             gold=gold,
-            record=record,
-            **reading.arguments(
-                columns=columns,
-                scale=scale,
-                categories=categories,
-                duplicates=duplicates,
-                bins=bins,
-                input_format=input_format,
-                question=question,
-            ),
+            annotator_prior=annotator_prior,
+            read=read,
             **options.parse_settings(settings),
         )
     items = advice.item_table()

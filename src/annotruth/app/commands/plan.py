@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,8 +12,13 @@ from annotruth.app import options
 from annotruth.app import read_options as reading
 from annotruth.errors import InputError
 
+if TYPE_CHECKING:
+    from annotruth.io.options import ReadOptions
 
+
+@reading.takes_read_options(without=("memory",))
 def plan(
+    *,
     labels: reading.LabelsFile,
     target: Annotated[
         str,
@@ -24,15 +29,9 @@ def plan(
             "Each in the mean over items.",
         ),
     ],
-    scale: reading.ScaleOption = reading.ScaleChoice.auto,
-    categories: reading.CategoriesOption = None,
-    columns: reading.ColumnsOption = None,
-    duplicates: reading.DuplicatesOption = reading.DuplicatesChoice.refuse,
-    bins: reading.BinsOption = None,
-    input_format: reading.InputFormatOption = None,
-    question: reading.QuestionOption = None,
+    read: ReadOptions,
     gold: reading.GoldOption = None,
-    record: reading.RecordOption = None,
+    annotator_prior: reading.AnnotatorPriorOption = None,
     settings: reading.SettingsOption = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same plan.")] = 0,
     as_json: reading.JsonOption = False,
@@ -64,16 +63,8 @@ def plan(
             seed=seed,
             progress=progress,
             gold=gold,
-            record=record,
-            **reading.arguments(
-                columns=columns,
-                scale=scale,
-                categories=categories,
-                duplicates=duplicates,
-                bins=bins,
-                input_format=input_format,
-                question=question,
-            ),
+            annotator_prior=annotator_prior,
+            read=read,
             **options.parse_settings(settings),
         )
     if as_json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,8 +12,13 @@ from annotruth.app import read_options as reading
 from annotruth.app.commands.fit import told_of
 from annotruth.models.registry import UPDATABLE
 
+if TYPE_CHECKING:
+    from annotruth.io.options import ReadOptions
 
+
+@reading.takes_read_options(without=("scale", "categories", "bins", "memory"))
 def update(
+    *,
     fit: Annotated[
         Path, typer.Argument(metavar="FIT", help="A folder that `annotruth fit --save` wrote.")
     ],
@@ -35,10 +40,7 @@ def update(
             f"{', '.join(UPDATABLE)} are fitted anew.",
         ),
     ] = False,
-    columns: reading.ColumnsOption = None,
-    duplicates: reading.DuplicatesOption = reading.DuplicatesChoice.refuse,
-    input_format: reading.InputFormatOption = None,
-    question: reading.QuestionOption = None,
+    read: ReadOptions,
     gold: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Known truths (item, label) of new or old items."),
@@ -60,7 +62,7 @@ def update(
     """
     from annotruth import api
     from annotruth.advice.changes import changes
-    from annotruth.app import console, options
+    from annotruth.app import console
     from annotruth.models.storage import load
 
     before = load(fit)
@@ -72,10 +74,7 @@ def update(
             before,
             labels,
             gold=gold,
-            columns=options.parse_pairs(columns, "--columns"),
-            duplicates=duplicates.value,
-            input_format=input_format,
-            question=question,
+            read=read,
             refit=refit,
             progress=progress,
         )

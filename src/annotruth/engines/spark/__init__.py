@@ -15,7 +15,7 @@ from annotruth.engines.spark.session import SparkPasses
 from annotruth.engines.spark.starting import frame_of, is_local, running_session
 from annotruth.engines.spark.storage import Storage
 from annotruth.errors import InputError
-from annotruth.labels import Labels, LabelSummary
+from annotruth.labels import Labels, LabelSummary, TableOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,18 +63,24 @@ class SparkEngine:
             raise
         return SparkPasses(spark, folder, chunks, labels.n_annotators, folder.remove_all)
 
-    def labels_of(self, data: DataFrame | str | Path, **how: Any) -> SparkLabels:
-        """Check and lay out labels: of a frame, a file or folder, or a table by its name.
-
-        ``how`` is as for `annotruth.Labels.of`, with ``gold`` besides.
-        """
+    def labels_of(
+        self, data: DataFrame | str | Path, options: TableOptions | None = None, *, gold: Any = None
+    ) -> SparkLabels:
+        """Check and lay out labels: of a frame, a file or folder, or a table by its name."""
         frame, from_text = data, False
         if isinstance(frame, str | Path):
             with in_one_line("Spark cannot read it"):
                 frame, from_text = frame_of(self.spark or running_session(), str(frame))
         folder = self._folder(frame.sparkSession)
         try:
-            return pack(frame, folder, partitions=self.partitions, from_text=from_text, **how)
+            return pack(
+                frame,
+                folder,
+                options or TableOptions(),
+                gold=gold,
+                partitions=self.partitions,
+                from_text=from_text,
+            )
         except BaseException:
             folder.remove_all()
             raise

@@ -48,7 +48,7 @@ class SparkLabels(LabelSummary):
     chunks: list[Chunk]
     shards: list[Shard]
     n_dropped: int = 0
-    record: NDArray[np.float64] | None = None
+    annotator_prior: NDArray[np.float64] | None = None
     frame: str = "spark"
     read_as: str = ""
 

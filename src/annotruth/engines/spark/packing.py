@@ -12,7 +12,6 @@ All orders are those of ids, so it does not matter in which order rows come.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,12 +27,12 @@ from annotruth.engines.spark.people import People, codes_of, in_order, numbered
 from annotruth.engines.spark.storage import Storage
 from annotruth.engines.spark.tasks import run_on_rows, run_tasks
 from annotruth.errors import InputError
-from annotruth.labels import Bins, DuplicatePolicy, Labels, Scale, ScaleKind, validate
+from annotruth.labels import DuplicatePolicy, Labels, Scale, TableOptions, validate
 from annotruth.labels.buffers import as_arrow, as_numpy
 from annotruth.labels.encode import distinct, distinct_all, match, repeats
 from annotruth.labels.frames import is_spark_frame
 from annotruth.labels.partition import split
-from annotruth.labels.table import check_duplicates, decide_scale
+from annotruth.labels.table import decide_scale
 from annotruth.labels.truth import Answers, Truth, answers_of
 
 if TYPE_CHECKING:
@@ -66,22 +65,17 @@ class Finished(NamedTuple):
 def pack(
     frame: DataFrame,
     storage: Storage,
+    options: TableOptions,
     *,
-    columns: Mapping[str, str] | None = None,
-    scale: ScaleKind = "auto",
-    categories: Sequence[Any] | None = None,
-    duplicates: DuplicatePolicy = "refuse",
-    bins: Bins | None = None,
     gold: Any = None,
     partitions: int | None = None,
     from_text: bool = False,
 ) -> SparkLabels:
     """Check the labels of a frame and lay them out in chunks in a folder of their own."""
-    check_duplicates(duplicates)
-    if duplicates == "last":
+    if options.duplicates == "last":
         raise InputError("rows of a Spark table have no order, so none is the last: choose keep")
     known = None if gold is None else _gold(gold)
-    names = validate.find_columns(frame.columns, validate.LABEL_ROLES, columns)
+    names = validate.find_columns(frame.columns, validate.LABEL_ROLES, options.columns)
     rows = frame.select(*(_column(frame, name).alias(role) for role, name in names.items()))
     empty = rows.limit(0).toArrow()
     validate.check_types({role: empty.column(role) for role in names}, names)
@@ -90,7 +84,7 @@ def pack(
     )
 
     encoded = run_on_rows(by_item, partial(_encode_rows, storage))
-    the_scale, values, category = _scale(encoded, scale, categories, bins, from_text=from_text)
+    the_scale, values, category = _scale(encoded, options, from_text=from_text)
     files = [one.file for one in encoded]
     people = numbered(
         frame.sparkSession,
@@ -107,7 +101,7 @@ def pack(
         the_scale,
         (values, category),
         None if known is None else (known.ids, _categories(known, the_scale)),
-        duplicates,
+        options.duplicates,
     )
     finished = run_tasks(frame.sparkSession, finish, len(encoded))
     _check(finished, known)
@@ -190,12 +184,7 @@ def _encode_rows(storage: Storage, rows: pa.Table) -> Rows | None:
 
 
 def _scale(
-    encoded: list[Rows],
-    kind: ScaleKind,
-    categories: Sequence[Any] | None,
-    bins: Bins | None,
-    *,
-    from_text: bool,
+    encoded: list[Rows], options: TableOptions, *, from_text: bool
 ) -> tuple[Scale, pa.Array, NDArray[np.int32]]:
     """Decide the scale, and the category of every different label."""
     validate.check_any_labels(
@@ -214,7 +203,7 @@ def _scale(
             f"there are {len(values):,} different labels: if they are numbers of a continuous "
             "scale, put them into bins (bins 10, say)"
         )
-    the_scale, category = decide_scale(values, kind, categories, bins, from_text=from_text)
+    the_scale, category = decide_scale(values, options, from_text=from_text)
     return the_scale, values, category
 
 

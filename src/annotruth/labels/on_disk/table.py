@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import slices
 from annotruth.labels import validate
-from annotruth.labels.bins import Bins
 from annotruth.labels.buffers import as_arrow
 from annotruth.labels.encode import arrange, distinct_all, has_repeats, plain_numbers, repeats
 from annotruth.labels.frames import default_frame
 from annotruth.labels.ids import Ids
 from annotruth.labels.on_disk.disk import Disk
-from annotruth.labels.scale import ScaleKind
-from annotruth.labels.table import DuplicatePolicy, Labels, check_duplicates, decide_scale
+from annotruth.labels.options import TableOptions
+from annotruth.labels.table import Labels, decide_scale
 
 _BYTES_A_LABEL = 200  # what sorting a label takes at most, with room for all else
 _NAMED = 3  # repeats that a message names
@@ -120,32 +119,24 @@ class LabelBuilder:
             self._codes[role].append(ids.enter(values)[codes])
         self._disk.check_room(sum(ids.n_bytes for ids in self._ids.values()), "ids")
 
-    def labels(
-        self,
-        *,
-        scale: ScaleKind = "auto",
-        categories: Sequence[Any] | None = None,
-        duplicates: DuplicatePolicy = "refuse",
-        bins: Bins | None = None,
-        from_text: bool = False,
-    ) -> MappedLabels:
-        """Make Labels of all rows, as `Labels.from_arrow` does."""
-        check_duplicates(duplicates)
+    def labels(self, options: TableOptions, *, from_text: bool = False) -> MappedLabels:
+        """Return the labels of all rows, as `Labels.from_arrow` does."""
         validate.check_any_labels(self._n_rows, self._n_kept)
         for role in ("item", "annotator"):
             if role in self._unnamed:
                 validate.refuse_unnamed(*self._unnamed[role], role=role)
         items, annotators, values = (self._ids.pop(role).values() for role in validate.LABEL_ROLES)
-        if self._levels and categories is None and bins is None:
-            categories = list(self._levels)
-        the_scale, category = decide_scale(values, scale, categories, bins, from_text=from_text)
+        options = options.with_categories(list(self._levels) or None)
+        the_scale, category = decide_scale(values, options, from_text=from_text)
         came = InOrder(*(self._codes[role].mapped() for role in validate.LABEL_ROLES))
         for at in slices(len(came.label)):
             came.label[at] = category[came.label[at]]
 
         sorting = _Sorting(self._disk, came, len(items), len(annotators), len(the_scale))
-        sorting.run(look_for_repeats=duplicates != "keep", drop_them=duplicates == "last")
-        if sorting.n_repeats and duplicates == "refuse":
+        sorting.run(
+            look_for_repeats=options.duplicates != "keep", drop_them=options.duplicates == "last"
+        )
+        if sorting.n_repeats and options.duplicates == "refuse":
             first = sorted(sorting.repeats)[:_NAMED]
             who, what = (np.array([pair[place] for pair in first]) for place in (2, 1))
             validate.refuse_repeats(

@@ -54,7 +54,7 @@ def annotator_columns(
     """Give the evidence in numbers.
 
     ``p_spammer``, the probability of being serious less than half of the time; ``evidence``, the
-    log10 of how much the labels, and the record, have raised its odds (2: a hundred times;
+    log10 of how much the labels, and the annotator prior, have raised its odds (2: a hundred times;
     negative: they speak for serious); where opinions differ ``bias``, how far serious labels lie
     above the crowd's.
     """

@@ -48,7 +48,7 @@ class People(NamedTuple):
     n_labels: NDArray[np.int64]
     reliability: Floats
     log_weights: Floats  # of ways, in the rounds
-    record: Floats  # of earlier work: labels that were serious, and that were not
+    annotator_prior: Floats  # of earlier work: labels that were serious, and that were not
     support: Floats  # of ways
     repeated: Codes
     rates: Floats  # own rows: labels x classes, or 0 x 0 where opinions differ
@@ -84,7 +84,7 @@ class Shared(NamedTuple):
 
     def prior_of(self, people: People) -> Floats:
         """Return the log-prior of annotators' ways."""
-        return self.log_prior + recorded(people.record, self.eps)
+        return self.log_prior + recorded(people.annotator_prior, self.eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ class RobustKnown:
             n_labels=np.zeros(more, dtype=np.int64),
             reliability=np.exp(prior) @ shared.eps,
             log_weights=prior,
-            record=np.zeros((more, 2)),
+            annotator_prior=np.zeros((more, 2)),
             support=np.zeros_like(prior),
             repeated=np.zeros(more, dtype=people.repeated.dtype),
             rates=np.full((more, *people.rates.shape[1:]), 1.0 / n_categories),
@@ -169,7 +169,9 @@ def known_of(fit: Fit, engine: Engine, tol: float) -> RobustKnown:
         n_labels=labels.labels_per_annotator,
         reliability=weights @ ways.eps,
         log_weights=np.log(np.maximum(at.weights, _TINY)),
-        record=np.zeros((labels.n_annotators, 2)) if labels.record is None else labels.record,
+        annotator_prior=np.zeros((labels.n_annotators, 2))
+        if labels.annotator_prior is None
+        else labels.annotator_prior,
         support=end.support,
         repeated=end.repeated,
         rates=rates,
@@ -230,7 +232,7 @@ def settled(
         n_labels=people.n_labels - n_before + after.labels.labels_per_annotator,
         reliability=weights @ ways.eps,
         log_weights=log_weights - log_weights.max(axis=1, keepdims=True),
-        record=people.record,
+        annotator_prior=people.annotator_prior,
         support=support,
         repeated=elsewhere.repeated,
         rates=people.rates if rows is None else rows.rates,

@@ -84,7 +84,7 @@ class RobustGPM(Estimator):
     :math:`1.1 + 29 v / \bar\epsilon^2`, with v the posterior variance of an annotator's share of
     inverted labels, in the mean over labels (with classes by 1.12 + 7.5 S / L, with S annotators
     and L labels). A known truth fixes the class, or counts as one serious label more for the
-    shape; the item's distribution is certain of it. A record of an annotator counts as labels seen
+    shape; the item's distribution is certain of it. An annotator prior counts as labels seen
     to be serious, or not to be. `predict_proba` predicts the label n with
     :math:`\sum_k w_{e,k} a_s(n \mid k)`, where :math:`a_s` are those mean rates, or the annotator's
     own rows.
@@ -124,7 +124,7 @@ class RobustGPM(Estimator):
     fits_on_disk: ClassVar[bool] = True
     fits_on_spark: ClassVar[bool] = True
     updates_from: ClassVar[int] = 1_000_000
-    takes_record: ClassVar[bool] = True
+    takes_annotator_prior: ClassVar[bool] = True
 
     truth: Truth = "auto"
     tol: float = 1e-4

@@ -196,9 +196,9 @@ class Steps:
         if self._aside is not None:
             return self._aside.log_weights
         prior = ways.log_prior(always)[np.newaxis]
-        if self.labels.record is None:
+        if self.labels.annotator_prior is None:
             return prior
-        return prior + recorded(self.labels.record, ways.eps)
+        return prior + recorded(self.labels.annotator_prior, ways.eps)
 
     def usual(self, weights: Floats | Singles, ways: Strategies) -> Floats:
         """Return how likely labels are by the annotators' ways."""

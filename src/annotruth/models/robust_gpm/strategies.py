@@ -113,9 +113,9 @@ def _listed(
     return kinds, shifts, levels, np.log(weights)
 
 
-def recorded(record: Floats, eps: Floats) -> Floats:
+def recorded(annotator_prior: Floats, eps: Floats) -> Floats:
     """Say what records speak for: each label was seen to be serious, or not to be."""
-    said: Floats = record @ np.log(np.stack([eps, 1.0 - eps]))
+    said: Floats = annotator_prior @ np.log(np.stack([eps, 1.0 - eps]))
     return said
 
 

@@ -1,0 +1,107 @@
+"""How the columns of a table become labels: the options of `Labels.of`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Sized
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, Self, get_args
+
+from annotruth.errors import InputError
+from annotruth.labels import validate
+from annotruth.labels.bins import Bins
+from annotruth.labels.scale import ScaleKind
+
+DuplicatePolicy = Literal["refuse", "keep", "last"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """Options for making labels of a table.
+
+    Parameters
+    ----------
+    columns
+        The column names of the roles "item", "annotator" and "label", where they are not named
+        so: ``{"item": "film", "label": "stars"}``.
+    scale
+        "nominal", "ordinal", or "auto": numbers and listed categories are ordinal.
+    categories
+        All categories, lowest first; those that no label names count too.
+    duplicates
+        What to do when an annotator labelled an item twice: "refuse", "keep" (two votes) or
+        "last" (the later label replaces the earlier one).
+    bins
+        For numbers on a continuous scale: the number of bins of equal width, or the edges of the
+        bins. Each bin is a category whose value is its centre.
+
+    Examples
+    --------
+    >>> from annotruth.labels import Labels
+    >>> options = TableOptions(scale="nominal", duplicates="keep")
+    >>> Labels.of([("film", "ann", 4), ("film", "ann", 5)], options)
+    Labels(2 labels of 1 item by 1 annotator, 2 nominal categories)
+    """
+
+    columns: Mapping[str, str] | None = None
+    scale: ScaleKind = "auto"
+    categories: Sequence[Any] | None = None
+    duplicates: DuplicatePolicy = "refuse"
+    bins: Bins | None = None
+
+    def __post_init__(self) -> None:
+        validate.check_choice("scale", self.scale, get_args(ScaleKind))
+        validate.check_choice("duplicates", self.duplicates, get_args(DuplicatePolicy))
+        if self.bins is not None:
+            validate.check_bins_alone(self.scale, self.categories)
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Return the names of all options."""
+        return tuple(field.name for field in fields(cls))
+
+    @classmethod
+    def of(cls, options: TableOptions | None, keywords: Mapping[str, Any]) -> Self:
+        """Return the options given as one object or as keywords; unknown names are refused."""
+        combined, others = cls.split(options, keywords)
+        for name in others:
+            raise InputError(f"unknown option {name!r}: choose from {', '.join(cls.names())}")
+        return combined
+
+    @classmethod
+    def split(
+        cls, options: TableOptions | None, keywords: Mapping[str, Any]
+    ) -> tuple[Self, dict[str, Any]]:
+        """Return the options, and those keywords that are none of them.
+
+        The options are given either as one object or as keywords.
+        """
+        known = {name: value for name, value in keywords.items() if name in cls.names()}
+        others = {name: value for name, value in keywords.items() if name not in known}
+        if options is None:
+            return cls(**known), others
+        for name in known:
+            raise InputError(f"{name} is given beside {cls.__name__}: give it there")
+        if not isinstance(options, cls):
+            raise InputError(f"{type(options).__name__} was given: {cls.__name__} is needed")
+        return options, others
+
+    def with_categories(self, categories: Sequence[Any] | None) -> Self:
+        """Return the options with these categories, unless the caller gave categories or bins."""
+        if categories is None or self.categories is not None or self.bins is not None:
+            return self
+        return replace(self, categories=categories)
+
+    def changed(self) -> dict[str, Any]:
+        """Return the options that differ from their defaults."""
+        return {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if not _is_unset(getattr(self, field.name), field.default)
+        }
+
+
+def _is_unset(value: Any, default: Any) -> bool:
+    # Arrays cannot be compared as a whole, so only text is.
+    if isinstance(value, str):
+        return bool(value == default)
+    return value is default or (isinstance(value, Sized) and len(value) == 0)
