@@ -13,8 +13,8 @@ from pathlib import Path
 from annotruth import choose, evaluate
 from annotruth.io.readers import read_labels
 from annotruth.labels import Labels, ScaleKind
-from annotruth.paper.measuring import fitted
-from annotruth.paper.tables import aligned
+from annotruth.paper.measures import fit_model
+from annotruth.paper.tables import markdown_table
 from annotruth.selection.choose import PREFERENCE, Choice
 
 # What the labels are, which a file of numbers does not say.
@@ -59,7 +59,7 @@ def main() -> int:
     for measure, rows in tables.items():
         head = [measure, *rows]
         body = [[m, *(row.get(m, "") for row in rows.values())] for m in PREFERENCE]
-        print(f"\n{aligned(head, [line for line in body if any(line[1:])], n_left=1)}")
+        print(f"\n{markdown_table(head, [line for line in body if any(line[1:])], n_left=1)}")
     return 0
 
 
@@ -68,7 +68,7 @@ def against_truth(labels: Labels, truth: Path, choice: Choice) -> Rows:
     found: Rows = {"accuracy": {}, "rmse": {}}
     few = labels.n_categories < 20
     for model in choice.scores:
-        measured = evaluate(fitted(labels, model), truth, scores=not few)
+        measured = evaluate(fit_model(labels, model), truth, scores=not few)
         for measure, row in found.items():
             if measure in measured:
                 row[model] = f"{measured[measure]:.4f}"

@@ -22,7 +22,7 @@ from annotruth.errors import ConvergenceWarning
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, Scale
 from annotruth.models.result import Fit
-from annotruth.paper.tables import aligned
+from annotruth.paper.tables import markdown_table
 
 ITEMS, ANNOTATORS, CATEGORIES = 150, 25, 5
 FIRST_SEED = 1000  # what was tried while the advice was made used seeds below
@@ -251,13 +251,13 @@ def main() -> int:
         f"round; means over seeds {seeds[0]} to {seeds[-1]} ± standard errors. Fewer labels, those of the start "
         "counted, for the mean Hellinger distance that so many labels an item reach evenly:\n"
     )
-    print(aligned(["crowd", "spent", *heads], saved_rows, n_left=2))
+    print(markdown_table(["crowd", "spent", *heads], saved_rows, n_left=2))
     print(
         f"\nPlans made with {PLANNED_AT} labels an item, for what {PLANNED_FOR} have truly "
         "reached: labels an item they say; the middle half of the seeds, and how often it is "
         "called out of reach:\n"
     )
-    print(aligned(["crowd", "target", "median", "from", "to", "out"], plan_rows, n_left=2))
+    print(markdown_table(["crowd", "target", "median", "from", "to", "out"], plan_rows, n_left=2))
     return 0
 
 

@@ -11,8 +11,8 @@ from scipy import stats
 from annotruth import simulate
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.result import Fit
-from annotruth.paper.base import Measure
-from annotruth.paper.measuring import Measured
+from annotruth.paper.experiment import Measure
+from annotruth.paper.measures import Measured
 from annotruth.simulate import Simulation
 from benchmarks.panel.parts import Case, Part, Trial, trial_on
 

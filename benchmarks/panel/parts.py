@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from annotruth.errors import InputError
 from annotruth.labels import Labels
 from annotruth.models.result import Fit
-from annotruth.paper.base import Measure
-from annotruth.paper.measuring import Measured, fitted
-from annotruth.paper.tables import aligned, figure
+from annotruth.paper.experiment import Measure
+from annotruth.paper.measures import Measured, fit_model
+from annotruth.paper.tables import markdown_table, mean_with_error
 
 FIRST_SEED = 3000
 
@@ -44,7 +44,7 @@ class Part:
 def answer(labels: Labels, model: str) -> Fit | None:
     """Fit a model, or return None where it is not made for such labels."""
     try:
-        return fitted(labels, model)
+        return fit_model(labels, model)
     except InputError:
         return None
 
@@ -63,7 +63,7 @@ def to_markdown(part: Part, models: Sequence[str], runs: int) -> str:
     """Run a part and write its table; models that give none of the measures have no row."""
     head = [*part.heads, "model", *(measure.heading for measure in part.measures)]
     body = [row for case in part.cases for row in _rows(part, case, models, runs)]
-    return aligned(head, body, n_left=len(part.heads) + 1)
+    return markdown_table(head, body, n_left=len(part.heads) + 1)
 
 
 def _rows(part: Part, case: Case, models: Sequence[str], runs: int) -> list[list[str]]:
@@ -76,7 +76,9 @@ def _rows(part: Part, case: Case, models: Sequence[str], runs: int) -> list[list
             found[model].append(trial(model))
     rows = []
     for model, measured in found.items():
-        figures = [str(figure([run.get(m.key) for run in measured])) for m in part.measures]
+        figures = [
+            str(mean_with_error([run.get(m.key) for run in measured])) for m in part.measures
+        ]
         if any(figures):
             rows.append([*case.cells, model, *figures])
     return rows

@@ -15,8 +15,8 @@ from annotruth.labels import DuplicatePolicy, Labels
 from annotruth.labels.truth import match_truth
 from annotruth.models.result import Fit
 from annotruth.paper import movie
-from annotruth.paper.base import Measure
-from annotruth.paper.measuring import Measured, spammer_share
+from annotruth.paper.experiment import Measure
+from annotruth.paper.measures import Measured, spammer_share
 from benchmarks.panel.parts import Case, Part, Trial, answer, trial_on
 from benchmarks.panel.simulated import BEHAVIORS, of_score
 from benchmarks.panel.spammers import inject, mean_scores
@@ -131,7 +131,7 @@ def films(data: Path) -> Part:
 
 def _film_draw(path: Path, seed: int) -> Trial:
     settings = movie.EXPERIMENT.resolve({})
-    drawn = movie.draw(movie.ratings_of(path), settings, np.random.default_rng(seed))
+    drawn = movie.draw_ratings(movie.read_ratings(path), settings, np.random.default_rng(seed))
 
     def measure(fit: Fit) -> Measured:
         share = None if fit.spammer is None else spammer_share(fit)

@@ -8,8 +8,8 @@ from annotruth import metrics, simulate
 from annotruth.kernels.arrays import Floats
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.result import Fit
-from annotruth.paper.base import Measure
-from annotruth.paper.measuring import Measured, number
+from annotruth.paper.experiment import Measure
+from annotruth.paper.measures import Measured, finite_or_none
 from benchmarks.panel.parts import Case, Part, Trial, trial_on
 
 BEHAVIORS = ("random", "repeated", "inverted", "mixed")
@@ -112,7 +112,7 @@ def of_score(truth: Floats, fit: Fit) -> Measured:
     if fit.expectation is None:
         return {}
     return {
-        "plcc": number(metrics.plcc(truth, fit.expectation)),
+        "plcc": finite_or_none(metrics.plcc(truth, fit.expectation)),
         "rmse": metrics.rmse(truth, fit.expectation),
     }
 
@@ -120,7 +120,7 @@ def of_score(truth: Floats, fit: Fit) -> Measured:
 def _of_reliability(truth: Floats, fit: Fit) -> Measured:
     if fit.reliability is None:
         return {}
-    found: Measured = {"plcc": number(metrics.plcc(truth, fit.reliability))}
+    found: Measured = {"plcc": finite_or_none(metrics.plcc(truth, fit.reliability))}
     if fit.spammer is not None:
         found["rmse"] = metrics.rmse(truth, fit.reliability)
         found["f1"] = metrics.f1_binary(truth < SPAMMER_BELOW, fit.spammer, True)

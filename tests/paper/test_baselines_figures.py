@@ -1,4 +1,4 @@
-"""What the baselines reach on real labels and on the paper's Exp1-d."""
+"""Accuracy and errors of the baselines on real labels and in the paper's Exp1-d."""
 
 import numpy as np
 import pytest
@@ -20,34 +20,36 @@ from annotruth.models.baselines import MajorityVote, MeanScore, MedianScore
         ("rte", 0.9187),
     ],
 )
-def test_majority_vote(datasets, name, accuracy):
+def test_accuracy_of_majority_vote(datasets, name, accuracy):
     labels = at.read_labels(datasets / name / "labels.csv", duplicates="last")
-    found = at.evaluate(MajorityVote().fit(labels).result_, datasets / name / "truth.csv")
-    assert found["accuracy"] == pytest.approx(accuracy, abs=6e-5)
+    measured = at.evaluate(MajorityVote().fit(labels).result_, datasets / name / "truth.csv")
+    assert measured["accuracy"] == pytest.approx(accuracy, abs=6e-5)
 
 
 @pytest.mark.parametrize(
     ("cls", "plcc", "rmse"), [(MeanScore, 0.72546, 17.8353), (MedianScore, 0.63442, 21.2641)]
 )
-def test_scores_of_a_slider(datasets, cls, plcc, rmse):
+def test_errors_on_slider_scores(datasets, cls, plcc, rmse):
     labels = at.read_labels(datasets / "emotion-0-100" / "labels.csv")
     truth = datasets / "emotion-0-100" / "truth.csv"
-    found = at.evaluate(cls().fit(labels).result_, truth, scores=True)
-    assert (found["plcc"], found["rmse"]) == pytest.approx((plcc, rmse), rel=1e-5)
+    measured = at.evaluate(cls().fit(labels).result_, truth, scores=True)
+    assert (measured["plcc"], measured["rmse"]) == pytest.approx((plcc, rmse), rel=1e-5)
 
 
-def test_exp1d():
-    """20 runs of the paper's 100: PLCC, SROCC, RMSE of the mean, the median, the majority."""
+def test_errors_in_exp1d():
+    """PLCC, SROCC and RMSE of mean, median and majority in 20 of the paper's 100 runs."""
     runs = []
     for seed in range(20):
-        made = simulate.gaussian(seed=seed)
-        values = made.labels.scale.values
+        simulation = simulate.gaussian(seed=seed)
+        labels = simulation.labels
         scores = [
-            MeanScore().fit(made.labels).result_.expectation,
-            MedianScore().fit(made.labels).result_.expectation,
-            values[MajorityVote().fit(made.labels).result_.label],
+            MeanScore().fit(labels).result_.expectation,
+            MedianScore().fit(labels).result_.expectation,
+            labels.scale.values[MajorityVote().fit(labels).result_.label],
         ]
         measures = (metrics.plcc, metrics.srocc, metrics.rmse)
-        runs.append([[measure(made.score, score) for measure in measures] for score in scores])
+        runs.append(
+            [[measure(simulation.score, score) for measure in measures] for score in scores]
+        )
     expected = [[0.9172, 0.9218, 0.6601], [0.9015, 0.9094, 0.5109], [0.9139, 0.9139, 0.5070]]
     np.testing.assert_allclose(np.mean(runs, axis=0), expected, atol=1e-4)

@@ -1,4 +1,4 @@
-"""Ord-bin on real labels: the figure the paper printed, and what it reaches elsewhere."""
+"""Ord-bin on real labels: the figure printed in the paper, and accuracy on other datasets."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ def accuracy(datasets, name, **options):
     return at.evaluate(fit, datasets / name / "truth.csv")["accuracy"]
 
 
-def test_face_as_printed(datasets):
+def test_accuracy_on_face_is_the_printed_one(datasets):
     assert accuracy(datasets, "face") == pytest.approx(0.6490, abs=5e-5)
 
 
@@ -30,30 +30,31 @@ def test_face_as_printed(datasets):
         ("rte", 0.9300, 0.9275),
     ],
 )
-def test_the_prior_against_maximum_likelihood(datasets, name, with_prior, without):
+def test_accuracy_with_and_without_the_prior(datasets, name, with_prior, without):
     assert accuracy(datasets, name) == pytest.approx(with_prior, abs=5e-4)
     assert accuracy(datasets, name, prior=0.0) == pytest.approx(without, abs=5e-4)
 
 
-def test_face_depends_on_the_order_of_its_classes(datasets):
+def test_accuracy_on_face_depends_on_the_order_of_its_classes(datasets):
     """The classes have no order; the paper's figure belongs to the order 0, 1, 2, 3."""
     labels = at.read_labels(datasets / "face" / "labels.csv")
     truth = at.io.readers.read_table(datasets / "face" / "truth.csv")[0]
     by_order = {}
     for order in ("0123", "1023", "0321"):
-        words = labels.to_arrow().to_pandas().assign(label=lambda t: "c" + t.label.astype(str))
-        again = at.Labels.of(words, categories=[f"c{n}" for n in order])
+        as_text = labels.to_arrow().to_pandas().assign(label=lambda t: "c" + t.label.astype(str))
+        reordered = at.Labels.of(as_text, categories=[f"c{n}" for n in order])
         known = truth.to_pandas().assign(label=lambda t: "c" + t.label.astype(str))
-        found = at.evaluate(OrdinalBinary().fit(again).result_, known)
-        by_order[order] = round(found["accuracy"], 4)
+        measured = at.evaluate(OrdinalBinary().fit(reordered).result_, known)
+        by_order[order] = round(measured["accuracy"], 4)
     assert by_order == {"0123": 0.6490, "1023": 0.6644, "0321": 0.6164}
 
 
-def test_exp1d():
-    """20 runs of the paper's 100, with PLCC, SROCC and RMSE."""
+def test_errors_in_exp1d():
+    """PLCC, SROCC and RMSE in 20 of the paper's 100 runs."""
     runs = []
     for seed in range(20):
-        made = simulate.gaussian(seed=seed)
-        found = OrdinalBinary().fit(made.labels).result_.expectation
-        runs.append([f(made.score, found) for f in (metrics.plcc, metrics.srocc, metrics.rmse)])
+        simulation = simulate.gaussian(seed=seed)
+        score = OrdinalBinary().fit(simulation.labels).result_.expectation
+        measures = (metrics.plcc, metrics.srocc, metrics.rmse)
+        runs.append([measure(simulation.score, score) for measure in measures])
     np.testing.assert_allclose(np.mean(runs, axis=0), [0.9580, 0.9628, 0.4550], atol=3e-4)

@@ -1,9 +1,9 @@
-"""Figures of the authors' own program, sureal 0.9.0, on real votes.
+"""Subject bias on real votes, compared with the authors' program, sureal 0.9.0.
 
-Computed with its content-oblivious model (one ambiguity for all items), run until the scores
-moved by less than 1e-12. Its full model with all items in one content has the same optimum but
-stops short of it, at -0.921995 (vqeg-hd) and -1.045605 (ftv) a vote, where the inconsistency
-of two annotators has come to 0 and stays; with each item a content of its own it ends in NaN.
+The expected values are from its content-oblivious model (one ambiguity for all items), run until
+the scores changed by less than 1e-12. Its full model with all items in one content has the same
+optimum but stops before it, at -0.921995 (vqeg-hd) and -1.045605 (ftv) per vote, where the
+inconsistency of two annotators is stuck at 0; with one content per item it ends in NaN.
 """
 
 import numpy as np
@@ -31,25 +31,27 @@ SUREAL = {
 
 
 @pytest.mark.parametrize("name", SUREAL)
-def test_one_ambiguity_for_all_agrees_with_the_authors_program(datasets, name):
+def test_shared_ambiguity_agrees_with_the_program_of_the_authors(datasets, name):
     labels = at.read_labels(datasets / name / "labels.csv")
-    theirs = SUREAL[name]
+    expected = SUREAL[name]
     fit = SubjectBias(ambiguity="shared", tol=1e-9).fit(labels).result_
-    assert fit.log_likelihood / labels.n_labels == pytest.approx(theirs["log_likelihood"], abs=1e-8)
+    assert fit.log_likelihood / labels.n_labels == pytest.approx(
+        expected["log_likelihood"], abs=1e-8
+    )
     items = fit.items().set_index("item").loc[[1, 2, 3, 4]]
-    people = fit.annotators().set_index("annotator").loc[[1, 2, 3, 4]]
-    np.testing.assert_allclose(people.bias, theirs["bias"], atol=2e-5)
-    np.testing.assert_allclose(people.inconsistency, theirs["inconsistency"], atol=2e-5)
-    np.testing.assert_allclose(items.expectation, theirs["score"], atol=2e-5)
-    half = items.score_high - items.expectation
-    np.testing.assert_allclose(half / 1.959964, theirs["score_std"], atol=2e-5)
+    annotators = fit.annotators().set_index("annotator").loc[[1, 2, 3, 4]]
+    np.testing.assert_allclose(annotators.bias, expected["bias"], atol=2e-5)
+    np.testing.assert_allclose(annotators.inconsistency, expected["inconsistency"], atol=2e-5)
+    np.testing.assert_allclose(items.expectation, expected["score"], atol=2e-5)
+    half_width = items.score_high - items.expectation
+    np.testing.assert_allclose(half_width / 1.959964, expected["score_std"], atol=2e-5)
     assert fit.n_iter < 20
 
 
 @pytest.mark.parametrize(
-    ("name", "per_label", "at_floor"), [("vqeg-hd", -0.877423, 5), ("ftv", -1.015348, 4)]
+    ("name", "per_label", "n_at_floor"), [("vqeg-hd", -0.877423, 5), ("ftv", -1.015348, 4)]
 )
-def test_an_ambiguity_for_every_item_ends_in_numbers(datasets, name, per_label, at_floor):
+def test_ambiguity_per_item_gives_finite_results(datasets, name, per_label, n_at_floor):
     labels = at.read_labels(datasets / name / "labels.csv")
     fit = SubjectBias().fit(labels).result_
     assert fit.converged
@@ -57,4 +59,4 @@ def test_an_ambiguity_for_every_item_ends_in_numbers(datasets, name, per_label, 
     assert np.isfinite(fit.items().to_numpy(dtype=float)).all()
     assert np.isfinite(fit.annotators().to_numpy(dtype=float)).all()
     assert fit.log_likelihood / labels.n_labels == pytest.approx(per_label, abs=2e-6)
-    assert fit.annotator_columns["at_floor"].sum() == at_floor
+    assert fit.annotator_columns["at_floor"].sum() == n_at_floor

@@ -1,1 +1,1 @@
-"""The paper's experiments, one a file, behind `annotruth reproduce`."""
+"""The paper's experiments and claims, run by `annotruth reproduce`."""

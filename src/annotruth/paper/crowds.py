@@ -1,4 +1,4 @@
-"""What the simulated experiments share: their settings, and crowds made to them."""
+"""Settings and generators shared by the simulated experiments."""
 
 from __future__ import annotations
 
@@ -7,53 +7,67 @@ from typing import Any
 import numpy as np
 
 from annotruth import simulate
-from annotruth.paper.base import Setting, Settings
+from annotruth.paper.experiment import ExperimentSetting, Settings
 from annotruth.simulate import Simulation
 
 SIZES = {
-    "items": Setting(150, "items", least=2),
-    "annotators": Setting(25, "annotators", least=2),
-    "categories": Setting(5, "categories", least=2),
-    "spammers": Setting(0.2, "share of annotators with a reliability below 0.5", most=1.0),
+    "items": ExperimentSetting(150, "number of items", minimum=2),
+    "annotators": ExperimentSetting(25, "number of annotators", minimum=2),
+    "categories": ExperimentSetting(5, "number of categories", minimum=2),
+    "spammers": ExperimentSetting(
+        0.2, "share of annotators with a reliability below 0.5", maximum=1.0
+    ),
 }
 
-# What the paper leaves open; the defaults are the nearest to its tables (`reproduce settings`).
-MIXING = Setting(
+# Choices that the paper leaves open; the defaults come closest to its tables
+# (`annotruth reproduce settings`).
+MIXING = ExperimentSetting(
     "annotator",
-    "whether 'mixed' picks a behavior for every label or for every annotator",
+    "whether 'mixed' draws a behavior for every label or for every annotator",
     choices=("label", "annotator"),
 )
-ABOVE_HALF = Setting(
+ABOVE_HALF = ExperimentSetting(
     True,
-    "whether the reliability of those who are not spammers is from 0.5 to 1, or from 0 to 1",
+    "whether the reliability of annotators who are not spammers is from 0.5 to 1, or from 0 to 1",
     choices=(True, False),
 )
-SHAPE = Setting(
+SHAPE = ExperimentSetting(
     "bins",
     "how a Beta becomes categories: its mass in equal bins, of the rounded value, or its density",
     choices=("bins", "rounded", "density"),
 )
-PRECISION = Setting(
+PRECISION = ExperimentSetting(
     "item",
-    "what has a precision of its own: an item, an annotator or a label",
+    "what the precision belongs to: an item, an annotator or a label",
     choices=("item", "annotator", "label"),
 )
-GAMMA = Setting(
+GAMMA = ExperimentSetting(
     "rate", "whether the 5 in Gamma(10, 5) is a rate or a scale", choices=("rate", "scale")
 )
 
+# How the crowd of Exp1-a to Exp1-c is generated.
+CROWD_CHOICES = {"shape": SHAPE, "mixing": MIXING, "reliable_above_half": ABOVE_HALF}
+
+# How the crowd of Exp1-d is generated.
+SCORE_CHOICES = {
+    "precision": PRECISION,
+    "gamma": GAMMA,
+    "mixing": MIXING,
+    "reliable_above_half": ABOVE_HALF,
+}
+
 # How GPM is fitted.
 FITTING = {
-    "iteration": Setting(
+    "iteration": ExperimentSetting(
         "paper",
         "GPM by the paper's equations, or as the authors' published program iterates",
         choices=("paper", "program"),
     ),
-    "max_iter": Setting(1000, "cap of GPM's iterations", least=1),
+    "max_iter": ExperimentSetting(1000, "maximum number of GPM's iterations", minimum=1),
 }
 
 
-def crowd(settings: Settings, rng: np.random.Generator, **condition: Any) -> Simulation:
+def simulate_crowd(settings: Settings, rng: np.random.Generator, **condition: Any) -> Simulation:
     """Simulate a crowd with categorical truth (Exp1-a to Exp1-c)."""
     options = {
         "n_items": settings["items"],
@@ -67,8 +81,8 @@ def crowd(settings: Settings, rng: np.random.Generator, **condition: Any) -> Sim
     return simulate.crowd(**(options | condition), seed=rng)
 
 
-def gaussian(settings: Settings, rng: np.random.Generator) -> Simulation:
-    """Simulate a crowd with scores as truth (Exp1-d)."""
+def simulate_scores(settings: Settings, rng: np.random.Generator) -> Simulation:
+    """Simulate a mixed crowd whose truth is a score per item (Exp1-d)."""
     return simulate.gaussian(
         n_items=settings["items"],
         n_annotators=settings["annotators"],

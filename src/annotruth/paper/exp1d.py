@@ -8,15 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from annotruth.paper.base import (
-    Claim,
-    Condition,
-    Experiment,
-    Measure,
-    Record,
-    Results,
-    Settings,
-)
+from annotruth.paper.claim_tests import combine_verdicts, negate, paired_difference, verdict_of
 from annotruth.paper.crowds import (
     ABOVE_HALF,
     FITTING,
@@ -24,11 +16,20 @@ from annotruth.paper.crowds import (
     MIXING,
     PRECISION,
     SIZES,
-    gaussian,
+    simulate_scores,
 )
-from annotruth.paper.findings import all_of, lead, negative, verdict
-from annotruth.paper.measuring import fitted, gpm, label_scores, of_scores
-from annotruth.paper.tables import Figure, figure, values_of
+from annotruth.paper.experiment import (
+    SCORE_MEASURES,
+    Claim,
+    Condition,
+    Experiment,
+    ExperimentRun,
+    Measure,
+    Results,
+    Settings,
+)
+from annotruth.paper.measures import fit_gpm, fit_model, label_values, measure_scores
+from annotruth.paper.tables import mean_with_error, values_of
 
 MODELS = {
     "mean": "Mean",
@@ -44,87 +45,88 @@ PRINTED = {
     "ordinal-mixture": {"plcc": 0.9699, "srocc": 0.9680, "rmse": 0.3050},
     "gpm": {"plcc": 0.9432, "srocc": 0.9453, "rmse": 0.4657},
 }
-PLACE = "Exp1-d"
-
-
-def conditions(settings: Settings) -> list[Condition]:
-    """One condition alone."""
-    return [{}]
+SECTION = "Exp1-d"
 
 
 def run(
     condition: Condition, settings: Settings, rng: np.random.Generator, data: Path | None
 ) -> Results:
     """Simulate scores and compare every model's scores with them."""
-    made = gaussian(settings, rng)
-    found: Results = {}
+    simulation = simulate_scores(settings, rng)
+    labels = simulation.labels
+    results: Results = {}
     for model in MODELS:
         if model == "gpm":
-            answer = gpm(made.labels, settings)
-            score, converged = answer.shares @ made.labels.scale.values, answer.converged
+            estimate = fit_gpm(labels, settings)
+            score, converged = estimate.distribution @ labels.scale.values, estimate.converged
         else:
-            fit = fitted(made.labels, model)
-            expectation = fit.expectation
-            score = label_scores(fit) if model == "majority" or expectation is None else expectation
+            fit = fit_model(labels, model)
+            expectation = None if model == "majority" else fit.expectation
+            score = label_values(fit) if expectation is None else expectation
             converged = fit.converged
-        found[model] = {**of_scores(made.score, score), "converged": float(converged)}
-    return found
+        measured = measure_scores(simulation.score, score)
+        results[model] = {**measured, "converged": float(converged)}
+    return results
 
 
-def measures(settings: Settings) -> list[Measure]:
+def measures(settings: Settings) -> Sequence[Measure]:
     """Return the measures of scores."""
-    return [
-        Measure("plcc", "PLCC", "higher"),
-        Measure("srocc", "SROCC", "higher"),
-        Measure("rmse", "RMSE", "lower"),
-    ]
+    return SCORE_MEASURES
 
 
-def claims(records: Sequence[Record], settings: Settings) -> list[Claim]:
-    """Judge what the paper says of this experiment."""
-
-    def ahead(model: str, over: str) -> tuple[Figure, Figure]:
-        """By how much a model leads in PLCC and in RMSE."""
-        return (
-            lead(records, "plcc", model, over),
-            negative(lead(records, "rmse", model, over)),
-        )
-
-    def claim(text: str, model: str, others: Sequence[str]) -> Claim:
-        leads = {other: ahead(model, other) for other in others}
-        told = "; ".join(
-            f"over {MODELS[other]} by {plcc} in PLCC and {rmse} in RMSE"
-            for other, (plcc, rmse) in leads.items()
-        )
-        verdicts = [verdict(gap) for pair in leads.values() for gap in pair]
-        return Claim(text, PLACE, f"{MODELS[model]} leads {told}", all_of(*verdicts))
-
-    rmse = {model: figure(values_of(records, model, "rmse")).mean or 0.0 for model in MODELS}
+def claims(runs: Sequence[ExperimentRun], settings: Settings) -> list[Claim]:
+    """Return the paper's claims on this experiment, tested."""
+    rmse = {model: mean_with_error(values_of(runs, model, "rmse")).mean or 0.0 for model in MODELS}
     order = sorted(MODELS, key=rmse.__getitem__)
     return [
-        claim(
+        _lead_claim(
+            runs,
             "Ord-dis-mix, made for such scores, is best",
             "ordinal-mixture",
             [model for model in MODELS if model != "ordinal-mixture"],
         ),
-        claim("GPM is ahead of Li's model, which assumes a Gaussian", "gpm", ["subject-bias"]),
-        claim("GPM is ahead of Mean and Majority", "gpm", ["mean", "majority"]),
+        _lead_claim(
+            runs,
+            "GPM is ahead of Li's model, which assumes a Gaussian",
+            "gpm",
+            ["subject-bias"],
+        ),
+        _lead_claim(runs, "GPM is ahead of Mean and Majority", "gpm", ["mean", "majority"]),
         Claim(
             "so GPM is second best",
-            PLACE,
+            SECTION,
             "by RMSE: " + ", ".join(f"{MODELS[model]} {rmse[model]:.4f}" for model in order),
             "holds" if order[1] == "gpm" else "does not hold",
         ),
     ]
 
 
+def _lead_claim(
+    runs: Sequence[ExperimentRun], statement: str, model: str, others: Sequence[str]
+) -> Claim:
+    """Return the claim that a model is ahead of others in both PLCC and RMSE."""
+    leads = {
+        other: (
+            paired_difference(runs, "plcc", model, other),
+            negate(paired_difference(runs, "rmse", model, other)),
+        )
+        for other in others
+    }
+    listed = "; ".join(
+        f"over {MODELS[other]} by {plcc} in PLCC and {rmse} in RMSE"
+        for other, (plcc, rmse) in leads.items()
+    )
+    verdict = combine_verdicts(verdict_of(lead) for pair in leads.values() for lead in pair)
+    return Claim(statement, SECTION, f"{MODELS[model]} leads {listed}", verdict)
+
+
 EXPERIMENT = Experiment(
     name="exp1d",
     title="Exp1-d: universality",
-    about=(
+    description=(
         "The truth of an item is a score; a serious label is drawn from a Gaussian around it and "
-        "rounded. The crowd is mixed and a quarter are spammers. Scores found are compared with "
-        "the true ones: the expectation of the distribution, and for Majority the label."
+        "rounded. The crowd is mixed and a quarter are spammers. Estimated scores are compared "
+        "with the true ones: the expectation of the distribution, and for Majority the label."
     ),
     settings={
         **SIZES,
@@ -135,10 +137,9 @@ EXPERIMENT = Experiment(
         "gamma": GAMMA,
         **FITTING,
     },
-    conditions=conditions,
     run=run,
     measures=measures,
     models=MODELS,
-    paper={(model,): row for model, row in PRINTED.items()},
+    printed={(model,): row for model, row in PRINTED.items()},
     claims=claims,
 )

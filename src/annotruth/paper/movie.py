@@ -1,4 +1,4 @@
-"""Film ratings: scores from few ratings against the mean of very many."""
+"""Movie review: scores from few ratings against the mean of all ratings."""
 
 from __future__ import annotations
 
@@ -13,25 +13,21 @@ from numpy.typing import NDArray
 from annotruth.errors import InputError
 from annotruth.io.readers import read_labels
 from annotruth.labels import Labels
-from annotruth.paper.base import (
+from annotruth.paper.claim_tests import lead_claim, rmse_leads
+from annotruth.paper.experiment import (
+    SCORE_MEASURES,
     Claim,
     Condition,
-    DataFiles,
     Experiment,
+    ExperimentRun,
+    ExperimentSetting,
     Measure,
-    Record,
+    RequiredFiles,
     Results,
-    Setting,
     Settings,
 )
-from annotruth.paper.findings import all_of, lead, negative, verdict
-from annotruth.paper.measuring import (
-    fitted,
-    label_scores,
-    of_scores,
-    spammer_share,
-)
-from annotruth.paper.tables import figure, values_of
+from annotruth.paper.measures import fit_model, label_values, measure_scores, spammer_share
+from annotruth.paper.tables import mean_with_error, values_of
 
 MODELS = {
     "dawid-skene": "D&S",
@@ -52,183 +48,184 @@ PRINTED = {
     "subject-bias": {"plcc": 0.8369, "srocc": 0.8219, "rmse": 0.2483},
     "gpm": {"plcc": 0.8620, "srocc": 0.8420, "rmse": 0.2228, "spammers": 0.01},
 }
-PLACE = "Movie Review"
+SECTION = "Movie Review"
 FILE = "movielens-100k/labels.csv"
 
 
-class Draw(NamedTuple):
-    """A few ratings of some films, and the films' true scores."""
+class RatingSample(NamedTuple):
+    """A few ratings of some movies, and the movies' true scores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annotruth import Labels
+    >>> sample = RatingSample(Labels.of([("Alien", "ann", 4)]), np.array([4.2]))
+    >>> sample.labels.n_items
+    1
+    """
 
     labels: Labels
     score: NDArray[np.float64]
 
 
-class Ratings(NamedTuple):
-    """All ratings as a table of films x users, 0 where there is none."""
+class RatingTable(NamedTuple):
+    """All ratings as a table of movies x users of category codes from 1, 0 where there is none.
 
-    stars: NDArray[np.int64]
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annotruth import Labels
+    >>> labels = Labels.of([("Alien", "ann", 4), ("Alien", "bob", 5)])
+    >>> RatingTable(np.array([[1, 2]]), labels).codes.shape
+    (1, 2)
+    """
+
+    codes: NDArray[np.int64]
     labels: Labels
-
-
-def conditions(settings: Settings) -> list[Condition]:
-    """One condition alone."""
-    return [{}]
 
 
 def run(
     condition: Condition, settings: Settings, rng: np.random.Generator, data: Path | None
 ) -> Results:
-    """Draw films and users, and compare every model's scores with the films' true ones."""
+    """Draw movies and users, and compare every model's scores with the movies' true ones."""
     assert data is not None
-    drawn = draw(ratings_of(data / FILE), settings, rng)
-    found: Results = {}
+    sample = draw_ratings(read_ratings(data / FILE), settings, rng)
+    labels = sample.labels
+    results: Results = {}
     for model in MODELS:
-        fit = fitted(drawn.labels, model)
+        fit = fit_model(labels, model)
         by_label = model in DISCRETE and settings["class_score"] == "label"
-        score = label_scores(fit) if by_label or fit.expectation is None else fit.expectation
-        found[model] = {**of_scores(drawn.score, score), "converged": float(fit.converged)}
+        score = label_values(fit) if by_label or fit.expectation is None else fit.expectation
+        results[model] = {**measure_scores(sample.score, score), "converged": float(fit.converged)}
         if model == "gpm":
-            found[model]["spammers"] = spammer_share(fit)
-            found[model]["labels_per_item"] = drawn.labels.n_labels / drawn.labels.n_items
-    return found
+            results[model]["spammers"] = spammer_share(fit)
+            results[model]["labels_per_item"] = labels.n_labels / labels.n_items
+    return results
 
 
-def draw(ratings: Ratings, settings: Settings, rng: np.random.Generator) -> Draw:
-    """Draw films of many raters and users of many such films, as the paper did."""
-    rated = ratings.stars > 0
-    films = np.flatnonzero(rated.sum(axis=1) >= settings["film_raters"])
-    users = np.flatnonzero(rated[films].sum(axis=0) >= settings["user_films"])
-    for name, there in (("films", films), ("users", users)):
-        if there.size < settings[name]:
+def draw_ratings(
+    ratings: RatingTable, settings: Settings, rng: np.random.Generator
+) -> RatingSample:
+    """Draw movies with many raters and users who rated many of them, as in the paper."""
+    is_rated = ratings.codes > 0
+    films = np.flatnonzero(is_rated.sum(axis=1) >= settings["film_raters"])
+    users = np.flatnonzero(is_rated[films].sum(axis=0) >= settings["user_films"])
+    for name, eligible in (("films", films), ("users", users)):
+        if eligible.size < settings[name]:
             raise InputError(
-                f"{name} is {settings[name]}, but only {there.size} have enough ratings: "
+                f"{name} is {settings[name]}, but only {eligible.size} have enough ratings: "
                 f"draw fewer, or lower film_raters or user_films"
             )
     films = rng.choice(films, settings["films"], replace=False)
     users = rng.choice(users, settings["users"], replace=False)
 
-    table = ratings.stars[np.ix_(films, users)]
-    # A film or user without any rating in the draw has nothing to be judged by.
-    films, table = films[table.any(axis=1)], table[table.any(axis=1)]
-    users, table = users[table.any(axis=0)], table[:, table.any(axis=0)]
-    item, annotator = np.nonzero(table)
-    judges = rated[films]
+    codes = ratings.codes[np.ix_(films, users)]
+    # Movies and users without any rating in the sample cannot be labels' items or annotators.
+    films, codes = films[codes.any(axis=1)], codes[codes.any(axis=1)]
+    users, codes = users[codes.any(axis=0)], codes[:, codes.any(axis=0)]
+    item, annotator = np.nonzero(codes)
+    counts_for_truth = is_rated[films]
     if settings["truth"] == "others":
-        judges[:, users] = False
-    stars = ratings.stars[films] * judges
+        counts_for_truth[:, users] = False
+    true_codes = ratings.codes[films] * counts_for_truth
     labels = Labels.from_codes(
         item,
         annotator,
-        table[item, annotator] - 1,
+        codes[item, annotator] - 1,
         items=ratings.labels.items.take(films),
         annotators=ratings.labels.annotators.take(users),
         scale=ratings.labels.scale,
     )
     values = np.concatenate([[0.0], ratings.labels.scale.values])
-    return Draw(labels, values[stars].sum(axis=1) / judges.sum(axis=1))
+    return RatingSample(labels, values[true_codes].sum(axis=1) / counts_for_truth.sum(axis=1))
 
 
 @lru_cache(maxsize=1)
-def ratings_of(path: Path) -> Ratings:
-    """Read all ratings, once a process."""
+def read_ratings(path: Path) -> RatingTable:
+    """Read all ratings, once per process."""
     labels = read_labels(path, scale="ordinal")
     cell = labels.cell_of_label()
-    stars = np.zeros((labels.n_items, labels.n_annotators), dtype=np.int64)
-    stars[labels.item_of_cell()[cell], labels.annotator] = labels.cell_category[cell] + 1
-    return Ratings(stars, labels)
+    codes = np.zeros((labels.n_items, labels.n_annotators), dtype=np.int64)
+    codes[labels.item_of_cell()[cell], labels.annotator] = labels.cell_category[cell] + 1
+    return RatingTable(codes, labels)
 
 
 def measures(settings: Settings) -> list[Measure]:
     """Return the measures of scores, and the share of spammers."""
-    return [
-        Measure("plcc", "PLCC", "higher"),
-        Measure("srocc", "SROCC", "higher"),
-        Measure("rmse", "RMSE", "lower"),
-        Measure("spammers", "spammers"),
-    ]
+    return [*SCORE_MEASURES, Measure("spammers", "spammers")]
 
 
-def notes(records: Sequence[Record], settings: Settings) -> list[str]:
-    """Say what differs from the paper's data."""
-    per_item = figure(values_of(records, "gpm", "labels_per_item")).mean
-    truth = "everybody" if settings["truth"] == "everybody" else "everybody who was not drawn"
+def notes(runs: Sequence[ExperimentRun], settings: Settings) -> list[str]:
+    """Return how the data differ from the paper's."""
+    per_item = mean_with_error(values_of(runs, "gpm", "labels_per_item")).mean
+    raters = "all users" if settings["truth"] == "everybody" else "all users not drawn"
     data = (
-        "MovieLens-100k stands in for MovieLens 20M, of which the paper does not say which films "
-        f"and users it drew. Films with at least {settings['film_raters']} raters, users who rated "
-        f"at least {settings['user_films']} of them; {settings['films']} films and "
-        f"{settings['users']} users are drawn anew in every run, with {per_item:.1f} ratings a film "
-        f"(paper: 16). A film's true score is the mean rating of {truth}."
+        "MovieLens-100k replaces MovieLens 20M, of which the paper does not state which movies "
+        f"and users it drew. Movies with at least {settings['film_raters']} raters, users who "
+        f"rated at least {settings['user_films']} of them; {settings['films']} movies and "
+        f"{settings['users']} users are drawn anew in every run, with {per_item:.1f} ratings per "
+        f"movie (paper: 16). A movie's true score is the mean rating of {raters}."
     )
-    return [data, "The plain mean is not in the paper's table."]
+    return [data, "The mean is not in the paper's table."]
 
 
-def claims(records: Sequence[Record], settings: Settings) -> list[Claim]:
-    """Judge what the paper says of films."""
+def claims(runs: Sequence[ExperimentRun], settings: Settings) -> list[Claim]:
+    """Return the paper's claims on movies, tested."""
     others = [model for model in MODELS if model not in ("gpm", "mean")]
-    spammers = figure(values_of(records, "gpm", "spammers"))
+    spammers = mean_with_error(values_of(runs, "gpm", "spammers"))
+
+    def ahead(statement: str, models: Sequence[str], others: Sequence[str]) -> Claim:
+        return lead_claim(statement, SECTION, "RMSE", rmse_leads(runs, models, others), MODELS)
+
     return [
-        _ahead(records, "GPM performs best of the paper's six models", ["gpm"], others),
-        _ahead(records, "GPM is ahead of the plain mean (not in the paper)", ["gpm"], ["mean"]),
-        _ahead(
-            records,
+        ahead("GPM performs best of the paper's six models", ["gpm"], others),
+        ahead("GPM is ahead of the mean (not in the paper)", ["gpm"], ["mean"]),
+        ahead(
             "D&S, GLAD and Ord-bin, made for classes, are generally worse than Ord-dis-mix and Li",
             CONTINUOUS,
             DISCRETE,
         ),
         Claim(
             "the share of spammers is only 1%",
-            PLACE,
+            SECTION,
             f"share of spammers {spammers}",
             "holds" if (spammers.mean or 0.0) < 0.02 else "does not hold",
         ),
     ]
 
 
-def _ahead(
-    records: Sequence[Record], text: str, models: Sequence[str], others: Sequence[str]
-) -> Claim:
-    leads = {
-        (model, other): negative(lead(records, "rmse", model, other))
-        for model in models
-        for other in others
-    }
-    told = ", ".join(
-        f"{MODELS[model]} over {MODELS[other]} {gap}" for (model, other), gap in leads.items()
-    )
-    return Claim(text, PLACE, f"lead in RMSE: {told}", all_of(*map(verdict, leads.values())))
-
-
 EXPERIMENT = Experiment(
     name="movie",
     title="Movie review",
-    about=(
-        "Ratings of few users against the mean rating of all: every model's score of a film is "
-        "compared with it."
+    description=(
+        "Ratings of few users: every model's score of a movie is compared with the mean rating "
+        "of all users."
     ),
     settings={
-        "films": Setting(174, "films drawn", least=2),
-        "users": Setting(69, "users drawn", least=2),
-        "film_raters": Setting(100, "raters a film must have to be drawn", least=1),
-        "user_films": Setting(30, "such films a user must have rated to be drawn", least=1),
-        "truth": Setting(
+        "films": ExperimentSetting(174, "number of movies drawn", minimum=2),
+        "users": ExperimentSetting(69, "number of users drawn", minimum=2),
+        "film_raters": ExperimentSetting(100, "raters a drawn movie has at least", minimum=1),
+        "user_films": ExperimentSetting(
+            30, "such movies a drawn user has rated at least", minimum=1
+        ),
+        "truth": ExperimentSetting(
             "everybody",
             "whose mean rating is the truth: everybody's (as in the paper), or that of others "
             "than the users drawn",
             choices=("everybody", "others"),
         ),
-        "class_score": Setting(
+        "class_score": ExperimentSetting(
             "expectation",
             "the score of D&S, GLAD and Ord-bin: the expectation of their distribution, or the "
             "value of their label",
             choices=("expectation", "label"),
         ),
     },
-    conditions=conditions,
     run=run,
     measures=measures,
     models=MODELS,
-    paper={(model,): row for model, row in PRINTED.items()},
+    printed={(model,): row for model, row in PRINTED.items()},
     notes=notes,
     claims=claims,
-    data=DataFiles((FILE,), "GroupLens (grouplens.org/datasets/movielens/100k)"),
+    required_files=RequiredFiles((FILE,), "GroupLens (grouplens.org/datasets/movielens/100k)"),
 )

@@ -1,4 +1,4 @@
-"""An experiment's page: what was done, the table beside the paper's, notes, claims, a picture."""
+"""The page of an experiment: description, table beside the paper's, notes, claims, chart."""
 
 from __future__ import annotations
 
@@ -11,20 +11,33 @@ import pyarrow as pa
 from annotruth.io.atomic import atomic_write_folder
 from annotruth.io.writers import write_table
 from annotruth.paper import tables
-from annotruth.paper.base import Claim, Experiment, Record, Settings
+from annotruth.paper.experiment import Claim, Experiment, ExperimentRun, Settings
 from annotruth.report import charts
 
-_READING = (
+_HOW_TO_READ = (
     "Figures are means ± standard errors over the runs; where there is one run, over the items. "
-    "A lead of a model is taken run by run, or item by item, on the same labels; higher is better "
-    "throughout. A sentence **holds** or **does not hold** when the figures say so by more than "
-    "two standard errors, and is **undecided** in between."
+    "The lead of a model is computed run by run, or item by item, on the same labels; higher is "
+    "better throughout. A claim **holds** or **does not hold** if the figures support this by "
+    "more than two standard errors, and is **undecided** in between."
 )
 
 
 @dataclass(frozen=True)
-class Report:
-    """What is printed and written of an experiment."""
+class ExperimentReport:
+    """What is printed and written for an experiment.
+
+    Examples
+    --------
+    >>> report = ExperimentReport(
+    ...     "toy", "# Toy", "| a |", ("A note.",), (), {"items": 10}, pa.table({}), None
+    ... )
+    >>> print(report.text())
+    # Toy
+    <BLANKLINE>
+    | a |
+    <BLANKLINE>
+    A note.
+    """
 
     name: str
     heading: str
@@ -45,76 +58,83 @@ class Report:
         if self.spec is not None:
             parts.append(f"![{self.heading.splitlines()[0].lstrip('# ')}]({self.name}.png)")
         if self.claims:
-            parts += ["## What the paper says", claims_table(self.claims)]
+            parts += ["## Claims of the paper", claims_table(self.claims)]
         parts += ["## Settings", _settings_table(self.settings)]
         return "\n\n".join(parts) + "\n"
 
 
-def report(experiment: Experiment, settings: Settings, records: Sequence[Record]) -> Report:
-    """Make the report of an experiment from its runs."""
+def make_report(
+    experiment: Experiment, settings: Settings, runs: Sequence[ExperimentRun]
+) -> ExperimentReport:
+    """Return the report of an experiment from its runs."""
     if experiment.summary is not None:
-        table, rows = experiment.summary(records, settings)
+        table, rows = experiment.summary(runs, settings)
     else:
-        summarised = tables.rows(experiment, settings, records)
-        table = tables.to_markdown(experiment, settings, summarised)
-        rows = tables.to_arrow(experiment, settings, summarised)
-    chart = experiment.chart(records, settings) if experiment.chart else None
-    notes = experiment.notes(records, settings) if experiment.notes else []
-    return Report(
+        means = tables.result_rows(experiment, settings, runs)
+        table = tables.to_markdown(experiment, settings, means)
+        rows = tables.to_arrow(experiment, settings, means)
+    chart = experiment.chart(runs, settings) if experiment.chart else None
+    notes = experiment.notes(runs, settings) if experiment.notes else []
+    return ExperimentReport(
         name=experiment.name,
-        heading=f"# {experiment.title}\n\n{experiment.about}{_how_often(experiment, records)}",
+        heading=f"# {experiment.title}\n\n{experiment.description}{_count_runs(experiment, runs)}",
         table=table,
-        notes=(*notes, *_unsettled(experiment, records)),
-        claims=tuple(experiment.claims(records, settings)) if experiment.claims else (),
+        notes=(*notes, *_not_converged(experiment, runs)),
+        claims=tuple(experiment.claims(runs, settings)) if experiment.claims else (),
         settings=settings,
         rows=rows,
-        spec=charts.filled(chart.spec, chart.records, chart.words) if chart else None,
+        spec=charts.filled(chart.spec, chart.data, chart.texts) if chart else None,
     )
 
 
-def write(report: Report, folder: Path) -> list[str]:
-    """Write the page, the table and the picture, whole or not at all; return their names."""
-    with atomic_write_folder(folder) as aside:
-        (aside / f"{report.name}.md").write_text(report.page(), "utf-8", newline="\n")
-        write_table(report.rows, aside / f"{report.name}.csv")
+def write_report(report: ExperimentReport, folder: Path) -> list[str]:
+    """Write the page, the table and the chart, all or none; return their file names."""
+    with atomic_write_folder(folder) as temporary:
+        (temporary / f"{report.name}.md").write_text(report.page(), "utf-8", newline="\n")
+        write_table(report.rows, temporary / f"{report.name}.csv")
         if report.spec is not None:
-            (aside / f"{report.name}.png").write_bytes(charts.png(report.spec))
-            (aside / f"{report.name}.svg").write_text(charts.svg(report.spec), "utf-8")
-        return sorted(path.name for path in aside.iterdir())
+            (temporary / f"{report.name}.png").write_bytes(charts.png(report.spec))
+            (temporary / f"{report.name}.svg").write_text(charts.svg(report.spec), "utf-8")
+        return sorted(path.name for path in temporary.iterdir())
 
 
 def write_claims(claims: Iterable[Claim], folder: Path) -> None:
-    """Write one page of every claim and what was found."""
-    text = f"# What the paper says, and what was found\n\n{_READING}\n\n{claims_table(claims)}\n"
-    with atomic_write_folder(folder) as aside:
-        (aside / "claims.md").write_text(text, "utf-8", newline="\n")
+    """Write one page with every claim, its evidence and verdict."""
+    text = f"# The paper's claims, tested\n\n{_HOW_TO_READ}\n\n{claims_table(claims)}\n"
+    with atomic_write_folder(folder) as temporary:
+        (temporary / "claims.md").write_text(text, "utf-8", newline="\n")
 
 
 def claims_table(claims: Iterable[Claim]) -> str:
-    """Write claims as a Markdown table."""
-    body = [[claim.text, claim.place, claim.found, f"**{claim.verdict}**"] for claim in claims]
-    lines = [f"| {' | '.join(cells)} |" for cells in body]
-    return "\n".join(["| claim | where | found | |", "|---|---|---|---|", *lines])
+    """Return claims as a Markdown table."""
+    lines = [
+        f"| {claim.statement} | {claim.source} | {claim.evidence} | **{claim.verdict}** |"
+        for claim in claims
+    ]
+    return "\n".join(["| claim | section | evidence | verdict |", "|---|---|---|---|", *lines])
 
 
 def _settings_table(settings: Settings) -> str:
     body = [[name, str(value)] for name, value in settings.items()]
-    return tables.aligned(["setting", "value"], body, n_left=2)
+    return tables.markdown_table(["setting", "value"], body, n_left=2)
 
 
-def _how_often(experiment: Experiment, records: Sequence[Record]) -> str:
-    if not experiment.repeats:
+def _count_runs(experiment: Experiment, runs: Sequence[ExperimentRun]) -> str:
+    if not experiment.is_random:
         return ""
-    runs = len({record.run for record in records})
-    return f" Mean ± standard error over {runs} run{'s' if runs > 1 else ''}."
+    n_runs = len({run.number for run in runs})
+    return f" Mean ± standard error over {n_runs} run{'s' if n_runs > 1 else ''}."
 
 
-def _unsettled(experiment: Experiment, records: Sequence[Record]) -> list[str]:
-    """Say which models reached their cap of iterations before they settled."""
-    found = []
+def _not_converged(experiment: Experiment, runs: Sequence[ExperimentRun]) -> list[str]:
+    """Return a note for each model with fits that reached the maximum number of iterations."""
+    notes = []
     for model, name in experiment.models.items():
-        ends = [end for end in tables.values_of(records, model, "converged") if end is not None]
-        capped = sum(end == 0.0 for end in ends)
-        if capped:
-            found.append(f"{name} reached its cap of iterations in {capped} of {len(ends)} fits.")
-    return found
+        converged = [c for c in tables.values_of(runs, model, "converged") if c is not None]
+        n_capped = sum(c == 0.0 for c in converged)
+        if n_capped:
+            notes.append(
+                f"{name} reached its maximum number of iterations in {n_capped} of "
+                f"{len(converged)} fits."
+            )
+    return notes

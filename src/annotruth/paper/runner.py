@@ -1,7 +1,7 @@
-"""Runs an experiment over its conditions and seeds, side by side, and remembers what is done.
+"""Runs the conditions of an experiment in parallel and resumes from finished runs.
 
-A command that was interrupted goes on where it stopped, more runs only add to those there are,
-and other settings start afresh.
+An interrupted command continues where it stopped, more runs add to the existing ones, and other
+settings start over.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ import numpy as np
 
 from annotruth.engines.memory import usable_cores
 from annotruth.errors import InputError
-from annotruth.paper.base import Condition, Experiment, Record, Results, Settings
-from annotruth.paper.journal import Journal, Task, fingerprint
+from annotruth.paper.experiment import Condition, Experiment, ExperimentRun, Results, Settings
+from annotruth.paper.run_log import RunId, RunLog, fingerprint
 
 Progress = Callable[[int, int], None]
-"""Called with how many runs are done and how many there are."""
+"""Called with the number of finished runs and the number of all runs."""
 
-# Small enough that an interruption loses seconds, large enough that handing over costs little.
-_RUNS_A_BATCH = 5
+# Small enough that an interruption loses seconds, large enough that hand-over costs little.
+_RUNS_PER_BATCH = 5
 
 
-def generator(experiment: str, condition: Condition, run: int) -> np.random.Generator:
-    """Make the random generator of a run.
+def make_generator(experiment: str, condition: Condition, run: int) -> np.random.Generator:
+    """Return the random generator of a run.
 
-    It derives from the experiment, the condition and the run's number alone, so it is the same
-    in any order and on any number of processes.
+    The seed derives from the experiment, the condition and the run's number alone, so results
+    do not depend on the order or the number of processes.
     """
     text = json.dumps([experiment, dict(condition)], sort_keys=True)
     words = np.frombuffer(hashlib.sha256(text.encode()).digest(), dtype="<u4")
@@ -43,69 +43,73 @@ def run_experiment(
     experiment: Experiment,
     settings: Settings,
     *,
-    runs: int,
+    n_runs: int,
     folder: Path,
     data: Path | None = None,
-    workers: int | None = None,
+    n_workers: int | None = None,
     progress: Progress | None = None,
-) -> list[Record]:
-    """Run what is not yet done and return all runs, in the order of conditions and numbers.
+) -> list[ExperimentRun]:
+    """Run what is missing and return all runs, ordered by condition and number.
 
     Parameters
     ----------
     experiment, settings
         What to run; the settings are complete.
-    runs
-        How often each condition is repeated; experiments without randomness run once.
+    n_runs
+        Number of runs per condition; experiments without randomness run once.
     folder
         Where ``<experiment>/runs.jsonl`` is kept.
     data
         The folder of real labels.
-    workers
-        How many processes; 1 runs everything in this one. Default: one a core.
+    n_workers
+        Number of processes; 1 runs everything in this one. Default: one per core.
     progress
-        Called at the start and after every run that came in.
+        Called at the start and after every finished run.
     """
-    if runs < 1:
-        raise InputError(f"runs is {runs}: give a whole number of at least 1")
+    if n_runs < 1:
+        raise InputError(f"runs is {n_runs}: give a whole number of at least 1")
     conditions = experiment.conditions(settings)
-    repeats = range(runs if experiment.repeats else 1)
-    wanted = [Task(c, k) for c in range(len(conditions)) for k in repeats]
-    journal = Journal(
-        folder / experiment.name / "runs.jsonl", fingerprint(experiment, settings, data)
-    )
-    missing = [task for task in wanted if task not in journal.done]
+    numbers = range(n_runs if experiment.is_random else 1)
+    wanted = [RunId(condition, run) for condition in range(len(conditions)) for run in numbers]
+    log = RunLog(folder / experiment.name / "runs.jsonl", fingerprint(experiment, settings, data))
+    missing = [run_id for run_id in wanted if run_id not in log.results]
     n_done = len(wanted) - len(missing)
     if progress is not None:
         progress(n_done, len(wanted))
     if missing:
-        batches = [missing[at : at + _RUNS_A_BATCH] for at in range(0, len(missing), _RUNS_A_BATCH)]
+        batches = [
+            missing[start : start + _RUNS_PER_BATCH]
+            for start in range(0, len(missing), _RUNS_PER_BATCH)
+        ]
         job = (experiment, settings, data)
-        with journal.appending() as append:
-            for task, results in _executed(job, batches, workers or usable_cores()):
-                append(task, results)
+        with log.appending() as append:
+            for run_id, results in _run_batches(job, batches, n_workers or usable_cores()):
+                append(run_id, results)
                 n_done += 1
                 if progress is not None:
                     progress(n_done, len(wanted))
-    return [Record(conditions[task.condition], task.run, journal.done[task]) for task in wanted]
+    return [
+        ExperimentRun(conditions[run_id.condition], run_id.run, log.results[run_id])
+        for run_id in wanted
+    ]
 
 
 _Job = tuple[Experiment, Settings, Path | None]
 
 
-def _executed(
-    job: _Job, batches: Sequence[Sequence[Task]], workers: int
-) -> Iterator[tuple[Task, Results]]:
-    """Run batches and yield each run as it comes."""
-    if workers == 1 or len(batches) == 1:
+def _run_batches(
+    job: _Job, batches: Sequence[Sequence[RunId]], n_workers: int
+) -> Iterator[tuple[RunId, Results]]:
+    """Run batches and yield each run as it finishes."""
+    if n_workers == 1 or len(batches) == 1:
         for batch in batches:
-            for task in batch:
-                yield task, _run(job, task)
+            for run_id in batch:
+                yield run_id, _run(job, run_id)
         return
-    # A fresh interpreter a process: forking one that has threads may hang.
+    # A fresh interpreter per process: forking one that has threads may hang.
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(
-        min(workers, len(batches)), mp_context=context, initializer=_leave_interrupts_to_the_parent
+        min(n_workers, len(batches)), mp_context=context, initializer=_ignore_interrupts
     )
     try:
         for finished in as_completed([pool.submit(_run_batch, job, batch) for batch in batches]):
@@ -114,19 +118,20 @@ def _executed(
         pool.shutdown(cancel_futures=True)
 
 
-def _run_batch(job: _Job, batch: Sequence[Task]) -> list[tuple[Task, Results]]:
-    return [(task, _run(job, task)) for task in batch]
+def _run_batch(job: _Job, batch: Sequence[RunId]) -> list[tuple[RunId, Results]]:
+    return [(run_id, _run(job, run_id)) for run_id in batch]
 
 
-def _run(job: _Job, task: Task) -> Results:
+def _run(job: _Job, run_id: RunId) -> Results:
     experiment, settings, data = job
-    condition = experiment.conditions(settings)[task.condition]
-    drawn = (experiment.name, condition)
-    if experiment.drawn_as is not None:
-        drawn = experiment.drawn_as(condition)
-    rng = generator(*drawn, task.run)
+    condition = experiment.conditions(settings)[run_id.condition]
+    seed_of = (experiment.name, condition)
+    if experiment.seeded_as is not None:
+        seed_of = experiment.seeded_as(condition)
+    rng = make_generator(*seed_of, run_id.run)
     return experiment.run(condition, settings, rng, data)
 
 
-def _leave_interrupts_to_the_parent() -> None:
+def _ignore_interrupts() -> None:
+    """Leave interrupts to the parent process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -10,12 +10,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from annotruth.paper.base import Condition, Experiment, Record, Settings
+from annotruth.paper.experiment import Condition, Experiment, ExperimentRun, Settings
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A mean over runs with its standard error, and what the paper printed."""
+class MeanWithError:
+    """A mean over runs with its standard error, and the figure printed in the paper.
+
+    Examples
+    --------
+    >>> print(MeanWithError(0.25, 0.01, 100))
+    0.2500 ± 0.0100
+    """
 
     mean: float | None
     error: float | None
@@ -30,61 +36,77 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Row:
-    """One condition and one model: a figure a measure, in the order of the measures."""
+class ResultRow:
+    """The means of one condition and one model, by measure.
+
+    Examples
+    --------
+    >>> row = ResultRow({"spammers": 0.1}, "gpm", {"rmse": MeanWithError(0.25, 0.01, 100)})
+    >>> row.means["rmse"].mean
+    0.25
+    """
 
     condition: Condition
     model: str
-    figures: dict[str, Figure]
+    means: dict[str, MeanWithError]
 
 
-def figure(values: Sequence[float | None], paper: float | None = None) -> Figure:
+def mean_with_error(values: Sequence[float | None], paper: float | None = None) -> MeanWithError:
     """Return the mean and its standard error, ``sd / sqrt(n)`` with ``n - 1`` in the sd.
 
     Runs without a value, such as the correlation with a constant, are left out.
     """
-    some = np.array([value for value in values if value is not None], dtype=np.float64)
-    if some.size == 0:
-        return Figure(None, None, 0, paper)
-    error = float(some.std(ddof=1) / math.sqrt(some.size)) if some.size > 1 else None
-    return Figure(float(some.mean()), error, int(some.size), paper)
+    present = np.array([value for value in values if value is not None], dtype=np.float64)
+    if present.size == 0:
+        return MeanWithError(None, None, 0, paper)
+    error = float(present.std(ddof=1) / math.sqrt(present.size)) if present.size > 1 else None
+    return MeanWithError(float(present.mean()), error, int(present.size), paper)
+
+
+def any_condition(condition: Condition) -> bool:
+    """Return True: every condition counts."""
+    return True
 
 
 def values_of(
-    records: Sequence[Record],
+    runs: Sequence[ExperimentRun],
     model: str,
     measure: str,
-    where: Callable[[Condition], bool] = lambda condition: True,
+    where: Callable[[Condition], bool] = any_condition,
 ) -> list[float | None]:
-    """Return a measure of a model in the runs whose condition is asked for."""
+    """Return a measure of a model in every run whose condition is selected."""
     return [
-        record.results[model].get(measure)
-        for record in records
-        if model in record.results and where(record.condition)
+        run.results[model].get(measure)
+        for run in runs
+        if model in run.results and where(run.condition)
     ]
 
 
-def rows(experiment: Experiment, settings: Settings, records: Sequence[Record]) -> list[Row]:
-    """Summarise the records: one row a condition and model that gave results."""
-    found = []
+def result_rows(
+    experiment: Experiment, settings: Settings, runs: Sequence[ExperimentRun]
+) -> list[ResultRow]:
+    """Return one row per condition and model that has results."""
+    rows = []
     for condition in experiment.conditions(settings):
         for model in experiment.models:
-            mine = [r for r in records if r.condition == condition and model in r.results]
-            if not mine:
+            selected = [run for run in runs if run.condition == condition and model in run.results]
+            if not selected:
                 continue
-            printed = experiment.paper.get((*condition.values(), model), {})
-            figures = {
-                measure.key: figure(values_of(mine, model, measure.key), printed.get(measure.key))
+            printed = experiment.printed.get((*condition.values(), model), {})
+            means = {
+                measure.key: mean_with_error(
+                    values_of(selected, model, measure.key), printed.get(measure.key)
+                )
                 for measure in experiment.measures(settings)
             }
-            found.append(Row(condition, model, figures))
-    return found
+            rows.append(ResultRow(condition, model, means))
+    return rows
 
 
-def to_markdown(experiment: Experiment, settings: Settings, rows: Sequence[Row]) -> str:
-    """Write the rows as a table; a measure the paper printed has its figures beside ours."""
+def to_markdown(experiment: Experiment, settings: Settings, rows: Sequence[ResultRow]) -> str:
+    """Return the rows as a Markdown table, with the paper's figures beside ours."""
     measures = experiment.measures(settings)
-    printed = {m.key for m in measures for row in rows if row.figures[m.key].paper is not None}
+    printed = {m.key for m in measures for row in rows if row.means[m.key].paper is not None}
     head = list(rows[0].condition) + (["model"] if len(experiment.models) > 1 else [])
     n_left = len(head)
     for measure in measures:
@@ -95,42 +117,43 @@ def to_markdown(experiment: Experiment, settings: Settings, rows: Sequence[Row])
         if len(experiment.models) > 1:
             cells.append(experiment.models[row.model])
         for measure in measures:
-            found = row.figures[measure.key]
-            cells.append(str(found))
+            mean = row.means[measure.key]
+            cells.append(str(mean))
             if measure.key in printed:
-                cells.append("" if found.paper is None else f"{found.paper:.4f}")
+                cells.append("" if mean.paper is None else f"{mean.paper:.4f}")
         body.append(cells)
-    return aligned(head, body, n_left)
+    return markdown_table(head, body, n_left)
 
 
-def aligned(head: Sequence[str], body: Sequence[Sequence[str]], n_left: int) -> str:
-    """Write a Markdown table that reads well as plain text; numbers from ``n_left`` on."""
-    widths = [max(len(line[at]) for line in (head, *body)) for at in range(len(head))]
+def markdown_table(head: Sequence[str], body: Sequence[Sequence[str]], n_left: int) -> str:
+    """Return a Markdown table with padded cells; columns from ``n_left`` on align right."""
+    widths = [max(len(line[column]) for line in (head, *body)) for column in range(len(head))]
 
     def line(cells: Sequence[str]) -> str:
         padded = [
-            cell.ljust(width) if at < n_left else cell.rjust(width)
-            for at, (cell, width) in enumerate(zip(cells, widths, strict=True))
+            cell.ljust(width) if column < n_left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
         ]
         return f"| {' | '.join(padded)} |"
 
     rule = [
-        "-" * width if at < n_left else "-" * (width - 1) + ":" for at, width in enumerate(widths)
+        "-" * width if column < n_left else "-" * (width - 1) + ":"
+        for column, width in enumerate(widths)
     ]
     return "\n".join([line(head), line(rule), *map(line, body)])
 
 
-def to_arrow(experiment: Experiment, settings: Settings, rows: Sequence[Row]) -> pa.Table:
-    """Write the rows as a long table: one line a condition, model and measure."""
+def to_arrow(experiment: Experiment, settings: Settings, rows: Sequence[ResultRow]) -> pa.Table:
+    """Return the rows as a long table: one line per condition, model and measure."""
     lines: list[dict[str, Any]] = [
         {
             **row.condition,
             "model": row.model,
             "measure": measure.key,
-            "mean": row.figures[measure.key].mean,
-            "standard_error": row.figures[measure.key].error,
-            "runs": row.figures[measure.key].n,
-            "paper": row.figures[measure.key].paper,
+            "mean": row.means[measure.key].mean,
+            "standard_error": row.means[measure.key].error,
+            "runs": row.means[measure.key].n,
+            "paper": row.means[measure.key].paper,
         }
         for row in rows
         for measure in experiment.measures(settings)

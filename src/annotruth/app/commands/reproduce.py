@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from annotruth.paper.base import Claim, Experiment, Record
+    from annotruth.paper.experiment import Claim, Experiment, ExperimentRun
 
 
 def reproduce(
@@ -24,14 +24,14 @@ def reproduce(
     ],
     runs: Annotated[
         int | None,
-        typer.Option(help="How often a simulation is repeated (100; settings: 20)."),
+        typer.Option(help="Number of runs of a simulation (100; settings: 20)."),
     ] = None,
     data_dir: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Folder of the real labels, for dog, face and movie."),
     ] = None,
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where pages, tables, pictures and runs go.")
+        Path, typer.Option(metavar="DIR", help="Where to write pages, tables, charts and runs.")
     ] = Path("annotruth-reproduction"),
     settings: Annotated[
         list[str] | None,
@@ -43,9 +43,10 @@ def reproduce(
 ) -> None:
     """Run an experiment of the paper and print its table beside the printed one.
 
-    Writes a page, a CSV and, for the figures, a PNG and an SVG. An interrupted command goes on
-    where it stopped; other settings start afresh. `all` runs every experiment whose data are
-    there; `settings` shows how near each choice that the paper leaves open comes to its tables.
+    Writes a page, a CSV and, for the figures, a PNG and an SVG. An interrupted command continues
+    where it stopped; other settings start over. `all` runs every experiment whose data are
+    available; `settings` ranks the choices that the paper leaves open by their distance to its
+    tables.
 
     **Examples**
 
@@ -57,82 +58,81 @@ def reproduce(
     """
     from annotruth.app import console, options
     from annotruth.errors import InputError
-    from annotruth.paper import reports
-    from annotruth.paper.claims import general_claims
-    from annotruth.paper.registry import experiments_named
+    from annotruth.paper.general_claims import general_claims
+    from annotruth.paper.registry import find_experiments
+    from annotruth.paper.reports import make_report, write_claims, write_report
     from annotruth.paper.runner import run_experiment
 
     if runs is not None and runs < 1:
         raise InputError(f"--runs is {runs}: give a whole number of at least 1")
-    chosen = experiments_named(experiment)
-    resolved = _resolved(chosen, options.parse_settings(settings))
-    absent = {each.name: _absent_data(each, data_dir) for each in chosen}
-    ready = [each for each in chosen if absent[each.name] is None]
+    chosen = find_experiments(experiment)
+    resolved = _resolve_settings(chosen, options.parse_settings(settings))
+    missing = {each.name: _describe_missing_data(each, data_dir) for each in chosen}
+    ready = [each for each in chosen if missing[each.name] is None]
     if not ready:
-        raise InputError(f"{chosen[0].name} needs {absent[chosen[0].name]}")
+        raise InputError(f"{chosen[0].name} needs {missing[chosen[0].name]}")
 
-    records: dict[str, list[Record]] = {}
+    finished: dict[str, list[ExperimentRun]] = {}
     claims: list[Claim] = []
     for each in ready:
-        mine = resolved[each.name]
-        with _progress(each.name, quiet=quiet) as progress, _kept_when_interrupted(out):
-            records[each.name] = run_experiment(
+        with _progress(each.name, quiet=quiet) as progress, _keep_runs_when_interrupted(out):
+            finished[each.name] = run_experiment(
                 each,
-                mine,
-                runs=runs or each.default_runs,
+                resolved[each.name],
+                n_runs=runs or each.default_runs,
                 folder=out,
                 data=data_dir,
                 progress=progress,
             )
-        report = reports.report(each, mine, records[each.name])
+        report = make_report(each, resolved[each.name], finished[each.name])
         claims += report.claims
-        names = reports.write(report, out)
+        names = write_report(report, out)
         if not quiet:
             console.show_lines([report.text(), "", f"written to {out}: {', '.join(names)}", ""])
     if experiment == "all":
-        reports.write_claims([*claims, *general_claims(records)], out)
+        write_claims([*claims, *general_claims(finished)], out)
         if not quiet:
             console.show_lines(f"written to {out}: claims.md")
-    for name, reason in absent.items():
+    for name, reason in missing.items():
         if reason is not None and not quiet:
             console.complain(f"left out {name}: it needs {reason}")
 
 
-def _resolved(
+def _resolve_settings(
     experiments: Sequence[Experiment], given: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
-    """Return the settings of every experiment; a given one is for those who know it."""
-    if len(experiments) > 1:
-        from annotruth.errors import InputError
+    """Return the settings of every experiment; of several, each takes those it has."""
+    if len(experiments) == 1:
+        return {each.name: each.resolve(given) for each in experiments}
+    from annotruth.errors import InputError
 
-        known = {name for each in experiments for name in each.settings}
-        for name in given:
-            if name not in known:
-                raise InputError(
-                    f"no experiment has a setting {name!r}: {', '.join(sorted(known))}"
-                )
-        return {
-            each.name: each.resolve({n: v for n, v in given.items() if n in each.settings})
-            for each in experiments
-        }
-    return {each.name: each.resolve(given) for each in experiments}
+    known = {name for each in experiments for name in each.settings}
+    for name in given:
+        if name not in known:
+            raise InputError(f"no experiment has a setting {name!r}: {', '.join(sorted(known))}")
+    return {
+        each.name: each.resolve({n: v for n, v in given.items() if n in each.settings})
+        for each in experiments
+    }
 
 
-def _absent_data(experiment: Experiment, folder: Path | None) -> str | None:
-    """Say what an experiment lacks and where to get it; None when it has all it needs."""
-    if experiment.data is None:
+def _describe_missing_data(experiment: Experiment, folder: Path | None) -> str | None:
+    """Return which files an experiment lacks and where to get them; None if it lacks none."""
+    required = experiment.required_files
+    if required is None:
         return None
-    files = " and ".join(experiment.data.files)
-    advice = f"get the data from {experiment.data.source} and give their folder with --data-dir"
+    advice = f"get the data from {required.source} and pass their folder with `--data-dir`"
     if folder is None:
-        return f"real labels (DIR/{' and DIR/'.join(experiment.data.files)}): {advice}"
-    gone = [file for file in experiment.data.files if not (folder / file).is_file()]
-    return f"{files} under {folder}, where {gone[0]} is not: {advice}" if gone else None
+        return f"real labels (DIR/{' and DIR/'.join(required.paths)}): {advice}"
+    missing = [path for path in required.paths if not (folder / path).is_file()]
+    if not missing:
+        return None
+    return f"{' and '.join(required.paths)} under {folder}, where {missing[0]} is missing: {advice}"
 
 
 @contextmanager
 def _progress(name: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """Show on one line of stderr how many runs are done, if somebody is looking."""
+    """Show the number of finished runs on one line of stderr, if that is a terminal."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
@@ -152,13 +152,14 @@ def _progress(name: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] 
 
 
 @contextmanager
-def _kept_when_interrupted(out: Path) -> Iterator[None]:
+def _keep_runs_when_interrupted(out: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
         from annotruth.app import console
 
         console.complain(
-            f"interrupted; finished runs are kept in {out}, and the same command goes on from there"
+            f"interrupted; finished runs are kept in {out}, and the same command continues from "
+            "there"
         )
         raise typer.Exit(1) from None

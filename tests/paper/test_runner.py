@@ -1,4 +1,4 @@
-"""Runs: seeds, processes, resuming."""
+"""Runs of experiments: seeds, processes, resuming."""
 
 import json
 
@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from annotruth.errors import InputError
-from annotruth.paper import exp1b, runner
-from annotruth.paper.base import Experiment, Setting
+from annotruth.paper import runner
+from annotruth.paper.error_curves import EXP1B
+from annotruth.paper.experiment import Experiment, ExperimentSetting
 
 SMALL = {"items": 12, "annotators": 6}
 executed = []
@@ -29,8 +30,8 @@ def measures(settings):
 TOY = Experiment(
     name="toy",
     title="Toy",
-    about="",
-    settings={"factor": Setting(1, "any number")},
+    description="",
+    settings={"factor": ExperimentSetting(1, "any number")},
     conditions=conditions,
     run=draw,
     measures=measures,
@@ -44,29 +45,30 @@ def _nothing_executed():
 
 
 def toy(folder, *, runs=4, **given):
-    return runner.run_experiment(TOY, TOY.resolve(given), runs=runs, folder=folder, workers=1)
+    settings = TOY.resolve(given)
+    return runner.run_experiment(TOY, settings, n_runs=runs, folder=folder, n_workers=1)
 
 
-def values(records):
-    return [record.results["gpm"]["value"] for record in records]
+def values(runs):
+    return [run.results["gpm"]["value"] for run in runs]
 
 
-def test_every_condition_runs_as_often_as_asked_and_every_run_differs(tmp_path):
-    records = toy(tmp_path)
-    assert [(r.condition["place"], r.run) for r in records] == [
-        (place, run) for place in ("here", "there") for run in range(4)
+def test_every_condition_has_the_given_number_of_different_runs(tmp_path):
+    runs = toy(tmp_path)
+    assert [(run.condition["place"], run.number) for run in runs] == [
+        (place, number) for place in ("here", "there") for number in range(4)
     ]
-    assert len(set(values(records))) == 8
+    assert len(set(values(runs))) == 8
 
 
-def test_a_second_command_runs_nothing(tmp_path):
+def test_repeating_the_command_runs_nothing(tmp_path):
     first = toy(tmp_path)
     executed.clear()
     assert values(toy(tmp_path)) == values(first)
     assert executed == []
 
 
-def test_it_resumes_where_it_stopped(tmp_path):
+def test_interrupted_runs_resume(tmp_path):
     first = toy(tmp_path)
     path = tmp_path / "toy" / "runs.jsonl"
     lines = path.read_text().splitlines(keepends=True)
@@ -98,7 +100,7 @@ def test_a_last_line_without_its_end_is_run_again(tmp_path):
     assert [json.loads(line)["run"] for line in path.read_text().splitlines()] == [0, 1, 2, 3] * 2
 
 
-def test_more_runs_add_to_those_there_are(tmp_path):
+def test_more_runs_add_to_existing_ones(tmp_path):
     few = toy(tmp_path, runs=2)
     executed.clear()
     more = toy(tmp_path, runs=4)
@@ -106,7 +108,7 @@ def test_more_runs_add_to_those_there_are(tmp_path):
     assert values(more)[:2] == values(few)[:2]
 
 
-def test_other_settings_start_afresh(tmp_path):
+def test_other_settings_start_over(tmp_path):
     first = toy(tmp_path)
     executed.clear()
     second = toy(tmp_path, factor=3)
@@ -115,49 +117,47 @@ def test_other_settings_start_afresh(tmp_path):
     assert len((tmp_path / "toy" / "runs.jsonl").read_text().splitlines()) == 8
 
 
-def test_progress_is_told_from_start_to_end(tmp_path):
+def test_progress_is_reported_from_start_to_end(tmp_path):
     toy(tmp_path, runs=1)
-    told = []
+    reported = []
     runner.run_experiment(
         TOY,
         TOY.resolve({}),
-        runs=2,
+        n_runs=2,
         folder=tmp_path,
-        workers=1,
-        progress=lambda *counts: told.append(counts),
+        n_workers=1,
+        progress=lambda *counts: reported.append(counts),
     )
-    assert told == [(2, 4), (3, 4), (4, 4)]
+    assert reported == [(2, 4), (3, 4), (4, 4)]
 
 
 def test_the_number_of_processes_changes_nothing(tmp_path):
-    settings = exp1b.EXPERIMENT.resolve(SMALL)
+    settings = EXP1B.resolve(SMALL)
     alone, together = (
-        runner.run_experiment(
-            exp1b.EXPERIMENT, settings, runs=2, folder=tmp_path / str(workers), workers=workers
-        )
-        for workers in (1, 2)
+        runner.run_experiment(EXP1B, settings, n_runs=2, folder=tmp_path / str(n), n_workers=n)
+        for n in (1, 2)
     )
     assert alone == together
 
 
 def test_the_seed_derives_from_experiment_condition_and_run():
     def first(*of):
-        return runner.generator(*of).random()
+        return runner.make_generator(*of).random()
 
     assert first("a", {"x": 1}, 0) == first("a", {"x": 1}, 0)
     others = [("b", {"x": 1}, 0), ("a", {"x": 2}, 0), ("a", {"x": 1}, 1)]
     assert len({first(*of) for of in [("a", {"x": 1}, 0), *others]}) == 4
 
 
-def test_an_experiment_without_randomness_runs_once(tmp_path):
+def test_experiment_without_randomness_runs_once(tmp_path):
     from dataclasses import replace
 
-    fixed = replace(TOY, repeats=False)
-    records = runner.run_experiment(fixed, {"factor": 1}, runs=50, folder=tmp_path, workers=1)
-    assert len(records) == 2
+    fixed = replace(TOY, is_random=False)
+    runs = runner.run_experiment(fixed, {"factor": 1}, n_runs=50, folder=tmp_path, n_workers=1)
+    assert len(runs) == 2
 
 
-def test_no_runs_are_refused(tmp_path):
+def test_zero_runs_are_refused(tmp_path):
     with pytest.raises(InputError, match="runs is 0"):
         toy(tmp_path, runs=0)
     assert list(tmp_path.iterdir()) == []
@@ -173,13 +173,13 @@ def test_no_runs_are_refused(tmp_path):
         ({"factor": True}, "factor is True: give a number"),
     ],
 )
-def test_settings_that_do_not_exist_are_refused(given, text):
+def test_unknown_settings_and_values_are_refused(given, text):
     with pytest.raises(InputError, match=text):
         TOY.resolve(given)
 
 
-def test_a_choice_is_one_of_those_there_are():
+def test_unknown_choices_are_refused():
     with pytest.raises(InputError, match="mixing is 'both': choose label, annotator"):
-        exp1b.EXPERIMENT.resolve({"mixing": "both"})
+        EXP1B.resolve({"mixing": "both"})
     with pytest.raises(InputError, match="reliable_above_half is 1: choose true, false"):
-        exp1b.EXPERIMENT.resolve({"reliable_above_half": 1})
+        EXP1B.resolve({"reliable_above_half": 1})

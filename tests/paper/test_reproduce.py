@@ -1,13 +1,13 @@
-"""`annotruth reproduce` from end to end, small."""
+"""`annotruth reproduce` from end to end on small simulations."""
 
 import csv
 
 import pytest
 
-from annotruth.paper.registry import EXPERIMENTS, experiments_named
+from annotruth.paper.registry import EXPERIMENTS, find_experiments
 
 SMALL = ("--runs", 2, "--set", "items=12", "--set", "annotators=6")
-FEW_FILMS = (
+FEW_MOVIES = (
     "--set",
     "films=8",
     "--set",
@@ -20,14 +20,14 @@ FEW_FILMS = (
 
 
 @pytest.mark.parametrize("name", ["exp1a", "exp1d"])
-def test_a_table_beside_the_papers(run, tmp_path, name):
+def test_table_has_the_printed_figures(run, tmp_path, name):
     code, out, err = run("reproduce", name, *SMALL, "--out", tmp_path)
     assert (code, err) == (0, "")
     assert "over 2 runs" in out
     assert "| paper |" in out.replace("  paper", " paper")
     page = (tmp_path / f"{name}.md").read_text()
     assert out.split("\n\nwritten")[0] in page
-    assert "## What the paper says" in page
+    assert "## Claims of the paper" in page
     assert "| items " in page
     with (tmp_path / f"{name}.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -38,9 +38,9 @@ def test_a_table_beside_the_papers(run, tmp_path, name):
     )
 
 
-def test_a_figure_comes_as_png_and_svg(run, tmp_path):
-    words = ("--runs", 2, "--set", "items=12", "--out", tmp_path)
-    code, out, _ = run("reproduce", "exp1b", *words, "--set", "annotators=6")
+def test_charts_are_written_as_png_and_svg(run, tmp_path):
+    arguments = ("--runs", 2, "--set", "items=12", "--out", tmp_path)
+    code, out, _ = run("reproduce", "exp1b", *arguments, "--set", "annotators=6")
     assert code == 0
     assert "written to" in out
     assert (tmp_path / "exp1b.png").read_bytes().startswith(b"\x89PNG")
@@ -48,7 +48,7 @@ def test_a_figure_comes_as_png_and_svg(run, tmp_path):
     assert "![Exp1-b" in (tmp_path / "exp1b.md").read_text()
 
 
-def test_all_without_data_runs_the_simulated_ones_and_says_what_was_left_out(run, tmp_path):
+def test_all_without_data_runs_simulations_and_lists_what_was_left_out(run, tmp_path):
     code, out, err = run(
         "reproduce",
         "all",
@@ -76,25 +76,25 @@ def test_all_without_data_runs_the_simulated_ones_and_says_what_was_left_out(run
 
 
 @pytest.mark.parametrize("name", ["face", "dog"])
-def test_real_labels(run, tmp_path, real_looking, name):
-    code, out, err = run("reproduce", name, "--data-dir", real_looking, "--out", tmp_path)
+def test_classes_from_real_labels(run, tmp_path, small_datasets, name):
+    code, out, err = run("reproduce", name, "--data-dir", small_datasets, "--out", tmp_path)
     assert (code, err) == (0, "")
     assert "GPM" in out
     assert "0.6480" in out if name == "dog" else "0.6370" in out
-    assert ("not to be had" in out) == (name == "dog")
+    assert ("is not available" in out) == (name == "dog")
 
 
-def test_films(run, tmp_path, real_looking):
-    words = ("reproduce", "movie", "--data-dir", real_looking, "--out", tmp_path, "--runs", 2)
-    code, out, err = run(*words, *FEW_FILMS)
+def test_scores_of_movies(run, tmp_path, small_datasets):
+    arguments = ("movie", "--data-dir", small_datasets, "--out", tmp_path, "--runs", 2)
+    code, out, err = run("reproduce", *arguments, *FEW_MOVIES)
     assert (code, err) == (0, "")
-    assert "8 films and 9 users are drawn anew" in out
-    code, _, err = run(*words)
+    assert "8 movies and 9 users are drawn anew" in out
+    code, _, err = run("reproduce", *arguments)
     assert code == 2
     assert "films is 174, but only 0 have enough ratings" in err
 
 
-def test_quiet_says_nothing(run, tmp_path):
+def test_quiet_prints_nothing(run, tmp_path):
     assert run("reproduce", "exp1a", *SMALL, "--out", tmp_path, "--quiet") == (0, "", "")
 
 
@@ -111,27 +111,27 @@ BAD = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_one_line_and_exit_2(run, tmp_path, case):
-    words, text = BAD[case]
-    code, out, err = run("reproduce", *words, "--out", tmp_path / "out")
+    arguments, text = BAD[case]
+    code, out, err = run("reproduce", *arguments, "--out", tmp_path / "out")
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
     assert text in err
     assert not (tmp_path / "out").exists()
 
 
-def test_real_labels_that_cannot_be_read_leave_nothing_behind(run, tmp_path):
+def test_unreadable_labels_leave_no_output(run, tmp_path):
     for file in ("labels.csv", "truth.csv"):
         (tmp_path / "data" / "face").mkdir(parents=True, exist_ok=True)
         (tmp_path / "data" / "face" / file).write_text("item,annotator\n1,2\n")
-    words = ("--data-dir", tmp_path / "data", "--out", tmp_path / "out")
-    code, out, err = run("reproduce", "face", *words)
+    arguments = ("--data-dir", tmp_path / "data", "--out", tmp_path / "out")
+    code, out, err = run("reproduce", "face", *arguments)
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
     assert "no column for the label" in err
     assert not (tmp_path / "out").exists()
 
 
-def test_a_place_that_cannot_be_written(run, tmp_path):
+def test_unwritable_output_is_refused(run, tmp_path):
     (tmp_path / "file").write_text("here")
     code, _, err = run("reproduce", "exp1a", *SMALL, "--out", tmp_path / "file")
     assert code == 2
@@ -139,19 +139,19 @@ def test_a_place_that_cannot_be_written(run, tmp_path):
     assert "cannot write" in err
 
 
-def test_an_interruption_keeps_the_finished_runs(run, tmp_path, monkeypatch):
+def test_interruption_keeps_finished_runs(run, tmp_path, monkeypatch):
     from annotruth.paper import exp1a
 
     calls = []
-    real = exp1a.gpm
+    fit_gpm = exp1a.fit_gpm
 
-    def interrupted(*of):
-        calls.append(of)
+    def interrupted(*arguments):
+        calls.append(arguments)
         if len(calls) == 4:
             raise KeyboardInterrupt
-        return real(*of)
+        return fit_gpm(*arguments)
 
-    monkeypatch.setattr(exp1a, "gpm", interrupted)
+    monkeypatch.setattr(exp1a, "fit_gpm", interrupted)
     code, _, err = run("reproduce", "exp1a", *SMALL, "--out", tmp_path)
     assert code == 1
     assert "finished runs are kept" in err
@@ -160,9 +160,9 @@ def test_an_interruption_keeps_the_finished_runs(run, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", [*EXPERIMENTS, "settings"])
-def test_every_experiment_bears_its_name_and_explains_its_settings(name):
-    (experiment,) = experiments_named(name)
+def test_every_experiment_has_its_name_and_describes_its_settings(name):
+    (experiment,) = find_experiments(name)
     assert experiment.name == name
-    assert all(setting.about for setting in experiment.settings.values())
+    assert all(setting.description for setting in experiment.settings.values())
     defaults = experiment.resolve({})
     assert len(experiment.conditions(defaults)) >= 1

@@ -1,0 +1,220 @@
+"""The description of an experiment: settings, conditions, a run, and the printed figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from annotruth.errors import InputError
+
+Value: TypeAlias = str | int | float | bool
+Settings: TypeAlias = Mapping[str, Any]
+Condition: TypeAlias = Mapping[str, Any]
+Results: TypeAlias = dict[str, dict[str, float | None]]
+"""The results of one run: model -> measure -> value; None where a measure has no value."""
+
+Verdict = Literal["holds", "does not hold", "undecided", "cannot be tested", "not tested"]
+
+
+@dataclass(frozen=True)
+class ExperimentSetting:
+    """A size, or a choice that the paper leaves open, with its default.
+
+    Examples
+    --------
+    >>> ExperimentSetting(150, "number of items", minimum=2).check("items", 20)
+    20
+    """
+
+    default: Value
+    description: str
+    choices: tuple[Value, ...] = ()
+    minimum: float = 0.0
+    maximum: float = float("inf")
+
+    def check(self, name: str, value: object) -> Value:
+        """Return the value; raise InputError with the accepted values if it is not one."""
+        if self.choices:
+            # The type is compared too, because True == 1.
+            if not any(type(value) is type(c) and value == c for c in self.choices):
+                listed = ", ".join(str(choice).lower() for choice in self.choices)
+                raise InputError(f"{name} is {value!r}: choose {listed}")
+        elif isinstance(value, bool) or not isinstance(value, int | float):
+            raise InputError(f"{name} is {value!r}: give a number")
+        elif isinstance(self.default, int) and not isinstance(value, int):
+            raise InputError(f"{name} is {value!r}: give a whole number")
+        elif not self.minimum <= value <= self.maximum:
+            upper = "" if self.maximum == float("inf") else f" to {self.maximum:g}"
+            raise InputError(f"{name} is {value!r}: give a number from {self.minimum:g}{upper}")
+        return value  # type: ignore[return-value]  # narrowed above
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A column of a results table: the key of its values, its name, and which way is better.
+
+    Examples
+    --------
+    >>> Measure("rmse", "RMSE", "lower").heading
+    'RMSE ↓'
+    """
+
+    key: str
+    name: str
+    better: Literal["higher", "lower", ""] = ""
+
+    @property
+    def heading(self) -> str:
+        """The name with an arrow in the better direction."""
+        return self.name + {"higher": " ↑", "lower": " ↓", "": ""}[self.better]
+
+
+SCORE_MEASURES = (
+    Measure("plcc", "PLCC", "higher"),
+    Measure("srocc", "SROCC", "higher"),
+    Measure("rmse", "RMSE", "lower"),
+)
+
+
+@dataclass(frozen=True)
+class ExperimentRun:
+    """One finished run of one condition.
+
+    Examples
+    --------
+    >>> run = ExperimentRun({"behavior": "random"}, 0, {"gpm": {"rmse": 0.2}})
+    >>> run.results["gpm"]["rmse"]
+    0.2
+    """
+
+    condition: Condition
+    number: int
+    results: Results
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of the paper, where it is made, the evidence for or against it, a verdict.
+
+    Examples
+    --------
+    >>> Claim("GPM is best", "Exp1-d", "RMSE 0.47, Mean 0.60", "holds").verdict
+    'holds'
+    """
+
+    statement: str
+    source: str
+    evidence: str
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class ExperimentChart:
+    """A chart: the name of its Vega-Lite spec, the data, and the texts filled into the spec.
+
+    Examples
+    --------
+    >>> ExperimentChart("two-panels", [{"x": 10, "mean": 0.1}], {"title": "Error"}).spec
+    'two-panels'
+    """
+
+    spec: str
+    data: Sequence[Mapping[str, Any]]
+    texts: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class RequiredFiles:
+    """The files of real labels that an experiment reads, and where to get them.
+
+    Examples
+    --------
+    >>> RequiredFiles(("face/labels.csv",), "the benchmark's repository").paths
+    ('face/labels.csv',)
+    """
+
+    paths: tuple[str, ...]
+    source: str
+
+
+def single_condition(settings: Settings) -> list[Condition]:
+    """Return one empty condition, for experiments that vary nothing."""
+    return [{}]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """An experiment of the paper.
+
+    Attributes
+    ----------
+    name, title, description
+        Its name on the command line, its heading, and what is done, in a few sentences.
+    settings
+        The settings and their defaults.
+    conditions
+        From the settings to the conditions, such as the shares of spammers.
+    run
+        One run of one condition, with its own random generator and the folder of real labels.
+    measures
+        From the settings to the columns of the table.
+    models
+        The models compared: the name in the results and the name in the paper.
+    printed
+        The figures printed in the paper: (values of the condition, model) -> measure -> figure.
+    notes, claims, chart
+        From the runs and the settings to lines below the table, to the paper's claims with
+        their verdicts, and to a chart.
+    summary
+        From the runs and the settings to a text and a table, in place of the table of means.
+    seeded_as
+        From a condition to the (experiment, condition) whose random numbers it uses, where
+        these are not its own.
+    required_files
+        The real labels it needs, if any.
+    default_runs
+        The number of runs per condition, unless given.
+    is_random
+        Whether runs differ; without randomness there is one run.
+
+    Examples
+    --------
+    >>> from annotruth.paper.registry import find_experiments
+    >>> (experiment,) = find_experiments("exp1a")
+    >>> experiment.resolve({"items": 20})["items"]
+    20
+    """
+
+    name: str
+    title: str
+    description: str
+    settings: Mapping[str, ExperimentSetting]
+    conditions: Callable[[Settings], Sequence[Condition]] = single_condition
+    run: Callable[[Condition, Settings, np.random.Generator, Path | None], Results]
+    measures: Callable[[Settings], Sequence[Measure]]
+    models: Mapping[str, str]
+    printed: Mapping[tuple[Any, ...], Mapping[str, float]] = field(default_factory=dict)
+    notes: Callable[[Sequence[ExperimentRun], Settings], Sequence[str]] | None = None
+    claims: Callable[[Sequence[ExperimentRun], Settings], Sequence[Claim]] | None = None
+    chart: Callable[[Sequence[ExperimentRun], Settings], ExperimentChart] | None = None
+    summary: Callable[[Sequence[ExperimentRun], Settings], tuple[str, pa.Table]] | None = None
+    seeded_as: Callable[[Condition], tuple[str, Condition]] | None = None
+    required_files: RequiredFiles | None = None
+    default_runs: int = 100
+    is_random: bool = True
+
+    def resolve(self, given: Settings) -> dict[str, Value]:
+        """Return all settings, given or default; raise InputError for unknown ones."""
+        for name in given:
+            if name not in self.settings:
+                known = ", ".join(self.settings)
+                raise InputError(f"{self.name} has no setting {name!r}: it has {known}")
+        return {
+            name: setting.check(name, given.get(name, setting.default))
+            for name, setting in self.settings.items()
+        }
