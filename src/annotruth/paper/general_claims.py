@@ -97,7 +97,7 @@ STATEMENTS = (
         "does not hold",
     ),
     Claim(
-        "the E-step weights a label's being serious by its probability under theta alone",
+        "the E-step computes the probability of a serious label from theta alone",
         "Parameter estimation, E-step",
         "the likelihood requires eps times theta; with it the printed accuracy of 0.6370 on face "
         "is reproduced",
