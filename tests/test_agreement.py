@@ -1,4 +1,4 @@
-"""Agreement: the published worked examples, and what weights mean."""
+"""Agreement: published worked examples, and the definition with weights."""
 
 import math
 
@@ -35,8 +35,8 @@ FLEISS = (
 def observed(rows):
     return Labels.of(
         [
-            (unit, who, value)
-            for who, row in enumerate(rows)
+            (unit, observer, value)
+            for observer, row in enumerate(rows)
             for unit, value in enumerate(row)
             if value
         ]
@@ -46,10 +46,10 @@ def observed(rows):
 def counted(table):
     return Labels.of(
         [
-            (subject, f"{subject}-{category}-{again}", category)
+            (subject, f"{subject}-{category}-{copy}", category)
             for subject, row in enumerate(table)
             for category, count in enumerate(row)
-            for again in range(count)
+            for copy in range(count)
         ]
     )
 
@@ -57,12 +57,12 @@ def counted(table):
 @pytest.mark.parametrize(
     ("metric", "printed"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)]
 )
-def test_alpha_of_krippendorffs_example(metric, printed):
+def test_alpha_equals_the_published_example_of_krippendorff(metric, printed):
     found = agreement.krippendorff_alpha(observed(KRIPPENDORFF), metric)
     assert found == pytest.approx(printed, abs=5e-4)
 
 
-def test_kappa_of_the_worked_example():
+def test_kappa_equals_the_published_example():
     assert agreement.fleiss_kappa(counted(FLEISS)) == pytest.approx(0.210, abs=5e-4)
 
 
@@ -97,7 +97,7 @@ def alpha_by_pairs(data, metric, weight):
 
 
 @pytest.mark.parametrize("metric", ["nominal", "ordinal", "interval"])
-def test_weighted_alpha_is_its_definition(metric):
+def test_weighted_alpha_equals_its_definition(metric):
     rng = np.random.default_rng(3)
     rows = [(int(e), int(s), int(rng.integers(1, 5)) ** 2) for e in range(9) for s in range(6)]
     data = Labels.of([row for row in rows if rng.random() < 0.5])
@@ -107,7 +107,7 @@ def test_weighted_alpha_is_its_definition(metric):
 
 
 @pytest.mark.parametrize("metric", ["nominal", "ordinal", "interval"])
-def test_a_weight_of_0_leaves_a_label_out(metric):
+def test_weight_of_0_leaves_a_label_out(metric):
     data = observed(KRIPPENDORFF)
     without_first = agreement.krippendorff_alpha(observed(KRIPPENDORFF[1:]), metric)
     weight = (data.annotator != 0).astype(float)
@@ -116,7 +116,7 @@ def test_a_weight_of_0_leaves_a_label_out(metric):
     assert agreement.fleiss_kappa(data, weight > 0) == pytest.approx(kappa)
 
 
-def test_nothing_to_compare_is_nan():
+def test_agreement_without_pairs_or_variation_is_nan():
     single = [("a", "x", 1), ("b", "y", 2)]
     one_category = [("a", "x", 1), ("a", "y", 1), ("b", "x", 1), ("b", "y", 1)]
     for rows in (single, one_category):
@@ -133,16 +133,16 @@ def test_perfect_agreement_is_one():
         assert agreement.krippendorff_alpha(rows, metric) == pytest.approx(1.0)
 
 
-def test_what_cannot_be_is_refused():
-    words = Labels.from_codes(
+def test_wrong_metrics_and_weights_are_refused():
+    nominal = Labels.from_codes(
         np.array([0, 0]), np.array([0, 1]), np.array([0, 1]),
         items=["a"], annotators=["x", "y"], scale=Scale.nominal(["cat", "dog"]),
     )  # fmt: skip
     with pytest.raises(InputError, match="ordinal alpha needs an ordinal scale"):
-        agreement.krippendorff_alpha(words, "ordinal")
+        agreement.krippendorff_alpha(nominal, "ordinal")
     with pytest.raises(InputError, match="unknown metric 'ratio'"):
-        agreement.krippendorff_alpha(words, "ratio")
-    with pytest.raises(InputError, match="give one a label"):
-        agreement.krippendorff_alpha(words, weight=[1.0])
+        agreement.krippendorff_alpha(nominal, "ratio")
+    with pytest.raises(InputError, match="give one per label"):
+        agreement.krippendorff_alpha(nominal, weight=[1.0])
     with pytest.raises(InputError, match="negative or not finite"):
-        agreement.krippendorff_alpha(words, weight=[1.0, float("nan")])
+        agreement.krippendorff_alpha(nominal, weight=[1.0, float("nan")])

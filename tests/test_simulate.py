@@ -1,4 +1,4 @@
-"""The generators: what they draw has the moments and signatures they promise."""
+"""The generators: labels have the documented distributions."""
 
 from itertools import pairwise
 
@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate, stats
 
 from annotruth.errors import InputError
-from annotruth.simulate import _discretise, crowd, gaussian
+from annotruth.simulate import _discretize, crowd, gaussian
 
 GENERATORS = pytest.mark.parametrize("generate", [crowd, gaussian])
 
@@ -22,10 +22,10 @@ def rows(simulation):
     return ordered
 
 
-def everything(simulation):
-    """All that was drawn, as bytes."""
+def all_bytes(simulation):
+    """Everything that was drawn, as bytes."""
     truth = simulation.distribution if simulation.distribution is not None else np.empty(0)
-    parts = (
+    arrays = (
         *rows(simulation),
         np.asarray(simulation.labels.annotators),
         truth,
@@ -36,7 +36,7 @@ def everything(simulation):
         simulation.repeated_label,
         simulation.serious,
     )
-    return [part.tobytes() for part in parts]
+    return [array.tobytes() for array in arrays]
 
 
 def shares(codes, n_categories):
@@ -73,21 +73,21 @@ def test_distributions_sum_to_one(shape):
 def test_masses_match_the_integral_of_the_beta_density(shape, edges):
     density = stats.beta(2.5, 6.0).pdf
     expected = [integrate.quad(density, *ends)[0] for ends in pairwise(edges)]
-    assert _discretise(np.array([[2.5]]), np.array([[6.0]]), 5, shape) == pytest.approx(
+    assert _discretize(np.array([[2.5]]), np.array([[6.0]]), 5, shape) == pytest.approx(
         np.array([expected])
     )
 
 
-def test_density_shape_matches_the_beta_density_at_the_centres():
+def test_density_shape_matches_the_beta_density_at_the_centers():
     expected = stats.beta(2.5, 6.0).pdf([0.1, 0.3, 0.5, 0.7, 0.9])
-    assert _discretise(np.array([[2.5]]), np.array([[6.0]]), 5, "density") == pytest.approx(
+    assert _discretize(np.array([[2.5]]), np.array([[6.0]]), 5, "density") == pytest.approx(
         np.array([expected / expected.sum()])
     )
 
 
 def test_beta_parameters_run_from_one_to_ten():
     score = crowd(n_items=4_000, n_annotators=1, n_categories=40, seed=1).score
-    mean = (score - 0.5) / 40  # of the Beta, but for the width of a bin
+    mean = (score - 0.5) / 40  # of the Beta, up to the width of a bin
     a, b = np.meshgrid(*[np.linspace(1, 10, 401)] * 2)
     assert mean.mean() == pytest.approx(0.5, abs=0.01)
     assert mean.std() == pytest.approx((a / (a + b)).std(), abs=0.01)
@@ -113,11 +113,11 @@ def test_serious_share_is_the_reliability(generate):
 def test_spammers_are_counted_and_shuffled(generate):
     crowds = [generate(n_items=1, n_annotators=40, spammer_share=0.25, seed=s) for s in range(3)]
     spammers = [np.flatnonzero(c.reliability < 0.5).tolist() for c in crowds]
-    assert [len(found) for found in spammers] == [10, 10, 10]
+    assert [len(codes) for codes in spammers] == [10, 10, 10]
     assert spammers[0] != spammers[1] != spammers[2]
 
 
-def test_others_are_above_half_unless_told_otherwise():
+def test_reliability_of_others_may_be_below_half():
     reliability = crowd(n_items=1, n_annotators=2_000, reliable_above_half=False).reliability
     # A fifth of spammers below one half, and half of the others.
     assert np.mean(reliability < 0.5) == pytest.approx(0.2 + 0.8 / 2, abs=0.04)
@@ -134,15 +134,15 @@ def test_random_labels_are_uniform(generate):
 
 
 @GENERATORS
-def test_repeated_labels_are_the_annotators_own(generate):
+def test_repeated_labels_are_the_fixed_label_of_the_annotator(generate):
     simulation = generate(n_items=50, n_annotators=200, behavior="repeated")
     _, annotator, label = rows(simulation)
     irregular = ~simulation.serious
-    own = simulation.repeated_label[annotator]
+    repeated = simulation.repeated_label[annotator]
     assert irregular.sum() > 1_000
-    np.testing.assert_array_equal(label[irregular], own[irregular])
+    np.testing.assert_array_equal(label[irregular], repeated[irregular])
     assert shares(simulation.repeated_label, 5) == pytest.approx(np.full(5, 0.2), abs=0.1)
-    assert (label != own)[~irregular].any()
+    assert (label != repeated)[~irregular].any()
 
 
 def test_inverted_labels_follow_the_distribution_from_the_other_end():
@@ -173,8 +173,8 @@ def test_mixing_by_label_uses_each_behavior_a_third_of_the_time(generate):
     assert set(simulation.behavior) == {"mixed"}
     _, annotator, label = rows(simulation)
     irregular = ~simulation.serious
-    # A third of the time on purpose; by chance 1/9 of the random and of the inverted labels,
-    # the last because the own label is uniform over annotators.
+    # A third of the labels by design; by chance 1/9 of the random and of the inverted labels,
+    # because the repeated label is uniform over annotators.
     repeated = (label == simulation.repeated_label[annotator])[irregular].mean()
     assert repeated == pytest.approx(1 / 3 + 2 / 3 / 9, abs=0.03)
     # With one seed the serious draws are shared, so the inverted labels are known.
@@ -192,27 +192,27 @@ def test_mixing_by_annotator_gives_each_one_behavior(generate):
     # With one seed the serious draws are shared, so the inverted labels are known.
     opposite = rows(generate(behavior="inverted", **options))[2]
     _, annotator, label = rows(simulation)
-    of = {n: ~simulation.serious & (simulation.behavior[annotator] == n) for n in names}
-    own = label == simulation.repeated_label[annotator]
-    inverted = label == opposite
-    assert own[of["repeated"]].all()
-    assert inverted[of["inverted"]].all()
-    assert own[of["random"]].mean() < 0.4
-    assert inverted[of["random"]].mean() < 0.4
+    irregular = {n: ~simulation.serious & (simulation.behavior[annotator] == n) for n in names}
+    is_repeated = label == simulation.repeated_label[annotator]
+    is_inverted = label == opposite
+    assert is_repeated[irregular["repeated"]].all()
+    assert is_inverted[irregular["inverted"]].all()
+    assert is_repeated[irregular["random"]].mean() < 0.4
+    assert is_inverted[irregular["random"]].mean() < 0.4
 
 
 @GENERATORS
 @pytest.mark.parametrize("labels_per_item", [None, 3, 12])
 def test_same_seed_same_bytes(generate, labels_per_item):
     def draw(seed):
-        return everything(
+        return all_bytes(
             generate(n_items=40, n_annotators=20, labels_per_item=labels_per_item, seed=seed)
         )
 
     assert draw(11) == draw(11) == draw(np.random.default_rng(11)) == draw(np.int64(11))
     assert draw(11) != draw(12)
-    ongoing = np.random.default_rng(11)
-    assert draw(ongoing) != draw(ongoing)
+    rng = np.random.default_rng(11)
+    assert draw(rng) != draw(rng)
 
 
 @GENERATORS
@@ -234,7 +234,7 @@ def test_sparse_items_get_k_distinct_annotators(generate, n_annotators, k):
 
 @pytest.mark.parametrize("n_annotators", [6, 10])
 def test_every_set_of_annotators_is_equally_likely(n_annotators):
-    # Both ways of drawing: by a table where k is large, one by one where it is small.
+    # Both algorithms: by a table where k is large, one by one where it is small.
     simulation = crowd(n_items=45_000, n_annotators=n_annotators, labels_per_item=2)
     _, annotator, _ = rows(simulation)
     _, counts = np.unique(annotator.reshape(-1, 2), axis=0, return_counts=True)
@@ -280,7 +280,7 @@ def test_gaussian_errors_have_the_variance_of_the_gamma(precision, gamma, rate):
     ("precision", "varies"),
     [("item", (True, False)), ("annotator", (False, True)), ("label", (False, False))],
 )
-def test_precision_belongs_to_what_was_named(precision, varies):
+def test_precision_belongs_to_the_given_unit(precision, varies):
     item, annotator, error = gaussian_errors(precision=precision)
     for group, expected in zip((item, annotator), varies, strict=True):
         variances = np.bincount(group, weights=error**2) / np.bincount(group)
@@ -318,12 +318,12 @@ def test_gaussian_labels_are_clipped_to_the_scale():
         ({"seed": None}, "seed is None: "),
     ],
 )
-def test_options_that_cannot_be_used_are_named(generate, options, message):
+def test_invalid_options_are_refused(generate, options, message):
     with pytest.raises(InputError, match=message):
         generate(**options)
 
 
-def test_options_of_one_generator_are_checked_too():
+def test_options_of_one_generator_are_checked():
     with pytest.raises(InputError, match="unknown shape 'round': choose bins, rounded, density"):
         crowd(shape="round")
     with pytest.raises(InputError, match="unknown precision 'crowd': choose item, annotator"):

@@ -1,4 +1,4 @@
-"""Recover the truth from labels that many unreliable people gave.
+"""Recover the truth from labels given by unreliable annotators.
 
 >>> import annotruth as at
 >>> fit = at.fit("labels.csv", model="gpm")  # doctest: +SKIP

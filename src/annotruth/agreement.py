@@ -1,7 +1,7 @@
-"""How far annotators agree beyond chance: Krippendorff's alpha and Fleiss' kappa.
+"""Agreement of annotators beyond chance: Krippendorff's alpha and Fleiss' kappa.
 
-Both are 1 when all labels of every item are equal and about 0 when items tell nothing about
-them. Neither needs a model: they describe the labels, before anybody is judged.
+Both are 1 when all labels of every item are equal and about 0 when labels do not depend on the
+item. Neither needs a model: they describe the labels as given.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Metric = Literal["nominal", "ordinal", "interval"]
 
 
 def krippendorff_alpha(labels: Any, metric: Metric = "nominal", weight: Any = None) -> float:
-    r"""Krippendorff's alpha: one minus observed over expected disagreement.
+    r"""Return Krippendorff's alpha: one minus observed over expected disagreement.
 
     Pairs of labels of one item are compared with pairs of any two labels. With a difference
     :math:`\delta^2` of labels, weights w of labels (1 unless given), and item u's :math:`m_u`
@@ -33,24 +33,24 @@ def krippendorff_alpha(labels: Any, metric: Metric = "nominal", weight: Any = No
         D_e &= \frac{\sum_{i \ne j} t_i t_j \delta^2(i, j)}{n^2 - \sum_i t_i^2}, \qquad
         \alpha = 1 - D_o / D_e.
 
-    Without weights t is 1 and this is Krippendorff's own alpha (2011), missing labels and all;
-    weights of 0 and 1 leave labels out. Otherwise a pair counts by the product of its weights: as
-    likely as both are serious, where weights are ``fit.p_serious``.
+    Without weights t is 1 and this is Krippendorff's alpha (2011), which allows missing labels;
+    a weight of 0 leaves a label out. Otherwise a pair counts by the product of its weights: with
+    ``fit.p_serious`` as weights, by the probability that both labels are serious.
 
     Parameters
     ----------
     labels
-        `Labels`, or what `Labels.of` takes.
+        `Labels`, or anything that `Labels.of` accepts.
     metric
         "nominal": categories are equal or not. "interval": they differ by their values.
-        "ordinal": by how many labels lie between them, which is the interval of mid-ranks.
+        "ordinal": by the number of labels between them, the interval metric of mid-ranks.
     weight
-        One number from 0 a label, in the order of ``Labels``.
+        One non-negative number per label, in the order of ``Labels``.
 
     Returns
     -------
     float
-        nan where no item has two labels, or all labels are of one category.
+        nan where no item has two labels, or all labels have one category.
     """
     if metric not in get_args(Metric):
         raise InputError(f"unknown metric {metric!r}: choose {', '.join(get_args(Metric))}")
@@ -64,7 +64,7 @@ def krippendorff_alpha(labels: Any, metric: Metric = "nominal", weight: Any = No
     if not len(kept.item):
         return float("nan")
     item, w = kept.item, kept.weight
-    share = 1.0 / (np.bincount(item)[item] - 1.0)  # of a label in each of its pairs
+    share = 1.0 / (np.bincount(item)[item] - 1.0)  # of one label in each of its pairs
     t = w * (np.bincount(item, w)[item] - w) * share
     n = t.sum()
 
@@ -77,18 +77,18 @@ def krippendorff_alpha(labels: Any, metric: Metric = "nominal", weight: Any = No
         if metric == "ordinal":
             counts = np.bincount(kept.category, t)
             value = (np.cumsum(counts) - counts / 2)[kept.category]
-        # sum_ij w_i w_j (v_i - v_j)^2 = 2 sum_i w_i (v_i - mean)^2 sum_i w_i, around each mean.
+        # sum_ij w_i w_j (v_i - v_j)^2 = 2 sum_i w_i (v_i - mean)^2 sum_i w_i, per item.
         total = np.bincount(item, w)[item]
-        near = value - np.bincount(item, w * value)[item] / total
-        observed = 2.0 * (w * near**2 * total * share).sum()
+        deviation = value - np.bincount(item, w * value)[item] / total
+        observed = 2.0 * (w * deviation**2 * total * share).sum()
         expected = 2.0 * n * (t * (value - t @ value / n) ** 2).sum()
-    if not expected > 1e-12 * n**2 * _largest(data, metric, n):
+    if not expected > 1e-12 * n**2 * _largest_difference(data, metric, n):
         return float("nan")
     return float(1.0 - observed / n * (n**2 - (t**2).sum()) / expected)
 
 
 def fleiss_kappa(labels: Any, keep: Any = None) -> float:
-    r"""Fleiss' kappa (1971): how often pairs agree, beyond what the shares of categories give.
+    r"""Return Fleiss' kappa (1971): the agreement of pairs beyond that of the categories' shares.
 
     .. math::
         \kappa = \frac{\bar P - P_e}{1 - P_e}, \qquad
@@ -96,21 +96,21 @@ def fleiss_kappa(labels: Any, keep: Any = None) -> float:
         P_e = \sum_c p_c^2
 
     with :math:`n_{uc}` the labels c of item u, :math:`\bar P` the mean of :math:`P_u` over items,
-    and :math:`p_c` the share of c among all labels. Fleiss has equally many labels of every item;
-    where the numbers differ, items with fewer than two labels are left out and the others count
-    the same.
+    and :math:`p_c` the share of c among all labels. Fleiss assumes the same number of labels for
+    every item; where the numbers differ, items with fewer than two labels are left out and the
+    others have equal weight.
 
     Parameters
     ----------
     labels
-        `Labels`, or what `Labels.of` takes.
+        `Labels`, or anything that `Labels.of` accepts.
     keep
-        Which labels count, in the order of ``Labels``; all unless given.
+        Which labels count, in the order of ``Labels``; default all.
 
     Returns
     -------
     float
-        nan where no item has two labels, or all labels are of one category.
+        nan where no item has two labels, or all labels have one category.
     """
     data = Labels.of(labels)
     kept = _pairable(data, _weights(data, keep))
@@ -125,8 +125,8 @@ def fleiss_kappa(labels: Any, keep: Any = None) -> float:
     return float((agreeing - by_chance) / (1.0 - by_chance))
 
 
-class _Kept(NamedTuple):
-    """Labels that can be paired, one entry a label."""
+class _PairableLabels(NamedTuple):
+    """Labels whose item has another label, one entry per label."""
 
     item: Codes
     cell: Codes
@@ -134,13 +134,13 @@ class _Kept(NamedTuple):
     weight: Floats
 
 
-def _pairable(data: Labels, weight: Floats) -> _Kept:
-    """Keep labels of weight above 0 whose item has another such label."""
+def _pairable(data: Labels, weight: Floats) -> _PairableLabels:
+    """Return the labels of weight above 0 whose item has another such label."""
     cell = data.cell_of_label()
     item = data.item_of_cell()[cell]
     counts = np.bincount(item[weight > 0], minlength=data.n_items)
-    at = np.flatnonzero((weight > 0) & (counts[item] > 1))
-    return _Kept(item[at], cell[at], data.cell_category[cell[at]], weight[at])
+    kept = np.flatnonzero((weight > 0) & (counts[item] > 1))
+    return _PairableLabels(item[kept], cell[kept], data.cell_category[cell[kept]], weight[kept])
 
 
 def _weights(data: Labels, weight: Any) -> Floats:
@@ -148,14 +148,16 @@ def _weights(data: Labels, weight: Any) -> Floats:
         return np.ones(data.n_labels)
     weights = np.asarray(weight, dtype=np.float64)
     if weights.shape != (data.n_labels,):
-        raise InputError(f"{weights.shape} weights for {data.n_labels:,} labels: give one a label")
+        raise InputError(
+            f"{weights.shape} weights for {data.n_labels:,} labels: give one per label"
+        )
     if not (np.isfinite(weights) & (weights >= 0)).all():
-        raise InputError("a weight is negative or not finite: give numbers from 0")
+        raise InputError("a weight is negative or not finite: give non-negative numbers")
     return weights
 
 
-def _largest(data: Labels, metric: Metric, n: float) -> float:
-    """Return the largest difference there can be, to tell none from rounding."""
+def _largest_difference(data: Labels, metric: Metric, n: float) -> float:
+    """Return the largest possible squared difference, the scale of rounding errors."""
     if metric == "nominal":
         return 1.0
     return n**2 if metric == "ordinal" else float(np.ptp(data.scale.values)) ** 2

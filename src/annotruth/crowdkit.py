@@ -1,12 +1,13 @@
-"""crowd-kit's classes and words over our models, so that a program changes its import alone.
+"""crowd-kit's classes and terms for annotruth's models, so that programs change only the import.
 
 >>> from annotruth.crowdkit import DawidSkene  # was: from crowdkit.aggregation import DawidSkene
 >>> DawidSkene(n_iter=100).fit_predict(frame)  # doctest: +SKIP
 
-A frame has the columns task, worker, label; labels are classes, also where they are numbers; a
-person's second label on a task counts as another vote. All but that is annotruth: ids keep their
-type, a cap of iterations that is reached warns, and nothing is random. For ordered scales, scores
-and intervals take the models of `annotruth` itself; ``model_`` is the one behind.
+A frame has the columns task, worker, label. Labels are classes, even if they are numbers, and a
+worker's second label on a task is another vote. In all else the models behave as in annotruth:
+ids keep their type, a fit that reaches its maximum number of iterations warns, and nothing is
+random. For ordinal scales, scores and intervals use the models of `annotruth`; ``model_`` is the
+underlying one.
 """
 
 from __future__ import annotations
@@ -34,18 +35,18 @@ Model = TypeVar("Model", bound=Estimator)
 
 
 class _Aggregator(Generic[Model]):
-    """What crowd-kit's aggregators of classes share.
+    """Base class of the aggregators of classes.
 
     Attributes
     ----------
     model_
-        The estimator behind, with ``model_.result_`` after fitting.
+        The underlying estimator, with ``model_.result_`` after fitting.
     """
 
     model_: Model
 
     def fit(self, data: Any, true_labels: Any = None) -> Self:
-        """Fit to a frame of task, worker, label; known truths are a Series by task."""
+        """Fit to a frame of task, worker, label; ``true_labels`` is a Series by task."""
         labels = Labels.of(data, columns=_COLUMNS, scale="nominal", duplicates="keep")
         self.model_.fit(labels, gold=true_labels)
         return self
@@ -55,7 +56,7 @@ class _Aggregator(Generic[Model]):
         return self.fit(data, true_labels).labels_
 
     def fit_predict_proba(self, data: Any, true_labels: Any = None) -> pd.DataFrame:
-        """Fit and return how likely each label is to be right, a row a task."""
+        """Fit and return the probability of each label, one row per task."""
         return self.fit(data, true_labels).probas_
 
     @property
@@ -65,7 +66,7 @@ class _Aggregator(Generic[Model]):
 
     @property
     def probas_(self) -> pd.DataFrame:
-        """The distribution of each task, one column a label."""
+        """The distribution of each task, one column per label."""
         return self.model_.probas_.rename_axis(columns="label")
 
     @property
@@ -75,7 +76,7 @@ class _Aggregator(Generic[Model]):
 
     @property
     def loss_history_(self) -> list[float]:
-        """The mean log-likelihood of a label, at the start and after every iteration."""
+        """The mean log-likelihood per label, at the start and after every iteration."""
         fit = self._fitted()
         history: list[float] = (fit.history.log_likelihood / fit.data.n_labels).tolist()
         return history
@@ -87,18 +88,28 @@ class _Aggregator(Generic[Model]):
 
 
 class MajorityVote(_Aggregator[baselines.MajorityVote]):
-    """The most frequent label of each task; a tie goes to the label that sorts first."""
+    """The most frequent label of each task; of tied labels, the first in sorted order.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from annotruth.crowdkit import MajorityVote
+    >>> votes = [("t1", "w1", "cat"), ("t1", "w2", "cat"), ("t1", "w3", "dog")]
+    >>> frame = pd.DataFrame(votes, columns=["task", "worker", "label"])
+    >>> MajorityVote().fit_predict(frame)["t1"]
+    'cat'
+    """
 
     def __init__(self, default_skill: float | None = None, on_missing_skill: str = "error") -> None:
-        # Both say what to do with skills that are not given; here none are.
+        # Both options concern missing skills; skills are not supported.
         self.model_ = baselines.MajorityVote()
 
     def fit(self, data: Any, skills: Any = None) -> Self:
         """Fit to a frame of task, worker, label."""
         if skills is not None:
             raise InputError(
-                "votes are not weighed by given skills: leave skills out, or take RobustGPM or "
-                "DawidSkene, which learn whom to trust"
+                "votes are not weighted by given skills: leave skills out, or use RobustGPM or "
+                "DawidSkene, which estimate them"
             )
         return super().fit(data)
 
@@ -107,46 +118,66 @@ class MajorityVote(_Aggregator[baselines.MajorityVote]):
         return self.fit(data, skills).labels_
 
     def fit_predict_proba(self, data: Any, skills: Any = None) -> pd.DataFrame:
-        """Fit and return the share of each label, a row a task."""
+        """Fit and return the share of each label, one row per task."""
         return self.fit(data, skills).probas_
 
     @property
     def skills_(self) -> pd.Series[Any]:
-        """The share of each worker's labels that are their task's: a Series named skill."""
+        """The share of each worker's labels that agree with the result: a Series named skill."""
         need_pandas()
         import pandas as pd
 
         fit = self._fitted()
         assert fit.label is not None
-        right = fit.label[fit.data.item_of_label()] == fit.data.category_of_label()
-        share = np.bincount(fit.data.annotator, right) / fit.data.labels_per_annotator
+        is_right = fit.label[fit.data.item_of_label()] == fit.data.category_of_label()
+        share = np.bincount(fit.data.annotator, is_right) / fit.data.labels_per_annotator
         workers = pd.Index(fit.data.annotators.to_pandas(), name="worker")
         return pd.Series(share, index=workers, name="skill")
 
 
 class DawidSkene(_Aggregator[dawid_skene.DawidSkene]):
-    """Dawid and Skene's model by plain EM; ``tol`` is of the log-likelihood a label."""
+    """Dawid and Skene's model by plain EM; ``tol`` is the change in log-likelihood per label.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from annotruth.crowdkit import DawidSkene
+    >>> votes = [(f"t{t}", f"w{w}", "ab"[t % 2]) for t in range(4) for w in range(3)]
+    >>> frame = pd.DataFrame(votes, columns=["task", "worker", "label"])
+    >>> DawidSkene(n_iter=100).fit_predict(frame).tolist()
+    ['a', 'b', 'a', 'b']
+    """
 
     def __init__(
         self, n_iter: int = 100, tol: float = 1e-5, initial_error_strategy: str | None = None
     ) -> None:
         _refuse(initial_error_strategy, "initial_error_strategy")
-        # Iterations are to mean what they mean there: one step of EM each.
+        # As in crowd-kit, an iteration is one EM step.
         self.model_ = dawid_skene.DawidSkene(max_iter=n_iter, tol=tol, acceleration=False)
 
     @property
     def priors_(self) -> pd.Series[Any]:
-        """How frequent each label is: a Series named prior."""
+        """The prior probability of each label: a Series named prior."""
         return self.model_.priors_
 
     @property
     def errors_(self) -> pd.DataFrame:
-        """How often each worker says a label (rows) where another is right (columns)."""
+        """The confusion matrix of each worker: given labels (rows) by true labels (columns)."""
         return self.model_.errors_
 
 
 class GLAD(_Aggregator[glad.GLAD]):
-    """GLAD; steps are Newton's, so that there is no inner loop to set."""
+    """GLAD; M-steps are Newton steps, so the options of crowd-kit's inner loop have no effect.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from annotruth.crowdkit import GLAD
+    >>> votes = [(f"t{t}", f"w{w}", "ab"[t % 2]) for t in range(4) for w in range(3)]
+    >>> frame = pd.DataFrame(votes, columns=["task", "worker", "label"])
+    >>> GLAD().fit_predict(frame).tolist()
+    ['a', 'b', 'a', 'b']
+    """
 
     def __init__(
         self,
@@ -176,25 +207,45 @@ class GLAD(_Aggregator[glad.GLAD]):
 
 
 class GPM(_Aggregator[gpm.GPM]):
-    """GPM; where crowd-kit's MACE stood, and labels a task are many."""
+    """GPM, in place of crowd-kit's MACE where there are many labels per task.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from annotruth.crowdkit import GPM
+    >>> votes = [(f"t{t}", f"w{w}", "ab"[t % 2]) for t in range(4) for w in range(3)]
+    >>> frame = pd.DataFrame(votes, columns=["task", "worker", "label"])
+    >>> GPM().fit_predict(frame).tolist()
+    ['a', 'b', 'a', 'b']
+    """
 
     def __init__(
         self, n_iter: int = 1000, tol: float = 1e-4, random_state: int | None = None
     ) -> None:
-        # Nothing is random: the state is there for programs that set it.
+        # Nothing is random; random_state is accepted for compatibility.
         self.model_ = gpm.GPM(max_iter=n_iter, tol=tol)
 
 
 class RobustGPM(_Aggregator[robust_gpm.RobustGPM]):
-    """RobustGPM; where crowd-kit's MACE stood, and labels a task are few."""
+    """RobustGPM, in place of crowd-kit's MACE where there are few labels per task.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from annotruth.crowdkit import RobustGPM
+    >>> votes = [(f"t{t}", f"w{w}", "ab"[t % 2]) for t in range(4) for w in range(3)]
+    >>> frame = pd.DataFrame(votes, columns=["task", "worker", "label"])
+    >>> RobustGPM().fit_predict(frame).tolist()
+    ['a', 'b', 'a', 'b']
+    """
 
     def __init__(
         self, n_iter: int = 1000, tol: float = 1e-4, random_state: int | None = None
     ) -> None:
-        # Nothing is random here either.
+        # Nothing is random; random_state is accepted for compatibility.
         self.model_ = robust_gpm.RobustGPM(max_iter=n_iter, tol=tol)
 
 
 def _refuse(value: Any, option: str) -> None:
     if value is not None:
-        raise InputError(f"{option} is not offered here: leave it out")
+        raise InputError(f"{option} is not supported: leave it out")

@@ -1,8 +1,9 @@
-"""Labels whose truth is known: the generators of the paper's simulated experiments.
+"""Simulated labels with known truth: the generators of the paper's experiments.
 
-Both draw in the order truth, reliability, who labels what, labels. So with one seed, crowds
-that differ only in their behavior share items, annotators and serious labels, and crowds that
-differ only in their number of annotators share items.
+Both draw the truth, the reliabilities, the assignment of items to annotators, and the labels, in
+this order. With one seed, crowds that differ only in their behavior therefore have the same
+items, annotators and serious labels, and crowds that differ only in their number of annotators
+have the same items.
 """
 
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from annotruth.labels.validate import check_seed, is_whole
 __all__ = ["Simulation", "crowd", "gaussian"]
 
 
-# The pure behaviors, in the order of their codes; "mixed" is made of them.
+# The basic behaviors, in the order of their codes; "mixed" combines them.
 _BEHAVIORS = ("random", "repeated", "inverted")
 
 _CHOICES = {
@@ -37,30 +38,37 @@ _CHOICES = {
 class Simulation:
     """Simulated labels with the truth they were drawn from.
 
-    What concerns annotators is in the order of ``labels.annotators``. In a sparse design an
-    annotator may get no item at all; such a one is in none of the arrays.
+    Arrays of annotators are in the order of ``labels.annotators``. Annotators who were assigned
+    no item, as may happen in a sparse design, are left out.
 
     Attributes
     ----------
     labels
         The labels, item by item; items, annotators and categories are numbered from 1.
     distribution
-        True distribution, items x categories; None where the truth is a score alone.
+        True distribution, items x categories; None where the truth is only a score.
     score
         True score of every item: the expectation of its distribution, or its Gaussian's mean.
     label
-        Code (from 0) of every item's true category: the mode of its distribution, the first of
-        equals, or the category nearest to its score.
+        Code (from 0) of every item's true category: the mode of its distribution (the first of
+        equals), or the category nearest to its score.
     reliability
         Every annotator's probability of a serious label.
     behavior
-        What every annotator does when not serious: "random", "repeated", "inverted" or "mixed".
+        Every annotator's behavior when not serious: "random", "repeated", "inverted" or "mixed".
     repeated_label
-        Code (from 0) of the label every annotator would repeat, whether or not they ever do.
+        Code (from 0) of the label every annotator repeats if their behavior is "repeated".
     serious
-        Whether each label was serious, in the order of the rows that ``labels`` was made of:
-        item by item, and within an item by annotator. ``serious[labels.row]`` puts it in the
-        order in which ``labels`` holds its codes.
+        Whether each label was serious, in the order of the rows that ``labels`` was made from:
+        by item, and within an item by annotator. ``serious[labels.row]`` is in the order of the
+        codes in ``labels``.
+
+    Examples
+    --------
+    >>> from annotruth import simulate
+    >>> simulation = simulate.crowd(n_items=10, n_annotators=4, seed=0)
+    >>> simulation.labels.n_labels, simulation.distribution.shape
+    (40, (10, 5))
     """
 
     labels: Labels
@@ -97,21 +105,21 @@ def crowd(
     n_items, n_annotators, n_categories
         Size of the crowd and of its task.
     behavior : {"random", "repeated", "inverted", "mixed"}
-        What a label is when it is not serious: any category, the annotator's own fixed one, the
-        serious label counted from the other end, or a mix of the three.
+        How labels that are not serious arise: any category, one fixed category per annotator,
+        the serious label counted from the other end of the scale, or a mix of the three.
     spammer_share
         Share of annotators with eps uniform on [0, 0.5), rounded to a whole number of them
         (halves to the even one).
     labels_per_item
-        Every item is labelled by this many annotators, drawn anew; None: by all of them.
+        Number of annotators who label each item, drawn at random per item; None: all of them.
     shape : {"bins", "rounded", "density"}
         How a Beta becomes N categories, which the paper leaves open: its mass in N equal bins,
         the mass of ``round(1 + (N - 1) x)``, whose end bins are half as wide, or its density at
-        the centres of the equal bins, normalised.
+        the centers of the equal bins, normalized.
     mixing : {"label", "annotator"}
-        Whether "mixed" picks one of the three for every label or for every annotator.
+        Whether "mixed" draws one of the three for every label or for every annotator.
     reliable_above_half
-        Whether those who are not spammers have eps uniform on [0.5, 1], so that the share of
+        Whether annotators who are not spammers have eps uniform on [0.5, 1], so that the share of
         spammers is exact, or on [0, 1].
     seed
         The same seed gives the same labels, byte for byte.
@@ -121,11 +129,11 @@ def crowd(
     rng = _generator(seed)
 
     alpha, beta = rng.uniform(1.0, 10.0, size=(2, n_items, 1))
-    distribution = _discretise(alpha, beta, n_categories, shape)
+    distribution = _discretize(alpha, beta, n_categories, shape)
     reliability = _reliabilities(rng, n_annotators, spammer_share, reliable_above_half)
     annotator = _assign(rng, n_items, n_annotators, labels_per_item)
 
-    # One comparison a category, and never a table of labels x categories.
+    # One comparison per category, without a table of labels x categories.
     uniform = rng.random(annotator.shape)
     serious_label = np.zeros(annotator.shape, dtype=np.int64)
     for below in np.cumsum(distribution, axis=1).T[:-1]:
@@ -168,7 +176,7 @@ def gaussian(
     Parameters
     ----------
     precision : {"item", "annotator", "label"}
-        What has a precision of its own, which the paper leaves open.
+        What the precision belongs to, which the paper leaves open.
     gamma : {"rate", "scale"}
         Whether the 5 in Gamma(10, 5) is a rate (mean precision 2) or a scale (mean 50).
     """
@@ -212,26 +220,28 @@ def _simulation(
     score: Floats,
     label: Codes,
 ) -> Simulation:
-    """Replace what is not serious by the annotator's behavior, and wrap it all up.
+    """Replace labels that are not serious by the annotator's behavior and build the Simulation.
 
-    `annotator` and `serious_label` are items x labels an item.
+    `annotator` and `serious_label` are items x labels per item.
     """
     n_items, per_item = annotator.shape
     n_annotators = reliability.size
     serious = rng.random(annotator.shape) < reliability[annotator]
     repeated_label = rng.integers(n_categories, size=n_annotators)
 
-    kind: Codes | int
+    behavior_of_label: Codes | int
     if behavior != "mixed":
-        names, kind = np.full(n_annotators, behavior), _BEHAVIORS.index(behavior)
+        names = np.full(n_annotators, behavior)
+        behavior_of_label = _BEHAVIORS.index(behavior)
     elif mixing == "annotator":
-        kinds = rng.integers(len(_BEHAVIORS), size=n_annotators)
-        names, kind = np.array(_BEHAVIORS)[kinds], kinds[annotator]
+        behavior_of_annotator = rng.integers(len(_BEHAVIORS), size=n_annotators)
+        names = np.array(_BEHAVIORS)[behavior_of_annotator]
+        behavior_of_label = behavior_of_annotator[annotator]
     else:
         names = np.full(n_annotators, behavior)
-        kind = rng.integers(len(_BEHAVIORS), size=annotator.shape)
+        behavior_of_label = rng.integers(len(_BEHAVIORS), size=annotator.shape)
     irregular = np.choose(
-        kind,  # in the order of _BEHAVIORS
+        behavior_of_label,  # in the order of _BEHAVIORS
         (
             rng.integers(n_categories, size=annotator.shape),
             repeated_label[annotator],
@@ -239,7 +249,7 @@ def _simulation(
         ),
     )
 
-    # Labels lists only those who gave one, so whoever got no item leaves here.
+    # Labels lists only annotators with a label.
     active, annotator_code = np.unique(annotator, return_inverse=True)
     labels = Labels.from_codes(
         np.repeat(np.arange(n_items), per_item),
@@ -261,21 +271,21 @@ def _simulation(
     )
 
 
-def _discretise(alpha: Floats, beta: Floats, n_categories: int, shape: str) -> Floats:
-    """Turn Beta(alpha, beta) on [0, 1] into categories; `alpha` and `beta` are columns."""
+def _discretize(alpha: Floats, beta: Floats, n_categories: int, shape: str) -> Floats:
+    """Return the categories' probabilities from Beta(alpha, beta); both are columns."""
     if shape == "density":
-        centres = (np.arange(n_categories) + 0.5) / n_categories
-        mass = centres ** (alpha - 1) * (1 - centres) ** (beta - 1)
+        centers = (np.arange(n_categories) + 0.5) / n_categories
+        mass = centers ** (alpha - 1) * (1 - centers) ** (beta - 1)
     else:
         if shape == "bins":
             inner = np.arange(1, n_categories) / n_categories
         else:
             inner = (np.arange(1, n_categories) - 0.5) / (n_categories - 1)
         edges = np.concatenate([[0.0], inner, [1.0]])
-        # Rounding may leave a hair below zero where the tail is flat.
+        # Rounding may give slightly negative masses where the tail is flat.
         mass = np.maximum(np.diff(betainc(alpha, beta, edges), axis=1), 0.0)
-    normalised: Floats = mass / mass.sum(axis=1, keepdims=True)
-    return normalised
+    normalized: Floats = mass / mass.sum(axis=1, keepdims=True)
+    return normalized
 
 
 def _reliabilities(
@@ -292,22 +302,22 @@ def _reliabilities(
 def _assign(
     rng: np.random.Generator, n_items: int, n_annotators: int, labels_per_item: int | None
 ) -> Codes:
-    """Codes of the annotators of every item, ascending: items x labels an item."""
+    """Return the codes of every item's annotators, ascending: items x labels per item."""
     per_item = n_annotators if labels_per_item is None else labels_per_item
     if per_item == n_annotators:
         return np.tile(np.arange(n_annotators), (n_items, 1))
     if 4 * per_item >= n_annotators:
-        # A table of items x annotators is then no more than four times the labels.
+        # A table of items x annotators is then at most four times as large as the labels.
         rank = rng.random((n_items, n_annotators))
         return np.sort(np.argpartition(rank, per_item, axis=1)[:, :per_item], axis=1)
-    # Floyd's sampling without replacement, for all items at once, in the memory of the result:
-    # draw from the first annotators; where that one is taken, the last of them is still free.
+    # Floyd's sampling without replacement, for all items at once and without extra memory: draw
+    # from the first annotators; if that one is taken, the last of them is still free.
     chosen = np.empty((n_items, per_item), dtype=np.int64)
-    for place in range(per_item):
-        last = n_annotators - per_item + place
+    for column in range(per_item):
+        last = n_annotators - per_item + column
         drawn = rng.integers(last + 1, size=n_items)
-        taken = (chosen[:, :place] == drawn[:, np.newaxis]).any(axis=1)
-        chosen[:, place] = np.where(taken, last, drawn)
+        is_taken = (chosen[:, :column] == drawn[:, np.newaxis]).any(axis=1)
+        chosen[:, column] = np.where(is_taken, last, drawn)
     return np.sort(chosen, axis=1)
 
 
@@ -333,14 +343,14 @@ def _check_numbers(
 ) -> None:
     counts = {"n_items": n_items, "n_annotators": n_annotators, "n_categories": n_categories}
     for name, count in counts.items():
-        least = 2 if name == "n_categories" else 1
-        if not is_whole(count) or count < least:
-            raise InputError(f"{name} is {count!r}: give a whole number of at least {least}")
+        minimum = 2 if name == "n_categories" else 1
+        if not is_whole(count) or count < minimum:
+            raise InputError(f"{name} is {count!r}: give a whole number of at least {minimum}")
     if per_item is not None and not (is_whole(per_item) and 1 <= per_item <= n_annotators):
         raise InputError(
             f"labels_per_item is {per_item!r}: give a whole number from 1 to n_annotators "
-            f"({n_annotators}), or None for everybody"
+            f"({n_annotators}), or None for all"
         )
-    # Asked for what is allowed, not for what is wrong, so that nan is refused too.
+    # Written as what is allowed, so that nan is refused too.
     if not (isinstance(spammer_share, Real) and 0 <= float(spammer_share) <= 1):
         raise InputError(f"spammer_share is {spammer_share!r}: give a number from 0 to 1")

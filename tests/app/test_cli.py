@@ -314,7 +314,7 @@ def test_ctrl_c_is_one_line_and_exit_1(run, write, tmp_path, monkeypatch):
 
     monkeypatch.setattr("annotruth.api.fit", interrupted)
     code, out, err = run("fit", write("l.csv", GOOD), "--out", tmp_path / "o")
-    assert (code, out, err) == (1, "", "annotruth: interrupted; no file was left half-written\n")
+    assert (code, out, err) == (1, "", "annotruth: interrupted; no file was partly written\n")
     assert not (tmp_path / "o").exists()
 
 
@@ -324,7 +324,7 @@ def test_an_output_that_is_full_is_one_line_and_exit_1(run, write, monkeypatch):
 
     monkeypatch.setattr("annotruth.app.console.show_lines", full)
     code, _, err = run("fit", write("l.csv", GOOD))
-    assert (code, err) == (1, "annotruth: cannot go on: [Errno 28] No space left on device\n")
+    assert (code, err) == (1, "annotruth: cannot continue: [Errno 28] No space left on device\n")
 
 
 def test_a_wrong_option_points_at_the_help_of_its_command(run):

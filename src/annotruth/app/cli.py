@@ -1,4 +1,4 @@
-"""The command line: its commands, its exit codes, and one line for whatever goes wrong."""
+"""The command line: its commands, exit codes, and error messages of one line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from annotruth.errors import AnnotruthError
 
 app = typer.Typer(
     name="annotruth",
-    help="Recover the truth from labels that many unreliable people gave.",
+    help="Recover the truth from labels given by unreliable annotators.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -33,8 +33,8 @@ for command in (fit, update, compare, next_, plan, simulate, reproduce, demo):
     app.command(command.__name__.rstrip("_"))(command)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _show_version(requested: bool) -> None:
+    if requested:
         import annotruth
 
         typer.echo(f"annotruth {annotruth.__version__}")
@@ -44,43 +44,46 @@ def _version(asked: bool) -> None:
 @app.callback()
 def _annotruth(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
     ] = False,
 ) -> None:
     pass
 
 
 def main() -> None:
-    """Run the command line: 0 done, 2 bad input (one line on stderr), 1 anything else."""
+    """Run the command line; exit with 0 when done, 2 for bad input, 1 for anything else."""
     from annotruth.app import console
 
-    _look_for_garbage_seldom()
+    _reduce_garbage_collection()
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name="annotruth", standalone_mode=False)
     except AnnotruthError as error:
-        console.complain(error)
+        console.print_error(error)
         code = 2
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         command = "annotruth" if context is None else context.command_path
-        if said := error.format_message().rstrip("."):  # nothing is said after the help itself
-            console.complain(f"{said}. Try '{command} --help'.")
+        if message := error.format_message().rstrip("."):  # empty after the help was shown
+            console.print_error(f"{message}. Try '{command} --help'.")
         code = error.exit_code
     except OSError as error:
-        # Files have their own messages; this is a failure of the output or of the machine.
-        sys.stdout = cast(Any, None)  # or Python tries, and fails, once more at exit
-        console.complain(f"cannot go on: {error}")
+        # Errors of named files are AnnotruthErrors; this one is of stdout or of the machine.
+        sys.stdout = cast(Any, None)  # or Python fails again at exit, when it flushes stdout
+        console.print_error(f"cannot continue: {error}")
         code = 1
     if code == _INTERRUPTED:
-        console.complain("interrupted; no file was left half-written")
+        console.print_error("interrupted; no file was partly written")
         code = 1
     sys.exit(code or 0)
 
 
-def _look_for_garbage_seldom() -> None:
-    """Leave what libraries make when they load alone: looking through it takes a fifth of a start.
+def _reduce_garbage_collection() -> None:
+    """Collect garbage rarely: scanning the objects that imports create takes a fifth of a start.
 
-    None of it is garbage before the end, and then it goes with the process.
+    None of these objects is garbage before the process ends.
     """
     gc.set_threshold(100_000)
     atexit.register(gc.freeze)

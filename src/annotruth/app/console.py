@@ -1,4 +1,4 @@
-"""How the command line speaks: results to stdout, everything else to stderr in single lines."""
+"""Output of the command line: results to stdout, all else to stderr in single lines."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
     from annotruth.models.em import Progress, ProgressCallback
 
 
-def complain(message: object) -> None:
-    """Print one line of error or warning to stderr, as it is."""
+def print_error(message: object) -> None:
+    """Print one line to stderr: an error or a warning."""
     text = " ".join(str(message).split())
     typer.echo(f"annotruth: {text}", err=True)
 
 
 @contextmanager
 def warnings_in_one_line(*, quiet: bool) -> Iterator[None]:
-    """Show our own warnings as single lines on stderr, or not at all."""
+    """Show warnings of annotruth as single lines on stderr; with ``quiet`` show none."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", AnnotruthWarning)
         yield
     if not quiet:
         for warning in caught:
-            complain(f"warning: {warning.message}")
+            print_error(f"warning: {warning.message}")
 
 
 @contextmanager
 def progress_line(*, quiet: bool) -> Iterator[ProgressCallback | None]:
-    """Show how the iterations go on one line of stderr, if somebody is looking."""
+    """Show the progress of iterations on one line of stderr, if that is a terminal."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
@@ -50,7 +50,7 @@ def progress_line(*, quiet: bool) -> Iterator[ProgressCallback | None]:
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("reading labels")
 
-        def tell(progress: Progress) -> None:
+        def show(progress: Progress) -> None:
             stage = f"{progress.stage}: " if progress.stage else ""
             bar.update(
                 task,
@@ -61,11 +61,11 @@ def progress_line(*, quiet: bool) -> Iterator[ProgressCallback | None]:
                 ),
             )
 
-        yield tell
+        yield show
 
 
-def show_table(title: str, table: pa.Table, *, most: int = 10, digits: int = 2) -> None:
-    """Print the first rows of a table, numbers with so many digits."""
+def show_table(title: str, table: pa.Table, *, max_rows: int = 10, digits: int = 2) -> None:
+    """Print the first rows of a table, numbers with the given number of decimals."""
     import pyarrow as pa
     from rich.console import Console
     from rich.table import Table
@@ -74,16 +74,16 @@ def show_table(title: str, table: pa.Table, *, most: int = 10, digits: int = 2) 
     for name, column in zip(table.column_names, table.columns, strict=True):
         numeric = pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
         grid.add_column(name, justify="right" if numeric else "left", no_wrap=True)
-    for row in table.slice(0, most).to_pylist():
+    for row in table.slice(0, max_rows).to_pylist():
         grid.add_row(*(_cell(value, digits) for value in row.values()))
-    if table.num_rows > most:
-        grid.caption = f"{table.num_rows - most:,} more"
+    if table.num_rows > max_rows:
+        grid.caption = f"{table.num_rows - max_rows:,} more"
         grid.caption_justify = "left"
     Console(highlight=False, soft_wrap=True).print(grid)
 
 
 def show_lines(lines: str | Sequence[str]) -> None:
-    """Print plain lines."""
+    """Print lines as they are."""
     for line in [lines] if isinstance(lines, str) else lines:
         typer.echo(line)
 

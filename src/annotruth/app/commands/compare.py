@@ -109,4 +109,4 @@ def _show(title: str, table: pa.Table, wanted: dict[str, str]) -> None:
     if there:
         shown = table.select(["model", *there]).rename_columns(["model", *there.values()])
         console.show_lines("")
-        console.show_table(title, shown, most=len(shown), digits=4)
+        console.show_table(title, shown, max_rows=len(shown), digits=4)

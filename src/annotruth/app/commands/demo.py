@@ -33,9 +33,9 @@ def demo(
     console.show_lines(["A simulated crowd: a fifth click at random most of the time.", ""])
     console.show_lines(found.summary())
     console.show_lines("")
-    console.show_table("Annotators, least reliable first", _annotators(made, found), most=12)
+    console.show_table("Annotators, least reliable first", _annotators(made, found), max_rows=12)
     console.show_lines("")
-    console.show_table("Items, most divided first: true and found", _items(made, found), most=8)
+    console.show_table("Items, most divided first: true and found", _items(made, found), max_rows=8)
 
     console.show_lines("")
     console.show_lines(_how_near(made, found))

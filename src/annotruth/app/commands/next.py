@@ -88,11 +88,11 @@ def next_(
         console.show_lines(advice.summary())
         if advice.n_add:
             console.show_lines("")
-            console.show_table("Items that gain most", _urgent(items), most=_MOST_SHOWN)
+            console.show_table("Items that gain most", _urgent(items), max_rows=_MOST_SHOWN)
         console.show_lines("")
         people = advice.crowd.table().sort_by([("worth", "ascending")])
         shown = people.select(["annotator", "reliability", "worth", "ask", "why"])
-        console.show_table("Annotators, least telling first", shown, most=_MOST_SHOWN)
+        console.show_table("Annotators, least telling first", shown, max_rows=_MOST_SHOWN)
         if out is not None:
             console.show_lines(f"written to {out}")
 

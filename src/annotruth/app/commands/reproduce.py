@@ -95,7 +95,7 @@ def reproduce(
             console.show_lines(f"written to {out}: claims.md")
     for name, reason in missing.items():
         if reason is not None and not quiet:
-            console.complain(f"left out {name}: it needs {reason}")
+            console.print_error(f"left out {name}: it needs {reason}")
 
 
 def _resolve_settings(
@@ -158,7 +158,7 @@ def _keep_runs_when_interrupted(out: Path) -> Iterator[None]:
     except KeyboardInterrupt:
         from annotruth.app import console
 
-        console.complain(
+        console.print_error(
             f"interrupted; finished runs are kept in {out}, and the same command continues from "
             "there"
         )
