@@ -30,7 +30,6 @@ import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
-from annotruth.labels.partition import split
 from annotruth.models.robust_gpm.results import Kinds, wider_by_labels
 from annotruth.models.robust_gpm.strategies import normalised
 
@@ -137,7 +136,7 @@ def parts(labels: Labels, kinds: Kinds) -> list[tuple[int, int]]:
     """Cut the items so that the work on a part needs little memory."""
     n_kinds, n_categories = kinds.opinions.shape
     numbers = labels.n_labels * n_kinds + labels.n_items * n_kinds * n_categories
-    bounds = np.unique(split(labels, 1 + numbers // MOST_NUMBERS))
+    bounds = np.unique(labels.partition(1 + numbers // MOST_NUMBERS))
     return list(pairwise(bounds.tolist()))
 
 

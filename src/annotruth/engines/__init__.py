@@ -1,5 +1,26 @@
-"""Where passes over the labels run: the seam between models and hardware."""
+"""Where passes over the data run: the seam between models and hardware."""
 
-from annotruth.engines.protocol import Engine, Pass, Session, get_engine, name_of, share_out
+from annotruth.engines.protocol import (
+    Engine,
+    EngineCapabilities,
+    Input,
+    Pass,
+    PassData,
+    Session,
+    Sum,
+)
+from annotruth.engines.registry import ENGINES, engine_name, get_engine, native_engine
 
-__all__ = ["Engine", "Pass", "Session", "get_engine", "name_of", "share_out"]
+__all__ = [
+    "ENGINES",
+    "Engine",
+    "EngineCapabilities",
+    "Input",
+    "Pass",
+    "PassData",
+    "Session",
+    "Sum",
+    "engine_name",
+    "get_engine",
+    "native_engine",
+]

@@ -1,4 +1,4 @@
-"""The default engine: labels in memory, compiled kernels on threads."""
+"""The default engine: labels on this machine, compiled kernels on threads."""
 
 from __future__ import annotations
 
@@ -10,181 +10,206 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
 from threading import Lock
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.engines.protocol import Extent, Pass
+from annotruth.engines.protocol import EngineCapabilities, Extent, Kernel, Pass, PassData
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Floats, on_lines
-from annotruth.labels import Labels, LabelSummary
-from annotruth.labels.partition import split
 
-Kernel = Callable[..., None]
+if TYPE_CHECKING:
+    from annotruth.io.options import ReadOptions
+    from annotruth.labels import Labels
 
-# Enough parts to keep many threads busy, each large enough to be worth a call.
-_MOST_PARTS = 64
-_LABELS_PER_PART = 62_500
+# Enough partitions to keep many threads busy, each large enough to be worth a call.
+_MAX_PARTITIONS = 64
+_LABELS_PER_PARTITION = 62_500
+_ANNOTATORS_PER_TASK = 256
 
-_LINE = 8  # numbers in a cache line
+# Single precision halves the memory traffic of large tables; its rounding changes an objective
+# per label by about 1e-8, so it is used only where the tolerance is coarser than that.
+SINGLE_PRECISION_LABELS = 1 << 17
+_SINGLE_PRECISION_TOL = 1e-6
+
+_CACHE_LINE = 8  # doubles per cache line
 
 
 class MemoryEngine:
-    """Labels in memory, swept by compiled kernels on ``threads`` threads (default: all cores).
+    """Runs compiled kernels on ``threads`` threads (default: all usable cores).
 
-    The labels are cut into parts that depend on the data alone; each part has sums of its own,
-    added in order. So the result is the same to the last bit on any number of threads.
+    The labels are divided into partitions that depend on the data alone; each partition has sums
+    of its own, added in order. So results are identical to the last bit on any number of threads.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> from annotruth.engines.memory import MemoryEngine
+    >>> fit = at.fit([("a", "x", 1), ("a", "y", 2)], "gpm", engine=MemoryEngine(threads=1))
+    >>> fit.data.n_labels
+    2
     """
 
     name: ClassVar[str] = "memory"
+    capabilities: ClassVar[EngineCapabilities] = EngineCapabilities()
 
     def __init__(self, threads: int | None = None) -> None:
         self.threads = threads or usable_cores()
 
-    def open(self, labels: LabelSummary) -> MemorySession:
-        """Lay the labels out in parts."""
-        return MemorySession(_at_hand(labels), self.threads, _compiled_kernel)
+    def read(
+        self, source: Any, options: ReadOptions, *, gold: Any = None, annotator_prior: Any = None
+    ) -> Labels:
+        """Read labels from a path, a frame, tuples or Labels."""
+        from annotruth.io.sources import load_labels
+
+        return load_labels(source, options, gold=gold, annotator_prior=annotator_prior)
+
+    def open(self, data: Any) -> MemorySession:
+        """Open data that are on this machine."""
+        return MemorySession(check_local(data), self.threads)
 
 
-class ReferenceEngine:
-    """The plain NumPy twins on one thread: slow, and easy to check by eye."""
-
-    name: ClassVar[str] = "reference"
-
-    def open(self, labels: LabelSummary) -> MemorySession:
-        """Take the labels as one part."""
-        return MemorySession(_at_hand(labels), 1, _reference_kernel)
-
-
-def _at_hand(labels: LabelSummary) -> Labels:
-    if not isinstance(labels, Labels):
+def check_local(data: Any) -> PassData:
+    """Return the data; raise if they are not on this machine."""
+    if not isinstance(data, PassData):
         raise InputError("these labels are not on this machine: choose the engine they are on")
-    return labels
+    return data
 
 
 class MemorySession:
-    """Labels in memory with their item-side arrays."""
+    """Data on this machine with their item-side arrays."""
 
-    def __init__(self, labels: Labels, threads: int, kernel: Callable[[str], Kernel]) -> None:
-        self._labels = labels
-        self._block = labels.block()
-        self._kernel = kernel
+    kernel_package: ClassVar[str] = "annotruth.kernels"
+
+    def __init__(self, data: PassData, threads: int) -> None:
+        self._data = data
+        self._block = data.block()
         self._state: dict[str, NDArray[Any]] = {}
-        self._spare: dict[Pass, list[Floats]] = {}  # room for the sums of parts
+        self._spare: dict[Pass, list[Floats]] = {}  # buffers for the sums of partitions
         self._bounds: dict[int, list[tuple[int, int]]] = {}
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
 
     def allocate(self, name: str, per: Extent, shape: tuple[int, ...] = ()) -> None:
-        """Make an item-side array of zeros: one entry, or one of ``shape``, per item or so."""
-        self._state[name] = self._labels.zeros((self._length(per), *shape))
+        """Make an item-side array of zeros: one entry, or one of ``shape``, per item, cell, label."""
+        self._state[name] = self._data.zeros((self._data.length(per), *shape))
 
     def put(self, name: str, values: NDArray[Any], per: Extent) -> None:
-        """Lay an array of the caller's beside the labels."""
-        if len(values) != self._length(per):
-            raise ValueError(f"{name} has {len(values)} entries for {self._length(per)} {per}")
+        """Store an array beside the data: one entry per item, cell or label."""
+        if len(values) != self._data.length(per):
+            raise ValueError(f"{name} has {len(values)} entries for {self._data.length(per)} {per}")
         self._state[name] = values
 
-    def _length(self, per: Extent) -> int:
-        lengths = {
-            "items": self._labels.n_items,
-            "cells": self._labels.n_cells,
-            "labels": self._labels.n_labels,
-        }
-        return lengths[per]
-
-    def run_pass(self, sweep: Pass, *shared: Any) -> tuple[Floats, ...]:
-        """Run a kernel over all parts and return the sums."""
-        kernel = self._kernel(sweep.kernel)
-        state = [self._state[name] for name in sweep.state]
-        layout = _Layout(sweep)
-        parts = self._parts(layout.n_sums)
-        if sweep not in self._spare:
-            at_once = min(self._threads, len(parts))
-            self._labels.check_room(
-                8 * (len(parts) * layout.width + at_once * sweep.scratch),
-                f"the sums of {self._labels.n_annotators:,} annotators",
+    def run_pass(self, one: Pass, **inputs: Any) -> dict[str, Floats]:
+        """Run a kernel over all partitions and return the sums by name."""
+        kernel = find_kernel(self.kernel_package, one.kernel)
+        state = [self._state[name] for name in one.state]
+        arguments = one.ordered(inputs)
+        layout = _SumLayout(one)
+        partitions = self._partitions(layout.n_sums)
+        if one not in self._spare:
+            at_once = min(self._threads, len(partitions))
+            self._data.check_room(
+                8 * (len(partitions) * layout.width + at_once * one.scratch),
+                f"the sums of {self._data.n_annotators:,} annotators",
             )
-        spare = self._spare.setdefault(sweep, [])
-        total = _Total(layout)
+        spare = self._spare.setdefault(one, [])
+        total = _OrderedTotal(layout)
 
-        def run(part: int) -> None:
-            # The room of a part that is done is the nearest: sums stay in the caches.
+        def run(number: int) -> None:
+            # The buffer of a partition that is done was used last, so it is still in the caches.
             try:
                 sums = spare.pop()
             except IndexError:
                 sums = on_lines((layout.width,), np.float64)
             sums[:] = 0.0
-            kernel(self._block, *parts[part], *state, *shared, *layout.views(sums))
-            spare.extend(total.add(part, sums))
+            kernel(self._block, *partitions[number], *state, *arguments, *layout.views(sums))
+            spare.extend(total.add(number, sums))
 
-        self.share_out(run, len(parts))
-        return layout.views(total.sums)
+        self._run_tasks(run, len(partitions))
+        return one.named(layout.views(total.sums))
 
-    def share_out(self, task: Callable[[int], None], n_tasks: int) -> None:
-        """Do the tasks 0, 1, ... on all threads, this one too; who is free takes the next.
+    def run_over_annotators(self, kernel: str, n_annotators: int, *arrays: Any) -> None:
+        """Run ``kernel(lo, hi, *arrays)`` over ranges of annotators, writing into the arrays.
 
-        Not in equal shares: a core that other work holds for a while would keep all waiting.
+        The ranges depend on the number of annotators alone.
         """
-        turns = iter(range(n_tasks))
+        function = find_kernel(self.kernel_package, kernel)
 
-        def work() -> None:
-            for turn in turns:
-                task(turn)
+        def run(number: int) -> None:
+            lo = number * _ANNOTATORS_PER_TASK
+            function(lo, min(lo + _ANNOTATORS_PER_TASK, n_annotators), *arrays)
 
-        helpers = min(self._threads, n_tasks) - 1
-        helping = [self._pool.submit(work) for _ in range(helpers)] if self._pool else []
-        work()
-        for help in helping:
-            help.result()
+        self._run_tasks(run, -(-n_annotators // _ANNOTATORS_PER_TASK))
+
+    def single_precision(self, tol: float) -> bool:
+        """Whether large tables are held in single precision, given the stopping tolerance."""
+        return use_single_precision(self._data.n_labels, tol)
 
     def gather(self, name: str) -> NDArray[Any]:
-        """Bring an item-side array back."""
+        """Return an item-side array as a whole."""
         return self._state[name]
 
     def close(self) -> None:
-        """End the threads."""
+        """Stop the threads."""
         if self._pool is not None:
             self._pool.shutdown()
 
-    def _parts(self, n_sums: int) -> list[tuple[int, int]]:
-        """Cut the items so that the parts' sums cost little beside the labels.
+    def _run_tasks(self, task: Callable[[int], None], n_tasks: int) -> None:
+        """Run the tasks 0, 1, ... on all threads, this one included; a free thread takes the next.
 
-        Those of all parts are a quarter as many as the labels or less. Where that would leave
-        less than four parts, four still pay, as sums that many are slow to reach and cheap to
-        add up; but all of them are never more than eight a label.
+        Not in equal shares: a core that is busy with other work would keep all threads waiting.
         """
-        n_labels, n_sums = self._labels.n_labels, max(n_sums, 1)
+        numbers = iter(range(n_tasks))
+
+        def work() -> None:
+            for number in numbers:
+                task(number)
+
+        helpers = min(self._threads, n_tasks) - 1
+        running = [self._pool.submit(work) for _ in range(helpers)] if self._pool else []
+        work()
+        for future in running:
+            future.result()
+
+    def _partitions(self, n_sums: int) -> list[tuple[int, int]]:
+        """Divide the items so that the partitions' sums are small compared with the labels.
+
+        All sums together are at most a quarter of the labels. Where that would leave fewer than
+        four partitions, four are still worthwhile, as large sums are slow to access and cheap to
+        add up; but all of them are never more than eight times the labels.
+        """
+        n_labels, n_sums = self._data.n_labels, max(n_sums, 1)
         most = max(n_labels // (4 * n_sums), min(4, 8 * n_labels // n_sums))
-        most = max(1, min(most, n_labels // _LABELS_PER_PART, _MOST_PARTS))
-        n_parts = 1 << (most.bit_length() - 1)  # a power of two, to share out among the threads
-        if n_parts not in self._bounds:
-            bounds = np.unique(split(self._labels, n_parts))
-            self._bounds[n_parts] = list(pairwise(bounds.tolist()))
-        return self._bounds[n_parts]
+        most = max(1, min(most, n_labels // _LABELS_PER_PARTITION, _MAX_PARTITIONS))
+        n_partitions = 1 << (most.bit_length() - 1)  # a power of two divides evenly among threads
+        if n_partitions not in self._bounds:
+            bounds = np.unique(self._data.partition(n_partitions))
+            self._bounds[n_partitions] = list(pairwise(bounds.tolist()))
+        return self._bounds[n_partitions]
 
 
-class _Layout:
-    """Where the sums of one part stand in one row of doubles; two singles take the place of one.
+class _SumLayout:
+    """Where the sums of one partition are in one row of doubles; two singles share a double.
 
-    Each begins a cache line after the end of the one before, and so do the rows: threads that
-    write to one line keep taking it from each other.
+    Every sum starts one cache line after the end of the one before, and so do the rows, because
+    threads that write to the same cache line slow each other down.
     """
 
-    def __init__(self, sweep: Pass) -> None:
+    def __init__(self, one: Pass) -> None:
         self._places: list[tuple[slice, bool, tuple[int, ...]]] = []
         self._singles = self.n_sums = self.width = 0
-        for i, shape in enumerate(sweep.sums):
-            single = i < sweep.single
-            size = -(-math.prod(shape) // (2 if single else 1))
-            self._places.append((slice(self.width, self.width + size), single, shape))
+        for total in one.sums:
+            single = total.single_precision
+            size = -(-math.prod(total.shape) // (2 if single else 1))
+            self._places.append((slice(self.width, self.width + size), single, total.shape))
             self.n_sums += size
-            self.width += -(-size // _LINE) * _LINE + _LINE
+            self.width += -(-size // _CACHE_LINE) * _CACHE_LINE + _CACHE_LINE
             self._singles = self.width if single else self._singles
 
     def views(self, row: Floats) -> tuple[Any, ...]:
-        """Give the numbers of a row their shapes."""
+        """Return the sums in a row, each in its shape."""
         return tuple(
             row[place].view(np.float32)[: math.prod(shape)].reshape(shape)
             if single
@@ -193,7 +218,7 @@ class _Layout:
         )
 
     def add(self, sums: Floats, to: Floats) -> None:
-        """Add a row to another, with the zeros between its sums."""
+        """Add one row to another, including the zeros between its sums."""
         if self._singles:
             singles = to[: self._singles].view(np.float32)
             singles += sums[: self._singles].view(np.float32)
@@ -201,21 +226,21 @@ class _Layout:
         doubles += sums[self._singles :]
 
 
-class _Total:
-    """The parts' sums, added up in the order of the parts, whichever is done first."""
+class _OrderedTotal:
+    """The partitions' sums, added in the order of the partitions whichever is done first."""
 
-    def __init__(self, layout: _Layout) -> None:
+    def __init__(self, layout: _SumLayout) -> None:
         self.sums = np.zeros(layout.width)
         self._layout = layout
         self._waiting: dict[int, Floats] = {}
         self._next = 0
-        self._turn = Lock()
+        self._lock = Lock()
 
-    def add(self, part: int, sums: Floats) -> list[Floats]:
-        """Take the sums of a part, and return those that are in the total by now."""
+    def add(self, number: int, sums: Floats) -> list[Floats]:
+        """Take the sums of a partition; return the buffers that have been added by now."""
         added = []
-        with self._turn:
-            self._waiting[part] = sums
+        with self._lock:
+            self._waiting[number] = sums
             while self._next in self._waiting:
                 sums = self._waiting.pop(self._next)
                 self._layout.add(sums, self.sums)
@@ -224,23 +249,21 @@ class _Total:
         return added
 
 
+def use_single_precision(n_labels: int, tol: float) -> bool:
+    """Whether single precision is worth its rounding for this many labels and this tolerance."""
+    return n_labels >= SINGLE_PRECISION_LABELS and tol >= _SINGLE_PRECISION_TOL
+
+
 def usable_cores() -> int:
-    """Count the cores this process may use."""
+    """Return the number of cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def _compiled_kernel(name: str) -> Kernel:
-    return _kernel("annotruth.kernels", name)
-
-
-def _reference_kernel(name: str) -> Kernel:
-    return _kernel("annotruth.kernels.reference", name)
-
-
 @cache
-def _kernel(room: str, name: str) -> Kernel:
+def find_kernel(package: str, name: str) -> Kernel:
+    """Return the kernel ``family.function`` of a package of kernels."""
     family, function = name.split(".")
-    kernel: Kernel = getattr(importlib.import_module(f"{room}.{family}"), function)
+    kernel: Kernel = getattr(importlib.import_module(f"{package}.{family}"), function)
     return kernel

@@ -1,120 +1,212 @@
-"""The seam between models and hardware: one pass over the labels, annotator-sized sums back.
+"""The seam between models and hardware: passes over the data that return annotator-sized sums.
 
-A model says which kernel runs, which item-side arrays it works on and what shapes its sums
-have. An engine runs the kernel over its parts of the labels and adds the sums up. Item-side
-arrays stay where the labels are, so a new engine moves only what annotators need, and the
-update of the shared parameters is written once, in the model.
+A model describes a `Pass`: which kernel runs, which item-side arrays it works on, which named inputs
+it takes and which named sums it returns. An engine runs the kernel over its partitions of the data
+and adds the sums up. Item-side arrays stay where the data are, so an engine moves only what
+annotators need, and the update of the shared parameters is written once, in the model.
+
+An engine has four duties: read a source (`Engine.read`), open data as a session (`Engine.open`), run
+passes (`Session.run_pass`), and collect item-sized results (`Session.collect`). It states what it can
+do in `Engine.capabilities`, and it alone chooses kernel variants and precision.
 """
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 from numpy.typing import NDArray
 
-from annotruth.errors import InputError
 from annotruth.kernels.arrays import Floats
-from annotruth.labels import LabelSummary
+
+if TYPE_CHECKING:
+    from annotruth.io.options import ReadOptions
+    from annotruth.labels import LabelSummary
 
 Extent = Literal["items", "cells", "labels"]
+"""What an item-side array has one entry for."""
 
-# name: (module, class); an engine's module loads when it is asked for.
-ENGINES = {
-    "memory": ("annotruth.engines.memory", "MemoryEngine"),
-    "reference": ("annotruth.engines.memory", "ReferenceEngine"),
-    "spark": ("annotruth.engines.spark", "SparkEngine"),
-}
+Kernel: TypeAlias = Callable[..., None]
+
+
+@dataclass(frozen=True)
+class Input:
+    """A named argument of a pass.
+
+    Attributes
+    ----------
+    name
+        The keyword it is passed by to `Session.run_pass`.
+    annotator_axis
+        The axis that runs over the annotators, if any. An engine whose partitions hold only some of
+        the annotators cuts the array along it.
+    """
+
+    name: str
+    annotator_axis: int | None = None
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A named sum that a pass returns.
+
+    Attributes
+    ----------
+    name
+        Its key in the result of `Session.run_pass`.
+    shape
+        Its shape over all annotators.
+    annotator_axis
+        The axis that runs over the annotators, if any.
+    single_precision
+        Whether an engine may hold it in single precision. Such sums come before all others.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    annotator_axis: int | None = None
+    single_precision: bool = False
 
 
 @dataclass(frozen=True)
 class Pass:
-    """One kind of pass over the labels.
+    """One kind of pass over the data.
+
+    Kernels are called as ``kernel(block, lo, hi, *state, *inputs, *sums)`` with the items
+    ``lo:hi`` of a partition; state, inputs and sums come in the order they are declared in.
 
     Attributes
     ----------
     kernel
         ``family.function``: a function of ``kernels/<family>.py``.
     state
-        The item-side arrays it reads and writes, by name, in the kernel's order.
+        The names of the item-side arrays that the kernel reads and writes.
+    inputs
+        The arguments that all partitions share.
     sums
-        The shapes of the sums it adds to, in the kernel's order.
-    shared_by, sums_by
-        Which axis of each shared argument, and of each sum, runs over the annotators; None where
-        none does. An engine whose parts know some annotators alone goes by it; where there is
-        nothing by annotator it may be left out.
-    single
-        How many of them, from the first on, may be held in single precision. An engine is free
-        not to: such kernels take sums of either.
+        The sums that the kernel adds to.
     scratch
-        How many numbers by annotator the kernel makes for itself while it runs, where they are
-        many: room that each thread needs.
+        How many numbers per thread the kernel allocates for itself, where they are many.
+
+    Examples
+    --------
+    >>> from annotruth.engines import Input, Pass, Sum
+    >>> Pass(
+    ...     "gpm.step",
+    ...     state=("theta",),
+    ...     inputs=(Input("eps", annotator_axis=0), Input("chance")),
+    ...     sums=(Sum("serious", (20,), annotator_axis=0), Sum("totals", (2,))),
+    ... ).kernel
+    'gpm.step'
     """
 
     kernel: str
     state: tuple[str, ...] = ()
-    sums: tuple[tuple[int, ...], ...] = ()
-    shared_by: tuple[int | None, ...] = ()
-    sums_by: tuple[int | None, ...] = ()
-    single: int = 0
+    inputs: tuple[Input, ...] = ()
+    sums: tuple[Sum, ...] = ()
     scratch: int = 0
+
+    def ordered(self, inputs: Mapping[str, Any]) -> list[Any]:
+        """Return the inputs in the kernel's order; all must be there and no others."""
+        names = [one.name for one in self.inputs]
+        if inputs.keys() != set(names):
+            raise TypeError(f"the pass {self.kernel} takes {names}, not {sorted(inputs)}")
+        return [inputs[name] for name in names]
+
+    def named(self, sums: tuple[Floats, ...]) -> dict[str, Floats]:
+        """Return the sums, which are in the kernel's order, by name."""
+        return {one.name: values for one, values in zip(self.sums, sums, strict=True)}
+
+
+@runtime_checkable
+class PassData(Protocol):
+    """Data on this machine that a session can open: labels, or anything laid out like them.
+
+    Items are the units that partitions are made of; a kernel finds its own arrays in ``block()``.
+    """
+
+    @property
+    def n_annotators(self) -> int:
+        """How many annotators there are."""
+
+    @property
+    def n_labels(self) -> int:
+        """How many labels (or other observations) a pass reads."""
+
+    def length(self, per: Extent) -> int:
+        """Return how many items, cells or labels there are."""
+
+    def block(self) -> Any:
+        """Return the arrays that kernels read."""
+
+    def partition(self, n_partitions: int) -> NDArray[Any]:
+        """Return the ``n_partitions + 1`` item bounds that divide the labels evenly."""
+
+    def zeros(self, shape: int | tuple[int, ...]) -> NDArray[Any]:
+        """Return an array of zeros that is kept where the data are: in memory or on disk."""
+
+    def check_room(self, n_bytes: float, what: str) -> None:
+        """Raise if that many bytes exceed the memory that may be used."""
 
 
 class Session(Protocol):
-    """Labels laid out on some hardware, with the item-side arrays beside them."""
+    """Data opened on some hardware, with the item-side arrays beside them."""
 
     def allocate(self, name: str, per: Extent, shape: tuple[int, ...] = ()) -> None:
-        """Make an item-side array of zeros: one entry, or one of ``shape``, per item or so."""
+        """Make an item-side array of zeros: one entry, or one of ``shape``, per item, cell, label."""
 
     def put(self, name: str, values: NDArray[Any], per: Extent) -> None:
-        """Lay an array of the caller's beside the labels: one entry per item, cell or label."""
+        """Store an array beside the data: one entry per item, cell or label."""
 
-    def run_pass(self, sweep: Pass, *shared: Any) -> tuple[Floats, ...]:
-        """Run a kernel over all labels and return the sums.
+    def run_pass(self, one: Pass, **inputs: Any) -> dict[str, Floats]:
+        """Run a kernel over all data and return the sums by name."""
 
-        Kernels are called as ``kernel(block, lo, hi, *state, *shared, *sums)``.
-        """
+    def run_over_annotators(self, kernel: str, n_annotators: int, *arrays: Any) -> None:
+        """Run ``kernel(lo, hi, *arrays)`` over ranges of annotators, writing into the arrays."""
+
+    def single_precision(self, tol: float) -> bool:
+        """Whether large tables are held in single precision, given the stopping tolerance."""
 
     def gather(self, name: str) -> NDArray[Any]:
-        """Bring an item-side array back whole."""
+        """Return an item-side array as a whole."""
 
     def close(self) -> None:
-        """Give back what the session holds."""
+        """Release what the session holds."""
+
+
+@dataclass(frozen=True)
+class EngineCapabilities:
+    """What an engine can do.
+
+    Attributes
+    ----------
+    distributed
+        Whether labels and item-sized results may be on other machines: a model then sees a
+        `LabelSummary` only, and the result's tables are distributed frames.
+    annotator_prior
+        Whether it takes knowledge about annotators from earlier work.
+    """
+
+    distributed: bool = False
+    annotator_prior: bool = True
 
 
 class Engine(Protocol):
-    """A place where labels can be swept."""
+    """A place where passes over the data run."""
 
     name: ClassVar[str]
-    """What it is called."""
+    """The name it is chosen by."""
 
-    def open(self, labels: LabelSummary) -> Session:
-        """Lay the labels out and return a session on them."""
+    capabilities: ClassVar[EngineCapabilities]
+    """What it can do."""
 
+    def read(
+        self, source: Any, options: ReadOptions, *, gold: Any = None, annotator_prior: Any = None
+    ) -> LabelSummary:
+        """Read labels from a path, a frame or whatever else the engine takes."""
 
-def share_out(session: Session, task: Callable[[int], None], n_tasks: int) -> None:
-    """Do the tasks 0, 1, ... on the threads of a session that lends its own, else in turn."""
-    lent = getattr(session, "share_out", None)
-    if lent is not None:
-        lent(task, n_tasks)
-        return
-    for turn in range(n_tasks):
-        task(turn)
+    def open(self, data: Any) -> Session:
+        """Open data and return a session on them."""
 
 
-def get_engine(name: str | Engine) -> Engine:
-    """Return the engine of that name, or the engine itself."""
-    if not isinstance(name, str):
-        return name
-    if name not in ENGINES:
-        raise InputError(f"unknown engine {name!r}: choose {', '.join(ENGINES)}")
-    module, cls = ENGINES[name]
-    engine: Engine = getattr(importlib.import_module(module), cls)()
-    return engine
-
-
-def name_of(engine: str | Engine) -> str:
-    """Return what an engine is called."""
-    return engine if isinstance(engine, str) else engine.name

@@ -61,7 +61,7 @@ def mix(
 
 
 @compiled
-def weigh(
+def _weigh(
     lo: int,
     hi: int,
     sums: Singles,
@@ -95,3 +95,19 @@ def weigh(
         row = weights[s]
         for g in range(len(row)):
             row[g] = logs[g] * over
+
+
+def weigh(
+    lo: int,
+    hi: int,
+    flat_counts: Singles,
+    tables: Singles,
+    counts: Singles,
+    log_prior: Singles,
+    beyond: Singles,
+    repeated: Codes,
+    weights: Singles,
+) -> None:
+    """Sum the plain tables over the annotators' counts, and weigh ways by the sums."""
+    sums = flat_counts[lo:hi] @ tables
+    _weigh(lo, hi, sums, counts, log_prior, beyond, repeated, weights)

@@ -332,7 +332,7 @@ class Labels(LabelSummary):
         """Put one value a label into the order the labels came in."""
         return put_back(values, self.row)
 
-    def zeros(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    def zeros(self, shape: int | tuple[int, ...]) -> NDArray[np.float64]:
         """Make numbers that stand beside the labels, where there is room for them."""
         return np.zeros(shape)
 
@@ -345,6 +345,22 @@ class Labels(LabelSummary):
         counts[self.item_of_cell(), self.cell_category] = np.diff(self.cell_ptr)
         shares: NDArray[np.float64] = counts / counts.sum(axis=1, keepdims=True)
         return shares
+
+    def length(self, per: str) -> int:
+        """Return how many items, cells or labels there are."""
+        return {"items": self.n_items, "cells": self.n_cells, "labels": self.n_labels}[per]
+
+    def partition(self, n_partitions: int) -> NDArray[np.int64]:
+        """Return the ``n_partitions + 1`` item bounds that divide the labels evenly.
+
+        The bounds depend on the labels alone, never on the number of threads, so sums added up
+        partition by partition are the same on every machine.
+        """
+        starts = self.cell_ptr[self.item_ptr]
+        targets = np.linspace(0, self.n_labels, n_partitions + 1)
+        bounds = np.searchsorted(starts, targets).astype(np.int64)
+        bounds[0], bounds[-1] = 0, self.n_items
+        return bounds
 
     def block(self) -> Block:
         """Hand the layout to the kernels, which see arrays alone."""

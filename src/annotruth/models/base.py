@@ -6,54 +6,65 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from annotruth.engines import name_of
+from annotruth.engines import Engine, Session, get_engine, native_engine
 from annotruth.errors import AnnotruthError, InputError, NotFittedError
+from annotruth.io.options import ReadOptions
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import DuplicatePolicy, Labels, LabelSummary
 from annotruth.labels.append import AppendedLabels
-from annotruth.labels.frames import is_spark_frame, need_pandas
+from annotruth.labels.frames import need_pandas
 from annotruth.labels.validate import check_option
 from annotruth.models.base_fit import BaseFit
-from annotruth.models.em import ProgressCallback
-from annotruth.models.incremental import Updatable, Updates, update_told
-from annotruth.models.registry import UPDATABLE
+from annotruth.models.em import History, ProgressCallback, Steps, run_em
 from annotruth.models.result import Fit
 
 if TYPE_CHECKING:
     import pandas as pd
+
+P = TypeVar("P")
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a model can do beyond fitting labels in memory.
+
+    Attributes
+    ----------
+    annotator_prior
+        Whether it uses knowledge about annotators from earlier work.
+    out_of_core
+        Whether it fits labels on disk, without an array of them in memory.
+    distributed
+        Whether it fits labels on other machines: it uses nothing but a `LabelSummary` and passes.
+    ordinal_only
+        Whether its results need categories that have an order.
+    """
+
+    annotator_prior: bool = False
+    out_of_core: bool = False
+    distributed: bool = False
+    ordinal_only: bool = False
 
 
 @dataclass(kw_only=True)
 class Estimator(ABC):
     """Base of all models.
 
-    Options are keyword-only fields; ``fit`` leaves them alone and puts what it learned into
+    Options are keyword-only fields; ``fit`` does not change them and stores what it estimated in
     ``result_``.
     """
 
     name: ClassVar[str]
     """The model's name on the command line."""
 
-    takes_annotator_prior: ClassVar[bool] = False
-    """Whether it makes use of an annotator prior."""
-
-    fits_on_disk: ClassVar[bool] = False
-    """Whether it takes labels that are on disk, holding no array of them in memory."""
-
-    fits_on_spark: ClassVar[bool] = False
-    """Whether it asks of labels what a tally has, and leaves items where they are."""
-
-    updates_from: ClassVar[int] = 0
-    """From how many labels on an update saves time; fewer are all fitted anew."""
-
-    needs_order: ClassVar[bool] = False
-    """Whether its answers mean something only where the categories have an order."""
+    capabilities: ClassVar[Capabilities] = Capabilities()
+    """What the model can do beyond fitting labels in memory."""
 
     def fit(
         self,
@@ -61,6 +72,7 @@ class Estimator(ABC):
         *,
         gold: Any = None,
         annotator_prior: Any = None,
+        warm_start: Fit | None = None,
         progress: ProgressCallback | None = None,
     ) -> Self:
         """Fit the model.
@@ -73,87 +85,78 @@ class Estimator(ABC):
         gold
             Known truths of some items: a frame of ``item, label``, a mapping or a Series.
         annotator_prior
-            What is known of some annotators: their table from an earlier fit, or a mapping of
+            What is known about some annotators: their table from an earlier fit, or a mapping of
             annotator to reliability.
+        warm_start
+            A fit of the same model to start from. Its items and annotators must come first in
+            ``data``, in the same order, as in labels that were appended to.
         progress
             Called after every iteration with a `Progress`.
         """
-        self._check_kinds()
-        if self._engine_name == "spark":
-            self.check_fits_on_spark()
-        if is_spark_frame(data) or (
-            isinstance(data, LabelSummary) and not isinstance(data, Labels)
-        ):
-            return self._fit_on_spark(data, gold, annotator_prior, progress)
-        labels = Labels.of(data)
-        if gold is not None:
-            labels = labels.with_gold(gold)
-        if annotator_prior is not None:
-            labels = labels.with_annotator_prior(annotator_prior)
-        if labels.annotator_prior is not None and not self.takes_annotator_prior:
-            raise InputError(f"{self.name} takes no annotator prior: use robust-gpm")
-        if labels.on_disk:
-            self.check_fits_on_disk()
-        self.resume(self._fit(labels, progress))
-        return self
+        self._check_option_types()
+        engine = self._engine_for(data)
+        labels = engine.read(data, ReadOptions(), gold=gold, annotator_prior=annotator_prior)
+        self.check_supported(engine, labels)
+        previous = None if warm_start is None else check_warm_start(self.name, warm_start, labels)
+        if isinstance(labels, Labels):
+            return self.load_fit(self._fit(labels, progress, previous))
+        with closing(cast("Any", labels)):  # distributed labels hold files until they are fitted
+            # A model that fits distributed labels uses nothing but their summary.
+            return self.load_fit(self._fit(cast("Labels", labels), progress, previous))
 
-    def _check_kinds(self) -> None:
+    def _check_option_types(self) -> None:
         """Refuse options of a wrong type."""
-        kinds = {option.name: str(option.type) for option in fields(self)}
+        types = {option.name: str(option.type) for option in fields(self)}
         for name, value in self.get_params().items():
-            check_option(name, kinds[name], value)
+            check_option(name, types[name], value)
 
-    @property
-    def _engine_name(self) -> str:
-        return name_of(getattr(self, "engine", "memory"))
+    def _engine_for(self, data: Any) -> Engine:
+        """Return the engine that reads and fits the data: the option's, which must suit them."""
+        engine = get_engine(getattr(self, "engine", "memory"))
+        home = native_engine(data)
+        if home is not None and engine.name != home:
+            self.check_distributed()
+            raise InputError(f"these labels are on {home}: choose engine={home!r}, or collect them")
+        if engine.capabilities.distributed:
+            self.check_distributed()
+        return engine
 
-    def _fit_on_spark(
-        self, data: Any, gold: Any, annotator_prior: Any, progress: ProgressCallback | None
-    ) -> Self:
-        """Fit labels that are on Spark, and remove what they were laid out in."""
-        from annotruth.engines.spark import SparkLabels, spark_engine
-
-        engine = spark_engine(getattr(self, "engine", "memory"))
-        if annotator_prior is not None:
-            raise InputError("annotator_prior is not for labels on Spark: leave it out")
-        labels = data if isinstance(data, SparkLabels) else engine.labels_of(data, gold=gold)
-        with closing(labels):
-            # A model that fits on Spark asks for no more than a tally has.
-            self.resume(self._fit(cast("Labels", labels), progress))
-        return self
-
-    def check_fits_on_spark(self) -> None:
-        """Refuse Spark if the model cannot run there."""
-        if not self.fits_on_spark:
+    def check_supported(self, engine: Engine, labels: LabelSummary) -> None:
+        """Refuse labels that the model cannot fit."""
+        if labels.annotator_prior is not None and not self.capabilities.annotator_prior:
             raise InputError(
-                f"{self.name} cannot run on Spark, but on the engines memory and reference; on "
-                "Spark choose gpm, robust-gpm or dawid-skene"
+                f"{self.name} takes no annotator_prior (`--annotator-prior`): choose "
+                f"{_names_with('annotator_prior')}"
+            )
+        if labels.on_disk:
+            self.check_out_of_core()
+
+    def check_distributed(self) -> None:
+        """Refuse a distributed engine if the model cannot run there."""
+        if not self.capabilities.distributed:
+            raise InputError(
+                f"{self.name} runs on the engines memory and reference only; on a distributed "
+                f"engine choose {_names_with('distributed')}"
             )
 
-    def check_fits_on_disk(self) -> None:
-        """Refuse labels on disk if the model would take them into memory."""
-        if not self.fits_on_disk:
+    def check_out_of_core(self) -> None:
+        """Refuse labels on disk if the model would load them into memory."""
+        if not self.capabilities.out_of_core:
             raise InputError(
-                f"{self.name} holds all labels in memory: leave the memory out, or choose gpm, "
-                "robust-gpm or dawid-skene"
+                f"{self.name} needs all labels in memory: leave out memory (`--memory`), or choose "
+                f"{_names_with('out_of_core')}"
             )
 
-    def resume(self, fit: BaseFit) -> Self:
-        """Take up a fit made before, such as one from disk, to ask it or to update it."""
+    def load_fit(self, fit: BaseFit) -> Self:
+        """Continue from a fit made before, such as a saved one, to predict from it or update it."""
         self._result = fit
-        self._updates: Updates[Any] | None = None
         return self
 
     @property
     def result_(self) -> Fit:
-        """The fit; after `partial_fit` all labels are passed over once to make it whole.
-
-        Of labels on Spark it is an `annotruth.SparkFit`.
-        """
+        """The fit. Of labels on a distributed engine it is a `DistributedFit`."""
         if not hasattr(self, "_result"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
-        if self._updates is not None and self._updates.pending:
-            self._make_whole()
         return cast("Fit", self._result)
 
     def partial_fit(
@@ -162,14 +165,9 @@ class Estimator(ABC):
         *,
         gold: Any = None,
         duplicates: DuplicatePolicy = "refuse",
-        touch: bool = False,
         progress: ProgressCallback | None = None,
     ) -> Self:
-        """Take in more labels without a new fit of all.
-
-        The items concerned and their annotators are fitted anew, the others stay as they are.
-        ``update_`` tells at once what came of them; ``result_`` is made whole when it is asked for.
-        Where there are so few labels that a fit of all takes no longer, there is one.
+        """Add labels to those fitted before, and fit all of them starting from the last fit.
 
         Parameters
         ----------
@@ -180,82 +178,42 @@ class Estimator(ABC):
         duplicates
             What to do when a person labels an item again: "refuse", "keep" (two votes) or "last"
             (the new one counts).
-        touch
-            Whether to iterate over all labels at the end, to where a full fit would end. A model
-            that cannot be updated is fitted to all labels anew.
         progress
-            Called after every iteration over all labels.
+            Called after every iteration.
         """
-        if not hasattr(self, "_result"):
-            return self.fit(Labels.of(data, duplicates=duplicates), gold=gold, progress=progress)
-        self._check_kinds()
         new = data if isinstance(data, Labels) else Labels.of(data, duplicates=duplicates)
-        if self._updates is None:
-            before = self._fitted()
-            if not touch:
-                self.check_updatable()
-            if self.name not in UPDATABLE or before.data.n_labels < self.updates_from:
-                grown, touched = AppendedLabels.of(before.data).and_(
-                    new, gold=gold, duplicates=duplicates
-                )
-                self._anew(grown.merged(), progress)
-                if self.name in UPDATABLE:
-                    self.update_ = update_told(before, self.result_, grown, touched)
-                return self
-            self._updates = Updates(cast("Updatable[Any]", self), before)
-        self.update_ = self._updates.add(new, gold=gold, duplicates=duplicates)
-        if touch or self._updates.many:
-            self._make_whole(touch=touch, progress=progress)
-        return self
-
-    def _anew(self, labels: Labels, progress: ProgressCallback | None) -> None:
-        """Fit old and new labels together."""
-        chosen = self._result.chosen
-        self.fit(labels, progress=progress)
-        self.resume(replace(self._result, chosen=chosen))
-
-    def _make_whole(self, *, touch: bool = False, progress: ProgressCallback | None = None) -> None:
-        assert self._updates is not None
-        whole = self._updates.whole(touch=touch, progress=progress)
-        self.resume(replace(whole, chosen=self._result.chosen))
-
-    def _touched(
-        self, known: Any, labels: Labels, theta: Any, progress: ProgressCallback | None
-    ) -> BaseFit:
-        """End an update where a full fit does: by one, unless a model has a shorter way."""
-        return self._fit(labels, progress)
-
-    def check_updatable(self) -> None:
-        """Refuse a model that cannot take in labels."""
-        if self.name not in UPDATABLE:
-            raise InputError(
-                f"{self.name} cannot be updated, only {', '.join(UPDATABLE[:-1])} and "
-                f"{UPDATABLE[-1]} can: ask for a refit of all labels"
-            )
+        if not hasattr(self, "_result"):
+            return self.fit(new, gold=gold, progress=progress)
+        previous = self._local_result()
+        labels = AppendedLabels.of(previous.data).and_(new, gold=gold, duplicates=duplicates)
+        self.fit(labels.merged(), warm_start=previous, progress=progress)
+        return self.load_fit(replace(self._result, chosen=previous.chosen))
 
     @abstractmethod
-    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> BaseFit:
-        """Fit checked labels."""
+    def _fit(
+        self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None
+    ) -> BaseFit:
+        """Fit checked labels, starting from a previous fit if there is one."""
 
     def predict_proba(self, item: ArrayLike, annotator: ArrayLike) -> Floats:
-        """Predict labels: how likely each category is, were the annotator to label the item.
+        """Return the probability of each category if the annotator labelled the item.
 
         Parameters
         ----------
         item, annotator
             Codes of the fitted labels, places in ``result_.data.items`` and
-            ``result_.data.annotators``: one of each for every label asked for.
+            ``result_.data.annotators``: one of each for every label to predict.
 
         Returns
         -------
         ndarray
-            One row a label asked for, one column a category; rows sum to 1. A label that the
-            person has already given there is no surprise to the model: to measure how well it
-            predicts, fit without that label, as `annotruth.held_out` does.
+            One row per label to predict, one column per category; rows sum to 1. Labels that were
+            fitted are not new to the model: to measure how well it predicts, fit without them, as
+            `annotruth.held_out` does.
         """
-        data = self._fitted().data
-        items, people = np.asarray(item, dtype=np.int64), np.asarray(annotator, dtype=np.int64)
-        if items.ndim != 1 or items.shape != people.shape:
+        data = self._local_result().data
+        items, annotators = (np.asarray(codes, dtype=np.int64) for codes in (item, annotator))
+        if items.ndim != 1 or items.shape != annotators.shape:
             raise InputError(
                 "predict_proba expects as many item codes as annotator codes, in two lists"
             )
@@ -263,26 +221,26 @@ class Estimator(ABC):
             return np.empty((0, data.n_categories))
         for codes, n, role in (
             (items, data.n_items, "item"),
-            (people, data.n_annotators, "annotator"),
+            (annotators, data.n_annotators, "annotator"),
         ):
             if not (codes.min() >= 0 and codes.max() < n):
                 raise InputError(f"predict_proba expects {role} codes from 0 to {n - 1:,}")
-        return self._predict_proba(items, people)
+        return self._predict_proba(items, annotators)
 
     @abstractmethod
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
-        """Predict labels after a fit, from checked codes."""
+        """Return the probability of each category, from checked codes."""
 
     def settings(self) -> dict[str, Any]:
-        """Return the options this estimator was made with, in words and numbers."""
+        """Return the options this estimator was made with, as strings and numbers."""
         return {name: _plain(value) for name, value in self.get_params().items()}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the options this estimator was made with (scikit-learn's name and form)."""
+        """Return the options this estimator was made with (scikit-learn's interface)."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.init}
 
     def set_params(self, **options: Any) -> Self:
-        """Set options (scikit-learn's name and form)."""
+        """Set options (scikit-learn's interface)."""
         self.check_options(options)
         for name, value in options.items():
             setattr(self, name, value)
@@ -298,25 +256,26 @@ class Estimator(ABC):
                 raise InputError(f"{cls.name} has no option {name!r}: it has {has}")
 
     def fit_predict(self, data: Any, true_labels: Any = None) -> pd.Series[Any]:
-        """Fit and return the label of each item, as crowd-kit does: a Series by item."""
+        """Fit and return the label of each item (crowd-kit's interface): a Series by item."""
         return self.fit(data, gold=true_labels).labels_
 
     def fit_predict_proba(self, data: Any, true_labels: Any = None) -> pd.DataFrame:
-        """Fit and return each item's distribution, as crowd-kit does: a frame by item."""
+        """Fit and return each item's distribution (crowd-kit's interface): a frame by item."""
         return self.fit(data, gold=true_labels).probas_
 
     @property
     def labels_(self) -> pd.Series[Any]:
         """The label of each item (crowd-kit's name and form)."""
-        return self._column(self._fitted().item_table(), "label", by="task", called="agg_label")
+        table = self._local_result().item_table()
+        return self._column(table, "label", index="task", name_as="agg_label")
 
     @property
     def probas_(self) -> pd.DataFrame:
-        """The distribution of each item, one column a category (crowd-kit's name and form)."""
+        """The distribution of each item, one column per category (crowd-kit's name and form)."""
         need_pandas()
         import pandas as pd
 
-        fit = self._fitted()
+        fit = self._local_result()
         if fit.distribution is None:
             raise AnnotruthError(
                 f"{self.name} gives scores, not distributions: see result_.items()"
@@ -330,28 +289,115 @@ class Estimator(ABC):
     @property
     def skills_(self) -> pd.Series[Any]:
         """The reliability of each annotator (crowd-kit's name and form)."""
-        table = self._fitted().annotator_table()
-        return self._column(table, "reliability", by="worker", called="skill")
+        table = self._local_result().annotator_table()
+        return self._column(table, "reliability", index="worker", name_as="skill")
 
-    def _column(self, table: pa.Table, name: str, *, by: str, called: str) -> pd.Series[Any]:
-        """Take a column of a table as a Series by its first column, the id."""
+    def _column(self, table: pa.Table, name: str, *, index: str, name_as: str) -> pd.Series[Any]:
+        """Return a column of a table as a Series indexed by its first column, the id."""
         need_pandas()
         import pandas as pd
 
         if name not in table.column_names:
             raise AnnotruthError(f"{self.name} gives no {name}: see the tables of result_")
-        ids = pd.Index(table.column(0).to_pandas(), name=by)
-        return pd.Series(table[name].to_pandas().to_numpy(), index=ids, name=called)
+        ids = pd.Index(table.column(0).to_pandas(), name=index)
+        return pd.Series(table[name].to_pandas().to_numpy(), index=ids, name=name_as)
 
-    def _fitted(self) -> Fit:
+    def _local_result(self) -> Fit:
         fit: BaseFit = self.result_
         if not isinstance(fit, Fit):
             raise AnnotruthError(
-                "this fit is on Spark: its items, annotators and labels are frames of result_"
+                "this fit is distributed: its items, annotators and labels are frames of result_"
             )
         return fit
 
 
+S = TypeVar("S", bound=Steps[Any])
+
+
+@dataclass(kw_only=True)
+class IterativeEstimator(Estimator, Generic[S]):
+    """Base of the models that are fitted by EM: a subclass supplies steps and reads the result.
+
+    Parameters
+    ----------
+    tol, max_iter
+        The stopping rule and its cap; reaching the cap warns.
+    acceleration
+        Whether to extrapolate EM's steps (`annotruth.models.squarem`) for fewer passes over the
+        labels.
+    engine
+        Where the passes over the labels run.
+    """
+
+    tol: float = 1e-4
+    max_iter: int = 1000
+    acceleration: bool = True
+    engine: str | Engine = "memory"
+
+    def _fit(
+        self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None
+    ) -> BaseFit:
+        self._check(labels)
+        with closing(get_engine(self.engine).open(labels)) as session:
+            steps = self._steps(labels, session)
+            start = steps.start() if previous is None else steps.resume(previous)
+            parameters, history = self._run_em(steps, start, progress)
+            return self._make_fit(labels, session, steps, parameters, history)
+
+    def _run_em(
+        self, steps: Steps[P], start: P, progress: ProgressCallback | None = None
+    ) -> tuple[P, History]:
+        return run_em(
+            steps,
+            start,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            accelerate=self.acceleration,
+            progress=progress,
+        )
+
+    def _check(self, labels: LabelSummary) -> None:  # noqa: B027 - most models take any labels
+        """Refuse options and labels that the model cannot be fitted with."""
+
+    @abstractmethod
+    def _steps(self, labels: Labels, session: Session) -> S:
+        """Return the model's equations over a session."""
+
+    @abstractmethod
+    def _make_fit(
+        self, labels: Labels, session: Session, steps: S, parameters: Any, history: History
+    ) -> BaseFit:
+        """Return the fit with the final parameters, which `Steps.finalize` has been called with."""
+
+
+def check_warm_start(model: str, previous: Fit, labels: LabelSummary) -> Fit:
+    """Return the previous fit; raise if it is of another model or of other labels."""
+    data = previous.data
+    if previous.model != model:
+        raise InputError(f"warm_start is a fit of {previous.model}, not of {model}")
+    if not isinstance(labels, Labels):
+        raise InputError("warm_start is for labels on this machine: leave it out")
+    same = (
+        data.scale.categories.equals(labels.scale.categories)
+        and data.items.equals(labels.items[: data.n_items])
+        and data.annotators.equals(labels.annotators[: data.n_annotators])
+    )
+    if not same:
+        raise InputError(
+            "warm_start is a fit of other labels: its items, annotators and categories must come "
+            "first in the data, in the same order"
+        )
+    return previous
+
+
+def _names_with(capability: str) -> str:
+    """Return the names of the models that have a capability, as a list in words."""
+    from annotruth.models.registry import MODELS, get_model
+
+    names = [name for name in MODELS if getattr(get_model(name).capabilities, capability)]
+    return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
 def _plain(value: Any) -> Any:
-    """Keep words and numbers; an object, such as an engine, goes by its class."""
+    """Return strings and numbers as they are; an object, such as an engine, by its class."""
     return value if isinstance(value, str | int | float | None) else type(value).__name__

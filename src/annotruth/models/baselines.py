@@ -10,9 +10,9 @@ import numpy as np
 from annotruth.kernels.arrays import Codes, Floats, inner
 from annotruth.labels import Labels
 from annotruth.labels.validate import check_ordinal
-from annotruth.models.base import Estimator
+from annotruth.models.base import Capabilities, Estimator
 from annotruth.models.distribution import Distribution
-from annotruth.models.em import History, ProgressCallback
+from annotruth.models.em import ProgressCallback, direct_history
 from annotruth.models.result import Fit
 from annotruth.models.rounding import rounded_gaussians, rounding_variance
 
@@ -33,14 +33,16 @@ class MajorityVote(Estimator):
 
     name: ClassVar[str] = "majority"
 
-    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
+    def _fit(
+        self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None
+    ) -> Fit:
         votes = np.diff(labels.cell_ptr)
         shares = votes / labels.labels_per_item[labels.item_of_cell()]
         return Fit(
             model=self.name,
             settings=self.settings(),
             data=labels,
-            history=_no_iterations(),
+            history=direct_history(),
             distribution=Distribution.of_cells(labels, shares),
         )
 
@@ -78,9 +80,11 @@ class MeanScore(Estimator):
     """
 
     name: ClassVar[str] = "mean"
-    needs_order: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities(ordinal_only=True)
 
-    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
+    def _fit(
+        self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None
+    ) -> Fit:
         from scipy.special import stdtrit
 
         values = _values(labels, self.name)[labels.cell_category]
@@ -100,7 +104,7 @@ class MeanScore(Estimator):
             model=self.name,
             settings=self.settings(),
             data=labels,
-            history=_no_iterations(),
+            history=direct_history(),
             score=score,
             item_columns={"std": std, "score_low": score - reach, "score_high": score + reach},
         )
@@ -118,9 +122,11 @@ class MedianScore(Estimator):
     """
 
     name: ClassVar[str] = "median"
-    needs_order: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities(ordinal_only=True)
 
-    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
+    def _fit(
+        self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None
+    ) -> Fit:
         values = _values(labels, self.name)[labels.cell_category]
         # Labels stand in the order of their categories within an item, so the middle is a place.
         first = labels.cell_ptr[labels.item_ptr[:-1]]
@@ -133,7 +139,7 @@ class MedianScore(Estimator):
             model=self.name,
             settings=self.settings(),
             data=labels,
-            history=_no_iterations(),
+            history=direct_history(),
             score=_or_known((lower + upper) / 2, labels),
         )
 
@@ -166,12 +172,3 @@ def _values(labels: Labels, name: str) -> Floats:
 def _or_known(score: Floats, labels: Labels) -> Floats:
     """Put the value of the known truth where there is one."""
     return np.where(labels.known >= 0, labels.scale.values[labels.known], score)
-
-
-def _no_iterations() -> History:
-    return History(
-        log_likelihood=np.empty(0),
-        objective=np.empty(0),
-        converged=True,
-        stop_reason="computed directly",
-    )

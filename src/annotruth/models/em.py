@@ -1,11 +1,11 @@
-"""The one loop of every iterative model: start, step, monitor, stop, and why it stopped."""
+"""The EM loop of every iterative model: start, step, monitor, stop, and the reason for stopping."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,23 +15,24 @@ from annotruth.errors import AnnotruthError, ConvergenceWarning, InputError
 if TYPE_CHECKING:
     from annotruth.models.squarem import Squarem
 
-Parameters = TypeVar("Parameters")
+P = TypeVar("P")
+"""The parameters that a model's steps update."""
 
 ROUNDING = 1e-13
-"""Changes of the objective that are smaller than this share of it are rounding."""
+"""Relative changes of the objective below this are rounding."""
 
 
 class Monitor(NamedTuple):
-    """What a step reports of itself."""
+    """What a step reports."""
 
     log_likelihood: float
     """Observed-data log-likelihood of the parameters the step began with."""
     objective: float
-    """What the stopping rule watches, such as EM's Q after the step."""
+    """What the stopping rule compares between steps, such as EM's Q after the step."""
 
 
 class Progress(NamedTuple):
-    """What a caller hears after every iteration."""
+    """What a progress callback gets after every iteration."""
 
     n_iter: int
     max_iter: int
@@ -44,19 +45,51 @@ class Progress(NamedTuple):
 ProgressCallback = Callable[[Progress], None]
 
 
+class Steps(Protocol[P]):
+    """What a model supplies to the loop: its equations over a session."""
+
+    objective_name: str
+    """The name of the objective in messages."""
+
+    def start(self) -> P:
+        """Return the parameters that a fit starts with."""
+
+    def resume(self, previous: Any) -> P:
+        """Return the parameters of a previous fit, as the start of a fit to more labels.
+
+        Items and annotators of the previous fit come first among those at hand.
+        """
+
+    def step(self, parameters: P) -> tuple[P, Monitor]:
+        """Pass over the labels once and return the updated parameters."""
+
+    def finalize(self, parameters: P) -> float:
+        """Compute the item-side results of the final parameters; return their log-likelihood."""
+
+    def acceleration(self) -> Squarem[P]:
+        """Return how to extrapolate the steps."""
+
+
 @dataclass(frozen=True, eq=False)
 class History:
-    """How the loop went and why it ended.
+    """The history of the iterations and why they ended.
 
     Attributes
     ----------
     log_likelihood
         Before every step, and once more at the end: ``n_iter + 1`` entries.
     objective
-        After every step: ``n_iter`` entries. A step that was taken back or is in doubt, because
-        a leap of `annotruth.models.squarem` led downhill, repeats the entry before it.
+        After every step: ``n_iter`` entries. A step that was rolled back, or whose extrapolation
+        awaits confirmation, repeats the entry before it.
     converged, stop_reason
-        Whether the stopping rule was met, and in words why the loop ended.
+        Whether the stopping rule was met, and why the loop ended.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> fit = at.fit([("a", "x", 1), ("a", "y", 2), ("b", "x", 1)], "gpm")
+    >>> fit.history.converged, len(fit.history.objective) == fit.n_iter
+    (True, True)
     """
 
     log_likelihood: NDArray[np.float64]
@@ -71,84 +104,83 @@ class History:
 
 
 def run_em(
-    step: Callable[[Parameters], tuple[Parameters, Monitor]],
-    start: Parameters,
+    steps: Steps[P],
+    start: P,
     *,
-    log_likelihood: Callable[[Parameters], float],
     tol: float,
     max_iter: int,
-    watched: str,
+    accelerate: bool = False,
     progress: ProgressCallback | None = None,
-    acceleration: Squarem[Parameters] | None = None,
-) -> tuple[Parameters, History]:
-    """Repeat ``step`` until the objective changes by less than ``tol``.
+) -> tuple[P, History]:
+    """Repeat ``steps.step`` until the objective changes by less than ``tol``, then finalize.
 
-    ``log_likelihood`` is asked once, of the final parameters. ``watched`` names the objective
-    in messages. Reaching ``max_iter`` warns: the cap is not convergence.
+    Reaching ``max_iter`` is not convergence and warns.
 
-    With ``acceleration``, some steps begin at a leap ahead. Three steps in a row, one or two of
-    them after a leap, must then change the objective by less than ``tol`` together, so that one
-    small step among larger ones does not stop the loop. Steps that were taken back, or are in
-    doubt, do not count.
+    With ``accelerate``, some steps begin at extrapolated parameters (`annotruth.models.squarem`).
+    The objective must then change by less than ``tol`` over three steps in a row, so that one
+    small step among larger ones does not stop the loop. Steps that were rolled back, or that
+    await confirmation, do not count.
     """
     check_loop_options(tol=tol, max_iter=max_iter)
+    name = steps.objective_name
+    acceleration = steps.acceleration() if accelerate else None
     parameters = start
-    history: list[Monitor] = []
+    monitors: list[Monitor] = []
     span = 1 if acceleration is None else 3
     recent: list[float] = []
     change = np.inf
     converged = False
-    while not converged and len(history) < max_iter:
-        kept = True
+    while not converged and len(monitors) < max_iter:
+        accepted = True
         if acceleration is None:
-            parameters, monitor = step(parameters)
+            parameters, monitor = steps.step(parameters)
         else:
-            parameters, monitor = step(acceleration.propose(parameters))
-            parameters, kept = acceleration.accept(parameters, monitor._asdict())
-        if not kept:
-            monitor = history[-1]
+            parameters, monitor = steps.step(acceleration.propose(parameters))
+            parameters, accepted = acceleration.accept(parameters, monitor._asdict())
+        if not accepted:
+            monitor = monitors[-1]
         if not np.isfinite(monitor.objective):
             raise AnnotruthError(
-                f"the fit broke down at iteration {len(history) + 1}: {watched} is not finite"
+                f"the fit failed at iteration {len(monitors) + 1}: {name} is not finite"
             )
-        if kept:
+        if accepted:
             recent = [*recent[-span:], monitor.objective]
-        if kept and len(recent) > span:
+        if accepted and len(recent) > span:
             change = max(recent) - min(recent)
-            # Below the rounding of the objective itself nothing more can be told.
+            # A change below the rounding of the objective itself cannot be measured.
             converged = change < max(tol, ROUNDING * abs(monitor.objective))
-        history.append(monitor)
+        monitors.append(monitor)
         if progress is not None:
-            progress(Progress(len(history), max_iter, monitor.log_likelihood, change))
+            progress(Progress(len(monitors), max_iter, monitor.log_likelihood, change))
 
     if converged:
-        reason = f"change of {watched} below {tol:g}"
+        reason = f"change of {name} below {tol:g}"
     else:
-        reason = f"cap of {max_iter:,} iterations reached"
+        reason = f"max_iter of {max_iter:,} iterations reached"
         warnings.warn(
-            f"{reason} with a last change of {watched} of {change:.3g} (tol {tol:g}): "
-            "the answer may still move; raise max_iter or tol",
+            f"{reason} with a last change of {name} of {change:.3g} (tol {tol:g}): "
+            "the fit has not converged; raise max_iter or tol",
             ConvergenceWarning,
             stacklevel=3,
         )
     if acceleration is not None:
-        parameters = acceleration.settle(parameters)
-    before, objective = (np.array(column) for column in zip(*history, strict=True))
+        parameters = acceleration.finish(parameters)
+    before, objective = (np.array(column) for column in zip(*monitors, strict=True))
     return parameters, History(
-        log_likelihood=np.append(before, log_likelihood(parameters)),
+        log_likelihood=np.append(before, steps.finalize(parameters)),
         objective=objective,
         converged=converged,
         stop_reason=reason,
     )
 
 
-def no_iterations(log_likelihood: float) -> History:
-    """Tell of a fit that took no step of its own."""
-    return History(np.array([log_likelihood]), np.empty(0), True, "")
+def direct_history() -> History:
+    """Return the history of a model that is computed directly, without iterations."""
+    return History(np.empty(0), np.empty(0), converged=True, stop_reason="computed directly")
 
 
 def check_loop_options(*, tol: float, max_iter: int) -> None:
-    """Refuse a tolerance or a cap that no loop can keep."""
+    """Refuse a tolerance or a number of iterations that no loop can keep."""
     if not tol >= 0:
         raise InputError(f"tol must be 0 or more, not {tol}")
     if max_iter < 1:

@@ -3,47 +3,47 @@ r"""GLAD: ability of the annotators and difficulty of the items."""
 from __future__ import annotations
 
 import math
-from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import expit
 
-from annotruth.engines import Engine, Pass, Session, get_engine
+from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats, inner
 from annotruth.labels import Labels
-from annotruth.models.base import Estimator
+from annotruth.models.base import IterativeEstimator
 from annotruth.models.distribution import Distribution
-from annotruth.models.em import Monitor, ProgressCallback, run_em
+from annotruth.models.em import History, Monitor
 from annotruth.models.result import MOST_COLUMNS, Fit
 from annotruth.models.squarem import BURN_IN, Squarem, newest, numbers
+from annotruth.models.warm_start import with_new_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-# Where steps are bold: Newton steps on each b in one of them; the flattest curve of an ability,
-# as a share of the one with truths known, and the longest move.
-_BOLD_MOVES = 2
-_FLATTEST, _FARTHEST = 0.2, 1.0
+# With acceleration: Newton steps on each b per pass; the least curvature of an ability's
+# log-posterior, as a share of that with truths known; and the longest move.
+_NEWTON_MOVES = 2
+_LEAST_CURVATURE, _LONGEST_MOVE = 0.2, 1.0
 
 
-class Parameters(NamedTuple):
-    """The abilities, what the last pass said of them, and where the next one finds them."""
+class GLADParameters(NamedTuple):
+    """The abilities, the objective of the last pass, and the abilities the next pass begins with."""
 
     alpha: Floats
     log_likelihood: float
     log_posterior: float
     next_alpha: Floats
-    shift: float  # of every b, before the next pass moves them
-    proven_alpha: Floats  # where the next pass is sure to rise
+    shift: float  # added to every b before the next pass
+    proven_alpha: Floats  # the update that is proven to raise the log-posterior
     proven_shift: float
     n_passes: int
 
 
-class Sums(NamedTuple):
-    """What a pass over the labels says of the abilities it was made with, and of the items."""
+class GLADSums(NamedTuple):
+    """What a pass returns: derivatives by annotator, and totals."""
 
     slope: Floats
     curvature: Floats
@@ -56,7 +56,7 @@ class Sums(NamedTuple):
 
 
 @dataclass(kw_only=True)
-class GLAD(Estimator):
+class GLAD(IterativeEstimator["GLADSteps"]):
     r"""Ability of the annotators, difficulty of the items, and one true class each.
 
     Whitehill, Ruvolo, Wu, Bergsma and Movellan, "Whose Vote Should Count More: Optimal
@@ -121,37 +121,29 @@ class GLAD(Estimator):
 
     name: ClassVar[str] = "glad"
 
-    tol: float = 1e-4
-    max_iter: int = 1000
-    acceleration: bool = True
-    engine: str | Engine = "memory"
+    def _steps(self, labels: Labels, session: Session) -> GLADSteps:
+        return GLADSteps(labels, session, newton=self.acceleration)
 
-    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
-        with closing(get_engine(self.engine).open(labels)) as session:
-            steps = _Steps(labels, session, bold=self.acceleration)
-            start = steps.start()
-            parameters, history = run_em(
-                steps.step,
-                start,
-                log_likelihood=steps.read_out,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                watched="the log-posterior",
-                progress=progress,
-                acceleration=steps.acceleration() if self.acceleration else None,
-            )
-            return Fit(
-                model=self.name,
-                settings=self.settings(),
-                data=labels,
-                history=history,
-                distribution=_distribution(
-                    labels, session.gather("posterior"), session.gather("other")
-                ),
-                reliability=steps.reliability(parameters.alpha),
-                item_columns={"difficulty": np.exp(-session.gather("b"))},
-                annotator_columns={"ability": parameters.alpha},
-            )
+    def _make_fit(
+        self,
+        labels: Labels,
+        session: Session,
+        steps: GLADSteps,
+        parameters: GLADParameters,
+        history: History,
+    ) -> Fit:
+        return Fit(
+            model=self.name,
+            settings=self.settings(),
+            data=labels,
+            history=history,
+            distribution=_distribution(
+                labels, session.gather("posterior"), session.gather("other")
+            ),
+            reliability=steps.reliability(parameters.alpha),
+            item_columns={"difficulty": np.exp(-session.gather("b"))},
+            annotator_columns={"ability": parameters.alpha},
+        )
 
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
         fit, n = self.result_, self.result_.data.n_categories
@@ -171,117 +163,143 @@ class GLAD(Estimator):
     @property
     def alphas_(self) -> pd.Series[Any]:
         """The ability of each annotator (crowd-kit's name and form)."""
-        table = self._fitted().annotator_table()
-        return self._column(table, "ability", by="worker", called="alpha")
+        table = self._local_result().annotator_table()
+        return self._column(table, "ability", index="worker", name_as="alpha")
 
     @property
     def betas_(self) -> pd.Series[Any]:
         """Minus the log of each item's difficulty (crowd-kit's name and form)."""
-        table = self._fitted().item_table()
-        difficulty = self._column(table, "difficulty", by="task", called="beta")
+        table = self._local_result().item_table()
+        difficulty = self._column(table, "difficulty", index="task", name_as="beta")
         b: pd.Series[Any] = -np.log(difficulty)
         return b
 
 
-class _Steps:
-    """GLAD's steps over a session; b and the posteriors stay in the session."""
+class GLADSteps:
+    """GLAD's equations over a session; b and the posteriors stay in the session."""
 
-    def __init__(self, labels: Labels, session: Session, *, bold: bool) -> None:
-        people = (labels.n_annotators,)
-        self._bold = bold
+    objective_name = "the log-posterior"
+
+    def __init__(self, labels: Labels, session: Session, *, newton: bool) -> None:
+        by_annotator = (labels.n_annotators,)
+        self._newton = newton
         self._session = session
         self._n_items = labels.n_items
         self._n_labels = labels.labels_per_annotator
         self._n_categories = labels.n_categories
-        state = ("b", "total", "posterior", "other")
-        self._step = Pass("glad.step", state, (*(people,) * 5, (3,)))
-        self._right = Pass("glad.right", ("b",), (people,))
+        names = ("slope", "curvature", "bound", "steepest", "missing")
+        self._step = Pass(
+            "glad.step",
+            state=("b", "total", "posterior", "other"),
+            inputs=tuple(map(Input, ("alpha", "shift", "n_moves", "n_categories"))),
+            sums=(*(Sum(name, by_annotator) for name in names), Sum("totals", (3,))),
+        )
+        self._correct = Pass(
+            "glad.right",
+            state=("b",),
+            inputs=(Input("alpha"), Input("n_categories")),
+            sums=(Sum("correct", by_annotator),),
+        )
 
-    def start(self) -> Parameters:
-        """Begin at the peak of the priors, alpha = b = 1."""
+    def start(self) -> GLADParameters:
+        """Return the start at the mode of the priors, alpha = b = 1."""
+        self._begin()
+        return self._pass(np.ones(len(self._n_labels)), shift=0.0, n_moves=0, n_before=0)
+
+    def resume(self, previous: Fit) -> GLADParameters:
+        """Return the start at the abilities and difficulties of a previous fit."""
+        self._begin()
+        b = -np.log(previous.item_columns["difficulty"])
+        self._session.put("b", with_new_rows(b, self._session.gather("b")), per="items")
+        ability = previous.annotator_columns["ability"]
+        alpha = with_new_rows(ability, np.ones(len(self._n_labels)))
+        return self._pass(alpha, shift=0.0, n_moves=0, n_before=0)
+
+    def _begin(self) -> None:
         self._session.allocate("b", per="items")
         self._session.allocate("other", per="items")
         self._session.allocate("total", per="cells")
         self._session.allocate("posterior", per="cells")
         self._session.run_pass(Pass("glad.start", ("b",)))
-        return self._sweep(np.ones(len(self._n_labels)), shift=0.0, n_moves=0, n_before=0)
 
-    def step(self, old: Parameters) -> tuple[Parameters, Monitor]:
-        """Move the abilities and the scale, then sweep the labels to move the items."""
-        n_moves = _BOLD_MOVES if self._bold else 1
-        new = self._sweep(old.next_alpha, old.shift, n_moves=n_moves, n_before=old.n_passes)
+    def step(self, old: GLADParameters) -> tuple[GLADParameters, Monitor]:
+        """Update the abilities and the scale, then pass over the labels to update the items."""
+        n_moves = _NEWTON_MOVES if self._newton else 1
+        new = self._pass(old.next_alpha, old.shift, n_moves=n_moves, n_before=old.n_passes)
         return new, Monitor(old.log_likelihood, new.log_posterior)
 
-    def acceleration(self) -> Squarem[Parameters]:
-        """Leap with the abilities and difficulties that the next pass begins with."""
+    def acceleration(self) -> Squarem[GLADParameters]:
+        """Extrapolate the abilities and difficulties that the next pass begins with."""
         return Squarem(
-            Parameters,
+            GLADParameters,
             *(newest, newest, newest, numbers, newest, newest, newest, newest),
             session=self._session,
             items={"b": "numbers"},
-            safeguarded=lambda bold: bold._replace(
-                next_alpha=bold.proven_alpha, shift=bold.proven_shift
+            safeguarded=lambda unproven: unproven._replace(
+                next_alpha=unproven.proven_alpha, shift=unproven.proven_shift
             ),
         )
 
-    def read_out(self, final: Parameters) -> float:
-        """Compute the posteriors anew: the last pass may have been one that was taken back."""
-        return self._sweep(final.alpha, shift=0.0, n_moves=0, n_before=0).log_likelihood
+    def finalize(self, parameters: GLADParameters) -> float:
+        """Compute the posteriors of the final abilities; return the log-likelihood."""
+        return self._pass(parameters.alpha, shift=0.0, n_moves=0, n_before=0).log_likelihood
 
     def reliability(self, alpha: Floats) -> Floats:
-        """Return the share of each annotator's labels that should be right."""
-        (right,) = self._session.run_pass(self._right, alpha, self._n_categories)
-        return right / self._n_labels
+        """Return the expected share of each annotator's labels that are correct."""
+        sums = self._session.run_pass(self._correct, alpha=alpha, n_categories=self._n_categories)
+        return sums["correct"] / self._n_labels
 
-    def _sweep(self, alpha: Floats, shift: float, *, n_moves: int, n_before: int) -> Parameters:
-        slope, curvature, bound, steepest, missing, totals = self._session.run_pass(
-            self._step, alpha, shift, n_moves, self._n_categories
+    def _pass(self, alpha: Floats, shift: float, *, n_moves: int, n_before: int) -> GLADParameters:
+        result = self._session.run_pass(
+            self._step, alpha=alpha, shift=shift, n_moves=n_moves, n_categories=self._n_categories
         )
-        sums = Sums(slope, curvature, bound, steepest, missing, *totals.tolist())
-        raised = _raise_abilities(alpha, sums)
-        proven = ahead = self._scaled(raised, sums)
-        if self._bold and n_before >= BURN_IN:
-            ahead = self._scaled(_raise_boldly(alpha, raised, sums), sums)
+        *by_annotator, totals = result.values()
+        sums = GLADSums(*by_annotator, *totals.tolist())
+        proven_alpha = _proven_abilities(alpha, sums)
+        proven = following = self._scaled(proven_alpha, sums)
+        if self._newton and n_before >= BURN_IN:
+            following = self._scaled(_newton_abilities(alpha, proven_alpha, sums), sums)
         log_posterior = self._log_posterior(alpha, sums)
-        return Parameters(
-            alpha, sums.log_likelihood, log_posterior, *ahead, *proven, n_passes=n_before + 1
+        return GLADParameters(
+            alpha, sums.log_likelihood, log_posterior, *following, *proven, n_passes=n_before + 1
         )
 
-    def _scaled(self, alpha: Floats, sums: Sums) -> tuple[Floats, float]:
+    def _scaled(self, alpha: Floats, sums: GLADSums) -> tuple[Floats, float]:
         log_scale = _best_log_scale(alpha, sums.b_sum, self._n_items)
         return math.exp(log_scale) * alpha, -log_scale
 
-    def _log_posterior(self, alpha: Floats, sums: Sums) -> float:
+    def _log_posterior(self, alpha: Floats, sums: GLADSums) -> float:
         squares = sums.b_squares + float(np.square(alpha - 1.0).sum())
         constant = (self._n_items + len(alpha)) * math.log(2.0 * math.pi)
         return sums.log_likelihood - 0.5 * (squares + constant)
 
 
-def _raise_abilities(old_alpha: Floats, old: Sums) -> Floats:
+def _proven_abilities(old_alpha: Floats, old: GLADSums) -> Floats:
     """Move each alpha by the longer of two steps that cannot overshoot."""
     slope = old.slope - (old_alpha - 1.0)
     curvature = 1.0 + old.curvature
-    # Beyond the parabola's peak it would still rise, but might pass the curve's own: where most
-    # labels are wrong that ended in a far lower peak, with every ability turned round.
+    # Beyond the maximum of the bounding parabola the objective would still rise, but the step might
+    # pass the maximum of the objective: where most labels are wrong that ended in a far lower
+    # maximum, with the sign of every ability changed.
     newton = np.minimum(np.abs(slope) / curvature, np.abs(slope) / (1.0 + old.bound))
-    # The eighth root of a sum of eighth powers is a little more than the largest beta.
-    # After a leap it may be too steep for a number; then hardly any move is safe.
+    # The eighth root of a sum of eighth powers is a little more than the largest beta. After an
+    # extrapolation it may overflow; then hardly any step is safe.
     most = np.clip(old.steepest, np.finfo(float).tiny, np.finfo(float).max) ** 0.125
-    safeguarded = np.log1p(most * np.abs(slope) / curvature) / most
-    alpha: Floats = old_alpha + np.sign(slope) * np.maximum(newton, safeguarded)
+    bounded = np.log1p(most * np.abs(slope) / curvature) / most
+    alpha: Floats = old_alpha + np.sign(slope) * np.maximum(newton, bounded)
     return alpha
 
 
-def _raise_boldly(old_alpha: Floats, raised: Floats, old: Sums) -> Floats:
-    """Move each alpha by Newton's step on the log-posterior itself, where that goes farther.
+def _newton_abilities(old_alpha: Floats, proven: Floats, old: GLADSums) -> Floats:
+    """Move each alpha by a Newton step on the log-posterior itself, where that is longer.
 
-    It goes up if no other alpha moves; nothing is known of all of them together.
+    It raises the log-posterior if no other alpha moves; nothing is proven for all together.
     """
     slope = old.slope - (old_alpha - 1.0)
     complete = 1.0 + old.curvature
-    move = slope / np.maximum(complete - old.missing, _FLATTEST * complete)
-    move = np.clip(move, -_FARTHEST, _FARTHEST)
-    alpha: Floats = np.where(np.abs(move) > np.abs(raised - old_alpha), old_alpha + move, raised)
+    move = slope / np.maximum(complete - old.missing, _LEAST_CURVATURE * complete)
+    move = np.clip(move, -_LONGEST_MOVE, _LONGEST_MOVE)
+    alpha: Floats = np.where(np.abs(move) > np.abs(proven - old_alpha), old_alpha + move, proven)
     return alpha
 
 

@@ -1,4 +1,4 @@
-"""How far an estimate may lie from the truth without the labels objecting."""
+"""Intervals: profile likelihood intervals of reliabilities, and sets of likely categories."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pyarrow as pa
 from annotruth.kernels.arrays import Floats
 from annotruth.labels.buffers import as_arrow
 
-Support = Callable[[Floats], tuple[Floats, Floats]]
+Profile = Callable[[Floats], tuple[Floats, Floats]]
+"""From reliabilities to each annotator's log-likelihood and its slope."""
 
 # Half the 95% quantile of chi-squared with one degree of freedom.
 DROP_95 = 1.9207294103470627
@@ -20,13 +21,13 @@ Z_95 = 1.959963984540054
 
 _EDGE = 1e-9
 _PRECISION = 0.01
-_MOST_STEPS = 60
+_MAX_STEPS = 60
 
 
 def likely_sets(probability: Floats, names: Sequence[str], share: float = 0.95) -> pa.Array:
-    """Write out, for every row, the fewest categories that hold ``share``.
+    """Return, for every row, the smallest set of categories that holds ``share`` of it.
 
-    Rows come as text, the names joined by a bar, in the scale's order.
+    Sets are text: the names joined by a bar, in the scale's order.
     """
     order = np.argsort(-probability, axis=1, kind="stable")
     before = np.cumsum(np.take_along_axis(probability, order, axis=1), axis=1)
@@ -34,55 +35,55 @@ def likely_sets(probability: Floats, names: Sequence[str], share: float = 0.95) 
     before[:, 0] = 0.0
     within = np.zeros(probability.shape, dtype=bool)
     np.put_along_axis(within, order, before < share, axis=1)
-    # Few different sets occur: each is written once.
+    # Few different sets occur: each text is made once.
     sets, place = np.unique(np.packbits(within, axis=1), axis=0, return_inverse=True)
     members = np.unpackbits(sets, axis=1, count=len(names)).astype(bool)
-    told = [
+    texts = [
         "|".join(name for name, is_in in zip(names, row, strict=True) if is_in) for row in members
     ]
-    return as_arrow(told).take(as_arrow(place.ravel()))
+    return as_arrow(texts).take(as_arrow(place.ravel()))
 
 
-def likelihood_interval(supports: Iterable[Support], peak: Floats) -> tuple[Floats, Floats]:
-    """Find where each annotator's log-likelihood has fallen by 1.92 on either side of its peak.
+def likelihood_interval(profiles: Iterable[Profile], peak: Floats) -> tuple[Floats, Floats]:
+    """Return where each annotator's log-likelihood has fallen by 1.92 on either side of its maximum.
 
-    ``support(eps)`` returns, by annotator, the log-likelihood and its slope. It is concave in
-    eps, so Newton's method from the far end runs toward the crossing without ever passing it;
-    stopped early, the interval is only wider.
+    ``profile(eps)`` returns the log-likelihood and its slope per annotator. It is concave in eps,
+    so Newton's method from the far end approaches the crossing without ever passing it; stopped
+    early, the interval is only wider.
 
-    The first of ``supports`` belongs to the estimate. Others belong to other values of what else
-    is unknown of the annotators, each taken up when the one before is done with: the interval
-    then holds what is within 1.92 of the estimate's log-likelihood under any of them.
+    The first of ``profiles`` belongs to the estimate. Others belong to other values of the
+    annotators' remaining parameters: the interval then holds the values within 1.92 of the
+    estimate's log-likelihood under any of them.
     """
     floor, low, high = peak, peak, peak
-    for turn, support in enumerate(supports):
-        if turn == 0:
-            floor = support(np.clip(peak, _EDGE, 1 - _EDGE))[0] - DROP_95
-        # fmin and fmax pass over those who never come up to the floor.
-        low = np.fmin(low, _crossing(support, floor, _EDGE))
-        high = np.fmax(high, _crossing(support, floor, 1 - _EDGE))
+    for number, profile in enumerate(profiles):
+        if number == 0:
+            floor = profile(np.clip(peak, _EDGE, 1 - _EDGE))[0] - DROP_95
+        # fmin and fmax ignore NaN: profiles that never reach the floor.
+        low = np.fmin(low, _crossing(profile, floor, _EDGE))
+        high = np.fmax(high, _crossing(profile, floor, 1 - _EDGE))
     low[low <= 2 * _EDGE] = 0.0
     high[high >= 1 - 2 * _EDGE] = 1.0
     return low, high
 
 
-def _crossing(support: Support, floor: Floats, end: float) -> Floats:
-    """Run from one end of the scale to the floor; nan where the log-likelihood stays below it.
+def _crossing(profile: Profile, floor: Floats, end: float) -> Floats:
+    """Return where the log-likelihood crosses the floor, from one end; NaN where it stays below it.
 
-    Annotators may be millions, so arrays of theirs are used again.
+    There may be millions of annotators, so arrays are reused.
     """
     eps = np.full_like(floor, end)
     never = np.zeros(len(eps), dtype=bool)
-    for _ in range(_MOST_STEPS):
-        value, slope = support(eps)
+    for _ in range(_MAX_STEPS):
+        value, slope = profile(eps)
         short = np.subtract(floor, value, out=value)
-        # Judged by the likelihood: near an end a tiny move of eps still changes it much.
+        # Measured on the likelihood: near an end a tiny move of eps still changes it much.
         open_ = (short > _PRECISION) & ~never
         if not open_.any():
             break
         move = np.divide(short, slope, out=short, where=open_)
         move[~open_] = 0.0
-        # Newton's method turns back only beyond a highest point that is below the floor.
+        # Newton's method turns back only beyond a maximum that is below the floor.
         never |= move < 0 if end < 0.5 else move > 0
         np.add(eps, move, out=eps, where=~never)
         np.clip(eps, _EDGE, 1 - _EDGE, out=eps)

@@ -1,9 +1,9 @@
-"""From a session's item-side arrays to a fit: read whole, or where they are."""
+"""From a session's item-side arrays to a fit: in memory, or where the partitions are."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeAlias, overload
+from typing import Any, NamedTuple, TypeAlias
 
 from numpy.typing import NDArray
 
@@ -15,46 +15,41 @@ from annotruth.models.distribution import Distribution
 from annotruth.models.result import Fit
 
 
-class OfItems(NamedTuple):
-    """What a fit tells of items and labels, as the fields of `Fit` of the same names."""
+class ItemResults(NamedTuple):
+    """Results per item and per label: the fields of `Fit` of the same names."""
 
     distribution: Distribution
     p_serious: Floats | None = None
     item_columns: Mapping[str, Column] = {}
 
 
-Reader: TypeAlias = Callable[[Labels, Mapping[str, NDArray[Any]]], OfItems]
-"""Reads items off their labels and the session's arrays: of all, or of a part of the items."""
+BuildItemResults: TypeAlias = Callable[[Labels, Mapping[str, NDArray[Any]]], ItemResults]
+"""Builds item results from labels and the session's arrays: of all items, or of a partition."""
 
 
-@overload
-def fitted(
-    labels: Labels, session: Session, arrays: tuple[str, ...], read: Reader, **found: Any
-) -> Fit: ...
-
-
-@overload
-def fitted(
-    labels: LabelSummary, session: Session, arrays: tuple[str, ...], read: Reader, **found: Any
-) -> BaseFit: ...
-
-
-def fitted(
-    labels: LabelSummary, session: Session, arrays: tuple[str, ...], read: Reader, **found: Any
+def make_fit(
+    labels: LabelSummary,
+    session: Session,
+    arrays: tuple[str, ...],
+    build: BuildItemResults,
+    **fields: Any,
 ) -> BaseFit:
-    """Make a fit of what a model has found.
+    """Return the fit with the given fields and the item results built from session arrays.
 
     Parameters
     ----------
-    arrays, read
-        The session's arrays that the items are read off, and how. Where labels are not in memory,
-        this is done on the workers, a part of the items at a time; so it must not look at others.
-    **found
+    labels, session
+        The labels and the session they are open in.
+    arrays, build
+        The names of the session's arrays, and what builds item results from them. On a distributed
+        engine ``build`` runs on the workers, one partition at a time, so it must not use the
+        items of others.
+    **fields
         The fields of `annotruth.models.base_fit.BaseFit`.
     """
     if isinstance(labels, Labels):
-        of_items = read(labels, {name: session.gather(name) for name in arrays})
-        return Fit(data=labels, **of_items._asdict(), **found)
+        results = build(labels, {name: session.gather(name) for name in arrays})
+        return Fit(data=labels, **results._asdict(), **fields)
     from annotruth.models.spark_fit import spark_fit
 
-    return spark_fit(labels, session, arrays, read, **found)
+    return spark_fit(labels, session, arrays, build, **fields)

@@ -3,21 +3,21 @@ r"""Ord-bin: every threshold of the scale as a yes-no question."""
 from __future__ import annotations
 
 import math
-from contextlib import closing
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from annotruth.engines import Engine, Pass, Session, get_engine
+from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels import Labels
-from annotruth.models.base import Estimator
+from annotruth.labels import Labels, LabelSummary
+from annotruth.models.base import Capabilities, IterativeEstimator
 from annotruth.models.distribution import Distribution
-from annotruth.models.em import Monitor, ProgressCallback, run_em
+from annotruth.models.em import History, Monitor
 from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem, probabilities
+from annotruth.models.warm_start import off_bounds, with_new_rows
 
 # Tables of this many numbers take 2 GB each.
 _MOST_NUMBERS = 2**28
@@ -25,7 +25,7 @@ _MOST_NUMBERS = 2**28
 _MOST_THRESHOLDS = 9
 
 
-class Parameters(NamedTuple):
+class OrdinalBinaryParameters(NamedTuple):
     """What the annotators share, annotators x thresholds, and how often truths lie above."""
 
     hit: Floats  # p(label above | truth above): the sensitivity
@@ -35,8 +35,11 @@ class Parameters(NamedTuple):
     prevalence: Floats  # by threshold
 
 
+_LOG_NAMES = tuple(f"log_{name}" for name in OrdinalBinaryParameters._fields)
+
+
 @dataclass(kw_only=True)
-class OrdinalBinary(Estimator):
+class OrdinalBinary(IterativeEstimator["OrdinalBinarySteps"]):
     r"""Supervised learning from multiple experts: whom to trust when everyone lies a bit.
 
     Ord-bin asks of a scale 1..N, at every threshold c from 1 to N - 1, whether the truth
@@ -117,39 +120,35 @@ class OrdinalBinary(Estimator):
     """
 
     name: ClassVar[str] = "ordinal-binary"
-    needs_order: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities(ordinal_only=True)
 
     prior: float = 1.0
-    tol: float = 1e-4
-    max_iter: int = 1000
-    acceleration: bool = True
-    engine: str | Engine = "memory"
 
-    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
+    def _check(self, labels: LabelSummary) -> None:
         if not 0 <= self.prior < math.inf:
             raise InputError(f"prior must be 0 or more, and finite, not {self.prior}")
         _check_size(labels, self.name)
-        with closing(get_engine(self.engine).open(labels)) as session:
-            steps = _Steps(labels, session, self.prior)
-            parameters, history = run_em(
-                steps.step,
-                steps.start(),
-                log_likelihood=steps.read_out,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                watched="the log-posterior",
-                progress=progress,
-                acceleration=_acceleration() if self.acceleration else None,
-            )
-            return Fit(
-                model=self.name,
-                settings=self.settings(),
-                data=labels,
-                history=history,
-                distribution=Distribution.of_dense(session.gather("theta")),
-                annotator_columns=_columns(labels.scale.names, parameters),
-                parameters={"hit": parameters.hit, "false_alarm": parameters.false_alarm},
-            )
+
+    def _steps(self, labels: Labels, session: Session) -> OrdinalBinarySteps:
+        return OrdinalBinarySteps(labels, session, self.prior)
+
+    def _make_fit(
+        self,
+        labels: Labels,
+        session: Session,
+        steps: OrdinalBinarySteps,
+        parameters: OrdinalBinaryParameters,
+        history: History,
+    ) -> Fit:
+        return Fit(
+            model=self.name,
+            settings=self.settings(),
+            data=labels,
+            history=history,
+            distribution=Distribution.of_dense(session.gather("theta")),
+            annotator_columns=_columns(labels.scale.names, parameters),
+            parameters={"hit": parameters.hit, "false_alarm": parameters.false_alarm},
+        )
 
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
         fit, n = self.result_, self.result_.data.n_categories
@@ -169,8 +168,10 @@ class OrdinalBinary(Estimator):
         return rows
 
 
-class _Steps:
-    """Ord-bin's equations over a session; no item quantity outlives a sweep but theta."""
+class OrdinalBinarySteps:
+    """Ord-bin's equations over a session; theta is the only item-side array kept after a pass."""
+
+    objective_name = "the log-posterior"
 
     def __init__(self, labels: Labels, session: Session, prior: float) -> None:
         self._session = session
@@ -179,40 +180,68 @@ class _Steps:
         self._prior = prior
 
         thresholds = (labels.n_categories - 1,)
-        answers = (labels.n_annotators, *thresholds)
-        counts = (*(answers,) * 4, thresholds)
-        self._nothing_known = Parameters(*(np.full(shape, 0.5) for shape in counts))
-        self._start = Pass("ordinal_binary.start", (), counts)
-        self._step = Pass("ordinal_binary.step", (), (*counts, thresholds))
-        self._distribution = Pass("ordinal_binary.distribution", ("theta",), (thresholds,))
+        rates = (labels.n_annotators, *thresholds)
+        counts = (
+            *(Sum(name, rates) for name in OrdinalBinaryParameters._fields[:4]),
+            Sum("prevalence", thresholds),
+        )
+        log_likelihood = Sum("log_likelihood", thresholds)
+        inputs = tuple(map(Input, (*_LOG_NAMES, "log_absence")))
+        self._uninformed = OrdinalBinaryParameters(*(np.full(s.shape, 0.5) for s in counts))
+        self._start = Pass("ordinal_binary.start", sums=counts)
+        self._step = Pass("ordinal_binary.step", (), inputs, (*counts, log_likelihood))
+        self._distribution = Pass(
+            "ordinal_binary.distribution", ("theta",), inputs, (log_likelihood,)
+        )
 
-    def start(self) -> Parameters:
-        """Begin with the rates of the observed shares."""
-        return self._updated(self._nothing_known, *self._session.run_pass(self._start))
+    def start(self) -> OrdinalBinaryParameters:
+        """Return the rates for which mu are the observed shares."""
+        return self._updated(self._uninformed, **self._session.run_pass(self._start))
 
-    def step(self, old: Parameters) -> tuple[Parameters, Monitor]:
-        """Pass the labels once, then update what annotators share."""
-        *counts, by_threshold = self._session.run_pass(self._step, *_logs(old))
-        log_likelihood = float(by_threshold.sum())
+    def resume(self, previous: Fit) -> OrdinalBinaryParameters:
+        """Return the rates of a previous fit; new annotators start as in a first fit."""
+        start = self.start()
+        assert previous.distribution is not None
+        shape = (previous.data.n_annotators, self._n_categories - 1)
+        hit, false_alarm = (
+            with_new_rows(off_bounds(previous.parameter(name, *shape)), getattr(start, name))
+            for name in ("hit", "false_alarm")
+        )
+        theta = previous.distribution.dense(self._n_categories)
+        prevalence = off_bounds(1.0 - theta.mean(axis=0).cumsum()[:-1])
+        return OrdinalBinaryParameters(
+            hit, 1.0 - hit, false_alarm, 1.0 - false_alarm, prevalence
+        )
+
+    def step(
+        self, old: OrdinalBinaryParameters
+    ) -> tuple[OrdinalBinaryParameters, Monitor]:
+        """Pass over the labels once, then update the rates."""
+        sums = self._session.run_pass(self._step, **_logs(old))
+        log_likelihood = float(sums.pop("log_likelihood").sum())
         objective = log_likelihood + self._log_prior(old)
-        return self._updated(old, *counts), Monitor(log_likelihood, objective)
+        return self._updated(old, **sums), Monitor(log_likelihood, objective)
 
-    def read_out(self, parameters: Parameters) -> float:
-        """Compute the items' distributions, and the log-likelihood."""
+    def finalize(self, parameters: OrdinalBinaryParameters) -> float:
+        """Compute the distribution of every item; return the log-likelihood."""
         self._session.allocate("theta", per="items", shape=(self._n_categories,))
-        (by_threshold,) = self._session.run_pass(self._distribution, *_logs(parameters))
-        return float(by_threshold.sum())
+        sums = self._session.run_pass(self._distribution, **_logs(parameters))
+        return float(sums["log_likelihood"].sum())
+
+    def acceleration(self) -> Squarem[OrdinalBinaryParameters]:
+        """Extrapolate all rates."""
+        return Squarem(_complementary, *(probabilities,) * len(OrdinalBinaryParameters._fields))
 
     def _updated(
         self,
-        old: Parameters,
+        old: OrdinalBinaryParameters,
         hit: Floats,
         miss: Floats,
         false_alarm: Floats,
         rejection: Floats,
         prevalence: Floats,
-    ) -> Parameters:
-        return Parameters(
+    ) -> OrdinalBinaryParameters:
+        return OrdinalBinaryParameters(
             *self._rates(hit, miss, old.hit, old.miss),
             *self._rates(false_alarm, rejection, old.false_alarm, old.rejection),
             prevalence / self._n_items,
@@ -229,33 +258,31 @@ class _Steps:
             np.divide(no + self._prior, total, out=old_no.copy(), where=some),
         )
 
-    def _log_prior(self, parameters: Parameters) -> float:
+    def _log_prior(self, parameters: OrdinalBinaryParameters) -> float:
         if self._prior == 0:
             return 0.0
         *rates, _ = parameters
         return self._prior * sum(float(np.log(rate).sum()) for rate in rates)
 
 
-def _acceleration() -> Squarem[Parameters]:
-    def make(
-        hit: Floats, miss: Floats, false_alarm: Floats, rejection: Floats, prevalence: Floats
-    ) -> Parameters:
-        # Leaps multiply what rounding has left of the difference from 1.
-        above, below = hit + miss, false_alarm + rejection
-        return Parameters(
-            hit / above, miss / above, false_alarm / below, rejection / below, prevalence
-        )
-
-    return Squarem(make, *(probabilities,) * len(Parameters._fields))
+def _complementary(
+    hit: Floats, miss: Floats, false_alarm: Floats, rejection: Floats, prevalence: Floats
+) -> OrdinalBinaryParameters:
+    """Return rates whose complements sum to 1: an extrapolation amplifies what rounding left."""
+    above, below = hit + miss, false_alarm + rejection
+    return OrdinalBinaryParameters(
+        hit / above, miss / above, false_alarm / below, rejection / below, prevalence
+    )
 
 
-def _logs(parameters: Parameters) -> tuple[Floats, ...]:
-    """Take the logarithms that the kernels work with; what cannot be becomes -inf."""
+def _logs(parameters: OrdinalBinaryParameters) -> dict[str, Floats]:
+    """Return the logarithms that the kernels take; that of 0 is -inf."""
     with np.errstate(divide="ignore"):
-        return (*map(np.log, parameters), np.log1p(-parameters.prevalence))
+        logs = dict(zip(_LOG_NAMES, map(np.log, parameters), strict=True))
+        return {**logs, "log_absence": np.log1p(-parameters.prevalence)}
 
 
-def _columns(names: list[str], parameters: Parameters) -> dict[str, Floats]:
+def _columns(names: list[str], parameters: OrdinalBinaryParameters) -> dict[str, Floats]:
     """Tell what annotators do: over all thresholds, and at each where these are few."""
     sensitivity, specificity, p = parameters.hit, parameters.rejection, parameters.prevalence
     columns = {
@@ -276,7 +303,7 @@ def _weighted(values: Floats, weights: Floats) -> Floats:
     return mean
 
 
-def _check_size(labels: Labels, name: str) -> None:
+def _check_size(labels: LabelSummary, name: str) -> None:
     """Refuse tables that would not fit in memory."""
     for n_rows, rows in ((labels.n_items, "items"), (labels.n_annotators, "annotators")):
         if n_rows * labels.n_categories > _MOST_NUMBERS:

@@ -19,8 +19,8 @@ from annotruth.engines.spark.storage import Storage
 from annotruth.engines.spark.tasks import run_tasks
 from annotruth.labels import LabelSummary
 from annotruth.models.base_fit import BaseFit, table_of
-from annotruth.models.em import no_iterations
-from annotruth.models.item_results import Reader
+from annotruth.models.em import direct_history
+from annotruth.models.item_results import BuildItemResults
 from annotruth.models.result import MOST_COLUMNS, Fit
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class SparkFit(BaseFit):
 
 
 def spark_fit(
-    labels: LabelSummary, session: Session, arrays: tuple[str, ...], read: Reader, **found: Any
+    labels: LabelSummary, session: Session, arrays: tuple[str, ...], read: BuildItemResults, **found: Any
 ) -> SparkFit:
     """Have every chunk's tables written where the chunk is, and return frames of them."""
     assert isinstance(labels, SparkLabels)
@@ -100,7 +100,7 @@ def spark_fit(
 
 
 def _write_chunk(
-    storage: Storage, read: Reader, chunk: Loaded, arrays: dict[str, NDArray[Any]]
+    storage: Storage, read: BuildItemResults, chunk: Loaded, arrays: dict[str, NDArray[Any]]
 ) -> dict[str, str]:
     """Write the tables of a chunk's items, made as those of a fit in memory are."""
     labels = chunk.labels
@@ -108,7 +108,7 @@ def _write_chunk(
         model="",
         settings={},
         data=labels,
-        history=no_iterations(np.nan),
+        history=direct_history(),
         **read(labels, arrays)._asdict(),
     )
     tables = {"items": part.item_table(), "labels": part.label_table()}

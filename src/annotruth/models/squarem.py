@@ -1,37 +1,36 @@
-r"""Fewer passes over the labels: leaps along the way that EM's steps go.
+r"""Fewer passes over the labels: squared extrapolation of EM's steps (SQUAREM).
 
-EM goes uphill in steps that become ever smaller. From two of them, :math:`x_0 \to x_1 \to x_2`,
-squared extrapolation (Varadhan and Roland, "Simple and globally convergent methods for
-accelerating the convergence of any EM algorithm", 2008) tells where they lead:
+EM's steps become ever smaller. From two of them, :math:`x_0 \to x_1 \to x_2`, squared extrapolation
+(Varadhan and Roland, "Simple and globally convergent methods for accelerating the convergence of any
+EM algorithm", 2008) estimates where they lead:
 
 .. math:: x_0 + 2 a r + a^2 v, \qquad r = x_1 - x_0, \quad v = (x_2 - x_1) - r, \quad
     a = |r| / |v|.
 
-With :math:`a = 1` that is :math:`x_2`. If each step is :math:`\lambda` times the one before, it is
-where all of them end. The next step begins there, and its pass over the labels tells the
-objective there: a leap costs no pass, unless the objective has fallen. Then the leap is taken
-back and EM goes on from :math:`x_2`. So what has been kept never falls.
+With step length :math:`a = 1` that is :math:`x_2`. If each step is :math:`\lambda` times the one
+before, it is the limit of the sequence. The next EM step begins there, and its pass over the labels
+yields the objective there, so an extrapolation costs no extra pass. If the objective has fallen, the
+extrapolation is rolled back and EM continues from :math:`x_2`. So the accepted objective never falls.
 
-What is done otherwise than in the paper, each because it was measured to save passes or to end on
-the hill that plain EM climbs:
+Differences from the paper, each measured to save passes or to end in the basin of plain EM:
 
-- Each annotator and each item, or each row of shares that sum to 1, has a reach a of its own: some
-  have arrived while others are on their way. In the paper there is one a for all.
-- The first steps of EM are the longest and decide on the hill: they are left alone.
-- a is at most 3 at first, then up to twice what it was after each leap that rose, and at most
-  100; after one that is taken back it may be a quarter.
-- A leap overshoots here and there, and the step after it mends that. One that has fallen by no
-  more than ten times what the last step rose is in doubt until that step: it is taken back if
-  the objective is then still lower than before the leap.
-- Optima lie at bounds (a reliability of 1, a share of 0) from which EM cannot come back. A leap
-  leaves 30% of what lay between the last step and the bound; shares are then normalised.
+- Each annotator and each item, or each row of shares that sum to 1, has its own step length a, because
+  some have converged while others have not. The paper has one a for all.
+- The first steps of EM are the longest and decide on the basin: a burn-in without extrapolation.
+- a is at most 3 at first, at most doubled after each accepted extrapolation, and at most 100; after
+  one that is rolled back the limit is divided by 4.
+- An extrapolation overshoots in places, which the next step corrects. One whose objective has
+  fallen by no more than ten times the last step's rise awaits confirmation: it is rolled back if the
+  objective is still lower one step later.
+- Optima lie at bounds (a reliability of 1, a share of 0) that EM cannot leave. An extrapolation
+  keeps 30% of the distance between the last step and the bound; shares are then normalised.
 
-Nor need a step itself have a proof that it rises. A model may end it boldly, say with Newton's
-step on the log-likelihood, if it can also tell an end that has a proof: as the next pass tells
-whether it has risen, a bold end that fell gives way to the ``safeguarded`` one.
+A model may also end a step with an update that is not proven to raise the objective, such as a Newton
+step on the log-likelihood, if it can supply a safeguarded alternative that is: the next pass shows
+whether the objective has risen, and if not, the safeguarded update replaces it.
 
-What annotators share is leapt with here. What belongs to items never leaves the session: the
-kernels of `annotruth.kernels.squarem` do there, item by item, what the rules do here.
+Parameters that annotators share are extrapolated here. Item-side arrays never leave the session: the
+kernels of `annotruth.kernels.squarem` apply the same rules there, item by item.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from typing import Any, Generic, Literal, TypeVar, cast
 
 import numpy as np
 
-from annotruth.engines import Pass, Session
+from annotruth.engines import Input, Pass, Session
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.squarem import NEAREST, NEAREST_TO_ZERO
 from annotruth.models.em import ROUNDING
@@ -49,74 +48,85 @@ from annotruth.models.em import ROUNDING
 Point = TypeVar("Point")
 
 Rule = Callable[[Any, Any, Any, float], Any]
-"""From x0, x1, x2 and the longest reach to where a leap ends."""
+"""From x0, x1, x2 and the longest step length to the extrapolated value."""
 
 ItemRule = Literal["shares", "numbers", "variances"]
-"""Shares of cells that sum to 1 by item; any numbers of items; numbers that are not negative."""
+"""Shares of cells that sum to 1 per item; any number per item; a non-negative number per item."""
 
 BURN_IN = 3
-"""Steps before the first that is used for a leap: they decide on the hill."""
+"""Steps before the first one that is used for an extrapolation."""
 
-_AT_FIRST, _LONGER, _SHORTER = 3.0, 2.0, 0.25
-_LEAST, _MOST = 1.5, 100.0
-_FORGIVEN = 10.0  # times what the last step rose: a fall that a step may make good
+_FIRST_LIMIT, _GROWTH, _SHRINKAGE = 3.0, 2.0, 0.25
+_MIN_LIMIT, _MAX_LIMIT = 1.5, 100.0
+_TOLERATED_FALL = 10.0  # times the last rise: a fall that the next step may correct
 
 
-def probabilities(x0: Floats, x1: Floats, x2: Floats, longest: float) -> Floats:
-    """Leap with each number between 0 and 1 by itself."""
-    return _inside(numbers(x0, x1, x2, longest), x2)
+def probabilities(x0: Floats, x1: Floats, x2: Floats, limit: float) -> Floats:
+    """Extrapolate every number between 0 and 1 by itself."""
+    return _inside(numbers(x0, x1, x2, limit), x2)
 
 
 def shares(axis: int) -> Rule:
-    """Leap with shares that sum to 1 along an axis."""
+    """Return the rule for shares that sum to 1 along an axis."""
 
-    def rule(x0: Floats, x1: Floats, x2: Floats, longest: float) -> Floats:
-        inside = _inside(_ahead(x0, x1, x2, longest, axis), x2)
+    def rule(x0: Floats, x1: Floats, x2: Floats, limit: float) -> Floats:
+        inside = _inside(_extrapolate(x0, x1, x2, limit, axis), x2)
         inside /= inside.sum(axis=axis, keepdims=True)
         return inside
 
     return rule
 
 
-def numbers(x0: Floats, x1: Floats, x2: Floats, longest: float) -> Floats:
-    """Leap with each number by itself, wherever it leads."""
-    return _ahead(x0, x1, x2, longest, None)
+def numbers(x0: Floats, x1: Floats, x2: Floats, limit: float) -> Floats:
+    """Extrapolate every number by itself, without bounds."""
+    return _extrapolate(x0, x1, x2, limit, None)
 
 
 def numbers_above(least: float) -> Rule:
-    """Leap with each number by itself, and stay above a bound."""
+    """Return the rule for numbers that stay above a bound."""
 
-    def rule(x0: Floats, x1: Floats, x2: Floats, longest: float) -> Floats:
-        ahead: Floats = np.maximum(
-            numbers(x0, x1, x2, longest), least + NEAREST_TO_ZERO * (x2 - least)
+    def rule(x0: Floats, x1: Floats, x2: Floats, limit: float) -> Floats:
+        bounded: Floats = np.maximum(
+            numbers(x0, x1, x2, limit), least + NEAREST_TO_ZERO * (x2 - least)
         )
-        return ahead
+        return bounded
 
     return rule
 
 
-def newest(x0: Any, x1: Any, x2: Any, longest: float) -> Any:
-    """Stay where the last step ended."""
+def newest(x0: Any, x1: Any, x2: Any, limit: float) -> Any:
+    """Keep the last value: no extrapolation."""
     return x2
 
 
 class Squarem(Generic[Point]):
-    """The leaps of one fit, for `annotruth.models.em.run_em`.
+    """The extrapolations of one fit, used by `annotruth.models.em.run_em`.
 
     Parameters
     ----------
     make
-        Makes a point of its fields: the class of the model's parameters.
+        Makes parameters of their fields: the class of the model's parameters.
     rules
-        How to leap with each field of the parameters, in their order.
+        How to extrapolate each field of the parameters, in their order.
     session, items
-        Where item-side arrays lie, and how to leap with those that belong to the point: whose
-        next value depends on the last. What a step computes anew does not.
+        Where item-side arrays are, and how to extrapolate those whose next value depends on the
+        last. Arrays that every step computes anew need no rule.
     rising
-        What of a step's `annotruth.models.em.Monitor` rises at every step of EM.
+        Which field of a step's `annotruth.models.em.Monitor` rises with every EM step.
     safeguarded
-        Where steps end boldly, without proof that it rises there: from such an end to one that
-        has a proof.
+        For steps that end with an unproven update: maps such parameters to those of the proven
+        update.
+
+    Examples
+    --------
+    >>> from typing import NamedTuple
+    >>> import numpy as np
+    >>> from annotruth.models.squarem import Squarem, numbers
+    >>> class Rate(NamedTuple):
+    ...     value: np.ndarray
+    >>> squarem = Squarem(Rate, numbers)
+    >>> squarem.propose(Rate(np.array([1.0]))).value  # burn-in: no extrapolation yet
+    array([1.])
     """
 
     def __init__(
@@ -132,117 +142,125 @@ class Squarem(Generic[Point]):
         self._rules = rules
         self._items = [_ItemArray(session, *item) for item in (items or {}).items() if session]
         self._rising = rising
-        self._cautious = safeguarded
+        self._safeguarded = safeguarded
         self._n_steps = 0
         self._path: list[Point] = []
-        self._home: Point | None = None
-        self._began: Literal["here", "at a proven end", "with a leap", "in doubt"] = "here"
-        self._longest = _AT_FIRST
-        self._height = -np.inf
-        self._gain = np.inf
+        self._checkpoint: Point | None = None
+        self._last: Literal["plain", "safeguarded", "extrapolated", "unconfirmed"] = "plain"
+        self._limit = _FIRST_LIMIT
+        self._objective = -np.inf
+        self._rise = np.inf
 
-    def propose(self, here: Point) -> Point:
-        """Say where the next step begins: here, or after two steps where they lead."""
-        leap = len(self._path) == 2 and self._began != "in doubt"
-        if leap or (self._cautious is not None and self._began != "in doubt"):
-            self._home = here
+    def propose(self, current: Point) -> Point:
+        """Return where the next step begins: the current point, or after two steps an extrapolation."""
+        extrapolate = len(self._path) == 2 and self._last != "unconfirmed"
+        if extrapolate or (self._safeguarded is not None and self._last != "unconfirmed"):
+            self._checkpoint = current
             for array in self._items:
-                array.keep("home")
-        if leap:
+                array.save("checkpoint")
+        if extrapolate:
             for array in self._items:
-                array.leap(self._longest)
-            self._began = "with a leap"
-            self._path = [self._ahead(*self._path, here)]
+                array.extrapolate(self._limit)
+            self._last = "extrapolated"
+            self._path = [self._extrapolated(*self._path, current)]
             return self._path[0]
         if self._n_steps >= BURN_IN:
             for array in self._items:
-                array.keep("between" if self._path else "before")
-            self._path.append(here)
-        return here
+                array.save("second" if self._path else "first")
+            self._path.append(current)
+        return current
 
     def accept(self, new: Point, monitor: Mapping[str, float]) -> tuple[Point, bool]:
-        """Take a step's end, or go back to where it came from if that led downhill."""
-        height = monitor[self._rising]
-        began, self._began = self._began, "here"
+        """Return the step's end and True, or the point rolled back to and False.
+
+        False is also returned, with the step's end, while an extrapolation awaits confirmation.
+        """
+        objective = monitor[self._rising]
+        last, self._last = self._last, "plain"
         self._n_steps += 1
-        # Written so that what is not a number has fallen.
-        if not height >= self._height - ROUNDING * abs(self._height):
-            if began == "with a leap" and height >= self._height - _FORGIVEN * self._gain:
-                self._began = "in doubt"
+        # Written so that NaN counts as a fall.
+        if not objective >= self._objective - ROUNDING * abs(self._objective):
+            tolerated = self._objective - _TOLERATED_FALL * self._rise
+            if last == "extrapolated" and objective >= tolerated:
+                self._last = "unconfirmed"
                 return new, False
-            if began in ("with a leap", "in doubt"):
-                self._longest = max(_SHORTER * self._longest, _LEAST)
-                return self._back(), False
-            if began == "here" and self._cautious is not None:
-                self._began = "at a proven end"
-                return self._cautious(self._back()), False
-        if began == "with a leap":
-            self._longest = min(_LONGER * self._longest, _MOST)
-        self._gain = height - self._height
-        self._height = height
+            if last in ("extrapolated", "unconfirmed"):
+                self._limit = max(_SHRINKAGE * self._limit, _MIN_LIMIT)
+                return self._roll_back(), False
+            if last == "plain" and self._safeguarded is not None:
+                self._last = "safeguarded"
+                return self._safeguarded(self._roll_back()), False
+        if last == "extrapolated":
+            self._limit = min(_GROWTH * self._limit, _MAX_LIMIT)
+        self._rise = objective - self._objective
+        self._objective = objective
         return new, True
 
-    def settle(self, here: Point) -> Point:
-        """Say where to stay when the loop has ended: where there is a proof."""
-        if self._began == "in doubt":
-            here = self._back()
-        return here if self._cautious is None else self._cautious(here)
+    def finish(self, current: Point) -> Point:
+        """Return the final parameters: confirmed, and safeguarded where steps are not proven."""
+        if self._last == "unconfirmed":
+            current = self._roll_back()
+        return current if self._safeguarded is None else self._safeguarded(current)
 
-    def _back(self) -> Point:
+    def _roll_back(self) -> Point:
         for array in self._items:
-            array.go_home()
+            array.roll_back()
         self._path = []
-        assert self._home is not None
-        return self._home
+        assert self._checkpoint is not None
+        return self._checkpoint
 
-    def _ahead(self, *path: Point) -> Point:
+    def _extrapolated(self, *path: Point) -> Point:
         return self._make(
             *(
-                rule(*values, self._longest)
+                rule(*values, self._limit)
                 for rule, *values in zip(self._rules, *cast(Any, path), strict=True)
             )
         )
 
 
 class _ItemArray:
-    """An item-side array of a session, the two points before it, and the one to go back to."""
+    """An item-side array of a session, the two points before it, and its checkpoint."""
 
     def __init__(self, session: Session, name: str, rule: ItemRule) -> None:
         per: Literal["cells", "items"] = "cells" if rule == "shares" else "items"
         self._session = session
-        self._bounded = () if rule == "shares" else (rule == "variances",)
-        kept = {which: f"{name} {which}" for which in ("before", "between", "home")}
-        for other in kept.values():
+        self._bound = {} if rule == "shares" else {"non_negative": rule == "variances"}
+        saved = {which: f"{name} {which}" for which in ("first", "second", "checkpoint")}
+        for other in saved.values():
             session.allocate(other, per=per)
         keep = f"squarem.keep_{per}"
-        self._keep = {which: Pass(keep, (name, other)) for which, other in kept.items()}
-        self._go_home = Pass(keep, (kept["home"], name))
-        self._leap = Pass(f"squarem.leap_{per}", (name, kept["before"], kept["between"]))
+        self._save = {which: Pass(keep, (name, other)) for which, other in saved.items()}
+        self._roll_back = Pass(keep, (saved["checkpoint"], name))
+        self._extrapolate = Pass(
+            f"squarem.leap_{per}",
+            (name, saved["first"], saved["second"]),
+            inputs=(Input("limit"), *map(Input, self._bound)),
+        )
 
-    def keep(self, which: Literal["before", "between", "home"]) -> None:
-        self._session.run_pass(self._keep[which])
+    def save(self, which: Literal["first", "second", "checkpoint"]) -> None:
+        self._session.run_pass(self._save[which])
 
-    def leap(self, longest: float) -> None:
-        self._session.run_pass(self._leap, longest, *self._bounded)
+    def extrapolate(self, limit: float) -> None:
+        self._session.run_pass(self._extrapolate, limit=limit, **self._bound)
 
-    def go_home(self) -> None:
-        self._session.run_pass(self._go_home)
+    def roll_back(self) -> None:
+        self._session.run_pass(self._roll_back)
 
 
-def _ahead(x0: Floats, x1: Floats, x2: Floats, longest: float, axis: int | None) -> Floats:
-    """Leap, with one reach for all that stands along an axis; None: each has its own."""
+def _extrapolate(x0: Floats, x1: Floats, x2: Floats, limit: float, axis: int | None) -> Floats:
+    """Extrapolate with one step length along an axis; None: one for every number."""
     r = x1 - x0
     v = (x2 - x1) - r
     r2, v2 = r * r, v * v
     if axis is not None:
         r2, v2 = r2.sum(axis=axis, keepdims=True), v2.sum(axis=axis, keepdims=True)
-    far = np.sqrt(np.divide(r2, v2, out=np.full_like(r2, np.inf), where=v2 > 0))
-    a = np.minimum(np.maximum(far, 1.0), longest)
-    ahead: Floats = np.where(a <= 1.0, x2, x0 + 2.0 * a * r + a * a * v)
-    return ahead
+    ratio = np.sqrt(np.divide(r2, v2, out=np.full_like(r2, np.inf), where=v2 > 0))
+    a = np.minimum(np.maximum(ratio, 1.0), limit)
+    extrapolated: Floats = np.where(a <= 1.0, x2, x0 + 2.0 * a * r + a * a * v)
+    return extrapolated
 
 
-def _inside(ahead: Floats, last: Floats) -> Floats:
-    """Keep what was between 0 and 1 there, and not too near."""
-    inside: Floats = np.clip(ahead, NEAREST * last, 1.0 - NEAREST * (1.0 - last))
+def _inside(extrapolated: Floats, last: Floats) -> Floats:
+    """Keep probabilities off the bounds 0 and 1."""
+    inside: Floats = np.clip(extrapolated, NEAREST * last, 1.0 - NEAREST * (1.0 - last))
     return inside

@@ -3,46 +3,46 @@ r"""Subject bias and inconsistency with content ambiguity: Netflix's model of op
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from annotruth.engines import Engine, Pass, Session, get_engine
+from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats, inner
 from annotruth.kernels.subject_bias import ROUNDING, proposals
-from annotruth.labels import Labels
+from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.groups import match_groups
 from annotruth.labels.validate import check_ordinal
-from annotruth.models.base import Estimator
-from annotruth.models.em import Monitor, ProgressCallback, run_em
+from annotruth.models.base import Capabilities, IterativeEstimator
+from annotruth.models.em import History, Monitor
 from annotruth.models.intervals import Z_95
 from annotruth.models.result import Fit
 from annotruth.models.rounding import rounded_gaussians, rounding_variance
 from annotruth.models.squarem import Squarem, newest, numbers, numbers_above
+from annotruth.models.warm_start import with_new_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-# Improvements of an item's ambiguity in a step; more save no steps worth having.
-_ROUNDS, _BOLD_ROUNDS = 2, 4
+# Updates of an item's ambiguity per step, without and with unproven scoring steps.
+_ROUNDS, _UNPROVEN_ROUNDS = 2, 4
 _LEAST_SHARE = 0.01  # of the votes' variance at the start: the least variance of a vote
 
 
-class Parameters(NamedTuple):
-    """What votes share: biases, squared inconsistencies, and squared ambiguities of groups."""
+class SubjectBiasParameters(NamedTuple):
+    """Biases, squared inconsistencies, and squared ambiguities of groups."""
 
     b: Floats
     v2: Floats
     of_group: Floats  # empty unless ambiguity belongs to groups of items
-    proven_v2: Floats  # where the log-likelihood is sure to be higher than before the last step
+    proven_v2: Floats  # the update that is proven to raise the log-likelihood
 
 
 @dataclass(kw_only=True)
-class SubjectBias(Estimator):
+class SubjectBias(IterativeEstimator["SubjectBiasSteps"]):
     r"""Recover Subjective Quality Scores from Noisy Measurements (Li and Bampis, 2017).
 
     The vote of annotator s on item e is a number: the item's score, the annotator's bias, and
@@ -105,31 +105,26 @@ class SubjectBias(Estimator):
     """
 
     name: ClassVar[str] = "subject-bias"
-    needs_order: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities(ordinal_only=True)
 
     ambiguity: str | Mapping[Any, Any] | pd.Series[Any] = "item"
-    tol: float = 1e-4
-    max_iter: int = 1000
-    acceleration: bool = True
-    engine: str | Engine = "memory"
 
-    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
+    def _check(self, labels: LabelSummary) -> None:
         check_ordinal(labels.scale, self.name)
+
+    def _steps(self, labels: Labels, session: Session) -> SubjectBiasSteps:
         per, group = self._per(labels)
-        with closing(get_engine(self.engine).open(labels)) as session:
-            steps = _Steps(labels, session, per, group, bold=self.acceleration)
-            start = steps.start()
-            parameters, history = run_em(
-                steps.step,
-                start,
-                log_likelihood=steps.read_out,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                watched="log-likelihood",
-                progress=progress,
-                acceleration=steps.acceleration() if self.acceleration else None,
-            )
-            psi, a2, precision = (session.gather(name) for name in ("psi", "a2", "precision"))
+        return SubjectBiasSteps(labels, session, per, group, unproven=self.acceleration)
+
+    def _make_fit(
+        self,
+        labels: Labels,
+        session: Session,
+        steps: SubjectBiasSteps,
+        parameters: SubjectBiasParameters,
+        history: History,
+    ) -> Fit:
+        psi, a2, precision = (session.gather(name) for name in ("psi", "a2", "precision"))
         known = labels.known >= 0
         level = 0.0 if known.any() else parameters.b.mean()
         v2 = parameters.v2 + a2.min()
@@ -141,9 +136,9 @@ class SubjectBias(Estimator):
             )
             history = replace(history, stop_reason=f"{history.stop_reason}; {held}")
         score = psi + level
-        half = np.where(known, 0.0, Z_95 / np.sqrt(precision))
-        items = {"score_low": score - half, "score_high": score + half}
-        if per != "shared":
+        half_width = np.where(known, 0.0, Z_95 / np.sqrt(precision))
+        items = {"score_low": score - half_width, "score_high": score + half_width}
+        if steps.per != "shared":
             items["ambiguity"] = np.sqrt(a2 - a2.min())
         annotators: dict[str, Any] = {
             "bias": parameters.b - level,
@@ -175,7 +170,7 @@ class SubjectBias(Estimator):
         return rounded_gaussians(fit.data.scale.values, mean, np.sqrt(variance))
 
     def _per(self, labels: Labels) -> tuple[str, Codes]:
-        """Say what has an ambiguity, and the group of each item if groups have."""
+        """Return what has an ambiguity, and the group of each item if groups have."""
         if not isinstance(self.ambiguity, str):
             return "group", match_groups(self.ambiguity, labels, role="ambiguity")
         if self.ambiguity not in ("item", "shared"):
@@ -186,43 +181,79 @@ class SubjectBias(Estimator):
         return self.ambiguity, np.empty(0, dtype=np.int64)
 
 
-class _Steps:
+class SubjectBiasSteps:
     """The model's equations over a session; scores and ambiguities of items stay in it."""
 
+    objective_name = "log-likelihood"
+
     def __init__(
-        self, labels: Labels, session: Session, per: str, group: Codes, *, bold: bool
+        self, labels: Labels, session: Session, per: str, group: Codes, *, unproven: bool
     ) -> None:
-        people = labels.n_annotators
-        self._bold = bold and per != "group"
+        n_annotators = labels.n_annotators
+        self._unproven = unproven and per != "group"
+        self.per = per
         self.floor = 0.0
-        self.moments = np.zeros((people, 5))
+        self.moments = np.zeros((n_annotators, 5))
         self._session = session
         self._values = labels.scale.values
         self._n_votes = labels.labels_per_annotator.astype(float)
-        rounds = _BOLD_ROUNDS if self._bold else _ROUNDS
+        rounds = _UNPROVEN_ROUNDS if self._unproven else _ROUNDS
         self._rounds = rounds if per == "item" else 0
         self._share = 0.0 if per == "shared" else 0.5
         self._group = group
         self._n_groups = n_groups = int(group.max(initial=-1)) + 1
-
         self._has_gold = bool((labels.known >= 0).any())
 
-        family, groups = "subject_bias", "subject_bias_groups"
-        self._start = Pass(f"{family}.start", ("psi", "a2"), ((people, 2),))
-        self._items = Pass(f"{family}.step", ("psi", "a2", "precision"), ((people, 5), (2,)))
-        self._try = Pass(f"{family}.try_annotators", ("psi", "a2"), ((2, people),))
-        self._level = Pass(f"{family}.shift_level", ("psi", "a2"), ((2,),))
-        self._set_groups = Pass(f"{groups}.set_groups", ("a2", "group"))
-        self._step_groups = Pass(f"{groups}.step_groups", ("psi", "a2", "group"), ((n_groups, 4),))
-        self._try_groups = Pass(f"{groups}.try_groups", ("psi", "group"), ((2, n_groups),))
+        values, b, v2 = Input("values"), Input("b"), Input("v2")
+        proposed = Input("proposed")
+        self._start = Pass(
+            "subject_bias.start",
+            state=("psi", "a2"),
+            inputs=(values, Input("share")),
+            sums=(Sum("moments", (n_annotators, 2)),),
+        )
+        self._items = Pass(
+            "subject_bias.step",
+            state=("psi", "a2", "precision"),
+            inputs=(values, b, v2, Input("rounds")),
+            sums=(Sum("moments", (n_annotators, 5)), Sum("totals", (2,))),
+        )
+        self._try = Pass(
+            "subject_bias.try_annotators",
+            state=("psi", "a2"),
+            inputs=(values, b, proposed),
+            sums=(Sum("log_likelihood", (2, n_annotators)),),
+        )
+        self._level = Pass(
+            "subject_bias.shift_level",
+            state=("psi", "a2"),
+            inputs=(values, b, v2, Input("move")),
+            sums=(Sum("totals", (2,)),),
+        )
+        self._set_groups = Pass(
+            "subject_bias_groups.set_groups", state=("a2", "group"), inputs=(Input("of_group"),)
+        )
+        self._step_groups = Pass(
+            "subject_bias_groups.step_groups",
+            state=("psi", "a2", "group"),
+            inputs=(values, b, v2),
+            sums=(Sum("moments", (n_groups, 4)),),
+        )
+        self._try_groups = Pass(
+            "subject_bias_groups.try_groups",
+            state=("psi", "group"),
+            inputs=(values, b, v2, proposed),
+            sums=(Sum("log_likelihood", (2, n_groups)),),
+        )
 
-    def start(self) -> Parameters:
-        """Begin at mean votes, the residuals' means and variances, half of it ambiguity."""
+    def start(self) -> SubjectBiasParameters:
+        """Return the start: mean votes, the residuals' means and variances, half of it ambiguity."""
         for name in ("psi", "a2", "precision"):
             self._session.allocate(name, per="items")
         if self._n_groups:
             self._session.put("group", self._group, per="items")
-        (moments,) = self._session.run_pass(self._start, self._values, self._share)
+        sums = self._session.run_pass(self._start, values=self._values, share=self._share)
+        moments = sums["moments"]
         b = moments[:, 0] / self._n_votes
         variance = np.maximum(moments[:, 1] / self._n_votes - b**2, 0.0)
         overall = inner(variance, self._n_votes) / self._n_votes.sum()
@@ -230,29 +261,48 @@ class _Steps:
         of_group = np.full(self._n_groups, self._share * overall)
         self._spread(of_group)
         v2 = np.maximum((1.0 - self._share) * variance, self.floor)
-        return Parameters(b, v2, of_group, v2)
+        return SubjectBiasParameters(b, v2, of_group, v2)
 
-    def step(self, old: Parameters) -> tuple[Parameters, Monitor]:
+    def resume(self, previous: Fit) -> SubjectBiasParameters:
+        """Return the start with the scores, biases and variances of a previous fit.
+
+        Ambiguities of groups start as in a first fit: a fit does not hold them by group.
+        """
+        start = self.start()
+        assert previous.score is not None
+        columns = previous.annotator_columns
+        items = {"psi": previous.score}
+        if self.per == "item" and "ambiguity" in previous.item_columns:
+            items["a2"] = previous.item_columns["ambiguity"] ** 2
+        for name, values in items.items():
+            extended = with_new_rows(values, self._session.gather(name))
+            self._session.put(name, extended, per="items")
+        v2 = np.maximum(with_new_rows(columns["inconsistency"] ** 2, start.v2), self.floor)
+        b = with_new_rows(columns["bias"], start.b)
+        return SubjectBiasParameters(b, v2, start.of_group, v2)
+
+    def step(self, old: SubjectBiasParameters) -> tuple[SubjectBiasParameters, Monitor]:
         """Improve the items, then the annotators, then the groups of items."""
-        moments, (before, after_items) = self._sweep_items(old, self._rounds)
+        moments, (before, after_items) = self._pass_items(old, self._rounds)
         w, wr, w2, w2r, w2r2 = moments.T
         move = wr / w
         b = old.b + move
         # The sum of (w r)^2 after the move of the bias.
         w2r2 = np.maximum(w2r2 - 2.0 * move * w2r + move**2 * w2, 0.0)
         proposed = np.stack(proposals(old.v2, self._n_votes, w, w2, w2r2, self.floor))
-        if self._bold:  # the next pass will tell whether scoring was right
+        if self._unproven:  # the next pass shows whether scoring raised the log-likelihood
             safe, scoring = proposed
             if self._has_gold:
                 b, _ = self._move_level(b, safe)
             monitor = Monitor(float(before), float(after_items))
-            return Parameters(b, scoring, old.of_group, safe), monitor
-        v2, after = _better(proposed, *self._session.run_pass(self._try, self._values, b, proposed))
+            return SubjectBiasParameters(b, scoring, old.of_group, safe), monitor
+        tried = self._session.run_pass(self._try, values=self._values, b=b, proposed=proposed)
+        v2, after = _better(proposed, tried["log_likelihood"])
         of_group = old.of_group
         if self._n_groups:
             of_group, after = self._improve_groups(old.of_group, b, v2)
-            # Only the sums count: share what both have to spare, so that no part meets its
-            # bound, where it would wait for all of the other part to make room.
+            # Only the sums are identified: divide what both have to spare, so that neither part
+            # reaches its bound, where it would wait for the other to make room.
             spare = 0.5 * (of_group.min() - (v2.min() - self.floor))
             v2 = np.maximum(v2 + spare, self.floor)
             of_group = np.maximum(of_group - spare, 0.0)
@@ -260,51 +310,57 @@ class _Steps:
         if self._has_gold:
             b, gain = self._move_level(b, v2)
             after += gain
-        return Parameters(b, v2, of_group, v2), Monitor(float(before), after)
+        return SubjectBiasParameters(b, v2, of_group, v2), Monitor(float(before), after)
 
-    def acceleration(self) -> Squarem[Parameters]:
-        """Leap with all that a step depends on; an ambiguity leaps as its group's does."""
+    def acceleration(self) -> Squarem[SubjectBiasParameters]:
+        """Extrapolate scores, biases and variances; an ambiguity as that of its group."""
+
+        def proven(parameters: SubjectBiasParameters) -> SubjectBiasParameters:
+            return parameters._replace(v2=parameters.proven_v2)
+
         return Squarem(
-            Parameters,
+            SubjectBiasParameters,
             *(numbers, numbers_above(self.floor), numbers_above(0.0), newest),
             session=self._session,
             items={"psi": "numbers", "a2": "variances"},
-            safeguarded=(lambda bold: bold._replace(v2=bold.proven_v2)) if self._bold else None,
+            safeguarded=proven if self._unproven else None,
         )
 
     def _improve_groups(self, old: Floats, b: Floats, v2: Floats) -> tuple[Floats, float]:
-        shared = (self._values, b, v2)
-        (moments,) = self._session.run_pass(self._step_groups, *shared)
+        inputs = {"values": self._values, "b": b, "v2": v2}
+        moments = self._session.run_pass(self._step_groups, **inputs)["moments"]
         n, w, w2, w2r2 = moments.T
         proposed = np.stack(proposals(old, n, w, w2, w2r2, 0.0))
-        return _better(proposed, *self._session.run_pass(self._try_groups, *shared, proposed))
+        tried = self._session.run_pass(self._try_groups, **inputs, proposed=proposed)
+        return _better(proposed, tried["log_likelihood"])
 
     def _move_level(self, b: Floats, v2: Floats) -> tuple[Floats, float]:
-        """Fit the level to the known truths; single biases alone would creep toward it."""
-        ((wr, w),) = self._session.run_pass(self._level, self._values, b, v2, 0.0)
+        """Fit the common level to the known truths; single biases alone would approach it slowly."""
+        inputs = {"values": self._values, "v2": v2}
+        wr, w = self._session.run_pass(self._level, **inputs, b=b, move=0.0)["totals"]
         move = float(wr / w)
-        self._session.run_pass(self._level, self._values, b + move, v2, move)
+        self._session.run_pass(self._level, **inputs, b=b + move, move=move)
         return b + move, 0.5 * float(wr) * move
 
     def _spread(self, of_group: Floats) -> None:
         if self._n_groups:
-            self._session.run_pass(self._set_groups, of_group)
+            self._session.run_pass(self._set_groups, of_group=of_group)
 
-    def _sweep_items(self, parameters: Parameters, rounds: int) -> tuple[Floats, Floats]:
-        moments, totals = self._session.run_pass(
-            self._items, self._values, parameters.b, parameters.v2, rounds
+    def _pass_items(self, parameters: SubjectBiasParameters, rounds: int) -> tuple[Floats, Floats]:
+        sums = self._session.run_pass(
+            self._items, values=self._values, b=parameters.b, v2=parameters.v2, rounds=rounds
         )
-        return moments, totals
+        return sums["moments"], sums["totals"]
 
-    def read_out(self, parameters: Parameters) -> float:
-        """Bring the scores up to the final parameters, and return the log-likelihood there."""
-        self._sweep_items(parameters, 0)
-        self.moments, (log_likelihood, _) = self._sweep_items(parameters, 0)
+    def finalize(self, parameters: SubjectBiasParameters) -> float:
+        """Update the scores to the final parameters; return the log-likelihood there."""
+        self._pass_items(parameters, 0)
+        self.moments, (log_likelihood, _) = self._pass_items(parameters, 0)
         return float(log_likelihood)
 
 
 def _better(proposed: Floats, log_likelihood: Floats) -> tuple[Floats, float]:
-    """Take the second proposal, scoring, unless the first, the safe one, is more likely."""
+    """Return the second proposal, scoring, unless the first, the safe one, is more likely."""
     safe, scoring = log_likelihood
     good = scoring >= safe - ROUNDING * (1.0 + np.abs(safe))
     return np.where(good, proposed[1], proposed[0]), float(np.where(good, scoring, safe).sum())

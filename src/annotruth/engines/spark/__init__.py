@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from annotruth.engines.protocol import Engine, get_engine
+from annotruth.engines.protocol import Engine, EngineCapabilities
+from annotruth.engines.registry import get_engine
 from annotruth.engines.spark.failures import in_one_line
 from annotruth.engines.spark.labels import SparkLabels
 from annotruth.engines.spark.packing import pack, pack_labels

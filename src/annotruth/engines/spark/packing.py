@@ -31,7 +31,6 @@ from annotruth.labels import DuplicatePolicy, Labels, Scale, TableOptions, valid
 from annotruth.labels.buffers import as_arrow, as_numpy
 from annotruth.labels.encode import distinct, distinct_all, match, repeats
 from annotruth.labels.frames import is_spark_frame
-from annotruth.labels.partition import split
 from annotruth.labels.table import decide_scale
 from annotruth.labels.truth import Answers, Truth, answers_of
 
@@ -118,7 +117,7 @@ def pack(
 
 def pack_labels(labels: Labels, storage: Storage, n_chunks: int) -> list[Chunk]:
     """Lay labels in memory out in chunks, in their order."""
-    bounds = np.unique(split(labels, n_chunks))
+    bounds = np.unique(labels.partition(n_chunks))
     chunks = []
     for start, stop in pairwise(bounds):
         cells = labels.item_ptr[start : stop + 1]

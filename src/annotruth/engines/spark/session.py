@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.engines.memory import MemoryEngine
+from annotruth.engines.memory import (
+    MemoryEngine,
+    MemorySession,
+    find_kernel,
+    use_single_precision,
+)
 from annotruth.engines.protocol import Extent, Pass
 from annotruth.engines.spark.chunks import Chunk, Loaded, Slices, load
 from annotruth.engines.spark.storage import Storage
@@ -23,7 +28,7 @@ from annotruth.labels.buffers import as_numpy
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-BaseFit = TypeVar("BaseFit")
+Result = TypeVar("Result")
 
 
 @dataclass
@@ -57,9 +62,9 @@ class Job(NamedTuple):
 
     storage: Storage
     chunks: list[Chunk]
-    sweep: Pass
+    one: Pass
     state: dict[str, ItemArray]
-    shared: list[Any]
+    shared: dict[str, Any]
     slices: Slices
 
 
@@ -113,30 +118,39 @@ class SparkPasses:
         if old is not None:
             self._storage.remove(file for file in old.files if file is not None)
 
-    def run_pass(self, sweep: Pass, *shared: Any) -> tuple[Floats, ...]:
-        """Run a kernel over all chunks and return the sums."""
+    def run_pass(self, one: Pass, **inputs: Any) -> dict[str, Floats]:
+        """Run a kernel over all chunks and return the sums by name."""
         width = sum(
-            math.prod(shape) // self._n_annotators
-            for shape, axis in zip(sweep.sums, _axes(sweep.sums_by, sweep.sums), strict=True)
-            if axis is not None
+            math.prod(total.shape) // self._n_annotators
+            for total in one.sums
+            if total.annotator_axis is not None
         )
         job = Job(
             storage=self._storage,
             chunks=self._chunks,
-            sweep=sweep,
-            state={name: self._state[name] for name in sweep.state},
-            shared=[
-                self._handed_over(value, axis)
-                for value, axis in zip(shared, _axes(sweep.shared_by, shared), strict=True)
-            ],
+            one=one,
+            state={name: self._state[name] for name in one.state},
+            shared={
+                declared.name: self._handed_over(value, declared.annotator_axis)
+                for declared, value in zip(one.inputs, one.ordered(inputs), strict=True)
+            },
             slices=Slices.of(self._chunks, self._n_annotators, width),
         )
-        told = run_tasks(self._spark, partial(_sweep_chunk, job), len(self._chunks))
-        self._take_up([one.state for one in told])
-        self._storage.remove(value.file for value in job.shared if isinstance(value, Shared))
-        files = [one.by_annotator for one in told if one.by_annotator is not None]
+        results = run_tasks(self._spark, partial(_pass_over_chunk, job), len(self._chunks))
+        self._take_up([result.state for result in results])
+        shared = (value for value in job.shared.values() if isinstance(value, Shared))
+        self._storage.remove(value.file for value in shared)
+        files = [result.by_annotator for result in results if result.by_annotator is not None]
         added = job.slices.added(self._spark, self._storage, files, width) if files else ()
-        return _sums(sweep, added, [one.others for one in told])
+        return one.named(_sums(one, added, [result.others for result in results]))
+
+    def run_over_annotators(self, kernel: str, n_annotators: int, *arrays: Any) -> None:
+        """Run ``kernel(lo, hi, *arrays)`` over the annotators, on the driver."""
+        find_kernel(MemorySession.kernel_package, kernel)(0, n_annotators, *arrays)
+
+    def single_precision(self, tol: float) -> bool:
+        """Whether large tables are held in single precision, given the stopping tolerance."""
+        return use_single_precision(sum(chunk.n_labels for chunk in self._chunks), tol)
 
     def _handed_over(self, value: Any, axis: int | None) -> Any:
         """Put what has one entry an annotator into a file; the rest goes with the task."""
@@ -156,8 +170,8 @@ class SparkPasses:
         self._storage.remove(file for file in old if file is not None)
 
     def each(
-        self, read: Callable[[Loaded, dict[str, NDArray[Any]]], BaseFit], names: tuple[str, ...]
-    ) -> list[BaseFit]:
+        self, read: Callable[[Loaded, dict[str, NDArray[Any]]], Result], names: tuple[str, ...]
+    ) -> list[Result]:
         """Read something off every chunk and its parts of item-side arrays, where it is."""
         state = {name: self._state[name] for name in names}
         work = partial(_read_chunk, self._storage, self._chunks, state, read)
@@ -176,38 +190,43 @@ class SparkPasses:
         self._on_close()
 
 
-def _sweep_chunk(job: Job, place: int) -> Swept:
-    """Pass one chunk as labels in memory are swept, with the annotators that it has."""
+def _pass_over_chunk(job: Job, place: int) -> Swept:
+    """Run the pass over one chunk as over labels in memory, with the annotators that it has."""
     chunk = job.chunks[place]
     labels, people = load(job.storage, chunk.file)
-    sweep, n = job.sweep, len(people)
-    axes = _axes(sweep.sums_by, sweep.sums)
-    shapes = (_with(shape, axis, n) for shape, axis in zip(sweep.sums, axes, strict=True))
+    n = len(people)
+    local = replace(
+        job.one,
+        sums=tuple(
+            replace(total, shape=_with(total.shape, total.annotator_axis, n))
+            for total in job.one.sums
+        ),
+    )
     before = {name: _part(job.storage, chunk, array, place) for name, array in job.state.items()}
     session = MemoryEngine(threads=1).open(labels)
     for name, array in job.state.items():
         session.put(name, before[name].copy(), array.per)
-    shared = [
-        value.of(job.storage, people) if isinstance(value, Shared) else value
-        for value in job.shared
-    ]
-    sums = session.run_pass(replace(sweep, sums=tuple(shapes)), *shared)
+    inputs = {
+        name: value.of(job.storage, people) if isinstance(value, Shared) else value
+        for name, value in job.shared.items()
+    }
+    sums = session.run_pass(local, **inputs)
     changed = {
         name: job.storage.write("state", {"values": session.gather(name)})
         for name, array in job.state.items()
         if array.files[place] is None or not np.array_equal(session.gather(name), before[name])
     }
     by_annotator = [
-        np.moveaxis(value, axis, 0).reshape(n, -1)
-        for value, axis in zip(sums, axes, strict=True)
-        if axis is not None
+        np.moveaxis(sums[total.name], total.annotator_axis, 0).reshape(n, -1)
+        for total in job.one.sums
+        if total.annotator_axis is not None
     ]
     return Swept(
         changed,
         job.slices.write(job.storage, people, np.concatenate(by_annotator, axis=1))
         if by_annotator
         else None,
-        [value for value, axis in zip(sums, axes, strict=True) if axis is None],
+        [sums[total.name] for total in job.one.sums if total.annotator_axis is None],
     )
 
 
@@ -215,9 +234,9 @@ def _read_chunk(
     storage: Storage,
     chunks: list[Chunk],
     state: dict[str, ItemArray],
-    read: Callable[[Loaded, dict[str, NDArray[Any]]], BaseFit],
+    read: Callable[[Loaded, dict[str, NDArray[Any]]], Result],
     place: int,
-) -> BaseFit:
+) -> Result:
     chunk = chunks[place]
     parts = {name: _part(storage, chunk, array, place) for name, array in state.items()}
     return read(load(storage, chunk.file), parts)
@@ -236,29 +255,23 @@ def _length(chunk: Chunk, per: Extent) -> int:
     return {"items": chunk.n_items, "cells": chunk.n_cells, "labels": chunk.n_labels}[per]
 
 
-def _axes(declared: tuple[int | None, ...], values: tuple[Any, ...]) -> tuple[int | None, ...]:
-    return declared or (None,) * len(values)
-
-
 def _with(shape: tuple[int, ...], axis: int | None, n: int) -> tuple[int, ...]:
     return shape if axis is None else (*shape[:axis], n, *shape[axis + 1 :])
 
 
 def _sums(
-    sweep: Pass, added: Iterable[tuple[slice, Floats]], others: list[list[Floats]]
+    one: Pass, added: Iterable[tuple[slice, Floats]], others: list[list[Floats]]
 ) -> tuple[Floats, ...]:
-    """Put the added numbers of annotators where they belong, and add up those of the rest."""
+    """Put the added numbers of annotators where they belong, and add up the other sums."""
     rest = (np.add.reduce(list(parts), axis=0) for parts in zip(*others, strict=True))
-    axes = _axes(sweep.sums_by, sweep.sums)
     sums = [
-        next(rest) if axis is None else np.empty(shape)
-        for shape, axis in zip(sweep.sums, axes, strict=True)
+        next(rest) if total.annotator_axis is None else np.empty(total.shape) for total in one.sums
     ]
     for at, part in added:
         column = 0
-        for total, axis in zip(sums, axes, strict=True):
-            if axis is not None:
-                place = np.moveaxis(total, axis, 0)[at]
+        for total, values in zip(one.sums, sums, strict=True):
+            if total.annotator_axis is not None:
+                place = np.moveaxis(values, total.annotator_axis, 0)[at]
                 width = math.prod(place.shape[1:])
                 place[...] = part[:, column : column + width].reshape(place.shape)
                 column += width

@@ -31,7 +31,8 @@ def mix(
 def weigh(
     lo: int,
     hi: int,
-    sums: Singles,
+    flat_counts: Singles,
+    tables: Singles,
     counts: Singles,
     log_prior: Singles,
     beyond: Singles,
@@ -39,6 +40,7 @@ def weigh(
     weights: Singles,
 ) -> None:
     """Weigh ways by their log-tables' sums over the annotators' counts."""
+    sums = flat_counts[lo:hi].astype(np.float64) @ tables
     for s in range(lo, hi):
         more = counts[s, repeated[s]].astype(np.float64) @ beyond[repeated[s]]
         logs = sums[s - lo] + log_prior[s % len(log_prior)] + more

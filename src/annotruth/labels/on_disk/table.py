@@ -45,7 +45,7 @@ class MappedLabels(Labels):
     disk: Disk = field(kw_only=True)
     came: InOrder = field(kw_only=True)
 
-    def zeros(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    def zeros(self, shape: int | tuple[int, ...]) -> NDArray[np.float64]:
         """Make numbers that stand beside the labels, on disk."""
         return self.disk.zeros(shape)
 

@@ -1,4 +1,4 @@
-"""Dawid and Skene's steps over a session."""
+"""Dawid and Skene's equations over a session."""
 
 from __future__ import annotations
 
@@ -6,92 +6,99 @@ from typing import NamedTuple
 
 import numpy as np
 
-from annotruth.engines import Pass, Session
+from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import LabelSummary
+from annotruth.models.base_fit import BaseFit
 from annotruth.models.em import Monitor
 from annotruth.models.squarem import Squarem, shares
+from annotruth.models.warm_start import OFF_BOUND
 
-_SHARED_BY = (None, 1)  # the rates are by annotator, in the middle
+_INPUTS = (Input("prior"), Input("confusion", annotator_axis=1))
 
 
-class Parameters(NamedTuple):
-    """What the items share: the class prior p[k], and the annotators' confusion pi[s, k, l]."""
+class DawidSkeneParameters(NamedTuple):
+    """The class prior p[k], and the annotators' confusion matrices pi[s, k, l]."""
 
     prior: Floats
-    rates: Floats  # pi as labels x annotators x classes, the order in which the kernels read it
+    confusion: Floats  # pi as labels x annotators x classes, the order in which the kernels read it
 
 
-class Counts(NamedTuple):
-    """What the parameters are shares of: sums of the items' posteriors."""
+class DawidSkeneSteps:
+    """Dawid and Skene's EM over a session; posteriors leave it only at the end."""
 
-    rates: Floats  # over each annotator's labels: labels x annotators x classes
-    classes: Floats
-
-
-class Steps:
-    """The equations over a session; posteriors leave it only at the end."""
+    objective_name = "the log-likelihood per label"
 
     def __init__(self, labels: LabelSummary, session: Session) -> None:
-        classes = labels.n_categories
+        n_classes = labels.n_categories
         self._session = session
+        self._labels_per_annotator = labels.labels_per_annotator
         self._n_labels = labels.n_labels
-        self._n_classes = classes
-        counts = (classes, labels.n_annotators, classes)
-        self._start = Pass("dawid_skene.start", ("rows",), (counts, (classes,)), sums_by=(1, None))
-        self._step = Pass(
-            "dawid_skene.step",
-            ("rows",),
-            (counts, (classes,), (1,)),
-            shared_by=_SHARED_BY,
-            sums_by=(1, None, None),
+        self._n_classes = n_classes
+        counts = (
+            Sum("counts", (n_classes, labels.n_annotators, n_classes), annotator_axis=1),
+            Sum("classes", (n_classes,)),
         )
+        log_likelihood = Sum("log_likelihood", (1,))
+        self._start = Pass("dawid_skene.start", ("rows",), sums=counts)
+        self._step = Pass("dawid_skene.step", ("rows",), _INPUTS, (*counts, log_likelihood))
         self._posterior = Pass(
-            "dawid_skene.posterior", ("rows", "posterior"), ((1,),), shared_by=_SHARED_BY
+            "dawid_skene.posterior", ("rows", "posterior"), _INPUTS, (log_likelihood,)
         )
 
-    def ready(self) -> Counts:
-        """Note where each label's rates lie; counts with the observed shares as posteriors."""
+    def start(self) -> DawidSkeneParameters:
+        """Return the parameters for which the posteriors are the observed shares."""
         self._session.allocate("rows", per="labels")
-        return Counts(*self._session.run_pass(self._start))
+        sums = self._session.run_pass(self._start)
+        uniform = np.full((1, 1, 1), 1.0 / self._n_classes)
+        return _normalised(sums["counts"], sums["classes"], uniform)
 
-    def start(self) -> Parameters:
-        """Begin with the observed shares as posteriors."""
-        counts, classes = self.ready()
-        return _normalised(counts, classes, np.full((1, 1, 1), 1.0 / self._n_classes))
+    def resume(self, previous: BaseFit) -> DawidSkeneParameters:
+        """Return the parameters of a previous fit; new annotators start as in a first fit."""
+        start, old = self.start(), dawid_skene_parameters(previous)
+        confusion = start.confusion
+        # No entry is 0: EM would keep it whatever the new labels are.
+        confusion[:, : old.confusion.shape[1]] = old.confusion
+        confusion = (1.0 - OFF_BOUND) * confusion + OFF_BOUND / self._n_classes
+        prior = (1.0 - OFF_BOUND) * old.prior + OFF_BOUND / self._n_classes
+        return DawidSkeneParameters(prior, confusion)
 
-    def step(self, old: Parameters) -> tuple[Parameters, Monitor]:
-        """Pass the labels once, then normalise the counts."""
-        counts, classes, (log_likelihood,) = self._session.run_pass(self._step, *old)
-        new = _normalised(counts, classes, old.rates)
-        return new, Monitor(float(log_likelihood), float(log_likelihood) / self._n_labels)
+    def step(self, old: DawidSkeneParameters) -> tuple[DawidSkeneParameters, Monitor]:
+        """Pass over the labels once, then normalise the counts."""
+        sums = self._session.run_pass(self._step, **old._asdict())
+        log_likelihood = float(sums["log_likelihood"][0])
+        new = _normalised(sums["counts"], sums["classes"], old.confusion)
+        return new, Monitor(log_likelihood, log_likelihood / self._n_labels)
 
-    def counted(self, at: Parameters) -> Counts:
-        """Count posteriors, without a step."""
-        counts, classes, _ = self._session.run_pass(self._step, *at)
-        return Counts(counts, classes)
-
-    def read_out(self, parameters: Parameters) -> float:
-        """Compute the posterior of the final parameters, and the log-likelihood."""
+    def finalize(self, parameters: DawidSkeneParameters) -> float:
+        """Compute the posterior of every item; return the log-likelihood."""
         self._session.allocate("posterior", per="items", shape=(self._n_classes,))
-        ((log_likelihood,),) = self._session.run_pass(self._posterior, *parameters)
-        return float(log_likelihood)
+        sums = self._session.run_pass(self._posterior, **parameters._asdict())
+        return float(sums["log_likelihood"][0])
+
+    def acceleration(self) -> Squarem[DawidSkeneParameters]:
+        """Extrapolate the prior and the confusion matrices."""
+        return Squarem(DawidSkeneParameters, shares(axis=0), shares(axis=0))
+
+    def share_correct(self, parameters: DawidSkeneParameters) -> Floats:
+        """Return the expected share of each annotator's labels that name the item's class."""
+        counts = self._session.run_pass(self._step, **parameters._asdict())["counts"]
+        correct: Floats = np.einsum("ksk->s", counts)
+        return np.minimum(correct / self._labels_per_annotator, 1.0)  # sums may round above 1
 
 
-def acceleration() -> Squarem[Parameters]:
-    """Leap with prior and rates."""
-    return Squarem(Parameters, shares(axis=0), shares(axis=0))
+def dawid_skene_parameters(fit: BaseFit) -> DawidSkeneParameters:
+    """Return the parameters that a fit holds."""
+    n_annotators, n = fit.data.n_annotators, fit.data.n_categories
+    # Stored as "rates", the name that saved fits have.
+    return DawidSkeneParameters(
+        fit.parameter("prior", n), fit.parameter("rates", n, n_annotators, n)
+    )
 
 
-def _normalised(counts: Floats, classes: Floats, old_rates: Floats) -> Parameters:
-    """Turn counts into rates, in place; a class of which s saw nothing keeps its old ones."""
-    seen = counts.sum(axis=0)
-    np.divide(counts, seen, out=counts, where=seen > 0)
-    np.copyto(counts, old_rates, where=seen == 0)
-    return Parameters(classes / classes.sum(), counts)
-
-
-def right(counts: Counts) -> Floats:
-    """Count the labels of each annotator that name the item's class."""
-    named: Floats = np.einsum("ksk->s", counts.rates)
-    return named
+def _normalised(counts: Floats, classes: Floats, old: Floats) -> DawidSkeneParameters:
+    """Turn counts into shares, in place; a class that s never met keeps its old ones."""
+    totals = counts.sum(axis=0)
+    np.divide(counts, totals, out=counts, where=totals > 0)
+    np.copyto(counts, old, where=totals == 0)
+    return DawidSkeneParameters(classes / classes.sum(), counts)

@@ -3,18 +3,16 @@ r"""GPM, the paper's model, exactly."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.engines import Engine, Session, get_engine
+from annotruth.engines import Session
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, LabelSummary
-from annotruth.labels.append import Part
-from annotruth.models.base import Estimator
+from annotruth.models.base import Capabilities, IterativeEstimator
 from annotruth.models.base_fit import BaseFit
 from annotruth.models.behaviors import (
     Behavior,
@@ -24,19 +22,13 @@ from annotruth.models.behaviors import (
     pi_of,
 )
 from annotruth.models.distribution import Distribution
-from annotruth.models.em import History, ProgressCallback, no_iterations, run_em
-from annotruth.models.gpm.incremental import GPMKnown, known_of, off_the_ends, settled
-from annotruth.models.gpm.steps import Parameters, Steps
-from annotruth.models.item_results import OfItems, fitted
-from annotruth.models.result import Fit
-
-# An update goes on until Q changes by less than this a label: what is slower to settle is for
-# passes over all labels.
-_SETTLED = 2e-8
+from annotruth.models.em import History
+from annotruth.models.gpm.steps import GPMParameters, GPMSteps
+from annotruth.models.item_results import ItemResults, make_fit
 
 
 @dataclass(kw_only=True)
-class GPM(Estimator):
+class GPM(IterativeEstimator[GPMSteps]):
     r"""A Generic Probabilistic Model to Recover Annotator's Behavior and Ground Truth Labeling.
 
     Annotator s answers item e seriously with probability :math:`\epsilon_s`, drawing from the
@@ -56,7 +48,7 @@ class GPM(Estimator):
 
     It starts at :math:`\epsilon = 0.5`, the observed shares and :math:`\pi = 1/N`, and stops when
     Q changes by less than ``tol`` from one step to the next. (The paper prints the E-step's
-    numerator without :math:`\epsilon_s`; its likelihood and its authors' program have it.)
+    numerator without :math:`\epsilon_s`; its likelihood and its authors' code have it.)
 
     An item's label is the category of highest probability; an exact tie goes to the category
     that comes first on the scale. A known truth fixes the item's distribution. An annotator is a
@@ -64,116 +56,72 @@ class GPM(Estimator):
     log-likelihood is within 1.92 of the best, the items' distributions taken as they are.
     `predict_proba` predicts labels by the model's own equation, :math:`p(r_{e,s} = n)` above.
 
-    With few labels an item, theta fits its own noise and reliabilities run to 1: that is this
-    estimator, and its intervals do not see it.
+    With few labels per item, theta fits its own noise and reliabilities run to 1. This is a
+    property of the paper's estimator, and its intervals do not account for it.
 
     Parameters
     ----------
     behavior
         "uniform", the paper's choice: irregular labels are random. "learned" estimates
-        :math:`\pi_s` too. It would degenerate for people with few labels, whose own few answers
-        are then their whole behavior, so it is learned from 5 labels a category on and stays
-        uniform below; one without a single irregular label keeps the behavior it had.
+        :math:`\pi_s` too. It would degenerate for annotators with few labels, whose few labels
+        would then be their whole behavior, so it is learned from 5 labels per category on and
+        stays uniform below; an annotator without a single irregular label keeps the behavior of
+        the step before.
     tol, max_iter
         The stopping rule and its cap; reaching the cap warns.
     acceleration
-        Whether to leap ahead along EM's steps (`annotruth.models.squarem`) for fewer passes
-        over the labels. The paper does not.
+        Whether to extrapolate EM's steps (`annotruth.models.squarem`) for fewer passes over the
+        labels. The paper does not.
     engine
         Where the passes over the labels run.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> labels = [("a", "ann", 1), ("a", "bob", 1), ("b", "ann", 2), ("b", "bob", 2)]
+    >>> at.GPM().fit(labels).result_.n_spammers
+    0
     """
 
     name: ClassVar[str] = "gpm"
-    fits_on_disk: ClassVar[bool] = True
-    fits_on_spark: ClassVar[bool] = True
-    updates_from: ClassVar[int] = 100_000
+    capabilities: ClassVar[Capabilities] = Capabilities(out_of_core=True, distributed=True)
 
-    behavior: Behavior = "uniform"
-    tol: float = 1e-4
-    max_iter: int = 1000
     acceleration: bool = False
-    engine: str | Engine = "memory"
+    behavior: Behavior = "uniform"
 
-    def _fit(self, labels: LabelSummary, progress: ProgressCallback | None) -> BaseFit:
+    def _check(self, labels: LabelSummary) -> None:
         check_behavior(self.behavior)
-        with closing(get_engine(self.engine).open(labels)) as session:
-            steps = Steps(labels, session, learned=self._learned)
-            return self._read(labels, session, steps, *self._run_em(steps, steps.start(), progress))
+
+    def _steps(self, labels: Labels, session: Session) -> GPMSteps:
+        return GPMSteps(labels, session, learned=self._learned)
 
     @property
     def _learned(self) -> bool:
         return self.behavior == "learned"
 
-    def _run_em(
-        self, steps: Steps, start: Parameters, progress: ProgressCallback | None = None
-    ) -> tuple[Parameters, History]:
-        return run_em(
-            steps.step,
-            start,
-            log_likelihood=steps.read_out,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            watched="Q",
-            progress=progress,
-            acceleration=steps.acceleration() if self.acceleration else None,
-        )
-
-    def _read(
+    def _make_fit(
         self,
-        labels: LabelSummary,
+        labels: Labels,
         session: Session,
-        steps: Steps,
-        found: Parameters,
+        steps: GPMSteps,
+        parameters: GPMParameters,
         history: History,
     ) -> BaseFit:
-        low, high = steps.interval(found)
-        return fitted(
+        low, high = steps.interval(parameters)
+        return make_fit(
             labels,
             session,
             ("theta", "p_serious"),
-            _items_of,
+            _item_results,
             model=self.name,
             settings=self.settings(),
             history=history,
-            reliability=found.eps,
+            reliability=parameters.eps,
             low=low,
             high=high,
-            behavior=behavior_names(labels.scale.names, *found),
-            parameters={"pi": found.pi} if self._learned else {},
+            behavior=behavior_names(labels.scale.names, *parameters),
+            parameters={"pi": parameters.pi} if self._learned else {},
         )
-
-    def _known(self, fit: Fit) -> GPMKnown:
-        return known_of(fit, pi_of(fit, self.behavior), get_engine(self.engine))
-
-    def _settled(
-        self, was: GPMKnown, begin: GPMKnown, before: Part, after: Part, theta: Distribution
-    ) -> tuple[GPMKnown, Distribution, History]:
-        # Leaps end where plain steps do.
-        fast = replace(self, acceleration=True, tol=max(self.tol, _SETTLED * after.labels.n_labels))
-        return settled(was, begin, before, after, theta, get_engine(self.engine), fast._run_em)
-
-    def _whole(self, known: GPMKnown, labels: Labels, theta: Distribution) -> BaseFit:
-        with closing(get_engine(self.engine).open(labels)) as session:
-            steps = self._resumed(labels, session, theta)
-            history = no_iterations(steps.read_out(known.at))
-            return self._read(labels, session, steps, known.at, history)
-
-    def _touched(
-        self,
-        known: GPMKnown,
-        labels: Labels,
-        theta: Distribution,
-        progress: ProgressCallback | None,
-    ) -> BaseFit:
-        with closing(get_engine(self.engine).open(labels)) as session:
-            steps = self._resumed(labels, session, theta)
-            end = self._run_em(steps, off_the_ends(known.at, 1e-9), progress)
-            return self._read(labels, session, steps, *end)
-
-    def _resumed(self, labels: Labels, session: Session, theta: Distribution) -> Steps:
-        steps = Steps(labels, session, learned=self._learned)
-        steps.resume(theta.of_each_cell(labels))
-        return steps
 
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
         fit = self.result_
@@ -185,5 +133,5 @@ class GPM(Estimator):
         return eps * theta + (1.0 - eps) * behaviors_of(pi, annotator, fit.data.n_categories)
 
 
-def _items_of(labels: Labels, arrays: Mapping[str, NDArray[Any]]) -> OfItems:
-    return OfItems(Distribution.of_cells(labels, arrays["theta"]), arrays["p_serious"])
+def _item_results(labels: Labels, arrays: Mapping[str, NDArray[Any]]) -> ItemResults:
+    return ItemResults(Distribution.of_cells(labels, arrays["theta"]), arrays["p_serious"])

@@ -1,4 +1,4 @@
-"""GPM's steps over a session."""
+"""GPM's equations over a session."""
 
 from __future__ import annotations
 
@@ -6,110 +6,104 @@ from typing import NamedTuple
 
 import numpy as np
 
-from annotruth.engines import Pass, Session
+from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Floats, inner, slices
-from annotruth.labels import LabelSummary
+from annotruth.labels import Labels, LabelSummary
 from annotruth.models.behaviors import enough_labels
 from annotruth.models.em import Monitor
 from annotruth.models.entropy import xlogy
 from annotruth.models.intervals import likelihood_interval
+from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem, probabilities, shares
+from annotruth.models.warm_start import off_bounds, resumed_shares, with_new_rows
 
-_SHARED_BY = (0, 0, None)  # eps and pi are by annotator, chance is not
+_INPUTS = (Input("eps", annotator_axis=0), Input("pi", annotator_axis=0), Input("chance"))
 
 
-class Parameters(NamedTuple):
-    """What the annotators share: reliability eps[s], and behavior pi[s, n] if learned."""
+class GPMParameters(NamedTuple):
+    """Annotators' parameters: reliability eps[s], and behavior pi[s, n] if learned."""
 
     eps: Floats
     pi: Floats  # annotators x categories; empty when behavior is uniform
 
 
-class Sums(NamedTuple):
-    """Sums over each annotator's labels."""
+class GPMSteps:
+    """GPM's EM over a session; theta stays in the session."""
 
-    serious: Floats
-    """Of mu, how likely a label was serious."""
-    slope: Floats
-    """Of the slope of mu in eps, the items' distributions following."""
-    irregular: Floats
-    """Of 1 - mu, by label; empty when behavior is uniform."""
+    objective_name = "Q"
 
-
-class Steps:
-    """GPM's equations over a session; theta stays in the session.
-
-    ``n_labels`` says how many labels of each annotator the session's sums are of, where these are
-    more than the labels at hand.
-    """
-
-    def __init__(
-        self,
-        labels: LabelSummary,
-        session: Session,
-        *,
-        learned: bool,
-        n_labels: Floats | None = None,
-    ) -> None:
-        people, categories = labels.n_annotators, labels.n_categories
+    def __init__(self, labels: LabelSummary, session: Session, *, learned: bool) -> None:
+        n_annotators, n_categories = labels.n_annotators, labels.n_categories
+        self._labels = labels
         self._session = session
-        self._n_labels = labels.labels_per_annotator.astype(float) if n_labels is None else n_labels
-        self._chance = 1.0 / categories
-        self._pi_shape = (people, categories) if learned else (0, 0)
-        self._learns = enough_labels(self._n_labels, categories)[:, np.newaxis]
+        self._n_labels = labels.labels_per_annotator.astype(float)
+        self._chance = 1.0 / n_categories
+        self._pi_shape = (n_annotators, n_categories) if learned else (0, 0)
+        self._learns = enough_labels(self._n_labels, n_categories)[:, np.newaxis]
 
+        by_annotator = ((n_annotators,), 0)
         self._start = Pass("gpm.start", ("theta",))
         self._step = Pass(
             "gpm.step",
-            ("theta",),
-            ((people,), self._pi_shape, (2,)),
-            shared_by=_SHARED_BY,
-            sums_by=(0, 0 if learned else None, None),
-            scratch=2 * people,
+            state=("theta",),
+            inputs=_INPUTS,
+            sums=(
+                Sum("serious", *by_annotator),
+                Sum("irregular", self._pi_shape, 0 if learned else None),
+                Sum("totals", (2,)),
+            ),
+            scratch=2 * n_annotators,
         )
         self._posterior = Pass(
-            "gpm.posterior", ("theta", "p_serious"), ((1,),), shared_by=_SHARED_BY
+            "gpm.posterior", ("theta", "p_serious"), _INPUTS, (Sum("log_likelihood", (1,)),)
         )
-        self._support = Pass(
+        self._profile = Pass(
             "gpm.support",
-            ("theta",),
-            ((people,), (people,)),
-            shared_by=_SHARED_BY,
-            sums_by=(0, 0),
-        )
-        self._response = Pass(
-            "gpm_response.response", ("theta",), ((people,), (people,), self._pi_shape)
+            state=("theta",),
+            inputs=_INPUTS,
+            sums=(Sum("log_likelihood", *by_annotator), Sum("slope", *by_annotator)),
         )
 
-    def start(self) -> Parameters:
-        """Begin at the paper's values: eps = 0.5, observed shares, pi = 1/N."""
+    def start(self) -> GPMParameters:
+        """Return the paper's start: eps = 0.5, theta = observed shares, pi = 1/N."""
         self._session.allocate("theta", per="cells")
         self._session.run_pass(self._start)
-        return Parameters(np.full(len(self._n_labels), 0.5), np.full(self._pi_shape, self._chance))
-
-    def resume(self, theta: Floats) -> None:
-        """Begin at distributions found before, one number a cell."""
-        self._session.put("theta", theta, per="cells")
-
-    def step(self, old: Parameters) -> tuple[Parameters, Monitor]:
-        """Pass the labels once, then update what annotators share."""
-        serious, irregular, (log_likelihood, q_items) = self._session.run_pass(
-            self._step, *old, self._chance
+        return GPMParameters(
+            np.full(len(self._n_labels), 0.5), np.full(self._pi_shape, self._chance)
         )
+
+    def resume(self, previous: Fit) -> GPMParameters:
+        """Return the parameters of a previous fit; theta continues from its distributions."""
+        start = self.start()
+        assert isinstance(self._labels, Labels)
+        assert previous.distribution is not None
+        assert previous.reliability is not None
+        observed = self._session.gather("theta")
+        theta = resumed_shares(self._labels, previous.distribution, observed)
+        self._session.put("theta", theta, per="cells")
+        eps = with_new_rows(off_bounds(previous.reliability), start.eps)
+        old_pi = previous.parameters.get("pi")
+        return GPMParameters(eps, start.pi if old_pi is None else with_new_rows(old_pi, start.pi))
+
+    def step(self, old: GPMParameters) -> tuple[GPMParameters, Monitor]:
+        """Pass over the labels once, then update eps and pi."""
+        sums = self._session.run_pass(self._step, **old._asdict(), chance=self._chance)
+        serious, (log_likelihood, q_items) = sums["serious"], sums["totals"]
         eps = serious / self._n_labels
-        pi, q_pi = self._update_pi(old.pi, irregular, self._n_labels.sum() - serious.sum())
+        n_irregular = self._n_labels.sum() - serious.sum()
+        pi, q_pi = self._update_pi(old.pi, sums["irregular"], n_irregular)
         # The entropy form of sum mu log eps + (1 - mu) log(1 - eps) at eps = mean of mu.
         q_eps = sum(
-            inner(self._n_labels[at], _x_log_x(eps[at]) + _x_log_x(1.0 - eps[at]))
-            for at in slices(len(eps))
+            inner(self._n_labels[some], _x_log_x(eps[some]) + _x_log_x(1.0 - eps[some]))
+            for some in slices(len(eps))
         )
         q = q_items + q_eps + q_pi
-        return Parameters(eps, pi), Monitor(float(log_likelihood), float(q))
+        return GPMParameters(eps, pi), Monitor(float(log_likelihood), float(q))
 
-    def acceleration(self) -> Squarem[Parameters]:
-        """Leap with all that a step depends on; Q itself need not rise."""
+    def acceleration(self) -> Squarem[GPMParameters]:
+        """Extrapolate eps, pi and theta; Q itself need not rise."""
         return Squarem(
-            Parameters,
+            GPMParameters,
             *(probabilities, shares(axis=1)),
             session=self._session,
             items={"theta": "shares"},
@@ -127,27 +121,27 @@ class Steps:
         # A mass so small that its share underflows adds nothing to Q.
         return pi, xlogy(irregular, np.maximum(pi, np.finfo(float).tiny)).sum()
 
-    def read_out(self, parameters: Parameters) -> float:
-        """Compute how likely each label was serious, and the log-likelihood."""
+    def finalize(self, parameters: GPMParameters) -> float:
+        """Compute p_serious of every label; return the log-likelihood."""
         self._session.allocate("p_serious", per="labels")
-        ((log_likelihood,),) = self._session.run_pass(self._posterior, *parameters, self._chance)
-        return float(log_likelihood)
+        sums = self._session.run_pass(
+            self._posterior, **parameters._asdict(), chance=self._chance
+        )
+        return float(sums["log_likelihood"][0])
 
-    def response(self, parameters: Parameters) -> Sums:
-        """Add up what annotators share, and how it follows their reliabilities."""
-        return Sums(*self._session.run_pass(self._response, *parameters, self._chance))
+    def interval(self, parameters: GPMParameters) -> tuple[Floats, Floats]:
+        """Return the 95% profile likelihood interval of every reliability, theta held fixed."""
 
-    def interval(self, parameters: Parameters) -> tuple[Floats, Floats]:
-        """Find the reliabilities that the labels support."""
+        def profile(eps: Floats) -> tuple[Floats, Floats]:
+            sums = self._session.run_pass(
+                self._profile, eps=eps, pi=parameters.pi, chance=self._chance
+            )
+            return sums["log_likelihood"], sums["slope"]
 
-        def support(eps: Floats) -> tuple[Floats, Floats]:
-            value, slope = self._session.run_pass(self._support, eps, parameters.pi, self._chance)
-            return value, slope
-
-        return likelihood_interval([support], parameters.eps)
+        return likelihood_interval([profile], parameters.eps)
 
 
 def _x_log_x(x: Floats) -> Floats:
-    """Return x log x, 0 at 0; five times as fast as SciPy's, which a crowd of many feels."""
+    """Return x log x, 0 at 0; five times as fast as SciPy's, which matters for many annotators."""
     product: Floats = x * np.log(np.maximum(x, np.finfo(float).tiny))
     return product

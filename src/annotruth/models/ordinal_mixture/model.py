@@ -9,13 +9,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from annotruth.engines import Engine, get_engine
+from annotruth.engines import Session, get_engine
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels import Labels
+from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.partition import of_items
 from annotruth.labels.validate import check_ordinal
-from annotruth.models.base import Estimator
+from annotruth.models.base import Capabilities, IterativeEstimator
 from annotruth.models.behaviors import (
     Behavior,
     behavior_names,
@@ -24,16 +24,19 @@ from annotruth.models.behaviors import (
     pi_of,
 )
 from annotruth.models.distribution import Distribution
-from annotruth.models.em import ProgressCallback, run_em
+from annotruth.models.em import History
 from annotruth.models.ordinal_mixture.lattice import Lattice, lattice_of, shape_of
-from annotruth.models.ordinal_mixture.steps import Parameters, Steps
+from annotruth.models.ordinal_mixture.steps import (
+    OrdinalMixtureParameters,
+    OrdinalMixtureSteps,
+)
 from annotruth.models.result import Fit
 
 _MOST_NUMBERS = 2**28  # 2 GB
 
 
 @dataclass(kw_only=True)
-class OrdinalMixture(Estimator):
+class OrdinalMixture(IterativeEstimator[OrdinalMixtureSteps]):
     r"""Inferring ground truth from multi-annotator ordinal data: a probabilistic approach.
 
     The ordinal-discrete mixture: annotator s is serious with probability :math:`\epsilon_s`. A
@@ -122,64 +125,53 @@ class OrdinalMixture(Estimator):
     """
 
     name: ClassVar[str] = "ordinal-mixture"
-    needs_order: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities(ordinal_only=True)
 
     behavior: Behavior = "uniform"
     expertise_shape: float = 3.0
     difficulty_shape: float = 3.0
-    tol: float = 1e-4
-    max_iter: int = 1000
-    acceleration: bool = True
-    engine: str | Engine = "memory"
 
-    def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
-        self._check(labels)
-        lattice = self._lattice(labels)
-        with closing(get_engine(self.engine).open(labels)) as session:
-            steps = Steps(
-                labels,
-                session,
-                lattice,
-                learned=self.behavior == "learned",
-                bold=self.acceleration,
-            )
-            parameters, history = run_em(
-                steps.step,
-                steps.start(),
-                log_likelihood=steps.read_out,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                watched="the log-posterior",
-                progress=progress,
-                acceleration=steps.acceleration() if self.acceleration else None,
-            )
-            low, high = steps.interval(parameters)
-            values, known = labels.scale.values, labels.known >= 0
-            score = np.clip(session.gather("score"), values[0], values[-1])  # but for rounding
-            score[known] = values[labels.known[known], np.newaxis]
-            return Fit(
-                model=self.name,
-                settings=self.settings(),
-                data=labels,
-                history=history,
-                distribution=Distribution.of_dense(session.gather("theta")),
-                score=score[:, 0],
-                reliability=parameters.eps,
-                low=low,
-                high=high,
-                behavior=behavior_names(labels.scale.names, parameters.eps, parameters.pi),
-                p_serious=session.gather("p_serious"),
-                item_columns={
-                    "score_low": score[:, 1],
-                    "score_high": score[:, 2],
-                    "difficulty": session.gather("difficulty"),
-                },
-                annotator_columns={"noise": lattice.noise[parameters.level]},
-                parameters={
-                    "level": parameters.level,
-                    **({"pi": parameters.pi} if len(parameters.pi) else {}),
-                },
-            )
+    def _steps(self, labels: Labels, session: Session) -> OrdinalMixtureSteps:
+        learned = self.behavior == "learned"
+        return OrdinalMixtureSteps(
+            labels, session, self._lattice(labels), learned=learned, long_moves=self.acceleration
+        )
+
+    def _make_fit(
+        self,
+        labels: Labels,
+        session: Session,
+        steps: OrdinalMixtureSteps,
+        parameters: OrdinalMixtureParameters,
+        history: History,
+    ) -> Fit:
+        low, high = steps.interval(parameters)
+        values, known = labels.scale.values, labels.known >= 0
+        score = np.clip(session.gather("score"), values[0], values[-1])  # sums may round beyond
+        score[known] = values[labels.known[known], np.newaxis]
+        return Fit(
+            model=self.name,
+            settings=self.settings(),
+            data=labels,
+            history=history,
+            distribution=Distribution.of_dense(session.gather("theta")),
+            score=score[:, 0],
+            reliability=parameters.eps,
+            low=low,
+            high=high,
+            behavior=behavior_names(labels.scale.names, parameters.eps, parameters.pi),
+            p_serious=session.gather("p_serious"),
+            item_columns={
+                "score_low": score[:, 1],
+                "score_high": score[:, 2],
+                "difficulty": session.gather("difficulty"),
+            },
+            annotator_columns={"noise": self._lattice(labels).noise[parameters.level]},
+            parameters={
+                "level": parameters.level,
+                **({"pi": parameters.pi} if len(parameters.pi) else {}),
+            },
+        )
 
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
         fit, data = self.result_, self.result_.data
@@ -190,8 +182,8 @@ class OrdinalMixture(Estimator):
         level = np.clip(fit.parameter("level", data.n_annotators), 0, len(lattice.noise) - 1)
         labels, place, people = of_items(data, item)
         with closing(get_engine(self.engine).open(labels)) as session:
-            steps = Steps(labels, session, lattice, learned=len(pi) > 0)
-            of_some = Parameters(eps[people], pi[people] if len(pi) else pi, level[people])
+            steps = OrdinalMixtureSteps(labels, session, lattice, learned=len(pi) > 0)
+            of_some = OrdinalMixtureParameters(eps[people], pi[people] if len(pi) else pi, level[people])
             weight = steps.weights(of_some)
         serious = np.empty((len(item), labels.n_categories))
         levels = level[annotator]
@@ -203,10 +195,10 @@ class OrdinalMixture(Estimator):
         behavior = behaviors_of(pi, annotator, labels.n_categories)
         return share * serious + (1.0 - share) * behavior
 
-    def _lattice(self, labels: Labels) -> Lattice:
+    def _lattice(self, labels: LabelSummary) -> Lattice:
         return lattice_of(labels.scale.values, self.expertise_shape, self.difficulty_shape)
 
-    def _check(self, labels: Labels) -> None:
+    def _check(self, labels: LabelSummary) -> None:
         """Refuse options and labels that the model cannot be fitted with."""
         check_behavior(self.behavior)
         for option in ("expertise_shape", "difficulty_shape"):

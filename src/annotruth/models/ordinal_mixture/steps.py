@@ -1,47 +1,51 @@
-"""The ordinal-discrete mixture's steps over a session."""
+"""The ordinal-discrete mixture's equations over a session."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from annotruth.engines import Pass, Session
+from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
 from annotruth.models.behaviors import enough_labels
 from annotruth.models.em import Monitor
-from annotruth.models.intervals import Support, likelihood_interval
+from annotruth.models.intervals import Profile, likelihood_interval
 from annotruth.models.ordinal_mixture.lattice import Lattice
+from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem, newest, probabilities, shares
+from annotruth.models.warm_start import off_bounds, with_new_rows
 
-# What everybody has shown before the first label.
+# Pseudo-counts of every annotator: serious and irregular labels, and irregular ones per category.
 _SERIOUS, _IRREGULAR = 1.0, 1.0
-_EACH_CATEGORY = 10.0
+_PER_CATEGORY = 10.0
 
-# Levels up or down at which an annotator's reliability is asked for: noise up to 4 times as large.
-_MOVES = (0, 3, -3, 9, -9, 27, -27)
+# Level differences for which the interval is profiled: noise up to 4 times smaller or larger.
+_PROFILE_SHIFTS = (0, 3, -3, 9, -9, 27, -27)
 
-# Levels between an annotator's own and those that a bold step tries, at first and at most.
-_REACH_AT_FIRST, _LONGEST_REACH = 8, 16
-_EQUAL = 1e-9  # gains that differ by less are the same but for rounding
+# With acceleration: levels between an annotator's own and the two that a step tries, first and most.
+_FIRST_REACH, _LONGEST_REACH = 8, 16
+_EQUAL = 1e-9  # gains that differ by less are equal up to rounding
 
-_NOBODY: Codes = np.empty(0, dtype=np.int64)
+_NO_LEVELS: Codes = np.empty(0, dtype=np.int64)
 
 
-class Parameters(NamedTuple):
-    """What the annotators share: reliability, irregular behavior, and level of precision."""
+class OrdinalMixtureParameters(NamedTuple):
+    """Annotators' parameters: reliability, irregular behavior, and level of precision."""
 
     eps: Floats
     pi: Floats  # annotators x categories; empty when behavior is uniform
     level: Codes
-    reach: Codes = _NOBODY  # how far from it the levels are that the next step tries
-    proven: Codes = _NOBODY  # the level before the last step, on which the rest is sure to rise
+    reach: Codes = _NO_LEVELS  # how far from it the levels are that the next step tries
+    proven: Codes = _NO_LEVELS  # the level before the last step: the other updates are proven there
 
 
-class Steps:
-    """The equations over a session; no item quantity outlives a sweep but the read-outs."""
+class OrdinalMixtureSteps:
+    """The EM over a session; only `finalize` leaves item-side arrays."""
+
+    objective_name = "the log-posterior"
 
     def __init__(
         self,
@@ -50,134 +54,204 @@ class Steps:
         lattice: Lattice,
         *,
         learned: bool,
-        bold: bool = False,
+        long_moves: bool = False,
     ) -> None:
-        people, categories = labels.n_annotators, labels.n_categories
+        n_annotators, n_categories = labels.n_annotators, labels.n_categories
         self._session = session
         self._lattice = lattice
-        self._tables = (lattice.prior, lattice.shift, lattice.anchor, lattice.probability)
+        self._tables = {
+            "prior": lattice.prior,
+            "shift": lattice.shift,
+            "anchor": lattice.anchor,
+            "probability": lattice.probability,
+        }
         self._n_labels = labels.labels_per_annotator
-        self._n_categories = categories
-        self._chance = 1.0 / categories
-        self._pi_shape = (people, categories) if learned else (0, 0)
-        self._learns = enough_labels(labels.labels_per_annotator, labels.n_categories)[
-            :, np.newaxis
-        ]
+        self._n_categories = n_categories
+        self._chance = 1.0 / n_categories
+        self._pi_shape = (n_annotators, n_categories) if learned else (0, 0)
+        self._learns = enough_labels(labels.labels_per_annotator, n_categories)[:, np.newaxis]
+        self._first_reach, self._longest = (_FIRST_REACH, _LONGEST_REACH) if long_moves else (1, 1)
+        self._log_probability = lattice.log_probability[: 0 if long_moves else None]
 
-        self._reach_at_first, self._longest = (_REACH_AT_FIRST, _LONGEST_REACH) if bold else (1, 1)
-
-        sums = ((people,), (people, 3), self._pi_shape, (1,))
-        self._step = Pass("ordinal_mixture.step", (), sums)
-        self._log_probability = lattice.log_probability[: 0 if bold else None]
-        read = ("score", "difficulty", "theta", "p_serious")
-        self._posterior = Pass("ordinal_mixture.posterior", read, ((1,),))
-        self._predict = Pass("ordinal_mixture.predict", ("predicted",))
-        self._support = Pass("ordinal_mixture.support", ("predicted",), ((people,), (people,)))
-
-    def start(self) -> Parameters:
-        """Begin with everybody serious half of the time, irregular at random, of usual noise."""
-        people = len(self._n_labels)
-        usual = np.full(people, self._lattice.usual)
-        pi, reach = np.full(self._pi_shape, self._chance), np.full(people, self._reach_at_first)
-        return Parameters(np.full(people, 0.5), pi, usual, reach, usual)
-
-    def step(self, old: Parameters) -> tuple[Parameters, Monitor]:
-        """Pass the labels once, then update what annotators share."""
-        levels = self._around(old.level, old.reach)
-        shared = (levels, old.eps, old.pi, self._chance)
-        serious, gain, irregular, (log_likelihood,) = self._session.run_pass(
-            self._step, *self._tables, self._log_probability, *shared
+        tables = tuple(map(Input, self._tables))
+        of_annotators = tuple(map(Input, ("levels", "eps", "pi", "chance")))
+        log_likelihood = Sum("log_likelihood", (1,))
+        self._step = Pass(
+            "ordinal_mixture.step",
+            inputs=(*tables, Input("log_probability"), *of_annotators),
+            sums=(
+                Sum("serious", (n_annotators,)),
+                Sum("gain", (n_annotators, 3)),
+                Sum("irregular", self._pi_shape),
+                log_likelihood,
+            ),
         )
+        self._posterior = Pass(
+            "ordinal_mixture.posterior",
+            state=("score", "difficulty", "theta", "p_serious"),
+            inputs=(
+                *tables,
+                *of_annotators,
+                *map(Input, ("nodes", "edges", "difficulty", "typical_level")),
+            ),
+            sums=(log_likelihood,),
+        )
+        self._weights = Pass(
+            "ordinal_mixture.judge", state=("weight",), inputs=(*tables, *of_annotators)
+        )
+        self._predict = Pass(
+            "ordinal_mixture.predict",
+            state=("predicted",),
+            inputs=(*tables, *of_annotators, Input("tried_level")),
+        )
+        self._profile = Pass(
+            "ordinal_mixture.support",
+            state=("predicted",),
+            inputs=tuple(map(Input, ("eps", "pi", "chance"))),
+            sums=(Sum("log_likelihood", (n_annotators,)), Sum("slope", (n_annotators,))),
+        )
+
+    def start(self) -> OrdinalMixtureParameters:
+        """Return the start: eps = 0.5, pi = 1/N, and the prior's noise."""
+        n_annotators = len(self._n_labels)
+        usual = np.full(n_annotators, self._lattice.usual)
+        return OrdinalMixtureParameters(
+            eps=np.full(n_annotators, 0.5),
+            pi=np.full(self._pi_shape, self._chance),
+            level=usual,
+            reach=np.full(n_annotators, self._first_reach),
+            proven=usual,
+        )
+
+    def resume(self, previous: Fit) -> OrdinalMixtureParameters:
+        """Return the parameters of a previous fit; new annotators start as in a first fit."""
+        start = self.start()
+        assert previous.reliability is not None
+        old_level = previous.parameter("level", previous.data.n_annotators)
+        # A level is an index into tables: one from a file is not trusted.
+        old_level = np.clip(old_level, 0, len(self._lattice.noise) - 1)
+        level = with_new_rows(old_level, start.level)
+        old_pi = previous.parameters.get("pi")
+        return OrdinalMixtureParameters(
+            eps=with_new_rows(off_bounds(previous.reliability), start.eps),
+            pi=start.pi if old_pi is None else with_new_rows(old_pi, start.pi),
+            level=level,
+            reach=np.ones_like(start.reach),
+            proven=level,
+        )
+
+    def step(
+        self, old: OrdinalMixtureParameters
+    ) -> tuple[OrdinalMixtureParameters, Monitor]:
+        """Pass over the labels once, then update the annotators' parameters."""
+        levels = self._around(old.level, old.reach)
+        sums = self._session.run_pass(
+            self._step,
+            **self._tables,
+            log_probability=self._log_probability,
+            **self._of_annotators(old, levels),
+        )
+        (log_likelihood,) = sums["log_likelihood"]
         objective = log_likelihood + self._log_prior(old)
 
-        eps = (serious + _SERIOUS) / (self._n_labels + _SERIOUS + _IRREGULAR)
+        eps = (sums["serious"] + _SERIOUS) / (self._n_labels + _SERIOUS + _IRREGULAR)
         pi = old.pi
         if len(pi):
-            counts = irregular + _EACH_CATEGORY
+            counts = sums["irregular"] + _PER_CATEGORY
             pi = np.where(self._learns, counts / counts.sum(axis=1, keepdims=True), pi)
-        gain += self._lattice.log_prior[levels]
-        # An annotator stays where neither of the others is better.
+        gain = sums["gain"] + self._lattice.log_prior[levels]
+        # An annotator keeps the level unless one of the others is better.
         best = np.where(gain[:, 1] >= gain.max(axis=1) - _EQUAL, 1, gain.argmax(axis=1))
         level = np.take_along_axis(levels, best[:, np.newaxis], axis=1)[:, 0]
         reach = np.minimum(_next_reach(old, level, gain), self._longest)
         monitor = Monitor(float(log_likelihood), float(objective))
-        return Parameters(eps, pi, level, reach, old.level), monitor
+        return OrdinalMixtureParameters(eps, pi, level, reach, old.level), monitor
 
-    def acceleration(self) -> Squarem[Parameters]:
-        """Leap with what is continuous; levels whose bold moves led downhill stay."""
+    def acceleration(self) -> Squarem[OrdinalMixtureParameters]:
+        """Extrapolate eps and pi; levels whose long moves lowered the objective are restored."""
         return Squarem(
-            Parameters,
+            OrdinalMixtureParameters,
             *(probabilities, shares(axis=1), newest, newest, newest),
-            safeguarded=lambda bold: bold._replace(level=bold.proven),
+            safeguarded=lambda unproven: unproven._replace(level=unproven.proven),
         )
 
-    def read_out(self, parameters: Parameters) -> float:
-        """Compute the items' and the labels' quantities, and the log-likelihood."""
-        eps, pi, level, *_ = parameters
-        on = self._lattice
+    def finalize(self, parameters: OrdinalMixtureParameters) -> float:
+        """Compute the results of items and labels; return the log-likelihood."""
+        eps, level = parameters.eps, parameters.level
         self._session.allocate("score", per="items", shape=(3,))
         self._session.allocate("difficulty", per="items")
         self._session.allocate("theta", per="items", shape=(self._n_categories,))
         self._session.allocate("p_serious", per="labels")
-        typical = round(np.average(level, weights=eps * self._n_labels))
-        ((log_likelihood,),) = self._session.run_pass(
+        sums = self._session.run_pass(
             self._posterior,
-            *(*self._tables, self._around(level), eps, pi, self._chance),
-            *(on.nodes, on.edges, on.difficulty, typical),
+            **self._tables,
+            **self._of_annotators(parameters, self._around(level)),
+            nodes=self._lattice.nodes,
+            edges=self._lattice.edges,
+            difficulty=self._lattice.difficulty,
+            typical_level=round(np.average(level, weights=eps * self._n_labels)),
         )
-        return float(log_likelihood)
+        return float(sums["log_likelihood"][0])
 
-    def weights(self, parameters: Parameters) -> Floats:
-        """Compute the items' posteriors on the lattice, items x difficulties x nodes."""
-        eps, pi, level, *_ = parameters
+    def weights(self, parameters: OrdinalMixtureParameters) -> Floats:
+        """Return the items' posteriors on the lattice, items x difficulties x nodes."""
         self._session.allocate("weight", per="items", shape=self._lattice.prior.shape)
-        judge = Pass("ordinal_mixture.judge", ("weight",))
-        self._session.run_pass(judge, *self._tables, self._around(level), eps, pi, self._chance)
+        levels = self._around(parameters.level)
+        self._session.run_pass(
+            self._weights, **self._tables, **self._of_annotators(parameters, levels)
+        )
         weight: Floats = self._session.gather("weight")
         return weight
 
-    def interval(self, parameters: Parameters) -> tuple[Floats, Floats]:
-        """Find the reliabilities that the labels support, with any noise."""
+    def interval(self, parameters: OrdinalMixtureParameters) -> tuple[Floats, Floats]:
+        """Return the 95% profile likelihood interval of every reliability, over noise levels."""
         self._session.allocate("predicted", per="labels")
-        return likelihood_interval(self._supports(parameters), parameters.eps)
+        return likelihood_interval(self._profiles(parameters), parameters.eps)
 
-    def _supports(self, parameters: Parameters) -> Iterator[Support]:
-        eps, pi, level, *_ = parameters
+    def _profiles(self, parameters: OrdinalMixtureParameters) -> Iterator[Profile]:
         top = len(self._lattice.noise) - 1
 
-        def support(eps: Floats) -> tuple[Floats, Floats]:
-            value, slope = self._session.run_pass(self._support, eps, pi, self._chance)
-            return value, slope
-
-        for moved in _MOVES:
-            tried = np.clip(level + moved, 0, top)
-            self._session.run_pass(
-                self._predict, *self._tables, self._around(level), eps, pi, self._chance, tried
+        def profile(eps: Floats) -> tuple[Floats, Floats]:
+            sums = self._session.run_pass(
+                self._profile, eps=eps, pi=parameters.pi, chance=self._chance
             )
-            yield support
+            return sums["log_likelihood"], sums["slope"]
+
+        for shift in _PROFILE_SHIFTS:
+            self._session.run_pass(
+                self._predict,
+                **self._tables,
+                **self._of_annotators(parameters, self._around(parameters.level)),
+                tried_level=np.clip(parameters.level + shift, 0, top),
+            )
+            yield profile
+
+    def _of_annotators(self, parameters: OrdinalMixtureParameters, levels: Codes) -> dict[str, Any]:
+        eps, pi = parameters.eps, parameters.pi
+        return {"levels": levels, "eps": eps, "pi": pi, "chance": self._chance}
 
     def _around(self, level: Codes, reach: Codes | int = 1) -> Codes:
-        """Put each annotator's level between two others, at the ends of the lattice at most."""
+        """Return each annotator's level between two others, within the lattice."""
         top = len(self._lattice.noise) - 1
         return np.stack(
             [np.maximum(level - reach, 0), level, np.minimum(level + reach, top)], axis=1
         )
 
-    def _log_prior(self, parameters: Parameters) -> float:
+    def _log_prior(self, parameters: OrdinalMixtureParameters) -> float:
         eps, pi, level, *_ = parameters
         of_eps = _SERIOUS * np.log(eps) + _IRREGULAR * np.log1p(-eps)
-        of_pi = _EACH_CATEGORY * np.log(pi).sum()
+        of_pi = _PER_CATEGORY * np.log(pi).sum()
         return float((of_eps + self._lattice.log_prior[level]).sum() + of_pi)
 
 
-def _next_reach(old: Parameters, level: Codes, gain: Floats) -> Codes:
-    """Look next where the parabola through the gains has its peak: twice as far at most."""
+def _next_reach(old: OrdinalMixtureParameters, level: Codes, gain: Floats) -> Codes:
+    """Return how far to look next: to the maximum of the parabola through the gains, at most doubled."""
     below, same, above = gain.T
     bend = 2.0 * same - below - above
     tilt = above - below
     peak = np.divide(0.5 * tilt, bend, out=2.0 * np.sign(tilt), where=bend > 0)
     far = np.abs(old.level + peak * old.reach - level)
-    # One who has stayed has the peak between the two levels that were tried.
+    # Where the level was kept, the maximum lies between the two levels that were tried.
     most = np.where(level != old.level, 2 * old.reach, old.reach - 1)
     reach: Codes = np.rint(np.clip(far, 1, np.maximum(most, 1))).astype(np.int64)
     return reach

@@ -27,15 +27,12 @@ def presumed(usual: Floats) -> Counts:
 class OwnRows:
     """Dawid and Skene's EM, every row drawn toward what the annotator's usual way makes likely."""
 
-    watched = "the log-posterior per label"
+    objective_name = "the log-posterior per label"
 
-    def __init__(self, first: Classes, at: Parameters, beside: Counts | None = None) -> None:
-        """Draw also toward the counts of labels that are not at hand."""
+    def __init__(self, first: Classes, at: Parameters) -> None:
         self._first = first
         self._begin = at
         self._before = presumed(first.usual(at.weights, first.ways(at.serious)))
-        if beside is not None:
-            self._before = Counts(*map(np.add, self._before, beside))
 
     def start(self) -> Rows:
         """Begin at the posteriors of the first round."""
@@ -57,8 +54,12 @@ class OwnRows:
         n_labels = self._first.labels.n_labels
         return self._updated(here), Monitor(total, float(objective) / n_labels)
 
-    def log_likelihood(self, at: Rows) -> float:
-        """Sum the classes out."""
+    def resume(self, previous: Rows) -> Rows:
+        """Return the start: the first round has been resumed."""
+        return self.start()
+
+    def finalize(self, at: Rows) -> float:
+        """Return the log-likelihood, classes summed out."""
         return self._first.counted(at)[1]
 
     def acceleration(self) -> Squarem[Rows]:

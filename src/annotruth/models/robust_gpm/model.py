@@ -4,39 +4,35 @@ from __future__ import annotations
 
 import warnings
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
-from annotruth.engines import Engine, Session, get_engine
+from annotruth.engines import Session, get_engine
 from annotruth.errors import ConvergenceWarning, InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, LabelSummary
-from annotruth.labels.append import Part
 from annotruth.labels.validate import check_ordinal
-from annotruth.models.base import Estimator
+from annotruth.models.base import Capabilities, IterativeEstimator
 from annotruth.models.base_fit import BaseFit
-from annotruth.models.distribution import Distribution
-from annotruth.models.em import History, ProgressCallback, no_iterations, run_em
+from annotruth.models.em import History, ProgressCallback
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm.annotator_confusion import OwnRows
-from annotruth.models.robust_gpm.incremental import RobustKnown, known_of, resumed, settled
 from annotruth.models.robust_gpm.prediction import predicted
 from annotruth.models.robust_gpm.results import Kinds, Reached, judged, kinds_of, reached, read
 from annotruth.models.robust_gpm.single_precision import opinions_of
-from annotruth.models.robust_gpm.steps import Classes, Point, Round, Steps
+from annotruth.models.robust_gpm.steps import Classes, Steps
 
 Truth = Literal["auto", "class", "opinions"]
 
 _AS_OFTEN = 0.5  # serious labels next to the class, over those on it, from which opinions differ
 _MOST_CLASSES = 12  # longer ordinal scales are not tried for one truth
 _MOST_CATEGORIES = 128
-_SETTLED = 1e-6  # an update goes on until the bound per label at hand changes by less
 _MOST_BYTES = 4e9
 _TABLES = 8  # rates, the counts of four parts, and what becomes of them
 
 
 @dataclass(kw_only=True)
-class RobustGPM(Estimator):
+class RobustGPM(IterativeEstimator[Steps]):
     r"""GPM for few labels an item, with named behaviors.
 
     As in GPM, annotator s is serious with probability :math:`\epsilon_s`. But an item is of one of
@@ -84,7 +80,7 @@ class RobustGPM(Estimator):
     :math:`1.1 + 29 v / \bar\epsilon^2`, with v the posterior variance of an annotator's share of
     inverted labels, in the mean over labels (with classes by 1.12 + 7.5 S / L, with S annotators
     and L labels). A known truth fixes the class, or counts as one serious label more for the
-    shape; the item's distribution is certain of it. An annotator prior counts as labels seen
+    shape; the item's distribution is certain of it. A record of an annotator counts as labels seen
     to be serious, or not to be. `predict_proba` predicts the label n with
     :math:`\sum_k w_{e,k} a_s(n \mid k)`, where :math:`a_s` are those mean rates, or the annotator's
     own rows.
@@ -121,106 +117,91 @@ class RobustGPM(Estimator):
     """
 
     name: ClassVar[str] = "robust-gpm"
-    fits_on_disk: ClassVar[bool] = True
-    fits_on_spark: ClassVar[bool] = True
-    updates_from: ClassVar[int] = 1_000_000
-    takes_annotator_prior: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        annotator_prior=True, out_of_core=True, distributed=True
+    )
 
     truth: Truth = "auto"
-    tol: float = 1e-4
-    max_iter: int = 1000
-    acceleration: bool = True
-    engine: str | Engine = "memory"
 
-    def _fit(self, labels: LabelSummary, progress: ProgressCallback | None) -> BaseFit:
-        return self.fit_with_kinds(labels, progress)[0]
+    def _fit(
+        self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None
+    ) -> BaseFit:
+        return self.fit_with_kinds(labels, progress, previous)[0]
 
     def fit_with_kinds(
-        self, labels: LabelSummary, progress: ProgressCallback | None = None
+        self,
+        labels: LabelSummary,
+        progress: ProgressCallback | None = None,
+        previous: Fit | None = None,
     ) -> tuple[BaseFit, Kinds]:
         """Fit checked labels, and return also what items' kinds are judged by."""
         self._check(labels)
+        before = None if previous is None else Reached.of(previous)
         with _one_blas_thread(), closing(get_engine(self.engine).open(labels)) as session:
-            found = self._one_truth(labels, session, progress)
-            return found if found is not None else self._opinions(labels, session, progress)
+            found = self._one_truth(labels, session, progress, before)
+            return found if found is not None else self._opinions(labels, session, progress, before)
 
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
         engine, data = get_engine(self.engine), self.result_.data
         end = Reached.of(self.result_)
         with _one_blas_thread(), closing(engine.open(data)) as session:
-            steps = resumed(end, data, session, self.tol)
+            steps = self._steps_at(data, session, end)
             kinds = kinds_of(steps, end, judged(steps, end).weights)
         return predicted(kinds, data, engine, item, annotator)
 
-    def _known(self, fit: Fit) -> RobustKnown:
-        with _one_blas_thread():
-            return known_of(fit, get_engine(self.engine), self.tol)
-
-    def _settled(
-        self,
-        was: RobustKnown,
-        begin: RobustKnown,
-        before: Part,
-        after: Part,
-        theta: Distribution,
-    ) -> tuple[RobustKnown, Distribution, History]:
-        fine = replace(self, tol=min(self.tol, _SETTLED))
-        with _one_blas_thread():
-            engine = get_engine(self.engine)
-            return settled(was, begin, before, after, engine, self.tol, fine._run_em)
-
-    def _whole(self, known: RobustKnown, labels: Labels, theta: Distribution) -> BaseFit:
-        end = known.end
-        with _one_blas_thread(), closing(get_engine(self.engine).open(labels)) as session:
-            steps = resumed(end, labels, session, self.tol)
-            if end.rows is None:
-                log_likelihood = steps.log_likelihood(end.at)
-            else:
-                _, log_likelihood = steps.counted(end.rows)
-            return self._read(steps, end, no_iterations(log_likelihood))[0]
+    def _steps_at(self, labels: Labels, session: Session, end: Reached) -> Steps:
+        """Return the steps that ended there."""
+        one_truth = end.rows is not None
+        steps = Classes(labels, session) if one_truth else opinions_of(labels, session, self.tol)
+        steps.repeated = end.repeated
+        return steps
 
     def _one_truth(
-        self, labels: LabelSummary, session: Session, progress: ProgressCallback | None
+        self,
+        labels: LabelSummary,
+        session: Session,
+        progress: ProgressCallback | None,
+        before: Reached | None,
     ) -> tuple[BaseFit, Kinds] | None:
         """Fit classes; None where the labels do not speak for them."""
         if self.truth == "opinions" or (self.truth == "auto" and _long(labels)):
+            return None
+        if self.truth == "auto" and before is not None and before.rows is None:
             return None
         steps = Classes(labels, session)
         with warnings.catch_warnings():
             # Another round follows, which warns of the cap where it matters.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            first, _ = self._run_em(steps)
+            resumed = before is not None and before.rows is not None
+            start = steps.resume(before.at) if before and resumed else steps.start()
+            first, _ = self._run_em(steps, start)
         if self.truth == "auto" and steps.neighbours(first) >= _AS_OFTEN:
             return None
-        rows, history = self._run_em(OwnRows(steps, first), progress)
+        second = OwnRows(steps, first)
+        rows, history = self._run_em(second, second.start(), progress)
         return self._read(steps, reached(steps, first, rows), history)
 
     def _opinions(
-        self, labels: LabelSummary, session: Session, progress: ProgressCallback | None
+        self,
+        labels: LabelSummary,
+        session: Session,
+        progress: ProgressCallback | None,
+        before: Reached | None,
     ) -> tuple[BaseFit, Kinds]:
         steps = opinions_of(labels, session, self.tol)
-        found, history = self._run_em(steps, progress)
+        resumed = before is not None and before.rows is None
+        start = steps.resume(before.at) if before and resumed else steps.start()
+        found, history = self._run_em(steps, start, progress)
         return self._read(steps, reached(steps, found, None), history)
 
     def _read(self, steps: Steps, end: Reached, history: History) -> tuple[BaseFit, Kinds]:
         return read(steps, end, model=self.name, settings=self.settings(), history=history)
 
-    def _run_em(
-        self,
-        steps: Round[Point],
-        progress: ProgressCallback | None = None,
-        start: Point | None = None,
-    ) -> tuple[Point, History]:
-        return run_em(
-            steps.step,
-            steps.start() if start is None else start,
-            log_likelihood=steps.log_likelihood,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            watched=steps.watched,
-            progress=progress,
-            acceleration=steps.acceleration() if self.acceleration else None,
-        )
+    def _steps(self, labels: Labels, session: Session) -> Steps:
+        return Classes(labels, session)
+
+    def _make_fit(self, *arguments: Any) -> BaseFit:
+        raise NotImplementedError  # two rounds of EM make one fit
 
     def _check(self, labels: LabelSummary) -> None:
         """Refuse options and labels that the model cannot be fitted with."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from annotruth.engines import Engine, Pass
+from annotruth.engines import Engine, Input, Pass
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
 from annotruth.labels.partition import of_items
@@ -18,7 +18,11 @@ def predicted(known: Kinds, data: Labels, engine: Engine, item: Codes, by: Codes
     labels, place, people = of_items(data, item)
     with closing(engine.open(labels)) as session:
         session.allocate("kinds", per="items", shape=prior.shape)
-        sweep = Pass("robust_gpm.judge", ("kinds",), shared_by=(None, None, 0))
-        session.run_pass(sweep, prior, gate, rates[people])
+        posterior = Pass(
+            "robust_gpm.judge",
+            state=("kinds",),
+            inputs=(Input("prior"), Input("gate"), Input("rates", annotator_axis=0)),
+        )
+        session.run_pass(posterior, prior=prior, gate=gate, rates=rates[people])
         kinds = session.gather("kinds")
     return mixed_rates(kinds[place], rates.transpose(2, 0, 1), by)

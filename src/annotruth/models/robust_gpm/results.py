@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.engines import Pass
+from annotruth.engines import Input, Pass, Sum
 from annotruth.kernels.arrays import Codes, Floats, slices
 from annotruth.labels import Labels, LabelSummary, Scale
 from annotruth.models.base_fit import BaseFit, Column
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import History
 from annotruth.models.intervals import Z_95, likely_sets
-from annotruth.models.item_results import OfItems, fitted
+from annotruth.models.item_results import ItemResults, make_fit
 from annotruth.models.robust_gpm.evidence import (
     TEMPER,
     annotator_columns,
@@ -149,16 +149,25 @@ def read_items(steps: Steps, end: Reached, kinds: Kinds, weights: Floats) -> Non
     ways = steps.ways(end.at.serious)
     serious = mixed_over(weights, ways.serious, ways.serious_repeating, steps.repeated)
     values = scale.values if scale.is_ordinal else np.zeros(n)
-    sweep = Pass(
+    one = Pass(
         "robust_gpm.read_out",
-        ITEM_ARRAYS,
-        ((1,),),
-        shared_by=(None, None, 0, None, None, None, 0),
+        state=ITEM_ARRAYS,
+        inputs=(
+            *(Input("prior"), Input("gate"), Input("rates", annotator_axis=0)),
+            *(Input("opinions"), Input("modes"), Input("scores")),
+            Input("serious", annotator_axis=0),
+        ),
+        sums=(Sum("log_likelihood", (1,)),),
     )
-    opinions = kinds.opinions
-    modes = opinions.argmax(axis=1)
     session.run_pass(
-        sweep, kinds.prior, kinds.gate, kinds.own, opinions, modes, opinions @ values, serious
+        one,
+        prior=kinds.prior,
+        gate=kinds.gate,
+        rates=kinds.own,
+        opinions=kinds.opinions,
+        modes=kinds.opinions.argmax(axis=1),
+        scores=kinds.opinions @ values,
+        serious=serious,
     )
 
 
@@ -174,7 +183,7 @@ def read(
     read_items(steps, end, kinds, weights)
     columns = annotator_columns(steps, kinds.prior, end.at.always, loose, ways)
     unclear = too_few(likely, ways.log_prior(end.at.always), ways, high - low, columns)
-    fit = fitted(
+    fit = make_fit(
         steps.labels,
         steps.session,
         ITEM_ARRAYS,
@@ -194,7 +203,7 @@ def read(
 
 def _items_of(
     factor: float, opinions: bool, labels: Labels, arrays: Mapping[str, NDArray[Any]]
-) -> OfItems:
+) -> ItemResults:
     """Read off distributions, and for some items at a time how sure they are and who may lead."""
     theta, leading, spread, p_serious = arrays.values()
     theta = theta / theta.sum(axis=1, keepdims=True)
@@ -205,7 +214,7 @@ def _items_of(
         for at in slices(len(theta), _ITEMS)
     ]
     columns = {name: _joined([part[name] for part in parts]) for name in parts[0]}
-    return OfItems(Distribution.of_dense(theta), np.minimum(p_serious, 1.0), columns)
+    return ItemResults(Distribution.of_dense(theta), np.minimum(p_serious, 1.0), columns)
 
 
 def _joined(parts: list[Column]) -> Column:

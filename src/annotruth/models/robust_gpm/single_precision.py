@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from annotruth.engines import Pass, Session, share_out
+from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels import strategies as kernels
 from annotruth.kernels.arrays import Floats, Singles, on_lines
 from annotruth.kernels.simd.simd32 import WIDE
 from annotruth.labels import LabelSummary
-from annotruth.models.robust_gpm.steps import Aside, Counts, Opinions, Parameters, Swept
+from annotruth.models.robust_gpm.steps import Counts, Opinions, Parameters, Swept
 from annotruth.models.robust_gpm.strategies import Strategies
 
-MANY = 1 << 17
-"""From how many labels on a pass in single precision is worth its rounding."""
-
-_FINEST = 1e-6  # the least tol for it: rounding moves the bound per label by 1e-8
-_AT_ONCE = 256  # annotators that one thread takes
-
-
-def opinions_of(
-    labels: LabelSummary, session: Session, tol: float, aside: Aside | None = None
-) -> Opinions:
-    """Choose the round by how much there is to do, and how finely."""
-    quick = labels.n_labels >= MANY and tol >= _FINEST
-    return (QuickOpinions if quick else Opinions)(labels, session, aside)
+def opinions_of(labels: LabelSummary, session: Session, tol: float) -> Opinions:
+    """Return the opinions' steps in the precision that the engine chooses."""
+    return (QuickOpinions if session.single_precision(tol) else Opinions)(labels, session)
 
 
 class QuickOpinions(Opinions):
@@ -37,17 +25,18 @@ class QuickOpinions(Opinions):
     alone and shared out, so that results are the same on any number of threads.
     """
 
-    def __init__(self, labels: LabelSummary, session: Session, aside: Aside | None = None) -> None:
-        super().__init__(labels, session, aside)
+    def __init__(self, labels: LabelSummary, session: Session) -> None:
+        super().__init__(labels, session)
         people, _, kinds = self.counts_shape
         ways = self.ways(self.gate)
-        self.sweep = Pass(
+        self._count_single = Pass(
             "robust_shapes.step",
-            (),
-            (self.counts_shape, (kinds,), (1,)),
-            shared_by=(None, 0),
-            sums_by=(0, None, None),
-            single=1,
+            inputs=(Input("log_prior"), Input("log_rates", annotator_axis=0)),
+            sums=(
+                Sum("counts", self.counts_shape, annotator_axis=0, single_precision=True),
+                Sum("kinds", (kinds,)),
+                Sum("log_likelihood", (1,)),
+            ),
         )
         self._plain, self._repeating = _singles(ways.log_plain), _singles(ways.log_repeating)
         # Beside the first of the always serious all others are near 0, and so rounded less.
@@ -60,46 +49,52 @@ class QuickOpinions(Opinions):
     def swept(self, at: Parameters, ways: Strategies) -> Swept:
         """Pass the labels once."""
         self._mix(at, ways)
-        counts, kinds, (total,) = self.session.run_pass(
-            self.sweep, self._begin(at.prior), self._log_rates
+        sums = self.session.run_pass(
+            self._count_single, log_prior=self._begin(at.prior), log_rates=self._log_rates
         )
-        return Swept(Counts(counts, kinds), float(total), float(self._divergence.sum()))
+        counts = Counts(sums["counts"], sums["kinds"])
+        return Swept(counts, float(sums["log_likelihood"][0]), float(self._divergence.sum()))
 
     def support(self, at: Parameters, ways: Strategies) -> Floats:
         """Sum each annotator's log-likelihood in every way, from the others' labels."""
         self._mix(at, ways)
-        sweep = Pass(
+        one = Pass(
             "robust_shapes.support",
-            (),
-            (at.weights.shape,),
-            shared_by=(None, 0, None, None, 0),
-            sums_by=(0,),
+            inputs=(
+                *(Input("log_prior"), Input("log_rates", annotator_axis=0)),
+                *(Input("plain"), Input("repeating"), Input("repeated", annotator_axis=0)),
+            ),
+            sums=(Sum("log_likelihood", at.weights.shape, annotator_axis=0),),
         )
-        by_kind = (_filled_up(table.transpose(1, 2, 0)) for table in (ways.plain, ways.repeating))
-        support, *_ = self.session.run_pass(
-            sweep, self._begin(at.prior), self._log_rates, *by_kind, self.repeated
+        plain, repeating = (
+            _filled_up(table.transpose(1, 2, 0)) for table in (ways.plain, ways.repeating)
         )
-        return support
+        sums = self.session.run_pass(
+            one,
+            log_prior=self._begin(at.prior),
+            log_rates=self._log_rates,
+            plain=plain,
+            repeating=repeating,
+            repeated=self.repeated,
+        )
+        return sums["log_likelihood"]
 
     def _mix(self, at: Parameters, ways: Strategies) -> None:
         """Tabulate what labels say of kinds, and how far ways are from their prior."""
         weights = np.ascontiguousarray(at.weights, dtype=np.float32)
         log_prior = _filled_up(self.log_prior(at.always, ways), kernels.NEVER)
 
-        def mix(lo: int, hi: int) -> None:
-            kernels.mix(
-                lo,
-                hi,
-                weights,
-                log_prior,
-                self._plain,
-                self._repeating,
-                self.repeated,
-                self._log_rates,
-                self._divergence,
-            )
-
-        self._by_annotators(mix)
+        self.session.run_over_annotators(
+            "strategies.mix",
+            len(weights),
+            weights,
+            log_prior,
+            self._plain,
+            self._repeating,
+            self.repeated,
+            self._log_rates,
+            self._divergence,
+        )
 
     def weights(self, counts: Floats, ways: Strategies, log_prior: Floats) -> Singles:
         """Weigh each annotator's ways by the counts."""
@@ -108,26 +103,23 @@ class QuickOpinions(Opinions):
         flat = singles.reshape(len(singles), -1)
         weights = np.empty((len(singles), len(ways.eps)), dtype=np.float32)
 
-        def weigh(lo: int, hi: int) -> None:
-            sums = flat[lo:hi] @ self._apart
-            kernels.weigh(lo, hi, sums, singles, prior, self._beyond, self.repeated, weights)
-
-        self._by_annotators(weigh)
+        self.session.run_over_annotators(
+            "strategies.weigh",
+            len(singles),
+            flat,
+            self._apart,
+            singles,
+            prior,
+            self._beyond,
+            self.repeated,
+            weights,
+        )
         return weights
 
     def _begin(self, prior: Floats) -> Singles:
         """Return the log-prior of kinds with what each known truth says, and without."""
         log_prior = np.log(prior)
         return _singles(np.vstack([log_prior + np.log(self.gate), log_prior]))
-
-    def _by_annotators(self, task: Callable[[int, int], None]) -> None:
-        """Share out the annotators, some at a time."""
-        people = self.counts_shape[0]
-
-        def work(turn: int) -> None:
-            task(turn * _AT_ONCE, min((turn + 1) * _AT_ONCE, people))
-
-        share_out(self.session, work, -(-people // _AT_ONCE))
 
 
 def _singles(values: Floats) -> Singles:

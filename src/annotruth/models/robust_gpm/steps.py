@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import betainc
 
-from annotruth.engines import Pass, Session
+from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats, Singles
 from annotruth.kernels.simd.simd8 import EIGHT
 from annotruth.labels import LabelSummary
@@ -23,6 +23,7 @@ from annotruth.models.robust_gpm.strategies import (
     weighed_by,
 )
 from annotruth.models.squarem import Squarem, probabilities, shares
+from annotruth.models.warm_start import with_new_rows
 
 MEANS = 16
 """How many means the shapes of opinion have."""
@@ -77,59 +78,26 @@ class Swept(NamedTuple):
     divergence: float  # of the weights of ways from their prior, over all annotators
 
 
-class Aside(NamedTuple):
-    """Annotators of whom the labels at hand are a few: what is known of them beside.
-
-    Then what all annotators share, the items' kinds and the share of the always serious, stands
-    still: a few items do not move it.
-    """
-
-    log_weights: Floats  # of ways, in place of the prior: annotators x ways
-    shifts: Floats  # how much of the crowd's serious labels every shift has
-
-
-Point = TypeVar("Point")
-
-
-class Round(Protocol[Point]):
-    """What the rounds have in common, for the one loop."""
-
-    watched: str
-
-    def start(self) -> Point:
-        """Say where to begin."""
-
-    def step(self, old: Point) -> tuple[Point, Monitor]:
-        """Pass the labels once, then update what is shared."""
-
-    def log_likelihood(self, at: Point) -> float:
-        """Compute the log-likelihood with all that the annotators share as it is."""
-
-    def acceleration(self) -> Squarem[Point]:
-        """Say how to leap ahead along the steps."""
-
-
 class Steps:
     """Variational EM over a session: items of one of K kinds, annotators of one of G ways."""
 
     each_kind: float
-    watched = "the bound per label"
+    objective_name = "the bound per label"
 
-    def __init__(
-        self, labels: LabelSummary, session: Session, gate: Floats, aside: Aside | None = None
-    ) -> None:
+    def __init__(self, labels: LabelSummary, session: Session, gate: Floats) -> None:
         people, categories, kinds = labels.n_annotators, labels.n_categories, gate.shape[1]
-        self._aside = aside
         self.labels = labels
         self.session = session
         self.gate = gate
         self.counts_shape = (people, categories, kinds)
-        self.sweep = Pass(
+        self._count = Pass(
             "robust_few.step" if kinds <= EIGHT else "robust_gpm.step",
-            (),
-            (self.counts_shape, (kinds,), (1,)),
-            shared_by=(None, None, 0),
-            sums_by=(0, None, None),
+            inputs=(Input("prior"), Input("gate"), Input("rates", annotator_axis=0)),
+            sums=(
+                Sum("counts", self.counts_shape, annotator_axis=0),
+                Sum("kinds", (kinds,)),
+                Sum("log_likelihood", (1,)),
+            ),
         )
 
     @cached_property
@@ -164,10 +132,10 @@ class Steps:
 
     def counted(self, rows: Rows) -> tuple[Counts, float]:
         """Pass the labels once: the counts by these rates, and the log-likelihood."""
-        counts, kinds, (total,) = self.session.run_pass(
-            self.sweep, rows.prior, self.gate, rows.rates
+        sums = self.session.run_pass(
+            self._count, prior=rows.prior, gate=self.gate, rates=rows.rates
         )
-        return Counts(counts, kinds), float(total)
+        return Counts(sums["counts"], sums["kinds"]), float(sums["log_likelihood"][0])
 
     def swept(self, at: Parameters, ways: Strategies) -> Swept:
         """Pass the labels once."""
@@ -178,8 +146,6 @@ class Steps:
     def updated(self, old: Parameters, ways: Strategies, here: Counts) -> Parameters:
         """Update ways, the share of the always serious, shapes and prior, in this order."""
         weights = self.weights(here.counts, ways, self.log_prior(old.always, ways))
-        if self._aside is not None:
-            return old._replace(weights=weights)
         steady = weights[:, ways.eps == ways.eps.max()].sum(dtype=np.float64)
         always = (steady + _ALWAYS) / (len(weights) + _ALWAYS + _NOT_ALWAYS)
         serious = self.update_serious(old.serious, ways, weights, here.counts)
@@ -193,8 +159,6 @@ class Steps:
 
     def log_prior(self, always: float, ways: Strategies) -> Floats:
         """Return the log-prior of ways: one row for all, or one each where records differ."""
-        if self._aside is not None:
-            return self._aside.log_weights
         prior = ways.log_prior(always)[np.newaxis]
         if self.labels.annotator_prior is None:
             return prior
@@ -203,11 +167,6 @@ class Steps:
     def usual(self, weights: Floats | Singles, ways: Strategies) -> Floats:
         """Return how likely labels are by the annotators' ways."""
         return mixed_over(weights, ways.plain, ways.repeating, self.repeated)
-
-    def evidence(self, at: Parameters, ways: Strategies) -> Floats:
-        """Sum each annotator's log-likelihood in every way, as a step does."""
-        counts = self.swept(at, ways).here.counts
-        return weighed_by(counts, ways.log_plain, ways.log_repeating, self.repeated)
 
     def rates(self, at: Parameters, ways: Strategies) -> Floats:
         """Return what labels say of kinds: the geometric mean over the annotator's ways."""
@@ -227,8 +186,13 @@ class Steps:
             + self.log_prior_of_serious(at.serious)
         )
 
-    def log_likelihood(self, at: Parameters) -> float:
-        """Sum the items out with the annotators' mean log-rates."""
+    def resume(self, previous: Parameters) -> Parameters:
+        """Return parameters of a previous fit; new annotators have the prior's weights."""
+        start = self.start()
+        return previous._replace(weights=with_new_rows(previous.weights, start.weights))
+
+    def finalize(self, at: Parameters) -> float:
+        """Return the log-likelihood with the annotators' mean log-rates, items summed out."""
         return self.swept(at, self.ways(at.serious)).log_likelihood
 
     def support(self, at: Parameters, ways: Strategies) -> Floats:
@@ -237,16 +201,27 @@ class Steps:
 
     def support_by(self, prior: Floats, rates: Floats, ways: Strategies) -> Floats:
         """Sum the same where items are judged by these rates."""
-        sweep = Pass(
+        one = Pass(
             "robust_gpm.support",
-            (),
-            ((len(rates), len(ways.eps)),),
-            shared_by=(None, None, 0, None, None, 0),
-            sums_by=(0,),
+            inputs=(
+                *(Input("prior"), Input("gate"), Input("rates", annotator_axis=0)),
+                *(Input("plain"), Input("repeating"), Input("repeated", annotator_axis=0)),
+            ),
+            sums=(Sum("log_likelihood", (len(rates), len(ways.eps)), annotator_axis=0),),
         )
-        by_kind = (np.ascontiguousarray(t.transpose(1, 2, 0)) for t in (ways.plain, ways.repeating))
-        support, *_ = self.session.run_pass(sweep, prior, self.gate, rates, *by_kind, self.repeated)
-        return support
+        plain, repeating = (
+            np.ascontiguousarray(table.transpose(1, 2, 0)) for table in (ways.plain, ways.repeating)
+        )
+        sums = self.session.run_pass(
+            one,
+            prior=prior,
+            gate=self.gate,
+            rates=rates,
+            plain=plain,
+            repeating=repeating,
+            repeated=self.repeated,
+        )
+        return sums["log_likelihood"]
 
     def acceleration(self) -> Squarem[Parameters]:
         """Leap with everything; shapes that are not learned stand still."""
@@ -262,13 +237,13 @@ class Opinions(Steps):
 
     each_kind = _EACH_SHAPE
 
-    def __init__(self, labels: LabelSummary, session: Session, aside: Aside | None = None) -> None:
+    def __init__(self, labels: LabelSummary, session: Session) -> None:
         serious = _shapes(labels.n_categories)
         weight = np.exp(-0.5 * (SHIFTS / _SHIFT_DEVIATION) ** 2)
         self._shapes = serious
         self._ways = strategies_of(serious, weight / weight.sum(), ordinal=True)
         # A known truth speaks as one serious label more.
-        super().__init__(labels, session, serious[len(SHIFTS) // 2], aside)
+        super().__init__(labels, session, serious[len(SHIFTS) // 2])
 
     def ways(self, serious: Floats) -> Strategies:
         """Return the one table: shapes are fixed."""
@@ -284,8 +259,6 @@ class Opinions(Steps):
 
     def shift_shares(self, weights: Floats | Singles, ways: Strategies) -> Floats:
         """Return how much of the crowd's serious labels every shift has."""
-        if self._aside is not None:
-            return self._aside.shifts
         weight = self.labels.labels_per_annotator @ (weights * ways.eps)
         by_shift = np.bincount(ways.shift, weight)
         shares: Floats = by_shift / by_shift.sum()
@@ -308,8 +281,8 @@ class Classes(Steps):
 
     each_kind = EACH_CLASS
 
-    def __init__(self, labels: LabelSummary, session: Session, aside: Aside | None = None) -> None:
-        super().__init__(labels, session, np.eye(labels.n_categories), aside)
+    def __init__(self, labels: LabelSummary, session: Session) -> None:
+        super().__init__(labels, session, np.eye(labels.n_categories))
         self._ordinal = labels.scale.is_ordinal
 
     def ways(self, serious: Floats) -> Strategies:
@@ -319,9 +292,8 @@ class Classes(Steps):
     def start(self) -> Parameters:
         """Begin with the observed shares as posteriors."""
         _, _, classes = self.counts_shape
-        sums = (self.counts_shape, (classes,))
-        sweep = Pass("robust_gpm.start", (), sums, sums_by=(0, None))
-        counts, kinds = self.session.run_pass(sweep)
+        shapes = (Sum("counts", self.counts_shape, annotator_axis=0), Sum("kinds", (classes,)))
+        counts, kinds = self.session.run_pass(Pass("robust_gpm.start", sums=shapes)).values()
         serious = _columns(counts.sum(axis=0) + EACH_CLASS)[np.newaxis]
         blank = Parameters(np.empty((0, 0)), np.empty(0), 0.3, serious)
         return self.updated(blank, self.ways(serious), Counts(counts, kinds))

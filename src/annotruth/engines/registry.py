@@ -1,0 +1,38 @@
+"""The engines by name: the only module outside ``engines/NAME`` that knows them."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from annotruth.engines.protocol import Engine
+from annotruth.errors import InputError
+from annotruth.labels.frames import is_spark_frame
+
+# name: (module, class); an engine's module loads when it is asked for.
+ENGINES = {
+    "memory": ("annotruth.engines.memory", "MemoryEngine"),
+    "reference": ("annotruth.engines.reference", "ReferenceEngine"),
+    "spark": ("annotruth.engines.spark", "SparkEngine"),
+}
+
+
+def get_engine(name: str | Engine) -> Engine:
+    """Return the engine of that name, or the engine itself."""
+    if not isinstance(name, str):
+        return name
+    if name not in ENGINES:
+        raise InputError(f"unknown engine {name!r}: choose {', '.join(ENGINES)}")
+    module, cls = ENGINES[name]
+    engine: Engine = getattr(importlib.import_module(module), cls)()
+    return engine
+
+
+def engine_name(engine: str | Engine) -> str:
+    """Return the name of an engine."""
+    return engine if isinstance(engine, str) else engine.name
+
+
+def native_engine(data: Any) -> str | None:
+    """Return the name of the engine that frames of this kind belong to; None for any engine."""
+    return "spark" if is_spark_frame(data) else None
