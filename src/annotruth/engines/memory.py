@@ -103,7 +103,7 @@ class MemorySession:
 
     def run_pass(self, one: Pass, **inputs: Any) -> dict[str, Floats]:
         """Run a kernel over all partitions and return the sums by name."""
-        kernel = find_kernel(self.kernel_package, one.kernel)
+        kernel = self._find_kernel(one.kernel)
         state = [self._state[name] for name in one.state]
         arguments = one.ordered(inputs)
         layout = _SumLayout(one)
@@ -135,7 +135,7 @@ class MemorySession:
 
         The ranges depend on the number of annotators alone.
         """
-        function = find_kernel(self.kernel_package, kernel)
+        function = self._find_kernel(kernel)
 
         def run(number: int) -> None:
             lo = number * _ANNOTATORS_PER_TASK
@@ -155,6 +155,9 @@ class MemorySession:
         """Stop the threads."""
         if self._pool is not None:
             self._pool.shutdown()
+
+    def _find_kernel(self, name: str) -> Kernel:
+        return find_kernel(self.kernel_package, name)
 
     def _run_tasks(self, task: Callable[[int], None], n_tasks: int) -> None:
         """Run the tasks 0, 1, ... on all threads, this one included; a free thread takes the next.

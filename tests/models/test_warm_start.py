@@ -1,0 +1,236 @@
+"""More labels later: a fit of all labels that starts from the last one."""
+
+import dataclasses
+import warnings
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import annotruth as at
+from annotruth.labels import Labels
+from annotruth.models.registry import MODELS, get_model
+
+TIGHT = {"tol": 1e-6, "max_iter": 5_000, "acceleration": True}
+TABLE = [(e, s, (e + (n == e)) % 2) for e in range(6) for n, s in enumerate("uvwxyz")]
+
+
+def crowd(seed=0, **options):
+    # Many labels per item: with few, GPM has many maxima, and each start finds its own.
+    defaults = {"n_items": 300, "n_annotators": 40, "n_categories": 3, "labels_per_item": 25}
+    return at.simulate.crowd(**{**defaults, "spammer_share": 0.2, **options}, seed=seed).labels
+
+
+def split(labels, n_new, seed=1):
+    """All labels but ``n_new``, and those."""
+    is_new = np.zeros(labels.n_labels, dtype=bool)
+    is_new[np.random.default_rng(seed).permutation(labels.n_labels)[:n_new]] = True
+    return labels.subset(~is_new), labels.subset(is_new)
+
+
+def in_the_order_of(other, fit):
+    """Reliabilities (or None) and scores of a fit, in the order of another fit's ids."""
+    annotator = fit.data.annotators.to_pylist()
+    item = fit.data.items.to_pylist()
+    people = [annotator.index(one) for one in other.data.annotators.to_pylist()]
+    items = [item.index(one) for one in other.data.items.to_pylist()]
+    reliability = None if fit.reliability is None else fit.reliability[people]
+    return reliability, fit.expectation[items]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_warm_start_ends_where_a_full_fit_does(name):
+    labels = crowd(seed=4)
+    base, new = split(labels, 60)
+    options = TIGHT if name == "gpm" else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", at.ConvergenceWarning)
+        model = get_model(name)(**options).fit(base)
+        updated = model.partial_fit(new).result_
+        full = get_model(name)(**options).fit(labels).result_
+    assert updated.data.n_labels == labels.n_labels
+    reliability, expectation = in_the_order_of(updated, full)
+    if reliability is not None:
+        np.testing.assert_allclose(updated.reliability, reliability, atol=0.02)
+    np.testing.assert_allclose(updated.expectation, expectation, atol=0.05)
+    if full.log_likelihood is not None:
+        per_label = (updated.log_likelihood - full.log_likelihood) / labels.n_labels
+        assert per_label > -1e-4
+
+
+ITERATIVE = [name for name in MODELS if hasattr(get_model(name)(), "max_iter")]
+
+
+@pytest.mark.parametrize("name", ITERATIVE)
+def test_a_warm_start_takes_fewer_iterations(name):
+    labels = crowd(seed=5)
+    base, new = split(labels, 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", at.ConvergenceWarning)
+        model = get_model(name)().fit(base)
+        first = model.result_.n_iter
+        assert model.partial_fit(new).result_.n_iter < first
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_new_items_and_new_annotators(name):
+    base = [(f"i{e}", f"a{s}", (e + (s == 3)) % 2) for e in range(12) for s in range(5)]
+    new = [("i0", "late", 0), ("fresh", "late", 1), ("fresh", "a0", 1), ("fresh", "a1", 1)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", at.ConvergenceWarning)
+        fit = get_model(name)().fit(base).partial_fit(new).result_
+    assert fit.data.items.to_pylist()[-1] == "fresh"
+    assert fit.data.annotators.to_pylist()[-1] == "late"
+    assert fit.item_table()["expectation"].to_pylist()[-1] == pytest.approx(1.0, abs=0.2)
+
+
+def test_learned_behaviors_are_resumed():
+    labels = crowd(seed=4)
+    base, new = split(labels, 60)
+    model = at.GPM(behavior="learned", **TIGHT).fit(base)
+    updated, full = (
+        model.partial_fit(new).result_,
+        at.GPM(behavior="learned", **TIGHT).fit(labels).result_,
+    )
+    np.testing.assert_allclose(updated.reliability, in_the_order_of(updated, full)[0], atol=0.02)
+
+
+def test_a_category_that_nobody_had_chosen_for_an_item_can_win():
+    base = [("a", f"s{n}", 1) for n in range(3)]
+    base += [(f"i{e}", f"s{n}", e % 2 + 1) for e in range(9) for n in range(9)]
+    votes = [("a", f"s{n}", 2) for n in range(3, 9)]
+    for name in ("gpm", "dawid-skene", "robust-gpm", "glad"):
+        fit = get_model(name)().fit(base).partial_fit(votes).result_
+        assert fit.item_table()["label"].to_pylist()[0] == 2
+
+
+def test_a_warm_start_from_a_fit_of_other_labels_or_of_another_model_is_refused():
+    fit = at.GPM().fit(TABLE).result_
+    with pytest.raises(at.InputError, match="warm_start is a fit of other labels"):
+        at.GPM().fit([("x", "u", 1), ("y", "v", 0)], warm_start=fit)
+    with pytest.raises(at.InputError, match="warm_start is a fit of gpm, not of dawid-skene"):
+        at.DawidSkene().fit(TABLE, warm_start=fit)
+
+
+def test_known_truths_of_new_and_old_items():
+    labels = crowd(seed=4)
+    base, new = split(labels, 40)
+    names = base.scale.categories.to_pylist()
+    old_item, new_item = base.items[7].as_py(), new.items[0].as_py()
+    gold = {old_item: names[2], new_item: names[1]}
+    fit = at.GPM(**TIGHT).fit(base).partial_fit(new, gold=gold).result_
+    assert (fit.data.known >= 0).sum() == 2
+    assert fit.label[base.items.to_pylist().index(old_item)] == 2
+
+
+def test_earlier_gold_stays():
+    labels = crowd(seed=4)
+    base, new = split(labels, 40)
+    base = base.with_gold({base.items[0].as_py(): base.scale.categories[2].as_py()})
+    fit = at.GPM(**TIGHT).fit(base).partial_fit(new).result_
+    assert fit.data.known[0] == 2
+    assert fit.distribution.dense(3)[0].tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_the_last_label_counts_when_asked_for(times):
+    model = at.GPM().fit(TABLE)
+    for number in range(times):
+        again = [(2, "u", 1), (9, "u", 1)] if number == 0 else [(2, "u", 0)]
+        model.partial_fit(again, duplicates="last")
+    table = model.result_.data.to_arrow().to_pylist()
+    mine = [row["label"] for row in table if row["item"] == 2 and row["annotator"] == "u"]
+    assert mine == [1 if times == 1 else 0]
+    assert len(table) == len(TABLE) + 1
+    assert model.result_.data.labels_per_annotator.sum() == len(table)
+
+
+def test_two_votes_are_kept_when_asked_for():
+    model = at.GPM().fit(TABLE).partial_fit([(2, "u", 1)], duplicates="keep")
+    assert model.result_.data.n_labels == len(TABLE) + 1
+
+
+def test_labelling_again_is_refused_and_changes_nothing():
+    model = at.GPM().fit(TABLE)
+    before = model.result_
+    with pytest.raises(at.InputError, match=r"labelled twice: annotator 'u' on item 2"):
+        model.partial_fit([(2, "u", 1)])
+    assert model.result_ is before
+
+
+def test_a_new_category_is_refused():
+    model = at.GPM().fit(TABLE)
+    with pytest.raises(at.InputError, match="label 7 is new, and the fit knows 0, 1: correct it"):
+        model.partial_fit([(2, "new", 7)])
+
+
+def test_ids_of_different_types_are_matched():
+    model = at.GPM().fit(TABLE).partial_fit([("2", "new", "1"), ("x", "new", "0")])
+    assert model.result_.data.items.to_pylist() == [*"012345", "x"]
+    assert model.result_.data.n_annotators == 7
+
+
+def test_the_first_labels_are_fitted():
+    assert at.GPM().partial_fit(TABLE).result_.data.n_labels == len(TABLE)
+
+
+def test_predictions_include_new_items():
+    model = at.GPM().fit(TABLE).partial_fit([(9, "u", 1)])
+    np.testing.assert_allclose(model.predict_proba([6], [0]).sum(axis=1), 1.0)
+
+
+def test_a_saved_fit_is_updated(tmp_path):
+    at.fit(TABLE, "gpm").save(tmp_path / "fit")
+    fit = at.update(tmp_path / "fit", [(9, "u", 1)])
+    assert fit.data.n_labels == len(TABLE) + 1
+    assert at.changes(at.load(tmp_path / "fit"), fit).n_items == 1
+
+
+def test_a_refit_starts_from_scratch():
+    labels = crowd(seed=5)
+    base, new = split(labels, 5)
+    before = at.fit(base, "gpm", **TIGHT)
+    scratch = at.update(before, new, refit=True)
+    assert scratch.n_iter > at.update(before, new).n_iter
+    full = at.fit(scratch.data, "gpm", **TIGHT)
+    np.testing.assert_array_equal(scratch.reliability, full.reliability)
+
+
+def test_why_a_model_was_chosen_is_kept():
+    fit = at.fit(crowd(n_items=60, labels_per_item=5), "auto")
+    assert at.update(fit, [("later", "nobody", 1)]).chosen == fit.chosen
+
+
+def test_changes_between_fits():
+    model = at.GPM().fit(TABLE)
+    fit = model.result_
+    votes = [(2, f"s{n}", 1) for n in range(9)]
+    other = [(20 + n, s, 1) for n in range(5) for s in ("s1", "s2", "u", "v")]
+    changes = at.changes(fit, model.partial_fit(votes + other).result_)
+    assert (changes.n_labels, changes.n_items, changes.n_annotators) == (29, 5, 9)
+    first = changes.item_table.to_pylist()[0]
+    assert (first["item"], first["before"], first["label"]) == (2, 0, 1)
+    assert "2: 0 -> 1" in changes.summary()
+
+
+def test_labels_of_bins_fall_into_the_same_bins():
+    rows = [(e, s, 10.0 * e + n) for e in range(5) for n, s in enumerate("uvwxyz")]
+    labels = Labels.of(rows, bins=5)
+    fit = at.GPM().fit(labels).partial_fit([(9, "u", 12.25)]).result_
+    assert fit.data.scale is labels.scale
+    with pytest.raises(at.InputError, match="label 99 is new"):
+        at.GPM().fit(labels).partial_fit([(9, "u", 99.0)])
+
+
+def test_an_annotator_prior_is_extended_to_new_annotators():
+    labels = Labels.of(TABLE).with_annotator_prior({"u": 0.9})
+    fit = at.RobustGPM().fit(labels).partial_fit([(9, "new", 1)]).result_
+    assert fit.data.annotator_prior.shape == (7, 2)
+    assert pa.types.is_integer(fit.data.items.type)
+
+
+def test_options_of_a_wrong_type_are_refused():
+    fit = at.fit(TABLE, "gpm")
+    fit = dataclasses.replace(fit, settings={**fit.settings, "tol": "small"})
+    with pytest.raises(at.InputError, match="tol is 'small': give a number"):
+        at.update(fit, [(7, "u", 1)])
