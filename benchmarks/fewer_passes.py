@@ -12,10 +12,10 @@ from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from annotruth.engines.background import BackgroundSession
 
 from annotruth import simulate
 from annotruth.engines import Pass, Session, get_engine
-from annotruth.engines.background import BackgroundSession
 from annotruth.errors import ConvergenceWarning
 from annotruth.io.readers import read_labels
 from annotruth.kernels.arrays import Codes, Floats

@@ -8,13 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from annotruth.engines.protocol import ENGINES, Engine, name_of
+from annotruth.engines import ENGINES, get_engine, native_engine
 from annotruth.errors import AnnotruthWarning, InputError
 from annotruth.io.options import ReadOptions
 from annotruth.io.sources import file_named_in_errors, load_labels, load_table
 from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.bins import MANY_NUMBERS
-from annotruth.labels.frames import is_spark_frame
 from annotruth.labels.input_warnings import doubts
 from annotruth.labels.scale import numbers_behind
 from annotruth.labels.truth import match_truth
@@ -77,11 +76,12 @@ def fit(
     """
     read, options = ReadOptions.split(read, options)
     auto = model == AUTO
-    if is_spark_frame(data):
+    home = native_engine(data)
+    if home is not None:
         if auto:
-            raise InputError(f"{AUTO} fits many models, in memory: name one for labels on Spark")
+            raise InputError(f"{AUTO} fits many models, in memory: name one for labels on {home}")
         if model is None or isinstance(model, str):
-            options = {"engine": "spark", **options}
+            options = {"engine": home, **options}
     if auto and options:
         raise InputError(
             f"{AUTO} chooses the model and sets no options: name a model to set its own"
@@ -89,19 +89,10 @@ def fit(
     estimator = None if auto else make_estimator(DEFAULT_MODEL if model is None else model, options)
     if read.memory is not None:
         if estimator is None:
-            raise InputError(
-                f"{AUTO} fits many models, in memory: name one, or leave the memory out"
-            )
-        estimator.check_fits_on_disk()
-    engine = getattr(estimator, "engine", "memory")
-    if goes_to_spark(data, engine):
-        if estimator is not None:
-            estimator.check_fits_on_spark()
-        labels: LabelSummary = labels_on_spark(
-            data, engine, read, gold=gold, annotator_prior=annotator_prior
-        )
-    else:
-        labels = load_labels(data, read, gold=gold, annotator_prior=annotator_prior)
+            raise InputError(f"{AUTO} fits many models, in memory: name one, or leave out memory")
+        estimator.check_out_of_core()
+    engine = get_engine("memory") if estimator is None else estimator.engine_for(data)
+    labels = engine.read(data, read, gold=gold, annotator_prior=annotator_prior)
     if model is None and options.keys() <= {"engine"} and not _room_for_default(labels):
         warnings.warn(
             f"{labels.n_annotators:,} annotators and {labels.n_categories:,} categories are too "
@@ -135,7 +126,7 @@ def update(
     read: ReadOptions | None = None,
     **options: Any,
 ) -> Fit:
-    """Add labels to a fit, without fitting all labels again.
+    """Add labels to a fit and fit all of them, starting from the parameters of the fit.
 
     Parameters
     ----------
@@ -147,10 +138,9 @@ def update(
     gold
         Known truths of new or old items, as for `fit`.
     refit
-        Whether to iterate over all labels at the end, to where a full fit would end. Models that
-        cannot be updated are fitted anew.
+        Whether to fit all labels from scratch instead.
     progress
-        Called after every iteration over all labels.
+        Called after every iteration.
     read, **options
         How to read the new labels: `ReadOptions`, or its fields as keywords. ``duplicates`` says
         what to do when an annotator labels an item again: "refuse", "keep" (two votes) or "last"
@@ -167,20 +157,21 @@ def update(
         if name in read.changed():
             raise InputError(f"{name} is that of the fit: leave it out")
     before = fit if isinstance(fit, Fit) else load(fit)
-    # An engine of the caller's own is told by its class, and cannot be had again.
+    # An engine object of the caller's is stored by its class name, and cannot be made again.
     settings = {
         name: value
         for name, value in before.settings.items()
         if name != "engine" or value in ENGINES
     }
-    estimator = make_estimator(before.model, settings).resume(before)
-    if not refit:
-        estimator.check_updatable()
+    estimator = make_estimator(before.model, settings)
     new = load_labels(data, read)
     with file_named_in_errors(data if gold is None else gold):
-        truths = load_table(gold)
-        estimator.partial_fit(
-            new, gold=truths, duplicates=read.duplicates, touch=refit, progress=progress
+        estimator.load_fit(before).partial_fit(
+            new,
+            gold=load_table(gold),
+            duplicates=read.duplicates,
+            refit=refit,
+            progress=progress,
         )
     return estimator.result_
 
@@ -224,36 +215,6 @@ def evaluate(fit: Fit, truth: Any, *, scores: bool = False) -> dict[str, float]:
         from annotruth.selection.evaluate import measured
 
         return measured(fit, answers, scores=scores)
-
-
-def goes_to_spark(data: Any, engine: str | Engine) -> bool:
-    """Whether labels are on Spark, or in a file or table that an engine of Spark's is to read."""
-    return is_spark_frame(data) or (name_of(engine) == "spark" and isinstance(data, str | Path))
-
-
-def labels_on_spark(
-    data: Any, engine: str | Engine, read: ReadOptions, *, gold: Any, annotator_prior: Any
-) -> LabelSummary:
-    """Return labels on Spark of a frame there, or of a file or table.
-
-    Options for labels on this machine only are refused.
-    """
-    from annotruth.engines.spark import spark_engine
-
-    found = spark_engine(engine)
-    in_memory_only = {
-        "annotator_prior": annotator_prior,
-        "input_format": read.input_format,
-        "question": read.question,
-        "memory": read.memory,
-    }
-    for name, value in in_memory_only.items():
-        if value is not None:
-            raise InputError(f"{name} is not for labels on Spark: leave it out")
-    with file_named_in_errors(gold):
-        gold = load_table(gold)
-    with file_named_in_errors(data):
-        return found.labels_of(data, read, gold=gold)
 
 
 def _room_for_default(labels: LabelSummary) -> bool:

@@ -133,7 +133,7 @@ def test_the_cap_is_a_line_on_stderr(run, crowd):
     assert code == 0
     assert json.loads(out)["converged"] is False
     assert err.count("\n") == 1
-    assert "warning: cap of 2 iterations reached" in err
+    assert "warning: reached max_iter (2) before convergence" in err
 
 
 def test_the_models_own_options_can_be_set(run, crowd):

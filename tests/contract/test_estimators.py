@@ -79,7 +79,7 @@ def test_engines_agree(name, crowd):
 def test_the_number_of_threads_changes_nothing(name, crowd, monkeypatch):
     if not options(name, engine=""):
         pytest.skip("computed directly, without an engine")
-    monkeypatch.setattr(memory, "_LABELS_PER_PART", 16)
+    monkeypatch.setattr(memory, "_LABELS_PER_PARTITION", 16)
     fits = [
         fitted(name, crowd.labels, engine=memory.MemoryEngine(threads=threads))
         for threads in (1, 2, 5)
@@ -120,7 +120,7 @@ def test_acceleration_is_the_same_everywhere(name, crowd, monkeypatch):
     )
     same_fit(one, other, 1e-9)
     assert one.n_iter == other.n_iter
-    monkeypatch.setattr(memory, "_LABELS_PER_PART", 16)
+    monkeypatch.setattr(memory, "_LABELS_PER_PARTITION", 16)
     threads = (
         fitted(name, crowd.labels, engine=memory.MemoryEngine(threads=n), acceleration=True)
         for n in (1, 3)

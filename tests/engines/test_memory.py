@@ -61,7 +61,9 @@ def test_sums_keep_their_shapes_and_come_fresh(make_labels, monkeypatch):
     results = []
     for threads in (1, 3):
         session = session_with(count, labels, threads)
-        count_all = Pass("count.all", sums=(Sum("n", (1,)), Sum("people", (40,)), Sum("pairs", (2, 3))))
+        count_all = Pass(
+            "count.all", sums=(Sum("n", (1,)), Sum("people", (40,)), Sum("pairs", (2, 3)))
+        )
         first, again = (list(session.run_pass(count_all).values()) for _ in range(2))
         parts = session._partitions(47)
         assert len(parts) > 2
@@ -78,7 +80,9 @@ def test_sums_keep_their_shapes_and_come_fresh(make_labels, monkeypatch):
 
 
 def test_parts_are_added_in_their_order_whichever_is_done_first():
-    layout = memory._SumLayout(Pass("count.all", sums=(Sum("a", (7,), single_precision=True), Sum("b", (9,)))))
+    layout = memory._SumLayout(
+        Pass("count.all", sums=(Sum("a", (7,), single_precision=True), Sum("b", (9,))))
+    )
     rng = np.random.default_rng(0)
     parts = [10.0 ** rng.uniform(-9, 9, layout.width) for _ in range(12)]
     totals = []
@@ -103,7 +107,9 @@ def test_sums_that_may_be_single_are(make_labels, monkeypatch):
 
     session = session_with(count, labels, 2)
     with closing(session):
-        count_all = Pass("count.all", sums=(Sum("odd", (3, 5), single_precision=True), Sum("rest", (4,))))
+        count_all = Pass(
+            "count.all", sums=(Sum("odd", (3, 5), single_precision=True), Sum("rest", (4,)))
+        )
         for _ in range(2):
             odd, rest = session.run_pass(count_all).values()
         n_parts = len(session._partitions(12))

@@ -162,7 +162,7 @@ def fits(path, **options):
         return [at.fit(path, memory=memory, **options) for memory in (LITTLE, None)]
 
 
-MODELS_ON_DISK = [name for name in MODELS if get_model(name).fits_on_disk]
+MODELS_ON_DISK = [name for name in MODELS if get_model(name).capabilities.out_of_core]
 
 
 @pytest.mark.parametrize("gold", [None, {"item-3": 1, "item-7": 4}], ids=["plain", "gold"])
@@ -285,7 +285,7 @@ def test_a_disk_that_fills_up_is_told_in_one_line(table, tmp_path, monkeypatch):
         (["--memory", "-1GB"], "memory '-1GB' is no size"),
         (["--memory", "5XB"], "memory '5XB' is no size"),
         (["--memory", "1KB"], "memory of 1.0 kB is too little: ids alone take"),
-        (["--memory", "1GB", "--model", "glad"], "glad holds all labels in memory"),
+        (["--memory", "1GB", "--model", "glad"], "glad needs all labels in memory"),
         (["--memory", "1GB", "--model", "auto"], "auto fits many models, in memory: name one"),
         (
             ["--memory", "1GB", "--input-format", "wide"],

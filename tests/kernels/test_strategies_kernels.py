@@ -51,12 +51,13 @@ def test_weigh_equals_its_twin(crowd, priors, lo, hi):
     rng, _, _, repeated = crowd
     prior = prior_of(rng, priors)
     counts = single(rng.gamma(0.3, 1.0, (PEOPLE, LABELS, KINDS)))
-    sums, beyond = rng.normal(0, 5, (hi - lo, FILLED)), np.zeros((LABELS, KINDS, FILLED))
+    flat, beyond = counts.reshape(PEOPLE, -1), np.zeros((LABELS, KINDS, FILLED))
+    tables = single(rng.normal(size=(LABELS * KINDS, FILLED)))
     beyond[:, :, :WAYS] = rng.normal(size=(LABELS, KINDS, WAYS))
     results = []
     for kernels in (ways, plain):
         weights = np.full((PEOPLE, WAYS), 7.0, np.float32)
-        kernels.weigh(lo, hi, single(sums), counts, prior, single(beyond), repeated, weights)
+        kernels.weigh(lo, hi, flat, tables, counts, prior, single(beyond), repeated, weights)
         results.append(weights)
     np.testing.assert_allclose(*results, rtol=5e-5, atol=1e-7)
     np.testing.assert_allclose(results[0][lo:hi].sum(axis=1), 1.0, rtol=1e-5)

@@ -69,7 +69,7 @@ def test_the_first_step_is_the_papers(engine):
     p, pi = m_step_by_hand(TABLE, t)
     t, after = e_step_by_hand(TABLE, p, pi)
 
-    with pytest.warns(at.ConvergenceWarning, match="cap of 1 iterations"):
+    with pytest.warns(at.ConvergenceWarning, match=r"reached max_iter \(1\)"):
         model = DawidSkene(max_iter=1, engine=engine).fit(TABLE)
     fit = model.result_
     np.testing.assert_allclose(model.prevalence_, list(p.values()), rtol=1e-13)

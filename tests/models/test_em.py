@@ -43,10 +43,10 @@ def test_stops_when_the_objective_changes_by_less_than_tol():
 
 
 def test_reaching_max_iter_is_not_convergence():
-    with pytest.warns(ConvergenceWarning, match="max_iter of 2 iterations reached .* raise max_iter"):
+    with pytest.warns(ConvergenceWarning, match=r"reached max_iter \(2\) .* raise max_iter"):
         _, history = run(max_iter=2)
     assert (history.n_iter, history.converged) == (2, False)
-    assert history.stop_reason == "max_iter of 2 iterations reached"
+    assert history.stop_reason == "reached max_iter (2) before convergence"
 
 
 def test_a_tolerance_below_rounding_still_stops():

@@ -73,7 +73,7 @@ def one_step_by_hand(table, c, prior):
 @pytest.mark.parametrize("engine", ["memory", "reference"])
 @pytest.mark.parametrize("prior", [0.5, 1.0])
 def test_the_first_step_is_the_papers(engine, prior):
-    with pytest.warns(at.ConvergenceWarning, match="cap of 1 iterations"):
+    with pytest.warns(at.ConvergenceWarning, match=r"reached max_iter \(1\)"):
         fit = OrdinalBinary(prior=prior, max_iter=1, engine=engine).fit(TABLE).result_
     people = fit.annotators().set_index("annotator")
     log_likelihood = log_prior = 0.0

@@ -101,7 +101,7 @@ def one_step_by_hand(table):
 @pytest.mark.parametrize("engine", ["memory", "reference"])
 def test_the_first_step_by_hand(engine):
     eps, noise, log_likelihood, log_posterior = one_step_by_hand(TABLE)
-    with pytest.warns(at.ConvergenceWarning, match="cap of 1 iterations"):
+    with pytest.warns(at.ConvergenceWarning, match=r"reached max_iter \(1\)"):
         fit = OrdinalMixture(max_iter=1, acceleration=False, engine=engine).fit(TABLE).result_
     np.testing.assert_allclose(fit.reliability, eps, rtol=1e-12)
     np.testing.assert_allclose(fit.annotator_columns["noise"], noise, rtol=1e-12)

@@ -124,7 +124,7 @@ def test_ord_bin_answers_every_threshold(crowd):
 def test_ord_bin_meets_contradictions_halfway():
     model = at.OrdinalBinary().fit([("a", "x", 1), ("a", "y", 3), ("b", "x", 2)])
     rising = np.array([[0.2, 0.6], [0.9, 0.3]])
-    model.resume(replace(model.result_, parameters={"hit": rising, "false_alarm": rising}))
+    model.load_fit(replace(model.result_, parameters={"hit": rising, "false_alarm": rising}))
     # 0.2 and 0.6 become 0.4 twice; 0.9 and 0.3 fall already.
     found = model.predict_proba([0, 0], [0, 1])
     np.testing.assert_allclose(found, [[0.6, 0.0, 0.4], [0.1, 0.6, 0.3]], atol=1e-12)
@@ -147,7 +147,7 @@ def test_ord_dis_mix_of_the_noisy_is_wider(crowd):
     model = at.OrdinalMixture().fit(crowd)
     level = model.result_.parameters["level"]
     loud, quiet = int(level.argmin()), int(level.argmax())
-    model.resume(replace(model.result_, reliability=np.full(14, 0.999)))
+    model.load_fit(replace(model.result_, reliability=np.full(14, 0.999)))
     a, b = (model.predict_proba(np.arange(60), np.full(60, s)).max(axis=1) for s in (loud, quiet))
     assert (a < b).mean() > 0.9
 

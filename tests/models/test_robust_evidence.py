@@ -121,7 +121,7 @@ def test_a_record_is_kept_with_the_fit(tmp_path):
 
 
 def test_other_models_refuse_a_record():
-    with pytest.raises(at.InputError, match="gpm takes no annotator prior"):
+    with pytest.raises(at.InputError, match="gpm takes no annotator_prior"):
         at.fit([("a", "x", 1), ("a", "y", 2)], "gpm", annotator_prior={"x": 0.5})
 
 

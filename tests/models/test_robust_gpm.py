@@ -15,7 +15,7 @@ from annotruth.labels import Labels, Scale
 from annotruth.models.robust_gpm.annotator_confusion import OwnRows
 from annotruth.models.robust_gpm.model import RobustGPM
 from annotruth.models.robust_gpm.results import wider
-from annotruth.models.robust_gpm.steps import Classes, Opinions
+from annotruth.models.robust_gpm.steps import Classes, Opinions, Rows
 from annotruth.models.robust_gpm.strategies import KINDS, strategies_of
 
 
@@ -218,7 +218,7 @@ def test_the_prior_of_the_kinds_is_counted(make_labels):
     steps = Classes(labels, session)
     begin = steps.start()
     rates = steps.rates(begin, steps.ways(begin.serious))
-    _, kinds, _ = session.run_pass(steps.sweep, begin.prior, steps.gate, rates)
+    kinds = steps.counted(Rows(begin.prior, rates))[0].kinds
     assert kinds.sum() == pytest.approx(labels.n_items)
     after, _ = steps.step(begin)
     np.testing.assert_allclose(after.prior, (kinds + 0.5) / (kinds + 0.5).sum())

@@ -64,7 +64,7 @@ def test_large_crowds_are_fitted_in_single_precision_unless_tol_is_fine(monkeypa
     monkeypatch.setattr(robust_singles, "QuickOpinions", Noted)
     double = at.fit(made.labels, "robust-gpm")
     assert not used
-    monkeypatch.setattr(robust_singles, "MANY", made.labels.n_labels)
+    monkeypatch.setattr(memory, "SINGLE_PRECISION_LABELS", made.labels.n_labels)
     single = at.fit(made.labels, "robust-gpm")
     assert used
     np.testing.assert_allclose(single.reliability, double.reliability, atol=1e-3)
@@ -76,8 +76,8 @@ def test_large_crowds_are_fitted_in_single_precision_unless_tol_is_fine(monkeypa
 
 
 def test_threads_do_not_change_a_digit(monkeypatch):
-    monkeypatch.setattr(memory, "_LABELS_PER_PART", 100)
-    monkeypatch.setattr(robust_singles, "MANY", 0)
+    monkeypatch.setattr(memory, "_LABELS_PER_PARTITION", 100)
+    monkeypatch.setattr(memory, "SINGLE_PRECISION_LABELS", 0)
     made = simulate.crowd(n_items=400, n_annotators=600, labels_per_item=8, seed=2)
     fits = [
         RobustGPM(truth="opinions", engine=memory.MemoryEngine(threads=threads))

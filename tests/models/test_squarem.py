@@ -148,7 +148,9 @@ RISING = [0.0, 1.0, 2.0, 3.0, 4.0]
 
 @pytest.mark.parametrize("confirmed", [True, False])
 def test_an_extrapolation_that_falls_a_little_has_one_step_to_be_confirmed(confirmed):
-    extrapolation, here, began, kept = run_steps([*RISING, -5.0, 5.0 if confirmed else 3.0], n_steps=7)
+    extrapolation, here, began, kept = run_steps(
+        [*RISING, -5.0, 5.0 if confirmed else 3.0], n_steps=7
+    )
     assert began[6] == 0.5 * began[5]  # the step after the extrapolation continues from it
     assert kept == [True] * 5 + [False, confirmed]
     assert here.x[0] == (0.25 * began[5] if confirmed else 0.5**5)
@@ -166,7 +168,9 @@ def test_an_unproven_update_that_falls_is_replaced_by_the_safeguarded_one():
     def safeguarded(place):
         return Place(np.round(place.x, 1) + 7.0)
 
-    extrapolation, here, began, kept = run_steps([0.0, -1.0, -2.0], n_steps=3, safeguarded=safeguarded)
+    extrapolation, here, began, kept = run_steps(
+        [0.0, -1.0, -2.0], n_steps=3, safeguarded=safeguarded
+    )
     # The second step fell, so the third began at the safeguarded update.
     assert began == [1.0, 0.5, 7.5]
     assert kept == [True, False, True]

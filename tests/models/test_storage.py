@@ -112,7 +112,7 @@ def test_a_fit_from_disk_predicts_as_before(name, tmp_path):
     item, annotator = np.repeat(np.arange(30), 6), np.tile(np.arange(6), 30)
     expected = model.predict_proba(item, annotator)
     model.result_.save(tmp_path / "fit")
-    again = get_model(name)().resume(at.load(tmp_path / "fit"))
+    again = get_model(name)().load_fit(at.load(tmp_path / "fit"))
     np.testing.assert_array_equal(again.predict_proba(item, annotator), expected)
 
 
@@ -127,7 +127,7 @@ def test_learned_behaviors_are_kept(tmp_path):
 def test_confusion_matrices_are_kept(tmp_path):
     model = at.DawidSkene().fit(ROWS)
     model.result_.save(tmp_path / "fit")
-    again = at.DawidSkene().resume(at.load(tmp_path / "fit"))
+    again = at.DawidSkene().load_fit(at.load(tmp_path / "fit"))
     np.testing.assert_array_equal(again.confusion_, model.confusion_)
     np.testing.assert_array_equal(again.prevalence_, model.prevalence_)
 
@@ -136,7 +136,7 @@ def test_parameters_that_do_not_fit_are_refused(tmp_path):
     folder = tmp_path / "fit"
     at.DawidSkene().fit(ROWS).result_.save(folder)
     shutil.copy(folder / "parameter-prior.arrow", folder / "parameter-rates.arrow")
-    again = at.DawidSkene().resume(at.load(folder))
+    again = at.DawidSkene().load_fit(at.load(folder))
     with pytest.raises(at.InputError, match="has no rates of 3 x 6 x 3: it was saved by another"):
         again.predict_proba([0], [0])
 
@@ -155,7 +155,7 @@ def test_fits_without_parameters_are_read(tmp_path):
     model.result_.save(folder)
     for path in folder.glob("parameter-*"):
         path.unlink()
-    again = at.RobustGPM().resume(at.load(folder))
+    again = at.RobustGPM().load_fit(at.load(folder))
     assert again.result_.items().equals(model.result_.items())
     with pytest.raises(at.InputError, match="fit the labels again"):
         again.predict_proba([0], [0])

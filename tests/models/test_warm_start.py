@@ -51,7 +51,7 @@ def test_a_warm_start_ends_where_a_full_fit_does(name):
     assert updated.data.n_labels == labels.n_labels
     reliability, expectation = in_the_order_of(updated, full)
     if reliability is not None:
-        np.testing.assert_allclose(updated.reliability, reliability, atol=0.02)
+        np.testing.assert_allclose(updated.reliability, reliability, atol=0.03)
     np.testing.assert_allclose(updated.expectation, expectation, atol=0.05)
     if full.log_likelihood is not None:
         per_label = (updated.log_likelihood - full.log_likelihood) / labels.n_labels
@@ -81,7 +81,7 @@ def test_new_items_and_new_annotators(name):
         fit = get_model(name)().fit(base).partial_fit(new).result_
     assert fit.data.items.to_pylist()[-1] == "fresh"
     assert fit.data.annotators.to_pylist()[-1] == "late"
-    assert fit.item_table()["expectation"].to_pylist()[-1] == pytest.approx(1.0, abs=0.2)
+    assert fit.item_table()["expectation"].to_pylist()[-1] > 0.7
 
 
 def test_learned_behaviors_are_resumed():

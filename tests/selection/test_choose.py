@@ -119,7 +119,7 @@ def test_classes_are_no_scores(made):
 
 
 def test_a_model_without_room_is_not_fatal(made, monkeypatch):
-    monkeypatch.setattr("annotruth.models.dawid_skene.model._MOST_BYTES", 10.0)
+    monkeypatch.setattr("annotruth.models.dawid_skene.model._MAX_BYTES", 10.0)
     choice = at.choose(made.labels, ["dawid-skene", "gpm"], folds=2)
     assert choice.model == "gpm"
     assert choice.refused["dawid-skene"].startswith("dawid-skene needs")
@@ -169,7 +169,7 @@ def test_auto_with_a_record_leaves_those_who_take_none(made):
     fit = at.fit(made.labels, "auto", annotator_prior={1: 0.9, 2: 0.1})
     assert fit.model == "robust-gpm"
     assert "robust-gpm is the only model that could be compared" in fit.chosen["why"]
-    assert "takes no annotator prior" in fit.chosen["scores"]["gpm"]["refused"]
+    assert "takes no annotator_prior" in fit.chosen["scores"]["gpm"]["refused"]
 
 
 def test_auto_takes_no_options(made):

@@ -13,7 +13,7 @@ import annotruth as at
 from annotruth import simulate
 from annotruth.labels import Labels, Scale
 from annotruth.models.base import Estimator
-from annotruth.models.baselines import _no_iterations
+from annotruth.models.em import direct_history
 from annotruth.models.registry import MODELS
 from annotruth.models.result import Fit
 from annotruth.selection.heldout import parts_of
@@ -28,9 +28,9 @@ class Stubborn(Estimator):
     name: ClassVar[str] = "stubborn"
     p: float = 1.0
 
-    def _fit(self, labels, progress):
+    def _fit(self, labels, progress, previous):
         score = np.zeros(labels.n_items)
-        return Fit(self.name, self.settings(), labels, _no_iterations(), score=score)
+        return Fit(self.name, self.settings(), labels, direct_history(), score=score)
 
     def _predict_proba(self, item, annotator):
         rest = (1 - self.p) / (self.result_.data.n_categories - 1)

@@ -6,9 +6,9 @@ import pytest
 from comparing import same_tables
 
 import annotruth as at
+from annotruth.engines import memory
 from annotruth.engines.spark import chunks, people
 from annotruth.models.registry import get_model
-from annotruth.models.robust_gpm import single_precision as robust_singles
 
 SMALLEST = {
     "one label": [("a", "x", 1)],
@@ -66,7 +66,7 @@ def test_leaps_and_learned_behaviors_are_the_same(frame, engine):
 
 
 def test_passes_in_single_precision_are_the_same(frame, engine, monkeypatch):
-    monkeypatch.setattr(robust_singles, "MANY", 0)
+    monkeypatch.setattr(memory, "SINGLE_PRECISION_LABELS", 0)
     model = few_steps("robust-gpm", truth="opinions")
     on_spark = few_steps("robust-gpm", truth="opinions", engine=engine(4))
     # Chunks are added up in another order than parts, in six digits.

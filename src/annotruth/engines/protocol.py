@@ -208,5 +208,3 @@ class Engine(Protocol):
 
     def open(self, data: Any) -> Session:
         """Open data and return a session on them."""
-
-

@@ -17,7 +17,8 @@ from annotruth.errors import AnnotruthError, InputError, NotFittedError
 from annotruth.io.options import ReadOptions
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import DuplicatePolicy, Labels, LabelSummary
-from annotruth.labels.append import AppendedLabels
+from annotruth.labels.append import append_labels
+from annotruth.labels.encode import as_text
 from annotruth.labels.frames import need_pandas
 from annotruth.labels.validate import check_option
 from annotruth.models.base_fit import BaseFit
@@ -94,7 +95,7 @@ class Estimator(ABC):
             Called after every iteration with a `Progress`.
         """
         self._check_option_types()
-        engine = self._engine_for(data)
+        engine = self.engine_for(data)
         labels = engine.read(data, ReadOptions(), gold=gold, annotator_prior=annotator_prior)
         self.check_supported(engine, labels)
         previous = None if warm_start is None else check_warm_start(self.name, warm_start, labels)
@@ -110,7 +111,7 @@ class Estimator(ABC):
         for name, value in self.get_params().items():
             check_option(name, types[name], value)
 
-    def _engine_for(self, data: Any) -> Engine:
+    def engine_for(self, data: Any) -> Engine:
         """Return the engine that reads and fits the data: the option's, which must suit them."""
         engine = get_engine(getattr(self, "engine", "memory"))
         home = native_engine(data)
@@ -165,6 +166,7 @@ class Estimator(ABC):
         *,
         gold: Any = None,
         duplicates: DuplicatePolicy = "refuse",
+        refit: bool = False,
         progress: ProgressCallback | None = None,
     ) -> Self:
         """Add labels to those fitted before, and fit all of them starting from the last fit.
@@ -178,15 +180,18 @@ class Estimator(ABC):
         duplicates
             What to do when a person labels an item again: "refuse", "keep" (two votes) or "last"
             (the new one counts).
+        refit
+            Whether to fit all labels from scratch instead.
         progress
             Called after every iteration.
         """
+        self._check_option_types()
         new = data if isinstance(data, Labels) else Labels.of(data, duplicates=duplicates)
         if not hasattr(self, "_result"):
             return self.fit(new, gold=gold, progress=progress)
         previous = self._local_result()
-        labels = AppendedLabels.of(previous.data).and_(new, gold=gold, duplicates=duplicates)
-        self.fit(labels.merged(), warm_start=previous, progress=progress)
+        labels = append_labels(previous.data, new, gold=gold, duplicates=duplicates)
+        self.fit(labels, warm_start=None if refit else previous, progress=progress)
         return self.load_fit(replace(self._result, chosen=previous.chosen))
 
     @abstractmethod
@@ -340,8 +345,10 @@ class IterativeEstimator(Estimator, Generic[S]):
         self._check(labels)
         with closing(get_engine(self.engine).open(labels)) as session:
             steps = self._steps(labels, session)
-            start = steps.start() if previous is None else steps.resume(previous)
-            parameters, history = self._run_em(steps, start, progress)
+            if previous is None:
+                parameters, history = self._run_em(steps, steps.start(), progress)
+            else:
+                parameters, history = self._resume_em(steps, steps.resume(previous), progress)
             return self._make_fit(labels, session, steps, parameters, history)
 
     def _run_em(
@@ -356,7 +363,13 @@ class IterativeEstimator(Estimator, Generic[S]):
             progress=progress,
         )
 
-    def _check(self, labels: LabelSummary) -> None:  # noqa: B027 - most models take any labels
+    def _resume_em(
+        self, steps: Steps[P], start: P, progress: ProgressCallback | None
+    ) -> tuple[P, History]:
+        """Run EM from the parameters of a previous fit, by default with the same stopping rule."""
+        return self._run_em(steps, start, progress)
+
+    def _check(self, labels: LabelSummary) -> None:
         """Refuse options and labels that the model cannot be fitted with."""
 
     @abstractmethod
@@ -377,12 +390,12 @@ def check_warm_start(model: str, previous: Fit, labels: LabelSummary) -> Fit:
         raise InputError(f"warm_start is a fit of {previous.model}, not of {model}")
     if not isinstance(labels, Labels):
         raise InputError("warm_start is for labels on this machine: leave it out")
-    same = (
-        data.scale.categories.equals(labels.scale.categories)
-        and data.items.equals(labels.items[: data.n_items])
-        and data.annotators.equals(labels.annotators[: data.n_annotators])
+    same_ids = all(
+        # Ids that were numbers are text once there are words among them.
+        (old if old.type == new.type else as_text(old)).equals(new[: len(old)])
+        for old, new in ((data.items, labels.items), (data.annotators, labels.annotators))
     )
-    if not same:
+    if not (same_ids and data.scale.categories.equals(labels.scale.categories)):
         raise InputError(
             "warm_start is a fit of other labels: its items, annotators and categories must come "
             "first in the data, in the same order"

@@ -33,9 +33,7 @@ class MajorityVote(Estimator):
 
     name: ClassVar[str] = "majority"
 
-    def _fit(
-        self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None
-    ) -> Fit:
+    def _fit(self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None) -> Fit:
         votes = np.diff(labels.cell_ptr)
         shares = votes / labels.labels_per_item[labels.item_of_cell()]
         return Fit(
@@ -82,9 +80,7 @@ class MeanScore(Estimator):
     name: ClassVar[str] = "mean"
     capabilities: ClassVar[Capabilities] = Capabilities(ordinal_only=True)
 
-    def _fit(
-        self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None
-    ) -> Fit:
+    def _fit(self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None) -> Fit:
         from scipy.special import stdtrit
 
         values = _values(labels, self.name)[labels.cell_category]
@@ -124,9 +120,7 @@ class MedianScore(Estimator):
     name: ClassVar[str] = "median"
     capabilities: ClassVar[Capabilities] = Capabilities(ordinal_only=True)
 
-    def _fit(
-        self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None
-    ) -> Fit:
+    def _fit(self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None) -> Fit:
         values = _values(labels, self.name)[labels.cell_category]
         # Labels stand in the order of their categories within an item, so the middle is a place.
         first = labels.cell_ptr[labels.item_ptr[:-1]]

@@ -156,10 +156,10 @@ def run_em(
     if converged:
         reason = f"change of {name} below {tol:g}"
     else:
-        reason = f"max_iter of {max_iter:,} iterations reached"
+        reason = f"reached max_iter ({max_iter:,}) before convergence"
         warnings.warn(
-            f"{reason} with a last change of {name} of {change:.3g} (tol {tol:g}): "
-            "the fit has not converged; raise max_iter or tol",
+            f"{reason}: the last change of {name} was {change:.3g} (tol {tol:g}); raise max_iter "
+            "or tol",
             ConvergenceWarning,
             stacklevel=3,
         )

@@ -253,8 +253,8 @@ class GLADSteps:
         result = self._session.run_pass(
             self._step, alpha=alpha, shift=shift, n_moves=n_moves, n_categories=self._n_categories
         )
-        *by_annotator, totals = result.values()
-        sums = GLADSums(*by_annotator, *totals.tolist())
+        log_likelihood, b_sum, b_squares = result.pop("totals").tolist()
+        sums = GLADSums(**result, log_likelihood=log_likelihood, b_sum=b_sum, b_squares=b_squares)
         proven_alpha = _proven_abilities(alpha, sums)
         proven = following = self._scaled(proven_alpha, sums)
         if self._newton and n_before >= BURN_IN:

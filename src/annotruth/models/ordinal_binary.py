@@ -209,13 +209,9 @@ class OrdinalBinarySteps:
         )
         theta = previous.distribution.dense(self._n_categories)
         prevalence = off_bounds(1.0 - theta.mean(axis=0).cumsum()[:-1])
-        return OrdinalBinaryParameters(
-            hit, 1.0 - hit, false_alarm, 1.0 - false_alarm, prevalence
-        )
+        return OrdinalBinaryParameters(hit, 1.0 - hit, false_alarm, 1.0 - false_alarm, prevalence)
 
-    def step(
-        self, old: OrdinalBinaryParameters
-    ) -> tuple[OrdinalBinaryParameters, Monitor]:
+    def step(self, old: OrdinalBinaryParameters) -> tuple[OrdinalBinaryParameters, Monitor]:
         """Pass over the labels once, then update the rates."""
         sums = self._session.run_pass(self._step, **_logs(old))
         log_likelihood = float(sums.pop("log_likelihood").sum())

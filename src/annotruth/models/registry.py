@@ -29,9 +29,6 @@ MODELS = {
 DEFAULT_MODEL = "robust-gpm"
 """What is fitted when no model is named."""
 
-UPDATABLE = ("gpm", "robust-gpm", "dawid-skene")
-"""The models that take in more labels without a new fit of all."""
-
 
 def get_model(name: str) -> type[Estimator]:
     """Return the estimator class of that name."""

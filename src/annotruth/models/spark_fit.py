@@ -80,7 +80,11 @@ class SparkFit(BaseFit):
 
 
 def spark_fit(
-    labels: LabelSummary, session: Session, arrays: tuple[str, ...], read: BuildItemResults, **found: Any
+    labels: LabelSummary,
+    session: Session,
+    arrays: tuple[str, ...],
+    read: BuildItemResults,
+    **found: Any,
 ) -> SparkFit:
     """Have every chunk's tables written where the chunk is, and return frames of them."""
     assert isinstance(labels, SparkLabels)

@@ -271,9 +271,9 @@ class SubjectBiasSteps:
         start = self.start()
         assert previous.score is not None
         columns = previous.annotator_columns
-        items = {"psi": previous.score}
+        items: dict[str, Floats] = {"psi": previous.score}
         if self.per == "item" and "ambiguity" in previous.item_columns:
-            items["a2"] = previous.item_columns["ambiguity"] ** 2
+            items["a2"] = np.square(previous.item_columns["ambiguity"])
         for name, values in items.items():
             extended = with_new_rows(values, self._session.gather(name))
             self._session.put(name, extended, per="items")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import Labels
-from annotruth.models.distribution import Distribution
+from annotruth.models.result import Fit
 
 OFF_BOUND = 1e-3
 """How far probabilities are moved off 0 and 1, which EM cannot leave whatever the new labels are."""
@@ -30,12 +30,17 @@ def off_bounds(probability: Floats) -> Floats:
     return inside
 
 
-def resumed_shares(labels: Labels, previous: Distribution, observed: Floats) -> Floats:
-    """Return one share per cell: the previous distributions, and the observed shares of new items.
+def resumed_shares(labels: Labels, previous: Fit, observed: Floats) -> Floats:
+    """Return one share per cell: the previous distributions, or the observed shares.
 
-    Previous distributions are mixed with a little of the observed shares: a category that nobody
-    had chosen for an item before would keep a share of 0.
+    Items that are new, or that have new labels or a known truth, start at the observed shares:
+    a previous distribution would hold its item where few labels had put it. The others are mixed
+    with a little of the observed shares, because a share of 0 would stay 0.
     """
-    old = (np.arange(labels.n_items) < len(previous)) & (labels.known < 0)
-    weight = np.where(old, _OBSERVED, 1.0)[labels.item_of_cell()]
-    return weight * observed + (1.0 - weight) * previous.of_each_cell(labels)
+    assert previous.distribution is not None
+    old = previous.data
+    resumed = np.zeros(labels.n_items, dtype=bool)
+    resumed[: old.n_items] = labels.labels_per_item[: old.n_items] == old.labels_per_item
+    resumed &= labels.known < 0
+    weight = np.where(resumed, _OBSERVED, 1.0)[labels.item_of_cell()]
+    return weight * observed + (1.0 - weight) * previous.distribution.of_each_cell(labels)

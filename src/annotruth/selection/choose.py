@@ -155,7 +155,7 @@ def choose(
 def suited(name: str, labels: Labels) -> Estimator:
     """Make the named model, unless it needs an order that the labels do not have."""
     estimator = get_model(name)()
-    if estimator.needs_order:
+    if estimator.capabilities.ordinal_only:
         check_ordinal(labels.scale, name)
     return estimator
 

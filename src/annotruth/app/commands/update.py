@@ -10,7 +10,6 @@ import typer
 
 from annotruth.app import read_options as reading
 from annotruth.app.commands.fit import told_of
-from annotruth.models.registry import UPDATABLE
 
 if TYPE_CHECKING:
     from annotruth.io.options import ReadOptions
@@ -36,8 +35,7 @@ def update(
         bool,
         typer.Option(
             "--refit",
-            help="Go on to iterate over all labels, to where a full fit ends; models other than "
-            f"{', '.join(UPDATABLE)} are fitted anew.",
+            help="Fit all labels from scratch instead of starting from the saved fit.",
         ),
     ] = False,
     read: ReadOptions,
@@ -48,9 +46,9 @@ def update(
     as_json: reading.JsonOption = False,
     quiet: reading.QuietOption = False,
 ) -> None:
-    """Take more labels into a saved fit and say what they changed.
+    """Add labels to a saved fit, update it, and show what changed.
 
-    Fits the items concerned and their annotators anew, and leaves the others as they are.
+    Fits all labels, starting from the parameters of the saved fit.
 
     **Examples**
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from annotruth.engines.protocol import Engine, EngineCapabilities
-from annotruth.engines.registry import get_engine
+from annotruth.engines.protocol import EngineCapabilities
 from annotruth.engines.spark.failures import in_one_line
 from annotruth.engines.spark.labels import SparkLabels
 from annotruth.engines.spark.packing import pack, pack_labels
@@ -16,12 +15,15 @@ from annotruth.engines.spark.session import SparkPasses
 from annotruth.engines.spark.starting import frame_of, is_local, running_session
 from annotruth.engines.spark.storage import Storage
 from annotruth.errors import InputError
+from annotruth.io.options import ReadOptions
+from annotruth.io.sources import file_named_in_errors, load_table
 from annotruth.labels import Labels, LabelSummary, TableOptions
+from annotruth.labels.frames import is_spark_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["SparkEngine", "SparkLabels", "spark_engine"]
+__all__ = ["SparkEngine", "SparkLabels"]
 
 _CHUNKS = 4  # of labels in memory, which are few
 
@@ -43,10 +45,40 @@ class SparkEngine:
     """
 
     name: ClassVar[str] = "spark"
+    capabilities: ClassVar[EngineCapabilities] = EngineCapabilities(
+        distributed=True, annotator_prior=False
+    )
 
     spark: SparkSession | None = None
     storage: str | Path | None = None
     partitions: int | None = None
+
+    def read(
+        self, source: Any, options: ReadOptions, *, gold: Any = None, annotator_prior: Any = None
+    ) -> LabelSummary:
+        """Read labels from a Spark frame, a file or folder, or a table by its name.
+
+        Labels that are in memory or on Spark already are returned as they are.
+        """
+        if annotator_prior is not None:
+            raise InputError("annotator_prior is not for labels on Spark: leave it out")
+        if isinstance(source, Labels):
+            return source if gold is None else source.with_gold(gold)
+        if isinstance(source, SparkLabels):
+            return source
+        for name in ("input_format", "question", "memory"):
+            if getattr(options, name) is not None:
+                raise InputError(f"{name} is not for labels on Spark: leave it out")
+        with file_named_in_errors(gold):
+            gold = load_table(gold)
+        with file_named_in_errors(source):
+            if not (is_spark_frame(source) or isinstance(source, str | Path)):
+                return (
+                    Labels.of(source, options)
+                    if gold is None
+                    else Labels.of(source, options).with_gold(gold)
+                )
+            return self.labels_of(source, options, gold=gold)
 
     def open(self, labels: LabelSummary) -> SparkPasses:
         """Return a session on labels that are in chunks, or lay them out so."""
@@ -94,14 +126,6 @@ class SparkEngine:
                 "Spark runs on other machines: name a folder that all of them reach (storage)"
             )
         return Storage(Path(tempfile.gettempdir()).resolve().as_uri()).new_folder()
-
-
-def spark_engine(engine: str | Engine) -> SparkEngine:
-    """Return the engine for labels that are on Spark; any other is refused."""
-    found = get_engine(engine)
-    if not isinstance(found, SparkEngine):
-        raise InputError("these labels are on Spark: choose engine='spark', or collect them")
-    return found
 
 
 def _nothing() -> None:

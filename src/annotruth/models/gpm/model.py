@@ -3,7 +3,7 @@ r"""GPM, the paper's model, exactly."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,9 +22,12 @@ from annotruth.models.behaviors import (
     pi_of,
 )
 from annotruth.models.distribution import Distribution
-from annotruth.models.em import History
+from annotruth.models.em import History, ProgressCallback
 from annotruth.models.gpm.steps import GPMParameters, GPMSteps
 from annotruth.models.item_results import ItemResults, make_fit
+
+# Per label, of a fit that starts from a previous one.
+_RESUMED_TOL = 1e-6
 
 
 @dataclass(kw_only=True)
@@ -94,6 +97,13 @@ class GPM(IterativeEstimator[GPMSteps]):
 
     def _steps(self, labels: Labels, session: Session) -> GPMSteps:
         return GPMSteps(labels, session, learned=self._learned)
+
+    def _resume_em(
+        self, steps: Any, start: Any, progress: ProgressCallback | None
+    ) -> tuple[Any, History]:
+        # The paper's tolerance is absolute: with many labels it would take thousands of steps.
+        tol = max(self.tol, _RESUMED_TOL * steps.n_labels)
+        return replace(self, tol=tol, acceleration=True)._run_em(steps, start, progress)
 
     @property
     def _learned(self) -> bool:

@@ -36,6 +36,7 @@ class GPMSteps:
         n_annotators, n_categories = labels.n_annotators, labels.n_categories
         self._labels = labels
         self._session = session
+        self.n_labels = labels.n_labels
         self._n_labels = labels.labels_per_annotator.astype(float)
         self._chance = 1.0 / n_categories
         self._pi_shape = (n_annotators, n_categories) if learned else (0, 0)
@@ -76,10 +77,9 @@ class GPMSteps:
         """Return the parameters of a previous fit; theta continues from its distributions."""
         start = self.start()
         assert isinstance(self._labels, Labels)
-        assert previous.distribution is not None
         assert previous.reliability is not None
         observed = self._session.gather("theta")
-        theta = resumed_shares(self._labels, previous.distribution, observed)
+        theta = resumed_shares(self._labels, previous, observed)
         self._session.put("theta", theta, per="cells")
         eps = with_new_rows(off_bounds(previous.reliability), start.eps)
         old_pi = previous.parameters.get("pi")
@@ -124,9 +124,7 @@ class GPMSteps:
     def finalize(self, parameters: GPMParameters) -> float:
         """Compute p_serious of every label; return the log-likelihood."""
         self._session.allocate("p_serious", per="labels")
-        sums = self._session.run_pass(
-            self._posterior, **parameters._asdict(), chance=self._chance
-        )
+        sums = self._session.run_pass(self._posterior, **parameters._asdict(), chance=self._chance)
         return float(sums["log_likelihood"][0])
 
     def interval(self, parameters: GPMParameters) -> tuple[Floats, Floats]:

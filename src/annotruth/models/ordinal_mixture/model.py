@@ -183,7 +183,9 @@ class OrdinalMixture(IterativeEstimator[OrdinalMixtureSteps]):
         labels, place, people = of_items(data, item)
         with closing(get_engine(self.engine).open(labels)) as session:
             steps = OrdinalMixtureSteps(labels, session, lattice, learned=len(pi) > 0)
-            of_some = OrdinalMixtureParameters(eps[people], pi[people] if len(pi) else pi, level[people])
+            of_some = OrdinalMixtureParameters(
+                eps[people], pi[people] if len(pi) else pi, level[people]
+            )
             weight = steps.weights(of_some)
         serious = np.empty((len(item), labels.n_categories))
         levels = level[annotator]

@@ -140,9 +140,7 @@ class OrdinalMixtureSteps:
             proven=level,
         )
 
-    def step(
-        self, old: OrdinalMixtureParameters
-    ) -> tuple[OrdinalMixtureParameters, Monitor]:
+    def step(self, old: OrdinalMixtureParameters) -> tuple[OrdinalMixtureParameters, Monitor]:
         """Pass over the labels once, then update the annotators' parameters."""
         levels = self._around(old.level, old.reach)
         sums = self._session.run_pass(

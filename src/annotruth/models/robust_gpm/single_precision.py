@@ -12,6 +12,7 @@ from annotruth.labels import LabelSummary
 from annotruth.models.robust_gpm.steps import Counts, Opinions, Parameters, Swept
 from annotruth.models.robust_gpm.strategies import Strategies
 
+
 def opinions_of(labels: LabelSummary, session: Session, tol: float) -> Opinions:
     """Return the opinions' steps in the precision that the engine chooses."""
     return (QuickOpinions if session.single_precision(tol) else Opinions)(labels, session)
