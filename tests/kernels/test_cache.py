@@ -103,7 +103,7 @@ def test_there_is_no_stamp_without_sources(tmp_path):
 
 def test_kernels_are_cached_under_the_stamp():
     stamp = cache.source_stamp(cache.KERNELS, cache.versions())
-    assert Path(simd8.sums.stats.cache_path).name == f"annotruth-{stamp[:16]}"
+    assert Path(simd8.sum_by_cell.stats.cache_path).name == f"annotruth-{stamp[:16]}"
 
 
 def test_functions_of_other_packages_are_not_cached():
@@ -157,7 +157,7 @@ def with_another_way_to_keep_the_stamp(monkeypatch):
 def test_kernels_work_without_a_cache(monkeypatch, change):
     cache._cache_class.cache_clear()
     change(monkeypatch)
-    kernel = copy_of(simd8.sums)
+    kernel = copy_of(simd8.sum_by_cell)
     monkeypatch.undo()
     cache._cache_class.cache_clear()
     assert kernel.stats.cache_path is None
@@ -166,7 +166,7 @@ def test_kernels_work_without_a_cache(monkeypatch, change):
 
 def cached_in(folder, monkeypatch):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(folder))
-    return copy_of(simd8.sums)
+    return copy_of(simd8.sum_by_cell)
 
 
 def test_a_full_disk_does_not_fail_a_kernel(tmp_path, monkeypatch):

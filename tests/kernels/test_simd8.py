@@ -1,16 +1,37 @@
-"""Eight numbers at once, against NumPy."""
+"""Operations on eight numbers at once, against NumPy."""
 
 import numpy as np
 import pytest
 
 from annotruth.kernels.compiled import compiled
-from annotruth.kernels.simd import simd8 as lanes
+from annotruth.kernels.simd import simd8
+from annotruth.kernels.simd.simd8 import SIMD8
 
 
 @compiled
 def each(function, values):
     """Call a function of one number for each of them."""
     return np.array([function(value) for value in values])
+
+
+@compiled
+def multiply_rows(table, rows, first, last, product):
+    simd8.multiply_rows(table, rows, first, last, product)
+
+
+@compiled
+def add_to_rows(table, rows, first, last, values):
+    simd8.add_to_rows(table, rows, first, last, values)
+
+
+@compiled
+def load_word(text, begin):
+    return simd8.load_word(text, begin)
+
+
+@compiled
+def prefetch(values, place):
+    simd8.prefetch(values, place)
 
 
 def numbers():
@@ -33,11 +54,11 @@ def numbers():
 
 def test_log_is_exact_to_rounding():
     values = numbers()
-    np.testing.assert_allclose(each(lanes.log, values), np.log(values), rtol=1e-15, atol=4e-16)
+    np.testing.assert_allclose(each(simd8.log, values), np.log(values), rtol=1e-15, atol=4e-16)
 
 
 def test_log_of_one_is_zero_and_of_zero_finite():
-    one, zero = each(lanes.log, np.array([1.0, 0.0]))
+    one, zero = each(simd8.log, np.array([1.0, 0.0]))
     assert one == 0.0
     assert np.isfinite(zero)
 
@@ -48,18 +69,44 @@ def test_cells_are_filled_and_added_up(lo, hi):
     ptr = np.concatenate([[0], np.cumsum(lengths)])
     some, n = lengths[lo:hi], ptr[hi] - ptr[lo]
     values = np.random.default_rng(0).random(len(lengths))
-    out = np.full(n + lanes.EIGHT, np.nan)
-    lanes.spread(ptr, lo, hi, values, out)
+    out = np.full(n + SIMD8, np.nan)
+    simd8.repeat_by_cell(ptr, lo, hi, values, out)
     np.testing.assert_array_equal(out[:n], np.repeat(values[lo:hi], some))
 
     # Codes as well as numbers.
-    codes, spread = np.arange(len(lengths), dtype=np.int32), np.empty(n + lanes.EIGHT, np.int32)
-    lanes.spread(ptr, lo, hi, codes, spread)
-    np.testing.assert_array_equal(spread[:n], np.repeat(codes[lo:hi], some))
+    codes, repeated = np.arange(len(lengths), dtype=np.int32), np.empty(n + SIMD8, np.int32)
+    simd8.repeat_by_cell(ptr, lo, hi, codes, repeated)
+    np.testing.assert_array_equal(repeated[:n], np.repeat(codes[lo:hi], some))
 
-    # What stands after a cell is never part of its sum, even if it is not a number.
-    labels = np.full(n + lanes.EIGHT, np.nan)
+    # What follows a cell is never part of its sum, even if it is not a number.
+    labels = np.full(n + SIMD8, np.nan)
     labels[:n] = np.random.default_rng(1).random(n)
     sums = np.empty(len(some))
-    lanes.sums(ptr, lo, hi, labels, sums)
+    simd8.sum_by_cell(ptr, lo, hi, labels, sums)
     np.testing.assert_allclose(sums, np.add.reduceat(labels[:n], ptr[lo:hi] - ptr[lo]), rtol=1e-14)
+
+
+@pytest.mark.parametrize("kernel", [multiply_rows, add_to_rows])
+@pytest.mark.parametrize(("first", "last"), [(0, 0), (1, 4), (0, 6)])
+def test_rows_are_the_same_as_in_numpy(kernel, first, last):
+    rng = np.random.default_rng(last)
+    table, values = rng.random(10 * SIMD8), rng.random(SIMD8)
+    rows = SIMD8 * np.array([3, 0, 9, 3, 1, 7])
+    plain_table, plain_values = table.copy(), values.copy()
+    kernel(table, rows, first, last, values)
+    getattr(simd8, kernel.__name__).plain(plain_table, rows, first, last, plain_values)
+    np.testing.assert_array_equal(table, plain_table)
+    np.testing.assert_array_equal(values, plain_values)
+
+
+@pytest.mark.parametrize("begin", [0, 1, 5, 8])
+def test_a_word_may_begin_anywhere(begin):
+    text = np.frombuffer(b"somewhere between bytes", dtype=np.uint8)
+    assert load_word(text, begin) == simd8.load_word.plain(text, begin)
+
+
+def test_prefetching_past_the_end_changes_nothing():
+    values = np.arange(3.0)
+    for place in (0, 2, 1000):
+        prefetch(values, place)
+    np.testing.assert_array_equal(values, [0.0, 1.0, 2.0])

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
-from annotruth.kernels.simd.simd8 import fetch_at
+from annotruth.kernels.simd.simd8 import prefetch
 
 Places = NDArray[np.uint64]
 
@@ -92,8 +92,8 @@ def step(
         end = np.uint64(block.cell_ptr[block.item_ptr[e + 1]])
         if is_far:
             for j in range(begin, end):
-                fetch_at(flat_counts, np.int64(places[j]))
-                fetch_at(flat_rates, np.int64(places[min(j + _AHEAD, last_place)]))
+                prefetch(flat_counts, np.int64(places[j]))
+                prefetch(flat_rates, np.int64(places[min(j + _AHEAD, last_place)]))
         # Class by class, so that a product stays in its register.
         total = 0.0
         for k in range(n_classes):

@@ -22,8 +22,16 @@ from numpy.typing import NDArray
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
-from annotruth.kernels.simd.gpm import renew, weigh
-from annotruth.kernels.simd.simd8 import EIGHT, Offsets, fill, log, spread, sum_of, sums
+from annotruth.kernels.simd.gpm import e_step, m_step
+from annotruth.kernels.simd.simd8 import (
+    SIMD8,
+    Offsets,
+    fill,
+    log,
+    repeat_by_cell,
+    sum_by_cell,
+    sum_of,
+)
 
 # `step` takes this many labels at once: their annotators stay in the first cache until all is done.
 _AT_ONCE = 256
@@ -76,7 +84,7 @@ def step(
     people = np.empty((len(eps), 2))
     for s in range(len(eps)):
         people[s, 0], people[s, 1] = eps[s], 0.0
-    product, exponents, q = np.ones(EIGHT), np.zeros(EIGHT, np.int64), np.zeros(_TURNS * EIGHT)
+    product, exponents, q = np.ones(SIMD8), np.zeros(SIMD8, np.int64), np.zeros(_TURNS * SIMD8)
     e, size = lo, _AT_ONCE
     while e < hi:
         size = max(size, _labels_of(block, e, e + 1))
@@ -122,26 +130,26 @@ def _step_while_they_fit(
         begin = np.uint64(cell_ptr[first])
 
         # E-step: mu, the annotators' sums and the log-likelihood.
-        spread(cell_ptr, first, last, theta, share)
+        repeat_by_cell(cell_ptr, first, last, theta, share)
         if learned:
-            spread(cell_ptr, first, last, cell_category, category)
+            repeat_by_cell(cell_ptr, first, last, cell_category, category)
             for j in range(np.uint64(n_labels)):  # unsigned: no test for places below 0
                 behavior[j] = pi[np.uint32(annotator[begin + j]), np.uint32(category[j])]
         for j in range(0, n_labels, _AT_ONCE):
             k = min(j + _AT_ONCE, n_labels)
             if learned:
-                weigh(annotator, begin, j, k, people, far, share, behavior, mu, product, exponents)
+                e_step(annotator, begin, j, k, people, far, share, behavior, mu, product, exponents)
             else:
-                weigh(annotator, begin, j, k, people, far, share, chance, mu, product, exponents)
+                e_step(annotator, begin, j, k, people, far, share, chance, mu, product, exponents)
         if learned:
             for j in range(np.uint64(n_labels)):
                 s, n = np.uint32(annotator[begin + j]), np.uint32(category[j])
                 irregular[s, n] += 1.0 - mu[j]
 
         # M-step: theta, and its part of Q.
-        sums(cell_ptr, first, last, mu, mass)
+        sum_by_cell(cell_ptr, first, last, mu, mass)
         some = _totals(item_ptr, cell_ptr, known, e, after, theta, mass, total, settled)
-        renew(theta, first, last, mass, total, q, turn * EIGHT)
+        m_step(theta, first, last, mass, total, q, turn * SIMD8)
         if some:
             for c in range(last - first):
                 if total[c] == np.inf:
@@ -192,7 +200,7 @@ def _scratch(
     n_labels: int, chance: float
 ) -> tuple[NDArray[np.int32], Floats, Floats, Floats, Floats, Floats]:
     """Make arrays for some labels: categories, shares, behaviors (filled) and three more."""
-    n = n_labels + EIGHT
+    n = n_labels + SIMD8
     behavior = _on_lines(n)
     behavior[:] = chance
     category = np.empty(n, np.int32)
@@ -286,11 +294,11 @@ def support(
             category, share, behavior, reliability, logs, slopes = _scratch(size, chance)
         first, last = block.item_ptr[e], block.item_ptr[after]
         begin = np.uint64(cell_ptr[first])
-        spread(cell_ptr, first, last, theta, share)
+        repeat_by_cell(cell_ptr, first, last, theta, share)
         for j in range(np.uint64(n_labels)):  # unsigned places are never negative: no test for it
             reliability[j] = eps[np.uint32(annotator[begin + j])]
         if learned:
-            spread(cell_ptr, first, last, block.cell_category, category)
+            repeat_by_cell(cell_ptr, first, last, block.cell_category, category)
             for j in range(np.uint64(n_labels)):
                 behavior[j] = pi[np.uint32(annotator[begin + j]), np.uint32(category[j])]
         for j in range(n_labels):

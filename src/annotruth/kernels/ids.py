@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.kernels.compiled import compiled
-from annotruth.kernels.simd.simd8 import EIGHT, fetch_at, word_at
+from annotruth.kernels.simd.simd8 import SIMD8, load_word, prefetch
 
 Bytes = NDArray[np.uint8]
 Slots = NDArray[np.uint64]
@@ -84,27 +84,27 @@ def _look_ahead(
     n, last = len(ends) - 1, np.uint64(len(slots) - 1)
     for i in range(n):
         hashes[i] = _hash(text, ends[i], ends[i + 1])
-        fetch_at(slots, np.int64(hashes[i] & last))
+        prefetch(slots, np.int64(hashes[i] & last))
     for i in range(n):
         slot = slots[hashes[i] & last]
         if slot != EMPTY:
-            fetch_at(known_ends, np.int64(slot & _LOW))
+            prefetch(known_ends, np.int64(slot & _LOW))
     for i in range(n):
         slot = slots[hashes[i] & last]
         if slot != EMPTY:
-            fetch_at(known_text, known_ends[np.int64(slot & _LOW)])
+            prefetch(known_text, known_ends[np.int64(slot & _LOW)])
 
 
 @compiled
 def _hash(text: Bytes, begin: int, end: int) -> np.uint64:
     """Mix the bytes of a text, and its length, into 32 bits."""
     h = np.uint64(end - begin)
-    while begin + EIGHT <= end:
-        h = (h ^ word_at(text, begin)) * _MIX
+    while begin + SIMD8 <= end:
+        h = (h ^ load_word(text, begin)) * _MIX
         h ^= h >> _HALF
-        begin += EIGHT
+        begin += SIMD8
     if begin < end:
-        h = (h ^ (word_at(text, begin) & _first(end - begin))) * _MIX
+        h = (h ^ (load_word(text, begin) & _first(end - begin))) * _MIX
         h ^= h >> _HALF
     return (h * _MIX_AGAIN) >> _HALF
 
@@ -113,18 +113,18 @@ def _hash(text: Bytes, begin: int, end: int) -> np.uint64:
 def _same(one: Bytes, begin: int, end: int, other: Bytes, first: int, length: int) -> bool:
     if end - begin != length:
         return False
-    while begin + EIGHT <= end:
-        if word_at(one, begin) != word_at(other, first):
+    while begin + SIMD8 <= end:
+        if load_word(one, begin) != load_word(other, first):
             return False
-        begin, first = begin + EIGHT, first + EIGHT
-    differ = word_at(one, begin) ^ word_at(other, first)
+        begin, first = begin + SIMD8, first + SIMD8
+    differ = load_word(one, begin) ^ load_word(other, first)
     return bool(differ & _first(end - begin) == _NONE)
 
 
 @compiled
 def _first(n_bytes: int) -> np.uint64:
     """Mark the first bytes of a word, less than eight of them."""
-    return (_NEXT << np.uint64(EIGHT * n_bytes)) - _NEXT
+    return (_NEXT << np.uint64(SIMD8 * n_bytes)) - _NEXT
 
 
 @compiled

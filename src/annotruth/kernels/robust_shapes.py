@@ -16,17 +16,17 @@ import numpy as np
 from annotruth.kernels.arrays import Codes, Floats, Singles
 from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
-from annotruth.kernels.simd.found_rows import find_rows, labels_of, most_labels
-from annotruth.kernels.simd.simd8 import EIGHT, Offsets
+from annotruth.kernels.simd.item_rows import find_rows, item_labels, most_labels
+from annotruth.kernels.simd.simd8 import SIMD8, Offsets
 from annotruth.kernels.simd.simd32 import (
-    WIDE,
-    add_to,
-    add_up,
-    add_weighed,
-    exponentials,
+    SIMD32,
+    add_to_rows,
+    add_weighted_rows,
+    exp_and_sum,
     largest,
-    logarithms,
-    scale,
+    log_row,
+    scale_row,
+    sum_rows,
 )
 
 _ITEMS = 512  # at once: posteriors stay near, and one table at a time has the caches
@@ -51,30 +51,30 @@ def step(
     """
     n_labels = log_rates.shape[1]
     begin, table, counts = begin.reshape(-1), log_rates.reshape(-1), counts.reshape(-1)
-    size = most_labels(block, lo, hi, _ITEMS) + EIGHT
+    size = most_labels(block, lo, hi, _ITEMS) + SIMD8
     category, rows = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int64)
-    in_turn, none = WIDE * np.arange(_ITEMS), np.zeros(WIDE, dtype=np.float32)
-    posterior = np.empty(_ITEMS * WIDE, dtype=np.float32)
+    in_turn, none = SIMD32 * np.arange(_ITEMS), np.zeros(SIMD32, dtype=np.float32)
+    posterior = np.empty(_ITEMS * SIMD32, dtype=np.float32)
     mass = np.empty(_ITEMS, dtype=np.float32)
     for some in range(lo, hi, _ITEMS):
         end = min(some + _ITEMS, hi)
-        find_rows(block, some, end, n_labels, WIDE, category, rows)
+        find_rows(block, some, end, n_labels, SIMD32, category, rows)
         totals[0] += _add_up_items(block, some, end, begin, table, rows, posterior)
         mass[:] = 1.0
         for e in range(end - some):
-            top = largest(posterior, WIDE * e)
-            mass[e] = exponentials(posterior, WIDE * e, top)
-            scale(posterior, WIDE * e, np.float32(1.0) / mass[e])
+            top = largest(posterior, SIMD32 * e)
+            mass[e] = exp_and_sum(posterior, SIMD32 * e, top)
+            scale_row(posterior, SIMD32 * e, np.float32(1.0) / mass[e])
             totals[0] += float(top)
-        for at in range(0, _ITEMS, WIDE):
-            logarithms(mass, at)
+        for at in range(0, _ITEMS, SIMD32):
+            log_row(mass, at)
         for e in range(_ITEMS):
             totals[0] += float(mass[e])
         for e in range(some, end):
-            first, last = labels_of(block, some, e)
-            add_to(counts, rows, first, last, posterior, WIDE * (e - some))
-        add_up(none, 0, posterior, in_turn, 0, end - some, posterior, 0)
-        add_to(classes, in_turn, 0, 1, posterior, 0)
+            first, last = item_labels(block, some, e)
+            add_to_rows(counts, rows, first, last, posterior, SIMD32 * (e - some))
+        sum_rows(none, 0, posterior, in_turn, 0, end - some, posterior, 0)
+        add_to_rows(classes, in_turn, 0, 1, posterior, 0)
 
 
 @compiled
@@ -97,30 +97,30 @@ def support(
     """
     n_labels, n_kinds, n_ways = ways.shape
     begin, table = begin.reshape(-1), log_rates.reshape(-1)
-    size = most_labels(block, lo, hi, _ITEMS) + EIGHT
+    size = most_labels(block, lo, hi, _ITEMS) + SIMD8
     category, rows = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int64)
-    logs = np.empty(_ITEMS * WIDE, dtype=np.float32)
-    without, mix = np.empty(WIDE, dtype=np.float32), np.empty(n_ways, dtype=np.float32)
+    logs = np.empty(_ITEMS * SIMD32, dtype=np.float32)
+    without, mix = np.empty(SIMD32, dtype=np.float32), np.empty(n_ways, dtype=np.float32)
     here, taken_off = np.zeros(1, dtype=np.int64), np.full(1, -1.0, dtype=np.float32)
     kinds = n_ways * np.arange(n_kinds)
     for some in range(lo, hi, _ITEMS):
         end = min(some + _ITEMS, hi)
-        find_rows(block, some, end, n_labels, WIDE, category, rows)
+        find_rows(block, some, end, n_labels, SIMD32, category, rows)
         _add_up_items(block, some, end, begin, table, rows, logs)
         annotator = block.annotator[block.cell_ptr[block.item_ptr[some]] :]
         for e in range(some, end):
-            first, last = labels_of(block, some, e)
+            first, last = item_labels(block, some, e)
             for j in range(first, last):
-                add_up(logs, WIDE * (e - some), table, rows, 0, 0, without, 0)
-                add_weighed(table, here, rows[j], taken_off, 1, without, 0)
-                total = exponentials(without, 0, largest(without, 0))
-                scale(without, 0, np.float32(1.0) / total)
+                sum_rows(logs, SIMD32 * (e - some), table, rows, 0, 0, without, 0)
+                add_weighted_rows(table, here, rows[j], taken_off, 1, without, 0)
+                total = exp_and_sum(without, 0, largest(without, 0))
+                scale_row(without, 0, np.float32(1.0) / total)
                 s, n = annotator[j], category[j]
                 of_label = (repeating if repeated[s] == n else ways)[n].reshape(-1)
                 mix[:] = 0.0
-                for at in range(0, n_ways, WIDE):
-                    add_weighed(of_label, kinds, at, without, n_kinds, mix, at)
-                    logarithms(mix, at)
+                for at in range(0, n_ways, SIMD32):
+                    add_weighted_rows(of_label, kinds, at, without, n_kinds, mix, at)
+                    log_row(mix, at)
                 row = log_likelihood[s]
                 for g in range(len(row)):
                     row[g] += mix[g]
@@ -137,14 +137,14 @@ def _add_up_items(
     sums: Singles,
 ) -> float:
     """Add up the rows of each item, and return what was taken off the sums of all."""
-    n_labels = len(begin) // WIDE - 1
+    n_labels = len(begin) // SIMD32 - 1
     off = 0.0
     for e in range(lo, hi):
-        first, last = labels_of(block, lo, e)
-        known, at = block.known[e], WIDE * (e - lo)
-        which = WIDE * (n_labels if known < 0 else int(known))
+        first, last = item_labels(block, lo, e)
+        known, at = block.known[e], SIMD32 * (e - lo)
+        which = SIMD32 * (n_labels if known < 0 else int(known))
         if last - first <= _LABELS:
-            add_up(begin, which, table, rows, first, last, sums, at)
+            sum_rows(begin, which, table, rows, first, last, sums, at)
         else:
             off += _add_up_many(begin, which, table, rows, first, last, sums, at)
     return off
@@ -162,14 +162,14 @@ def _add_up_many(
     at: int,
 ) -> float:
     """Add up rows in double precision; return the largest sum, which is taken off all."""
-    total = np.zeros(WIDE)
-    none = np.zeros(WIDE, dtype=np.float32)
-    some = np.empty(WIDE, dtype=np.float32)
-    total += begin[which : which + WIDE]
+    total = np.zeros(SIMD32)
+    none = np.zeros(SIMD32, dtype=np.float32)
+    some = np.empty(SIMD32, dtype=np.float32)
+    total += begin[which : which + SIMD32]
     for j in range(first, last, _LABELS):
-        add_up(none, 0, table, rows, j, min(j + _LABELS, last), some, 0)
+        sum_rows(none, 0, table, rows, j, min(j + _LABELS, last), some, 0)
         total += some
     top = float(total.max())
-    for k in range(WIDE):
+    for k in range(SIMD32):
         sums[at + k] = total[k] - top
     return top

@@ -12,7 +12,7 @@ import numpy as np
 from annotruth.kernels.arrays import Codes, Floats, Singles
 from annotruth.kernels.compiled import compiled
 from annotruth.kernels.simd.simd8 import log
-from annotruth.kernels.simd.simd32 import WIDE, add_weighed, exponentials, largest
+from annotruth.kernels.simd.simd32 import SIMD32, add_weighted_rows, exp_and_sum, largest
 
 LEAST = 1e-9
 """Strategies of less weight are passed over: of 125, four fifths after a few steps."""
@@ -46,7 +46,7 @@ def mix(
         prior = log_prior[s if len(log_prior) > 1 else 0]
         n_used = 0
         for g in range(n_ways):  # without a branch, which would often be foreseen wrongly
-            rows[n_used] = g * n_labels * WIDE
+            rows[n_used] = g * n_labels * SIMD32
             share[n_used] = weights[s, g]
             expected[n_used] = prior[g]
             n_used += weights[s, g] >= LEAST
@@ -57,7 +57,7 @@ def mix(
         row[:] = 0.0
         for n in range(n_labels):
             table = repeating if n == repeated[s] else plain
-            add_weighed(table, rows, n * WIDE, share, n_used, row, n * WIDE)
+            add_weighted_rows(table, rows, n * SIMD32, share, n_used, row, n * SIMD32)
 
 
 @compiled
@@ -85,12 +85,12 @@ def _weigh(
         for g in range(n_ways):
             logs[g] += prior[g]
         top = np.float32(NEVER)
-        for at in range(0, n_ways, WIDE):
-            add_weighed(table, rows, at, count, n_kinds, logs, at)
+        for at in range(0, n_ways, SIMD32):
+            add_weighted_rows(table, rows, at, count, n_kinds, logs, at)
             top = max(top, largest(logs, at))
         total = np.float32(0.0)
-        for at in range(0, n_ways, WIDE):
-            total += exponentials(logs, at, top)
+        for at in range(0, n_ways, SIMD32):
+            total += exp_and_sum(logs, at, top)
         over = np.float32(1.0) / total
         row = weights[s]
         for g in range(len(row)):

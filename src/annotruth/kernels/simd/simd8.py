@@ -1,194 +1,162 @@
-"""Eight numbers at once: what the compiler does not find by itself.
+"""Operations on eight numbers at once.
 
-Cells are short, two or three labels, and end unforeseeably: a loop over the labels of each
-mispredicts its end, which costs more than the work in it. These take eight places whatever the
-length and drop what is too much. The compiler turns them into whatever vectors the processor has.
+Cells are short, two or three labels, and of lengths that are hard to predict: a loop over the labels
+of each mispredicts its end, which costs more than the work in it. These functions process eight
+places whatever the length and ignore the rest, so that there is no loop.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.compiled import compiled
-from annotruth.kernels.simd.vectors import DOUBLE, LONG, each, everywhere, folded, prefetch
+from annotruth.kernels.simd.llvm import DOUBLE, INT64, Array, Code, Value, lowered_by
 
-EIGHT = 8
+SIMD8 = 8
+"""How many numbers there are in a vector of this file."""
 
 Offsets = NDArray[np.int64]
 
-# Unsigned places are never negative, which spares a test at every access.
-_NEXT, _EIGHT = np.uint64(1), np.uint64(EIGHT)
+# Unsigned indices are never negative, which saves a test at every access.
+_ONE, _EIGHT = np.uint64(1), np.uint64(SIMD8)
 
-_FRACTION = 52  # bits of a float's fraction
+_FRACTION_BITS = 52  # of a double
 _LOG_2 = math.log(2.0)
 _ROOT_HALF = np.float64(math.sqrt(0.5)).view(np.int64).item()
 
-_DOUBLES = ir.VectorType(DOUBLE, EIGHT)
+
+def _write_fill8(code: Code, out: Array, begin: Value, value: Value) -> None:
+    out.store(begin, value.broadcast(SIMD8))
 
 
-def _eight_at(context: Any, builder: Any, array_type: Any, array: Any, place: Any) -> Any:
-    """Point to eight numbers of an array."""
-    data = context.make_array(array_type)(context, builder, array).data
-    eight = ir.VectorType(data.type.pointee, EIGHT)
-    return builder.bitcast(builder.gep(data, [place]), eight.as_pointer())
+@lowered_by(_write_fill8)
+def _fill8(out: NDArray[Any], begin: np.uint64, value: Any) -> None:
+    """Set eight places to one value."""
+    out[begin : begin + _EIGHT] = value
 
 
-def _fill_eight_code(_: Any, array: Any, place: Any, value: Any) -> Any:
-    """Set eight places of an array to one value."""
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        target = _eight_at(context, builder, signature.args[0], *args[:2])
-        builder.store(everywhere(builder, args[2], EIGHT), target, align=array.dtype.bitwidth // 8)
-        return context.get_dummy_value()
-
-    return types.void(array, types.uint64, array.dtype), code
+def _write_sum8(code: Code, values: Array, begin: Value, count: Value) -> Value:
+    counted = values.load(begin, SIMD8).first(count.minimum_unsigned(SIMD8))
+    return counted.reduce(Value.__add__)
 
 
-def _sum_eight_code(_: Any, array: Any, place: Any, count: Any) -> Any:
-    """Add up the first ``count``, all if there are more, of eight places of an array."""
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        source = _eight_at(context, builder, signature.args[0], *args[:2])
-        all_, one = ir.Constant(LONG, EIGHT), ir.Constant(LONG, 1)
-        count = builder.select(builder.icmp_unsigned("<", args[2], all_), args[2], all_)
-        bits = builder.sub(builder.shl(one, count), one)
-        counted = builder.bitcast(
-            builder.trunc(bits, ir.IntType(EIGHT)), ir.VectorType(ir.IntType(1), EIGHT)
-        )
-        vector = builder.select(counted, builder.load(source, align=8), each(_DOUBLES, 0.0))
-        return folded(builder, vector, builder.fadd)
-
-    return types.float64(array, types.uint64, types.uint64), code
+@lowered_by(_write_sum8)
+def _sum8(values: Floats, begin: np.uint64, count: np.uint64) -> float:
+    """Return the sum of the first ``count`` of eight places, of all if it is more than eight."""
+    return float(values[begin : begin + min(count, _EIGHT)].sum())
 
 
-def _multiply_code(_: Any, table: Any, rows: Any, first: Any, last: Any, product: Any) -> Any:
-    """Multiply eight numbers by those of the table at rows[first:last], place by place."""
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        table, rows, first, last, product = args
-        of_table, of_rows, _, _, of_product = signature.args
-        target = _eight_at(context, builder, of_product, product, ir.Constant(LONG, 0))
-        result = cgutils.alloca_once_value(builder, builder.load(target, align=8))
-        places = context.make_array(of_rows)(context, builder, rows).data
-        with cgutils.for_range(builder, last, start=first) as loop:
-            place = builder.load(builder.gep(places, [loop.index]))
-            row = builder.load(_eight_at(context, builder, of_table, table, place), align=8)
-            builder.store(builder.fmul(builder.load(result), row), result)
-        builder.store(builder.load(result), target, align=8)
-        return context.get_dummy_value()
-
-    return types.void(table, rows, types.int64, types.int64, product), code
+def _write_multiply_rows(
+    code: Code, table: Array, rows: Array, first: Value, last: Value, product: Array
+) -> None:
+    result = code.variable(product.load(0, SIMD8))
+    with code.loop(first, last) as j:
+        result.set(result.get() * table.load(rows.load(j), SIMD8))
+    product.store(0, result.get())
 
 
-def _add_to_code(_: Any, table: Any, rows: Any, first: Any, last: Any, values: Any) -> Any:
-    """Add eight numbers to those of the table at rows[first:last]."""
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        table, rows, first, last, values = args
-        of_table, of_rows, _, _, of_values = signature.args
-        source = _eight_at(context, builder, of_values, values, ir.Constant(LONG, 0))
-        more = builder.load(source, align=8)
-        places = context.make_array(of_rows)(context, builder, rows).data
-        with cgutils.for_range(builder, last, start=first) as loop:
-            place = builder.load(builder.gep(places, [loop.index]))
-            target = _eight_at(context, builder, of_table, table, place)
-            builder.store(builder.fadd(builder.load(target, align=8), more), target, align=8)
-        return context.get_dummy_value()
-
-    return types.void(table, rows, types.int64, types.int64, values), code
+@lowered_by(_write_multiply_rows)
+def multiply_rows(table: Floats, rows: Offsets, first: int, last: int, product: Floats) -> None:
+    """Multiply eight numbers by the rows of a table that begin at ``rows[first:last]``."""
+    for row in rows[first:last]:
+        product[:SIMD8] *= table[row : row + SIMD8]
 
 
-def _bits_of_code(_: Any, value: Any) -> Any:
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], LONG)
-
-    return types.int64(types.float64), code
-
-
-def _float_of_code(_: Any, bits: Any) -> Any:
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], DOUBLE)
-
-    return types.float64(types.int64), code
+def _write_add_to_rows(
+    code: Code, table: Array, rows: Array, first: Value, last: Value, values: Array
+) -> None:
+    more = values.load(0, SIMD8)
+    with code.loop(first, last) as j:
+        row = rows.load(j)
+        table.store(row, table.load(row, SIMD8) + more)
 
 
-def _fetch_code(_: Any, array: Any, place: Any) -> Any:
-    """Have one place of an array brought nearer; it may be past the end."""
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        prefetch(builder, builder.gep(data, [args[1]]))
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64), code
+@lowered_by(_write_add_to_rows)
+def add_to_rows(table: Floats, rows: Offsets, first: int, last: int, values: Floats) -> None:
+    """Add eight numbers to the rows of a table that begin at ``rows[first:last]``."""
+    for row in rows[first:last]:
+        table[row : row + SIMD8] += values[:SIMD8]
 
 
-def _word_code(_: Any, array: Any, place: Any) -> Any:
-    """Read eight bytes as one number, wherever they begin."""
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        word = builder.bitcast(builder.gep(data, [args[1]]), LONG.as_pointer())
-        return builder.load(word, align=1)
-
-    return types.uint64(array, types.int64), code
+def _write_bits_of(code: Code, value: Value) -> Value:
+    return value.bitcast(INT64)
 
 
-_fill_eight = cast(Callable[[NDArray[Any], np.uint64, Any], None], intrinsic(_fill_eight_code))
-_sum_eight = cast(Callable[[Floats, np.uint64, np.uint64], float], intrinsic(_sum_eight_code))
-multiply = cast(Callable[[Floats, Offsets, int, int, Floats], None], intrinsic(_multiply_code))
-add_to = cast(Callable[[Floats, Offsets, int, int, Floats], None], intrinsic(_add_to_code))
-_bits_of = cast(Callable[[float], int], intrinsic(_bits_of_code))
-_float_of = cast(Callable[[int], float], intrinsic(_float_of_code))
-fetch_at = cast(Callable[[NDArray[Any], np.int64], None], intrinsic(_fetch_code))
-word_at = cast(Callable[[NDArray[np.uint8], int], np.uint64], intrinsic(_word_code))
+@lowered_by(_write_bits_of)
+def _bits_of(value: float) -> int:
+    """Return the bits of a double."""
+    return np.float64(value).view(np.int64).item()
+
+
+def _write_double_of(code: Code, bits: Value) -> Value:
+    return bits.bitcast(DOUBLE)
+
+
+@lowered_by(_write_double_of)
+def _double_of(bits: int) -> float:
+    """Return the double that has these bits."""
+    return np.int64(bits).view(np.float64).item()
+
+
+def _write_prefetch(code: Code, values: Array, place: Value) -> None:
+    values.prefetch(place)
+
+
+@lowered_by(_write_prefetch)
+def prefetch(values: NDArray[Any], place: np.int64) -> None:
+    """Ask for one place of an array to be brought into the cache; it may be past the end."""
+
+
+def _write_load_word(code: Code, text: Array, begin: Value) -> Value:
+    return text.load_as(begin, INT64)
+
+
+@lowered_by(_write_load_word)
+def load_word(text: NDArray[np.uint8], begin: int) -> np.uint64:
+    """Return eight bytes as one number, wherever they begin."""
+    return np.uint64(text[begin : begin + SIMD8].view(np.uint64)[0])
 
 
 @compiled
 def fill(out: NDArray[Any], begin: np.uint64, end: np.uint64, value: Any) -> None:
     """Set ``out[begin:end]``, and up to eight places after it that are yet to be set."""
-    _fill_eight(out, begin, value)
+    _fill8(out, begin, value)
     for j in range(begin + _EIGHT, end):
         out[j] = value
 
 
 @compiled
 def sum_of(values: Floats, begin: np.uint64, end: np.uint64) -> float:
-    """Add up ``values[begin:end]``; there must be eight places after ``begin``."""
-    total = _sum_eight(values, begin, end - begin)
+    """Return the sum of ``values[begin:end]``; there must be eight places after ``begin``."""
+    total = _sum8(values, begin, end - begin)
     begin += _EIGHT
     while begin < end:
-        total += _sum_eight(values, begin, end - begin)
+        total += _sum8(values, begin, end - begin)
         begin += _EIGHT
     return total
 
 
 @compiled
-def spread(ptr: Offsets, lo: int, hi: int, values: NDArray[Any], out: NDArray[Any]) -> None:
-    """Give the labels of cells ``lo:hi`` their cell's value; ``out`` begins with the first label."""
+def repeat_by_cell(ptr: Offsets, lo: int, hi: int, values: NDArray[Any], out: NDArray[Any]) -> None:
+    """Give each label of cells ``lo:hi`` its cell's value; ``out`` begins with the first label."""
     base, begin = np.uint64(ptr[lo]), np.uint64(0)
     for c in range(np.uint64(lo), np.uint64(hi)):
-        end = np.uint64(ptr[c + _NEXT]) - base
+        end = np.uint64(ptr[c + _ONE]) - base
         fill(out, begin, end, values[c])
         begin = end
 
 
 @compiled
-def sums(ptr: Offsets, lo: int, hi: int, values: Floats, out: Floats) -> None:
-    """Add up the values of the labels of each cell in ``lo:hi``, of which the first comes first."""
+def sum_by_cell(ptr: Offsets, lo: int, hi: int, values: Floats, out: Floats) -> None:
+    """Add up the values of the labels of each cell in ``lo:hi``; both begin with the first cell."""
     base, first, begin = np.uint64(ptr[lo]), np.uint64(lo), np.uint64(0)
     for c in range(first, np.uint64(hi)):
-        end = np.uint64(ptr[c + _NEXT]) - base
+        end = np.uint64(ptr[c + _ONE]) - base
         out[c - first] = sum_of(values, begin, end)
         begin = end
 
@@ -201,12 +169,12 @@ def log(x: float) -> float:
 
     .. math:: \log x = e \log 2 + 2 (s + s^3/3 + s^5/5 + \ldots),
 
-    of which the terms after :math:`s^{17}` are below 3e-16. Only for normal numbers above 0; of
-    0 it makes something finite, so that 0 log 0 is 0.
+    of which the terms after :math:`s^{17}` are below 3e-16. Only for normal numbers above 0; the
+    log of 0 is a finite number, so that 0 log 0 is 0.
     """
     bits = _bits_of(x)
-    e = (bits - _ROOT_HALF) >> _FRACTION
-    m = _float_of(bits - (e << _FRACTION))
+    e = (bits - _ROOT_HALF) >> _FRACTION_BITS
+    m = _double_of(bits - (e << _FRACTION_BITS))
     s = (m - 1.0) / (m + 1.0)
     z = s * s
     tail = 2 / 9 + z * (2 / 11 + z * (2 / 13 + z * (2 / 15 + z * (2 / 17))))

@@ -7,7 +7,7 @@ import numpy as np
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels import strategies as kernels
 from annotruth.kernels.arrays import Floats, Singles, on_lines
-from annotruth.kernels.simd.simd32 import WIDE
+from annotruth.kernels.simd.simd32 import SIMD32
 from annotruth.labels import LabelSummary
 from annotruth.models.robust_gpm.steps import Counts, Opinions, Parameters, Swept
 from annotruth.models.robust_gpm.strategies import Strategies
@@ -132,7 +132,7 @@ def _singles(values: Floats) -> Singles:
 def _filled_up(values: Floats, value: float = 0.0) -> Singles:
     """Make rows as long as a multiple of 32."""
     *shape, width = values.shape
-    out = on_lines((*shape, -(-width // WIDE) * WIDE), np.float32)
+    out = on_lines((*shape, -(-width // SIMD32) * SIMD32), np.float32)
     out[..., :width] = values
     out[..., width:] = value
     return out

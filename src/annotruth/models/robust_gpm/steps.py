@@ -10,7 +10,7 @@ from scipy.special import betainc
 
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats, Singles
-from annotruth.kernels.simd.simd8 import EIGHT
+from annotruth.kernels.simd.simd8 import SIMD8
 from annotruth.labels import LabelSummary
 from annotruth.models.em import Monitor
 from annotruth.models.robust_gpm.strategies import (
@@ -91,7 +91,7 @@ class Steps:
         self.gate = gate
         self.counts_shape = (people, categories, kinds)
         self._count = Pass(
-            "robust_few.step" if kinds <= EIGHT else "robust_gpm.step",
+            "robust_few.step" if kinds <= SIMD8 else "robust_gpm.step",
             inputs=(Input("prior"), Input("gate"), Input("rates", annotator_axis=0)),
             sums=(
                 Sum("counts", self.counts_shape, annotator_axis=0),
