@@ -57,7 +57,7 @@ def bare_read(labels: Labels, threads: int, stack: ExitStack) -> Sample:
     """Time the bare read in the engine's own parts and threads."""
     session = stack.enter_context(closing(MemorySession(labels, threads, lambda _: read)))
     session.allocate("theta", per="cells")
-    session.gather("theta")[:] = 0.5  # zeros that nobody wrote are not in memory yet
+    session.collect("theta")[:] = 0.5  # zeros that nobody wrote are not in memory yet
     sweep = Pass("growth.read", ("theta",), ((1,),))
     return by_steps(lambda _: (None, session.run_pass(sweep)), None, 1)
 

@@ -150,7 +150,7 @@ def disagreement(labels: Labels, n_steps: int = 3) -> dict[str, float]:
             for _ in range(n_steps):
                 parameters, monitor = steps.step(parameters)
             eps.append(parameters.eps)
-            theta.append(session.gather("theta"))
+            theta.append(session.collect("theta"))
             log_likelihood.append(monitor.log_likelihood)
     return {
         "eps": float(np.abs(eps[0] - eps[1]).max()),

@@ -33,7 +33,7 @@ def test_one_huge_item_is_one_part(make_labels, monkeypatch):
     session = memory.MemoryEngine(threads=3).open(labels)
     session.allocate("theta", per="cells")
     session.run_pass(Pass("gpm.start", ("theta",)))
-    assert session.gather("theta").sum() == pytest.approx(1.0)
+    assert session.collect("theta").sum() == pytest.approx(1.0)
     session.close()
 
 

@@ -334,7 +334,7 @@ def test_what_models_put_beside_the_labels_is_on_disk_too(table, tmp_path):
     labels = at.read_labels(written(table, tmp_path / "labels.csv"), memory=LITTLE)
     with closing(MemoryEngine().open(labels)) as session:
         session.allocate("theta", per="cells", shape=(2,))
-        array = session.gather("theta")
+        array = session.collect("theta")
     assert array.shape == (labels.n_cells, 2)
     while isinstance(array, np.ndarray):
         array = array.base

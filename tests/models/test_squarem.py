@@ -120,15 +120,15 @@ def test_item_side_arrays_are_extrapolated_and_rolled_back(make_labels):
         here, objectives, ends = Place(np.ones(1)), iter([0.0, 1.0, 2.0, 3.0, 4.0, -9.0]), []
         for extrapolated in (False, False, False, False, False, True):
             extrapolation.propose(here)
-            at = session.gather("b").copy()
+            at = session.collect("b").copy()
             ends.append(0.9 * at)
-            session.gather("b")[:] = ends[-1]
+            session.collect("b")[:] = ends[-1]
             _, kept = extrapolation.accept(here, {"objective": next(objectives)})
             assert kept != extrapolated
         # Steps of 10% end at 0; the first extrapolation is at most 3 of 10.
         x0 = ends[2]
         np.testing.assert_allclose(at, x0 * (1.0 - 0.6 + 0.09))
-        np.testing.assert_array_equal(session.gather("b"), ends[4])
+        np.testing.assert_array_equal(session.collect("b"), ends[4])
 
 
 def run_steps(objectives, *, n_steps, **options):
@@ -189,11 +189,11 @@ def test_item_side_arrays_are_rolled_back_when_an_unproven_update_falls(make_lab
             safeguarded=lambda place: place,
         )
         for objective in (0.0, -1.0):
-            before = session.gather("b").copy()
+            before = session.collect("b").copy()
             extrapolation.propose(Place(np.ones(1)))
-            session.gather("b")[:] *= 3.0
+            session.collect("b")[:] *= 3.0
             extrapolation.accept(Place(np.ones(1)), {"objective": objective})
-        np.testing.assert_array_equal(session.gather("b"), before)
+        np.testing.assert_array_equal(session.collect("b"), before)
 
 
 def path(*points):

@@ -147,7 +147,7 @@ class MemorySession:
         """Whether large tables are held in single precision, given the stopping tolerance."""
         return use_single_precision(self._data.n_labels, tol)
 
-    def gather(self, name: str) -> NDArray[Any]:
+    def collect(self, name: str) -> NDArray[Any]:
         """Return an item-side array as a whole."""
         return self._state[name]
 

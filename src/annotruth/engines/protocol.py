@@ -168,7 +168,7 @@ class Session(Protocol):
     def single_precision(self, tol: float) -> bool:
         """Whether large tables are held in single precision, given the stopping tolerance."""
 
-    def gather(self, name: str) -> NDArray[Any]:
+    def collect(self, name: str) -> NDArray[Any]:
         """Return an item-side array as a whole."""
 
     def close(self) -> None:

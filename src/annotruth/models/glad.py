@@ -138,10 +138,10 @@ class GLAD(IterativeEstimator["GLADSteps"]):
             data=labels,
             history=history,
             distribution=_distribution(
-                labels, session.gather("posterior"), session.gather("other")
+                labels, session.collect("posterior"), session.collect("other")
             ),
             reliability=steps.reliability(parameters.alpha),
-            item_columns={"difficulty": np.exp(-session.gather("b"))},
+            item_columns={"difficulty": np.exp(-session.collect("b"))},
             annotator_columns={"ability": parameters.alpha},
         )
 
@@ -210,7 +210,7 @@ class GLADSteps:
         """Return the start at the abilities and difficulties of a previous fit."""
         self._begin()
         b = -np.log(previous.item_columns["difficulty"])
-        self._session.put("b", with_new_rows(b, self._session.gather("b")), per="items")
+        self._session.put("b", with_new_rows(b, self._session.collect("b")), per="items")
         ability = previous.annotator_columns["ability"]
         alpha = with_new_rows(ability, np.ones(len(self._n_labels)))
         return self._pass(alpha, shift=0.0, n_moves=0, n_before=0)

@@ -48,7 +48,7 @@ def make_fit(
         The fields of `annotruth.models.base_fit.BaseFit`.
     """
     if isinstance(labels, Labels):
-        results = build(labels, {name: session.gather(name) for name in arrays})
+        results = build(labels, {name: session.collect(name) for name in arrays})
         return Fit(data=labels, **results._asdict(), **fields)
     from annotruth.models.spark_fit import spark_fit
 

@@ -145,7 +145,7 @@ class OrdinalBinary(IterativeEstimator["OrdinalBinarySteps"]):
             settings=self.settings(),
             data=labels,
             history=history,
-            distribution=Distribution.of_dense(session.gather("theta")),
+            distribution=Distribution.of_dense(session.collect("theta")),
             annotator_columns=_columns(labels.scale.names, parameters),
             parameters={"hit": parameters.hit, "false_alarm": parameters.false_alarm},
         )

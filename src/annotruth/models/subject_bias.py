@@ -124,7 +124,7 @@ class SubjectBias(IterativeEstimator["SubjectBiasSteps"]):
         parameters: SubjectBiasParameters,
         history: History,
     ) -> Fit:
-        psi, a2, precision = (session.gather(name) for name in ("psi", "a2", "precision"))
+        psi, a2, precision = (session.collect(name) for name in ("psi", "a2", "precision"))
         known = labels.known >= 0
         level = 0.0 if known.any() else parameters.b.mean()
         v2 = parameters.v2 + a2.min()
@@ -275,7 +275,7 @@ class SubjectBiasSteps:
         if self.per == "item" and "ambiguity" in previous.item_columns:
             items["a2"] = np.square(previous.item_columns["ambiguity"])
         for name, values in items.items():
-            extended = with_new_rows(values, self._session.gather(name))
+            extended = with_new_rows(values, self._session.collect(name))
             self._session.put(name, extended, per="items")
         v2 = np.maximum(with_new_rows(columns["inconsistency"] ** 2, start.v2), self.floor)
         b = with_new_rows(columns["bias"], start.b)

@@ -177,7 +177,7 @@ class SparkPasses:
         work = partial(_read_chunk, self._storage, self._chunks, state, read)
         return run_tasks(self._spark, work, len(self._chunks))
 
-    def gather(self, name: str) -> NDArray[Any]:
+    def collect(self, name: str) -> NDArray[Any]:
         """Bring an item-side array back whole."""
         array = self._state[name]
         parts = [
@@ -212,9 +212,9 @@ def _pass_over_chunk(job: Job, place: int) -> Swept:
     }
     sums = session.run_pass(local, **inputs)
     changed = {
-        name: job.storage.write("state", {"values": session.gather(name)})
+        name: job.storage.write("state", {"values": session.collect(name)})
         for name, array in job.state.items()
-        if array.files[place] is None or not np.array_equal(session.gather(name), before[name])
+        if array.files[place] is None or not np.array_equal(session.collect(name), before[name])
     }
     by_annotator = [
         np.moveaxis(sums[total.name], total.annotator_axis, 0).reshape(n, -1)

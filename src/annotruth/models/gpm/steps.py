@@ -78,7 +78,7 @@ class GPMSteps:
         start = self.start()
         assert isinstance(self._labels, Labels)
         assert previous.reliability is not None
-        observed = self._session.gather("theta")
+        observed = self._session.collect("theta")
         theta = resumed_shares(self._labels, previous, observed)
         self._session.put("theta", theta, per="cells")
         eps = with_new_rows(off_bounds(previous.reliability), start.eps)

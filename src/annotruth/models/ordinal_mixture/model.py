@@ -147,24 +147,24 @@ class OrdinalMixture(IterativeEstimator[OrdinalMixtureSteps]):
     ) -> Fit:
         low, high = steps.interval(parameters)
         values, known = labels.scale.values, labels.known >= 0
-        score = np.clip(session.gather("score"), values[0], values[-1])  # sums may round beyond
+        score = np.clip(session.collect("score"), values[0], values[-1])  # sums may round beyond
         score[known] = values[labels.known[known], np.newaxis]
         return Fit(
             model=self.name,
             settings=self.settings(),
             data=labels,
             history=history,
-            distribution=Distribution.of_dense(session.gather("theta")),
+            distribution=Distribution.of_dense(session.collect("theta")),
             score=score[:, 0],
             reliability=parameters.eps,
             low=low,
             high=high,
             behavior=behavior_names(labels.scale.names, parameters.eps, parameters.pi),
-            p_serious=session.gather("p_serious"),
+            p_serious=session.collect("p_serious"),
             item_columns={
                 "score_low": score[:, 1],
                 "score_high": score[:, 2],
-                "difficulty": session.gather("difficulty"),
+                "difficulty": session.collect("difficulty"),
             },
             annotator_columns={"noise": self._lattice(labels).noise[parameters.level]},
             parameters={

@@ -198,7 +198,7 @@ class OrdinalMixtureSteps:
         self._session.run_pass(
             self._weights, **self._tables, **self._of_annotators(parameters, levels)
         )
-        weight: Floats = self._session.gather("weight")
+        weight: Floats = self._session.collect("weight")
         return weight
 
     def interval(self, parameters: OrdinalMixtureParameters) -> tuple[Floats, Floats]:

@@ -24,5 +24,5 @@ def predicted(known: Kinds, data: Labels, engine: Engine, item: Codes, by: Codes
             inputs=(Input("prior"), Input("gate"), Input("rates", annotator_axis=0)),
         )
         session.run_pass(posterior, prior=prior, gate=gate, rates=rates[people])
-        kinds = session.gather("kinds")
+        kinds = session.collect("kinds")
     return mixed_rates(kinds[place], rates.transpose(2, 0, 1), by)
