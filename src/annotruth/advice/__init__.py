@@ -1,6 +1,10 @@
-"""Where the next label is worth most, and how many labels a target needs."""
+"""Which items need labels, whom to ask, whom to drop, and how many labels a target needs.
+
+`advise` takes a fit of any model and never fits again. The report, `annotruth fit --keep`,
+`annotruth next` and `annotruth plan` show its advice.
+"""
 
 from annotruth.advice.advice import Advice, advise
-from annotruth.advice.planning import TARGETS, Plan, plan
+from annotruth.advice.plan import TARGETS, Plan, plan
 
 __all__ = ["TARGETS", "Advice", "Plan", "advise", "plan"]

@@ -1,103 +1,91 @@
-"""`Advice`: which items need more labels, which have enough, and whom to ask."""
+"""`Advice`: which items need labels, whom to ask, whom to drop."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from annotruth.advice.crowd import Crowd, judge
-from annotruth.advice.spending import NOBODY, assign, share_out
+from annotruth.advice.annotators import AnnotatorAdvice, annotator_advice
+from annotruth.advice.basis import Basis, basis_of
+from annotruth.advice.budget import NOBODY, assign, share_out
+from annotruth.advice.items import LEAST_GAIN, MAX_PER_ROUND, ItemAdvice, item_advice
 from annotruth.errors import InputError
-from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels import Labels
+from annotruth.kernels.arrays import Codes
+from annotruth.labels.buffers import as_arrow
 from annotruth.labels.formatting import counted
 from annotruth.labels.frames import from_arrow
 from annotruth.labels.validate import is_whole
-from annotruth.models.base_fit import TOO_FEW
-from annotruth.models.em import ProgressCallback
+from annotruth.models.base_fit import table_of
 from annotruth.models.result import Fit
-from annotruth.models.robust_gpm.model import RobustGPM
 
-LEAST_GAIN = 0.001
-"""Labels that gain less, in squared Hellinger distance, are not asked for.
-
-Opinions on five categories are there after some 20 labels by reliable people, a class when it is
-certain to some 0.999.
-"""
-
-_ALIKE = 0.75  # an item is called divided where the second label has this share of the first's
-_LOAD = 4 / 3  # nobody is given more than this many times an even share
+_LOAD = 4 / 3  # nobody gets more than this many times an even share of the assignments
 
 
 @dataclass(frozen=True, eq=False)
 class Advice:
-    """Where the next labels are worth most.
+    """Which items need labels, whom to ask and whom to drop, by one fit.
 
     Attributes
     ----------
-    crowd
-        What the labels so far say of items and annotators.
+    fit
+        The fit that the advice is drawn from.
     budget
-        How many labels there were to spend; None where there was no limit.
+        How many labels there are to spend; None for no limit.
     add
-        How many labels each item should get next.
-    uncertainty
-        The expected squared Hellinger distance of each item's distribution from its truth.
-    gain
-        By how much one more label would lower it, by one of those to ask.
-    divided
-        Whether the two leading categories of each item have nearly the same share.
+        How many labels each item should get in the next round.
+    of_items
+        The status of every item, and why.
+    of_annotators
+        The verdict on every annotator, and why.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> made = at.simulate.crowd(n_items=40, n_annotators=12, labels_per_item=4, seed=1)
+    >>> advice = at.next_labels(made.labels, budget=30)
+    >>> advice.n_add
+    30
+    >>> list(advice.items().columns)
+    ['item', 'n_labels', 'status', 'add', 'why', 'uncertainty', 'gain']
     """
 
-    crowd: Crowd
+    fit: Fit
     budget: int | None
     add: Codes
-    uncertainty: Floats
-    gain: Floats
-    divided: NDArray[np.bool_]
-
-    @property
-    def fit(self) -> Fit:
-        """What the labels so far say."""
-        return self.crowd.fit
+    of_items: ItemAdvice
+    of_annotators: AnnotatorAdvice
 
     @property
     def n_add(self) -> int:
-        """How many labels are asked for."""
+        """How many labels to add in all."""
         return int(self.add.sum())
 
-    @property
-    def done(self) -> NDArray[np.bool_]:
-        """Which items have labels enough."""
-        return self.gain < LEAST_GAIN
-
     def items(self) -> Any:
-        """Return one row an item, in the order they came: labels to add, their gain, and why."""
+        """Return one row per item: status, labels to add, why, uncertainty and gain."""
         return from_arrow(self.item_table(), self.fit.data.frame)
 
     def annotators(self) -> Any:
-        """Return one row an annotator: what a label of theirs is worth, whether to ask, and why."""
-        return from_arrow(self.crowd.table(), self.fit.data.frame)
+        """Return one row per annotator: verdict, whether to ask, reason, and information."""
+        return from_arrow(self.annotator_table(), self.fit.data.frame)
 
-    def assignments(self, most: int | None = None) -> Any:
-        """Return who should label what: item, annotator, most urgent first.
+    def assignments(self, max_per_annotator: int | None = None) -> Any:
+        """Return which annotator should label which item, the highest gain first.
 
-        Nobody gets an item they have labelled. Where nobody is left the annotator is missing:
-        ask somebody new.
+        Nobody gets an item they have labelled. Where none of those to ask is left, the annotator
+        is missing: find a new one.
 
         Parameters
         ----------
-        most
-            At most so many labels an annotator; a third above an even share where none is given.
+        max_per_annotator
+            How many labels one annotator gets at most; a third above an even share if not given.
         """
         data = self.fit.data
-        item, annotator = self.assigned(most)
+        item, annotator = self.assigned(max_per_annotator)
         table = pa.table(
             {
                 "item": data.items.take(pa.array(item)),
@@ -106,102 +94,100 @@ class Advice:
         )
         return from_arrow(table, data.frame)
 
-    def assigned(self, most: int | None = None) -> tuple[Codes, Codes]:
-        """Return the assignments in codes; `NOBODY` stands for somebody new."""
-        crowd = self.crowd
-        if most is None:
-            most = math.ceil(_LOAD * self.n_add / np.count_nonzero(crowd.may_ask))
-        elif not is_whole(most) or most < 1:
-            raise InputError(f"most is {most!r}: give a whole number from 1")
-        return assign(self.fit.data, self.add, self.gain, crowd.worth, crowd.may_ask, most)
+    def assigned(self, max_per_annotator: int | None = None) -> tuple[Codes, Codes]:
+        """Return the assignments as codes; `NOBODY` stands for a new annotator."""
+        people = self.of_annotators
+        if max_per_annotator is None:
+            max_per_annotator = math.ceil(_LOAD * self.n_add / max(np.count_nonzero(people.ask), 1))
+        elif not is_whole(max_per_annotator) or max_per_annotator < 1:
+            raise InputError(
+                f"max_per_annotator is {max_per_annotator!r}: give a whole number from 1"
+            )
+        return assign(
+            self.fit.data,
+            self.add,
+            self.of_items.gain,
+            people.information,
+            people.ask,
+            max_per_annotator,
+        )
 
     def item_table(self) -> pa.Table:
-        """Make the items' table in Arrow."""
-        data = self.fit.data
-        return pa.table(
+        """Return the table of items in Arrow."""
+        data, items = self.fit.data, self.of_items
+        return table_of(
             {
                 "item": data.items,
                 "n_labels": data.labels_per_item,
+                "status": items.status.tolist(),
                 "add": self.add,
-                "uncertainty": self.uncertainty,
-                "gain": self.gain,
-                "why": self._why(),
+                "why": items.why,
+                "uncertainty": items.uncertainty,
+                "gain": items.gain,
             }
         )
 
+    def annotator_table(self) -> pa.Table:
+        """Return the table of annotators in Arrow."""
+        fit, people = self.fit, self.of_annotators
+        table = people.table(fit).append_column("information", as_arrow(people.information))
+        table = table.add_column(1, "n_labels", as_arrow(fit.data.labels_per_annotator))
+        if fit.reliability is not None:
+            table = table.append_column("reliability", as_arrow(fit.reliability))
+        return table
+
     def summary(self) -> str:
-        """Tell the advice in a few lines."""
-        data, done, crowd = self.fit.data, self.done, self.crowd
+        """Return the advice in a few lines."""
+        data = self.fit.data
         n_items = int(np.count_nonzero(self.add))
-        told = f"add {counted(self.n_add, 'label')} to {counted(n_items, 'item')}"
+        add = f"add {counted(self.n_add, 'label')} to {counted(n_items, 'item')}"
+        if n_items and self.add.max() == MAX_PER_ROUND:
+            add += f", at most {MAX_PER_ROUND} per item in one round"
         if self.budget is not None and self.n_add < self.budget:
-            told += f"; the other {self.budget - self.n_add:,} of the budget would change little"
-        stop, n_divided = np.count_nonzero(done), np.count_nonzero(done & self.divided)
-        ask = np.count_nonzero(crowd.may_ask)
-        lines = [
-            f"{self.fit.model} on {data.describe()}",
-            told,
-            f"stop labelling {stop:,} of {data.n_items:,} items; {n_divided:,} of them are divided",
-            f"ask {ask:,} of {data.n_annotators:,} annotators: their labels tell most",
-        ]
-        if unclear := np.count_nonzero(crowd.unclear):
-            who = counted(int(unclear), "annotator has", "annotators have")
-            lines.append(f"{who} {TOO_FEW}: try them on known items")
-        return "\n".join(lines)
+            add += f"; keep the other {self.budget - self.n_add:,} for the next round"
+        ask = np.count_nonzero(self.of_annotators.ask)
+        return "\n".join(
+            [
+                f"{self.fit.model} on {data.describe()}",
+                add,
+                f"items: {_counts(self.of_items.count())}",
+                f"annotators: {_counts(self.of_annotators.count())}",
+                f"ask {ask:,} of {data.n_annotators:,} annotators, the most informative",
+            ]
+        )
 
-    def _why(self) -> pa.Array:
-        """Say why each item gets labels, or none."""
-        leads = self.fit.item_columns["may_lead"]
-        several = pc.match_substring(leads, "|").to_numpy(zero_copy_only=False)
-        cases = [
-            (self.fit.data.known >= 0, "truth known"),
-            (self.done & self.divided, "divided, and known to be"),
-            (self.done, "settled"),
-            (self.add == 0, "others gain more"),
-            (several, "open which leads: "),
-            (np.ones(len(self.add), dtype=bool), "open how far it leads: "),
-        ]
-        case = np.select([where for where, _ in cases], range(len(cases)))
-        told = pa.array([text for _, text in cases]).take(pa.array(case))
-        # Those that get labels say between what they are open.
-        named = pc.if_else(pa.array(self.add > 0), leads, "")
-        return pc.binary_join_element_wise(told, named, "")
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts of the advice, as ``annotruth next --json`` prints them."""
+        data = self.fit.data
+        return {
+            "model": self.fit.model,
+            "n_items": data.n_items,
+            "n_annotators": data.n_annotators,
+            "n_labels": data.n_labels,
+            "budget": self.budget,
+            "add": self.n_add,
+            "items": self.of_items.count(),
+            "annotators": self.of_annotators.count(),
+            "ask": int(np.count_nonzero(self.of_annotators.ask)),
+        }
 
 
-def advise(
-    labels: Labels,
-    budget: int | None = None,
-    *,
-    model: RobustGPM | None = None,
-    progress: ProgressCallback | None = None,
-) -> Advice:
-    """Fit the labels and say where more are worth most; ``budget`` of them, or all worth it."""
+def advise(fit: Fit, budget: int | None = None, *, basis: Basis | None = None) -> Advice:
+    """Return which items need labels, whom to ask and whom to drop, by a fit of any model.
+
+    Nothing is fitted again. Without a budget every item gets the labels that are expected to gain
+    at least `LEAST_GAIN`, at most `MAX_PER_ROUND` of them; with one, those that gain most.
+    ``basis`` is that of the fit, where it is at hand.
+    """
     if budget is not None and (not is_whole(budget) or budget < 1):
         raise InputError(f"budget is {budget!r}: give a whole number of labels from 1")
-    crowd = judge(labels, model, progress)
-    typical = crowd.typical_rates()
-    uncertainty, gain = np.empty(labels.n_items), np.empty(labels.n_items)
-    divided = np.zeros(labels.n_items, dtype=bool)
-    for lo, hi, part in crowd.beliefs():
-        uncertainty[lo:hi] = part.uncertainty()
-        gain[lo:hi] = part.gain(typical)
-        divided[lo:hi] = _divided(part.distribution())
-    known = labels.known >= 0
-    uncertainty[known] = gain[known] = 0.0
-    return Advice(
-        crowd=crowd,
-        budget=budget,
-        add=share_out(budget, uncertainty, gain, LEAST_GAIN),
-        uncertainty=uncertainty,
-        gain=gain,
-        divided=divided & ~known,
-    )
+    basis = basis_of(fit) if basis is None else basis
+    people = annotator_advice(fit, basis.label_gain)
+    items = item_advice(fit, basis.assess(people.ask))
+    add = share_out(budget, items.uncertainty, items.gain, LEAST_GAIN, MAX_PER_ROUND)
+    return Advice(fit, budget, add, items, people)
 
 
-def _divided(distribution: Floats) -> NDArray[np.bool_]:
-    """Mark items whose two leading categories have nearly the same share."""
-    if distribution.shape[1] < 2:
-        return np.zeros(len(distribution), dtype=bool)
-    second, first = np.partition(distribution, -2, axis=1)[:, -2:].T
-    alike: NDArray[np.bool_] = second >= _ALIKE * first
-    return alike
+def _counts(counts: Mapping[str, int]) -> str:
+    """Write the words that occur with their counts."""
+    return ", ".join(f"{word} {count:,}" for word, count in counts.items() if count)

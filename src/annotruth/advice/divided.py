@@ -1,9 +1,9 @@
-r"""Items on which people are divided, where one answer was thought right.
+r"""The share of divided items, where the model assumes one right label per item.
 
-The fit has blamed the annotators for such items: its matrix of the crowd, and all rates with it,
-are blurred by them. Here an item is of class k with probability :math:`(1 - \delta) p_k`, or
-divided between any two classes with :math:`\delta`. EM finds the share :math:`\delta`, beginning
-as if 1 of 5 items had been seen to be divided, and the crowd's matrix M from the labels of the
+The fit has blamed the annotators for divided items, which blurs the crowd's confusion matrix and
+all rates with it. Here an item is in class k with probability :math:`(1 - \delta) p_k`, or
+divided between any two classes with probability :math:`\delta`. EM estimates the share
+:math:`\delta`, with a prior of 1 divided item in 5, and the crowd's matrix M from the labels of the
 items that have a class; annotators' rates follow it:
 
 .. math:: a_s(n \mid k) \propto a_s(n \mid k) \, M^{new}_{n,k} / M^{old}_{n,k}.
@@ -11,50 +11,50 @@ items that have a class; annotators' rates follow it:
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from annotruth.advice.beliefs import beliefs_of, counts_of, parts
+from annotruth.advice.latent_classes import category_counts, partitions, posterior_of
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import Labels
-from annotruth.models.robust_gpm.results import Kinds
+from annotruth.models.latent_classes import LatentClasses
 
-_DIVIDED, _NOT_DIVIDED = 1.0, 4.0  # items of either sort seen before the first
-_EACH = 0.5  # labels of each category in each class seen before the first
-_MOST_PARTS = 2  # of the items; a sample will do
-_MOST_STEPS = 100
-_SETTLED = 1e-4
-_LEAST = 1e-12
+_DIVIDED, _NOT_DIVIDED = 1.0, 4.0  # pseudo-counts of items
+_EACH = 0.5  # pseudo-counts of labels per category and class
+_MAX_PARTITIONS = 2  # a sample of the items is enough
+_MAX_ITERATIONS = 100
+_TOLERANCE = 1e-4
+_LEAST_RATE = 1e-12
 
 
-def admit_divided(labels: Labels, kinds: Kinds) -> tuple[Kinds, float]:
-    """Find the share of divided items, and the rates that annotators have on the others."""
-    if not kinds.one_truth or labels.n_categories < 2:
-        return kinds, 0.0
-    every = parts(labels, kinds)
-    some = every[:: -(-len(every) // _MOST_PARTS)]
-    n_items = sum(hi - lo for lo, hi in some)
-    matrix, _ = _counted(labels, kinds, 0.0, some)
+def estimate_divided(labels: Labels, classes: LatentClasses) -> tuple[LatentClasses, float]:
+    """Return classes whose rates are those on items that are not divided, and the share that is."""
+    every = partitions(labels, classes)
+    sample = every[:: -(-len(every) // _MAX_PARTITIONS)]
+    n_items = sum(hi - lo for lo, hi in sample)
+    matrix, _ = _confusion(labels, classes, 0.0, sample)
     share = _DIVIDED / (_DIVIDED + _NOT_DIVIDED)
-    for _ in range(_MOST_STEPS):
-        new, n_divided = _counted(labels, kinds, share, some)
-        rates = kinds.rates * (new / matrix)
+    for _ in range(_MAX_ITERATIONS):
+        new, n_divided = _confusion(labels, classes, share, sample)
+        rates = classes.rates * (new / matrix)
         rates /= rates.sum(axis=1, keepdims=True)
-        kinds, matrix = kinds._replace(rates=np.maximum(rates, _LEAST)), new
+        classes, matrix = replace(classes, rates=np.maximum(rates, _LEAST_RATE)), new
         before = share
         share = (n_divided + _DIVIDED) / (n_items + _DIVIDED + _NOT_DIVIDED)
-        if abs(share - before) < _SETTLED:
+        if abs(share - before) < _TOLERANCE:
             break
-    return kinds, share
+    return classes, share
 
 
-def _counted(
-    labels: Labels, kinds: Kinds, share: float, some: list[tuple[int, int]]
+def _confusion(
+    labels: Labels, classes: LatentClasses, share: float, sample: list[tuple[int, int]]
 ) -> tuple[Floats, float]:
-    """Return the crowd's matrix, labels x classes, and how many items are divided."""
+    """Return the crowd's confusion matrix, labels x classes, and the number of divided items."""
     matrix = np.full((labels.n_categories, labels.n_categories), _EACH)
     n_divided = 0.0
-    for lo, hi in some:
-        weights = beliefs_of(labels, kinds, share, lo, hi).weights
-        matrix += counts_of(labels, lo, hi).T @ weights[:, : labels.n_categories]
+    for lo, hi in sample:
+        weights = posterior_of(labels, classes, share, lo, hi).weights
+        matrix += category_counts(labels, lo, hi).T @ weights[:, : labels.n_categories]
         n_divided += float(weights[:, labels.n_categories :].sum())
     return matrix / matrix.sum(axis=0), n_divided

@@ -28,6 +28,8 @@ from annotruth.models.result import Fit
 if TYPE_CHECKING:
     import pandas as pd
 
+    from annotruth.models.latent_classes import LatentClasses
+
 P = TypeVar("P")
 
 
@@ -235,6 +237,10 @@ class Estimator(ABC):
     @abstractmethod
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
         """Return the probability of each category, from checked codes."""
+
+    def latent_classes(self) -> LatentClasses | None:
+        """Return the fitted model's latent classes for `annotruth.advice`; None if it has none."""
+        return None
 
     def settings(self) -> dict[str, Any]:
         """Return the options this estimator was made with, as strings and numbers."""

@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
+import numpy as np
+
 from annotruth.engines import Session, get_engine
 from annotruth.errors import ConvergenceWarning, InputError
 from annotruth.kernels.arrays import Codes, Floats
@@ -15,12 +17,13 @@ from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Capabilities, IterativeEstimator
 from annotruth.models.base_fit import BaseFit
 from annotruth.models.em import History, ProgressCallback
+from annotruth.models.latent_classes import LatentClasses, variance_inflation
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm.annotator_confusion import OwnRows
 from annotruth.models.robust_gpm.prediction import predicted
 from annotruth.models.robust_gpm.results import Kinds, Reached, judged, kinds_of, reached, read
 from annotruth.models.robust_gpm.single_precision import opinions_of
-from annotruth.models.robust_gpm.steps import Classes, Steps
+from annotruth.models.robust_gpm.steps import MEANS, Classes, Steps
 
 Truth = Literal["auto", "class", "opinions"]
 
@@ -126,15 +129,6 @@ class RobustGPM(IterativeEstimator[Steps]):
     def _fit(
         self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None
     ) -> BaseFit:
-        return self.fit_with_kinds(labels, progress, previous)[0]
-
-    def fit_with_kinds(
-        self,
-        labels: LabelSummary,
-        progress: ProgressCallback | None = None,
-        previous: Fit | None = None,
-    ) -> tuple[BaseFit, Kinds]:
-        """Fit checked labels, and return also what items' kinds are judged by."""
         self._check(labels)
         before = None if previous is None else Reached.of(previous)
         with _one_blas_thread(), closing(get_engine(self.engine).open(labels)) as session:
@@ -142,12 +136,32 @@ class RobustGPM(IterativeEstimator[Steps]):
             return found if found is not None else self._opinions(labels, session, progress, before)
 
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
-        engine, data = get_engine(self.engine), self.result_.data
-        end = Reached.of(self.result_)
-        with _one_blas_thread(), closing(engine.open(data)) as session:
+        data = self.result_.data
+        return predicted(self._kinds(), data, get_engine(self.engine), item, annotator)
+
+    def latent_classes(self) -> LatentClasses:
+        """Return the latent classes and the annotators' rates, from the fitted parameters."""
+        kinds, labels = self._kinds(), self._fitted().data
+        label_weight = 1.0 / variance_inflation(labels)
+        bin_width = 0.0 if kinds.one_truth else float(np.ptp(labels.scale.values)) / MEANS
+        return LatentClasses(
+            prior=kinds.prior,
+            known_truth=kinds.gate,
+            rates=kinds.rates,
+            opinions=kinds.opinions,
+            one_truth=kinds.one_truth,
+            label_weight=label_weight,
+            score_variance=bin_width**2 / 12.0,
+            # A weight below 1 inflates variances already; the fit may inflate them further.
+            score_inflation=kinds.wider**2 * label_weight,
+        )
+
+    def _kinds(self) -> Kinds:
+        """Compute the latent classes from the fitted parameters, without EM."""
+        data, end = self.result_.data, Reached.of(self.result_)
+        with _one_blas_thread(), closing(get_engine(self.engine).open(data)) as session:
             steps = self._steps_at(data, session, end)
-            kinds = kinds_of(steps, end, judged(steps, end).weights)
-        return predicted(kinds, data, engine, item, annotator)
+            return kinds_of(steps, end, judged(steps, end).weights)
 
     def _steps_at(self, labels: Labels, session: Session, end: Reached) -> Steps:
         """Return the steps that ended there."""
@@ -162,7 +176,7 @@ class RobustGPM(IterativeEstimator[Steps]):
         session: Session,
         progress: ProgressCallback | None,
         before: Reached | None,
-    ) -> tuple[BaseFit, Kinds] | None:
+    ) -> BaseFit | None:
         """Fit classes; None where the labels do not speak for them."""
         if self.truth == "opinions" or (self.truth == "auto" and _long(labels)):
             return None
@@ -187,14 +201,14 @@ class RobustGPM(IterativeEstimator[Steps]):
         session: Session,
         progress: ProgressCallback | None,
         before: Reached | None,
-    ) -> tuple[BaseFit, Kinds]:
+    ) -> BaseFit:
         steps = opinions_of(labels, session, self.tol)
         resumed = before is not None and before.rows is None
         start = steps.resume(before.at) if before and resumed else steps.start()
         found, history = self._run_em(steps, start, progress)
         return self._read(steps, reached(steps, found, None), history)
 
-    def _read(self, steps: Steps, end: Reached, history: History) -> tuple[BaseFit, Kinds]:
+    def _read(self, steps: Steps, end: Reached, history: History) -> BaseFit:
         return read(steps, end, model=self.name, settings=self.settings(), history=history)
 
     def _steps(self, labels: Labels, session: Session) -> Steps:

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from annotruth.engines import Input, Pass, Sum
 from annotruth.kernels.arrays import Codes, Floats, slices
-from annotruth.labels import Labels, LabelSummary, Scale
+from annotruth.labels import Labels, Scale
 from annotruth.models.base_fit import BaseFit, Column
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import History
 from annotruth.models.intervals import Z_95, likely_sets
 from annotruth.models.item_results import ItemResults, make_fit
+from annotruth.models.latent_classes import variance_inflation
 from annotruth.models.robust_gpm.evidence import (
     TEMPER,
     annotator_columns,
@@ -173,7 +174,7 @@ def read_items(steps: Steps, end: Reached, kinds: Kinds, weights: Floats) -> Non
 
 def read(
     steps: Steps, end: Reached, *, model: str, settings: dict[str, Any], history: History
-) -> tuple[BaseFit, Kinds]:
+) -> BaseFit:
     """Judge annotators by the others' labels, then items by the annotators so judged."""
     ways = steps.ways(end.at.serious)
     weights, loose, reliability = judged(steps, end)
@@ -183,7 +184,7 @@ def read(
     read_items(steps, end, kinds, weights)
     columns = annotator_columns(steps, kinds.prior, end.at.always, loose, ways)
     unclear = too_few(likely, ways.log_prior(end.at.always), ways, high - low, columns)
-    fit = make_fit(
+    return make_fit(
         steps.labels,
         steps.session,
         ITEM_ARRAYS,
@@ -198,7 +199,6 @@ def read(
         annotator_columns=columns,
         parameters=end.arrays(),
     )
-    return fit, kinds
 
 
 def _items_of(
@@ -268,17 +268,8 @@ def wider(steps: Steps, weights: Floats, ways: Strategies) -> float:
     """
     labels = steps.labels
     if not isinstance(steps, Opinions):
-        return wider_by_labels(labels)
+        return float(np.sqrt(variance_inflation(labels)))
     share = labels.labels_per_annotator / labels.n_labels
     spread = weights @ ways.inverted**2 - (weights @ ways.inverted) ** 2
     serious = share @ (weights @ ways.eps)
     return float(np.sqrt(1.1 + 29.0 * (share @ spread) / serious**2))
-
-
-def wider_by_labels(labels: LabelSummary) -> float:
-    """Return how much wider intervals are where nothing but the number of labels is looked at.
-
-    The fewer labels an annotator has, the less is known of them. The form and its figures were
-    chosen on simulated crowds.
-    """
-    return float(np.sqrt(1.12 + 7.5 * labels.n_annotators / labels.n_labels))

@@ -1,0 +1,188 @@
+"""Whom to keep, to drop and to ask: a verdict on every annotator, with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.labels.formatting import counted
+from annotruth.models.base_fit import SPAMMER_BELOW, TOO_FEW, table_of
+from annotruth.models.result import Fit
+
+FEW_LABELS = 5
+"""Annotators with fewer labels get no verdict where the model gives no interval."""
+
+ASK_FROM = 0.5
+"""Annotators whose labels have less than this share of the best ones' information are not asked."""
+
+VERDICTS = ("keep", "drop", "unsure", "too few labels")
+
+_BEST = 0.1  # the share of annotators that information is measured against
+_STANDARD_ERRORS, _MARGIN = 3.0, 0.15  # far below the median: by both
+
+
+@dataclass(frozen=True, eq=False)
+class AnnotatorAdvice:
+    """The verdict on every annotator, one entry per annotator.
+
+    Attributes
+    ----------
+    verdict
+        One of `VERDICTS`, by the rules that `verdict_rules` states.
+    information
+        What a label of theirs gains, relative to the mean of the best tenth's.
+    ask
+        Whether to give them assignments: not dropped, and information of at least `ASK_FROM`.
+    reason
+        The reason for the verdict, with numbers, and whether the information is low.
+    """
+
+    verdict: NDArray[np.str_]
+    information: Floats
+    ask: NDArray[np.bool_]
+    reason: Sequence[str]
+
+    def count(self) -> dict[str, int]:
+        """Return how many annotators have each verdict."""
+        return {verdict: int(np.count_nonzero(self.verdict == verdict)) for verdict in VERDICTS}
+
+    def table(self, fit: Fit) -> pa.Table:
+        """Return the annotators, their verdicts, whether to ask them, and the reasons."""
+        return table_of(
+            {
+                "annotator": fit.data.annotators,
+                "verdict": self.verdict.tolist(),
+                "ask": self.ask,
+                "reason": self.reason,
+            }
+        )
+
+
+def annotator_advice(fit: Fit, label_gain: Floats) -> AnnotatorAdvice:
+    """Return the verdict on every annotator of a fit, given what one label of theirs gains."""
+    best = np.sort(label_gain)[-max(1, round(_BEST * len(label_gain))) :].mean()
+    # Where no label gains anything, as with one category, all are alike.
+    information = label_gain / best if best > 0.0 else np.ones_like(label_gain)
+    if fit.reliability is None:
+        verdict, reasons = _verdicts_by_matches(fit)
+    else:
+        verdict, reasons = _verdicts_by_reliability(fit)
+    ask = (verdict != "drop") & (information >= ASK_FROM)
+    low = (information < ASK_FROM).tolist()
+    notes = [f"; low information ({value:.2f} of the best)" for value in information.tolist()]
+    reason = [
+        r + note if is_low else r for r, note, is_low in zip(reasons, notes, low, strict=True)
+    ]
+    return AnnotatorAdvice(verdict, information, ask, reason)
+
+
+def verdict_rules(fit: Fit) -> dict[str, str]:
+    """Return the rule for each verdict that the fit's model can give."""
+    if fit.reliability is None:
+        return {
+            "keep": "matches the recovered labels about as often as the median annotator",
+            "unsure": "matches them far less often than the median annotator",
+            "too few labels": f"fewer than {FEW_LABELS} labels",
+        }
+    interval = "reliability" if fit.low is None else "whole 95% interval of the reliability"
+    rules = {
+        "keep": f"{interval} {SPAMMER_BELOW} or more",
+        "drop": f"{interval} below {SPAMMER_BELOW}",
+        "unsure": f"interval on both sides of {SPAMMER_BELOW}",
+        "too few labels": TOO_FEW,
+    }
+    if fit.p_serious is None:
+        del rules["drop"]
+        rules["unsure"] = f"{interval} below {SPAMMER_BELOW}, by spam or by mistakes"
+    return rules
+
+
+def _verdicts_by_reliability(fit: Fit) -> tuple[NDArray[np.str_], list[str]]:
+    """Judge by the interval of the reliability, or by the reliability where there is none.
+
+    A model that cannot tell spam from mistakes drops nobody.
+    """
+    assert fit.reliability is not None
+    low = fit.reliability if fit.low is None else fit.low
+    high = fit.reliability if fit.high is None else fit.high
+    n_labels = fit.data.labels_per_annotator
+    few = (n_labels < FEW_LABELS) & (fit.low is None)
+    if fit.behavior is not None:
+        few |= np.array(fit.behavior) == TOO_FEW
+    below = high < SPAMMER_BELOW
+    verdict = np.select(
+        [few, low >= SPAMMER_BELOW, below & (fit.p_serious is not None)],
+        ["too few labels", "keep", "drop"],
+        default="unsure",
+    )
+    because = {
+        "keep": f"not below {SPAMMER_BELOW:g}",
+        "drop": f"below {SPAMMER_BELOW:g}",
+        "unsure": f"may be on either side of {SPAMMER_BELOW:g}",
+        "too few labels": TOO_FEW,
+    }
+    mistakes = f"below {SPAMMER_BELOW:g}, but {fit.model} cannot tell spam from mistakes"
+    behavior = fit.behavior or ["serious"] * len(verdict)
+    reasons = []
+    for s, word in enumerate(verdict.tolist()):
+        estimate = f"reliability {fit.reliability[s]:.2f}"
+        if fit.low is not None and fit.high is not None:
+            estimate += f" ({fit.low[s]:.2f} to {fit.high[s]:.2f})"
+        estimate += f" on {counted(int(n_labels[s]), 'label')}"
+        if behavior[s] not in ("serious", TOO_FEW):
+            estimate += f", {behavior[s]}"
+        cause = mistakes if word == "unsure" and below[s] else because[word]
+        reasons.append(f"{estimate}: {cause}")
+    return verdict, reasons
+
+
+def _verdicts_by_matches(fit: Fit) -> tuple[NDArray[np.str_], list[str]]:
+    """Judge by how often labels are the recovered ones, for models without a reliability."""
+    rate, n_labels = match_rate(fit), fit.data.labels_per_annotator
+    verdict = np.select(
+        [n_labels < FEW_LABELS, far_below_median(fit)], ["too few labels", "unsure"], "keep"
+    )
+    because = {
+        "keep": "not far below the median",
+        "unsure": "far below the median",
+        "too few labels": TOO_FEW,
+    }
+    median = np.median(rate)
+    reasons = [
+        f"matches the recovered label on {rate[s]:.0%} of {counted(int(n_labels[s]), 'label')}, "
+        f"median {median:.0%}: {because[word]}"
+        for s, word in enumerate(verdict.tolist())
+    ]
+    return verdict, reasons
+
+
+def recovered_labels(fit: Fit) -> Codes:
+    """Return the code of each item's label; for a score, of the category nearest to it."""
+    if fit.label is not None:
+        return fit.label.astype(np.int64)
+    assert fit.expectation is not None  # a model gives one or the other
+    values = fit.data.scale.values
+    middles = (values[1:] + values[:-1]) / 2
+    return np.searchsorted(middles, fit.expectation).astype(np.int64)
+
+
+def match_rate(fit: Fit) -> Floats:
+    """Return the share of each annotator's labels that are the recovered label, own included."""
+    data = fit.data
+    same = data.cell_category == recovered_labels(fit)[data.item_of_cell()]
+    matches = np.bincount(data.annotator, same[data.cell_of_label()], data.n_annotators)
+    rate: Floats = matches / data.labels_per_annotator
+    return rate
+
+
+def far_below_median(fit: Fit) -> NDArray[np.bool_]:
+    """Return who matches the recovered labels far less often than the median annotator."""
+    rate, median = match_rate(fit), np.median(match_rate(fit))
+    error = np.sqrt(np.maximum(median * (1.0 - median), 1e-9) / fit.data.labels_per_annotator)
+    far: NDArray[np.bool_] = (rate < median - _STANDARD_ERRORS * error) & (rate < median - _MARGIN)
+    return far

@@ -1,0 +1,184 @@
+"""Which items need labels: their status, how many labels to add, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.labels.buffers import as_arrow
+from annotruth.models.distribution import Distribution
+from annotruth.models.result import Fit
+
+LEAST_GAIN = 0.001
+"""Labels that gain less, in squared Hellinger distance, are not asked for.
+
+Opinions on five categories reach it after some 20 labels by reliable annotators, a class when it is
+certain to about 0.999.
+"""
+
+MAX_PER_ROUND = 5
+"""An item gets at most this many labels per round; then fit again and ask again."""
+
+ITEM_STATUS = {
+    "needs labels": f"one more label is expected to gain at least {LEAST_GAIN:g}",
+    "divided": "more labels gain little, and two labels have nearly the same share",
+    "needs no more labels": "more labels gain little",
+    "known truth": "its truth was given",
+}
+"""The statuses of items, and the rule for each."""
+
+_ALIKE = 0.75  # of the top label's share: from here on the second has nearly the same
+
+
+class TopTwo(NamedTuple):
+    """The two categories with the highest shares of each item."""
+
+    category: NDArray[np.int64]  # items x 2, the top one first
+    alike: NDArray[np.bool_]  # whether they have nearly the same share
+
+    @classmethod
+    def of_dense(cls, shares: Floats) -> TopTwo:
+        """Find them in shares, items x categories."""
+        if shares.shape[1] < 2:
+            return cls(np.zeros((len(shares), 2), np.int64), np.zeros(len(shares), np.bool_))
+        two = np.argsort(-shares, axis=1, kind="stable")[:, :2]
+        first, second = np.take_along_axis(shares, two, axis=1).T
+        return cls(two, second >= _ALIKE * first)
+
+    @classmethod
+    def of_sparse(cls, shares: Distribution) -> TopTwo:
+        """Find them in distributions stored without zeros."""
+        item = shares.item()
+        order = np.lexsort((-shares.probability, item))
+        category, share = shares.category[order], shares.probability[order]
+        first = shares.ptr[:-1]
+        # An item with one category alone has no second; its first stands in, with no share.
+        several = np.diff(shares.ptr) > 1
+        second = first + several
+        alike = several & (share[second] >= _ALIKE * share[first])
+        return cls(np.column_stack([category[first], category[second]]).astype(np.int64), alike)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[TopTwo]) -> TopTwo:
+        """Put the items of several partitions together."""
+        category, alike = zip(*parts, strict=True)
+        return cls(np.concatenate(category), np.concatenate(alike))
+
+
+class Reasons(NamedTuple):
+    """Why each item would need labels, and why it would need none."""
+
+    uncertain: pa.Array
+    certain: pa.Array
+
+    @classmethod
+    def of_sets(cls, sets: pa.Array, names: Sequence[str]) -> Reasons:
+        """Write them from the categories that may be the top label, joined by bars."""
+        encoded = sets.dictionary_encode()
+        members = [_members(text, names) for text in encoded.dictionary.to_pylist()]
+        uncertain = [
+            f"top label undecided: {', '.join(some[:-1])} or {some[-1]}"
+            if len(some) > 1
+            else f"top label {some[0]}, distribution uncertain"
+            for some in members
+        ]
+        certain = [f"top label {' or '.join(some)}" for some in members]
+        return cls(
+            as_arrow(uncertain).take(encoded.indices), as_arrow(certain).take(encoded.indices)
+        )
+
+    @classmethod
+    def of_scores(cls, low: Floats, high: Floats) -> Reasons:
+        """Write them from the intervals of scores."""
+        ends = [pc.cast(pc.round(as_arrow(end), 2), pa.string()) for end in (low, high)]
+        interval = pc.binary_join_element_wise(*ends, " to ")
+        return cls(
+            pc.binary_join_element_wise("score uncertain: ", interval, ""),
+            pc.binary_join_element_wise("score ", interval, ""),
+        )
+
+
+class ItemAssessment(NamedTuple):
+    """What a fit says of items: how far off they may be, and what a label would gain."""
+
+    uncertainty: Floats  # expected squared Hellinger distance from the truth
+    gain: Floats  # by how much one more label is expected to lower it
+    top: TopTwo
+    reasons: Reasons
+
+
+@dataclass(frozen=True, eq=False)
+class ItemAdvice:
+    """The status of every item, one entry per item.
+
+    Attributes
+    ----------
+    uncertainty
+        The expected squared Hellinger distance of the item's distribution from its truth.
+    gain
+        By how much one more label, by one of the annotators to ask, is expected to lower it.
+    status
+        One of `ITEM_STATUS`.
+    why
+        The reason for the status.
+    """
+
+    uncertainty: Floats
+    gain: Floats
+    status: NDArray[np.str_]
+    why: pa.Array
+
+    @property
+    def needs_labels(self) -> NDArray[np.bool_]:
+        """Which items need labels."""
+        return self.status == "needs labels"
+
+    def count(self) -> dict[str, int]:
+        """Return how many items have each status."""
+        return {status: int(np.count_nonzero(self.status == status)) for status in ITEM_STATUS}
+
+
+def item_advice(fit: Fit, assessment: ItemAssessment) -> ItemAdvice:
+    """Return the status of every item of a fit by the rules of `ITEM_STATUS`."""
+    known = fit.data.known >= 0
+    uncertainty, gain = (
+        np.where(known, 0.0, values) for values in (assessment.uncertainty, assessment.gain)
+    )
+    statuses = list(ITEM_STATUS)
+    which = np.select([known, gain >= LEAST_GAIN, assessment.top.alike], [3, 0, 1], default=2)
+    divided = _divided_reasons(assessment.top.category, fit.data.scale.names)
+    why = pc.choose(
+        as_arrow(which),
+        assessment.reasons.uncertain,
+        divided,
+        assessment.reasons.certain,
+        pa.scalar("its truth was given"),
+    )
+    return ItemAdvice(uncertainty, gain, np.array(statuses)[which], why)
+
+
+def _divided_reasons(top: Codes, names: Sequence[str]) -> pa.Array:
+    """Write which two categories each item would be divided between, in the scale's order."""
+    one, other = (
+        as_arrow(names).take(as_arrow(np.ascontiguousarray(column))) for column in np.sort(top).T
+    )
+    return pc.binary_join_element_wise(
+        pc.binary_join_element_wise("divided between ", one, ""), other, " and "
+    )
+
+
+def _members(text: str, names: Sequence[str]) -> list[str]:
+    """Read the names off a text that joins some of them by bars, in the scale's order."""
+    members = []
+    for name in names:
+        if text == name or text.startswith(f"{name}|"):
+            members.append(name)
+            text = text[len(name) + 1 :]
+    return members or [text]
