@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from annotruth import agreement, metrics, simulate
-    from annotruth.advice import Advice, Plan
+    from annotruth.advice.advice import Advice
     from annotruth.advice.changes import changes
+    from annotruth.advice.plan import Plan
     from annotruth.api import evaluate, fit, next_labels, plan_labels, update
     from annotruth.engines.spark import SparkEngine
     from annotruth.errors import (
@@ -87,7 +88,7 @@ __all__ = [
 _HOMES = {
     "GLAD": "annotruth.models.glad",
     "GPM": "annotruth.models.gpm.model",
-    "Advice": "annotruth.advice",
+    "Advice": "annotruth.advice.advice",
     "AnnotruthError": "annotruth.errors",
     "AnnotruthWarning": "annotruth.errors",
     "Comparison": "annotruth.selection.compare",
@@ -102,7 +103,7 @@ _HOMES = {
     "OrdinalBinary": "annotruth.models.ordinal_binary",
     "OrdinalMixture": "annotruth.models.ordinal_mixture.model",
     "OutputError": "annotruth.errors",
-    "Plan": "annotruth.advice",
+    "Plan": "annotruth.advice.plan",
     "ReadOptions": "annotruth.io.options",
     "RobustGPM": "annotruth.models.robust_gpm.model",
     "Scale": "annotruth.labels",

@@ -25,8 +25,8 @@ from annotruth.models.result import Fit
 from annotruth.models.storage import load
 
 if TYPE_CHECKING:
-    from annotruth.advice import Advice, Plan
-    from annotruth.models.robust_gpm import RobustGPM
+    from annotruth.advice.advice import Advice
+    from annotruth.advice.plan import Plan
 
 AUTO = "auto"
 """Stands for the model that the labels speak for."""
@@ -227,33 +227,35 @@ def next_labels(
     data: Any,
     budget: int | None = None,
     *,
+    model: str | Estimator | None = None,
     gold: Any = None,
     annotator_prior: Any = None,
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
     **options: Any,
 ) -> Advice:
-    """Say which items need more labels, which have enough, and whom to ask.
+    """Return which items need labels, whom to ask and whom to drop.
 
     Parameters
     ----------
     data
-        The labels so far, in any form that `fit` takes, as do the other arguments.
+        A fit, the folder of a saved one, or labels in any form that `fit` takes; labels are
+        fitted first, once.
     budget
-        How many labels there are to spend; None asks for all that are worth it.
-    read, **options
-        How to read the labels, as for `fit`, and options of robust-gpm, such as
-        ``truth="class"``.
+        How many labels there are to spend; None asks for all that are worth it in this round.
+    model, gold, annotator_prior, progress, read, **options
+        As for `fit`; only with labels.
 
     Returns
     -------
     Advice
         ``items()``, ``annotators()`` and ``assignments()`` are tables as those of a fit.
     """
-    labels, options = _labels_in_memory(data, read, options, gold, annotator_prior)
-    from annotruth.advice import advise
+    from annotruth.advice.advice import advise, check_budget
 
-    return advise(labels, budget, model=_robust(options), progress=progress)
+    check_budget(budget)
+    fitted = _fit_or_load(data, model, gold, annotator_prior, progress, read, options)
+    return advise(fitted, budget)
 
 
 def plan_labels(
@@ -261,6 +263,7 @@ def plan_labels(
     target: str,
     value: float,
     *,
+    model: str | Estimator | None = None,
     gold: Any = None,
     annotator_prior: Any = None,
     seed: int = 0,
@@ -268,46 +271,61 @@ def plan_labels(
     read: ReadOptions | None = None,
     **options: Any,
 ) -> Plan:
-    """Say how many labels a target needs, by simulating more of them.
+    """Return how many labels a target needs, by simulating more labels.
 
     Parameters
     ----------
     data
-        The labels so far, in any form that `fit` takes, as do the other arguments.
+        A fit, the folder of a saved one, or labels in any form that `fit` takes; labels are
+        fitted first, once.
     target, value
-        What is to be reached in the mean over items: "accuracy", the leading label being right;
+        What to reach on average over items: "accuracy", the share of right top labels;
         "hellinger", the distance of distributions from the truth; "score", half the width of a
         score's 95% interval.
     seed
         The same seed gives the same plan.
-    read, **options
-        How to read the labels, as for `fit`, and options of robust-gpm, such as
-        ``truth="class"``.
+    model, gold, annotator_prior, progress, read, **options
+        As for `fit`; only with labels.
     """
-    labels, options = _labels_in_memory(data, read, options, gold, annotator_prior)
-    from annotruth.advice import plan
+    from annotruth.advice.plan import check_target, plan
 
-    return plan(labels, target, value, model=_robust(options), seed=seed, progress=progress)
+    check_target(target, value)
+    fitted = _fit_or_load(data, model, gold, annotator_prior, progress, read, options)
+    return plan(fitted, target, value, seed=seed)
 
 
-def _labels_in_memory(
+def _fit_or_load(
     data: Any,
-    read: ReadOptions | None,
-    options: Mapping[str, Any],
+    model: str | Estimator | None,
     gold: Any,
     annotator_prior: Any,
-) -> tuple[Labels, dict[str, Any]]:
-    """Return the labels, and the options that are the model's."""
-    read, options = ReadOptions.split(read, options)
-    if read.memory is not None:
-        raise InputError("memory is for fit alone: leave it out")
-    return load_labels(data, read, gold=gold, annotator_prior=annotator_prior), options
-
-
-def _robust(options: Mapping[str, Any]) -> RobustGPM:
-    """Make the one model that knows what a label would tell."""
-    from annotruth.models.robust_gpm import RobustGPM
-
-    model = make_estimator("robust-gpm", options)
-    assert isinstance(model, RobustGPM)
-    return model
+    progress: ProgressCallback | None,
+    read: ReadOptions | None,
+    options: Mapping[str, Any],
+) -> Fit:
+    """Return the fit that is given or saved in a folder, or fit the labels."""
+    saved = isinstance(data, str | Path) and Path(data).is_dir()
+    if not (saved or isinstance(data, Fit)):
+        fitted = fit(
+            data,
+            model,
+            gold=gold,
+            annotator_prior=annotator_prior,
+            progress=progress,
+            read=read,
+            **options,
+        )
+        if not isinstance(fitted, Fit):
+            raise InputError("advice needs labels in memory: leave out the engine spark")
+        return fitted
+    read, own = ReadOptions.split(read, options)
+    given = {"model": model, "gold": gold, "annotator_prior": annotator_prior, **own}
+    named = [name for name, value in given.items() if value is not None]
+    if read != ReadOptions():
+        named.append("options for reading")
+    if named:
+        raise InputError(
+            f"{', '.join(named)}: only for labels, and this is a fit; leave them out, or give the "
+            "labels"
+        )
+    return load(data) if saved else data

@@ -1,36 +1,39 @@
-"""Crowds with items that are divided, settled and open."""
+"""Crowds with divided items, certain items and items with few labels."""
 
 import numpy as np
 import pytest
 
 from annotruth.labels import Labels
 
-N = 5
+N_CATEGORIES = 5
 
 
 @pytest.fixture(scope="session")
-def three_sorts():
-    """A maker of labels: divided and settled items have 40 labels each, open ones 3."""
+def three_kinds_of_items():
+    """A maker of labels: divided and certain items have 40 labels each, uncertain ones 3."""
 
-    def make(seed, *, ordinal, each=15, people=60):
+    def make(seed, *, ordinal, n_each=15, n_annotators=60):
         rng = np.random.default_rng(seed)
-        reliability = np.where(np.arange(people) % 7 == 0, 0.1, 0.9)
+        reliability = np.where(np.arange(n_annotators) % 7 == 0, 0.1, 0.9)
         rows = []
 
-        def add(item, theta, labels):
-            for s in rng.choice(people, labels, replace=False):
+        def add(item, theta, n_labels):
+            for s in rng.choice(n_annotators, n_labels, replace=False):
                 serious = rng.random() < reliability[s]
-                n = rng.choice(N, p=theta) if serious else rng.integers(N)
+                n = rng.choice(N_CATEGORIES, p=theta) if serious else rng.integers(N_CATEGORIES)
                 rows.append((item, f"w{s}", int(n) + 1 if ordinal else "abcde"[n]))
 
-        for i in range(each):
-            half = np.zeros(N)
-            half[[i % (N - 1), i % (N - 1) + 1] if ordinal else [i % N, (i + 2) % N]] = 0.5
+        for i in range(n_each):
+            half = np.zeros(N_CATEGORIES)
+            if ordinal:
+                half[[i % (N_CATEGORIES - 1), i % (N_CATEGORIES - 1) + 1]] = 0.5
+            else:
+                half[[i % N_CATEGORIES, (i + 2) % N_CATEGORIES]] = 0.5
             add(f"divided {i}", half, 40)
-            one = np.full(N, 0.02)
-            one[i % N] = 0.92
-            add(f"settled {i}", one, 40)
-            add(f"open {i}", one, 3)
+            one = np.full(N_CATEGORIES, 0.02)
+            one[i % N_CATEGORIES] = 0.92
+            add(f"certain {i}", one, 40)
+            add(f"uncertain {i}", one, 3)
         return rows
 
     return make
@@ -38,7 +41,7 @@ def three_sorts():
 
 @pytest.fixture(scope="session")
 def classes():
-    """A maker of labels with one right answer of four, and that answer."""
+    """A maker of labels with one right label of four, and that label."""
 
     def make(seed, *, per_item, items=200, people=30, reliability=0.8):
         rng = np.random.default_rng(seed)

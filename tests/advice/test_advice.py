@@ -1,142 +1,237 @@
-"""Which items need labels, which have enough, whom to ask."""
+"""Which items need labels, which need no more, whom to ask."""
+
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import annotruth as at
+from annotruth.advice.advice import advise
+from annotruth.advice.annotators import VERDICTS
+from annotruth.advice.items import ITEM_STATUS, LEAST_GAIN, MAX_PER_ROUND, Reasons
+from annotruth.models import em
+from annotruth.models.registry import MODELS
 
 
 @pytest.mark.parametrize(
     ("ordinal", "options"), [(True, {"truth": "opinions"}), (True, {}), (False, {})]
 )
-def test_divided_items_stop_and_open_ones_go_on(three_sorts, ordinal, options):
-    items = at.next_labels(three_sorts(0, ordinal=ordinal), budget=60, **options).items()
-    add, why = items["add"], items["why"]
-    sort = items["item"].str.split(" ").str[0]
-    assert add[sort == "divided"].sum() == 0
-    assert add[sort == "settled"].sum() == 0
-    assert add[sort == "open"].sum() == 60
-    assert (why[sort == "divided"] == "divided, and known to be").mean() > 0.7
-    assert (why[sort == "settled"] == "settled").all()
-    assert why[(sort == "open") & (add > 0)].str.startswith("open ").all()
+def test_divided_items_need_no_labels_and_uncertain_ones_do(three_kinds_of_items, ordinal, options):
+    items = at.next_labels(three_kinds_of_items(0, ordinal=ordinal), budget=60, **options).items()
+    add, status, why = items["add"], items["status"], items["why"]
+    kind = items["item"].str.split(" ").str[0]
+    assert add[kind == "divided"].sum() == 0
+    assert add[kind == "certain"].sum() == 0
+    assert add[kind == "uncertain"].sum() == 60
+    assert (status[kind == "divided"] == "divided").mean() > 0.7
+    assert why[status == "divided"].str.startswith("divided between ").all()
+    assert (status[kind == "certain"] == "needs no more labels").all()
+    assert (status[(kind == "uncertain") & (add > 0)] == "needs labels").all()
 
 
-def test_it_is_not_the_entropy_that_asks_for_labels(three_sorts):
-    advice = at.next_labels(three_sorts(0, ordinal=True), truth="opinions")
+@pytest.mark.parametrize("model", MODELS)
+def test_every_model_gives_advice_without_another_fit(model, monkeypatch):
+    made = at.simulate.crowd(n_items=40, n_annotators=15, labels_per_item=5, seed=1)
+    fit = at.fit(made.labels, model)
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("advice must not run EM")
+
+    monkeypatch.setattr(em, "run_em", refuse)
+    for module in list(__import__("sys").modules.values()):
+        if getattr(module, "__name__", "").startswith("annotruth.models") and hasattr(
+            module, "run_em"
+        ):
+            monkeypatch.setattr(module, "run_em", refuse)
+    advice = advise(fit)
+    items, people = advice.items(), advice.annotators()
+    assert set(items["status"]) <= set(ITEM_STATUS)
+    assert set(people["verdict"]) <= set(VERDICTS)
+    assert (items["status"] == "needs labels").any()
+    assert ((items["add"] > 0) == (items["status"] == "needs labels")).all()
+    assert items["add"].max() <= MAX_PER_ROUND
+    assert np.isfinite(items["gain"]).all()
+    assert np.isfinite(people["information"]).all()
+    assert (people["ask"] == (people["verdict"] != "drop") & (people["information"] >= 0.5)).all()
+    assert len(advice.assignments()) == advice.n_add
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_saved_fit_gives_the_same_advice(model, tmp_path):
+    made = at.simulate.crowd(n_items=30, n_annotators=10, labels_per_item=5, seed=2)
+    fit = at.fit(made.labels, model)
+    fit.save(tmp_path / "fit")
+    before, after = at.next_labels(fit), at.next_labels(tmp_path / "fit")
+    pd.testing.assert_frame_equal(before.items(), after.items())
+    pd.testing.assert_frame_equal(before.annotators(), after.annotators())
+
+
+def test_a_fit_takes_no_options_for_labels(tmp_path):
+    fit = at.fit([("a", "x", 1), ("a", "y", 2)])
+    for options in ({"gold": {"a": 1}}, {"scale": "nominal"}, {"model": "gpm"}, {"tol": 1e-3}):
+        with pytest.raises(at.InputError, match="only for labels"):
+            at.next_labels(fit, **options)
+    with pytest.raises(at.InputError, match="no saved fit in"):
+        at.next_labels(tmp_path)
+
+
+def test_gain_does_not_follow_entropy(three_kinds_of_items):
+    advice = at.next_labels(three_kinds_of_items(0, ordinal=True), truth="opinions")
     items, entropy = advice.items(), advice.fit.items()["entropy"]
-    divided = items["item"].str.startswith("divided 0")
-    certain = items["item"].str.startswith("open 0")  # few labels, which agree
-    assert entropy[divided].item() > entropy[certain].item() - 0.2
-    assert items["gain"][certain].item() > 10 * items["gain"][divided].item()
+    divided = items["item"] == "divided 0"
+    uncertain = items["item"] == "uncertain 0"  # few labels, which agree
+    assert entropy[divided].item() > entropy[uncertain].item() - 0.2
+    assert items["gain"][uncertain].item() > 10 * items["gain"][divided].item()
 
 
-def test_without_a_budget_all_that_is_worth_it_is_asked_for(three_sorts):
-    rows = three_sorts(1, ordinal=False)
+def test_without_a_budget_all_labels_worth_it_are_asked_for(three_kinds_of_items):
+    rows = three_kinds_of_items(1, ordinal=False)
     some, every = at.next_labels(rows, 20), at.next_labels(rows)
     assert (some.n_add, every.budget) == (20, None)
     assert every.n_add > 20
     assert (every.add >= some.add).all()
-    assert ((every.add > 0) == ~every.done).all()
+    assert ((every.add > 0) == (every.of_items.gain >= LEAST_GAIN)).all()
     rich = at.next_labels(rows, 10**6)
     assert rich.n_add == every.n_add
-    assert "of the budget would change little" in rich.summary()
+    assert "for the next round" in rich.summary()
 
 
-def test_others_gain_more_where_the_budget_is_short(three_sorts):
-    items = at.next_labels(three_sorts(1, ordinal=False), 1).items()
-    assert (items["why"] == "others gain more").sum() > 5
+def test_the_status_does_not_depend_on_the_budget(three_kinds_of_items):
+    rows = three_kinds_of_items(1, ordinal=False)
+    poor, rich = (at.next_labels(rows, budget).items() for budget in (1, None))
+    assert (poor["status"] == rich["status"]).all()
+    assert (poor["why"] == rich["why"]).all()
 
 
-def test_more_labels_of_the_same_kind_gain_less():
-    made = at.simulate.crowd(n_items=100, n_annotators=40, seed=1)
-    few, many = (
-        at.simulate.crowd(n_items=100, n_annotators=40, labels_per_item=n, seed=1) for n in (3, 20)
-    )
-    gains = [at.next_labels(m.labels).gain.mean() for m in (few, many, made)]
+def test_more_labels_per_item_gain_less():
+    gains = [
+        at.next_labels(
+            at.simulate.crowd(n_items=100, n_annotators=40, labels_per_item=n, seed=1).labels
+        ).of_items.gain.mean()
+        for n in (3, 20, 40)
+    ]
     assert gains[0] > 2 * gains[1] > 2 * gains[2]
 
 
-def test_spammers_are_not_asked_and_the_reliable_are():
+def test_spammers_are_not_asked_and_reliable_annotators_are():
     made = at.simulate.crowd(
         n_items=200, n_annotators=30, labels_per_item=8, behavior="repeated", seed=4
     )
     people = at.next_labels(made.labels).annotators()
-    ask = people["ask"].to_numpy()
-    assert set(ask[made.reliability < 0.3]) == {"stop"}
-    assert "stop" not in ask[made.reliability > 0.9]
-    assert people["why"][made.reliability < 0.3].str.contains("repeated .*: tells little").all()
-    assert np.corrcoef(people["worth"], made.reliability)[0, 1] > 0.8
+    assert not people["ask"][made.reliability < 0.3].any()
+    assert people["ask"][made.reliability > 0.9].all()
+    reasons = people["reason"][made.reliability < 0.3]
+    assert reasons.str.contains("repeated .*: .*low information").all()
+    assert np.corrcoef(people["information"], made.reliability)[0, 1] > 0.8
 
 
-def test_somebody_hardly_known_is_worth_a_try():
+def test_a_new_annotator_has_too_few_labels():
     made = at.simulate.crowd(n_items=60, n_annotators=20, labels_per_item=6, seed=2)
     rows = made.labels.to_arrow().to_pandas()
-    newcomer = pd.DataFrame({"item": [1, 2], "annotator": [99, 99], "label": [3, 3]})
-    people = at.next_labels(pd.concat([rows, newcomer])).annotators().set_index("annotator")
-    assert people["ask"][99] == "try"
-    assert people["why"][99] == "too few labels to tell: try known items"
+    new = pd.DataFrame({"item": [1, 2], "annotator": [99, 99], "label": [3, 3]})
+    people = at.next_labels(pd.concat([rows, new])).annotators().set_index("annotator")
+    assert people["verdict"][99] == "too few labels"
+    assert "on 2 labels: too few labels to tell" in people["reason"][99]
 
 
-def test_an_item_whose_truth_is_known_gets_none():
+def test_an_item_of_known_truth_needs_no_labels():
     made = at.simulate.crowd(n_items=30, n_annotators=15, labels_per_item=3, seed=2)
     before = at.next_labels(made.labels).items()
     after = at.next_labels(made.labels, gold={5: 3}).items()
     assert before["add"][4] > 0
     assert after["add"][4] == 0
-    assert after["why"][4] == "truth known"
+    assert (after["status"][4], after["why"][4]) == ("known truth", "its truth was given")
 
 
-def test_assignments_name_people_who_have_not_seen_the_item():
+def test_assignments_name_annotators_who_have_not_labelled_the_item():
     made = at.simulate.crowd(n_items=40, n_annotators=15, labels_per_item=3, seed=3)
     advice = at.next_labels(made.labels, 50)
     work = advice.assignments()
     assert len(work) == 50
-    seen = set(made.labels.to_arrow().select(["item", "annotator"]).to_pandas().itertuples(False))
-    assert not seen & set(work.dropna().astype(int).itertuples(False))
-    ask = advice.annotators().set_index("annotator")["worth"]
-    assert (ask[work["annotator"].dropna().astype(int)] >= 0.5).all()
-    assert advice.assignments(most=2)["annotator"].value_counts().max() == 2
+    labelled = set(
+        made.labels.to_arrow().select(["item", "annotator"]).to_pandas().itertuples(False)
+    )
+    assert not labelled & set(work.dropna().astype(int).itertuples(False))
+    ask = advice.annotators().set_index("annotator")["ask"]
+    assert ask[work["annotator"].dropna().astype(int)].all()
+    assert advice.assignments(max_per_annotator=2)["annotator"].value_counts().max() == 2
+
+
+def test_where_everybody_is_dropped_new_annotators_are_needed():
+    made = at.simulate.crowd(n_items=20, n_annotators=6, labels_per_item=3, seed=3)
+    fit = at.fit(made.labels, "gpm")
+    dropped = replace(
+        fit,
+        reliability=np.full(6, 0.1),
+        low=np.zeros(6),
+        high=np.full(6, 0.2),
+        behavior=["random"] * 6,
+    )
+    advice = advise(dropped)
+    assert set(advice.of_annotators.verdict) == {"drop"}
+    assert not advice.of_annotators.ask.any()
+    assert advice.n_add > 0
+    assert advice.assignments()["annotator"].isna().all()
 
 
 def test_tables_come_in_the_callers_library():
     made = at.simulate.crowd(n_items=20, n_annotators=10, labels_per_item=3, seed=3)
     advice = at.next_labels(pl.from_arrow(made.labels.to_arrow()))
     assert isinstance(advice.items(), pl.DataFrame)
-    assert advice.items().columns == ["item", "n_labels", "add", "uncertainty", "gain", "why"]
+    assert advice.items().columns == [
+        *("item", "n_labels", "status", "add", "why", "uncertainty", "gain"),
+    ]
     assert isinstance(advice.annotators(), pl.DataFrame)
+    assert advice.annotators().columns == [
+        *("annotator", "n_labels", "verdict", "ask", "reason", "information", "reliability"),
+    ]
     assert isinstance(advice.assignments(), pl.DataFrame)
 
 
+@pytest.mark.parametrize("model", [None, "majority", "gpm", "mean"])
 @pytest.mark.parametrize(
     "rows",
     [
-        [("a", "x", "yes")],
+        [("a", "x", 1)],
         [("a", "x", 1), ("a", "y", 2)],
         [("a", "x", 1), ("b", "x", 2), ("c", "x", 1)],
     ],
     ids=["one label", "one item", "one annotator"],
 )
-def test_little_is_no_error(rows):
-    advice = at.next_labels(rows, 5)
+def test_the_smallest_data_give_advice(rows, model):
+    advice = at.next_labels(rows, 5, model=model)
     assert 0 <= advice.n_add <= 5
-    assert np.isfinite(advice.gain).all()
+    assert np.isfinite(advice.of_items.gain).all()
     assert advice.summary()
 
 
+def test_names_with_bars_are_written_whole():
+    sets = pa.array(["a|a|b|b", "a|b", "a|b|b", "b"])
+    assert Reasons.of_sets(sets, ["a", "a|b", "b"]).uncertain.to_pylist() == [
+        "top label undecided: a, a|b or b",
+        "top label undecided: a or b",
+        "top label undecided: a|b or b",
+        "top label b, distribution uncertain",
+    ]
+
+
 @pytest.mark.parametrize("budget", [0, -3, 2.5, True])
-def test_a_budget_is_a_number_of_labels(budget):
+def test_a_budget_that_is_no_number_of_labels_is_refused(budget):
     with pytest.raises(at.InputError, match="give a whole number of labels from 1"):
         at.next_labels([("a", "x", 1), ("a", "y", 2)], budget)
 
 
-def test_a_load_is_a_number_of_labels():
+def test_a_load_that_is_no_number_of_labels_is_refused():
     advice = at.next_labels([("a", "x", 1), ("a", "y", 2)])
-    with pytest.raises(at.InputError, match="most is 0: give a whole number from 1"):
-        advice.assignments(most=0)
+    with pytest.raises(at.InputError, match="max_per_annotator is 0: give a whole number from 1"):
+        advice.assignments(max_per_annotator=0)
 
 
-def test_options_are_those_of_robust_gpm():
+def test_options_are_those_of_the_model():
     with pytest.raises(at.InputError, match="robust-gpm has no option 'speed'"):
         at.next_labels([("a", "x", 1), ("a", "y", 2)], speed=9)
+    with pytest.raises(at.InputError, match="glad has no option 'truth'"):
+        at.next_labels([("a", "x", 1), ("a", "y", 2)], model="glad", truth="class")

@@ -1,34 +1,37 @@
-"""How many items are divided, where one answer was thought right."""
+"""The share of divided items, where the model assumes one right label per item."""
 
 import numpy as np
 import pytest
 
-from annotruth.advice.crowd import judge
-from annotruth.advice.divided import admit_divided
+import annotruth as at
+from annotruth.advice.basis import basis_of
+from annotruth.advice.divided import estimate_divided
 from annotruth.labels import Labels
 from annotruth.models.robust_gpm.model import RobustGPM
 
 
-def test_the_share_of_divided_items_is_found(three_sorts):
-    crowd = judge(Labels.of(three_sorts(2, ordinal=False)))
-    assert crowd.divided == pytest.approx(1 / 3, abs=0.06)
+def test_the_share_of_divided_items_is_estimated(three_kinds_of_items):
+    basis = basis_of(at.fit(three_kinds_of_items(2, ordinal=False)))
+    assert basis.divided_share == pytest.approx(1 / 3, abs=0.06)
 
 
-def test_where_no_item_is_divided_hardly_any_is_thought_to_be(classes):
+def test_without_divided_items_the_share_is_near_zero(classes):
     labels, _ = classes(1, per_item=10)
-    assert judge(labels).divided < 0.02
+    assert basis_of(at.fit(labels)).divided_share < 0.02
 
 
-def test_opinions_and_single_categories_are_left_alone(three_sorts):
-    assert judge(Labels.of(three_sorts(0, ordinal=True)), RobustGPM(truth="opinions")).divided == 0
-    assert judge(Labels.of([("a", "x", "one"), ("b", "x", "one")])).divided == 0
+def test_opinions_and_single_categories_have_no_divided_class(three_kinds_of_items):
+    rows = three_kinds_of_items(0, ordinal=True)
+    assert basis_of(at.fit(rows, truth="opinions")).divided_share == 0
+    assert basis_of(at.fit([("a", "x", "one"), ("b", "x", "one")])).divided_share == 0
 
 
-def test_annotators_are_no_longer_blamed_for_divided_items(three_sorts):
-    labels = Labels.of(three_sorts(2, ordinal=False))
-    fit, kinds = RobustGPM().fit_with_kinds(labels)
-    cleared, _ = admit_divided(labels, kinds)
-    serious = fit.reliability > 0.5
-    right = np.einsum("snn->s", kinds.rates) / 5, np.einsum("snn->s", cleared.rates) / 5
-    assert right[1][serious].mean() > right[0][serious].mean() + 0.1
-    np.testing.assert_allclose(cleared.rates.sum(axis=1), 1.0, atol=1e-9)
+def test_annotators_are_not_blamed_for_divided_items(three_kinds_of_items):
+    labels = Labels.of(three_kinds_of_items(2, ordinal=False))
+    model = RobustGPM().fit(labels)
+    classes = model.latent_classes()
+    corrected, _ = estimate_divided(labels, classes)
+    serious = model.result_.reliability > 0.5
+    before, after = (np.einsum("snn->s", each.rates) / 5 for each in (classes, corrected))
+    assert after[serious].mean() > before[serious].mean() + 0.1
+    np.testing.assert_allclose(corrected.rates.sum(axis=1), 1.0, atol=1e-9)

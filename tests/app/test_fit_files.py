@@ -70,7 +70,7 @@ def test_soft_labels_and_verdicts(run, wide, tmp_path):
     assert code == 0
     assert out.splitlines()[-2:] == [f"written to {soft}", f"written to {keep}"]
     assert np.load(soft)["probabilities"].shape == (4, 2)
-    assert keep.read_text().splitlines()[0] == '"annotator","verdict","reason"'
+    assert keep.read_text().splitlines()[0] == '"annotator","verdict","ask","reason"'
     assert keep.read_text().count("\n") == 4
 
 
@@ -86,7 +86,6 @@ def test_tables_as_json(run, wide, tmp_path):
         (("--soft", "soft.txt"), "soft labels go to a name in"),
         (("--keep", "people.npz"), "the name must end in .csv, .parquet, .json"),
         (("--soft", "soft.csv", "--model", "mean"), "mean gives scores, not distributions"),
-        (("--keep", "people.csv", "--model", "majority"), "says nothing of annotators"),
     ],
 )
 def test_what_cannot_be_written_is_said_before_anything_is(

@@ -9,7 +9,7 @@ import pytest
 
 from annotruth import simulate
 
-COLUMNS = ["item", "n_labels", "add", "uncertainty", "gain", "why"]
+COLUMNS = ["item", "n_labels", "status", "add", "why", "uncertainty", "gain"]
 GOOD = "item,annotator,label\na,x,1\na,y,2\nb,x,2\nb,y,2\n"
 
 
@@ -20,26 +20,68 @@ def labels(tmp_path):
     return tmp_path / "labels.csv"
 
 
-def test_next_prints_a_summary_and_the_items_that_gain_most(run, labels):
+@pytest.fixture
+def saved(run, labels, tmp_path):
+    assert run("fit", labels, "--save", tmp_path / "fit", "--quiet")[0] == 0
+    return tmp_path / "fit"
+
+
+def test_next_prints_a_summary_and_the_items_with_the_highest_gain(run, labels):
     code, out, err = run("next", labels, "--budget", 30)
     assert (code, err) == (0, "")
     assert "add 30 labels to" in out
-    assert "stop labelling 0 of 40 items" in out
-    assert "Items that gain most" in out
-    assert "open which leads: " in out
-    assert "Annotators, least telling first" in out
+    assert "items: needs labels " in out
+    assert "annotators: keep " in out
+    assert "Items with the highest gain" in out
+    assert "top label undecided: " in out
+    assert "Annotators, least informative first" in out
 
 
 def test_next_json_is_one_object_and_nothing_else(run, labels):
     code, out, err = run("next", labels, "--budget", 30, "--json")
-    told = json.loads(out)
+    printed = json.loads(out)
     assert (code, err) == (0, "")
-    assert list(told) == [
-        *("n_items", "n_annotators", "n_labels", "budget", "add", "items_to_label"),
-        *("items_to_stop", "items_divided", "annotators_to_ask", "annotators_unclear"),
+    assert list(printed) == [
+        *("model", "n_items", "n_annotators", "n_labels", "budget", "add", "items", "annotators"),
+        "ask",
     ]
-    assert (told["budget"], told["add"], told["n_items"]) == (30, 30, 40)
+    assert (printed["budget"], printed["add"], printed["n_items"]) == (30, 30, 40)
+    assert list(printed["items"]) == [
+        *("needs labels", "divided", "needs no more labels", "known truth"),
+    ]
+    assert sum(printed["items"].values()) == 40
+    assert list(printed["annotators"]) == ["keep", "drop", "unsure", "too few labels"]
+    assert sum(printed["annotators"].values()) == 12
     assert json.loads(run("next", labels, "--json")[1])["budget"] is None
+
+
+@pytest.mark.parametrize("words", [("next",), ("plan", "--target", "hellinger=0.15")])
+def test_a_saved_fit_gives_what_its_labels_give(run, labels, saved, words):
+    by_labels, by_fit = (run(words[0], data, *words[1:]) for data in (labels, saved))
+    assert by_labels == by_fit
+    assert by_fit[0] == 0
+
+
+@pytest.mark.parametrize("model", ["gpm", "majority", "mean"])
+def test_a_model_can_be_chosen(run, labels, model):
+    code, out, _ = run("next", labels, "--model", model, "--json")
+    assert (code, json.loads(out)["model"]) == (0, model)
+    code, out, _ = run("plan", labels, "--model", model, "--target", "score=0.3", "--json")
+    assert (code, json.loads(out)["next"]["model"]) == (0, model)
+
+
+@pytest.mark.parametrize("words", [("--scale", "nominal"), ("--model", "gpm"), ("--set", "tol=1")])
+def test_a_saved_fit_takes_no_options_for_labels(run, saved, words):
+    for command in (("next",), ("plan", "--target", "accuracy=0.9")):
+        code, out, err = run(command[0], saved, *command[1:], *words)
+        assert (code, out) == (2, "")
+        assert "only for labels, and this is a fit" in err
+
+
+def test_a_folder_without_a_fit_is_refused(run, tmp_path):
+    code, _, err = run("next", tmp_path)
+    assert code == 2
+    assert "no saved fit in" in err
 
 
 def read_json(path):
@@ -50,7 +92,7 @@ def read_json(path):
     ("name", "read"),
     [("next.csv", pc.read_csv), ("deep/next.parquet", pq.read_table), ("next.json", read_json)],
 )
-def test_out_writes_every_item(run, labels, tmp_path, name, read):
+def test_out_writes_one_row_per_item(run, labels, tmp_path, name, read):
     code, out, _ = run("next", labels, "--budget", 30, "--out", tmp_path / name)
     assert code == 0
     assert f"written to {tmp_path / name}" in out
@@ -60,8 +102,9 @@ def test_out_writes_every_item(run, labels, tmp_path, name, read):
     assert sum(table["add"].to_pylist()) == 30
 
 
-def test_out_by_a_name_that_says_no_format_is_refused(run, labels, tmp_path):
-    code, out, err = run("next", labels, "--out", tmp_path / "next.txt")
+@pytest.mark.parametrize("option", ["--out", "--keep"])
+def test_a_file_name_without_a_known_ending_is_refused(run, labels, tmp_path, option):
+    code, out, err = run("next", labels, option, tmp_path / "next.txt")
     assert (code, out) == (2, "")
     assert "must end in .csv, .parquet, .json" in err
     assert not (tmp_path / "next.txt").exists()
@@ -83,7 +126,7 @@ def test_gold_and_record_are_taken(run, labels, tmp_path):
     (tmp_path / "prior.csv").write_text("annotator,reliability\n1,0.1\n")
     words = ("--gold", tmp_path / "gold.csv", "--annotator-prior", tmp_path / "prior.csv")
     run("next", labels, *words, "--out", tmp_path / "n.csv", "--quiet")
-    assert pc.read_csv(tmp_path / "n.csv")["why"][0].as_py() == "truth known"
+    assert pc.read_csv(tmp_path / "n.csv")["status"][0].as_py() == "known truth"
 
 
 def test_quiet_says_nothing(run, labels):
@@ -91,26 +134,28 @@ def test_quiet_says_nothing(run, labels):
     assert run("plan", labels, "--target", "accuracy=0.5", "--quiet") == (0, "", "")
 
 
-def test_plan_tells_both_ways_of_spending(run, labels):
+def test_plan_prints_labels_spent_evenly_and_as_advised(run, labels):
     code, out, err = run("plan", labels, "--target", "hellinger=0.15")
     assert (code, err) == (0, "")
     assert "target: hellinger 0.15" in out
-    assert "evenly, by everybody: " in out
-    assert "as next advises: " in out
-    assert "more labels an item (" in out
+    assert "evenly, by all annotators: " in out
+    assert "as `annotruth next` advises: " in out
+    assert "more labels per item (" in out
+    assert "next round:\nadd " in out
 
 
 def test_plan_json_is_one_object_and_nothing_else(run, labels):
     code, out, err = run("plan", labels, "--target", "score=0.7", "--json", "--seed", 5)
-    told = json.loads(out)
+    printed = json.loads(out)
     assert (code, err) == (0, "")
-    assert list(told) == [
+    assert list(printed) == [
         *("target", "value", "now", "n_items", "n_labels", "n_annotators", "evenly", "advised"),
+        "next",
     ]
-    assert list(told["evenly"]) == ["per_item", "low", "high", "reached", "in_all"]
-    assert told["evenly"]["in_all"] > told["n_labels"]
+    assert list(printed["evenly"]) == ["per_item", "low", "high", "reached", "total_labels"]
+    assert printed["evenly"]["total_labels"] > printed["n_labels"]
     out = run("plan", labels, "--target", "accuracy=0.999", "--json")[1]
-    assert json.loads(out)["evenly"]["in_all"] is None
+    assert json.loads(out)["evenly"]["total_labels"] is None
 
 
 def test_help_teaches(run):

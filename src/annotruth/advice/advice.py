@@ -98,7 +98,7 @@ class Advice:
         """Return the assignments as codes; `NOBODY` stands for a new annotator."""
         people = self.of_annotators
         if max_per_annotator is None:
-            max_per_annotator = math.ceil(_LOAD * self.n_add / max(np.count_nonzero(people.ask), 1))
+            max_per_annotator = math.ceil(_LOAD * self.n_add / max(int(people.ask.sum()), 1))
         elif not is_whole(max_per_annotator) or max_per_annotator < 1:
             raise InputError(
                 f"max_per_annotator is {max_per_annotator!r}: give a whole number from 1"
@@ -145,7 +145,7 @@ class Advice:
             add += f", at most {MAX_PER_ROUND} per item in one round"
         if self.budget is not None and self.n_add < self.budget:
             add += f"; keep the other {self.budget - self.n_add:,} for the next round"
-        ask = np.count_nonzero(self.of_annotators.ask)
+        ask = int(self.of_annotators.ask.sum())
         return "\n".join(
             [
                 f"{self.fit.model} on {data.describe()}",
@@ -168,7 +168,7 @@ class Advice:
             "add": self.n_add,
             "items": self.of_items.count(),
             "annotators": self.of_annotators.count(),
-            "ask": int(np.count_nonzero(self.of_annotators.ask)),
+            "ask": int(self.of_annotators.ask.sum()),
         }
 
 
@@ -179,13 +179,23 @@ def advise(fit: Fit, budget: int | None = None, *, basis: Basis | None = None) -
     at least `LEAST_GAIN`, at most `MAX_PER_ROUND` of them; with one, those that gain most.
     ``basis`` is that of the fit, where it is at hand.
     """
-    if budget is not None and (not is_whole(budget) or budget < 1):
-        raise InputError(f"budget is {budget!r}: give a whole number of labels from 1")
+    check_budget(budget)
     basis = basis_of(fit) if basis is None else basis
     people = annotator_advice(fit, basis.label_gain)
     items = item_advice(fit, basis.assess(people.ask))
     add = share_out(budget, items.uncertainty, items.gain, LEAST_GAIN, MAX_PER_ROUND)
     return Advice(fit, budget, add, items, people)
+
+
+def keep_table(fit: Fit) -> pa.Table:
+    """Return annotator, verdict, ask and reason, as ``annotruth fit --keep`` writes them."""
+    return annotator_advice(fit, basis_of(fit).label_gain).table(fit)
+
+
+def check_budget(budget: int | None) -> None:
+    """Refuse a budget that is not a number of labels."""
+    if budget is not None and (not is_whole(budget) or budget < 1):
+        raise InputError(f"budget is {budget!r}: give a whole number of labels from 1")
 
 
 def _counts(counts: Mapping[str, int]) -> str:

@@ -22,7 +22,7 @@ from annotruth.models.latent_classes import LatentClasses
 
 _DIVIDED, _NOT_DIVIDED = 1.0, 4.0  # pseudo-counts of items
 _EACH = 0.5  # pseudo-counts of labels per category and class
-_MAX_PARTITIONS = 2  # a sample of the items is enough
+_MAX_NUMBERS, _MAX_PARTITIONS = 250_000, 4  # a sample of the items is enough
 _MAX_ITERATIONS = 100
 _TOLERANCE = 1e-4
 _LEAST_RATE = 1e-12
@@ -30,7 +30,7 @@ _LEAST_RATE = 1e-12
 
 def estimate_divided(labels: Labels, classes: LatentClasses) -> tuple[LatentClasses, float]:
     """Return classes whose rates are those on items that are not divided, and the share that is."""
-    every = partitions(labels, classes)
+    every = partitions(labels, classes, _MAX_NUMBERS)
     sample = every[:: -(-len(every) // _MAX_PARTITIONS)]
     n_items = sum(hi - lo for lo, hi in sample)
     matrix, _ = _confusion(labels, classes, 0.0, sample)

@@ -4,8 +4,8 @@ The rule is that of `annotruth.advice.latent_classes`: the expected squared Hell
 the truth, and by how much one more label lowers it. Three kinds of fits are told apart.
 
 - Classes (a distribution on a nominal scale): every item has one right label, and an annotator
-  gives it as often as their labels match the recovered ones (with one match, and one mismatch per
-  other category, added), else any other label alike. These are latent classes, as in the module named.
+  gives it as often as their labels match the recovered ones (with five labels at the crowd's rate
+  added), else any other label alike. These are latent classes, as in the module named.
 - Opinions (a distribution on an ordinal scale): an item's distribution has a Dirichlet posterior
   whose pseudo-counts are its serious labels, and one more shared by all categories. A label counts
   as many serious labels as its annotator's reliability.
@@ -34,6 +34,7 @@ from annotruth.models.intervals import Z_95
 from annotruth.models.latent_classes import LatentClasses, one_coin_rates, variance_inflation
 from annotruth.models.result import Fit
 
+_SHRINKAGE = 5.0  # labels at the crowd's rate that are added to each annotator's
 _PRIOR = 1.0  # pseudo-count of labels, shared by all categories
 _MAY_LEAD = 0.05  # how likely a category must beat the top label to be named beside it
 
@@ -45,7 +46,9 @@ def one_coin_classes(fit: Fit) -> LatentClasses:
     theta = fit.distribution
     shares = np.bincount(theta.category, theta.probability, n) + 1.0 / n
     count = labels.labels_per_annotator
-    accuracy = (match_rate(fit) * count + 1.0) / (count + n)
+    matches = match_rate(fit) * count
+    crowd = (matches.sum() + 1.0) / (labels.n_labels + n)  # never 1
+    accuracy = (matches + _SHRINKAGE * crowd) / (count + _SHRINKAGE)
     return LatentClasses(
         prior=shares / shares.sum(),
         known_truth=np.eye(n),
@@ -124,9 +127,10 @@ class OpinionBasis:
         uncertainty = np.maximum(1.0 - _normaliser(total) * sums, 0.0)
         after = 1.0 - _normaliser(total + 1.0) * (sums + rises / total)
         gain = np.maximum(uncertainty - after, 1e-300)
+        labels_so_far = np.maximum(uncertainty / gain - 1.0, 0.0)
         # A label by those to ask counts as this many serious ones.
         weight = float((self.label_gain[ask] if ask.any() else self.label_gain).mean())
-        return uncertainty, uncertainty / ((uncertainty / gain - 1.0) / max(weight, 1e-9) + 1.0)
+        return uncertainty, uncertainty / (labels_so_far / max(weight, 1e-9) + 1.0)
 
     def _candidates(self, counts: Floats) -> pa.Array:
         """Return, joined by bars, the categories that may be each item's top label."""

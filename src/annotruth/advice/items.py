@@ -82,7 +82,7 @@ class Reasons(NamedTuple):
     def of_sets(cls, sets: pa.Array, names: Sequence[str]) -> Reasons:
         """Write them from the categories that may be the top label, joined by bars."""
         encoded = sets.dictionary_encode()
-        members = [_members(text, names) for text in encoded.dictionary.to_pylist()]
+        members = [_members(text, names) or [text] for text in encoded.dictionary.to_pylist()]
         uncertain = [
             f"top label undecided: {', '.join(some[:-1])} or {some[-1]}"
             if len(some) > 1
@@ -138,7 +138,8 @@ class ItemAdvice:
     @property
     def needs_labels(self) -> NDArray[np.bool_]:
         """Which items need labels."""
-        return self.status == "needs labels"
+        needs: NDArray[np.bool_] = self.status == "needs labels"
+        return needs
 
     def count(self) -> dict[str, int]:
         """Return how many items have each status."""
@@ -175,10 +176,12 @@ def _divided_reasons(top: Codes, names: Sequence[str]) -> pa.Array:
 
 
 def _members(text: str, names: Sequence[str]) -> list[str]:
-    """Read the names off a text that joins some of them by bars, in the scale's order."""
-    members = []
-    for name in names:
-        if text == name or text.startswith(f"{name}|"):
-            members.append(name)
-            text = text[len(name) + 1 :]
-    return members or [text]
+    """Return the names that a text joins by bars, in the scale's order; names may have bars."""
+    for place, name in enumerate(names):
+        if text == name:
+            return [name]
+        if text.startswith(f"{name}|"):
+            rest = _members(text[len(name) + 1 :], names[place + 1 :])
+            if rest:
+                return [name, *rest]
+    return []

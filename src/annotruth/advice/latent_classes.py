@@ -144,11 +144,13 @@ class ClassPosterior:
         return mean
 
 
-def partitions(labels: Labels, classes: LatentClasses) -> list[tuple[int, int]]:
-    """Split the items so that the arrays of one partition need little memory."""
+def partitions(
+    labels: Labels, classes: LatentClasses, max_numbers: int | None = None
+) -> list[tuple[int, int]]:
+    """Split the items so that the arrays of one partition hold about as many numbers at most."""
     n_classes, n_categories = classes.opinions.shape
     numbers = labels.n_labels * n_classes + labels.n_items * n_classes * n_categories
-    bounds = np.unique(split(labels, 1 + numbers // MAX_NUMBERS))
+    bounds = np.unique(split(labels, 1 + numbers // (max_numbers or MAX_NUMBERS)))
     return list(pairwise(bounds.tolist()))
 
 

@@ -112,15 +112,20 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as ``annotruth plan --json`` prints it."""
-        ways = {"evenly": self.evenly, "advised": self.advised}
+        data = self.advice.fit.data
+        evenly, advised = (
+            {**asdict(needed), "total_labels": self.total_labels(needed)}
+            for needed in (self.evenly, self.advised)
+        )
         return {
             "target": self.target,
             "value": self.value,
             "now": self.now,
-            **{
-                name: {**asdict(needed), "total_labels": self.total_labels(needed)}
-                for name, needed in ways.items()
-            },
+            "n_items": data.n_items,
+            "n_labels": data.n_labels,
+            "n_annotators": data.n_annotators,
+            "evenly": evenly,
+            "advised": advised,
             "next": self.advice.to_dict(),
         }
 
@@ -168,10 +173,15 @@ def plan(fit: Fit, target: str, value: float, *, seed: int = 0) -> Plan:
     )
 
 
-def _check(fit: Fit, target: str, value: float) -> None:
+def check_target(target: str, value: float) -> None:
+    """Refuse an unknown target, and a value that is no number."""
     if target not in TARGETS:
         raise InputError(f"unknown target {target!r}: choose {', '.join(TARGETS)}")
     check_option(target, "float", value)
+
+
+def _check(fit: Fit, target: str, value: float) -> None:
+    check_target(target, value)
     most = 1.0
     if target == "score":
         check_ordinal(fit.data.scale, "the target score")

@@ -151,7 +151,8 @@ class SimulatedOpinions:
             distance: Floats = np.sqrt(np.maximum(1.0 - affinity, 0.0))
             return distance
         if self._target == "accuracy":
-            return (mean.argmax(axis=1) == self._truth.argmax(axis=1)).astype(np.float64)
+            right: Floats = np.equal(mean.argmax(axis=1), self._truth.argmax(axis=1)).astype(float)
+            return right
         variance = mean @ self._values**2 - (mean @ self._values) ** 2
         half: Floats = Z_95 * np.sqrt(np.maximum(variance, 0.0) / (total[:, 0] + 1.0))
         return half

@@ -13,6 +13,7 @@ import typer
 
 from annotruth.app import options
 from annotruth.io.formats import INPUT_FORMATS
+from annotruth.models.registry import DEFAULT_MODEL, MODELS
 
 if TYPE_CHECKING:
     from annotruth.io.options import ReadOptions
@@ -39,6 +40,30 @@ LABELS_HELP = (
     "or a matrix, or what a platform exports."
 )
 LabelsFile = Annotated[Path, typer.Argument(metavar="LABELS", help=LABELS_HELP)]
+FitOrLabels = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FIT|LABELS",
+        help="A folder that `annotruth fit --save` wrote, or labels in any format that `annotruth "
+        "fit` reads.",
+    ),
+]
+ModelOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help=f"One of {', '.join(MODELS)}; or auto: the model that predicts held-out labels best.",
+        show_default=DEFAULT_MODEL,
+    ),
+]
+KeepOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write which annotators to keep, to drop and to ask, with the reason, here: .csv, "
+        ".parquet or .json.",
+    ),
+]
 ScaleOption = Annotated[
     ScaleChoice,
     typer.Option(help="auto: numbers and listed categories are ordinal, words nominal."),

@@ -97,7 +97,11 @@ class Fit(BaseFit):
         return from_arrow(self.soft_label_table(), self.data.frame)
 
     def keep(self) -> Any:
-        """Return a verdict on every annotator: annotator, verdict (keep, drop, unsure), reason."""
+        """Return one row per annotator: annotator, verdict, ask, reason.
+
+        The verdict is "keep", "drop", "unsure" or "too few labels"; ask says whether to give
+        the annotator more items.
+        """
         return from_arrow(self.verdict_table(), self.data.frame)
 
     def tables(self) -> dict[str, LazyTable]:
@@ -188,10 +192,10 @@ class Fit(BaseFit):
         return pa.table([self.data.items, *shares.T], names=["item", *names])
 
     def verdict_table(self) -> pa.Table:
-        """Make the table of verdicts in Arrow."""
-        from annotruth.advice.verdicts import verdict_table
+        """Return the table of verdicts in Arrow."""
+        from annotruth.advice.advice import keep_table
 
-        return verdict_table(self)
+        return keep_table(self)
 
     def distribution_table(self) -> pa.Table:
         """Make the table of distributions in Arrow, without the zeros."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from annotruth.advice.advice import advise
 from annotruth.models.result import Fit
 from annotruth.report import sections
-from annotruth.report.advice import advise
 from annotruth.report.consensus import Consensus, bins_of
 from annotruth.report.palette import category_colours, colour_of
 from annotruth.report.plots import Plots
@@ -41,7 +41,7 @@ def write_report(fit: Fit, path: str | Path, *, source: str | None = None) -> No
 def page(fit: Fit, *, source: str | None = None, most_bytes: int = MOST_BYTES) -> str:
     """Make the report of a fit, as text."""
     consensus = Consensus(fit)
-    advice, bins = advise(fit, consensus), bins_of(fit.data, _MOST_CELLS)
+    advice, bins = advise(fit), bins_of(fit.data, _MOST_CELLS)
     plot = Plots(fit)
     drawn = sections.pictures(plot, fit)
     people = annotator_table(fit, consensus, advice, bins)
@@ -69,7 +69,7 @@ def page(fit: Fit, *, source: str | None = None, most_bytes: int = MOST_BYTES) -
         sections.item_section(fit, drawn, items, advice),
         sections.label_section(fit, doubtful),
         sections.agreement_section(fit, drawn, plot.agreement_rows),
-        sections.next_section(fit, advice, consensus.difficulty()),
+        sections.next_section(fit, advice),
     ]
     return shell(
         kind="Annotation report",

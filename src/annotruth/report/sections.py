@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from annotruth.advice.advice import Advice
+from annotruth.advice.annotators import ASK_FROM, verdict_rules
+from annotruth.advice.items import ITEM_STATUS, LEAST_GAIN, MAX_PER_ROUND
 from annotruth.errors import AnnotruthError
-from annotruth.kernels.arrays import Floats
 from annotruth.labels.formatting import counted, cut
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.result import Fit
-from annotruth.report.advice import ITEM_RULES, Advice, annotator_rules
 from annotruth.report.agreement import AgreementRow
 from annotruth.report.drawing import escaped
 from annotruth.report.markup import (
@@ -110,7 +111,7 @@ def annotator_section(fit: Fit, drawn: dict[str, Picture], table: Table, advice:
                 f"{fit.n_spammers:,} of {fit.data.n_annotators:,} annotators are spammers "
                 f"(reliability below {SPAMMER_BELOW}). {lead}"
             )
-    beside = [_standing(advice.annotators, annotator_rules(fit))]
+    beside = [_counts("Verdicts", advice.of_annotators.count(), verdict_rules(fit))]
     chart = drawn["matches" if fit.reliability is None else "reliability"]
     return section(
         "annotators",
@@ -136,7 +137,7 @@ def item_section(fit: Fit, drawn: dict[str, Picture], table: Table, advice: Advi
         "items",
         "Items",
         f'<p class="lead">{escaped(lead)}</p>',
-        charts(figure(drawn["items"]), _standing(advice.items, ITEM_RULES)),
+        charts(figure(drawn["items"]), _counts("Status", advice.of_items.count(), ITEM_STATUS)),
         figure(drawn["scores"]) if "scores" in drawn else "",
         _cut(table, "items", "most disputed"),
         table_place("items", "Items"),
@@ -197,65 +198,70 @@ def agreement_section(fit: Fit, drawn: dict[str, Picture], rows: Sequence[Agreem
     return section("agreement", "Agreement", lead, *parts)
 
 
-def next_section(fit: Fit, advice: Advice, difficulty: Floats) -> str:
-    """Tell what to do next."""
-    data = fit.data
-    order = np.argsort(-difficulty, kind="stable")
-    titles = {"drop": "Drop", "watch": "Watch", "few labels": "Too few labels to tell"}
-    people = [
-        _step("annotators", word, titles[word], advice.annotators, data.annotators, None)
-        for word in annotator_rules(fit)
-        if word in titles
+def next_section(fit: Fit, advice: Advice) -> str:
+    """Return what to do next: whom to drop and to ask, which items need labels."""
+    data, people, items = fit.data, advice.of_annotators, advice.of_items
+    verdicts = [
+        _group("annotators", "verdict", verdict, data.annotators, people.verdict == verdict)
+        for verdict in ("drop", "unsure", "too few labels")
+        if verdict in verdict_rules(fit)
     ]
-    wanted = advice.more.sum()
-    cost = f"about {wanted:,.0f} labels in all" if wanted else ""
-    items = [
-        _step("items", "more labels", "Ask for more labels", advice.items, data.items, order, cost),
-        _step("items", "divided", "Divided: people differ", advice.items, data.items, order),
-        _step("items", "settled", "Settled", advice.items, data.items, order),
-    ]
-    how = (
-        "A score is settled when its 95% interval is at most one step of the scale wide"
-        if data.scale.is_ordinal
-        else "A label is settled when its lead over the next category is more than 1.96 standard errors"
+    asked = np.argsort(-people.information, kind="stable")
+    verdicts.append(
+        _group(
+            "annotators", "ask", "yes", data.annotators, people.ask, asked, "ask for more labels"
+        )
     )
-    if fit.p_serious is not None:
-        how += "; labels count by how likely they are serious"
+    by_gain = np.argsort(-items.gain, kind="stable")
+    cost = f"add {counted(advice.n_add, 'label')}" if advice.n_add else ""
+    statuses = [
+        _group("items", "status", status, data.items, items.status == status, by_gain,
+               note=cost if status == "needs labels" else "")
+        for status in ITEM_STATUS
+        if status != "known truth"
+    ]  # fmt: skip
+    rule = (
+        f"An item needs labels if one more label is expected to lower its squared Hellinger "
+        f"distance from the truth by at least {LEAST_GAIN:g}; it gets at most {MAX_PER_ROUND} per "
+        "round. Annotators are asked for more labels unless they are dropped or their labels have "
+        f"low information, less than {ASK_FROM:g} of the best tenth's."
+    )
     return section(
         "next",
         "What to do next",
-        f'<div class="steps"><div><h3>Annotators</h3><ul>{"".join(people)}</ul></div>'
-        f"<div><h3>Items</h3><ul>{''.join(items)}</ul></div></div>",
-        f'<p class="quiet">{escaped(how)}.</p>',
+        f'<div class="steps"><div><h3>Annotators</h3><ul>{"".join(verdicts)}</ul></div>'
+        f"<div><h3>Items</h3><ul>{''.join(statuses)}</ul></div></div>",
+        f'<p class="quiet">{escaped(rule)}</p>',
     )
 
 
-def _standing(said: Any, rules: dict[str, str]) -> str:
-    """Count what was advised, with the rule for it."""
-    counts = {word: np.count_nonzero(said == word) for word in rules}
+def _counts(title: str, counts: dict[str, int], rules: dict[str, str]) -> str:
+    """List how many there are of each, with the rule."""
     rows = [
-        (word.capitalize(), f"{counts[word]:,}", told)
-        for word, told in rules.items()
-        if counts[word] or word != "known"
+        (word.capitalize(), f"{counts[word]:,}", rule)
+        for word, rule in rules.items()
+        if counts[word] or word != "known truth"
     ]
-    return f'<div class="beside"><h3>Advice</h3>{facts(rows)}</div>'
+    return f'<div class="beside"><h3>{title}</h3>{facts(rows)}</div>'
 
 
-def _step(
-    table: str, word: str, title: str, said: Any, ids: Any, order: Any, note: str = ""
-) -> str:
-    """Tell how many fall under a rule, and the first of them."""
-    at = np.flatnonzero(said == word) if order is None else order[said[order] == word]
-    if not len(at):
+def _group(
+    table: str, column: str, word: str, ids: Any, member: Any, order: Any = None,
+    title: str = "", note: str = "",
+) -> str:  # fmt: skip
+    """Return how many have a word in a column, the first of them, and a button to show them."""
+    chosen = np.flatnonzero(member) if order is None else order[member[order]]
+    title = title or word
+    if not len(chosen):
         return f"<li><p><b>0</b> · {escaped(title)}</p></li>"
-    named = [cut(str(ids[int(k)].as_py())) for k in at[:_MOST_NAMED]]
-    more = f", and {len(at) - len(named):,} more" if len(at) > len(named) else ""
-    button = f'<button type="button" class="show" data-show="{table}|advice|{word}">Show</button>'
+    named = [cut(str(ids[int(k)].as_py())) for k in chosen[:_MOST_NAMED]]
+    more = f", and {len(chosen) - len(named):,} more" if len(chosen) > len(named) else ""
+    button = f'<button type="button" class="show" data-show="{table}|{column}|{word}">Show</button>'
     extra = f" · {escaped(note)}" if note else ""
-    names = "" if word == "settled" else (
+    names = "" if word == "needs no more labels" else (
         f'<p class="quiet names">{escaped(", ".join(named))}{more}</p>'
     )  # fmt: skip
-    return f"<li>{button}<p><b>{len(at):,}</b> · {escaped(title)}{extra}</p>{names}</li>"
+    return f"<li>{button}<p><b>{len(chosen):,}</b> · {escaped(title)}{extra}</p>{names}</li>"
 
 
 def _cut(table: Table, what: str, which: str) -> str:

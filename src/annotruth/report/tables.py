@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from annotruth.advice.advice import Advice
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.result import Fit
-from annotruth.report.advice import Advice
 from annotruth.report.columns import Column, from_arrow, numbers, sparse, words
 from annotruth.report.consensus import Bins, Consensus
 
@@ -61,7 +61,24 @@ def annotator_table(fit: Fit, consensus: Consensus, advice: Advice, bins: Bins) 
                 column["limit"] = SPAMMER_BELOW
     columns[1:1] = [picture]
     after = 1 + max(_place(columns, key) for key in ("n_labels", "reliability", "behavior"))
-    columns[after:after] = [matches, _advice(advice.annotators[rows])]
+    people = advice.of_annotators
+    ask = [int(asked) for asked in people.ask[rows]]
+    columns[after:after] = [
+        matches,
+        words("verdict", people.verdict[rows].tolist())
+        | {"title": "Verdict", "help": "see What to do next", "main": False},
+        {
+            "key": "ask",
+            "title": "Ask",
+            "help": "whether to give them more items",
+            "kind": "flag",
+            "values": ask,
+        },
+    ]
+    columns.append(
+        words("reason", [people.reason[s] for s in rows])
+        | {"title": "Reason", "help": "the reason for the verdict"}
+    )
     order = "matches" if fit.reliability is None else "reliability"
     return Table(columns, len(rows), fit.data.n_annotators, order)
 
@@ -99,10 +116,15 @@ def item_table(fit: Fit, consensus: Consensus, advice: Advice, most: int) -> Tab
         }
         columns[1:1] = [sparse(theta.ptr, theta.category, share, rows) | picture]
         columns.append(votes)
-    wanted = np.where(advice.items == "more labels", advice.more, np.nan)[rows]
-    needed = {"title": "Needed", "help": "further labels that should settle it", "digits": 0}
     after = 1 + max(_place(columns, key) for key in ("n_labels", "entropy"))
-    columns[after:after] = [_advice(advice.items[rows]), numbers("more", wanted) | needed]
+    columns[after:after] = [
+        words("status", advice.of_items.status[rows].tolist())
+        | {"title": "Status", "help": "see What to do next", "main": False},
+        numbers("add", advice.add[rows])
+        | {"title": "Add", "help": "how many labels to add in the next round"},
+        words("why", advice.of_items.why.take(pa.array(rows)).to_pylist())
+        | {"title": "Why", "help": "the reason for the status"},
+    ]
     if (data.known >= 0).any():
         known = [int(k) for k in data.known[rows] >= 0]
         columns.append({"key": "known", "title": "Known", "help": "its truth was given",
@@ -157,11 +179,6 @@ def _probability_of(fit: Fit, item: Codes, category: Any) -> Floats:
     keys, wanted = theta.item() * n + theta.category, item * n + category
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return np.where(keys[at] == wanted, theta.probability[at], 0.0)
-
-
-def _advice(said: Any) -> Column:
-    told = {"title": "Advice", "help": "see What to do next", "main": False}
-    return words("advice", said.tolist()) | told
 
 
 def _place(columns: Sequence[Column], key: str) -> int:

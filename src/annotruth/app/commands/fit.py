@@ -13,7 +13,6 @@ import typer
 
 from annotruth.app import read_options as reading
 from annotruth.errors import InputError
-from annotruth.models.registry import DEFAULT_MODEL, MODELS
 
 if TYPE_CHECKING:
     from annotruth.io.options import ReadOptions
@@ -47,14 +46,7 @@ def fit(
             help=f"{reading.LABELS_HELP} With --engine spark also a folder, or a table by name.",
         ),
     ],
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help=f"One of {', '.join(MODELS)}; or auto: who predicts held-out labels best.",
-            show_default=DEFAULT_MODEL,
-        ),
-    ] = None,
+    model: reading.ModelOption = None,
     read: ReadOptions,
     gold: reading.GoldOption = None,
     annotator_prior: reading.AnnotatorPriorOption = None,
@@ -83,13 +75,7 @@ def fit(
             ".csv, .parquet, .json or .npz.",
         ),
     ] = None,
-    keep: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write whom to keep or drop, and why: .csv, .parquet or .json.",
-        ),
-    ] = None,
+    keep: reading.KeepOption = None,
     engine: Annotated[
         EngineChoice, typer.Option(help="Where the passes over the labels run.")
     ] = EngineChoice.memory,

@@ -1,10 +1,10 @@
-"""`annotruth next`: which items need another label, how many, and whom to ask."""
+"""`annotruth next`: which items need labels, how many, whom to ask and whom to drop."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,22 +14,24 @@ from annotruth.app import read_options as reading
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from annotruth.advice import Advice
     from annotruth.io.options import ReadOptions
 
-_MOST_SHOWN = 10
+_MAX_ROWS = 10
 
 
 @reading.takes_read_options(without=("memory",))
 def next_(
     *,
-    labels: reading.LabelsFile,
+    data: reading.FitOrLabels,
     budget: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="How many labels to spend.", show_default="all that are worth it"
+            metavar="N",
+            help="How many labels to spend.",
+            show_default="all that are worth it in this round",
         ),
     ] = None,
+    model: reading.ModelOption = None,
     read: ReadOptions,
     gold: reading.GoldOption = None,
     annotator_prior: reading.AnnotatorPriorOption = None,
@@ -38,24 +40,27 @@ def next_(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write every item here (item, n_labels, add, uncertainty, gain, why): .csv, "
-            ".parquet or .json.",
+            help="Write one row per item here (item, n_labels, status, add, why, uncertainty, "
+            "gain): .csv, .parquet or .json.",
         ),
     ] = None,
+    keep: reading.KeepOption = None,
     as_json: reading.JsonOption = False,
     quiet: reading.QuietOption = False,
 ) -> None:
-    """Say which items need more labels, which have enough, and whom to ask.
+    """List the items that need more labels, and the annotators to ask and to drop.
 
-    A label is worth what it is expected to bring an item's distribution closer to the truth. So an
-    item on which people are divided, and are known to be, needs no more of them. Ask in rounds:
-    new labels change what is known of items and of annotators.
+    Takes the folder of a saved fit, or labels, which it fits first. A label is worth as much as it
+    is expected to bring an item's distribution closer to the truth; an item on which annotators
+    are known to be divided needs no more labels. Ask in rounds: new labels change the advice.
 
     **Examples**
 
         annotruth next labels.csv
 
-        annotruth next labels.csv --budget 500 --out next.csv
+        annotruth next labels.csv --budget 500 --out next.csv --keep people.csv
+
+        annotruth fit labels.csv --save fit && annotruth next fit
 
         annotruth next answers.csv --scale nominal --gold known.csv --json
     """
@@ -63,67 +68,53 @@ def next_(
     from annotruth.app import console
     from annotruth.io import writers
 
-    if out is not None:
-        writers.format_of(out)
+    for path in (out, keep):
+        if path is not None:
+            writers.format_of(path)
     with (
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
     ):
         advice = api.next_labels(
-            labels,
+            data,
             budget,
+            model=model,
             progress=progress,
             gold=gold,
             annotator_prior=annotator_prior,
             read=read,
             **options.parse_settings(settings),
         )
-    items = advice.item_table()
+    items, people = advice.item_table(), advice.annotator_table()
     if out is not None:
         writers.write_table(items, out, writers.format_of(out))
+    if keep is not None:
+        writers.write_table(advice.of_annotators.table(advice.fit), keep, writers.format_of(keep))
 
     if as_json:
-        typer.echo(json.dumps(_told(advice)))
+        typer.echo(json.dumps(advice.to_dict()))
     elif not quiet:
         console.show_lines(advice.summary())
         if advice.n_add:
             console.show_lines("")
-            console.show_table("Items that gain most", _urgent(items), max_rows=_MOST_SHOWN)
+            console.show_table("Items with the highest gain", _to_label(items), max_rows=_MAX_ROWS)
         console.show_lines("")
-        people = advice.crowd.table().sort_by([("worth", "ascending")])
-        shown = people.select(["annotator", "reliability", "worth", "ask", "why"])
-        console.show_table("Annotators, least telling first", shown, max_rows=_MOST_SHOWN)
-        if out is not None:
-            console.show_lines(f"written to {out}")
+        people = people.sort_by([("information", "ascending")])
+        shown = people.select([*people.column_names[:4], "information"])  # reasons are too long
+        console.show_table("Annotators, least informative first", shown, max_rows=_MAX_ROWS)
+        for path in (out, keep):
+            if path is not None:
+                console.show_lines(f"written to {path}")
 
 
-def _urgent(items: pa.Table) -> pa.Table:
-    """Keep the items that get labels, those that gain most first."""
+def _to_label(items: pa.Table) -> pa.Table:
+    """Return the items that get labels, the highest gain first."""
     import pyarrow.compute as pc
 
     some = items.filter(pc.greater(items["add"], 0)).sort_by([("gain", "descending")])
-    # Two digits, as tables here have them, are too few for gains.
-    gain = [f"{value:.3f}" for value in some["gain"].slice(0, _MOST_SHOWN).to_pylist()]
+    # Tables are printed with two digits, which are too few for gains.
+    gain = [f"{value:.3f}" for value in some["gain"].slice(0, _MAX_ROWS).to_pylist()]
     gain += [""] * (some.num_rows - len(gain))
-    return some.set_column(some.column_names.index("gain"), "gain", [gain]).drop_columns(
-        ["uncertainty"]
+    return some.set_column(some.column_names.index("gain"), "gain", [gain]).select(
+        ["item", "n_labels", "add", "gain", "why"]
     )
-
-
-def _told(advice: Advice) -> dict[str, Any]:
-    """Return what ``next --json`` prints."""
-    import numpy as np
-
-    data, crowd = advice.fit.data, advice.crowd
-    return {
-        "n_items": data.n_items,
-        "n_annotators": data.n_annotators,
-        "n_labels": data.n_labels,
-        "budget": advice.budget,
-        "add": advice.n_add,
-        "items_to_label": int(np.count_nonzero(advice.add)),
-        "items_to_stop": int(np.count_nonzero(advice.done)),
-        "items_divided": int(np.count_nonzero(advice.done & advice.divided)),
-        "annotators_to_ask": int(np.count_nonzero(crowd.may_ask)),
-        "annotators_unclear": int(np.count_nonzero(crowd.unclear)),
-    }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,16 +18,17 @@ if TYPE_CHECKING:
 @reading.takes_read_options(without=("memory",))
 def plan(
     *,
-    labels: reading.LabelsFile,
+    data: reading.FitOrLabels,
     target: Annotated[
         str,
         typer.Option(
             metavar="NAME=VALUE",
-            help="accuracy=0.9: the leading label is right. hellinger=0.15: how far distributions "
-            "are from the truth. score=0.5: half the width of a score's 95% interval. "
-            "Each in the mean over items.",
+            help="accuracy=0.9: share of right top labels. hellinger=0.15: distance of "
+            "distributions from the truth. score=0.5: half the width of a score's 95% interval. "
+            "Each on average over items.",
         ),
     ],
+    model: reading.ModelOption = None,
     read: ReadOptions,
     gold: reading.GoldOption = None,
     annotator_prior: reading.AnnotatorPriorOption = None,
@@ -37,29 +37,33 @@ def plan(
     as_json: reading.JsonOption = False,
     quiet: reading.QuietOption = False,
 ) -> None:
-    """Say how many labels a target needs, spent evenly or as `annotruth next` advises.
+    """Estimate how many labels a target needs, spent evenly or as `annotruth next` advises.
 
-    Simulates more labels from what the labels so far say of items and annotators. The answer is the
-    model's: where the crowd agrees on what is wrong, it cannot know.
+    Takes the folder of a saved fit, or labels, which it fits first, and simulates more labels from
+    what the fit says of items and annotators. The plan is as good as the model: where annotators
+    agree on a wrong label, it cannot know.
 
     **Examples**
 
         annotruth plan labels.csv --target accuracy=0.9
+
+        annotruth fit labels.csv --save fit && annotruth plan fit --target hellinger=0.15
 
         annotruth plan votes.csv --scale ordinal --target score=0.5 --json
     """
     from annotruth import api
     from annotruth.app import console
 
-    name, value = _parsed(target)
+    name, value = _parse_target(target)
     with (
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
     ):
-        found = api.plan_labels(
-            labels,
+        planned = api.plan_labels(
+            data,
             name,
             value,
+            model=model,
             seed=seed,
             progress=progress,
             gold=gold,
@@ -68,16 +72,13 @@ def plan(
             **options.parse_settings(settings),
         )
     if as_json:
-        told = asdict(found)
-        for way, need in (("evenly", found.evenly), ("advised", found.advised)):
-            told[way]["in_all"] = found.in_all(need)
-        typer.echo(json.dumps(told))
+        typer.echo(json.dumps(planned.to_dict()))
     elif not quiet:
-        console.show_lines(found.summary())
+        console.show_lines(planned.summary())
 
 
-def _parsed(target: str) -> tuple[str, float]:
-    """Read ``accuracy=0.9``."""
+def _parse_target(target: str) -> tuple[str, float]:
+    """Parse ``accuracy=0.9``."""
     pairs = options.parse_pairs(target, "--target")
     try:
         ((name, value),) = pairs.items()

@@ -83,7 +83,8 @@ function matrixMark(column, row, data, side = 36, named = false) {
 }
 
 const IRREGULAR = /^(irregular|random|repeated|inverted|mixed)/;
-const TONES = { drop: " bad", divided: " bad", keep: " good", settled: " good", known: " good", serious: " good" };
+const TAGGED = new Set(["status", "verdict", "behavior"]);
+const TONES = { drop: " bad", divided: " bad", keep: " good", "needs no more labels": " good", "known truth": " good", serious: " good" };
 
 function wordMark(column, row, data) {
   const word = shownOf(column, row);
@@ -91,7 +92,7 @@ function wordMark(column, row, data) {
     const chip = shape("svg", { width: 12, height: 12, class: "chip", "aria-hidden": "true" }, shape("rect", { width: 12, height: 12, rx: 3, class: `at-k${data.colours[column.values[row]]}` }));
     return make("span", { class: "cell" }, chip, word);
   }
-  if (column.key !== "advice" && column.key !== "behavior") return tipped(make("span", {}, word), word);
+  if (!TAGGED.has(column.key)) return tipped(make("span", {}, word), word);
   const tone = TONES[word] ?? (IRREGULAR.test(word) ? " bad" : "");
   return make("span", { class: `tag${tone}` }, word);
 }

@@ -9,7 +9,8 @@ function widthOf(column, narrow) {
   const usual = (narrow ? NARROW_WIDTHS : WIDTHS)[column.kind];
   if (RIGHT.has(column.kind)) return Math.max(usual, 46 + 7.5 * column.title.length);
   const longest = (column.names ?? []).reduce((most, name) => Math.max(most, name.length), column.title.length - 2);
-  if (column.key === "advice" || column.key === "behavior") return Math.min(46 + 7 * longest, 200);
+  if (TAGGED.has(column.key)) return Math.min(46 + 7 * longest, 200);
+  if (column.key === "why" || column.key === "reason") return Math.min(46 + 6.5 * longest, narrow ? 200 : 420);
   if (column.coloured) return Math.min(usual, 62 + 8 * longest);
   return usual;
 }
@@ -173,7 +174,7 @@ function makeTable(host, name, table, data, openDetail) {
     pick(key, word) {
       const select = selects[key];
       if (!select) return;
-      select.value = String(byKey[key].names.indexOf(word));
+      select.value = String((byKey[key].names ?? ["no", "yes"]).indexOf(word));
       state.picks = { [key]: select.value };
       search.value = state.query = "";
       for (const other of Object.values(selects)) if (other !== select) other.value = "";

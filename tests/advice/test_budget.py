@@ -1,4 +1,4 @@
-"""Budgets over items, and the work over people."""
+"""Sharing a budget among items, and the work among annotators."""
 
 import heapq
 
@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotruth.advice.spending import NOBODY, assign, share_out
+from annotruth.advice.budget import NOBODY, assign, share_out
 from annotruth.labels import Labels
 
 LEAST = 1e-3
 
 
-def greedy(budget, uncertainty, gain):
-    """Buy one label after the other where the next one gains most."""
+def greedy(budget, uncertainty, gain, max_per_item=10**9):
+    """Buy one label after the other, each where it gains most."""
     c = np.maximum(uncertainty / gain - 1.0, 1e-3)
 
     def next_gain(e, m):
@@ -24,35 +24,35 @@ def greedy(budget, uncertainty, gain):
     queue = [(-next_gain(e, 1), e) for e in range(len(gain))]
     heapq.heapify(queue)
     while budget is None or add.sum() < budget:
-        worth, e = heapq.heappop(queue)
+        worth, e = heapq.heappop(queue) if queue else (0.0, 0)
         if -worth < LEAST:
             break
         add[e] += 1
-        heapq.heappush(queue, (-next_gain(e, add[e] + 1), e))
+        if add[e] < max_per_item:
+            heapq.heappush(queue, (-next_gain(e, add[e] + 1), e))
     return add
 
 
-@given(st.integers(0, 10_000), st.integers(1, 300))
-def test_it_is_what_buying_one_after_the_other_gives(seed, budget):
+@given(st.integers(0, 10_000), st.integers(1, 300), st.sampled_from([1, 5, None]))
+def test_the_allocation_is_the_greedy_one(seed, budget, max_per_item):
     rng = np.random.default_rng(seed)
     uncertainty = rng.uniform(1e-3, 0.5, size=30)
     gain = uncertainty * rng.uniform(0.001, 0.9, size=30)
-    np.testing.assert_array_equal(
-        share_out(budget, uncertainty, gain, LEAST), greedy(budget, uncertainty, gain)
-    )
-    np.testing.assert_array_equal(
-        share_out(None, uncertainty, gain, LEAST), greedy(None, uncertainty, gain)
-    )
+    for labels in (budget, None):
+        np.testing.assert_array_equal(
+            share_out(labels, uncertainty, gain, LEAST, max_per_item),
+            greedy(labels, uncertainty, gain, max_per_item or 10**9),
+        )
 
 
-def test_items_that_are_alike_share_a_budget_to_the_last_label():
+def test_equal_items_share_the_whole_budget():
     uncertainty, gain = np.full(7, 0.2), np.full(7, 0.05)
     add = share_out(17, uncertainty, gain, LEAST)
     assert add.sum() == 17
     assert set(add) == {2, 3}
 
 
-def test_what_gains_nothing_gets_nothing():
+def test_items_without_gain_get_no_labels():
     add = share_out(100, np.array([0.0, 0.3, 0.3]), np.array([0.0, 0.0, 0.1]), LEAST)
     assert add[:2].tolist() == [0, 0]
     assert 0 < add[2] <= 100
@@ -62,26 +62,26 @@ LABELS = Labels.of([("a", "x", 1), ("a", "y", 2), ("b", "x", 1), ("c", "z", 2), 
 X, Y, Z, W = range(4)
 
 
-def assigned(add, gain, worth, may, most):
+def assigned(add, gain, information, ask, most):
     item, annotator = assign(
-        LABELS, np.array(add), np.array(gain), np.array(worth), np.array(may), most
+        LABELS, np.array(add), np.array(gain), np.array(information), np.array(ask), most
     )
     return list(zip(item.tolist(), annotator.tolist(), strict=True))
 
 
-def test_the_most_urgent_item_gets_those_whose_labels_are_worth_most():
+def test_the_item_with_the_highest_gain_gets_the_most_informative_annotators():
     found = assigned([1, 1, 1], [0.1, 0.3, 0.2], [0.9, 0.5, 1.0, 0.8], [True] * 4, most=9)
     assert found == [(1, Z), (2, X), (0, Z)]  # z has labelled c
 
 
-def test_nobody_gets_more_than_the_most_or_an_item_they_have_seen():
+def test_nobody_gets_more_than_the_maximum_or_an_item_they_have_labelled():
     found = assigned([2, 3, 2], [0.1, 0.3, 0.2], [0.9, 0.5, 1.0, 0.8], [True] * 4, most=2)
     assert found == [(1, Z), (1, W), (1, Y), (2, X), (2, Y), (0, Z), (0, W)]
 
 
-def test_where_nobody_is_left_somebody_new_is_asked():
-    may = [True, False, False, False]
-    assert assigned([2, 1, 0], [0.1, 0.3, 0.2], [1.0] * 4, may, most=5) == [
+def test_where_nobody_is_left_a_new_annotator_is_needed():
+    ask = [True, False, False, False]
+    assert assigned([2, 1, 0], [0.1, 0.3, 0.2], [1.0] * 4, ask, most=5) == [
         (1, NOBODY),
         (0, NOBODY),
         (0, NOBODY),
@@ -89,7 +89,7 @@ def test_where_nobody_is_left_somebody_new_is_asked():
 
 
 @pytest.mark.parametrize("most", [1, 3])
-def test_the_most_holds_in_a_crowd(most):
+def test_the_maximum_holds_in_a_crowd(most):
     rng = np.random.default_rng(0)
     rows = [(e, int(s), 1) for e in range(40) for s in rng.choice(12, 3, replace=False)]
     labels = Labels.of(rows)
