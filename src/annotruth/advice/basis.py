@@ -49,4 +49,4 @@ def _latent_classes(fit: Fit) -> LatentClasses | None:
         return None
     # The engine of the fit may not be at hand; the tolerance says which arithmetic it used.
     options = {name: value for name, value in fit.settings.items() if name != "engine"}
-    return get_model(fit.model)(**options).resume(fit).latent_classes()
+    return get_model(fit.model)(**options).load_fit(fit).latent_classes()

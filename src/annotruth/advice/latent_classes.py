@@ -32,7 +32,6 @@ from scipy.special import softmax
 from annotruth.advice.items import ItemAssessment, Reasons, TopTwo
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
-from annotruth.labels.partition import split
 from annotruth.models.intervals import likely_sets
 from annotruth.models.latent_classes import LatentClasses
 from annotruth.models.result import Fit
@@ -150,7 +149,7 @@ def partitions(
     """Split the items so that the arrays of one partition hold about as many numbers at most."""
     n_classes, n_categories = classes.opinions.shape
     numbers = labels.n_labels * n_classes + labels.n_items * n_classes * n_categories
-    bounds = np.unique(split(labels, 1 + numbers // (max_numbers or MAX_NUMBERS)))
+    bounds = np.unique(labels.partition(1 + numbers // (max_numbers or MAX_NUMBERS)))
     return list(pairwise(bounds.tolist()))
 
 

@@ -141,7 +141,7 @@ class RobustGPM(IterativeEstimator[Steps]):
 
     def latent_classes(self) -> LatentClasses:
         """Return the latent classes and the annotators' rates, from the fitted parameters."""
-        kinds, labels = self._kinds(), self._fitted().data
+        kinds, labels = self._kinds(), self._local_result().data
         label_weight = 1.0 / variance_inflation(labels)
         bin_width = 0.0 if kinds.one_truth else float(np.ptp(labels.scale.values)) / MEANS
         return LatentClasses(
