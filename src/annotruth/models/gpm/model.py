@@ -15,11 +15,11 @@ from annotruth.labels import Labels, LabelSummary
 from annotruth.models.base import Capabilities, IterativeEstimator
 from annotruth.models.base_fit import BaseFit
 from annotruth.models.behaviors import (
-    Behavior,
+    BehaviorOption,
+    behavior_distribution,
     behavior_names,
-    behaviors_of,
-    check_behavior,
-    pi_of,
+    check_behavior_option,
+    learned_behaviors,
 )
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import History, ProgressCallback
@@ -90,10 +90,10 @@ class GPM(IterativeEstimator[GPMSteps]):
     capabilities: ClassVar[Capabilities] = Capabilities(out_of_core=True, distributed=True)
 
     acceleration: bool = False
-    behavior: Behavior = "uniform"
+    behavior: BehaviorOption = "uniform"
 
     def _check(self, labels: LabelSummary) -> None:
-        check_behavior(self.behavior)
+        check_behavior_option(self.behavior)
 
     def _steps(self, labels: Labels, session: Session) -> GPMSteps:
         return GPMSteps(labels, session, learned=self._learned)
@@ -139,8 +139,10 @@ class GPM(IterativeEstimator[GPMSteps]):
         assert fit.reliability is not None
         theta = fit.distribution.rows(item, fit.data.n_categories)
         eps = fit.reliability[annotator][:, np.newaxis]
-        pi = pi_of(fit, self.behavior)
-        return eps * theta + (1.0 - eps) * behaviors_of(pi, annotator, fit.data.n_categories)
+        pi = learned_behaviors(fit, self.behavior)
+        return eps * theta + (1.0 - eps) * behavior_distribution(
+            pi, annotator, fit.data.n_categories
+        )
 
 
 def _item_results(labels: Labels, arrays: Mapping[str, NDArray[Any]]) -> ItemResults:

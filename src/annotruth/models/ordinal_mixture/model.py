@@ -17,11 +17,11 @@ from annotruth.labels.partition import of_items
 from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Capabilities, IterativeEstimator
 from annotruth.models.behaviors import (
-    Behavior,
+    BehaviorOption,
+    behavior_distribution,
     behavior_names,
-    behaviors_of,
-    check_behavior,
-    pi_of,
+    check_behavior_option,
+    learned_behaviors,
 )
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import History
@@ -127,7 +127,7 @@ class OrdinalMixture(IterativeEstimator[OrdinalMixtureSteps]):
     name: ClassVar[str] = "ordinal-mixture"
     capabilities: ClassVar[Capabilities] = Capabilities(ordinal_only=True)
 
-    behavior: Behavior = "uniform"
+    behavior: BehaviorOption = "uniform"
     expertise_shape: float = 3.0
     difficulty_shape: float = 3.0
 
@@ -177,7 +177,7 @@ class OrdinalMixture(IterativeEstimator[OrdinalMixtureSteps]):
         fit, data = self.result_, self.result_.data
         lattice = self._lattice(data)
         assert fit.reliability is not None
-        eps, pi = fit.reliability, pi_of(fit, self.behavior)
+        eps, pi = fit.reliability, learned_behaviors(fit, self.behavior)
         # A level is a place in tables: one from disk is not trusted.
         level = np.clip(fit.parameter("level", data.n_annotators), 0, len(lattice.noise) - 1)
         labels, place, people = of_items(data, item)
@@ -194,7 +194,7 @@ class OrdinalMixture(IterativeEstimator[OrdinalMixtureSteps]):
             table = lattice.probability[own + lattice.shift]
             serious[who] = np.tensordot(weight[place[who]], table, axes=([1, 2], [0, 2]))
         share = eps[annotator][:, np.newaxis]
-        behavior = behaviors_of(pi, annotator, labels.n_categories)
+        behavior = behavior_distribution(pi, annotator, labels.n_categories)
         return share * serious + (1.0 - share) * behavior
 
     def _lattice(self, labels: LabelSummary) -> Lattice:
@@ -202,7 +202,7 @@ class OrdinalMixture(IterativeEstimator[OrdinalMixtureSteps]):
 
     def _check(self, labels: LabelSummary) -> None:
         """Refuse options and labels that the model cannot be fitted with."""
-        check_behavior(self.behavior)
+        check_behavior_option(self.behavior)
         for option in ("expertise_shape", "difficulty_shape"):
             shape = getattr(self, option)
             if not 0 < shape < math.inf:
