@@ -55,9 +55,9 @@ docs: $(DOCS)/.ready
 # versions used here. With DATA=folder, benchmarks on real labels run too.
 bench: $(BENCH)/.ready
 	$(BENCH)/bin/python -m benchmarks.passes
-	$(BENCH)/bin/python -m benchmarks.sizes
-	$(BENCH)/bin/python -m benchmarks.fewer_passes $(if $(DATA),--data-dir $(DATA))
-	$(BENCH)/bin/python -m benchmarks.way
+	$(BENCH)/bin/python -m benchmarks.fit_scaling
+	$(BENCH)/bin/python -m benchmarks.acceleration $(if $(DATA),--data-dir $(DATA))
+	$(BENCH)/bin/python -m benchmarks.end_to_end
 	$(BENCH)/bin/python -m benchmarks.glad $(if $(DATA),--data-dir $(DATA))
 	$(if $(DATA),$(BENCH)/bin/python -m benchmarks.sureal_agreement --data-dir $(DATA))
 

@@ -1,4 +1,4 @@
-"""The labels that every contender passes over."""
+"""Simulated labels for the benchmarks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CATEGORIES = 5
 
 
 def simulated(n_labels: int, seed: int = 0) -> Labels:
-    """About ``n_labels`` labels; a million of them are 100,000 items by 5,000 annotators."""
+    """Return about ``n_labels`` labels; a million are 100,000 items by 5,000 annotators."""
     return crowd(
         n_items=max(1, n_labels // LABELS_PER_ITEM),
         n_annotators=max(LABELS_PER_ITEM, n_labels // LABELS_PER_ANNOTATOR),
@@ -28,38 +28,38 @@ def simulated(n_labels: int, seed: int = 0) -> Labels:
     ).labels
 
 
-def laid_out(n_labels: int, n_annotators: int, seed: int = 0) -> Labels:
-    """About as many labels as that, drawn in the order in which Labels holds them.
+def sorted_labels(n_labels: int, n_annotators: int, seed: int = 0) -> Labels:
+    """Return about ``n_labels`` labels, drawn in the order in which Labels stores them.
 
-    Nothing is sorted and no ids are made, so that a hundred million take seconds and little
-    memory. Of four labels three are near the item's category and one is any.
+    Nothing is sorted and there are no ids, so that a hundred million labels take seconds and
+    little memory. Of four labels three are near the item's category and one is uniform.
     """
     rng = np.random.default_rng(seed)
     n_items = max(1, n_labels // LABELS_PER_ITEM)
-    cells_per_item, lengths, categories, annotators = [], [], [], []
-    for begin in range(0, n_items, 1 << 18):
-        shape = (min(n_items - begin, 1 << 18), LABELS_PER_ITEM)
+    cells_per_item, labels_per_cell, categories, annotators = [], [], [], []
+    for start in range(0, n_items, 1 << 18):
+        shape = (min(n_items - start, 1 << 18), LABELS_PER_ITEM)
         near = rng.integers(CATEGORIES, size=(shape[0], 1)) + rng.integers(-1, 2, size=shape)
-        any_ = rng.integers(CATEGORIES, size=shape)
-        label = np.where(rng.random(shape) < 0.75, near.clip(0, CATEGORIES - 1), any_)
+        uniform = rng.integers(CATEGORIES, size=shape)
+        label = np.where(rng.random(shape) < 0.75, near.clip(0, CATEGORIES - 1), uniform)
         label.sort(axis=1)
-        begins = np.ones(shape, dtype=bool)
-        begins[:, 1:] = label[:, 1:] != label[:, :-1]
-        cells_per_item.append(begins.sum(axis=1))
-        lengths.append(np.diff(np.append(np.flatnonzero(begins), begins.size)))
-        categories.append(label[begins].astype(np.int32))
-        annotators.append(rng.integers(n_annotators, size=begins.size, dtype=np.int32))
+        is_first = np.ones(shape, dtype=bool)
+        is_first[:, 1:] = label[:, 1:] != label[:, :-1]
+        cells_per_item.append(is_first.sum(axis=1))
+        labels_per_cell.append(np.diff(np.append(np.flatnonzero(is_first), is_first.size)))
+        categories.append(label[is_first].astype(np.int32))
+        annotators.append(rng.integers(n_annotators, size=is_first.size, dtype=np.int32))
 
-    def ends(counts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    def pointers(counts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
         return np.concatenate([[0], np.cumsum(np.concatenate(counts))])
 
     return Labels(
         items=pa.nulls(n_items),
         annotators=pa.nulls(n_annotators),
         scale=Scale.ordinal(list(range(CATEGORIES))),
-        item_ptr=ends(cells_per_item),
+        item_ptr=pointers(cells_per_item),
         cell_category=np.concatenate(categories),
-        cell_ptr=ends(lengths),
+        cell_ptr=pointers(labels_per_cell),
         annotator=np.concatenate(annotators),
         row=np.empty(0, dtype=np.int64),
         known=np.full(n_items, -1, dtype=np.int32),
@@ -67,9 +67,9 @@ def laid_out(n_labels: int, n_annotators: int, seed: int = 0) -> Labels:
 
 
 def peer_frame(labels: Labels) -> pd.DataFrame:
-    """The same labels as ``task, worker, label``, item by item.
+    """Return the labels as a frame of ``task, worker, label``, ordered by item.
 
-    The ids are integers, which crowd-kit takes much faster than text.
+    The ids are integers, with which crowd-kit is much faster than with text.
     """
     cell = labels.cell_of_label()
     codes: dict[str, NDArray[np.integer[Any]]] = {
@@ -77,5 +77,5 @@ def peer_frame(labels: Labels) -> pd.DataFrame:
         "worker": labels.annotator,
         "label": labels.cell_category[cell],
     }
-    back = np.argsort(labels.row)
-    return pd.DataFrame({name: code[back].astype(np.int64) for name, code in codes.items()})
+    input_order = np.argsort(labels.row)
+    return pd.DataFrame({name: code[input_order].astype(np.int64) for name, code in codes.items()})

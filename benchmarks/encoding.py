@@ -1,7 +1,7 @@
-"""Read a file of labels and encode its three columns, as each column library does it best.
+"""Read a file of labels and encode its three columns with another library.
 
-Run as ``python -m benchmarks.encoding LIBRARY FILE``; prints the seconds on the wall and on the
-processor, without those of loading the library.
+Run as ``python -m benchmarks.encoding LIBRARY FILE``; prints wall and processor seconds, without
+the import of the library.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ def pyarrow(path: str) -> Callable[[], Any]:
 
 
 def pyarrow_dictionaries(path: str) -> Callable[[], Any]:
-    """Columns of few values are read as dictionaries, as one who knows the file would."""
+    """Read columns with few distinct values as dictionaries, for users who know the file."""
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet
 
-    few = COLUMNS[1:]
-    kinds = {"item": pa.string(), **dict.fromkeys(few, pa.dictionary(pa.int32(), pa.string()))}
-    coded = pyarrow.csv.ConvertOptions(column_types=kinds)
+    repeated = COLUMNS[1:]
+    types = {"item": pa.string(), **dict.fromkeys(repeated, pa.dictionary(pa.int32(), pa.string()))}
+    coded = pyarrow.csv.ConvertOptions(column_types=types)
 
     def encode() -> Any:
         table = (
             pyarrow.csv.read_csv(path, convert_options=coded)
             if path.endswith("csv")
-            else pyarrow.parquet.read_table(path, read_dictionary=list(few))
+            else pyarrow.parquet.read_table(path, read_dictionary=list(repeated))
         )
         return [
             table["item"].dictionary_encode(),
-            *(table[name].unify_dictionaries() for name in few),
+            *(table[name].unify_dictionaries() for name in repeated),
         ]
 
     return encode
@@ -61,8 +61,8 @@ def polars(path: str) -> Callable[[], Any]:
 
     def encode() -> Any:
         table = pl.read_csv(path) if path.endswith("csv") else pl.read_parquet(path)
-        kinds = [pl.Categorical(pl.Categories.random()) for _ in COLUMNS]
-        columns = [table[name].cast(kind) for name, kind in zip(COLUMNS, kinds, strict=True)]
+        types = [pl.Categorical(pl.Categories.random()) for _ in COLUMNS]
+        columns = [table[name].cast(type_) for name, type_ in zip(COLUMNS, types, strict=True)]
         return [(column.to_physical(), column.unique()) for column in columns]
 
     return encode
@@ -73,14 +73,14 @@ def duckdb(path: str) -> Callable[[], Any]:
 
     def encode() -> Any:
         connection = db.connect()
-        connection.execute(f"create table given as select * from '{path}'")
+        connection.execute(f"create table input as select * from '{path}'")
         for name in COLUMNS:
             connection.execute(
                 f"create table {name}s as select {name}, (row_number() over ())::int - 1 as code "
-                f"from (select distinct {name} from given)"
+                f"from (select distinct {name} from input)"
             )
         codes = connection.execute(
-            "select items.code as i, annotators.code as a, labels.code as l from given "
+            "select items.code as i, annotators.code as a, labels.code as l from input "
             "join items using (item) join annotators using (annotator) join labels using (label)"
         ).fetchnumpy()
         ids = [connection.execute(f"select {name} from {name}s").fetchnumpy() for name in COLUMNS]
@@ -99,5 +99,5 @@ LIBRARIES = {
 if __name__ == "__main__":
     encode = LIBRARIES[sys.argv[1]](sys.argv[2])
     wall, processor = time.perf_counter(), time.process_time()
-    kept = encode()
+    encoded = encode()  # kept, so that freeing it is not timed
     print(time.perf_counter() - wall, time.process_time() - processor)

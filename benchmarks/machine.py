@@ -1,11 +1,11 @@
-"""What the numbers were measured on."""
+"""A description of the machine and the versions, printed with every result."""
 
 from __future__ import annotations
 
 import os
 import platform
 from collections.abc import Sequence
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from annotruth.engines.memory import MemoryEngine
@@ -14,7 +14,8 @@ PACKAGES = ("annotruth", "numpy", "numba", "crowd-kit", "pandas")
 
 
 def describe(names: Sequence[str] = PACKAGES) -> str:
-    packages = ", ".join(f"{name} {version(name)}" for name in names)
+    """Return processor, cores, versions and load in one line."""
+    packages = ", ".join(text for name in names if (text := _version(name)))
     cores = MemoryEngine().threads
     return (
         f"{_cpu()}, {cores} usable {'core' if cores == 1 else 'cores'}, {platform.system()}; "
@@ -22,8 +23,16 @@ def describe(names: Sequence[str] = PACKAGES) -> str:
     )
 
 
+def _version(name: str) -> str:
+    """Return a package and its version, or nothing if it is not installed."""
+    try:
+        return f"{name} {version(name)}"
+    except PackageNotFoundError:
+        return ""
+
+
 def _load() -> str:
-    """Say how busy the machine was with other work in the minute before."""
+    """Return the load of the machine in the minute before."""
     if not hasattr(os, "getloadavg"):
         return "load before the run unknown"
     return f"load before the run {os.getloadavg()[0]:.1f}"

@@ -1,4 +1,4 @@
-"""Subject bias beside sureal's maximum likelihood: do they find the same?"""
+"""Differences between subject bias and sureal's maximum likelihood."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from sureal.subjective_model import (
 
 import annotruth as at
 
-SETS = ("vqeg-hd", "ftv")
-TIGHT = 1e-12
+DATASETS = ("vqeg-hd", "ftv")
+TOLERANCE = 1e-12
 
 
 def main() -> int:
@@ -32,9 +32,11 @@ def main() -> int:
 
     warnings.simplefilter("ignore")
     print("Largest differences; deviation is sqrt(v^2 + a^2), the noise of an annotator's votes.\n")
-    print("| labels | sureal | score | bias | deviation | log-likelihood a label, theirs | ours |")
+    print(
+        "| labels | sureal | score | bias | deviation | log-likelihood per label, theirs | ours |"
+    )
     print("|---|---|--:|--:|--:|--:|--:|")
-    for name in SETS:
+    for name in DATASETS:
         votes = pd.read_csv(options.data_dir / name / "labels.csv").pivot(
             index="item", columns="annotator", values="label"
         )
@@ -43,38 +45,38 @@ def main() -> int:
 
 
 def compare(name: str, votes: pd.DataFrame) -> None:
-    """Print the differences of each of sureal's ways, all items in one content or each its own."""
+    """Print the differences to each of sureal's models, with one content or one per item."""
     labels = votes.stack().rename("label").reset_index()
-    shared = at.fit(labels, at.SubjectBias(ambiguity="shared", tol=TIGHT))
-    ways = {
+    shared = at.fit(labels, at.SubjectBias(ambiguity="shared", tol=TOLERANCE))
+    variants = {
         "without contents": (MaximumLikelihoodEstimationModelContentOblivious, False),
         "one content": (MaximumLikelihoodEstimationModel, False),
-        "a content an item": (MaximumLikelihoodEstimationModel, True),
+        "one content per item": (MaximumLikelihoodEstimationModel, True),
     }
-    for way, (model, own) in ways.items():
-        fit = at.fit(labels, "subject-bias") if own else shared
+    for variant, (model, content_per_item) in variants.items():
+        fit = at.fit(labels, "subject-bias") if content_per_item else shared
         ours = f"{fit.log_likelihood / fit.data.n_labels:.6f}"
         try:
-            theirs = sureal(model, votes, own_content=own)
+            theirs = sureal(model, votes, content_per_item=content_per_item)
         except ValueError as error:
-            print(f"| {name} | {way} | {type(error).__name__}: {error} | | | | {ours} |")
+            print(f"| {name} | {variant} | {type(error).__name__}: {error} | | | | {ours} |")
             continue
         items = fit.items().set_index("item").expectation.loc[votes.index]
-        people = fit.annotators().set_index("annotator").loc[votes.columns]
+        annotators = fit.annotators().set_index("annotator").loc[votes.columns]
         ambiguity = np.max(theirs.get("content_ambiguity", [0.0]))
         deviation = np.hypot(theirs["observer_inconsistency"], ambiguity)
-        apart = (
+        differences = (
             np.abs(items - theirs["quality_scores"]).max(),
-            np.abs(people.bias - theirs["observer_bias"]).max(),
-            np.abs(people.inconsistency - deviation).max(),
+            np.abs(annotators.bias - theirs["observer_bias"]).max(),
+            np.abs(annotators.inconsistency - deviation).max(),
         )
-        figures = " | ".join(f"{value:.1e}" for value in apart)
-        print(f"| {name} | {way} | {figures} | {theirs['loglikelihood']:.6f} | {ours} |")
+        figures = " | ".join(f"{value:.1e}" for value in differences)
+        print(f"| {name} | {variant} | {figures} | {theirs['loglikelihood']:.6f} | {ours} |")
 
 
-def sureal(model: type, votes: pd.DataFrame, *, own_content: bool) -> dict[str, Any]:
-    """Run one of sureal's models, as far as it goes."""
-    contents = range(len(votes)) if own_content else [0] * len(votes)
+def sureal(model: type, votes: pd.DataFrame, *, content_per_item: bool) -> dict[str, Any]:
+    """Return the estimates of one of sureal's models."""
+    contents = range(len(votes)) if content_per_item else [0] * len(votes)
     dataset = types.SimpleNamespace(
         dataset_name="votes",
         ref_videos=[
@@ -87,8 +89,10 @@ def sureal(model: type, votes: pd.DataFrame, *, own_content: bool) -> dict[str, 
         ],
     )
     with contextlib.redirect_stdout(io.StringIO()):
-        found: dict[str, Any] = model(RawDatasetReader(dataset)).run_modeling(delta_thr=TIGHT)
-    return found
+        estimates: dict[str, Any] = model(RawDatasetReader(dataset)).run_modeling(
+            delta_thr=TOLERANCE
+        )
+    return estimates
 
 
 if __name__ == "__main__":

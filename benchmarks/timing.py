@@ -1,4 +1,4 @@
-"""Seconds a pass, on a machine that does other things too."""
+"""Seconds per pass, measured in turn so that other load on the machine affects all alike."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import TypeVar
 
 Parameters = TypeVar("Parameters")
 
-# Takes one measurement and returns the seconds of one pass.
+# Makes one measurement and returns the seconds per pass.
 Sample = Callable[[], float]
 
 
 @dataclass(frozen=True)
-class Seconds:
-    """The measurements of one contender."""
+class Timings:
+    """The measurements of one contender, in seconds per pass."""
 
     samples: tuple[float, ...]
 
@@ -29,46 +29,46 @@ class Seconds:
         return min(self.samples)
 
 
-def by_steps(
+def time_steps(
     step: Callable[[Parameters], tuple[Parameters, object]], start: Parameters, n_steps: int
 ) -> Sample:
-    """Time passes directly; every measurement goes on where the last one stopped."""
+    """Time EM steps directly; every measurement continues where the previous one stopped."""
     parameters = start
 
     def sample() -> float:
         nonlocal parameters
-        began = perf_counter()
+        start_time = perf_counter()
         for _ in range(n_steps):
             parameters, _ = step(parameters)
-        return (perf_counter() - began) / n_steps
+        return (perf_counter() - start_time) / n_steps
 
     return sample
 
 
-def by_difference(fit: Callable[[int], object], few: int, many: int) -> Sample:
-    """Time a pass of what offers only ``fit(n_iter)``.
+def time_difference(fit: Callable[[int], object], few: int, many: int) -> Sample:
+    """Time a pass of a model that offers only ``fit(n_iter)``.
 
-    A long fit less a short one leaves the extra passes alone: reading the frame, the start and
-    the read-out are in both.
+    The difference of a long and a short fit is the time of the extra iterations: reading the
+    frame, initialization and output are in both.
     """
 
     def seconds(n_iter: int) -> float:
-        began = perf_counter()
+        start_time = perf_counter()
         fit(n_iter)
-        return perf_counter() - began
+        return perf_counter() - start_time
 
     return lambda: (seconds(many) - seconds(few)) / (many - few)
 
 
-def interleaved(contenders: Mapping[str, Sample], rounds: int) -> dict[str, Seconds]:
+def measure_in_turn(contenders: Mapping[str, Sample], rounds: int) -> dict[str, Timings]:
     """Measure all contenders in turn, ``rounds`` times, after one round to warm up.
 
-    So a slow minute of the machine falls on all of them, and the median leaves it out.
+    A slow phase of the machine then affects all of them, and the median leaves it out.
     """
-    taken: dict[str, list[float]] = {name: [] for name in contenders}
+    measured: dict[str, list[float]] = {name: [] for name in contenders}
     for sample in contenders.values():
         sample()
     for _ in range(rounds):
         for name, sample in contenders.items():
-            taken[name].append(sample())
-    return {name: Seconds(tuple(samples)) for name, samples in taken.items()}
+            measured[name].append(sample())
+    return {name: Timings(tuple(samples)) for name, samples in measured.items()}

@@ -1,1 +1,1 @@
-"""How well models find truth and spammers where labels are few or annotators misbehave."""
+"""Accuracy of all models with few labels or irregular annotators."""

@@ -1,4 +1,4 @@
-"""Compare models where labels are few or annotators misbehave: one Markdown table a part."""
+"""Compare models with few labels or irregular annotators; prints Markdown tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from annotruth.errors import InputError
 from annotruth.models.registry import get_model
 from benchmarks.panel import intervals, real, simulated
-from benchmarks.panel.parts import FIRST_SEED, to_markdown
+from benchmarks.panel.tables import FIRST_SEED, to_markdown
 
 MODELS = (
     "robust-gpm",
@@ -26,36 +26,36 @@ MODELS = (
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.panel", description=__doc__)
-    parser.add_argument("--runs", type=count, default=20, help="seeds a figure (default: 20)")
-    parser.add_argument("--data-dir", type=Path, help="folder of real labels, to add their parts")
+    parser.add_argument("--runs", type=positive, default=20, help="seeds per figure (default: 20)")
+    parser.add_argument("--data-dir", type=Path, help="folder of real labels, to include them")
     parser.add_argument(
-        "--models", type=known_models, default=MODELS, help="names with commas between"
+        "--models", type=known_models, default=MODELS, help="names, separated by commas"
     )
     options = parser.parse_args()
 
     last = FIRST_SEED + options.runs - 1
     print(
-        f"Means over seeds {FIRST_SEED} to {last} ± standard errors, unless a part says otherwise. "
-        "An empty cell: the model does not give the quantity, or it has no value."
+        f"Means over seeds {FIRST_SEED} to {last} ± standard errors, unless stated otherwise. "
+        "Empty cell: the model does not estimate the quantity, or it has no value."
     )
-    parts = simulated.parts() + intervals.parts()
-    parts += real.parts(options.data_dir) if options.data_dir else []
-    for part in parts:
-        table = to_markdown(part, options.models, options.runs)
-        print(f"\n## {part.title}\n\n{part.about}\n\n{table}", flush=True)
+    tables = simulated.tables() + intervals.tables()
+    tables += real.tables(options.data_dir) if options.data_dir else []
+    for table in tables:
+        text = to_markdown(table, options.models, options.runs)
+        print(f"\n## {table.title}\n\n{table.description}\n\n{text}", flush=True)
     return 0
 
 
-def count(text: str) -> int:
-    """Read a whole number from 1."""
+def positive(text: str) -> int:
+    """Parse a whole number of at least 1."""
     number = int(text)
     if number < 1:
-        raise argparse.ArgumentTypeError("give a whole number from 1")
+        raise argparse.ArgumentTypeError("give a whole number of at least 1")
     return number
 
 
 def known_models(text: str) -> tuple[str, ...]:
-    """Read the names of models, refusing those there are not."""
+    """Parse the names of models; refuse unknown ones."""
     names = tuple(text.split(","))
     for name in names:
         try:

@@ -1,4 +1,4 @@
-"""Whether 95% intervals hold the truth 95% of the time, in simulated crowds."""
+"""Coverage of 95% intervals in simulated crowds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from annotruth.models.result import Fit
 from annotruth.paper.experiment import Measure
 from annotruth.paper.measures import Measured
 from annotruth.simulate import Simulation
-from benchmarks.panel.parts import Case, Part, Trial, trial_on
+from benchmarks.panel.tables import Case, PanelTable, Trial, trial_on
 
 BEHAVIORS = ("random", "repeated", "inverted", "mixed")
 SPARSE = {
@@ -25,25 +25,27 @@ SPARSE = {
 GAUSSIAN = "continuous scores"
 
 
-def parts() -> list[Part]:
+def tables() -> list[PanelTable]:
     cases = [
-        Case((behavior, f"150 x 25, {'all' if few is None else f'{few} labels'}"), trial)
-        for few in (None, 5)
+        Case((behavior, f"150 x 25, {'all' if per_item is None else f'{per_item} labels'}"), trial)
+        for per_item in (None, 5)
         for behavior in BEHAVIORS
-        for trial in (partial(_crowd, behavior, {"labels_per_item": few, "mixing": "annotator"}),)
+        for trial in (
+            partial(_crowd, behavior, {"labels_per_item": per_item, "mixing": "annotator"}),
+        )
     ]
     cases += [
         Case(("mixed", name), partial(_crowd, "mixed", size)) for name, size in SPARSE.items()
     ]
     return [
-        Part(
+        PanelTable(
             title="(g) Intervals",
-            about=(
-                "The share of true values within 95% intervals, and the intervals' mean width: of "
-                "annotators' reliabilities and items' scores, then how often the true leading "
-                "category is among those that may lead, and how many these are. Items x "
-                "annotators, and labels an item. With continuous scores the true score is the "
-                "mean of serious votes, which the ends of the scale draw inward."
+            description=(
+                "Share of true values within 95% intervals and mean width of the intervals: for "
+                "annotators' reliabilities and items' scores, then how often the true top label is "
+                "among the undecided top labels, and how many these are. Items x annotators, and "
+                "labels per item. With continuous scores the true score is the mean of serious "
+                "votes, which the ends of the scale shift inward."
             ),
             heads=("behavior", "labels"),
             measures=(
@@ -51,8 +53,8 @@ def parts() -> list[Part]:
                 Measure("reliability_width", "width", "lower"),
                 Measure("score", "score"),
                 Measure("score_width", "width", "lower"),
-                Measure("leader", "leader"),
-                Measure("leaders", "may lead", "lower"),
+                Measure("leader", "top label"),
+                Measure("leaders", "undecided", "lower"),
             ),
             cases=(*cases, Case(("mixed", GAUSSIAN), _gaussian)),
         )
@@ -60,39 +62,41 @@ def parts() -> list[Part]:
 
 
 def _crowd(behavior: str, size: dict[str, Any], seed: int) -> Trial:
-    made = simulate.crowd(behavior=behavior, seed=seed, **size)
-    return trial_on(made.labels, partial(_coverage, made, made.score, made.label))
+    simulation = simulate.crowd(behavior=behavior, seed=seed, **size)
+    measure = partial(_coverage, simulation, simulation.score, simulation.label)
+    return trial_on(simulation.labels, measure)
 
 
 def _gaussian(seed: int) -> Trial:
-    made = simulate.gaussian(seed=seed)
-    return trial_on(made.labels, partial(_coverage, made, _mean_vote(made.score, 5), None))
+    simulation = simulate.gaussian(seed=seed)
+    score = _mean_vote(simulation.score, 5)
+    return trial_on(simulation.labels, partial(_coverage, simulation, score, None))
 
 
 def _mean_vote(score: Floats, n_categories: int) -> Floats:
-    """Average the nearest category over the noise: precisions are Gamma(10, 5), so a Student t."""
+    """Return the mean of the nearest category; with Gamma(10, 5) precisions noise is Student t."""
     edges = np.arange(1.5, n_categories)
     above = stats.t.sf((edges - score[:, np.newaxis]) / np.sqrt(5 / 10), df=20)
     votes: Floats = 1.0 + above.sum(axis=1)
     return votes
 
 
-def _coverage(made: Simulation, score: Floats, leader: Codes | None, fit: Fit) -> Measured:
-    found: Measured = {}
+def _coverage(simulation: Simulation, score: Floats, top_label: Codes | None, fit: Fit) -> Measured:
+    measured: Measured = {}
     if fit.low is not None and fit.high is not None:
-        found |= _held("reliability", made.reliability, fit.low, fit.high)
+        measured |= _covered("reliability", simulation.reliability, fit.low, fit.high)
     items = fit.item_columns
     if "score_low" in items:
-        found |= _held("score", score, items["score_low"], items["score_high"])
-    if leader is not None and "may_lead" in items:
-        sets = [told.split("|") for told in items["may_lead"].to_pylist()]
-        names = [fit.data.scale.names[n] for n in leader]
-        found["leader"] = float(np.mean([n in s for n, s in zip(names, sets, strict=True)]))
-        found["leaders"] = float(np.mean([len(s) for s in sets]))
-    return found
+        measured |= _covered("score", score, items["score_low"], items["score_high"])
+    if top_label is not None and "may_lead" in items:
+        sets = [text.split("|") for text in items["may_lead"].to_pylist()]
+        names = [fit.data.scale.names[n] for n in top_label]
+        measured["leader"] = float(np.mean([n in s for n, s in zip(names, sets, strict=True)]))
+        measured["leaders"] = float(np.mean([len(s) for s in sets]))
+    return measured
 
 
-def _held(name: str, truth: Floats, low: Any, high: Any) -> Measured:
+def _covered(name: str, truth: Floats, low: Any, high: Any) -> Measured:
     return {
         name: float(((low <= truth) & (truth <= high)).mean()),
         f"{name}_width": float((high - low).mean()),

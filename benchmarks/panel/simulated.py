@@ -1,4 +1,4 @@
-"""Parts on simulated labels: behaviors, few annotators, continuous scores."""
+"""Tables on simulated labels: behaviors, few annotators, continuous scores."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.result import Fit
 from annotruth.paper.experiment import Measure
 from annotruth.paper.measures import Measured, finite_or_none
-from benchmarks.panel.parts import Case, Part, Trial, trial_on
+from benchmarks.panel.tables import Case, PanelTable, Trial, trial_on
 
 BEHAVIORS = ("random", "repeated", "inverted", "mixed")
-FEW = (10, 11, 12)
-MANY = 40
+FEW_ANNOTATORS = (10, 11, 12)
+MANY_ANNOTATORS = 40
 
 
-def parts() -> list[Part]:
+def tables() -> list[PanelTable]:
     return [behaviors(), few_annotators(), scores()]
 
 
-def behaviors() -> Part:
-    return Part(
+def behaviors() -> PanelTable:
+    return PanelTable(
         title="(a) Behaviors",
-        about=(
+        description=(
             "Simulated crowds: 150 items, 25 annotators, 20% of them spammers; in mixed crowds "
             "every annotator has one of the three behaviors. PLCC and RMSE of reliability, F1 on "
-            "spammers, mean Hellinger distance of distributions. RMSE and F1 only of models whose "
+            "spammers, mean Hellinger distance of distributions. RMSE and F1 only for models whose "
             "reliability is the probability of a serious label."
         ),
         heads=("behavior",),
@@ -42,7 +42,7 @@ def behaviors() -> Part:
 
 
 def _crowd(behavior: str, seed: int) -> Trial:
-    made = simulate.crowd(
+    simulation = simulate.crowd(
         n_items=150,
         n_annotators=25,
         spammer_share=0.2,
@@ -50,52 +50,55 @@ def _crowd(behavior: str, seed: int) -> Trial:
         mixing="annotator",
         seed=seed,
     )
-    assert made.distribution is not None
-    truth = made.distribution
+    truth = simulation.distribution
+    assert truth is not None
 
     def measure(fit: Fit) -> Measured:
         return {
-            **_of_reliability(made.reliability, fit),
-            "hellinger": _of_distribution(truth, fit).get("hellinger"),
+            **_measure_reliability(simulation.reliability, fit),
+            "hellinger": _measure_distribution(truth, fit).get("hellinger"),
         }
 
-    return trial_on(made.labels, measure)
+    return trial_on(simulation.labels, measure)
 
 
-def few_annotators() -> Part:
-    cases = [Case((str(n),), partial(_few, n)) for n in FEW]
-    return Part(
+def few_annotators() -> PanelTable:
+    cases = [Case((str(n),), partial(_few, n)) for n in FEW_ANNOTATORS]
+    return PanelTable(
         title="(b) Few annotators",
-        about=(
-            "Simulated mixed crowds of few annotators, all else as `simulate.crowd` has it: "
-            f"distributions against the true ones. Last, the raw shares of {MANY} annotators."
+        description=(
+            "Simulated mixed crowds of few annotators, with the other defaults of "
+            "`simulate.crowd`: distributions against the true ones. Last, the observed shares of "
+            f"{MANY_ANNOTATORS} annotators."
         ),
         heads=("annotators",),
         measures=(
             Measure("rmse", "RMSE", "lower"),
             Measure("hellinger", "Hellinger", "lower"),
         ),
-        cases=(*cases, Case((str(MANY),), _many, models=("raw shares",))),
+        cases=(*cases, Case((str(MANY_ANNOTATORS),), _many, models=("observed shares",))),
     )
 
 
 def _few(n_annotators: int, seed: int) -> Trial:
-    made = simulate.crowd(behavior="mixed", n_annotators=n_annotators, seed=seed)
-    assert made.distribution is not None
-    return trial_on(made.labels, partial(_of_distribution, made.distribution))
+    simulation = simulate.crowd(behavior="mixed", n_annotators=n_annotators, seed=seed)
+    assert simulation.distribution is not None
+    measure = partial(_measure_distribution, simulation.distribution)
+    return trial_on(simulation.labels, measure)
 
 
 def _many(seed: int) -> Trial:
-    made = simulate.crowd(behavior="mixed", n_annotators=MANY, seed=seed)
-    assert made.distribution is not None
-    found = _of_shares(made.distribution, made.labels.observed_shares())
-    return lambda model: found
+    simulation = simulate.crowd(behavior="mixed", n_annotators=MANY_ANNOTATORS, seed=seed)
+    assert simulation.distribution is not None
+    shares = simulation.labels.observed_shares()
+    measured = _compare_distributions(simulation.distribution, shares)
+    return lambda model: measured
 
 
-def scores() -> Part:
-    return Part(
+def scores() -> PanelTable:
+    return PanelTable(
         title="(c) Continuous scores",
-        about="Items with one score and noisy votes, `simulate.gaussian` with its defaults.",
+        description="Items with one score and noisy votes, `simulate.gaussian` with its defaults.",
         heads=(),
         measures=(Measure("plcc", "PLCC", "higher"), Measure("rmse", "RMSE", "lower")),
         cases=(Case((), _gaussian),),
@@ -103,12 +106,12 @@ def scores() -> Part:
 
 
 def _gaussian(seed: int) -> Trial:
-    made = simulate.gaussian(seed=seed)
-    return trial_on(made.labels, partial(of_score, made.score))
+    simulation = simulate.gaussian(seed=seed)
+    return trial_on(simulation.labels, partial(measure_score, simulation.score))
 
 
-def of_score(truth: Floats, fit: Fit) -> Measured:
-    """Compare scores, where the model gives them."""
+def measure_score(truth: Floats, fit: Fit) -> Measured:
+    """Compare scores, if the model has them."""
     if fit.expectation is None:
         return {}
     return {
@@ -117,24 +120,24 @@ def of_score(truth: Floats, fit: Fit) -> Measured:
     }
 
 
-def _of_reliability(truth: Floats, fit: Fit) -> Measured:
+def _measure_reliability(truth: Floats, fit: Fit) -> Measured:
     if fit.reliability is None:
         return {}
-    found: Measured = {"plcc": finite_or_none(metrics.plcc(truth, fit.reliability))}
+    measured: Measured = {"plcc": finite_or_none(metrics.plcc(truth, fit.reliability))}
     if fit.spammer is not None:
-        found["rmse"] = metrics.rmse(truth, fit.reliability)
-        found["f1"] = metrics.f1_binary(truth < SPAMMER_BELOW, fit.spammer, True)
-    return found
+        measured["rmse"] = metrics.rmse(truth, fit.reliability)
+        measured["f1"] = metrics.f1_binary(truth < SPAMMER_BELOW, fit.spammer, True)
+    return measured
 
 
-def _of_distribution(truth: Floats, fit: Fit) -> Measured:
+def _measure_distribution(truth: Floats, fit: Fit) -> Measured:
     if fit.distribution is None:
         return {}
-    return _of_shares(truth, fit.distribution.dense(truth.shape[1]))
+    return _compare_distributions(truth, fit.distribution.dense(truth.shape[1]))
 
 
-def _of_shares(truth: Floats, found: Floats) -> Measured:
+def _compare_distributions(truth: Floats, distribution: Floats) -> Measured:
     return {
-        "rmse": metrics.rmse(truth, found),
-        "hellinger": float(metrics.hellinger(truth, found).mean()),
+        "rmse": metrics.rmse(truth, distribution),
+        "hellinger": float(metrics.hellinger(truth, distribution).mean()),
     }

@@ -1,4 +1,4 @@
-"""Real labels with some annotators made spammers, and only a few votes an item kept."""
+"""Real labels with some annotators replaced by spammers, reduced to a few votes per item."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ BEHAVIORS = ("random", "repeated", "inverted")
 
 
 class Votes(NamedTuple):
-    """Labels as codes, one entry a label."""
+    """Labels as codes, one entry per label."""
 
     item: Codes
     annotator: Codes
     category: Codes
 
 
-class Spoiled(NamedTuple):
-    """Labels after spammers came in, and whether each annotator is one."""
+class InjectedLabels(NamedTuple):
+    """Labels with injected spammers, and whether each annotator is one."""
 
     labels: Labels
-    spammer: NDArray[np.bool_]
+    is_spammer: NDArray[np.bool_]
 
 
 def votes_of(labels: Labels) -> Votes:
@@ -46,43 +46,46 @@ def mean_scores(labels: Labels) -> Floats:
     return means
 
 
-def inject(
+def inject_spammers(
     labels: Labels, behavior: str, rng: np.random.Generator, *, share: float, per_item: int
-) -> Spoiled:
-    """Replace a share of the annotators by spammers, and keep `per_item` votes an item.
+) -> InjectedLabels:
+    """Replace a share of the annotators by spammers, and keep `per_item` votes per item.
 
-    A spammer labels every item by one behavior: "random", "repeated" (one category, drawn for
-    each annotator), "inverted", or with "mixed" one of the three, drawn for each annotator.
+    All labels of a spammer follow one behavior: "random", "repeated" (one category per
+    annotator, drawn at random), "inverted", or with "mixed" one of the three, drawn per
+    annotator.
     """
     votes = votes_of(labels)
     spammers = rng.permutation(labels.n_annotators)[: round(share * labels.n_annotators)]
-    kind = np.full(labels.n_annotators, -1)
-    kind[spammers] = (
+    behavior_code = np.full(labels.n_annotators, -1)
+    behavior_code[spammers] = (
         rng.integers(len(BEHAVIORS), size=spammers.size)
         if behavior == "mixed"
         else BEHAVIORS.index(behavior)
     )
-    spoiled = _predict_proba(votes, kind, labels.n_categories, rng)
-    kept = _keep(votes.item, per_item, rng)
+    category = _replace_labels(votes, behavior_code, labels.n_categories, rng)
+    kept = _sample_labels(votes.item, per_item, rng)
 
-    # Labels lists only those who gave one, so whoever lost all votes leaves here.
+    # Labels lists only annotators with a label.
     active, annotator = np.unique(votes.annotator[kept], return_inverse=True)
-    thinned = Labels.from_codes(
+    reduced = Labels.from_codes(
         votes.item[kept],
         annotator,
-        spoiled[kept],
+        category[kept],
         items=labels.items,
         annotators=labels.annotators.take(pa.array(active)),
         scale=labels.scale,
     )
-    return Spoiled(thinned, kind[active] >= 0)
+    return InjectedLabels(reduced, behavior_code[active] >= 0)
 
 
-def _predict_proba(votes: Votes, kind: Codes, n_categories: int, rng: np.random.Generator) -> Codes:
-    """Return every label's category: the given one, or what the annotator's behavior makes it."""
-    repeated = rng.integers(n_categories, size=kind.size)
+def _replace_labels(
+    votes: Votes, behavior_code: Codes, n_categories: int, rng: np.random.Generator
+) -> Codes:
+    """Return every label's category: the original one, or that of the annotator's behavior."""
+    repeated = rng.integers(n_categories, size=behavior_code.size)
     return np.choose(
-        kind[votes.annotator] + 1,  # serious, then the order of BEHAVIORS
+        behavior_code[votes.annotator] + 1,  # serious, then the order of BEHAVIORS
         (
             votes.category,
             rng.integers(n_categories, size=votes.category.size),
@@ -92,8 +95,8 @@ def _predict_proba(votes: Votes, kind: Codes, n_categories: int, rng: np.random.
     )
 
 
-def _keep(item: Codes, per_item: int, rng: np.random.Generator) -> Codes:
-    """Draw up to `per_item` labels of every item."""
+def _sample_labels(item: Codes, per_item: int, rng: np.random.Generator) -> Codes:
+    """Return the positions of up to `per_item` random labels of every item."""
     order = rng.permutation(item.size)
     order = order[np.argsort(item[order], kind="stable")]
     by_item = item[order]
