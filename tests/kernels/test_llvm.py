@@ -48,3 +48,13 @@ def test_vectors_work_with_pointers_without_types(tmp_path):
     command = [sys.executable, "-c", SUMS]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
     assert done.stdout == "[3.0, 3.0]\n"
+
+
+def test_nothing_outside_the_kernels_knows_the_width_of_vectors():
+    knowing = [
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if "kernels" not in path.parts
+        and any(".simd" in module for module in imported_modules(path))
+    ]
+    assert not knowing

@@ -1,29 +1,36 @@
-"""RobustGPM's kernels against their plain twins."""
+"""RobustGPM's kernels against their NumPy twins."""
 
 import numpy as np
 import pytest
 
-from annotruth.kernels import robust_few, robust_gpm
-from annotruth.kernels.reference import robust_gpm as plain
+from annotruth.kernels import robust_gpm
+from annotruth.kernels.reference import robust_gpm as reference
+from annotruth.kernels.simd.robust_gpm import step8
+from annotruth.kernels.simd.simd8 import SIMD8
 from annotruth.labels import Labels, Scale
 
-BOTH = (robust_gpm, plain)
+BOTH = (robust_gpm, reference)
 RANGES = pytest.mark.parametrize(("lo", "hi"), [(0, 40), (7, 23), (39, 40)])
-KINDS, WAYS = 7, 5
+CLASSES, STRATEGIES = 7, 5
+
+
+def make_problem(make_labels, n_classes):
+    """Labels, some known truths, and the prior, truth likelihood and confusion of the classes."""
+    rng = np.random.default_rng(3)
+    labels = make_labels(rng, n_items=40, n_annotators=11, n_categories=4)
+    labels.known[::6] = 2
+    confusion = rng.uniform(1e-12, 1.0, (11, 4, n_classes))
+    return labels, rng.dirichlet(np.ones(n_classes)), rng.random((4, n_classes)), confusion
 
 
 @pytest.fixture(scope="module")
 def problem(make_labels):
-    rng = np.random.default_rng(3)
-    labels = make_labels(rng, n_items=40, n_annotators=11, n_categories=4)
-    labels.known[::6] = 2
-    rates = rng.uniform(1e-12, 1.0, (11, 4, KINDS))
-    return labels, rng.dirichlet(np.ones(KINDS)), rng.random((4, KINDS)), rates
+    return make_problem(make_labels, CLASSES)
 
 
 def assert_same(results, rtol=1e-12):
-    for fast, slow in zip(*results, strict=True):
-        np.testing.assert_allclose(fast, slow, rtol=rtol, atol=1e-13)
+    for actual, expected in zip(*results, strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=rtol, atol=1e-13)
 
 
 @RANGES
@@ -39,41 +46,62 @@ def test_start_equals_its_twin(problem, lo, hi):
 
 
 @RANGES
-@pytest.mark.parametrize("fast", [robust_gpm, robust_few])
-def test_step_equals_its_twin(problem, fast, lo, hi):
-    labels, *shared = problem
+@pytest.mark.parametrize("step", [robust_gpm.step_any, step8])
+def test_step_equals_its_twin(problem, step, lo, hi):
+    labels, *inputs = problem
     results = []
-    for kernels in (fast, plain):
-        sums = np.zeros((11, 4, KINDS)), np.zeros(KINDS), np.zeros(1)
-        kernels.step(labels.block(), lo, hi, *shared, *sums)
+    for kernel in (step, reference.step):
+        sums = np.zeros((11, 4, CLASSES)), np.zeros(CLASSES), np.zeros(1)
+        kernel(labels.block(), lo, hi, *inputs, *sums)
         results.append(sums)
     assert_same(results)
-    counts, kinds, _ = results[0]
+    counts, classes, _ = results[0]
     assert counts.sum() == pytest.approx(labels.labels_per_item[lo:hi].sum())
-    assert kinds.sum() == pytest.approx(hi - lo)
+    assert classes.sum() == pytest.approx(hi - lo)
+
+
+@pytest.mark.parametrize("n_classes", [SIMD8 - 1, SIMD8, SIMD8 + 1])
+def test_step_chooses_its_variant_by_the_number_of_classes(make_labels, monkeypatch, n_classes):
+    labels, *inputs = make_problem(make_labels, n_classes)
+    calls = []
+    for name in ("step8", "step_any"):
+        variant = getattr(robust_gpm, name)
+
+        def call(*arguments, name=name, variant=variant):
+            calls.append(name)
+            variant(*arguments)
+
+        monkeypatch.setattr(robust_gpm, name, call)
+    results = []
+    for kernels in BOTH:
+        sums = np.zeros((11, 4, n_classes)), np.zeros(n_classes), np.zeros(1)
+        kernels.step(labels.block(), 0, 40, *inputs, *sums)
+        results.append(sums)
+    assert_same(results)
+    assert calls == ["step8" if n_classes <= SIMD8 else "step_any"]
 
 
 @RANGES
-def test_support_equals_its_twin(problem, lo, hi):
-    labels, *shared = problem
+def test_leave_one_out_equals_its_twin(problem, lo, hi):
+    labels, *inputs = problem
     rng = np.random.default_rng(4)
-    tables = rng.random((2, 4, KINDS, WAYS))
+    tables = rng.random((2, 4, CLASSES, STRATEGIES))
     repeated = rng.integers(4, size=11)
     results = []
     for kernels in BOTH:
-        support = np.zeros((11, WAYS))
-        kernels.support(labels.block(), lo, hi, *shared, *tables, repeated, support)
-        results.append((support,))
+        log_likelihood = np.zeros((11, STRATEGIES))
+        kernels.leave_one_out(labels.block(), lo, hi, *inputs, *tables, repeated, log_likelihood)
+        results.append((log_likelihood,))
     assert_same(results, rtol=1e-11)
 
 
 @RANGES
-def test_judge_equals_its_twin(problem, lo, hi):
-    labels, *shared = problem
+def test_posterior_equals_its_twin(problem, lo, hi):
+    labels, *inputs = problem
     results = []
     for kernels in BOTH:
-        posterior = np.full((40, KINDS), 7.0)
-        kernels.judge(labels.block(), lo, hi, posterior, *shared)
+        posterior = np.full((40, CLASSES), 7.0)
+        kernels.posterior(labels.block(), lo, hi, posterior, *inputs)
         results.append((posterior,))
     assert_same(results)
     ((posterior,), _) = results
@@ -82,19 +110,19 @@ def test_judge_equals_its_twin(problem, lo, hi):
 
 
 @RANGES
-def test_read_out_equals_its_twin(problem, lo, hi):
-    labels, *shared = problem
+def test_summarize_equals_its_twin(problem, lo, hi):
+    labels, *inputs = problem
     rng = np.random.default_rng(5)
-    opinions, values = rng.dirichlet(np.ones(4), KINDS), rng.random(KINDS)
-    serious = rng.random((11, 4, KINDS))
+    opinions, values = rng.dirichlet(np.ones(4), CLASSES), rng.random(CLASSES)
+    serious = rng.random((11, 4, CLASSES))
     results = []
     for kernels in BOTH:
         shapes = (40, 4), (40, 4), (40, 3), (labels.n_labels,)
         state = [np.full(shape, 7.0) for shape in shapes]
-        totals = np.zeros(1)
-        told = opinions, opinions.argmax(axis=1), values, serious
-        kernels.read_out(labels.block(), lo, hi, *state, *shared, *told, totals)
-        results.append((*state, totals))
+        log_likelihood = np.zeros(1)
+        of_classes = opinions, opinions.argmax(axis=1), values, serious
+        kernels.summarize(labels.block(), lo, hi, *state, *inputs, *of_classes, log_likelihood)
+        results.append((*state, log_likelihood))
     assert_same(results)
     theta = results[0][0]
     np.testing.assert_array_equal(np.delete(theta, np.s_[lo:hi], axis=0), 7.0)
@@ -102,8 +130,8 @@ def test_read_out_equals_its_twin(problem, lo, hi):
     np.testing.assert_array_equal(theta[known], np.eye(4)[[2] * len(known)])
 
 
-@pytest.mark.parametrize("kernels", [*BOTH, robust_few])
-def test_thousands_of_labels_on_an_item_do_not_underflow(kernels):
+@pytest.mark.parametrize("step", [robust_gpm.step_any, step8, reference.step])
+def test_thousands_of_labels_on_an_item_do_not_underflow(step):
     n = 2000
     labels = Labels.from_codes(
         np.zeros(n, dtype=np.int64),
@@ -113,16 +141,15 @@ def test_thousands_of_labels_on_an_item_do_not_underflow(kernels):
         annotators=list(range(n)),
         scale=Scale.ordinal([1, 2]),
     )
-    rates = np.empty((n, 2, 2))
-    rates[:, 0], rates[:, 1] = [0.55, 0.05], [0.05, 0.55]
+    confusion = np.empty((n, 2, 2))
+    confusion[:, 0], confusion[:, 1] = [0.55, 0.05], [0.05, 0.55]
     sums = np.zeros((n, 2, 2)), np.zeros(2), np.zeros(1)
-    kernels.step(labels.block(), 0, 1, np.array([0.8, 0.2]), np.eye(2), rates, *sums)
+    step(labels.block(), 0, 1, np.array([0.8, 0.2]), np.eye(2), confusion, *sums)
     np.testing.assert_allclose(sums[1], [0.8, 0.2], rtol=1e-9)
     assert sums[2][0] == pytest.approx(1000 * np.log(0.55 * 0.05), rel=1e-12)
 
 
-def test_a_label_of_ones_own_is_left_out():
-    # Alone on an item, an annotator is judged by the prior over kinds.
+def test_the_only_label_of_an_item_is_evaluated_by_the_prior():
     labels = Labels.from_codes(
         np.array([0]),
         np.array([0]),
@@ -131,9 +158,9 @@ def test_a_label_of_ones_own_is_left_out():
         annotators=["s"],
         scale=Scale.ordinal([1, 2]),
     )
-    prior, rates = np.array([0.3, 0.7]), np.array([[[0.5, 0.5], [0.01, 0.9]]])
+    prior, confusion = np.array([0.3, 0.7]), np.array([[[0.5, 0.5], [0.01, 0.9]]])
     table = np.array([[[0.2, 0.4], [0.6, 0.8]], [[0.1, 0.3], [0.5, 0.7]]])
-    support = np.zeros((1, 2))
-    args = (prior, np.eye(2), rates, table, table, np.array([0]), support)
-    robust_gpm.support(labels.block(), 0, 1, *args)
-    np.testing.assert_allclose(support[0], np.log(prior @ table[1]), rtol=1e-13)
+    log_likelihood = np.zeros((1, 2))
+    inputs = (prior, np.eye(2), confusion, table, table, np.array([0]))
+    robust_gpm.leave_one_out(labels.block(), 0, 1, *inputs, log_likelihood)
+    np.testing.assert_allclose(log_likelihood[0], np.log(prior @ table[1]), rtol=1e-13)

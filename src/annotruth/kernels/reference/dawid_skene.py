@@ -9,12 +9,12 @@ import numpy as np
 
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.block import Block
-from annotruth.kernels.reference.rows import rows_of
+from annotruth.kernels.reference.rows import label_rows
 
 
 def start(block: Block, lo: int, hi: int, rows: Floats, counts: Floats, classes: Floats) -> None:
-    """Rows of the rates, and sums with the observed shares or known truths as posteriors."""
-    labels = rows_of(block, lo, hi)
+    """LabelRows of the rates, and sums with the observed shares or known truths as posteriors."""
+    labels = label_rows(block, lo, hi)
     row = np.ravel_multi_index((labels.category, labels.annotator), counts.shape[:2])
     rows.view(np.uint64)[labels.place] = row * len(classes)
 
@@ -29,7 +29,7 @@ def start(block: Block, lo: int, hi: int, rows: Floats, counts: Floats, classes:
 def _posterior(
     block: Block, lo: int, hi: int, prior: Floats, rates: Floats
 ) -> tuple[Floats, float]:
-    labels = rows_of(block, lo, hi)
+    labels = label_rows(block, lo, hi)
     known = block.known[lo:hi, np.newaxis]
     ruled_out = (known >= 0) & (known != np.arange(len(prior)))
     with np.errstate(divide="ignore"):
@@ -57,7 +57,7 @@ def step(
     totals: Floats,
 ) -> None:
     """E-step, and the sums of the M-step."""
-    labels = rows_of(block, lo, hi)
+    labels = label_rows(block, lo, hi)
     found, log_likelihood = _posterior(block, lo, hi, prior, rates)
     np.add.at(counts, (labels.category, labels.annotator), found[labels.item - lo])
     classes += found.sum(axis=0)

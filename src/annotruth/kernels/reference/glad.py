@@ -11,7 +11,7 @@ from scipy.special import expit, logsumexp
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.glad import FARTHEST, FLATTEST, MOST_HALVINGS, ROUNDING
-from annotruth.kernels.reference.rows import Rows, rows_of
+from annotruth.kernels.reference.rows import LabelRows, label_rows
 
 
 class Curves(NamedTuple):
@@ -49,7 +49,7 @@ def step(
     totals: Floats,
 ) -> None:
     """Newton steps on b, halved where f would fall; then the sums of the abilities."""
-    rows = rows_of(block, lo, hi)
+    rows = label_rows(block, lo, hi)
     known = block.known[lo:hi]
     if n_categories == 1:
         posterior[rows.cell] = 1.0
@@ -98,13 +98,13 @@ def right(
     block: Block, lo: int, hi: int, b: Floats, alpha: Floats, n_categories: int, sums: Floats
 ) -> None:
     """Probability that each label is right, by annotator."""
-    rows = rows_of(block, lo, hi)
+    rows = label_rows(block, lo, hi)
     p = expit(alpha[rows.annotator] * np.exp(b[rows.item]))
     np.add.at(sums, rows.annotator, p if n_categories > 1 else 1.0)
 
 
 def _curves(
-    rows: Rows, lo: int, b: Floats, known: NDArray[np.int32], alpha: Floats, n_categories: int
+    rows: LabelRows, lo: int, b: Floats, known: NDArray[np.int32], alpha: Floats, n_categories: int
 ) -> Curves:
     """Values and derivatives of f, the truth summed over all categories."""
     item, beta = rows.item - lo, np.exp(b)

@@ -6,12 +6,12 @@ import numpy as np
 
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.block import Block
-from annotruth.kernels.reference.rows import Rows, rows_of
+from annotruth.kernels.reference.rows import LabelRows, label_rows
 
 
 def start(block: Block, lo: int, hi: int, theta: Floats) -> None:
     """Observed shares, or certainty where the truth is known."""
-    rows = rows_of(block, lo, hi)
+    rows = label_rows(block, lo, hi)
     np.add.at(theta, rows.cell, 1.0 / np.bincount(rows.item)[rows.item])
     known = block.known[rows.item] >= 0
     agrees = rows.category == block.known[rows.item]
@@ -19,7 +19,7 @@ def start(block: Block, lo: int, hi: int, theta: Floats) -> None:
 
 
 def _serious(
-    rows: Rows, theta: Floats, eps: Floats, pi: Floats, chance: float
+    rows: LabelRows, theta: Floats, eps: Floats, pi: Floats, chance: float
 ) -> tuple[Floats, Floats]:
     behavior = pi[rows.annotator, rows.category] if len(pi) else chance
     c1 = eps[rows.annotator] * theta[rows.cell]
@@ -40,7 +40,7 @@ def step(
     totals: Floats,
 ) -> None:
     """E-step and the items' part of the M-step."""
-    rows = rows_of(block, lo, hi)
+    rows = label_rows(block, lo, hi)
     mu, p = _serious(rows, theta, eps, pi, chance)
     np.add.at(serious, rows.annotator, mu)
     if len(pi):
@@ -76,7 +76,7 @@ def posterior(
     totals: Floats,
 ) -> None:
     """Probability that each label was serious."""
-    rows = rows_of(block, lo, hi)
+    rows = label_rows(block, lo, hi)
     p_serious[rows.place], p = _serious(rows, theta, eps, pi, chance)
     totals[0] += np.log(p).sum()
 
@@ -93,7 +93,7 @@ def support(
     slope: Floats,
 ) -> None:
     """Log-likelihood by annotator at eps, and its slope in eps."""
-    rows = rows_of(block, lo, hi)
+    rows = label_rows(block, lo, hi)
     behavior = pi[rows.annotator, rows.category] if len(pi) else chance
     _, p = _serious(rows, theta, eps, pi, chance)
     np.add.at(log_likelihood, rows.annotator, np.log(p))

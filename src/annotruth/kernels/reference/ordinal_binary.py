@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.block import Block
-from annotruth.kernels.reference.rows import Rows, rows_of
+from annotruth.kernels.reference.rows import LabelRows, label_rows
 
 Flags = NDArray[np.bool_]
 
@@ -25,7 +25,7 @@ def start(
     prevalence: Floats,
 ) -> None:
     """Add up the answers with the share of labels above t in place of mu[e, t]."""
-    rows = rows_of(block, lo, hi)
+    rows = label_rows(block, lo, hi)
     yes = _answers(rows, len(prevalence))
     share = _by_item(yes.astype(float), rows, lo, hi) / _by_item(np.ones(yes.shape), rows, lo, hi)
     above, below = _or_known(block, lo, hi, share, 1.0 - share)
@@ -53,7 +53,7 @@ def step(
     """E-step and the sums of the M-step."""
     rates = (log_hit, log_miss, log_false_alarm, log_rejection, log_prevalence, log_absence)
     above, below = _posterior(block, lo, hi, *rates, log_likelihood)
-    rows = rows_of(block, lo, hi)
+    rows = label_rows(block, lo, hi)
     yes = _answers(rows, len(prevalence))
     _count(rows, lo, yes, above, below, hit, miss, false_alarm, rejection)
     prevalence += above.sum(axis=0)
@@ -81,12 +81,12 @@ def distribution(
     theta[lo:hi] = -np.diff(np.hstack([certain, above, impossible]), axis=1)
 
 
-def _answers(rows: Rows, n_thresholds: int) -> Flags:
+def _answers(rows: LabelRows, n_thresholds: int) -> Flags:
     """Whether each label lies above each threshold, labels x thresholds."""
     return rows.category[:, np.newaxis] > np.arange(n_thresholds)
 
 
-def _by_item(values: Floats, rows: Rows, lo: int, hi: int) -> Floats:
+def _by_item(values: Floats, rows: LabelRows, lo: int, hi: int) -> Floats:
     total = np.zeros((hi - lo, values.shape[1]))
     np.add.at(total, rows.item - lo, values)
     return total
@@ -113,7 +113,7 @@ def _posterior(
     log_likelihood: Floats,
 ) -> tuple[Floats, Floats]:
     """Return mu and 1 - mu, items x thresholds; add up the log-likelihood."""
-    rows = rows_of(block, lo, hi)
+    rows = label_rows(block, lo, hi)
     yes, s = _answers(rows, len(log_likelihood)), rows.annotator
     if_above = np.where(yes, log_hit[s], log_miss[s])
     if_below = np.where(yes, log_false_alarm[s], log_rejection[s])
@@ -129,7 +129,7 @@ def _posterior(
 
 
 def _count(
-    rows: Rows,
+    rows: LabelRows,
     lo: int,
     yes: Flags,
     above: Floats,

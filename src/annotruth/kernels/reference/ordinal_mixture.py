@@ -7,15 +7,15 @@ from scipy.special import logsumexp
 
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.block import Block
-from annotruth.kernels.reference.rows import Rows, rows_of
+from annotruth.kernels.reference.rows import LabelRows, label_rows
 
 
-def _behavior(rows: Rows, pi: Floats, chance: float) -> Floats:
+def _behavior(rows: LabelRows, pi: Floats, chance: float) -> Floats:
     each = pi[rows.annotator, rows.category] if len(pi) else np.full(len(rows.item), chance)
     return each[:, np.newaxis, np.newaxis]
 
 
-def _of_labels(rows: Rows, table: Floats, level: Codes, shift: Codes) -> Floats:
+def _of_labels(rows: LabelRows, table: Floats, level: Codes, shift: Codes) -> Floats:
     """Look every label up: labels x difficulties x nodes."""
     row = level[rows.annotator][:, np.newaxis] + shift
     found: Floats = table[row, rows.category[:, np.newaxis]]
@@ -23,7 +23,7 @@ def _of_labels(rows: Rows, table: Floats, level: Codes, shift: Codes) -> Floats:
 
 
 def _posteriors(
-    block: Block, lo: int, hi: int, rows: Rows, f: Floats, prior: Floats, anchor: Codes
+    block: Block, lo: int, hi: int, rows: LabelRows, f: Floats, prior: Floats, anchor: Codes
 ) -> tuple[Floats, Floats]:
     """Return each item's posterior, items x difficulties x nodes, and log-likelihood."""
     log_weight = np.empty((hi - lo, *prior.shape))
@@ -59,7 +59,7 @@ def step(
     totals: Floats,
 ) -> None:
     """E-step, and the sums of the M-step; or, without log-probabilities, of a bold one."""
-    rows = rows_of(block, lo, hi)
+    rows = label_rows(block, lo, hi)
     each = eps[rows.annotator][:, np.newaxis, np.newaxis]
     c2 = (1.0 - each) * _behavior(rows, pi, chance)
     at = [each * _of_labels(rows, probability, levels[:, place], shift) + c2 for place in range(3)]
@@ -103,7 +103,7 @@ def posterior(
     totals: Floats,
 ) -> None:
     """Items' scores, difficulties and distributions, and the labels' probabilities."""
-    rows = rows_of(block, lo, hi)
+    rows = label_rows(block, lo, hi)
     each = eps[rows.annotator][:, np.newaxis, np.newaxis]
     p = _of_labels(rows, probability, levels[:, 1], shift)
     f = each * p + (1.0 - each) * _behavior(rows, pi, chance)
@@ -139,7 +139,7 @@ def judge(
     chance: float,
 ) -> None:
     """Each item's posterior on the lattice."""
-    rows = rows_of(block, lo, hi)
+    rows = label_rows(block, lo, hi)
     each = eps[rows.annotator][:, np.newaxis, np.newaxis]
     f = each * _of_labels(rows, probability, levels[:, 1], shift)
     f += (1.0 - each) * _behavior(rows, pi, chance)
@@ -162,7 +162,7 @@ def predict(
     tried: Codes,
 ) -> None:
     """Probability of each label, if serious, given the item's other labels."""
-    rows = rows_of(block, lo, hi)
+    rows = label_rows(block, lo, hi)
     each = eps[rows.annotator][:, np.newaxis, np.newaxis]
     f = each * _of_labels(rows, probability, levels[:, 1], shift)
     f += (1.0 - each) * _behavior(rows, pi, chance)
@@ -185,7 +185,7 @@ def support(
     slope: Floats,
 ) -> None:
     """Log-likelihood by annotator at eps, and its slope in eps."""
-    rows = rows_of(block, lo, hi)
+    rows = label_rows(block, lo, hi)
     behavior = _behavior(rows, pi, chance)[:, 0, 0]
     likely, each = predicted[rows.place], eps[rows.annotator]
     p = each * likely + (1.0 - each) * behavior

@@ -1,4 +1,4 @@
-"""Plain twins of the kernels of items of one of K kinds, in logarithms throughout."""
+"""NumPy twins of `annotruth.kernels.robust_gpm`, in logarithms throughout."""
 
 from __future__ import annotations
 
@@ -6,29 +6,30 @@ import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.block import Block
-from annotruth.kernels.reference.rows import rows_of
+from annotruth.kernels.reference.rows import label_rows
 
 
 def start(block: Block, lo: int, hi: int, counts: Floats, classes: Floats) -> None:
     """Add up with the observed shares or known truths as posteriors."""
-    labels = rows_of(block, lo, hi)
+    labels = label_rows(block, lo, hi)
     known = block.known[labels.item]
-    says = np.where(known < 0, labels.category, known)
+    category = np.where(known < 0, labels.category, known)
     shares = np.zeros((hi - lo, len(classes)))
-    np.add.at(shares, (labels.item - lo, says), 1.0 / np.bincount(labels.item)[labels.item])
+    np.add.at(shares, (labels.item - lo, category), 1.0 / np.bincount(labels.item)[labels.item])
     np.add.at(counts, (labels.annotator, labels.category), shares[labels.item - lo])
     classes += shares.sum(axis=0)
 
 
 def _posterior(
-    block: Block, lo: int, hi: int, prior: Floats, gate: Floats, rates: Floats
+    block: Block, lo: int, hi: int, prior: Floats, truth_likelihood: Floats, confusion: Floats
 ) -> tuple[Floats, float]:
-    labels = rows_of(block, lo, hi)
+    """Return the items' posteriors and their log-likelihood."""
+    labels = label_rows(block, lo, hi)
     known = block.known[lo:hi]
     with np.errstate(divide="ignore"):
-        told = np.where(known[:, np.newaxis] < 0, 0.0, np.log(gate)[known])
-    log_joint = np.log(prior) + told
-    np.add.at(log_joint, labels.item - lo, np.log(rates)[labels.annotator, labels.category])
+        log_truth = np.where(known[:, np.newaxis] < 0, 0.0, np.log(truth_likelihood)[known])
+    log_joint = np.log(prior) + log_truth
+    np.add.at(log_joint, labels.item - lo, np.log(confusion)[labels.annotator, labels.category])
     top = log_joint.max(axis=1, keepdims=True)
     joint = np.exp(log_joint - top)
     total = joint.sum(axis=1, keepdims=True)
@@ -40,87 +41,87 @@ def step(
     lo: int,
     hi: int,
     prior: Floats,
-    gate: Floats,
-    rates: Floats,
+    truth_likelihood: Floats,
+    confusion: Floats,
     counts: Floats,
     classes: Floats,
-    totals: Floats,
+    log_likelihood: Floats,
 ) -> None:
-    """Posteriors by annotator and label, by kind, and the log of the items' sums."""
-    labels = rows_of(block, lo, hi)
-    found, log_likelihood = _posterior(block, lo, hi, prior, gate, rates)
-    np.add.at(counts, (labels.annotator, labels.category), found[labels.item - lo])
-    classes += found.sum(axis=0)
-    totals[0] += log_likelihood
+    """Add up posteriors by annotator and label, by class, and the items' log-likelihood."""
+    labels = label_rows(block, lo, hi)
+    posteriors, total = _posterior(block, lo, hi, prior, truth_likelihood, confusion)
+    np.add.at(counts, (labels.annotator, labels.category), posteriors[labels.item - lo])
+    classes += posteriors.sum(axis=0)
+    log_likelihood[0] += total
 
 
-def support(
+def leave_one_out(
     block: Block,
     lo: int,
     hi: int,
     prior: Floats,
-    gate: Floats,
-    rates: Floats,
-    ways: Floats,
+    truth_likelihood: Floats,
+    confusion: Floats,
+    strategies: Floats,
     repeating: Floats,
     repeated: Codes,
     log_likelihood: Floats,
 ) -> None:
-    """Each annotator's log-likelihood in every way of answering, from the others' labels."""
-    labels = rows_of(block, lo, hi)
-    found, _ = _posterior(block, lo, hi, prior, gate, rates)
-    without = found[labels.item - lo] / rates[labels.annotator, labels.category]
+    """Add up each annotator's leave-one-out log-likelihood under every response strategy."""
+    labels = label_rows(block, lo, hi)
+    posteriors, _ = _posterior(block, lo, hi, prior, truth_likelihood, confusion)
+    without = posteriors[labels.item - lo] / confusion[labels.annotator, labels.category]
     without /= without.sum(axis=1, keepdims=True)
-    for kinds, s, n in zip(without, labels.annotator, labels.category, strict=True):
-        table = repeating[n] if repeated[s] == n else ways[n]
-        log_likelihood[s] += np.log(kinds @ table)
+    for posterior, s, n in zip(without, labels.annotator, labels.category, strict=True):
+        table = repeating[n] if repeated[s] == n else strategies[n]
+        log_likelihood[s] += np.log(posterior @ table)
 
 
-def judge(
+def posterior(
     block: Block,
     lo: int,
     hi: int,
     posterior: Floats,
     prior: Floats,
-    gate: Floats,
-    rates: Floats,
+    truth_likelihood: Floats,
+    confusion: Floats,
 ) -> None:
-    """Each item's posterior over the kinds."""
-    posterior[lo:hi], _ = _posterior(block, lo, hi, prior, gate, rates)
+    """Write each item's posterior over the classes."""
+    posterior[lo:hi], _ = _posterior(block, lo, hi, prior, truth_likelihood, confusion)
 
 
-def read_out(
+def summarize(
     block: Block,
     lo: int,
     hi: int,
     theta: Floats,
-    leading: Floats,
-    spread: Floats,
+    p_mode: Floats,
+    moments: Floats,
     p_serious: Floats,
     prior: Floats,
-    gate: Floats,
-    rates: Floats,
+    truth_likelihood: Floats,
+    confusion: Floats,
     opinions: Floats,
     modes: Codes,
     values: Floats,
     serious: Floats,
-    totals: Floats,
+    log_likelihood: Floats,
 ) -> None:
-    """Write what is known of each item, and how likely each label was serious."""
-    labels = rows_of(block, lo, hi)
-    found, log_likelihood = _posterior(block, lo, hi, prior, gate, rates)
+    """Summarize each item's posterior, and write how likely each label was serious."""
+    labels = label_rows(block, lo, hi)
+    posteriors, total = _posterior(block, lo, hi, prior, truth_likelihood, confusion)
     categories = theta.shape[1]
     known = block.known[lo:hi]
     is_known = known[:, np.newaxis] >= 0
     certain = np.eye(categories)[known]
-    theta[lo:hi] = np.where(is_known, certain, found @ opinions)
-    leading[lo:hi] = np.where(is_known, certain, found @ np.eye(categories)[modes])
-    mean = found @ values
+    theta[lo:hi] = np.where(is_known, certain, posteriors @ opinions)
+    p_mode[lo:hi] = np.where(is_known, certain, posteriors @ np.eye(categories)[modes])
+    mean = posteriors @ values
     top = theta[lo:hi].argmax(axis=1)
-    of_top = (opinions[:, top] - theta[np.arange(lo, hi), top]).T
-    spread[lo:hi, 0] = mean
-    spread[lo:hi, 1] = (found * (values - mean[:, np.newaxis]) ** 2).sum(axis=1)
-    spread[lo:hi, 2] = (found * of_top**2).sum(axis=1)
+    deviation = (opinions[:, top] - theta[np.arange(lo, hi), top]).T
+    moments[lo:hi, 0] = mean
+    moments[lo:hi, 1] = (posteriors * (values - mean[:, np.newaxis]) ** 2).sum(axis=1)
+    moments[lo:hi, 2] = (posteriors * deviation**2).sum(axis=1)
     rows = serious[labels.annotator, labels.category]
-    p_serious[labels.place] = (found[labels.item - lo] * rows).sum(axis=1)
-    totals[0] += log_likelihood
+    p_serious[labels.place] = (posteriors[labels.item - lo] * rows).sum(axis=1)
+    log_likelihood[0] += total

@@ -1,4 +1,4 @@
-"""A block written out label by label, as the equations speak of it."""
+"""A block written out label by label, as the equations have it."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from annotruth.kernels.arrays import Codes
 from annotruth.kernels.block import Block
 
 
-class Rows(NamedTuple):
-    """Items ``lo:hi`` of a block with one entry a label."""
+class LabelRows(NamedTuple):
+    """Items ``lo:hi`` of a block with one entry per label."""
 
     item: Codes
     cell: Codes
     category: Codes
     annotator: Codes
-    place: Codes  # where the label stands in the block
+    place: Codes  # the index of the label in the block
 
 
-def rows_of(block: Block, lo: int, hi: int) -> Rows:
-    """Write items ``lo:hi`` of a block out, one entry a label."""
+def label_rows(block: Block, lo: int, hi: int) -> LabelRows:
+    """Return the labels of items ``lo:hi`` of a block, one entry per label."""
     cells = np.arange(block.item_ptr[lo], block.item_ptr[hi])
     cell = np.repeat(cells, np.diff(block.cell_ptr)[cells])
     place = np.arange(block.cell_ptr[cells[0]], block.cell_ptr[cells[-1] + 1])
     item = np.repeat(np.arange(lo, hi), np.diff(block.item_ptr)[lo:hi])[cell - cells[0]]
     category = block.cell_category[cell].astype(np.int64)
-    return Rows(item, cell, category, block.annotator[place].astype(np.int64), place)
+    return LabelRows(item, cell, category, block.annotator[place].astype(np.int64), place)

@@ -6,7 +6,7 @@ import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.block import Block
-from annotruth.kernels.reference.rows import Rows, rows_of
+from annotruth.kernels.reference.rows import LabelRows, label_rows
 
 
 def log_density(r: Floats, variance: Floats) -> Floats:
@@ -30,7 +30,7 @@ def start(
     moments: Floats,
 ) -> None:
     """Mean votes or known truths, a share of the votes' variance, sums of r and r^2."""
-    rows = rows_of(block, lo, hi)
+    rows = label_rows(block, lo, hi)
     x, item = values[rows.category], rows.item - lo
     count, total = np.bincount(item), np.bincount(item, x)
     psi[lo:hi] = np.where(block.known[lo:hi] >= 0, values[block.known[lo:hi]], total / count)
@@ -40,7 +40,7 @@ def start(
 
 
 def _best_score(
-    rows: Rows, lo: int, hi: int, a2: Floats, x: Floats, b: Floats, v2: Floats
+    rows: LabelRows, lo: int, hi: int, a2: Floats, x: Floats, b: Floats, v2: Floats
 ) -> tuple[Floats, Floats]:
     w = 1.0 / (v2[rows.annotator] + a2[rows.item])
     precision, total = sums_by(rows.item - lo, hi - lo, w, w * (x - b[rows.annotator])).T
@@ -48,7 +48,7 @@ def _best_score(
 
 
 def _better_ambiguity(
-    rows: Rows, lo: int, hi: int, a2: Floats, x: Floats, psi: Floats, b: Floats, v2: Floats
+    rows: LabelRows, lo: int, hi: int, a2: Floats, x: Floats, psi: Floats, b: Floats, v2: Floats
 ) -> Floats:
     item, old = rows.item - lo, a2[lo:hi]
     r = x - psi[rows.item] - b[rows.annotator]
@@ -82,7 +82,7 @@ def step(
     totals: Floats,
 ) -> None:
     """Log-likelihood, better items, then the sums of w, wr, w^2, w^2 r, (wr)^2 by annotator."""
-    rows = rows_of(block, lo, hi)
+    rows = label_rows(block, lo, hi)
     x, known = values[rows.category], block.known[lo:hi]
     r = x - psi[rows.item] - b[rows.annotator]
     totals[0] += log_density(r, v2[rows.annotator] + a2[rows.item]).sum()
@@ -109,7 +109,7 @@ def try_annotators(
     log_likelihood: Floats,
 ) -> None:
     """Log-likelihood by annotator at each proposal."""
-    rows = rows_of(block, lo, hi)
+    rows = label_rows(block, lo, hi)
     r = values[rows.category] - psi[rows.item] - b[rows.annotator]
     for k, proposed in enumerate(v2):
         density = log_density(r, proposed[rows.annotator] + a2[rows.item])
@@ -129,7 +129,7 @@ def shift_level(
     totals: Floats,
 ) -> None:
     """Lower scores that are not known; sums of wr and w over the votes of known ones."""
-    rows = rows_of(block, lo, hi)
+    rows = label_rows(block, lo, hi)
     psi[lo:hi] -= np.where(block.known[lo:hi] < 0, by, 0.0)
     known = block.known[rows.item] >= 0
     r = values[rows.category] - psi[rows.item] - b[rows.annotator]

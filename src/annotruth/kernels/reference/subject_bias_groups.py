@@ -6,7 +6,7 @@ import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.block import Block
-from annotruth.kernels.reference.rows import rows_of
+from annotruth.kernels.reference.rows import label_rows
 from annotruth.kernels.reference.subject_bias import log_density, sums_by
 
 
@@ -28,7 +28,7 @@ def step_groups(
     moments: Floats,
 ) -> None:
     """Group by group, the sums of 1, w, w^2, (wr)^2."""
-    rows = rows_of(block, lo, hi)
+    rows = label_rows(block, lo, hi)
     r = values[rows.category] - psi[rows.item] - b[rows.annotator]
     w = 1.0 / (v2[rows.annotator] + a2[rows.item])
     moments += sums_by(group[rows.item], len(moments), np.ones_like(w), w, w**2, (w * r) ** 2)
@@ -47,7 +47,7 @@ def try_groups(
     log_likelihood: Floats,
 ) -> None:
     """Log-likelihood by group at each proposal."""
-    rows = rows_of(block, lo, hi)
+    rows = label_rows(block, lo, hi)
     r = values[rows.category] - psi[rows.item] - b[rows.annotator]
     by = group[rows.item]
     for k, proposed in enumerate(of_group):

@@ -19,7 +19,7 @@ def predicted(known: Kinds, data: Labels, engine: Engine, item: Codes, by: Codes
     with closing(engine.open(labels)) as session:
         session.allocate("kinds", per="items", shape=prior.shape)
         posterior = Pass(
-            "robust_gpm.judge",
+            "robust_gpm.posterior",
             state=("kinds",),
             inputs=(Input("prior"), Input("gate"), Input("rates", annotator_axis=0)),
         )

@@ -151,7 +151,7 @@ def read_items(steps: Steps, end: Reached, kinds: Kinds, weights: Floats) -> Non
     serious = mixed_over(weights, ways.serious, ways.serious_repeating, steps.repeated)
     values = scale.values if scale.is_ordinal else np.zeros(n)
     one = Pass(
-        "robust_gpm.read_out",
+        "robust_gpm.summarize",
         state=ITEM_ARRAYS,
         inputs=(
             *(Input("prior"), Input("gate"), Input("rates", annotator_axis=0)),

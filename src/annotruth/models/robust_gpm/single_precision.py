@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from annotruth.engines import Input, Pass, Session, Sum
-from annotruth.kernels import strategies as kernels
 from annotruth.kernels.arrays import Floats, Singles, on_lines
-from annotruth.kernels.simd.simd32 import SIMD32
+from annotruth.kernels.robust_gpm_single import LOG_ZERO, pad
 from annotruth.labels import LabelSummary
 from annotruth.models.robust_gpm.steps import Counts, Opinions, Parameters, Swept
 from annotruth.models.robust_gpm.strategies import Strategies
@@ -31,7 +30,7 @@ class QuickOpinions(Opinions):
         people, _, kinds = self.counts_shape
         ways = self.ways(self.gate)
         self._count_single = Pass(
-            "robust_shapes.step",
+            "robust_gpm_single.step",
             inputs=(Input("log_prior"), Input("log_rates", annotator_axis=0)),
             sums=(
                 Sum("counts", self.counts_shape, annotator_axis=0, single_precision=True),
@@ -42,8 +41,8 @@ class QuickOpinions(Opinions):
         self._plain, self._repeating = _singles(ways.log_plain), _singles(ways.log_repeating)
         # Beside the first of the always serious all others are near 0, and so rounded less.
         apart = ways.log_plain - ways.log_plain[ways.eps.argmax()]
-        self._apart = _filled_up(apart.reshape(len(apart), -1).T)
-        self._beyond = _filled_up((ways.log_repeating - ways.log_plain).transpose(1, 2, 0))
+        self._apart = pad(apart.reshape(len(apart), -1).T)
+        self._beyond = pad((ways.log_repeating - ways.log_plain).transpose(1, 2, 0))
         self._log_rates = on_lines(self.counts_shape, np.float32)
         self._divergence = np.empty(people)
 
@@ -60,16 +59,14 @@ class QuickOpinions(Opinions):
         """Sum each annotator's log-likelihood in every way, from the others' labels."""
         self._mix(at, ways)
         one = Pass(
-            "robust_shapes.support",
+            "robust_gpm_single.leave_one_out",
             inputs=(
                 *(Input("log_prior"), Input("log_rates", annotator_axis=0)),
                 *(Input("plain"), Input("repeating"), Input("repeated", annotator_axis=0)),
             ),
             sums=(Sum("log_likelihood", at.weights.shape, annotator_axis=0),),
         )
-        plain, repeating = (
-            _filled_up(table.transpose(1, 2, 0)) for table in (ways.plain, ways.repeating)
-        )
+        plain, repeating = (pad(table.transpose(1, 2, 0)) for table in (ways.plain, ways.repeating))
         sums = self.session.run_pass(
             one,
             log_prior=self._begin(at.prior),
@@ -83,10 +80,10 @@ class QuickOpinions(Opinions):
     def _mix(self, at: Parameters, ways: Strategies) -> None:
         """Tabulate what labels say of kinds, and how far ways are from their prior."""
         weights = np.ascontiguousarray(at.weights, dtype=np.float32)
-        log_prior = _filled_up(self.log_prior(at.always, ways), kernels.NEVER)
+        log_prior = pad(self.log_prior(at.always, ways), LOG_ZERO)
 
         self.session.run_over_annotators(
-            "strategies.mix",
+            "robust_gpm_single.mix",
             len(weights),
             weights,
             log_prior,
@@ -100,12 +97,12 @@ class QuickOpinions(Opinions):
     def weights(self, counts: Floats, ways: Strategies, log_prior: Floats) -> Singles:
         """Weigh each annotator's ways by the counts."""
         singles = np.ascontiguousarray(counts, dtype=np.float32)
-        prior = _filled_up(log_prior, kernels.NEVER)
+        prior = pad(log_prior, LOG_ZERO)
         flat = singles.reshape(len(singles), -1)
         weights = np.empty((len(singles), len(ways.eps)), dtype=np.float32)
 
         self.session.run_over_annotators(
-            "strategies.weigh",
+            "robust_gpm_single.strategy_weights",
             len(singles),
             flat,
             self._apart,
@@ -126,13 +123,4 @@ class QuickOpinions(Opinions):
 def _singles(values: Floats) -> Singles:
     out = on_lines(values.shape, np.float32)
     out[:] = values
-    return out
-
-
-def _filled_up(values: Floats, value: float = 0.0) -> Singles:
-    """Make rows as long as a multiple of 32."""
-    *shape, width = values.shape
-    out = on_lines((*shape, -(-width // SIMD32) * SIMD32), np.float32)
-    out[..., :width] = values
-    out[..., width:] = value
     return out

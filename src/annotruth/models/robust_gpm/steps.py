@@ -10,7 +10,6 @@ from scipy.special import betainc
 
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats, Singles
-from annotruth.kernels.simd.simd8 import SIMD8
 from annotruth.labels import LabelSummary
 from annotruth.models.em import Monitor
 from annotruth.models.robust_gpm.strategies import (
@@ -91,7 +90,7 @@ class Steps:
         self.gate = gate
         self.counts_shape = (people, categories, kinds)
         self._count = Pass(
-            "robust_few.step" if kinds <= SIMD8 else "robust_gpm.step",
+            "robust_gpm.step",
             inputs=(Input("prior"), Input("gate"), Input("rates", annotator_axis=0)),
             sums=(
                 Sum("counts", self.counts_shape, annotator_axis=0),
@@ -202,7 +201,7 @@ class Steps:
     def support_by(self, prior: Floats, rates: Floats, ways: Strategies) -> Floats:
         """Sum the same where items are judged by these rates."""
         one = Pass(
-            "robust_gpm.support",
+            "robust_gpm.leave_one_out",
             inputs=(
                 *(Input("prior"), Input("gate"), Input("rates", annotator_axis=0)),
                 *(Input("plain"), Input("repeating"), Input("repeated", annotator_axis=0)),
