@@ -107,7 +107,7 @@ def fit(
         from annotruth.selection.choose import choose
 
         choice = choose(labels, progress=progress)
-        estimator, chosen = make_estimator(choice.model, {}), choice.record()
+        estimator, chosen = make_estimator(choice.model, {}), choice.to_dict()
     found = replace(estimator.fit(labels, progress=progress).result_, chosen=chosen)
     if read.categories is None and not isinstance(data, Labels):
         _advise_bins(found)

@@ -85,7 +85,7 @@ def test_tables_as_json(run, wide, tmp_path):
     [
         (("--soft", "soft.txt"), "soft labels go to a name in"),
         (("--keep", "people.npz"), "the name must end in .csv, .parquet, .json"),
-        (("--soft", "soft.csv", "--model", "mean"), "mean gives scores, not distributions"),
+        (("--soft", "soft.csv", "--model", "mean"), "mean estimates scores, not distributions"),
     ],
 )
 def test_what_cannot_be_written_is_said_before_anything_is(

@@ -149,9 +149,9 @@ def test_crowd_kits_way(name, frame):
     asked = frame.rename(columns={"item": "task", "annotator": "worker"})
     estimator = get_model(name)()
     if fitted(name, asked).distribution is None:
-        with pytest.raises(at.AnnotruthError, match=f"{name} gives no label"):
+        with pytest.raises(at.AnnotruthError, match=f"{name} has no column .label."):
             estimator.fit_predict(asked)
-        with pytest.raises(at.AnnotruthError, match=f"{name} gives scores, not distributions"):
+        with pytest.raises(at.AnnotruthError, match=f"{name} estimates scores, not distributions"):
             estimator.fit_predict_proba(asked)
         return
     predicted = estimator.fit_predict(asked)
@@ -228,7 +228,7 @@ def test_tables_come_back_in_the_callers_library(name, frame):
         for table in (fit.items(), fit.annotators(), fit.labels()):
             assert isinstance(table, kind)
         if fit.distribution is None:
-            with pytest.raises(at.AnnotruthError, match="gives scores, not distributions"):
+            with pytest.raises(at.AnnotruthError, match="estimates scores, not distributions"):
                 fit.distributions()
         else:
             assert isinstance(fit.distributions(), kind)

@@ -27,7 +27,7 @@ TABLE = [
 CLASSES = (1, 2, 3)
 
 
-def unsettled(data, *, gold=None, **options):
+def fit_unconverged(data, *, gold=None, **options):
     """Fit without minding that the cap was reached."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", at.ConvergenceWarning)
@@ -109,7 +109,7 @@ def test_the_log_likelihood_rises_at_every_step(
         scale=Scale.ordinal(list(range(n_categories + unused))),
     )
     labels.known[:n_known] = rng.integers(n_categories + unused, size=n_known)[:n_items]
-    model = unsettled(labels, tol=0.0, max_iter=100)
+    model = fit_unconverged(labels, tol=0.0, max_iter=100)
     history = model.result_.history.log_likelihood
     assert np.isfinite(history).all()
     assert np.diff(history).min() >= -1e-12 * max(1.0, abs(history[0]))
@@ -211,7 +211,7 @@ def test_the_likelihood_counts_a_known_truth_with_its_labels():
 
 def test_gold_may_name_a_category_nobody_chose():
     labels = Labels.of([("a", "x", 1), ("a", "y", 1), ("b", "x", 2)], categories=[1, 2, 3])
-    model = unsettled(labels, gold={"a": 3})
+    model = fit_unconverged(labels, gold={"a": 3})
     row = model.result_.items().set_index("item").loc["a"]
     assert (row.label, row.p_3, row.p_1, row.entropy) == (3, 1.0, 0.0, 0.0)
     np.testing.assert_allclose(model.confusion_[:, 2], [[1, 0, 0], [1, 0, 0]], atol=1e-15)
@@ -229,7 +229,7 @@ def test_a_category_nobody_chose_has_no_share_and_an_even_row():
 def test_two_thousand_labels_of_one_item():
     rng = np.random.default_rng(2)
     table = [(e, s, int(rng.random() < (0.3, 0.7)[e % 2])) for e in range(6) for s in range(2000)]
-    fit = unsettled(table, max_iter=20).result_
+    fit = fit_unconverged(table, max_iter=20).result_
     assert np.isfinite(fit.history.log_likelihood).all()
     assert np.diff(fit.history.log_likelihood).min() >= -1e-9
     assert fit.items().label.tolist() == [0, 1] * 3
@@ -268,7 +268,7 @@ def test_a_tolerance_per_label_means_the_same_on_a_table_twice_as_long():
 
 
 def test_confusion_in_crowd_kits_form():
-    model = unsettled(TABLE, max_iter=3)
+    model = fit_unconverged(TABLE, max_iter=3)
     errors, priors = model.errors_, model.priors_
     assert errors.index.names == ["worker", "label"]
     assert list(errors.columns) == [1, 2, 3]

@@ -1,11 +1,14 @@
-"""Distributions worked on in parts are those worked on whole."""
+"""Distributions: partitions give the same results as all items at once, logarithms as SciPy's."""
 
 import numpy as np
 import pytest
+from scipy import special
 
 import annotruth as at
 from annotruth import simulate
-from annotruth.models.distribution import Distribution
+from annotruth.models.distribution import Distribution, entr, xlogy
+
+SHARES = np.r_[0.0, 5e-324, 1e-300, 1e-9, np.linspace(0.0, 1.0, 101)]
 
 
 @pytest.fixture(scope="module")
@@ -25,21 +28,34 @@ def of_dense(labels):
     return Distribution.of_dense(theta)
 
 
+def summaries(theta):
+    return [theta.mode(), theta.confidence(), theta.entropy(), theta.expectation(np.arange(4.0))]
+
+
 @pytest.mark.parametrize("make", [of_cells, of_dense])
-def test_parts_make_the_whole(labels, monkeypatch, make):
-    whole = make(labels)
-    answers = [whole.mode(), whole.confidence(), whole.entropy(), whole.expectation(np.arange(4.0))]
+def test_partitions_do_not_change_the_result(labels, monkeypatch, make):
+    at_once = make(labels)
+    expected = summaries(at_once)
     monkeypatch.setattr("annotruth.models.distribution._ITEMS", 7)
-    parts = make(labels)
+    partitioned = make(labels)
     for name in ("ptr", "category", "probability"):
-        np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
-    again = [parts.mode(), parts.confidence(), parts.entropy(), parts.expectation(np.arange(4.0))]
-    for one, other in zip(answers, again, strict=True):
-        np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(getattr(partitioned, name), getattr(at_once, name))
+    for actual, desired in zip(summaries(partitioned), expected, strict=True):
+        np.testing.assert_array_equal(actual, desired)
 
 
 @pytest.mark.parametrize("truth", ["class", "opinions"])
-def test_columns_of_items_are_the_same_in_parts(labels, monkeypatch, truth):
-    whole = at.fit(labels, "robust-gpm", truth=truth).item_table()
+def test_partitions_do_not_change_the_items_table(labels, monkeypatch, truth):
+    at_once = at.fit(labels, "robust-gpm", truth=truth).item_table()
     monkeypatch.setattr("annotruth.models.robust_gpm.results._ITEMS", 7)
-    assert at.fit(labels, "robust-gpm", truth=truth).item_table().equals(whole)
+    assert at.fit(labels, "robust-gpm", truth=truth).item_table().equals(at_once)
+
+
+def test_entr_equals_scipy():
+    np.testing.assert_allclose(entr(SHARES), special.entr(SHARES), rtol=1e-15)
+    assert not np.signbit(entr(np.zeros(2))).any()
+
+
+def test_xlogy_equals_scipy():
+    x, y = np.meshgrid(SHARES, SHARES)
+    np.testing.assert_allclose(xlogy(x, y), special.xlogy(x, y), rtol=1e-15)

@@ -33,7 +33,7 @@ def decide(**log_p):
     """Decide among models with these log-probabilities of four labels of four items."""
     scores = {
         name.replace("_", "-"): HeldOut(
-            name.replace("_", "-"), np.array(p), np.arange(4), n_unscored=0, settled=True
+            name.replace("_", "-"), np.array(p), np.arange(4), n_unscored=0, converged=True
         )
         for name, p in log_p.items()
     }
@@ -123,7 +123,7 @@ def test_a_model_without_room_is_not_fatal(made, monkeypatch):
     choice = at.choose(made.labels, ["dawid-skene", "gpm"], folds=2)
     assert choice.model == "gpm"
     assert choice.refused["dawid-skene"].startswith("dawid-skene needs")
-    assert choice.record()["scores"]["dawid-skene"]["refused"] == choice.refused["dawid-skene"]
+    assert choice.to_dict()["scores"]["dawid-skene"]["refused"] == choice.refused["dawid-skene"]
 
 
 def test_many_labels_are_sampled_by_whole_items(made, monkeypatch):
@@ -143,7 +143,7 @@ def test_auto_fits_the_chosen_model_to_all_labels(made, tmp_path):
     fit = at.fit(made.labels, "auto", progress=told.append)
     choice = at.choose(made.labels)
     assert fit.model == choice.model == fit.chosen["model"]
-    assert fit.chosen == choice.record()
+    assert fit.chosen == choice.to_dict()
     assert f"chosen: {choice.why}" in fit.summary()
     plain = at.fit(made.labels, choice.model)
     pd.testing.assert_frame_equal(fit.items(), plain.items())

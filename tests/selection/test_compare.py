@@ -96,7 +96,7 @@ def test_one_label_is_fitted_though_nothing_can_be_held_out():
     assert "no label can be predicted" in compared.why
     assert set(compared.fits) == {"majority", "robust-gpm"}
     assert set(compared.refused) == {"mean"}
-    assert json.dumps(compared.record(), allow_nan=False)
+    assert json.dumps(compared.to_dict(), allow_nan=False)
 
 
 def test_when_nothing_suits_it_says_why():
@@ -125,7 +125,7 @@ def test_a_model_at_its_cap_is_told_in_the_table_not_by_a_warning(monkeypatch):
     monkeypatch.setattr("annotruth.selection.choose.suited", lambda name, labels: capped)
     monkeypatch.setattr("annotruth.selection.compare.suited", lambda name, labels: capped)
     rows = [(e, s, (e * s) % 3) for e in range(6) for s in range(4)]
-    assert by_model(at.compare(rows, ["gpm"]))["gpm"]["settled"] is False
+    assert by_model(at.compare(rows, ["gpm"]))["gpm"]["converged"] is False
 
 
 def test_the_page_is_safe_with_any_name_and_asks_nothing_of_the_network(tmp_path):

@@ -149,7 +149,7 @@ def test_the_order_of_rows_changes_nothing_that_matters(name, crowd):
 def test_options_of_an_estimator_count(crowd):
     model = at.GPM(max_iter=1)
     found = at.held_out(model, crowd)
-    assert not found.settled
+    assert not found.converged
     assert found.score != at.held_out("gpm", crowd).score
     assert not hasattr(model, "result_")
 

@@ -75,7 +75,7 @@ class Changes:
         ]
         return "\n".join(lines)
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Tell the changes in words and numbers that JSON has."""
         return {
             "new_labels": self.n_labels,

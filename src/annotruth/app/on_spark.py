@@ -10,7 +10,6 @@ from annotruth.engines.spark.starting import running_session
 from annotruth.engines.spark.storage import Storage
 from annotruth.errors import InputError
 from annotruth.models.spark_fit import SparkFit
-from annotruth.models.storage import record
 
 
 def engine_of(master: str | None, storage: str | None) -> SparkEngine:
@@ -34,4 +33,4 @@ def write_tables(found: SparkFit, out: str, format: str) -> None:
             writer = found.frames[name].write.mode("overwrite")
             writer.format(format).option("header", True).save(f"{out}/{name}.{format}")
     with Storage(out).create("fit.json") as file:
-        file.write(record(found).encode())
+        file.write(found.to_json().encode())

@@ -289,7 +289,7 @@ class Estimator(ABC):
         fit = self._local_result()
         if fit.distribution is None:
             raise AnnotruthError(
-                f"{self.name} gives scores, not distributions: see result_.items()"
+                f"{self.name} estimates scores, not distributions: use result_.items() instead"
             )
         return pd.DataFrame(
             fit.distribution.dense(fit.data.n_categories),
@@ -309,7 +309,7 @@ class Estimator(ABC):
         import pandas as pd
 
         if name not in table.column_names:
-            raise AnnotruthError(f"{self.name} gives no {name}: see the tables of result_")
+            raise AnnotruthError(f"{self.name} has no column {name!r}: see the tables of result_")
         ids = pd.Index(table.column(0).to_pandas(), name=index)
         return pd.Series(table[name].to_pandas().to_numpy(), index=ids, name=name_as)
 

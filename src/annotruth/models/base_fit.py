@@ -1,10 +1,13 @@
-"""What every fit tells, wherever its labels are: the annotators, and how the iterations went."""
+"""What every fit has, wherever its labels are: annotators' results and the history."""
 
 from __future__ import annotations
 
+import json
+import platform
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,20 +22,26 @@ from annotruth.labels.formatting import counted
 from annotruth.models.em import History
 
 Column: TypeAlias = Floats | NDArray[np.bool_] | pa.Array
-"""A column of a model's own: numbers, yes or no, or text."""
+"""A model-specific column of a table: numbers, truth values, or text."""
 
 SPAMMER_BELOW = 0.5
-"""Reliability under which the paper calls an annotator a spammer."""
+"""Reliability below which the GPM paper calls an annotator a spammer."""
 
 TOO_FEW = "too few labels to tell"
-"""The behavior of annotators of whom the labels do not tell enough."""
+"""The behavior of annotators with too few labels to estimate it."""
+
+FORMAT = 1
+"""Version of the files that a fit is saved in; a change that old code cannot read raises it."""
+
+_LIBRARIES = ("annotruth", "numpy", "numba", "pyarrow")
 
 
 @dataclass(frozen=True, eq=False)
 class BaseFit(ABC):
-    """What a model found of the annotators, and how.
+    """The results of a fitted model per annotator, and how the fit ended.
 
-    What a model cannot give is None, and absent from the tables.
+    What a model does not estimate is None, and absent from the tables. `annotruth.Fit` adds the
+    results per item and per label.
 
     Attributes
     ----------
@@ -41,17 +50,17 @@ class BaseFit(ABC):
     data
         The labels.
     history
-        The history of the iterations and why they ended.
+        The objective after every iteration, and why the iterations ended.
     reliability, low, high
         Each annotator's reliability with its 95% interval.
     behavior
-        What each annotator does, in a word.
+        A short description of how each annotator labels, such as "serious".
     annotator_columns
-        What else the model knows of them, such as a bias: more columns of the table.
+        Further estimates per annotator, such as a bias: additional columns of the table.
     parameters
-        The model's own, by name: what it takes beside the above to predict labels and to go on.
+        Arrays by name that `Estimator.predict_proba` and warm starts need beyond the above.
     chosen
-        For a model chosen by ``auto``: ``model``, ``why`` and ``scores``, as `Choice.record` tells.
+        For a model chosen by ``auto``: ``model``, ``why`` and ``scores``, from `Choice.to_dict`.
     """
 
     model: str
@@ -72,11 +81,11 @@ class BaseFit(ABC):
     @property
     @abstractmethod
     def knows_serious(self) -> bool:
-        """Whether the model tells how likely each label was serious."""
+        """Whether the model estimates how likely each label was serious."""
 
     @property
     def n_iter(self) -> int:
-        """How many iterations were made."""
+        """The number of iterations."""
         return self.history.n_iter
 
     @property
@@ -99,7 +108,8 @@ class BaseFit(ABC):
     def spammer(self) -> NDArray[np.bool_] | None:
         """Whether each annotator is a spammer: serious less than half of the time.
 
-        Only models that know serious labels from others can tell; being wrong is no proof.
+        None for models that do not separate serious labels from others: an annotator who is often
+        wrong is not necessarily a spammer.
         """
         if self.reliability is None or not self.knows_serious:
             return None
@@ -107,21 +117,21 @@ class BaseFit(ABC):
 
     @property
     def n_spammers(self) -> int | None:
-        """How many annotators are spammers."""
+        """The number of spammers; None where `spammer` is."""
         return None if self.spammer is None else int(self.spammer.sum())
 
     def parameter(self, name: str, *shape: int) -> NDArray[Any]:
-        """Return a parameter of the model's own, which must be there and of that shape."""
+        """Return one of ``parameters``; raise if it is missing or has another shape."""
         values = self.parameters.get(name)
         if values is None or values.shape != shape:
             raise InputError(
                 f"this fit of {self.model} has no {name} of {' x '.join(map(str, shape))}: it was "
-                "saved by another version; fit the labels again"
+                "saved by another version of annotruth; fit the labels again"
             )
         return values
 
     def annotator_values(self) -> dict[str, Column | Sequence[str]]:
-        """Return all that is known of annotators, as columns by name."""
+        """Return the estimates per annotator: the columns of their table, without the ids."""
         columns = {
             "reliability": self.reliability,
             "low": self.low,
@@ -132,38 +142,71 @@ class BaseFit(ABC):
         }
         return {name: column for name, column in columns.items() if column is not None}
 
-    def summary_of_annotators(self) -> list[str]:
-        """Tell what was dropped, how the fit went, and what it found of annotators, in lines."""
+    def summary_lines(self) -> list[str]:
+        """Return the lines of the summary on dropped rows, convergence and annotators."""
         data = self.data
         lines = []
         if data.n_dropped:
-            what = counted(data.n_dropped, "row had no label and was", "rows had no label and were")
-            lines.append(f"{what} dropped")
+            rows = counted(data.n_dropped, "row had no label and was", "rows had no label and were")
+            lines.append(f"{rows} dropped")
         if self.n_iter:
-            settled = "settled" if self.converged else "NOT settled"
+            outcome = "converged" if self.converged else "NOT converged"
             lines.append(
-                f"{settled} after {counted(self.n_iter, 'iteration')} ({self.stop_reason})"
+                f"{outcome} after {counted(self.n_iter, 'iteration')} ({self.stop_reason})"
             )
         if self.log_likelihood is not None:
             lines.append(
                 f"log-likelihood {self.log_likelihood:,.2f}, "
-                f"{self.log_likelihood / data.n_labels:.6f} a label"
+                f"{self.log_likelihood / data.n_labels:.6f} per label"
             )
         if self.reliability is not None:
-            told = f"annotators: median reliability {np.median(self.reliability):.2f}"
+            line = f"annotators: median reliability {np.median(self.reliability):.2f}"
             if self.n_spammers is not None:
-                told += (
+                line += (
                     f"; {self.n_spammers:,} of {data.n_annotators:,} are spammers "
                     f"(reliability below {SPAMMER_BELOW})"
                 )
-            if unclear := (self.behavior or []).count(TOO_FEW):
-                told += f"; {unclear:,} have {TOO_FEW}"
-            lines.append(told)
+            if n_few := (self.behavior or []).count(TOO_FEW):
+                line += f"; {n_few:,} have {TOO_FEW}"
+            lines.append(line)
         return lines
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings, counts, history, stop reason and versions, as JSON types."""
+        data = self.data
+        entries = {
+            "format": FORMAT,
+            "model": self.model,
+            "settings": self.settings,
+            "n_items": data.n_items,
+            "n_annotators": data.n_annotators,
+            "n_labels": data.n_labels,
+            "n_categories": data.n_categories,
+            "n_dropped": data.n_dropped,
+            "read_as": data.read_as or None,
+            "scale": data.scale.kind,
+            "bins": None if data.scale.edges is None else data.scale.edges.tolist(),
+            "frame": data.frame,
+            "n_iter": self.n_iter,
+            "converged": self.converged,
+            "stop_reason": self.stop_reason,
+            "log_likelihood": self.log_likelihood,
+            "history": {
+                "log_likelihood": self.history.log_likelihood.tolist(),
+                "objective": self.history.objective.tolist(),
+            },
+            "versions": {name: version(name) for name in _LIBRARIES}
+            | {"python": platform.python_version()},
+        }
+        return entries if self.chosen is None else entries | {"chosen": dict(self.chosen)}
+
+    def to_json(self, **more: Any) -> str:
+        """Return the content of ``fit.json``: `to_dict` and further entries."""
+        return json.dumps(self.to_dict() | more, indent=2) + "\n"
 
 
 def table_of(columns: Mapping[str, Any]) -> pa.Table:
-    """Make a table of columns of numbers, truth values, or texts."""
+    """Return an Arrow table of columns of numbers, truth values, or text."""
     return pa.table(
         {
             name: column if isinstance(column, pa.Array) else as_arrow(column)

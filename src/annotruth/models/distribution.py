@@ -1,4 +1,4 @@
-"""Each item's distribution over the categories, stored where it is not zero."""
+"""Distributions of items over the categories, stored sparsely."""
 
 from __future__ import annotations
 
@@ -11,17 +11,26 @@ from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats, slices
 from annotruth.labels import Labels
-from annotruth.models.entropy import entr
 
-_ITEMS = 1 << 18  # how many are worked on at a time
+_ITEMS = 1 << 18  # per partition, which bounds the temporary arrays
 
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """Categorical distributions of the items, in rows of different length.
+    """One categorical distribution per item, in compressed sparse rows.
 
-    Item e gives ``probability[j]`` to ``category[j]`` for j in ``ptr[e]:ptr[e+1]``, categories
-    rising; the rest have probability 0. No item is without a category.
+    Item e has ``probability[j]`` in ``category[j]`` for j in ``ptr[e]:ptr[e+1]``, with categories
+    in ascending order; all other categories have probability 0. Every item has at least one entry.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annotruth.models.distribution import Distribution
+    >>> theta = Distribution.of_dense(np.array([[0.2, 0.8, 0.0], [0.0, 0.0, 1.0]]))
+    >>> len(theta), theta.mode().tolist(), theta.confidence().tolist()
+    (2, [1, 2], [0.8, 1.0])
+    >>> theta.expectation(np.array([1.0, 2.0, 3.0])).tolist()
+    [1.8, 3.0]
     """
 
     ptr: NDArray[np.int64]
@@ -33,106 +42,111 @@ class Distribution:
 
     @classmethod
     def of_cells(cls, labels: Labels, probability: Floats) -> Distribution:
-        """Take one probability a cell; an item of known truth is certain of it."""
+        """Return the distributions with one probability per cell of the labels.
+
+        An item of known truth has probability 1 there.
+        """
+        distribution = cls(labels.item_ptr, labels.cell_category, probability)
         if not (labels.known >= 0).any():
-            return cls(labels.item_ptr, labels.cell_category, probability)
-        cells = cls(labels.item_ptr, labels.cell_category, probability)
-        return cls._joined(
-            [cells.part(at)._certain_of(labels.known[at]) for at in slices(labels.n_items, _ITEMS)]
+            return distribution
+        return cls._concatenate(
+            [
+                distribution.partition(items)._with_known_truth(labels.known[items])
+                for items in slices(labels.n_items, _ITEMS)
+            ]
         )
 
     @classmethod
     def of_dense(cls, theta: Floats) -> Distribution:
-        """Take items x categories, leaving out the zeros; no item may be zero throughout."""
-        return cls._joined([_without_zeros(theta[at]) for at in slices(len(theta), _ITEMS)])
+        """Return the distributions of an array, items x categories, without its zeros.
 
-    @classmethod
-    def _joined(cls, parts: Sequence[Distribution]) -> Distribution:
-        lengths = [np.zeros(1, dtype=np.int64), *(np.diff(part.ptr) for part in parts)]
-        return cls(
-            np.cumsum(np.concatenate(lengths)),
-            np.concatenate([part.category for part in parts]),
-            np.concatenate([part.probability for part in parts]),
+        Every row must have an entry other than 0.
+        """
+        return cls._concatenate(
+            [_without_zeros(theta[items]) for items in slices(len(theta), _ITEMS)]
         )
 
-    def _certain_of(self, truth: NDArray[np.int32]) -> Distribution:
-        """Give the items of known truth, which is not -1, all probability there."""
+    @classmethod
+    def _concatenate(cls, partitions: Sequence[Distribution]) -> Distribution:
+        lengths = [np.zeros(1, dtype=np.int64), *(np.diff(one.ptr) for one in partitions)]
+        return cls(
+            np.cumsum(np.concatenate(lengths)),
+            np.concatenate([one.category for one in partitions]),
+            np.concatenate([one.probability for one in partitions]),
+        )
+
+    def _with_known_truth(self, truth: NDArray[np.int32]) -> Distribution:
+        """Return the distributions with probability 1 at the known truths; -1 is unknown."""
         known, item = np.flatnonzero(truth >= 0), self.item()
-        open_ = truth[item] < 0
-        item = np.concatenate([item[open_], known])
+        kept = truth[item] < 0
+        item = np.concatenate([item[kept], known])
         order = np.argsort(item, kind="stable")
-        category = np.concatenate([self.category[open_], truth[known]])
-        probability = np.concatenate([self.probability[open_], np.ones(len(known))])
+        category = np.concatenate([self.category[kept], truth[known]])
+        probability = np.concatenate([self.probability[kept], np.ones(len(known))])
         ptr = np.searchsorted(item[order], np.arange(len(self) + 1))
         return Distribution(ptr.astype(np.int64), category[order], probability[order])
 
-    def part(self, at: slice) -> Distribution:
-        """Take the distributions of some items in a row."""
-        ptr = self.ptr[at.start : at.stop + 1]
+    def partition(self, items: slice) -> Distribution:
+        """Return the distributions of consecutive items, without copying them."""
+        ptr = self.ptr[items.start : items.stop + 1]
         entries = slice(ptr[0], ptr[-1])
         return Distribution(ptr - ptr[0], self.category[entries], self.probability[entries])
 
-    def _by_parts(self, read: Callable[[Distribution], NDArray[Any]]) -> NDArray[Any]:
-        """Read something off every item, with scratch arrays for a part of them at a time."""
-        return np.concatenate([read(self.part(at)) for at in slices(len(self), _ITEMS)])
+    def _by_partition(self, compute: Callable[[Distribution], NDArray[Any]]) -> NDArray[Any]:
+        """Compute one number per item, with temporary arrays of one partition at a time."""
+        return np.concatenate(
+            [compute(self.partition(items)) for items in slices(len(self), _ITEMS)]
+        )
 
     def item(self) -> Codes:
-        """Name the item of every entry."""
+        """Return the item of every entry."""
         return np.repeat(np.arange(len(self)), np.diff(self.ptr))
 
     def confidence(self) -> Floats:
-        """Return the probability of each item's leading category."""
-        return self._by_parts(_largest)
+        """Return the probability of each item's top category."""
+        return self._by_partition(_max_probability)
 
     def mode(self) -> NDArray[np.int32]:
-        """Return each item's leading category; an exact tie goes to the first on the scale."""
-        return self._by_parts(_leading)
+        """Return each item's top category; an exact tie goes to the first on the scale."""
+        return self._by_partition(_mode)
 
     def expectation(self, values: Floats) -> Floats:
-        """Return each item's mean, the sum of n * theta[n] with n the category's value."""
-        return self._by_parts(
-            lambda part: np.add.reduceat(part.probability * values[part.category], part.ptr[:-1])
+        """Return each item's mean, the sum of values[n] * theta[n] over the categories n."""
+        return self._by_partition(
+            lambda one: np.add.reduceat(one.probability * values[one.category], one.ptr[:-1])
         )
 
     def entropy(self) -> Floats:
-        """Return each item's entropy in nats: 0 when all agree, log N when anything goes."""
-        return self._by_parts(
-            lambda part: np.add.reduceat(entr(part.probability), part.ptr[:-1]) + 0.0  # no -0.0
+        """Return each item's entropy in nats: from 0 to log N for N categories."""
+        return self._by_partition(
+            lambda one: np.add.reduceat(entr(one.probability), one.ptr[:-1]) + 0.0  # no -0.0
         )
 
     def rows(self, item: Codes, n_categories: int) -> Floats:
-        """Write the distributions of some items out, one row each."""
+        """Return the distributions of some items as an array, one row per item."""
         return self.take(item).dense(n_categories)
 
     def take(self, item: Codes) -> Distribution:
-        """Take the distributions of some items, in the order they are named."""
+        """Return the distributions of some items, in the given order."""
         n = self.ptr[item + 1] - self.ptr[item]
         ends = np.cumsum(n)
         entry = np.arange(n.sum()) + np.repeat(self.ptr[item] - (ends - n), n)
         return Distribution(np.append(0, ends), self.category[entry], self.probability[entry])
 
-    def and_(self, others: Distribution) -> Distribution:
-        """Put the distributions of other items behind these."""
-        return Distribution(
-            np.concatenate([self.ptr, self.ptr[-1] + others.ptr[1:]]),
-            np.concatenate([self.category, others.category]),
-            np.concatenate([self.probability, others.probability]),
-        )
-
     def of_each_cell(self, labels: Labels) -> Floats:
-        """Return the probability of every cell of the labels, 0 of items that are not here."""
+        """Return the probability of every cell of the labels, 0 for items beyond these."""
         if not len(self):
             return np.zeros(labels.n_cells)
         if self.category is labels.cell_category:
-            return self.probability.copy()  # whoever gets it may write into it
+            return self.probability.copy()  # the caller may write into it
         n = labels.n_categories
-        ours = self.item() * n + self.category
-        wanted = labels.item_of_cell() * n + labels.cell_category
-        at = np.minimum(np.searchsorted(ours, wanted), len(ours) - 1)
-        return np.where(ours[at] == wanted, self.probability[at], 0.0)
+        keys = self.item() * n + self.category
+        cell_keys = labels.item_of_cell() * n + labels.cell_category
+        entry = np.minimum(np.searchsorted(keys, cell_keys), len(keys) - 1)
+        return np.where(keys[entry] == cell_keys, self.probability[entry], 0.0)
 
     def dense(self, n_categories: int) -> Floats:
-        """Write the distributions out, items x categories."""
+        """Return the distributions as an array, items x categories."""
         full = np.zeros((len(self), n_categories))
         full[self.item(), self.category] = self.probability
         return full
@@ -144,67 +158,50 @@ def _without_zeros(theta: Floats) -> Distribution:
     return Distribution(ptr, category.astype(np.int32), theta[item, category])
 
 
-def _largest(part: Distribution) -> Floats:
-    largest: Floats = np.maximum.reduceat(part.probability, part.ptr[:-1])
+def _max_probability(distribution: Distribution) -> Floats:
+    largest: Floats = np.maximum.reduceat(distribution.probability, distribution.ptr[:-1])
     return largest
 
 
-def _leading(part: Distribution) -> NDArray[np.int32]:
-    item = part.item()
-    leads = np.flatnonzero(part.probability == _largest(part)[item])[::-1]
-    mode = np.empty(len(part), dtype=np.int32)
+def _mode(distribution: Distribution) -> NDArray[np.int32]:
+    item = distribution.item()
+    is_top = distribution.probability == _max_probability(distribution)[item]
     # Written from the last to the first, so that the first category of a tie stays.
-    mode[item[leads]] = part.category[leads]
+    top = np.flatnonzero(is_top)[::-1]
+    mode = np.empty(len(distribution), dtype=np.int32)
+    mode[item[top]] = distribution.category[top]
     return mode
 
 
-@dataclass(frozen=True, eq=False)
-class PatchedDistribution:
-    """Distributions of which those of some items are replaced or new; the others stay in place.
+def mixed_confusion(p_class: Floats, confusion: Floats, annotator: Codes) -> Floats:
+    """Return the probability of each label, averaged over the classes an item may have.
 
-    ``item`` names the replaced and new ones, rising, and ``patch`` has their distributions.
+    Parameters
+    ----------
+    p_class
+        The probability of each class of the item, one row per label to predict.
+    confusion
+        The annotators' confusion matrices, classes x annotators x categories.
+    annotator
+        The annotator of each label to predict.
     """
-
-    base: Distribution
-    item: Codes
-    patch: Distribution
-
-    @classmethod
-    def of(cls, base: Distribution) -> PatchedDistribution:
-        """Begin with nothing replaced."""
-        nobody = np.empty(0, dtype=np.int64)
-        return cls(base, nobody, base.take(nobody))
-
-    def take(self, item: Codes) -> Distribution:
-        """Take the distributions of some items, named in rising order."""
-        if not len(self.item):
-            return self.base.take(item)
-        at = np.minimum(np.searchsorted(self.item, item), len(self.item) - 1)
-        ours = self.item[at] == item
-        both = self.base.take(item[~ours]).and_(self.patch.take(at[ours]))
-        return both.take(np.argsort(np.concatenate([np.flatnonzero(~ours), np.flatnonzero(ours)])))
-
-    def replaced(self, item: Codes, new: Distribution) -> PatchedDistribution:
-        """Replace the distributions of some items, named in rising order."""
-        stay = np.flatnonzero(~np.isin(self.item, item))
-        items = np.concatenate([self.item[stay], item])
-        order = np.argsort(items)
-        return PatchedDistribution(
-            self.base, items[order], self.patch.take(stay).and_(new).take(order)
-        )
-
-    def merged(self, n_items: int) -> Distribution:
-        """Write them all out anew, ``n_items`` of them."""
-        return self.take(np.arange(n_items))
-
-
-def mixed_rates(kinds: Floats, rates: Floats, annotator: Codes) -> Floats:
-    """Average what annotators say of each kind of item over the kinds an item may be of.
-
-    ``kinds`` is one row a label asked for, kinds in columns; ``rates`` is kinds x annotators x
-    categories. Kind by kind, so that no array is larger than the answer.
-    """
-    rows = np.zeros((len(annotator), rates.shape[2]))
-    for share, rate in zip(kinds.T, rates, strict=True):
-        rows += share[:, np.newaxis] * rate[annotator]
+    rows = np.zeros((len(annotator), confusion.shape[2]))
+    # One class at a time, so that no array is larger than the result.
+    for share, rates in zip(p_class.T, confusion, strict=True):
+        rows += share[:, np.newaxis] * rates[annotator]
     return rows
+
+
+# SciPy has the next two, but importing it takes longer than fitting a small table.
+
+
+def xlogy(x: Floats, y: Floats) -> Floats:
+    """Return x log y, and 0 where x is 0."""
+    nonzero = x != 0.0
+    with np.errstate(divide="ignore"):  # the log of 0 is -inf
+        return np.where(nonzero, x * np.log(np.where(nonzero, y, 1.0)), 0.0)
+
+
+def entr(x: Floats) -> Floats:
+    """Return -x log x, and 0 where x is 0."""
+    return 0.0 - x * np.log(np.where(x > 0.0, x, 1.0))

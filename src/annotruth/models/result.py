@@ -1,4 +1,4 @@
-"""`Fit`: what a model found, frozen, and the tables a person reads."""
+"""`Fit`: the results of a fitted model, and their tables."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ if TYPE_CHECKING:
     from annotruth.report.plots import Plots
 
 MOST_COLUMNS = 100
-"""With more categories than this, items have no column for each; see `Fit.distributions`."""
+"""With more categories, the items table has no column per category; see `Fit.distributions`."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fit(BaseFit):
-    """A fitted model.
+    """The results of a fitted model. Frozen.
 
-    What a model cannot give is None, and absent from the tables. What it knows of annotators, and
-    how the fit went, is as in `annotruth.models.base_fit.BaseFit`.
+    `items`, `annotators` and `labels` return tables in the caller's frame library. What a model
+    does not estimate is None, and absent from the tables. The attributes on annotators and
+    iterations are those of `annotruth.models.base_fit.BaseFit`.
 
     Attributes
     ----------
@@ -45,11 +46,25 @@ class Fit(BaseFit):
     distribution
         Each item's distribution of serious opinion.
     score
-        Each item's score, for models that have one without a distribution.
+        Each item's score, for models that estimate it directly.
     p_serious
-        How likely each label was serious, in the order of ``data``.
+        The probability that each label was serious, in the order of ``data``.
     item_columns
-        What else the model knows of items, such as a difficulty: more columns of the table.
+        Further estimates per item, such as a difficulty: additional columns of the table.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> labels = [("a", "ann", 4), ("a", "bob", 4), ("b", "ann", 2), ("b", "bob", 3)]
+    >>> fit = at.fit(labels, "gpm")
+    >>> fit
+    Fit(gpm on 4 labels of 2 items by 2 annotators, 3 ordinal categories: change of Q below 0.0001)
+    >>> fit.item_table().column_names
+    ['item', 'n_labels', 'label', 'expectation', 'confidence', 'entropy', 'p_2', 'p_3', 'p_4']
+    >>> fit.annotator_table().column_names
+    ['annotator', 'n_labels', 'reliability', 'low', 'high', 'spammer', 'behavior']
+    >>> fit.label_table().column_names
+    ['item', 'annotator', 'label', 'p_serious']
     """
 
     data: Labels
@@ -60,40 +75,40 @@ class Fit(BaseFit):
 
     @property
     def knows_serious(self) -> bool:
-        """Whether the model tells how likely each label was serious."""
+        """Whether the model estimates how likely each label was serious."""
         return self.p_serious is not None
 
     @cached_property
     def label(self) -> NDArray[np.int32] | None:
-        """The code of each item's leading category."""
+        """The code of each item's most likely category."""
         return None if self.distribution is None else self.distribution.mode()
 
     @cached_property
     def expectation(self) -> Floats | None:
-        """Each item's score: the model's own, or the mean of its distribution if ordinal."""
+        """Each item's score: `score`, or on an ordinal scale the mean of its distribution."""
         if self.score is not None or self.distribution is None:
             return self.score
         scale = self.data.scale
         return self.distribution.expectation(scale.values) if scale.is_ordinal else None
 
     def items(self) -> Any:
-        """Return one row an item: its label, how sure, and its whole distribution."""
+        """Return one row per item: label, score, confidence, entropy and distribution."""
         return from_arrow(self.item_table(), self.data.frame)
 
     def annotators(self) -> Any:
-        """Return one row an annotator: reliability with its interval, and behavior."""
+        """Return one row per annotator: reliability with its 95% interval, and behavior."""
         return from_arrow(self.annotator_table(), self.data.frame)
 
     def labels(self) -> Any:
-        """Return one row a label, in the order they came, with how likely it was serious."""
+        """Return one row per label, in the order of the input, with the probability it was serious."""
         return from_arrow(self.label_table(), self.data.frame)
 
     def distributions(self) -> Any:
-        """Return one row an item and category of probability above zero: item, label, p."""
+        """Return one row per item and category of probability above 0: item, label, p."""
         return from_arrow(self.distribution_table(), self.data.frame)
 
     def soft_labels(self) -> Any:
-        """Return one row an item and one column a class, p_<label>: targets to train on."""
+        """Return one row per item, one column per class, p_<label>: targets for training."""
         return from_arrow(self.soft_label_table(), self.data.frame)
 
     def keep(self) -> Any:
@@ -105,88 +120,89 @@ class Fit(BaseFit):
         return from_arrow(self.verdict_table(), self.data.frame)
 
     def tables(self) -> dict[str, LazyTable]:
-        """Tell how to make all tables, by name; distributions where items have no room for them.
+        """Return all tables by name, to be written to files; each is made when it is read.
 
-        These are for files: the ids of labels, which repeat, are dictionaries. Where the labels
-        are on disk, the long tables are made piece by piece.
+        Ids in the labels table are dictionary-encoded. Where the labels are on disk, long tables
+        are made in partitions. There is a table of distributions if the items table has no columns
+        for the categories.
         """
-        data, n_items, room = self.data, self.data.n_items, not self.data.on_disk
+        data, n_items, at_once = self.data, self.data.n_items, not self.data.on_disk
         label_rows = self._label_rows(data) if isinstance(data, MappedLabels) else None
         tables = {
-            "items": LazyTable(n_items, self._item_rows, room),
+            "items": LazyTable(n_items, self._item_rows, at_once),
             "annotators": LazyTable(
                 data.n_annotators, lambda _: self.annotator_table(), at_once=True
             ),
             "labels": LazyTable(
-                data.n_labels, label_rows or (lambda _: self._coded_label_table()), room
+                data.n_labels, label_rows or (lambda _: self._coded_label_table()), at_once
             ),
         }
         if self.distribution is not None and data.n_categories > MOST_COLUMNS:
-            tables["distributions"] = LazyTable(n_items, self._distribution_rows, room)
+            tables["distributions"] = LazyTable(n_items, self._distribution_rows, at_once)
         return tables
 
     def item_table(self) -> pa.Table:
-        """Make the items table in Arrow."""
+        """Return the items table in Arrow."""
         return self._item_rows(slice(0, self.data.n_items))
 
-    def _item_rows(self, at: slice) -> pa.Table:
+    def _item_rows(self, rows: slice) -> pa.Table:
         scale = self.data.scale
-        theta = None if self.distribution is None else self.distribution.part(at)
+        theta = None if self.distribution is None else self.distribution.partition(rows)
         columns: dict[str, Any] = {
-            "item": self.data.items[at],
-            "n_labels": self.data.labels_per_item[at],
+            "item": self.data.items[rows],
+            "n_labels": self.data.labels_per_item[rows],
         }
         if self.label is not None:
-            columns["label"] = scale.categories.take(as_arrow(self.label[at]))
+            columns["label"] = scale.categories.take(as_arrow(self.label[rows]))
         if self.expectation is not None:
-            columns["expectation"] = self.expectation[at]
+            columns["expectation"] = self.expectation[rows]
         if theta is not None:
             columns["confidence"] = theta.confidence()
             columns["entropy"] = theta.entropy()
-        columns |= {name: column[at] for name, column in self.item_columns.items()}
+        columns |= {name: column[rows] for name, column in self.item_columns.items()}
         if theta is not None and len(scale) <= MOST_COLUMNS:
             shares = theta.dense(len(scale))
             columns |= dict(zip(self.share_names(), shares.T, strict=True))
         return table_of(columns)
 
     def share_names(self) -> list[str]:
-        """Name the items' columns of categories, p_cat for cat.
+        """Return the names of the items' columns of categories, such as p_cat for cat.
 
-        A category may be called what a column of the model's is: robust-gpm has p_leads.
+        A name that a model-specific column has, such as robust-gpm's p_leads, gets an underscore.
         """
         names = (f"p_{name}" for name in self.data.scale.names)
         return [f"{name}_" if name in self.item_columns else name for name in names]
 
     def annotator_table(self) -> pa.Table:
-        """Make the annotators table in Arrow."""
+        """Return the annotators table in Arrow."""
         ids = {"annotator": self.data.annotators, "n_labels": self.data.labels_per_annotator}
         return table_of({**ids, **self.annotator_values()})
 
     def label_table(self) -> pa.Table:
-        """Make the labels table in Arrow, in the order the labels came."""
+        """Return the labels table in Arrow, in the order of the input."""
         return decoded(self._coded_label_table())
 
     def _coded_label_table(self) -> pa.Table:
         table = self.data.to_codes()
         if self.p_serious is None:
             return table
-        in_order = self.data.as_they_came(self.p_serious)
-        return table.append_column("p_serious", as_arrow(in_order))
+        p_serious = self.data.as_they_came(self.p_serious)
+        return table.append_column("p_serious", as_arrow(p_serious))
 
     def _label_rows(self, data: MappedLabels) -> Callable[[slice], pa.Table]:
-        """Make the labels table as `_coded_label_table` does, some rows at a time."""
-        in_order = None if self.p_serious is None else data.as_they_came(self.p_serious)
+        """Return a function that makes some rows of the labels table."""
+        p_serious = None if self.p_serious is None else data.as_they_came(self.p_serious)
 
-        def rows(at: slice) -> pa.Table:
-            table = data.to_codes(at)
-            if in_order is None:
+        def make(rows: slice) -> pa.Table:
+            table = data.to_codes(rows)
+            if p_serious is None:
                 return table
-            return table.append_column("p_serious", as_arrow(in_order[at]))
+            return table.append_column("p_serious", as_arrow(p_serious[rows]))
 
-        return rows
+        return make
 
     def soft_label_table(self) -> pa.Table:
-        """Make the table of soft labels in Arrow, with every class, however many."""
+        """Return the table of soft labels in Arrow, with a column for every class."""
         shares = self._distribution().dense(len(self.data.scale))
         names = [f"p_{name}" for name in self.data.scale.names]
         return pa.table([self.data.items, *shares.T], names=["item", *names])
@@ -198,27 +214,29 @@ class Fit(BaseFit):
         return keep_table(self)
 
     def distribution_table(self) -> pa.Table:
-        """Make the table of distributions in Arrow, without the zeros."""
+        """Return the table of distributions in Arrow, without zeros."""
         return self._distribution_rows(slice(0, self.data.n_items))
 
-    def _distribution_rows(self, at: slice) -> pa.Table:
-        theta = self._distribution().part(at)
-        some = np.flatnonzero(theta.probability > 0)
+    def _distribution_rows(self, rows: slice) -> pa.Table:
+        theta = self._distribution().partition(rows)
+        nonzero = np.flatnonzero(theta.probability > 0)
         return table_of(
             {
-                "item": self.data.items[at].take(as_arrow(theta.item()[some])),
-                "label": self.data.scale.categories.take(as_arrow(theta.category[some])),
-                "p": theta.probability[some],
+                "item": self.data.items[rows].take(as_arrow(theta.item()[nonzero])),
+                "label": self.data.scale.categories.take(as_arrow(theta.category[nonzero])),
+                "p": theta.probability[nonzero],
             }
         )
 
     def _distribution(self) -> Distribution:
         if self.distribution is None:
-            raise AnnotruthError(f"{self.model} gives scores, not distributions: see items()")
+            raise AnnotruthError(
+                f"{self.model} estimates scores, not distributions: use items() instead"
+            )
         return self.distribution
 
     def summary(self) -> str:
-        """Tell the fit in a few lines."""
+        """Return a few lines: the data, convergence, annotators, items and labels."""
         data = self.data
         lines = [f"{self.model} on {data.describe()}"]
         if self.chosen is not None:
@@ -228,36 +246,45 @@ class Fit(BaseFit):
         if data.scale.edges is not None:
             low, high = data.scale.bounds
             lines.append(
-                f"labels put into {len(data.scale)} bins from {low:g} to {high:g}, each counted "
-                "by its centre"
+                f"labels put into {len(data.scale)} bins from {low:g} to {high:g}; the value of a "
+                "bin is its centre"
             )
-        lines += self.summary_of_annotators()
+        lines += self.summary_lines()
         if self.distribution is not None:
-            sure = np.count_nonzero(self.distribution.confidence() > 0.9)
+            n_sure = np.count_nonzero(self.distribution.confidence() > 0.9)
             lines.append(
-                f"items: {sure:,} of {data.n_items:,} have a label of more than 90%; mean "
-                f"difficulty (entropy) {self.distribution.entropy().mean():.2f} "
+                f"items: {n_sure:,} of {data.n_items:,} have a top label above 90% probability; "
+                f"mean difficulty (entropy) {self.distribution.entropy().mean():.2f} "
                 f"of at most {math.log(len(data.scale)):.2f}"
             )
         if self.expectation is not None:
-            low, mean, high = np.quantile(self.expectation, [0.0, 0.5, 1.0])
-            lines.append(f"scores: {low:.2f} to {high:.2f}, median {mean:.2f}")
+            low, median, high = np.quantile(self.expectation, [0.0, 0.5, 1.0])
+            lines.append(f"scores: {low:.2f} to {high:.2f}, median {median:.2f}")
         if self.p_serious is not None:
-            doubtful = sum(
-                np.count_nonzero(self.p_serious[at] < SPAMMER_BELOW) for at in slices(data.n_labels)
+            n_irregular = sum(
+                np.count_nonzero(self.p_serious[rows] < SPAMMER_BELOW)
+                for rows in slices(data.n_labels)
             )
-            lines.append(f"labels: {doubtful:,} of {data.n_labels:,} are probably not serious")
+            lines.append(f"labels: {n_irregular:,} of {data.n_labels:,} are probably not serious")
         return "\n".join(lines)
 
     @property
     def plot(self) -> Plots:
-        """Charts of this fit, such as ``fit.plot.reliability()``; a notebook shows them."""
+        """Charts of this fit, such as ``fit.plot.reliability()``, which notebooks display."""
         from annotruth.report.plots import Plots
 
         return Plots(self)
 
     def report(self, path: str | Path, *, source: str | None = None) -> None:
-        """Write one HTML file with tables and charts; ``source`` names the labels in it."""
+        """Write a report with tables and charts, one HTML file.
+
+        Parameters
+        ----------
+        path
+            The file to write.
+        source
+            The name of the labels in the report's heading.
+        """
         from annotruth.report.page import write_report
 
         write_report(self, path, source=source)

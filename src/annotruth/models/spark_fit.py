@@ -66,7 +66,7 @@ class SparkFit(BaseFit):
 
     def summary(self) -> str:
         """Tell the fit in a few lines."""
-        return "\n".join([f"{self.model} on {self.data.describe()}", *self.summary_of_annotators()])
+        return "\n".join([f"{self.model} on {self.data.describe()}", *self.summary_lines()])
 
     def close(self) -> None:
         """Remove the files behind the frames."""

@@ -1,14 +1,13 @@
-"""A fit on disk: one JSON file for what a person reads, Arrow files for the numbers.
+"""Saved fits: a folder with one JSON file and several Arrow files.
 
-Both are open formats that hold data alone, so loading a fit never runs code from it.
+Both are open formats that hold data only, so loading a fit never runs code from it. The names of
+the files, columns and entries are part of the format (`FORMAT`) and do not change with the code.
 """
 
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Iterable, Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -21,97 +20,87 @@ from annotruth.errors import InputError
 from annotruth.io.atomic import atomic_write_folder
 from annotruth.labels import Labels, Scale
 from annotruth.labels.scale import is_text
-from annotruth.models.base_fit import BaseFit
+from annotruth.models.base_fit import FORMAT
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import History
 from annotruth.models.result import Fit
 
-FORMAT = 1
 _TABLES = ("items", "cells", "labels", "annotators", "categories", "distribution")
-_LIBRARIES = ("annotruth", "numpy", "numba", "pyarrow")
-_OWN = "model:"
-_PARAMETER = "parameter-"
-_ANNOTATOR_PRIOR = ("record_serious", "record_irregular")
-_PER_ANNOTATOR = ("reliability", "low", "high", "behavior")
+_MODEL_COLUMN = "model:"  # prefix of the names of model-specific columns
+_PARAMETER_FILE = "parameter-"
+_PRIOR_COLUMNS = ("record_serious", "record_irregular")
+_ANNOTATOR_FIELDS = ("reliability", "low", "high", "behavior")
 
 
 def save(fit: Fit, path: Path) -> None:
-    """Write the fit to a folder, whole or not at all."""
-    with atomic_write_folder(path) as aside:
-        # Files of another fit's parameters may stay in the folder, so it says which are its own.
-        told = record(fit, parameters=sorted(fit.parameters))
-        (aside / "fit.json").write_text(told, encoding="utf-8")
+    """Write a fit to a folder; if that fails, the folder stays as it was."""
+    with atomic_write_folder(path) as folder:
+        # The list shows which parameter files belong to the fit: those of a fit that was saved
+        # here before may stay in the folder.
+        text = fit.to_json(parameters=sorted(fit.parameters))
+        (folder / "fit.json").write_text(text, encoding="utf-8")
         for name, table in _tables(fit).items():
-            feather.write_feather(table, str(aside / f"{name}.arrow"))
+            feather.write_feather(table, str(folder / f"{name}.arrow"))
         for name, values in fit.parameters.items():
-            with pa.OSFile(str(aside / f"{_PARAMETER}{name}.arrow"), "wb") as file:
+            with pa.OSFile(str(folder / f"{_PARAMETER_FILE}{name}.arrow"), "wb") as file:
                 pa.ipc.write_tensor(pa.Tensor.from_numpy(np.ascontiguousarray(values)), file)
 
 
 def load(path: str | Path) -> Fit:
-    """Read a fit that `Fit.save` wrote."""
+    """Read a fit that `Fit.save` or ``annotruth fit --save`` wrote.
+
+    Parameters
+    ----------
+    path
+        The folder of the saved fit.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import annotruth as at
+    >>> fit = at.fit([("a", "ann", 1), ("a", "bob", 2), ("b", "ann", 1)], "gpm")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     fit.save(folder)
+    ...     at.load(folder).log_likelihood == fit.log_likelihood
+    True
+    """
     folder = Path(path)
     for file in ("fit.json", *(f"{name}.arrow" for name in _TABLES)):
         if not (folder / file).exists():
-            hint = "" if file == "fit.json" else "; save a fit for that, which tables alone are not"
+            hint = (
+                ""
+                if file == "fit.json"
+                else "; the tables of `--out` are not a saved fit, use save or `--save`"
+            )
             raise InputError(f"no saved fit in {folder}: {folder / file} is missing{hint}")
     try:
-        told = json.loads((folder / "fit.json").read_text(encoding="utf-8"))
-        if told["format"] != FORMAT:
+        entries = json.loads((folder / "fit.json").read_text(encoding="utf-8"))
+        if entries["format"] != FORMAT:
             raise InputError(
-                f"{folder} was saved in format {told['format']}; this annotruth reads {FORMAT}"
+                f"the fit in {folder} was saved in format {entries['format']}, which this version "
+                f"of annotruth cannot read (it reads format {FORMAT}): fit the labels again and "
+                "save the fit, or use the version that saved it"
             )
         tables = {
             name: feather.read_table(str(folder / f"{name}.arrow"), memory_map=False)
             for name in _TABLES
         }
-        return _fit(told, tables, _parameters(folder, told.get("parameters", ())))
+        return _fit(entries, tables, _parameters(folder, entries.get("parameters", ())))
     except (OSError, ValueError, KeyError, TypeError, IndexError, pa.ArrowException) as error:
         if isinstance(error, InputError):
             raise
         reason = " ".join(str(error).split())
-        raise InputError(f"the fit in {folder} cannot be read ({reason}): save it again") from None
-
-
-def record(fit: BaseFit, **more: Any) -> str:
-    """Tell a fit in JSON: settings, counts, history, why it stopped, versions, and more."""
-    data = fit.data
-    told = {
-        "format": FORMAT,
-        "model": fit.model,
-        "settings": fit.settings,
-        "n_items": data.n_items,
-        "n_annotators": data.n_annotators,
-        "n_labels": data.n_labels,
-        "n_categories": data.n_categories,
-        "n_dropped": data.n_dropped,
-        "read_as": data.read_as or None,
-        "scale": data.scale.kind,
-        "bins": None if data.scale.edges is None else data.scale.edges.tolist(),
-        "frame": data.frame,
-        "n_iter": fit.n_iter,
-        "converged": fit.converged,
-        "stop_reason": fit.stop_reason,
-        "log_likelihood": fit.log_likelihood,
-        "history": {
-            "log_likelihood": fit.history.log_likelihood.tolist(),
-            "objective": fit.history.objective.tolist(),
-        },
-        "versions": {name: version(name) for name in _LIBRARIES}
-        | {"python": platform.python_version()},
-        **more,
-    }
-    if fit.chosen is not None:
-        told["chosen"] = dict(fit.chosen)
-    return json.dumps(told, indent=2) + "\n"
+        raise InputError(
+            f"the fit in {folder} cannot be read ({reason}): fit the labels again and save the fit"
+        ) from None
 
 
 def _tables(fit: Fit) -> dict[str, pa.Table]:
-    """Lay a fit out in tables, one for each length; pointers are stored by their starts."""
+    """Return the tables to save, one per length; of pointers, the starts are stored."""
     data, theta = fit.data, fit.distribution
-    annotators = {name: getattr(fit, name) for name in _PER_ANNOTATOR}
+    annotators = {name: getattr(fit, name) for name in _ANNOTATOR_FIELDS}
     if data.annotator_prior is not None:
-        annotators |= dict(zip(_ANNOTATOR_PRIOR, data.annotator_prior.T, strict=True))
+        annotators |= dict(zip(_PRIOR_COLUMNS, data.annotator_prior.T, strict=True))
     labels = {"annotator": data.annotator, "row": data.row, "p_serious": fit.p_serious}
     return {
         "items": _table(
@@ -134,49 +123,75 @@ def _tables(fit: Fit) -> dict[str, pa.Table]:
     }
 
 
-def _table(columns: dict[str, Any], extra: Mapping[str, Any] | None = None) -> pa.Table:
-    """Make a table of what is there; a model's own columns go under a prefix."""
-    own = {f"{_OWN}{name}": column for name, column in (extra or {}).items()}
+def _table(columns: dict[str, Any], model_columns: Mapping[str, Any] | None = None) -> pa.Table:
+    """Return a table of the columns that are not None; model-specific ones get a prefix."""
+    prefixed = {f"{_MODEL_COLUMN}{name}": column for name, column in (model_columns or {}).items()}
     return pa.table(
-        {name: column for name, column in {**columns, **own}.items() if column is not None}
+        {name: column for name, column in {**columns, **prefixed}.items() if column is not None}
     )
 
 
-def _own(table: pa.Table) -> dict[str, Any]:
-    """Take a model's own columns out again."""
+def _model_columns(table: pa.Table) -> dict[str, Any]:
+    """Return the model-specific columns of a table, without the prefix."""
     return {
-        name.removeprefix(_OWN): (
+        name.removeprefix(_MODEL_COLUMN): (
             column.combine_chunks() if is_text(column.type) else column.to_numpy()
         )
         for name, column in zip(table.column_names, table.columns, strict=True)
-        if name.startswith(_OWN)
+        if name.startswith(_MODEL_COLUMN)
     }
 
 
 def _parameters(folder: Path, names: Iterable[str]) -> dict[str, NDArray[Any]]:
-    """Read the model's own parameters, a tensor each; whoever uses one looks at its shape."""
-    found = {}
+    """Read the parameters, one tensor per file; `BaseFit.parameter` checks their shapes."""
+    parameters = {}
     for name in names:
-        path = folder / f"{_PARAMETER}{name}.arrow"
+        path = folder / f"{_PARAMETER_FILE}{name}.arrow"
         if path.exists():
             with pa.OSFile(str(path), "rb") as file:
-                found[name] = pa.ipc.read_tensor(file).to_numpy()
-    return found
+                parameters[name] = pa.ipc.read_tensor(file).to_numpy()
+    return parameters
 
 
 def _fit(
-    told: dict[str, Any], tables: dict[str, pa.Table], parameters: Mapping[str, NDArray[Any]]
+    entries: dict[str, Any], tables: dict[str, pa.Table], parameters: Mapping[str, NDArray[Any]]
 ) -> Fit:
-    items, cells, labels = tables["items"], tables["cells"], tables["labels"]
-    people, categories, theta = (
-        tables[name] for name in ("annotators", "categories", "distribution")
+    items, annotators = tables["items"], tables["annotators"]
+    history = entries["history"]
+    return Fit(
+        model=entries["model"],
+        settings=entries["settings"],
+        data=_labels(entries, tables),
+        history=History(
+            log_likelihood=np.array(history["log_likelihood"]),
+            objective=np.array(history["objective"]),
+            converged=entries["converged"],
+            stop_reason=entries["stop_reason"],
+        ),
+        distribution=_distribution(items, tables["distribution"], tables["categories"].num_rows),
+        score=_numbers(items, "score"),
+        reliability=_numbers(annotators, "reliability"),
+        low=_numbers(annotators, "low"),
+        high=_numbers(annotators, "high"),
+        behavior=(
+            annotators["behavior"].to_pylist() if "behavior" in annotators.column_names else None
+        ),
+        p_serious=_numbers(tables["labels"], "p_serious"),
+        item_columns=_model_columns(items),
+        annotator_columns=_model_columns(annotators),
+        parameters=parameters,
+        chosen=entries.get("chosen"),
     )
-    edges = told.get("bins")
-    data = Labels(
+
+
+def _labels(entries: dict[str, Any], tables: dict[str, pa.Table]) -> Labels:
+    items, cells, labels, annotators, categories = (tables[name] for name in _TABLES[:5])
+    edges = entries.get("bins")
+    return Labels(
         items=items["item"].combine_chunks(),
-        annotators=people["annotator"].combine_chunks(),
+        annotators=annotators["annotator"].combine_chunks(),
         scale=Scale(
-            told["scale"],
+            entries["scale"],
             categories["category"].combine_chunks(),
             _numbers(categories, "value"),
             None if edges is None else np.array(edges, dtype=np.float64),
@@ -184,53 +199,30 @@ def _fit(
         item_ptr=_pointers(items, "cells_from", cells.num_rows),
         cell_category=_codes(cells, "category", categories.num_rows),
         cell_ptr=_pointers(cells, "labels_from", labels.num_rows),
-        annotator=_codes(labels, "annotator", people.num_rows),
+        annotator=_codes(labels, "annotator", annotators.num_rows),
         row=_codes(labels, "row", labels.num_rows),
         known=_codes(items, "known", categories.num_rows, least=-1),
-        annotator_prior=_annotator_prior(people),
-        n_dropped=told["n_dropped"],
-        frame=told["frame"],
-        read_as=told.get("read_as") or "",
-    )
-    history = told["history"]
-    return Fit(
-        model=told["model"],
-        settings=told["settings"],
-        data=data,
-        history=History(
-            log_likelihood=np.array(history["log_likelihood"]),
-            objective=np.array(history["objective"]),
-            converged=told["converged"],
-            stop_reason=told["stop_reason"],
-        ),
-        distribution=_distribution(items, theta, categories.num_rows),
-        score=_numbers(items, "score"),
-        reliability=_numbers(people, "reliability"),
-        low=_numbers(people, "low"),
-        high=_numbers(people, "high"),
-        behavior=people["behavior"].to_pylist() if "behavior" in people.column_names else None,
-        p_serious=_numbers(labels, "p_serious"),
-        item_columns=_own(items),
-        annotator_columns=_own(people),
-        parameters=parameters,
-        chosen=told.get("chosen"),
+        annotator_prior=_annotator_prior(annotators),
+        n_dropped=entries["n_dropped"],
+        frame=entries["frame"],
+        read_as=entries.get("read_as") or "",
     )
 
 
-def _distribution(items: pa.Table, entries: pa.Table, n_categories: int) -> Distribution | None:
+def _distribution(items: pa.Table, rows: pa.Table, n_categories: int) -> Distribution | None:
     if "entries_from" not in items.column_names:
         return None
     return Distribution(
-        _pointers(items, "entries_from", entries.num_rows),
-        _codes(entries, "category", n_categories),
-        _numbers(entries, "probability"),
+        _pointers(items, "entries_from", rows.num_rows),
+        _codes(rows, "category", n_categories),
+        _numbers(rows, "probability"),
     )
 
 
-def _annotator_prior(people: pa.Table) -> NDArray[np.float64] | None:
-    if _ANNOTATOR_PRIOR[0] not in people.column_names:
+def _annotator_prior(annotators: pa.Table) -> NDArray[np.float64] | None:
+    if _PRIOR_COLUMNS[0] not in annotators.column_names:
         return None
-    return np.column_stack([people[name].to_numpy() for name in _ANNOTATOR_PRIOR])
+    return np.column_stack([annotators[name].to_numpy() for name in _PRIOR_COLUMNS])
 
 
 def _numbers(table: pa.Table, name: str) -> Any:
@@ -238,7 +230,7 @@ def _numbers(table: pa.Table, name: str) -> Any:
 
 
 def _pointers(table: pa.Table, name: str, length: int) -> NDArray[np.int64]:
-    """Complete the starts with the end; they must rise, or kernels would read elsewhere."""
+    """Return the starts and the end; raise unless they ascend, as kernels index with them."""
     pointers = np.append(table[name].to_numpy(), length)
     if pointers[0] != 0 or (np.diff(pointers) <= 0).any():
         raise ValueError(f"{name} does not rise")
@@ -246,6 +238,7 @@ def _pointers(table: pa.Table, name: str, length: int) -> NDArray[np.int64]:
 
 
 def _codes(table: pa.Table, name: str, n: int, least: int = 0) -> Any:
+    """Return codes; raise unless they are in range, as kernels index with them."""
     codes = table[name].to_numpy()
     if len(codes) and not (codes.min() >= least and codes.max() < n):
         raise ValueError(f"{name} has a code outside {least}..{n - 1}")

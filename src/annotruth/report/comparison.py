@@ -25,7 +25,7 @@ _TITLES = {
     "rmse": "RMSE",
     "spammers": "Spammers",
     "iterations": "Iterations",
-    "settled": "Settled",
+    "converged": "Converged",
     "seconds": "Seconds",
 }
 _LINKS = {

@@ -69,15 +69,15 @@ class Choice:
 
     def table(self) -> Any:
         """Return one row a model: its score, and how far it is behind the best."""
-        rows = [{"model": name, **told} for name, told in self.record()["scores"].items()]
+        rows = [{"model": name, **told} for name, told in self.to_dict()["scores"].items()]
         types = [
             *(("model", pa.string()), ("score", pa.float64()), ("standard_error", pa.float64())),
-            *(("behind", pa.float64()), ("behind_error", pa.float64()), ("settled", pa.bool_())),
+            *(("behind", pa.float64()), ("behind_error", pa.float64()), ("converged", pa.bool_())),
             ("refused", pa.string()),
         ]
         return from_arrow(pa.Table.from_pylist(rows, schema=pa.schema(types)), self.frame)
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Tell the choice in words and numbers that JSON has."""
         best = next(iter(self.scores.values()))
         scores: dict[str, dict[str, Any]] = {}
@@ -88,7 +88,7 @@ class Choice:
                 "standard_error": _or_none(own.standard_error),
                 "behind": behind,
                 "behind_error": _or_none(error),
-                "settled": own.settled,
+                "converged": own.converged,
             }
         refused = {name: {"refused": reason} for name, reason in self.refused.items()}
         return {

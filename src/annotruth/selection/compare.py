@@ -39,7 +39,7 @@ _MODEL_COLUMNS = {
     "rmse": pa.float64(),
     "spammers": pa.int64(),
     "iterations": pa.int64(),
-    "settled": pa.bool_(),
+    "converged": pa.bool_(),
     "seconds": pa.float64(),
     "refused": pa.string(),
 }
@@ -104,7 +104,7 @@ class Comparison:
                 "held_out_error": None if own is None else own.standard_error,
                 "spammers": fit.n_spammers,
                 "iterations": fit.n_iter,
-                "settled": fit.converged,
+                "converged": fit.converged,
                 "seconds": self.seconds[name],
             }
             rows.append(row | dict(self.measures[name]))
@@ -124,7 +124,7 @@ class Comparison:
         ]
         return _table(rows, _PAIR_COLUMNS)
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Tell the comparison in words and numbers that JSON has."""
         data = self.data
         return {

@@ -42,7 +42,7 @@ class HeldOut:
         The item of each scored label.
     n_unscored
         How many labels were not scored, because their item or annotator would have had no other.
-    settled
+    converged
         Whether every fit met its stopping rule.
     """
 
@@ -50,7 +50,7 @@ class HeldOut:
     log_p: Floats
     item: NDArray[np.integer[Any]]
     n_unscored: int
-    settled: bool
+    converged: bool
 
     def __repr__(self) -> str:
         return (
@@ -151,7 +151,7 @@ def score_parts(
     """Score a model on parts that `parts_of` dealt."""
     mine = copy(estimator)
     log_p = np.empty(labels.n_labels)
-    settled = True
+    converged = True
     category, item = labels.category_of_label(), labels.item_of_label()
     turns = np.unique(part[part >= 0])
     for turn, one in enumerate(turns, start=1):
@@ -159,7 +159,7 @@ def score_parts(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # `settled` tells
             mine.fit(labels.subset(part != one), progress=_at_stage(progress, stage))
-        settled &= mine.result_.converged
+        converged &= mine.result_.converged
         held = np.flatnonzero(part == one)
         rows = max(_MOST_NUMBERS // max(labels.n_categories, 32), 1)
         for some in np.split(held, range(rows, len(held), rows)):
@@ -167,7 +167,7 @@ def score_parts(
             likely = p[np.arange(len(some)), category[some]]
             log_p[some] = np.log((1.0 - FLOOR) * likely + FLOOR / labels.n_categories)
     scored = part >= 0
-    return HeldOut(mine.name, log_p[scored], item[scored], int((~scored).sum()), settled)
+    return HeldOut(mine.name, log_p[scored], item[scored], int((~scored).sum()), converged)
 
 
 def ranks_of(ids: pa.Array) -> Codes:

@@ -75,7 +75,7 @@ def compare(
     if report is not None:
         found.report(report, source=labels.name)
     if as_json:
-        typer.echo(json.dumps(found.record()))
+        typer.echo(json.dumps(found.to_dict()))
         return
     if quiet:
         return
@@ -83,7 +83,7 @@ def compare(
     told = table.filter(table["refused"].is_null())
     _show("Models", told, {
         "held_out": "held_out", "held_out_error": "error", "spammers": "spammers",
-        "iterations": "iterations", "settled": "settled", "seconds": "seconds",
+        "iterations": "iterations", "converged": "converged", "seconds": "seconds",
     })  # fmt: skip
     measures = ("accuracy", "f1_macro", "plcc", "srocc", "rmse")
     _show("Against the truth", told, {name: name for name in measures})

@@ -1,4 +1,4 @@
-"""`annotruth fit`: from a file of labels to an answer."""
+"""`annotruth fit`: fit a model to a file of labels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class FormatChoice(StrEnum):
-    """How tables are written."""
+    """File formats of the tables."""
 
     csv = "csv"
     parquet = "parquet"
@@ -54,24 +54,30 @@ def fit(
     settings: reading.SettingsOption = None,
     out: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="Write items, annotators, labels and fit.json here."),
+        typer.Option(
+            metavar="DIR",
+            help="Write the tables of items, annotators and labels, and fit.json, to this folder.",
+        ),
     ] = None,
     save: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Save the fit here, for `annotruth update`."),
+        typer.Option(
+            metavar="DIR",
+            help="Save the fit to this folder, for `annotruth update` and annotruth.load.",
+        ),
     ] = None,
     format_: Annotated[
-        FormatChoice, typer.Option("--format", help="How to write the tables.")
+        FormatChoice, typer.Option("--format", help="The file format of the tables.")
     ] = FormatChoice.csv,
     report: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write a report here: one HTML file, read in a browser."),
+        typer.Option(metavar="FILE", help="Write a report with tables and charts: one HTML file."),
     ] = None,
     soft: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write soft labels to train on, a row an item and a column a class: "
+            help="Write soft labels for training, one row per item, one column per class: "
             ".csv, .parquet, .json or .npz.",
         ),
     ] = None,
@@ -94,10 +100,10 @@ def fit(
     as_json: reading.JsonOption = False,
     quiet: reading.QuietOption = False,
 ) -> None:
-    """Fit a model to a file of labels and say what it found.
+    """Fit a model to a file of labels and print a summary.
 
-    Prints a summary; with `--out` writes the distribution of every item, the reliability of every
-    annotator, and how likely every label was serious.
+    With `--out`, write tables: the distribution of every item, the reliability of every annotator,
+    and the probability that each label was serious.
 
     **Examples**
 
@@ -125,7 +131,7 @@ def fit(
     from annotruth.app import console, options
     from annotruth.io import soft_labels, writers
 
-    own = options.parse_settings(settings)
+    model_options = options.parse_settings(settings)
     if engine is EngineChoice.spark:
         from annotruth.app import on_spark
 
@@ -133,7 +139,7 @@ def fit(
             {"--truth": truth, "--save": save, "--report": report, "--soft": soft, "--keep": keep},
             format_.value,
         )
-        own["engine"] = on_spark.engine_of(master, storage)
+        model_options["engine"] = on_spark.engine_of(master, storage)
     elif master is not None or storage is not None:
         raise InputError("--master and --storage are for Spark: add --engine spark")
     for path, check in ((soft, soft_labels.check_ending), (keep, writers.format_of)):
@@ -143,93 +149,91 @@ def fit(
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
     ):
-        found = api.fit(
+        result = api.fit(
             labels,
             model,
             gold=gold,
             annotator_prior=annotator_prior,
             read=read,
             progress=progress,
-            **own,
+            **model_options,
         )
     if engine is EngineChoice.spark:
-        with cast("SparkFit", found) as on_frames:
+        with cast("SparkFit", result) as distributed:
             if out is not None:
-                on_spark.write_tables(on_frames, out, format_.value)
-            _tell(on_frames, None, [out], as_json=as_json, quiet=quiet)
+                on_spark.write_tables(distributed, out, format_.value)
+            _print_result(distributed, None, [out], as_json=as_json, quiet=quiet)
         return
     scores = read.scale == "ordinal"
-    metrics = None if truth is None else api.evaluate(found, truth, scores=scores)
-    # Everything that a model may not have is made before anything is written.
-    targets = None if soft is None else found.soft_label_table()
-    verdicts = None if keep is None else found.verdict_table()
+    metrics = None if truth is None else api.evaluate(result, truth, scores=scores)
+    # Tables that some models do not have are made before anything is written.
+    targets = None if soft is None else result.soft_label_table()
+    verdicts = None if keep is None else result.verdict_table()
     if out is not None:
-        from annotruth.models.storage import record as told_in_json
-
         writers.write_tables(
-            found.tables(),
+            result.tables(),
             Path(out),
             format=format_.value,
-            extra={"fit.json": told_in_json(found)},
+            extra={"fit.json": result.to_json()},
         )
     if save is not None:
-        found.save(save)
+        result.save(save)
     if report is not None:
-        found.report(report, source=Path(labels).name)
+        result.report(report, source=Path(labels).name)
     if soft is not None:
-        soft_labels.write_soft_labels(targets, found.data.scale.categories, soft)
+        soft_labels.write_soft_labels(targets, result.data.scale.categories, soft)
     if keep is not None:
         writers.write_table(verdicts, keep, writers.format_of(keep))
 
-    _tell(found, metrics, [out, save, soft, keep], report, as_json=as_json, quiet=quiet)
+    _print_result(result, metrics, [out, save, soft, keep], report, as_json=as_json, quiet=quiet)
 
 
-def _tell(
-    found: Fit | SparkFit,
+def _print_result(
+    result: Fit | SparkFit,
     metrics: Mapping[str, float] | None,
-    places: Sequence[object],
+    written: Sequence[object],
     report: Path | None = None,
     *,
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Print what was found, how good it is, and what was written where."""
+    """Print the summary or the JSON object, the metrics, and the paths that were written."""
     from annotruth.app import console
 
     if as_json:
-        told = told_of(found)
+        entries = json_entries(result)
         if metrics is not None:
-            told["metrics"] = {name: _number(value) for name, value in metrics.items()}
-        typer.echo(json.dumps(told))
+            entries["metrics"] = {name: _finite(value) for name, value in metrics.items()}
+        typer.echo(json.dumps(entries))
     elif not quiet:
-        console.show_lines(found.summary())
+        console.show_lines(result.summary())
         if metrics is not None:
             figures = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
             console.show_lines(f"against the truth: {figures}")
-        for place in places:
-            if place is not None:
-                console.show_lines(f"written to {place}")
+        for path in written:
+            if path is not None:
+                console.show_lines(f"written to {path}")
         if report is not None:
             console.show_lines(f"report written to {report}")
 
 
-def told_of(found: BaseFit) -> dict[str, Any]:
-    """Return what ``fit --json`` prints."""
-    told = {
-        "model": found.model,
-        "n_items": found.data.n_items,
-        "n_annotators": found.data.n_annotators,
-        "n_labels": found.data.n_labels,
-        "n_categories": found.data.n_categories,
-        "n_iter": found.n_iter,
-        "converged": found.converged,
-        "stop_reason": found.stop_reason,
-        "log_likelihood": _number(found.log_likelihood),
-        "spammers": found.n_spammers,
+def json_entries(result: BaseFit) -> dict[str, Any]:
+    """Return the object that ``fit --json`` prints."""
+    entries = {
+        "model": result.model,
+        "n_items": result.data.n_items,
+        "n_annotators": result.data.n_annotators,
+        "n_labels": result.data.n_labels,
+        "n_categories": result.data.n_categories,
+        "n_iter": result.n_iter,
+        "converged": result.converged,
+        "stop_reason": result.stop_reason,
+        "log_likelihood": _finite(result.log_likelihood),
+        "spammers": result.n_spammers,
     }
-    return told if found.chosen is None else {**told, "chosen": dict(found.chosen)}
+    return entries if result.chosen is None else {**entries, "chosen": dict(result.chosen)}
 
 
-def _number(value: float | None) -> float | None:
-    """Return a number that JSON has: what is not finite is null."""
+def _finite(value: float | None) -> float | None:
+    """Return a finite number, or None, as JSON has no NaN."""
     return value if value is not None and math.isfinite(value) else None

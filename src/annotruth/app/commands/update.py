@@ -1,4 +1,4 @@
-"""`annotruth update`: more labels for a saved fit."""
+"""`annotruth update`: add labels to a saved fit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from annotruth.app import read_options as reading
-from annotruth.app.commands.fit import told_of
+from annotruth.app.commands.fit import json_entries
 
 if TYPE_CHECKING:
     from annotruth.io.options import ReadOptions
@@ -24,7 +24,8 @@ def update(
     labels: Annotated[
         Path,
         typer.Argument(
-            metavar="LABELS", help="The new labels alone, in any format that fit reads."
+            metavar="LABELS",
+            help="The new labels only, in any format that `annotruth fit` reads.",
         ),
     ],
     out: Annotated[
@@ -46,9 +47,9 @@ def update(
     as_json: reading.JsonOption = False,
     quiet: reading.QuietOption = False,
 ) -> None:
-    """Add labels to a saved fit, update it, and show what changed.
+    """Add labels to a saved fit, fit all of them, and show what changed.
 
-    Fits all labels, starting from the parameters of the saved fit.
+    The fit starts from the parameters of the saved one.
 
     **Examples**
 
@@ -76,12 +77,12 @@ def update(
             refit=refit,
             progress=progress,
         )
-    different = changes(before, after)
-    place = fit if out is None else out
-    after.save(place)
+    changed = changes(before, after)
+    folder = fit if out is None else out
+    after.save(folder)
     if as_json:
-        typer.echo(json.dumps({**told_of(after), **different.record()}, default=str))
+        typer.echo(json.dumps({**json_entries(after), **changed.to_dict()}, default=str))
     elif not quiet:
-        console.show_lines(different.summary())
+        console.show_lines(changed.summary())
         console.show_lines(after.summary())
-        console.show_lines(f"written to {place}")
+        console.show_lines(f"written to {folder}")

@@ -20,7 +20,7 @@ from annotruth.models.dawid_skene.steps import (
     DawidSkeneSteps,
     dawid_skene_parameters,
 )
-from annotruth.models.distribution import Distribution, mixed_rates
+from annotruth.models.distribution import Distribution, mixed_confusion
 from annotruth.models.em import History
 from annotruth.models.item_results import ItemResults, make_fit
 
@@ -123,7 +123,7 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
         fit = self.result_
         assert fit.distribution is not None
         posterior = fit.distribution.rows(item, fit.data.n_categories)
-        return mixed_rates(posterior, self.confusion_.transpose(1, 0, 2), annotator)
+        return mixed_confusion(posterior, self.confusion_.transpose(1, 0, 2), annotator)
 
     @property
     def confusion_(self) -> Floats:

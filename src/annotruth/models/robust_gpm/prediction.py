@@ -8,7 +8,7 @@ from annotruth.engines import Engine, Input, Pass
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
 from annotruth.labels.partition import of_items
-from annotruth.models.distribution import mixed_rates
+from annotruth.models.distribution import mixed_confusion
 from annotruth.models.robust_gpm.results import Kinds
 
 
@@ -25,4 +25,4 @@ def predicted(known: Kinds, data: Labels, engine: Engine, item: Codes, by: Codes
         )
         session.run_pass(posterior, prior=prior, gate=gate, rates=rates[people])
         kinds = session.collect("kinds")
-    return mixed_rates(kinds[place], rates.transpose(2, 0, 1), by)
+    return mixed_confusion(kinds[place], rates.transpose(2, 0, 1), by)
