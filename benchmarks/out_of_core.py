@@ -18,7 +18,7 @@ import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from annotruth.labels.on_disk.disk import in_words, size_of
+from annotruth.labels.on_disk.disk import format_size, parse_size
 from benchmarks import machine
 from benchmarks.end_to_end import (
     COMMAND,
@@ -48,7 +48,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"labels.{options.form}"
         call_in_process(write, path, options.labels)
-        print(f"{options.labels:,} labels, {in_words(path.stat().st_size)} of {options.form}\n")
+        print(f"{options.labels:,} labels, {format_size(path.stat().st_size)} of {options.form}\n")
         print(
             "| fit | seconds | on processors | seconds per pass | peak GB |\n|---|--:|--:|--:|--:|"
         )
@@ -70,12 +70,12 @@ def main() -> int:
             )
             return many
 
-        bound = size_of(options.memory)
+        bound = parse_size(options.memory)
         bounded = print_row(f"within {options.memory}", "--memory", options.memory)
         is_met = bounded.peak * 1e9 <= bound + OVERHEAD
         if not options.bounded_only:
             print_row("in memory")
-        print(f"\npeak at most {in_words(bound + OVERHEAD)}: {'met' if is_met else 'NOT met'}")
+        print(f"\npeak at most {format_size(bound + OVERHEAD)}: {'met' if is_met else 'NOT met'}")
         if options.bounded_only:
             return 0 if is_met else 1
         differences = {

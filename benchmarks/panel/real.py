@@ -109,7 +109,7 @@ def _accuracy(folder: Path, model: str) -> float | None:
     fit = fit_if_supported(labels, model)
     if fit is None or fit.label is None:
         return None
-    truth = match_truth(read_table(folder / "truth.csv")[0], labels, role="truth")
+    truth = match_truth(read_table(folder / "truth.csv"), labels, role="truth")
     return metrics.accuracy(truth.categories(), fit.label[truth.item])
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from annotruth.engines import ENGINES, get_engine, native_engine
 from annotruth.errors import AnnotruthWarning, InputError
 from annotruth.io.options import ReadOptions
-from annotruth.io.sources import file_named_in_errors, load_labels, load_table
+from annotruth.io.readers import file_named_in_errors, load_labels, load_table
 from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.bins import MANY_NUMBERS
 from annotruth.labels.input_warnings import doubts

@@ -17,7 +17,7 @@ from scipy.special import betainc
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, Scale
-from annotruth.labels.validate import check_seed, is_whole
+from annotruth.labels.validate import check_seed, is_integer
 
 __all__ = ["Simulation", "crowd", "gaussian"]
 
@@ -344,9 +344,9 @@ def _check_numbers(
     counts = {"n_items": n_items, "n_annotators": n_annotators, "n_categories": n_categories}
     for name, count in counts.items():
         minimum = 2 if name == "n_categories" else 1
-        if not is_whole(count) or count < minimum:
+        if not is_integer(count) or count < minimum:
             raise InputError(f"{name} is {count!r}: give a whole number of at least {minimum}")
-    if per_item is not None and not (is_whole(per_item) and 1 <= per_item <= n_annotators):
+    if per_item is not None and not (is_integer(per_item) and 1 <= per_item <= n_annotators):
         raise InputError(
             f"labels_per_item is {per_item!r}: give a whole number from 1 to n_annotators "
             f"({n_annotators}), or None for all"

@@ -43,7 +43,7 @@ def test_questions(run, tmp_path):
     code, _, err = run("fit", path)
     assert code == 2
     assert err.count("\n") == 1
-    assert "several questions, a, b: say which, question NAME" in err
+    assert "several questions, a, b: pass question=NAME (`--question NAME`)" in err
     _, out, _ = run("fit", path, "--question", "a", "--json")
     assert json.loads(out)["n_categories"] == 2
 

@@ -20,8 +20,8 @@ HEADER = b"item,annotator,label\n"
     ("content", "facts"),
     [
         pytest.param(b"", ["empty"], id="empty"),
-        pytest.param(b" \n\t\r\n ", ["blank space"], id="whitespace"),
-        pytest.param(b"\xef\xbb\xbf", ["blank space"], id="byte order mark alone"),
+        pytest.param(b" \n\t\r\n ", ["only whitespace"], id="whitespace"),
+        pytest.param(b"\xef\xbb\xbf", ["only whitespace"], id="byte order mark alone"),
         pytest.param(HEADER, ["no rows"], id="header"),
         pytest.param(HEADER.strip(), ["no rows"], id="header without a line end"),
         pytest.param(HEADER + b"\n\n", ["no rows"], id="header and blank lines"),
@@ -49,7 +49,9 @@ HEADER = b"item,annotator,label\n"
         ),
         pytest.param(HEADER.decode().encode("utf-16-be"), ["byte 0 is NUL"], id="utf-16 unmarked"),
         pytest.param(HEADER + b"1,a\0nn,2\n", ["byte 24 is NUL"], id="nul"),
-        pytest.param(bytes(range(1, 256)) * 9, ["control characters", "no table"], id="junk"),
+        pytest.param(
+            bytes(range(1, 256)) * 9, ["control characters", "not a text table"], id="junk"
+        ),
         pytest.param(
             b"item,annotator,label,item\n1,a,2,3\n", ["two columns", "'item'"], id="twice"
         ),
@@ -84,7 +86,7 @@ LINE = b'{"item": 1, "annotator": "ann", "label": 2}\n'
         pytest.param(LINE + b'{"item": 2,\n', ["line 2", "at character 12"], id="malformed"),
         pytest.param(LINE + b"\n[1, 2]\n", ["line 3", "list", "object"], id="not an object"),
         pytest.param(LINE + b"3\n", ["line 2", "int", "object"], id="number"),
-        pytest.param(b"[1, 2]", ["JSON list", "one object a line"], id="list"),
+        pytest.param(b"[1, 2]", ["JSON list", "one object per line"], id="list"),
         pytest.param(
             LINE + LINE.replace(b"2}", b'"good"}'),
             ["'label' mixes int and str", "row 2", "'good'"],
@@ -96,8 +98,8 @@ LINE = b'{"item": 1, "annotator": "ann", "label": 2}\n'
         pytest.param(LINE + b"\0\n", ["byte 44 is NUL"], id="nul"),
         pytest.param(b'{"item": 1, "label": 2}\n', ["no column for the annotator"], id="column"),
         pytest.param(b"{}\n", ["no column for the item", "none"], id="no keys"),
-        pytest.param(b"[" * 100_000, ["no JSON", "nested too deep"], id="deep"),
-        pytest.param(b'{"item": ' + b"[" * 100_000, ["line 1", "no JSON"], id="deep object"),
+        pytest.param(b"[" * 100_000, ["not JSON", "nested too deep"], id="deep"),
+        pytest.param(b'{"item": ' + b"[" * 100_000, ["line 1", "not JSON"], id="deep object"),
         pytest.param(HEADER + b"1,ann,2\n", ["the name says JSON lines", "item,annot"], id="csv"),
     ],
 )
@@ -148,7 +150,7 @@ def test_a_name_with_a_line_break_stays_one_line(tmp_path):
 def test_a_cut_columnar_file(refused, table, formats, extension, share):
     content = formats[extension](table)
     text = refused(content[: int(len(content) * share)], f"labels.{extension}")
-    assert "damaged or cut short" in text
+    assert "damaged or truncated" in text
     assert "again" in text
 
 
@@ -173,7 +175,7 @@ def test_no_damage_gets_past_with_anything_but_an_input_error(tmp_path, table, f
 def test_cut_packings(refused, packings, extension):
     content = packings[extension](HEADER + b"".join(b"%d,ann,%d\n" % (i, i) for i in range(999)))
     text = refused(content[: len(content) // 2], f"labels.csv{extension}")
-    assert "damaged or cut short" in text
+    assert "damaged or truncated" in text
 
 
 @pytest.mark.parametrize("extension", [".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip"])
@@ -185,7 +187,9 @@ def test_packed_in_name_only(refused, extension):
 
 @pytest.mark.parametrize("extension", [".gz", ".bz2", ".xz", ".zip"])
 def test_nothing_packed(refused, packings, extension):
-    assert "is empty once its" in refused(packings[extension](b""), f"labels.csv{extension}")
+    assert "is empty once it is decompressed" in refused(
+        packings[extension](b""), f"labels.csv{extension}"
+    )
 
 
 def test_corrupt_gzip(refused):
@@ -207,7 +211,7 @@ def test_a_zip_with_a_password(refused, zipped):
     for mark in (b"PK\x03\x04", b"PK\x01\x02"):
         at = content.rfind(mark)
         content[at + (6 if mark == b"PK\x03\x04" else 8)] |= 1
-    assert "unpack it" in refused(bytes(content), "x.zip")
+    assert "unzip it" in refused(bytes(content), "x.zip")
 
 
 def test_a_packed_file_whose_content_belies_its_name(refused):
@@ -228,8 +232,8 @@ def test_huge_cells_do_not_hide_the_faulty_row(refused):
 def test_a_bad_byte_is_found_across_pieces(refused, monkeypatch):
     from annotruth.io import content
 
-    chunks = content.chunks
-    monkeypatch.setattr(content, "chunks", lambda data: chunks(data, 16))
+    chunks = content.partitions
+    monkeypatch.setattr(content, "partitions", lambda data: chunks(data, 16))
     # The two bytes of each letter lie on both sides of the piece's end.
     good = b"item,label,annotator\n1,2,aaaaaa\xc3\xa9\n"
     assert good.index(b"\xc3") == 31
@@ -266,5 +270,5 @@ def test_the_null_device_is_an_empty_file():
 def test_a_question_to_a_table_that_has_none(tmp_path):
     path = tmp_path / "labels.csv"
     path.write_bytes(HEADER + b"1,ann,2\n1,bob,3\n")
-    with pytest.raises(InputError, match="has no questions: leave the question out"):
+    with pytest.raises(InputError, match="has no questions: leave out question"):
         read_labels(path, question="colour")

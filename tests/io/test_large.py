@@ -312,8 +312,12 @@ def test_too_little_memory_for_the_annotators_sums_says_what_they_need(tmp_path)
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [
-        ("labels.jsonl", b'{"item": 1, "annotator": 2, "label": 3}\n', "JSON is not read within"),
-        ("labels.csv.xz", b"\xfd7zXZ\x00rest", "unpack the file first"),
+        (
+            "labels.jsonl",
+            b'{"item": 1, "annotator": 2, "label": 3}\n',
+            "JSON is not read within a memory limit",
+        ),
+        ("labels.csv.xz", b"\xfd7zXZ\x00rest", "decompress the file first"),
         ("labels.csv.gz", b"\x1f\x8brest", "the gzip content is damaged"),
         ("labels.parquet", b"PAR1rest", "the Parquet content is damaged"),
         ("labels.csv", b"item,annotator,label\n1,a,\0\n", "is NUL"),

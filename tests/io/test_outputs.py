@@ -78,4 +78,4 @@ def test_many_rows_are_written_in_pieces(tmp_path, monkeypatch):
 
 def test_read_table_still_reads_tables_alone(tmp_path):
     (tmp_path / "gold.csv").write_text("item,label\n1,2\n")
-    assert read_table(tmp_path / "gold.csv")[0].column_names == ["item", "label"]
+    assert read_table(tmp_path / "gold.csv").column_names == ["item", "label"]

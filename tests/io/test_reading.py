@@ -10,6 +10,7 @@ import pytest
 from annotruth.errors import InputError
 from annotruth.io import read_labels, read_table
 from annotruth.labels import Labels
+from annotruth.labels.build import LabelBuilder
 
 
 def assert_same(found: Labels, expected: Labels) -> None:
@@ -35,14 +36,13 @@ def test_content_is_recognised_without_an_extension(tmp_path, table, written, pa
     assert_same(read_labels(str(path)), Labels.of(table))
 
 
-def test_read_table_gives_all_columns_and_says_whether_they_are_text(tmp_path, table, formats):
+def test_read_table_gives_all_columns_and_those_of_a_csv_as_text(tmp_path, table, formats):
     for extension, write in formats.items():
         path = tmp_path / f"truth.{extension}"
         path.write_bytes(write(table))
-        found, from_text = read_table(path)
+        found = read_table(path)
         assert found.column_names == table.column_names
-        assert from_text == (extension.endswith(("csv", "tsv", "txt")))
-        if from_text:
+        if extension.endswith(("csv", "tsv", "txt")):
             assert set(found.schema.types) == {pa.string()}
         else:
             assert found.equals(table)
@@ -138,7 +138,7 @@ def test_nameless_columns_are_allowed(tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text(",item,annotator,label,,\n0,1,ann,2,,\n")
     assert read_labels(path).n_labels == 1
-    assert read_table(path)[0].column_names == [
+    assert read_table(path).column_names == [
         "column 1", "item", "annotator", "label", "column 5", "column 6",
     ]  # fmt: skip
 
@@ -202,23 +202,23 @@ def test_parquet_that_holds_codes_is_read_as_codes(tmp_path, monkeypatch):
     pa.parquet.write_table(table, path, row_group_size=1000)
     expected = Labels.of(table)
     seen = []
-    make = Labels.from_arrow
+    add = LabelBuilder.add
 
-    def spy(table, *options, **keywords):
-        seen.extend(pa.types.is_dictionary(kind) for kind in table.schema.types)
-        return make(table, *options, **keywords)
+    def spy(builder, batch):
+        seen.extend(pa.types.is_dictionary(kind) for kind in batch.schema.types)
+        add(builder, batch)
 
-    monkeypatch.setattr(Labels, "from_arrow", spy)
+    monkeypatch.setattr(LabelBuilder, "add", spy)
     assert_same(read_labels(path), expected)
     assert seen == [False, True, True]
-    assert read_table(path)[0].equals(table)
+    assert read_table(path).equals(table)
 
 
 def test_a_read_table_outlives_its_file(tmp_path, table):
     path = tmp_path / "truth.arrow"
     with pa.ipc.new_file(path, table.schema) as writer:
         writer.write_table(table)
-    found, _ = read_table(path)
+    found = read_table(path)
     path.unlink()
     assert found.equals(table)
 

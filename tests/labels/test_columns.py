@@ -18,7 +18,7 @@ def test_columns_that_pandas_numbered():
 
 
 def test_columns_are_a_mapping():
-    with pytest.raises(InputError, match="give a mapping of role to name"):
+    with pytest.raises(InputError, match="give a mapping from role to column name"):
         Labels.of(pa.table({"x": [1]}), columns=["x", "y", "z"])
 
 
@@ -68,7 +68,7 @@ def test_the_exact_spelling_comes_first():
         ("", {}, r"no column for the item \(found: none\)"),
         ("item task worker label", {}, "'item' and 'task' could both be the item.*item=NAME"),
         ("item worker label", {"item": "id"}, r"no column 'id' \(found: item, worker, label\)"),
-        ("item worker label", {"rater": "x"}, "no 'rater': the roles are item, annotator, label"),
+        ("item worker label", {"rater": "x"}, "role 'rater': the roles are item, annotator, label"),
         ("item worker label label", {}, "two columns are named 'label'"),
         ("item worker label", {"item": "label"}, "'label' cannot be the item and the label at"),
     ],
@@ -211,10 +211,10 @@ TWICE = [(1, "a", "x"), (2, "a", "x"), (1, "b", "y"), (1, "a", "z"), (2, "a", "y
 
 
 def test_duplicates_are_refused_by_name():
-    told = r"annotator 'a' on item 1, annotator 'a' on item 2, annotator 'a' on item 1; choose"
+    told = r"annotator 'a' on item 1, annotator 'a' on item 2, annotator 'a' on item 1; pass"
     with pytest.raises(InputError, match=told):
         Labels.of(TWICE)
-    with pytest.raises(InputError, match="and 2 more; choose duplicates keep"):
+    with pytest.raises(InputError, match="and 2 more; pass duplicates='keep'"):
         Labels.of(TWICE + TWICE[:2])
     with pytest.raises(InputError, match="unknown duplicates 'first': choose refuse, keep or last"):
         Labels.of(TWICE, duplicates="first")

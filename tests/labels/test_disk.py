@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from annotruth.errors import InputError
-from annotruth.labels.on_disk.disk import Disk, in_words, size_of
+from annotruth.labels.on_disk.disk import Disk, format_size, parse_size
 
 
 @pytest.mark.parametrize(
@@ -23,20 +23,20 @@ from annotruth.labels.on_disk.disk import Disk, in_words, size_of
     ],
 )
 def test_sizes_are_read(text, size):
-    assert size_of(text) == size
+    assert parse_size(text) == size
 
 
 @pytest.mark.parametrize("text", ["", "MB", "much", "1.MB", "1e9", "-3", "0", "1 G B", "3PB", None])
 def test_nonsense_is_no_size(text):
     with pytest.raises(InputError, match="is no size: write 500MB, 1GB or"):
-        size_of(text)
+        parse_size(text)
 
 
 @pytest.mark.parametrize(
     ("size", "told"), [(12, "12 bytes"), (1500, "1.5 kB"), (2e6, "2.0 MB"), (3.2e12, "3,200.0 GB")]
 )
 def test_sizes_are_told(size, told):
-    assert in_words(size) == told
+    assert format_size(size) == told
 
 
 def test_arrays_are_zeros_that_can_be_written():
@@ -53,8 +53,8 @@ def test_a_column_grows_and_is_mapped():
     for part in ([1, 2], [], [3]):
         column.append(np.array(part))
     assert len(column) == 3
-    np.testing.assert_array_equal(column.mapped(), np.array([1, 2, 3], dtype=np.int16))
-    assert len(Disk(10**6).column(np.int16).mapped()) == 0
+    np.testing.assert_array_equal(column.to_array(), np.array([1, 2, 3], dtype=np.int16))
+    assert len(Disk(10**6).column(np.int16).to_array()) == 0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux alone tells what is in memory")

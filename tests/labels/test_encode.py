@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from annotruth.errors import InputError
-from annotruth.labels import Labels, Scale, encode
-from annotruth.labels.encode import distinct
+from annotruth.labels import Labels, Scale, encode, layout
+from annotruth.labels.encode import encode_column
 
 CHECKED = settings(
     deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -24,18 +24,18 @@ def dictionary(values, spelled):
 
 @CHECKED
 @given(chunks=st.lists(VALUES, max_size=4))
-@pytest.mark.parametrize("layout", ["string", "large_string", "string_view", "dictionary"])
-def test_every_layout_gives_the_same_codes(chunks, layout):
-    if layout == "dictionary":
+@pytest.mark.parametrize("arrow_type", ["string", "large_string", "string_view", "dictionary"])
+def test_every_arrow_type_gives_the_same_codes(chunks, arrow_type):
+    if arrow_type == "dictionary":
         spelled = [["unused", "c", "", "a", "b"], ["b", "a", "b", "", "c"]]
         arrays = [dictionary(chunk, spelled[i % 2]) for i, chunk in enumerate(chunks)]
         column = pa.chunked_array(arrays, pa.dictionary(pa.int8(), pa.string()))
     else:
-        kind = getattr(pa, layout)()
+        kind = getattr(pa, arrow_type)()
         column = pa.chunked_array([pa.array(chunk, kind) for chunk in chunks], kind)
     rows = [value for chunk in chunks for value in chunk]
 
-    codes, values, levels = distinct(column)
+    codes, values, levels = encode_column(column)
     assert values.type == pa.string()
     assert values.to_pylist() == list(dict.fromkeys(rows))
     assert [values[code].as_py() for code in codes.tolist()] == rows
@@ -43,35 +43,37 @@ def test_every_layout_gives_the_same_codes(chunks, layout):
     assert levels is None
 
 
-@pytest.mark.parametrize("layout", ["string", "large_string", "string_view"])
-def test_many_texts_get_the_codes_of_few(monkeypatch, layout):
+@pytest.mark.parametrize("arrow_type", ["string", "large_string", "string_view"])
+def test_many_texts_get_the_codes_of_few(monkeypatch, arrow_type):
     words = [f"item-{e}" * (e % 3) for e in np.random.default_rng(0).integers(4_000, size=900)]
-    kind = getattr(pa, layout)()
+    kind = getattr(pa, arrow_type)()
     chunks = [words[:1], [], words[1:500], words[500:]]
     column = pa.chunked_array([pa.array(chunk, kind) for chunk in chunks], kind)[1:]
-    few = distinct(column)
-    monkeypatch.setattr(encode, "_MANY", 1)
-    monkeypatch.setattr(encode, "_ROWS", 64)
-    entered = []
+    few = encode_column(column)
+    monkeypatch.setattr(layout, "MANY_ROWS", 1)
+    monkeypatch.setattr(encode, "_ROWS_AT_ONCE", 64)
+    encoded = []
     monkeypatch.setattr(
-        encode, "_entered", lambda given, kept=encode._entered: entered.append(given) or kept(given)
+        encode,
+        "_encode_text",
+        lambda given, kept=encode._encode_text: encoded.append(given) or kept(given),
     )
-    many = distinct(column)
-    assert entered
+    many = encode_column(column)
+    assert encoded
     np.testing.assert_array_equal(many.codes, few.codes)
     assert many.values.equals(few.values)
 
 
 @pytest.mark.parametrize("rows", [["a", None, "b", "c"], [1, 2, 3, 4]])
 def test_gaps_and_numbers_are_left_to_arrow(monkeypatch, rows):
-    monkeypatch.setattr(encode, "_MANY", 1)
-    monkeypatch.setattr(encode, "_entered", None)
-    assert distinct(pa.chunked_array([rows])).values.to_pylist() == list(dict.fromkeys(rows))
+    monkeypatch.setattr(layout, "MANY_ROWS", 1)
+    monkeypatch.setattr(encode, "_encode_text", None)
+    assert encode_column(pa.chunked_array([rows])).values.to_pylist() == list(dict.fromkeys(rows))
 
 
 def test_a_null_in_a_dictionary_is_a_missing_value():
     words = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, None]), pa.array(["x", None, "y"]))
-    codes, values, _ = distinct(pa.chunked_array([words]))
+    codes, values, _ = encode_column(pa.chunked_array([words]))
     assert codes.tolist() == [0, 1, 2, 1]
     assert values.to_pylist() == ["x", None, "y"]
 
@@ -94,7 +96,7 @@ def test_many_labels_are_laid_out_like_few(monkeypatch, make_labels):
     rng = np.random.default_rng(5)
     table = make_labels(rng, n_items=300, n_annotators=20, n_categories=4).to_arrow()
     few = Labels.of(table)
-    monkeypatch.setattr(encode, "_MANY", 1)
+    monkeypatch.setattr(layout, "MANY_ROWS", 1)
     many = Labels.of(table)
     assert many.items.equals(few.items)
     assert many.annotators.equals(few.annotators)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from annotruth.kernels.arrays import slices
 from annotruth.labels import Labels, Scale
-from annotruth.labels.encode import plain_numbers, repeats
+from annotruth.labels.encode import to_integers
+from annotruth.labels.layout import RowCodes, find_repeats
 from annotruth.labels.partition import split
 
 ROWS = st.lists(
@@ -76,7 +77,7 @@ def test_the_last_of_each_pair_counts(rows_of, rows):
 @given(pairs=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=20))
 def test_repeats_are_found_with_what_they_supersede(pairs):
     item, annotator = np.array(pairs, dtype=np.int32).reshape(-1, 2).T
-    later, superseded = repeats(item, annotator, 4)
+    later, superseded = find_repeats(RowCodes(item, annotator, item), 4)
     assert later.tolist() == [i for i, pair in enumerate(pairs) if pair in pairs[:i]]
     assert superseded.tolist() == [i for i, pair in enumerate(pairs) if pair in pairs[i + 1 :]]
 
@@ -84,7 +85,7 @@ def test_repeats_are_found_with_what_they_supersede(pairs):
 @CHECKED
 @given(ids=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, unique=True))
 def test_written_integers_are_read_back(ids):
-    assert plain_numbers(pa.array([str(value) for value in ids])).to_pylist() == ids
+    assert to_integers(pa.array([str(value) for value in ids])).to_pylist() == ids
 
 
 @CHECKED

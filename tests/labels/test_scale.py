@@ -165,7 +165,7 @@ def test_listed_numbers_beside_words_stay_in_the_given_order():
         (["x"], {"scale": "interval"}, "unknown scale 'interval': choose auto, nominal or ordinal"),
         ([1.0, float("inf")], {}, "a label is infinite"),
         (["1", "inf"], {}, "a label is infinite"),
-        ([-1.7e308, 1.0], {}, r"label -1.7e\+308 is too large to reckon with: scale the labels"),
+        ([-1.7e308, 1.0], {}, r"label -1.7e\+308 is too large to compute with: scale the labels"),
         ([0.0, 1e-300], {}, "two labels are only 1e-300 apart"),
         ([10**30, 1], {"categories": [10**30]}, "label '1' is not among"),
     ],

@@ -19,7 +19,7 @@ from annotruth.kernels.arrays import Codes
 from annotruth.labels.buffers import as_arrow
 from annotruth.labels.formatting import counted
 from annotruth.labels.frames import from_arrow
-from annotruth.labels.validate import is_whole
+from annotruth.labels.validate import is_integer
 from annotruth.models.base_fit import table_of
 from annotruth.models.result import Fit
 
@@ -99,7 +99,7 @@ class Advice:
         people = self.of_annotators
         if max_per_annotator is None:
             max_per_annotator = math.ceil(_LOAD * self.n_add / max(int(people.ask.sum()), 1))
-        elif not is_whole(max_per_annotator) or max_per_annotator < 1:
+        elif not is_integer(max_per_annotator) or max_per_annotator < 1:
             raise InputError(
                 f"max_per_annotator is {max_per_annotator!r}: give a whole number from 1"
             )
@@ -194,7 +194,7 @@ def keep_table(fit: Fit) -> pa.Table:
 
 def check_budget(budget: int | None) -> None:
     """Refuse a budget that is not a number of labels."""
-    if budget is not None and (not is_whole(budget) or budget < 1):
+    if budget is not None and (not is_integer(budget) or budget < 1):
         raise InputError(f"budget is {budget!r}: give a whole number of labels from 1")
 
 

@@ -61,7 +61,7 @@ class MemoryEngine:
         self, source: Any, options: ReadOptions, *, gold: Any = None, annotator_prior: Any = None
     ) -> Labels:
         """Read labels from a path, a frame, tuples or Labels."""
-        from annotruth.io.sources import load_labels
+        from annotruth.io.readers import load_labels
 
         return load_labels(source, options, gold=gold, annotator_prior=annotator_prior)
 

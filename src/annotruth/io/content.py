@@ -1,4 +1,4 @@
-"""What a file holds: unpacked, recognised by its first bytes, held against its name."""
+"""What a file holds: decompressed, recognised by its first bytes, compared with its name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +19,9 @@ import pyarrow as pa
 from annotruth.errors import InputError, OutputError
 from annotruth.labels.on_disk.disk import Disk
 
-Kind = Literal["text", "json", "parquet", "arrow"]
+ContentKind = Literal["text", "json", "parquet", "arrow"]
 
-_PACKED_BY_MAGIC: Mapping[bytes, str] = {
+_COMPRESSION_BY_MAGIC: Mapping[bytes, str] = {
     b"\x1f\x8b": "gzip",
     b"BZh": "bz2",
     b"\xfd7zXZ\x00": "xz",
@@ -30,7 +30,7 @@ _PACKED_BY_MAGIC: Mapping[bytes, str] = {
     b"PK\x03\x04": "zip",
     b"PK\x05\x06": "zip",
 }
-_PACKED_BY_NAME: Mapping[str, str] = {
+_COMPRESSION_BY_SUFFIX: Mapping[str, str] = {
     ".gz": "gzip",
     ".bz2": "bz2",
     ".xz": "xz",
@@ -39,12 +39,12 @@ _PACKED_BY_NAME: Mapping[str, str] = {
     ".lz4": "lz4",
     ".zip": "zip",
 }
-_KIND_BY_MAGIC: Mapping[bytes, Kind] = {
+_KIND_BY_MAGIC: Mapping[bytes, ContentKind] = {
     b"PAR1": "parquet",
     b"ARROW1": "arrow",
-    b"\xff\xff\xff\xff": "arrow",  # how a message of an Arrow stream begins
+    b"\xff\xff\xff\xff": "arrow",  # the first bytes of a message of an Arrow stream
 }
-_KIND_BY_NAME: Mapping[str, Kind] = {
+_KIND_BY_SUFFIX: Mapping[str, ContentKind] = {
     ".csv": "text",
     ".tsv": "text",
     ".tab": "text",
@@ -58,138 +58,159 @@ _KIND_BY_NAME: Mapping[str, Kind] = {
     ".feather": "arrow",
     ".ipc": "arrow",
 }
-_CALLED: Mapping[Kind, str] = {
+_KIND_TITLE: Mapping[ContentKind, str] = {
     "text": "a CSV or TSV file",
     "json": "JSON lines",
     "parquet": "a Parquet file",
     "arrow": "an Arrow or Feather file",
 }
-_UTF8_MARK = b"\xef\xbb\xbf"
-_OTHER_MARKS: Mapping[bytes, str] = {  # the longer ones first
+_UTF8_BOM = b"\xef\xbb\xbf"
+_OTHER_BOMS: Mapping[bytes, str] = {  # the longer ones first
     b"\xff\xfe\x00\x00": "UTF-32",
     b"\x00\x00\xfe\xff": "UTF-32",
     b"\xff\xfe": "UTF-16",
     b"\xfe\xff": "UTF-16",
 }
+_DECOMPRESSED_AT_ONCE = 1 << 24
 
 
-def content_of(path: Path, disk: Disk | None = None) -> tuple[Kind, pa.Buffer]:
-    """Open a file, unpack it if it is packed, and say what it holds.
+class FileContent(NamedTuple):
+    """The bytes of a file, decompressed, and what they are."""
 
-    Text comes without its byte order mark. With ``disk`` the content is never in memory whole.
+    kind: ContentKind
+    data: pa.Buffer
+
+
+def read_content(path: Path, disk: Disk | None = None) -> FileContent:
+    """Open a file, decompress it if it is compressed, and recognise what it holds.
+
+    Text comes without its byte order mark. With ``disk`` the content is never in memory as a
+    whole.
     """
-    data = _bytes_of(path, disk)
+    data = _read_bytes(path, disk)
     if data.size == 0:
         raise InputError("the file is empty")
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    packed = _packing(data)
-    if suffixes and suffixes[-1] in _PACKED_BY_NAME:
-        named = _PACKED_BY_NAME[suffixes.pop(-1)]
-        if packed != named:
+    compression = _compression(data)
+    if suffixes and suffixes[-1] in _COMPRESSION_BY_SUFFIX:
+        expected = _COMPRESSION_BY_SUFFIX[suffixes.pop(-1)]
+        if compression != expected:
             raise InputError(
-                f"the name says {named}, but the content is not: {_start(data)}; "
-                "rename the file, or fetch it again if it is damaged"
+                f"the name says {expected}, but the content is not: {_describe_start(data)}; "
+                "rename the file, or download it again if it is damaged"
             )
-    if packed:
-        data = _unpacked(data, packed) if disk is None else _unpacked_to(disk, data, packed)
+    if compression:
+        if disk is None:
+            data = _decompress(data, compression)
+        else:
+            data = _decompress_to_disk(disk, data, compression)
         if data.size == 0:
-            raise InputError(f"the file is empty once its {packed} is unpacked")
-    kind = _kind(data)
-    named_kind = _KIND_BY_NAME.get(suffixes[-1]) if suffixes else None
-    if named_kind is not None and named_kind != kind:
+            raise InputError(f"the {compression} file is empty once it is decompressed")
+    kind = _recognise_kind(data)
+    expected_kind = _KIND_BY_SUFFIX.get(suffixes[-1]) if suffixes else None
+    if expected_kind is not None and expected_kind != kind:
         raise InputError(
-            f"the name says {_CALLED[named_kind]}, but the content is not: {_start(data)}; "
-            "rename the file, or fetch it again if it is damaged"
+            f"the name says {_KIND_TITLE[expected_kind]}, but the content is not: "
+            f"{_describe_start(data)}; rename the file, or download it again if it is damaged"
         )
     if kind in ("text", "json"):
-        data = _without_mark(data)
+        data = _without_bom(data)
         _check_no_nul(data)
-    return kind, data
+    return FileContent(kind, data)
 
 
-def chunks(data: pa.Buffer, size: int = 1 << 20) -> Iterator[bytes]:
-    """Hand out the bytes in pieces that fit a cache; a large file is never held twice."""
+def partitions(data: pa.Buffer, size: int = 1 << 20) -> Iterator[bytes]:
+    """Return the bytes in partitions that fit into a cache, so that no copy of all is made."""
     for start in range(0, data.size, size):
         yield data.slice(start, min(size, data.size - start)).to_pybytes()
 
 
 def check_utf8(data: pa.Buffer) -> None:
-    """Refuse bytes that are not UTF-8, and say where the first of them stands."""
+    """Refuse bytes that are not UTF-8, naming the position of the first of them."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     start, line = 0, 1
-    for chunk in (*chunks(data), b""):
+    for part in (*partitions(data), b""):
         pending = decoder.getstate()[0]
         try:
-            decoder.decode(chunk, final=not chunk)
+            decoder.decode(part, final=not part)
         except UnicodeDecodeError as error:
-            at = error.start - len(pending)
-            line += chunk[: max(at, 0)].count(b"\n")
+            position = error.start - len(pending)
+            line += part[: max(position, 0)].count(b"\n")
             raise InputError(
-                f"byte {start + at:,} (line {line:,}) is 0x{error.object[error.start]:02x}, which "
-                "is not UTF-8: save the file as UTF-8"
+                f"byte {start + position:,} (line {line:,}) is "
+                f"0x{error.object[error.start]:02x}, which is not UTF-8: save the file as UTF-8"
             ) from error
-        start += len(chunk)
-        line += chunk.count(b"\n")
+        start += len(part)
+        line += part.count(b"\n")
 
 
 def _check_no_nul(data: pa.Buffer) -> None:
     start = 0
-    for chunk in chunks(data):
-        at = chunk.find(b"\0")
-        if at >= 0:
+    for part in partitions(data):
+        position = part.find(b"\0")
+        if position >= 0:
             raise InputError(
-                f"byte {start + at:,} is NUL, so this is no text: give CSV, TSV, JSON lines, "
-                "Parquet or Arrow, as UTF-8 where it is text"
+                f"byte {start + position:,} is NUL, so this is not text: give CSV, TSV, JSON "
+                "lines, Parquet or Arrow, as UTF-8 where it is text"
             )
-        start += len(chunk)
+        start += len(part)
 
 
-def _bytes_of(path: Path, disk: Disk | None) -> pa.Buffer:
+def _read_bytes(path: Path, disk: Disk | None) -> pa.Buffer:
     if path.is_dir():
         raise IsADirectoryError
-    if not path.is_file():  # a pipe cannot be mapped; a missing file says so here
+    if not path.is_file():  # a pipe cannot be mapped; a missing file fails here
         return pa.py_buffer(path.read_bytes())
     if path.stat().st_size == 0:
         return pa.py_buffer(b"")
     if disk is not None:
-        return pa.py_buffer(disk.opened(path))
+        return pa.py_buffer(disk.map_file(path))
     return pa.memory_map(os.fspath(path)).read_buffer()
 
 
-def _packing(data: pa.Buffer) -> str | None:
-    first = _first(data)
-    return next((how for magic, how in _PACKED_BY_MAGIC.items() if first.startswith(magic)), None)
+def _compression(data: pa.Buffer) -> str | None:
+    first = _first_bytes(data)
+    return next(
+        (name for magic, name in _COMPRESSION_BY_MAGIC.items() if first.startswith(magic)), None
+    )
 
 
-def _unpacked(data: pa.Buffer, packed: str) -> pa.Buffer:
-    with _damage_told(packed):
-        if packed == "xz":
+def _decompress(data: pa.Buffer, compression: str) -> pa.Buffer:
+    with _damage_reported(compression):
+        if compression == "xz":
             return pa.py_buffer(lzma.decompress(data))
-        if packed == "zip":
+        if compression == "zip":
             return pa.py_buffer(_only_member(data))
-        with pa.CompressedInputStream(pa.BufferReader(data), packed) as stream:
+        with pa.CompressedInputStream(pa.BufferReader(data), compression) as stream:
             return stream.read_buffer()
 
 
-def _unpacked_to(disk: Disk, data: pa.Buffer, packed: str) -> pa.Buffer:
-    if packed in ("xz", "zip"):
-        raise InputError(f"{packed} is not unpacked within a given memory: unpack the file first")
-    unpacked = disk.column(np.uint8)
-    with _damage_told(packed), pa.CompressedInputStream(pa.BufferReader(data), packed) as stream:
-        while piece := stream.read(1 << 24):
-            unpacked.append(np.frombuffer(piece, dtype=np.uint8))
-    return pa.py_buffer(unpacked.mapped())
+def _decompress_to_disk(disk: Disk, data: pa.Buffer, compression: str) -> pa.Buffer:
+    if compression in ("xz", "zip"):
+        raise InputError(
+            f"{compression} is not decompressed within a memory limit: decompress the file first, "
+            "or leave out memory (`--memory`)"
+        )
+    column = disk.column(np.uint8)
+    with (
+        _damage_reported(compression),
+        pa.CompressedInputStream(pa.BufferReader(data), compression) as stream,
+    ):
+        while part := stream.read(_DECOMPRESSED_AT_ONCE):
+            column.append(np.frombuffer(part, dtype=np.uint8))
+    return pa.py_buffer(column.to_array())
 
 
 @contextmanager
-def _damage_told(packed: str) -> Iterator[None]:
+def _damage_reported(compression: str) -> Iterator[None]:
     try:
         yield
     except OutputError:
         raise
     except (OSError, EOFError, lzma.LZMAError, zlib.error, zipfile.BadZipFile) as error:
         raise InputError(
-            f"the {packed} content is damaged or cut short ({error}): fetch or pack it again"
+            f"the {compression} content is damaged or truncated ({error}): download or compress "
+            "it again"
         ) from error
 
 
@@ -199,34 +220,33 @@ def _only_member(data: pa.Buffer) -> bytes:
         if any(member.filename == "[Content_Types].xml" for member in members):
             raise InputError("this is a spreadsheet or document: save the labels as CSV")
         if len(members) != 1:
-            raise InputError(f"the zip holds {len(members)} files: unpack it and choose one")
+            raise InputError(f"the zip holds {len(members)} files: unzip it and choose one")
         try:
             return archive.read(members[0])
         except (RuntimeError, NotImplementedError) as error:  # a password, or a rare method
-            raise InputError(f"the zip cannot be unpacked here ({error}): unpack it") from error
+            raise InputError(f"the zip cannot be decompressed ({error}): unzip it") from error
 
 
-def _kind(data: pa.Buffer) -> Kind:
-    first = _first(data)
+def _recognise_kind(data: pa.Buffer) -> ContentKind:
+    first = _first_bytes(data)
     for magic, kind in _KIND_BY_MAGIC.items():
         if first.startswith(magic):
             return kind
-    for mark, called in _OTHER_MARKS.items():
+    for mark, encoding in _OTHER_BOMS.items():
         if first.startswith(mark):
-            raise InputError(f"the text is {called}: save the file as UTF-8")
-    start = first.removeprefix(_UTF8_MARK).lstrip()
+            raise InputError(f"the text is {encoding}: save the file as UTF-8")
+    start = first.removeprefix(_UTF8_BOM).lstrip()
     return "json" if start.startswith((b"{", b"[")) else "text"
 
 
-def _without_mark(data: pa.Buffer) -> pa.Buffer:
-    marked = _first(data).startswith(_UTF8_MARK)
-    return data.slice(len(_UTF8_MARK)) if marked else data
+def _without_bom(data: pa.Buffer) -> pa.Buffer:
+    return data.slice(len(_UTF8_BOM)) if _first_bytes(data).startswith(_UTF8_BOM) else data
 
 
-def _first(data: pa.Buffer, size: int = 64) -> bytes:
+def _first_bytes(data: pa.Buffer, size: int = 64) -> bytes:
     first: bytes = data.slice(0, min(size, data.size)).to_pybytes()
     return first
 
 
-def _start(data: pa.Buffer) -> str:
-    return f"it starts with {_first(data, 12)!r}"
+def _describe_start(data: pa.Buffer) -> str:
+    return f"it starts with {_first_bytes(data, 12)!r}"

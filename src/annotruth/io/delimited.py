@@ -1,4 +1,4 @@
-"""CSV and its relatives: every cell read as text, every fault found by row and line."""
+"""CSV and its variants: every cell read as text, every fault located by row and line."""
 
 from __future__ import annotations
 
@@ -14,50 +14,45 @@ import numpy as np
 import pyarrow as pa
 
 from annotruth.errors import InputError
-from annotruth.io.content import check_utf8, chunks
+from annotruth.io.content import check_utf8, partitions
 from annotruth.labels.formatting import counted
 
 _SEPARATORS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
 _HEADER_WINDOW = 1 << 20
 _PEEK = 1 << 16
-_BLOCK = 1 << 24  # what is parsed at once; a row must fit in it
+_BLOCK = 1 << 24  # bytes parsed at once; a row must fit in them
 
 
-def read_delimited(data: pa.Buffer, choose: Callable[[list[str]], Iterable[str]]) -> pa.Table:
-    """Read a CSV, with whichever of , tab ; | its header uses, into columns of text.
+def read_delimited(
+    data: pa.Buffer, choose: Callable[[list[str]], Iterable[str]], *, in_batches: bool
+) -> Iterator[pa.Table]:
+    """Read a CSV, separated by whichever of , tab ; | its header uses, into columns of text.
 
     ``choose`` picks the columns to read, given the names in the header. Only an empty cell is
-    null: NA may be somebody's name.
+    null: NA may be somebody's name. Unless ``in_batches``, all rows come in one table.
     """
     import pyarrow.csv
 
-    separator, names, size = _header(data)
-    wanted = list(choose(names))
+    separator, names, size = _read_header(data)
+    chosen = list(choose(names))
     rows = data.slice(size)
     if rows.size == 0:
-        return pa.table({name: pa.array([], pa.string()) for name in wanted})
-    with _faults_found(data, rows, separator, len(names)):
-        return pyarrow.csv.read_csv(pa.BufferReader(rows), **_options(separator, names, wanted))
-
-
-def delimited_batches(
-    data: pa.Buffer, choose: Callable[[list[str]], Iterable[str]]
-) -> Iterator[pa.RecordBatch]:
-    """Read a CSV as `read_delimited` does, some rows at a time."""
-    import pyarrow.csv
-
-    separator, names, size = _header(data)
-    wanted = list(choose(names))
-    rows = data.slice(size)
-    if rows.size == 0:
+        yield pa.table({name: pa.array([], pa.string()) for name in chosen})
         return
-    with _faults_found(data, rows, separator, len(names)):
-        options = _options(separator, names, wanted)
-        with pyarrow.csv.open_csv(pa.BufferReader(rows), **options) as reader:
-            yield from reader
+    options = _arrow_options(separator, names, chosen)
+    with _faults_located(data, rows, separator, len(names)):
+        source = pa.BufferReader(rows)
+        if in_batches:
+            with pyarrow.csv.open_csv(source, **options) as reader:
+                for batch in reader:
+                    yield pa.Table.from_batches([batch])
+        else:
+            table = pyarrow.csv.read_csv(source, **options)
+    if not in_batches:
+        yield table
 
 
-def _options(separator: str, names: list[str], wanted: list[str]) -> dict[str, Any]:
+def _arrow_options(separator: str, names: list[str], chosen: list[str]) -> dict[str, Any]:
     import pyarrow.csv
 
     return {
@@ -65,7 +60,7 @@ def _options(separator: str, names: list[str], wanted: list[str]) -> dict[str, A
         "parse_options": pyarrow.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
         "convert_options": pyarrow.csv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.string()),
-            include_columns=wanted,
+            include_columns=chosen,
             null_values=[""],
             strings_can_be_null=True,
         ),
@@ -73,59 +68,59 @@ def _options(separator: str, names: list[str], wanted: list[str]) -> dict[str, A
 
 
 @contextmanager
-def _faults_found(data: pa.Buffer, rows: pa.Buffer, separator: str, width: int) -> Iterator[None]:
+def _faults_located(data: pa.Buffer, rows: pa.Buffer, separator: str, width: int) -> Iterator[None]:
     try:
         yield
     except pa.ArrowInvalid:
-        # Arrow reads in parallel and cannot name the row; look again, slowly.
+        # Arrow reads in parallel and cannot name the row; read again, row by row.
         check_utf8(data)
         _check_rows(data, separator, width)
         raise
-    if _quotes(rows) % 2:
+    if _count_quotes(rows) % 2:
         # Arrow lets a quote that is never closed swallow the rest of the file.
         _check_rows(data, separator, width)
 
 
-def _quotes(rows: pa.Buffer) -> int:
+def _count_quotes(rows: pa.Buffer) -> int:
     quote = ord('"')
     return sum(
-        int(np.count_nonzero(np.frombuffer(chunk, dtype=np.uint8) == quote))
-        for chunk in chunks(rows)
+        int(np.count_nonzero(np.frombuffer(part, dtype=np.uint8) == quote))
+        for part in partitions(rows)
     )
 
 
-def separator_of(data: pa.Buffer) -> str:
-    """Say which separator the first row uses."""
-    return _header(data)[0]
+def find_separator(data: pa.Buffer) -> str:
+    """Return the separator that the first row uses."""
+    return _read_header(data)[0]
 
 
-def first_rows(data: pa.Buffer, most: int = 100) -> list[list[str]]:
-    """Read the first rows, the one with the names among them, to see what they hold."""
-    separator, _, size = _header(data)
-    enough = max(_PEEK, 20 * size)  # a wide table has few rows in a fixed number of bytes
-    text = data.slice(0, min(enough, data.size)).to_pybytes().decode(errors="surrogateescape")
+def read_first_rows(data: pa.Buffer, max_rows: int = 100) -> list[list[str]]:
+    """Return the first rows as text, the one with the column names included."""
+    separator, _, size = _read_header(data)
+    window = max(_PEEK, 20 * size)  # a wide table has few rows in a fixed number of bytes
+    text = data.slice(0, min(window, data.size)).to_pybytes().decode(errors="surrogateescape")
     rows: list[list[str]] = []
-    with suppress(csv.Error), _fields_of_any_size():  # a fault is found, and told, by the reading
+    with suppress(csv.Error), _no_field_size_limit():  # faults are reported when all is read
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
         for row in reader:
-            if len(rows) == most:
+            if len(rows) == max_rows:
                 return rows
             if row:
                 rows.append(row)
-    return rows[:-1] if data.size > enough else rows  # the last may be cut
+    return rows[:-1] if data.size > window else rows  # the last may be truncated
 
 
-def _header(data: pa.Buffer) -> tuple[str, list[str], int]:
+def _read_header(data: pa.Buffer) -> tuple[str, list[str], int]:
     """Return the separator, the names of the columns, and how many bytes the header takes."""
     first = data.slice(0, min(_HEADER_WINDOW, data.size)).to_pybytes()
-    # Bytes that are not UTF-8 pass for now: rows that nobody reads may hold them.
+    # Bytes that are not UTF-8 pass for now: columns that are not read may hold them.
     text = first.decode(errors="surrogateescape")
     stream = io.StringIO(text, newline="")
     start = 0
     while (line := stream.readline()) and not line.strip():
         start = stream.tell()
     if not line:
-        raise InputError("the file holds nothing but blank space")
+        raise InputError("the file holds only whitespace")
     unquoted = re.sub('"[^"]*"', "", line)
     separator = max(_SEPARATORS, key=unquoted.count)
     stream.seek(start)
@@ -136,10 +131,10 @@ def _header(data: pa.Buffer) -> tuple[str, list[str], int]:
     size = len(text[: stream.tell()].encode(errors="surrogateescape"))
     check_utf8(data.slice(0, size))
     if any(ord(letter) < 32 and letter not in "\t\r\n" for letter in text[: stream.tell()]):
-        raise InputError("the header holds control characters, so this is no table of text")
+        raise InputError("the header holds control characters, so this is not a text table")
     if len(names) == 1:
         raise InputError(
-            f"the header has one column only, {names[0][:60]!r}: separate columns by "
+            f"the header has only one column, {names[0][:60]!r}: separate columns by "
             f"{', '.join(_SEPARATORS.values())}"
         )
     named = [name.strip() or f"column {place}" for place, name in enumerate(names, start=1)]
@@ -147,9 +142,9 @@ def _header(data: pa.Buffer) -> tuple[str, list[str], int]:
 
 
 def _check_rows(data: pa.Buffer, separator: str, width: int) -> None:
-    """Find the first row that is no row of the table, and say where it stands."""
+    """Refuse the first row that does not fit the header, naming its row and line."""
     lines = io.TextIOWrapper(pa.BufferReader(data), encoding="utf-8", newline="")
-    with _fields_of_any_size():
+    with _no_field_size_limit():
         rows = csv.reader(lines, delimiter=separator, strict=True)
         number, line = 0, 1  # the header is row 0
         while True:
@@ -159,21 +154,23 @@ def _check_rows(data: pa.Buffer, separator: str, width: int) -> None:
                 return
             except csv.Error as error:
                 unclosed = "end of data" in str(error)
-                what = "opens a quote that is never closed" if unclosed else f"is broken ({error})"
+                what = (
+                    "opens a quote that is never closed" if unclosed else f"is malformed ({error})"
+                )
                 raise InputError(
-                    f"row {number} (line {line}) {what}: write a quote inside quotes twice"
+                    f"row {number} (line {line}) {what}: double a quote inside quotes"
                 ) from error
             if row and len(row) != width:
                 raise InputError(
                     f"row {number} (line {line}) has {counted(len(row), 'field')} where the header has "
                     f"{width}: correct the row, or quote what contains the separator"
                 )
-            number += bool(row)  # blank lines are no rows
+            number += bool(row)  # blank lines do not count as rows
             line = rows.line_num + 1
 
 
 @contextmanager
-def _fields_of_any_size() -> Iterator[None]:
+def _no_field_size_limit() -> Iterator[None]:
     before = csv.field_size_limit(sys.maxsize)
     try:
         yield

@@ -1,4 +1,4 @@
-"""JSON lines: types as the JSON gives them."""
+"""JSON lines, with the types that JSON has."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from annotruth.errors import InputError
 from annotruth.io.content import check_utf8
 from annotruth.labels.frames import column_of
 
-_BLOCK = 1 << 24  # what is parsed at once; an object must fit in it
-_EXACT = 2.0**53  # beyond it a double no longer tells neighbouring integers apart
+_BLOCK = 1 << 24  # bytes parsed at once; an object must fit in them
+_EXACT = 2.0**53  # beyond it, neighbouring integers are the same double
 
 
 def read_json_lines(data: pa.Buffer, choose: Callable[[list[str]], Iterable[str]]) -> pa.Table:
-    """Read one object a line; ``choose`` picks the columns, given all keys."""
+    """Read one object per line; ``choose`` picks the columns, given all keys."""
     if data.slice(0, min(64, data.size)).to_pybytes().lstrip().startswith(b"["):
         raise InputError(
-            "this JSON list is in no format we know: write one object a line, such as "
-            '{"item": 1, "annotator": "ann", "label": 2}, or name the input format'
+            "this JSON list is in no known format: write one object per line, such as "
+            '{"item": 1, "annotator": "ann", "label": 2}, or pass input_format (`--input-format`)'
         )
     try:
         table = _read_fast(data)
@@ -45,20 +45,20 @@ def _read_fast(data: pa.Buffer, schema: pa.Schema | None = None) -> pa.Table:
     )
     dates = [field.name for field in table.schema if pa.types.is_timestamp(field.type)]
     if dates:
-        # JSON has no dates: these are texts in which Arrow saw some.
+        # JSON has no dates: these are texts that Arrow took for dates.
         return _read_fast(data, pa.schema([(name, pa.string()) for name in dates]))
     return table
 
 
 def _overflowed(column: pa.ChunkedArray) -> bool:
-    """Whether large integers may have lost digits on their way into doubles."""
+    """Return whether large integers may have lost digits when they became doubles."""
     if not pa.types.is_floating(column.type):
         return False
     return bool(pc.any(pc.greater_equal(pc.abs(column), _EXACT)).as_py())
 
 
 def _read_slowly(data: pa.Buffer) -> pa.Table:
-    """Read line by line: slow, but it names the line at fault and has room for any integer."""
+    """Read line by line: slow, but errors name the line, and integers may have any size."""
     rows: list[dict[str, Any]] = []
     names: dict[str, None] = {}
     lines = io.TextIOWrapper(pa.BufferReader(data), encoding="utf-8")
@@ -66,31 +66,31 @@ def _read_slowly(data: pa.Buffer) -> pa.Table:
         if not line.strip():
             continue
         try:
-            row = json.loads(line.rstrip(), object_pairs_hook=_without_repeats)
+            row = json.loads(line.rstrip(), object_pairs_hook=_with_unique_keys)
         except (json.JSONDecodeError, RecursionError) as error:
             raise InputError(
-                f"line {number} is no JSON ({fault_of(error)}): write one object a line"
+                f"line {number} is not JSON ({_describe_fault(error)}): write one object per line"
             ) from error
         except InputError as error:
             raise InputError(f"line {number} {error}") from None
         if not isinstance(row, dict):
             raise InputError(
                 f"line {number} is a {type(row).__name__}, not an object: write one object "
-                'a line, such as {"item": 1, "annotator": "ann", "label": 2}'
+                'per line, such as {"item": 1, "annotator": "ann", "label": 2}'
             )
         rows.append(row)
         names.update(dict.fromkeys(row))
     return pa.table({name: column_of(name, [row.get(name) for row in rows]) for name in names})
 
 
-def fault_of(error: ValueError | RecursionError) -> str:
-    """Say what is wrong with a line of JSON, and where in the line."""
+def _describe_fault(error: json.JSONDecodeError | RecursionError) -> str:
+    """Return what is wrong with a line of JSON, and where in the line."""
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg} at character {error.pos + 1:,}"
-    return "nested too deep" if isinstance(error, RecursionError) else str(error)
+    return "nested too deeply"
 
 
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _with_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     row = dict(pairs)
     if len(row) != len(pairs):
         keys = [key for key, _ in pairs]

@@ -18,7 +18,7 @@ from annotruth.errors import InputError, OutputError
 from annotruth.io.atomic import atomic_write, atomic_write_folder
 from annotruth.io.lazy_table import LazyTable
 from annotruth.kernels.arrays import slices
-from annotruth.labels.encode import decoded
+from annotruth.labels.encode import decode_table
 
 TableFormat = Literal["csv", "parquet", "json"]
 
@@ -118,7 +118,7 @@ def _write(
 def _pieces(table: pa.Table | LazyTable, rows: int) -> Iterator[pa.Table]:
     """Hand out the rows in pieces, with the values of every dictionary."""
     for at in slices(table.num_rows, rows):
-        yield decoded(table.slice(at.start, rows))
+        yield decode_table(table.slice(at.start, rows))
 
 
 def _write_csv(table: pa.Table | LazyTable, path: Path) -> None:
@@ -128,7 +128,7 @@ def _write_csv(table: pa.Table | LazyTable, path: Path) -> None:
     def spelled(start: int) -> pa.Buffer:
         text = pa.BufferOutputStream()
         pyarrow.csv.write_csv(
-            _with_gaps(decoded(table.slice(start, _ROWS_AT_ONCE))),
+            _with_gaps(decode_table(table.slice(start, _ROWS_AT_ONCE))),
             text,
             pyarrow.csv.WriteOptions(include_header=start == 0, batch_size=_ROWS_AT_ONCE),
         )
@@ -163,7 +163,7 @@ def _write_parquet(table: pa.Table, path: Path) -> None:
         pyarrow.parquet.write_table(table, path, compression="zstd")
         return
     # Dictionaries go in as they are, one for many rows; whoever reads the file sees plain values.
-    plain = decoded(table.slice(0, 0)).schema
+    plain = decode_table(table.slice(0, 0)).schema
     with pyarrow.parquet.ParquetWriter(
         path,
         table.schema,

@@ -11,7 +11,7 @@ import pyarrow as pa
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import validate
-from annotruth.labels.encode import match
+from annotruth.labels.encode import match_ids
 from annotruth.labels.formatting import listed, shown
 from annotruth.labels.frames import column_of, to_arrow
 from annotruth.labels.scale import numbers_behind, plain
@@ -50,7 +50,7 @@ def match_annotator_prior(data: Any, labels: Labels) -> Floats:
             f"the annotator prior gives annotator {shown(ids[int(outside[0])].as_py())} a "
             f"reliability of {reliability[outside[0]]:g}: it must be from 0 to 1"
         )
-    code = match(ids, labels.annotators)
+    code = match_ids(ids, labels.annotators)
     matched = np.flatnonzero(code >= 0)
     if len(np.unique(code[matched])) < len(matched):
         raise InputError("the annotator prior names an annotator twice: keep one row per annotator")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes
 from annotruth.labels import validate
-from annotruth.labels.encode import as_text, match
+from annotruth.labels.encode import match_ids, to_text
 from annotruth.labels.options import DuplicatePolicy
 from annotruth.labels.scale import Scale
 from annotruth.labels.table import Labels
@@ -44,11 +44,11 @@ def append_labels(
         category[used], new.scale.categories.take(pa.array(used)), base.scale
     )
     old_columns = [
-        base.as_they_came(column).astype(np.int64)
+        base.in_row_order(column).astype(np.int64)
         for column in (base.item_of_label(), base.annotator, base.category_of_label())
     ]
     new_columns = [
-        codes[new.as_they_came(column)].astype(np.int64)
+        codes[new.in_row_order(column)].astype(np.int64)
         for codes, column in (
             (item_codes, new.item_of_label()),
             (annotator_codes, new.annotator),
@@ -95,7 +95,7 @@ class _Named:
 
 def _extend(ids: pa.Array, new: pa.Array) -> tuple[pa.Array, Codes]:
     """Return the ids followed by the new ones among ``new``, and the code of each of ``new``."""
-    codes = match(new, ids)
+    codes = match_ids(new, ids)
     unseen = np.flatnonzero(codes < 0)
     codes[unseen] = len(ids) + np.arange(len(unseen))
     if len(unseen) == 0:
@@ -105,7 +105,7 @@ def _extend(ids: pa.Array, new: pa.Array) -> tuple[pa.Array, Codes]:
         try:
             more = more.cast(ids.type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            ids, more = as_text(ids), as_text(more)  # words among numbers
+            ids, more = to_text(ids), to_text(more)  # words among numbers
     return pa.concat_arrays([ids, more]), codes
 
 

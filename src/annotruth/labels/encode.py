@@ -1,11 +1,9 @@
-"""From columns of ids to integer codes, and from codes to the layout of `Labels`."""
+"""From columns of ids to integer codes, in order of first appearance, and back."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,16 +12,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import slices
+from annotruth.labels import layout
 from annotruth.labels.buffers import as_arrow, as_numpy
-from annotruth.labels.ids import Ids
+from annotruth.labels.id_table import IdTable
 from annotruth.labels.scale import is_text, plain
 
-# From so many labels on, threads and compiled kernels are worth their start.
-_MANY = 100_000
-_ROWS = 1 << 16
+_ROWS_AT_ONCE = 1 << 16
 
 
-class Coded(NamedTuple):
+class EncodedColumn(NamedTuple):
     """A column in codes.
 
     Attributes
@@ -40,75 +37,107 @@ class Coded(NamedTuple):
     values: pa.Array
     levels: list[Any] | None = None
 
-    def take(self, kept: NDArray[np.bool_]) -> Coded:
-        """Keep some rows, and of the values those that are left."""
+    def take(self, kept: NDArray[np.bool_]) -> EncodedColumn:
+        """Return some rows, with the values that occur in them."""
         return _without_gaps(self.codes[kept], self.values)._replace(levels=self.levels)
 
 
-def distinct(column: pa.ChunkedArray) -> Coded:
-    """Encode a column without gaps, in order of first appearance."""
+def encode_column(column: pa.ChunkedArray) -> EncodedColumn:
+    """Encode a column, in order of first appearance."""
     if pa.types.is_dictionary(column.type):
-        return _recoded(column)
+        return _recode(column)
     column = plain(column)
-    if len(column) >= _MANY and is_text(column.type) and not column.null_count:
-        return _entered(column)
+    if len(column) >= layout.MANY_ROWS and is_text(column.type) and not column.null_count:
+        return _encode_text(column)
     chunks = column.dictionary_encode(null_encoding="encode").chunks
     values = chunks[0].dictionary if chunks else pa.array([], column.type)  # one for all chunks
     if pa.types.is_large_string(values.type):
         values = values.cast(pa.string())
     codes = [np.empty(0, dtype=np.int32), *(as_numpy(chunk.indices) for chunk in chunks)]
-    return Coded(np.concatenate(codes), values)
+    return EncodedColumn(np.concatenate(codes), values)
 
 
-def _entered(column: pa.ChunkedArray) -> Coded:
-    """Encode text, of which Arrow takes three times as long where there are many values."""
-    ids = Ids()
-    pieces = (chunk[at] for chunk in column.chunks for at in slices(len(chunk), _ROWS))
-    codes = [ids.enter(piece) for piece in pieces if len(piece)]
-    return Coded(np.concatenate(codes), ids.values())
-
-
-def distinct_all(columns: Mapping[str, pa.ChunkedArray]) -> dict[str, Coded]:
-    """Encode columns side by side."""
-    if min(map(len, columns.values())) < _MANY:
-        return {name: distinct(column) for name, column in columns.items()}
+def encode_columns(columns: Mapping[str, pa.ChunkedArray]) -> dict[str, EncodedColumn]:
+    """Encode columns, in parallel where they are long."""
+    if min(map(len, columns.values())) < layout.MANY_ROWS:
+        return {name: encode_column(column) for name, column in columns.items()}
     with ThreadPoolExecutor(len(columns)) as pool:
-        return dict(zip(columns, pool.map(distinct, columns.values()), strict=True))
+        return dict(zip(columns, pool.map(encode_column, columns.values()), strict=True))
 
 
-def _recoded(column: pa.ChunkedArray) -> Coded:
-    """Encode what comes encoded: its dictionary may have gaps, repeats and another order."""
+class BatchEncoder:
+    """Codes of a column that comes in batches, in order of first appearance over all of them."""
+
+    def __init__(self) -> None:
+        self._values: pa.Array | None = None  # of the only batch so far
+        self._table: IdTable | None = None  # of several batches
+
+    @property
+    def n_bytes(self) -> int:
+        """The memory that the distinct values take."""
+        if self._table is not None:
+            return self._table.n_bytes
+        return 0 if self._values is None else int(self._values.nbytes)
+
+    def add(self, batch: EncodedColumn) -> NDArray[np.int32]:
+        """Return the codes of the rows of a batch, none of them null."""
+        if self._table is None:
+            if self._values is None:
+                self._values = batch.values
+                return batch.codes
+            self._table = IdTable()
+            self._table.add(self._values)
+            self._values = None
+        return self._table.add(batch.values)[batch.codes]
+
+    def values(self) -> pa.Array:
+        """Return the distinct values in the order of their codes."""
+        if self._table is not None:
+            return self._table.values()
+        return pa.nulls(0) if self._values is None else self._values
+
+
+def _encode_text(column: pa.ChunkedArray) -> EncodedColumn:
+    """Encode text, for which Arrow takes three times as long where there are many values."""
+    table = IdTable()
+    parts = (chunk[rows] for chunk in column.chunks for rows in slices(len(chunk), _ROWS_AT_ONCE))
+    codes = [table.add(part) for part in parts if len(part)]
+    return EncodedColumn(np.concatenate(codes), table.values())
+
+
+def _recode(column: pa.ChunkedArray) -> EncodedColumn:
+    """Encode a dictionary column: its dictionary may have gaps, repeats and another order."""
     column = column.unify_dictionaries()
     if not column.num_chunks:
-        return distinct(column.cast(column.type.value_type))
+        return encode_column(column.cast(column.type.value_type))
     dictionary = column.chunk(0).dictionary
     levels = dictionary.to_pylist() if column.type.ordered else None
-    # The dictionary's null, added at its end, stands for the nulls among the indices.
+    # A null, added at the end of the dictionary, stands for the nulls among the indices.
     values = pa.chunked_array([dictionary, pa.nulls(1, dictionary.type)])
-    places, values, _ = distinct(values)
+    places, values, _ = encode_column(values)
     codes = []
     for chunk in column.chunks:
         index = chunk.indices.cast(pa.int32())
         codes.append(as_numpy(index.fill_null(len(dictionary)) if index.null_count else index))
-        if len(values) < len(places):  # a value stands twice
+        if len(values) < len(places):  # a value is in the dictionary twice
             codes[-1] = places[codes[-1]]
     return _without_gaps(np.concatenate(codes), values)._replace(levels=levels)
 
 
-def _without_gaps(codes: NDArray[np.int32], values: pa.Array) -> Coded:
+def _without_gaps(codes: NDArray[np.int32], values: pa.Array) -> EncodedColumn:
     """Leave out values that do not occur, and order the rest by first appearance, in place."""
     number = np.full(len(values), -1, dtype=np.int32)
-    n = _kernels(len(codes)).renumber(codes, number)
+    n = layout.kernels_for(len(codes)).renumber(codes, number)
     if (number == np.arange(len(values))).all():
-        return Coded(codes, values)
-    there = np.flatnonzero(number >= 0)
+        return EncodedColumn(codes, values)
+    present = np.flatnonzero(number >= 0)
     order = np.empty(n, dtype=np.int64)
-    order[number[there]] = there
-    return Coded(codes, values.take(as_arrow(order)))
+    order[number[present]] = present
+    return EncodedColumn(codes, values.take(as_arrow(order)))
 
 
-def decoded(table: pa.Table) -> pa.Table:
-    """Write the values of every dictionary out."""
+def decode_table(table: pa.Table) -> pa.Table:
+    """Replace every dictionary column by its values."""
     columns = [
         column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
         for column in table.columns
@@ -116,106 +145,38 @@ def decoded(table: pa.Table) -> pa.Table:
     return pa.table(columns, names=table.column_names)
 
 
-def plain_numbers(ids: pa.Array) -> pa.Array:
+def to_integers(ids: pa.Array) -> pa.Array:
     """Turn ids read from a text file into integers where that loses nothing ("007" stays)."""
     try:
-        ids[:1].cast(pa.int64())  # most ids that are no numbers say so at once
+        ids[:1].cast(pa.int64())  # most ids that are no numbers fail here, at once
         numbers = ids.cast(pa.int64())
     except pa.ArrowInvalid:
         return ids
     return numbers if numbers.cast(pa.string()).equals(ids.cast(pa.string())) else ids
 
 
-def repeats(
-    item: NDArray[np.int32], annotator: NDArray[np.int32], n_annotators: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Find rows where a person labels an item again.
+def match_ids(values: pa.Array, ids: pa.Array | pa.ChunkedArray) -> NDArray[np.int64]:
+    """Return the position of each value among the ids, which are distinct; -1 where it is none.
 
-    Returns the rows that repeat an earlier one and the rows that a later one supersedes, each
-    in row order.
-    """
-    pair = item.astype(np.int64) * n_annotators + annotator
-    order = np.argsort(pair, kind="stable")
-    same = pair[order[1:]] == pair[order[:-1]]
-    return np.sort(order[1:][same]), np.sort(order[:-1][same])
-
-
-class Layout(NamedTuple):
-    """Labels sorted by item and category: the arrays of `Labels` of the same names."""
-
-    item_ptr: NDArray[np.int64]
-    cell_category: NDArray[np.int32]
-    cell_ptr: NDArray[np.int64]
-    annotator: NDArray[np.int32]
-    row: NDArray[np.signedinteger[Any]]
-
-
-def arrange(
-    item: NDArray[np.integer[Any]],
-    annotator: NDArray[np.integer[Any]],
-    label: NDArray[np.integer[Any]],
-    n_items: int,
-    n_categories: int,
-) -> Layout:
-    """Sort labels by item, then by category, keeping rows in order within both."""
-    columns = [np.ascontiguousarray(codes, dtype=np.int32) for codes in (item, annotator, label)]
-    n = len(item)
-    people = np.empty(n, dtype=np.int32)
-    row, key = _room_for(n, n), _room_for(n, n_items * n_categories)
-    item_ptr, cell_category, cell_ptr = _kernels(n).arrange(
-        *columns, n_items, n_categories, people, row, key
-    )
-    return Layout(item_ptr, cell_category, cell_ptr, people, row)
-
-
-def has_repeats(layout: Layout, n_annotators: int) -> bool:
-    """Whether some annotator labelled an item more than once."""
-    kernels = _kernels(len(layout.row))
-    return bool(
-        kernels.has_repeats(layout.item_ptr, layout.cell_ptr, layout.annotator, n_annotators)
-    )
-
-
-def put_back(values: NDArray[Any], row: NDArray[np.signedinteger[Any]]) -> NDArray[Any]:
-    """Put one value a label into the order of their rows."""
-    in_order = np.empty_like(values)
-    _kernels(len(row)).put_back(values, row, in_order)
-    return in_order
-
-
-def _room_for(n: int, below: int) -> NDArray[np.signedinteger[Any]]:
-    """Make room for n numbers below another, of 32 bits where they suffice."""
-    return np.empty(n, dtype=np.int32 if below <= np.iinfo(np.int32).max else np.int64)
-
-
-def _kernels(n_labels: int) -> ModuleType:
-    """Return the compiled kernels, or for few labels their twins: sooner done than loaded."""
-    room = "annotruth.kernels" if n_labels >= _MANY else "annotruth.kernels.reference"
-    return importlib.import_module(f"{room}.layout")
-
-
-def match(values: pa.Array, ids: pa.Array | pa.ChunkedArray) -> NDArray[np.int64]:
-    """Find each value among the ids, which differ, and return its place: -1 where it is not there.
-
-    Ids of different types meet as text, so that 7 in one file finds "7" in another.
+    Ids of different types are compared as text, so that 7 in one file matches "7" in another.
     """
     values, ids = plain(values), plain(ids)
     if values.type != ids.type:
-        values, ids = as_text(values), as_text(ids)
-    # The many ids are looked up among the few values: a table of the ids takes longer to make.
+        values, ids = to_text(values), to_text(ids)
+    # The many ids are looked up among the few values: a hash table of the ids takes longer.
     values = values.dictionary_encode()
-    asked = pc.index_in(ids, value_set=values.dictionary).is_valid()
-    places = np.flatnonzero(as_numpy(asked))
-    found = pc.index_in(ids.take(as_arrow(places)), value_set=values.dictionary)
-    place = np.full(len(values.dictionary) + 1, -1, dtype=np.int64)
-    place[as_numpy(found)] = places
+    is_asked = pc.index_in(ids, value_set=values.dictionary).is_valid()
+    positions = np.flatnonzero(as_numpy(is_asked))
+    found = pc.index_in(ids.take(as_arrow(positions)), value_set=values.dictionary)
+    position = np.full(len(values.dictionary) + 1, -1, dtype=np.int64)
+    position[as_numpy(found)] = positions
     codes = as_numpy(pc.fill_null(values.indices, len(values.dictionary)))
-    places_of: NDArray[np.int64] = place[codes]
-    return places_of
+    matched: NDArray[np.int64] = position[codes]
+    return matched
 
 
-def as_text(ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Write ids as text; whole numbers without a point."""
+def to_text(ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return ids as text; whole numbers without a point."""
     if pa.types.is_floating(ids.type):
         ids = ids.cast(pa.float64())
         whole = pc.and_(pc.equal(ids, pc.round(ids)), pc.less(pc.abs(ids), 2.0**53))

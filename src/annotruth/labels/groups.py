@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.errors import InputError
-from annotruth.labels.encode import distinct, match
+from annotruth.labels.encode import encode_column, match_ids
 from annotruth.labels.validate import missing
 
 if TYPE_CHECKING:
@@ -31,10 +31,10 @@ def match_groups(data: Any, labels: Labels, *, role: str) -> NDArray[np.int64]:
             "Series from item to group"
         )
     ids, names = zip(*data.items(), strict=True) if len(data) else ((), ())
-    item, name = match(_array(ids), labels.items), _array(names)
+    item, name = match_ids(_array(ids), labels.items), _array(names)
     told = np.flatnonzero((item >= 0) & ~missing(name))
     item = item[told]
-    code, groups, _ = distinct(pa.chunked_array([name.take(pa.array(told))]))
+    code, groups, _ = encode_column(pa.chunked_array([name.take(pa.array(told))]))
     group = np.full(labels.n_items, -1, dtype=np.int64)
     group[item] = code
     for e in np.flatnonzero(group < 0)[:1]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -17,39 +17,15 @@ from annotruth.kernels.arrays import slices
 from annotruth.kernels.block import Block
 from annotruth.labels import validate
 from annotruth.labels.annotator_prior import match_annotator_prior
-from annotruth.labels.bins import binned
 from annotruth.labels.buffers import as_arrow
-from annotruth.labels.encode import (
-    Layout,
-    arrange,
-    decoded,
-    distinct_all,
-    has_repeats,
-    plain_numbers,
-    put_back,
-    repeats,
-)
+from annotruth.labels.build import BuiltLabels, LabelBuilder
+from annotruth.labels.encode import decode_table
 from annotruth.labels.frames import default_frame, to_arrow
+from annotruth.labels.layout import RowCodes, arrange, to_row_order
 from annotruth.labels.options import TableOptions
-from annotruth.labels.scale import Scale, scale_of
+from annotruth.labels.scale import Scale
 from annotruth.labels.summary import LabelSummary
 from annotruth.labels.truth import match_truth
-
-
-def decide_scale(
-    values: pa.Array, options: TableOptions, *, from_text: bool
-) -> tuple[Scale, NDArray[np.int32]]:
-    """Return the scale of the distinct labels, and the category code of each of them."""
-    validate.check_finite(values)
-    if options.bins is not None:
-        scale, category = binned(values, options.bins)
-    else:
-        scale, category = scale_of(
-            values, kind=options.scale, categories=options.categories, from_text=from_text
-        )
-    validate.check_known_categories(category, values, scale)
-    validate.check_magnitude(scale)
-    return scale, category
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -125,42 +101,22 @@ class Labels(LabelSummary):
         **keywords: Any,
     ) -> Labels:
         """Return the labels in an Arrow table; ``from_text`` if its columns had no types."""
-        options = TableOptions.of(options, keywords)
-        found = validate.find_columns(table.column_names, validate.LABEL_ROLES, options.columns)
-        by_role = {role: table.column(name) for role, name in found.items()}
-        validate.check_types(by_role, found)
+        builder = LabelBuilder(TableOptions.of(options, keywords), from_text=from_text)
+        builder.add(table)
+        return cls.from_built(builder.finish(), frame=frame)
 
-        coded = distinct_all(by_role)
-        empty = validate.missing(coded["label"].values)
-        kept = ~empty[coded["label"].codes] if empty.any() else None
-        n_kept = table.num_rows if kept is None else int(np.count_nonzero(kept))
-        validate.check_any_labels(table.num_rows, n_kept)
-        if kept is not None:
-            coded = {role: column.take(kept) for role, column in coded.items()}
-        (item, items, _), (annotator, annotators, _), (label, values, ordered) = (
-            coded[role] for role in validate.LABEL_ROLES
-        )
-        validate.check_ids(item, items, "item", kept)
-        validate.check_ids(annotator, annotators, "annotator", kept)
-        if ordered:
-            options = options.with_categories(ordered)
-        the_scale, category = decide_scale(values, options, from_text=from_text)
-        if from_text:
-            items, annotators = plain_numbers(items), plain_numbers(annotators)
-
-        for at in slices(len(label)):
-            label[at] = category[label[at]]
-        layout = arrange(item, annotator, label, len(items), len(the_scale))
-        if options.duplicates != "keep" and has_repeats(layout, len(annotators)):
-            later, superseded = repeats(item, annotator, len(annotators))
-            if options.duplicates == "refuse":
-                validate.check_no_repeats(later, items, item, annotators, annotator)
-            item, annotator, label = (
-                np.delete(codes, superseded) for codes in (item, annotator, label)
-            )
-            layout = arrange(item, annotator, label, len(items), len(the_scale))
-        return cls._laid_out(
-            layout, items, annotators, the_scale, n_dropped=table.num_rows - n_kept, frame=frame
+    @classmethod
+    def from_built(cls, built: BuiltLabels, *, frame: str | None = None, **more: Any) -> Self:
+        """Return what a builder made; ``more`` are attributes of a subclass."""
+        return cls(
+            items=built.items,
+            annotators=built.annotators,
+            scale=built.scale,
+            **built.layout._asdict(),
+            known=np.full(len(built.items), -1, dtype=np.int32),
+            n_dropped=built.n_dropped,
+            frame=frame or default_frame(),
+            **more,
         )
 
     @classmethod
@@ -180,31 +136,9 @@ class Labels(LabelSummary):
         validate.check_codes(item, len(items), "item")
         validate.check_codes(annotator, len(annotators), "annotator")
         validate.check_codes(label, len(scale), "label")
-        layout = arrange(item, annotator, label, len(items), len(scale))
-        return cls._laid_out(
-            layout, pa.array(items), pa.array(annotators), scale, n_dropped=n_dropped, frame=frame
-        )
-
-    @classmethod
-    def _laid_out(
-        cls,
-        layout: Layout,
-        items: pa.Array,
-        annotators: pa.Array,
-        scale: Scale,
-        *,
-        n_dropped: int,
-        frame: str | None,
-    ) -> Labels:
-        return cls(
-            items=items,
-            annotators=annotators,
-            scale=scale,
-            **layout._asdict(),
-            known=np.full(len(items), -1, dtype=np.int32),
-            n_dropped=n_dropped,
-            frame=frame or default_frame(),
-        )
+        layout = arrange(RowCodes(item, annotator, label), len(items), len(scale))
+        built = BuiltLabels(layout, pa.array(items), pa.array(annotators), scale, n_dropped)
+        return cls.from_built(built, frame=frame)
 
     def with_gold(self, gold: Any, columns: Mapping[str, str] | None = None) -> Labels:
         """Attach known truths: a frame of ``item, label``, a mapping, or a pandas Series."""
@@ -312,13 +246,13 @@ class Labels(LabelSummary):
 
     def to_arrow(self) -> pa.Table:
         """Write the labels out with their ids, one row a label, in the order they came."""
-        return decoded(self.to_codes())
+        return decode_table(self.to_codes())
 
     def to_codes(self) -> pa.Table:
         """Write the labels out as `to_arrow` does, with codes and dictionaries for ids."""
         codes = (self.item_of_label(), self.annotator, self.category_of_label())
         with ThreadPoolExecutor(len(codes)) as pool:
-            return self._with_ids(*pool.map(self.as_they_came, codes))
+            return self._with_ids(*pool.map(self.in_row_order, codes))
 
     def _with_ids(self, *codes: NDArray[np.int32]) -> pa.Table:
         ids = (self.items, self.annotators, self.scale.categories)
@@ -328,9 +262,9 @@ class Labels(LabelSummary):
         ]
         return pa.table(columns, names=validate.LABEL_ROLES)
 
-    def as_they_came(self, values: NDArray[Any]) -> NDArray[Any]:
+    def in_row_order(self, values: NDArray[Any]) -> NDArray[Any]:
         """Put one value a label into the order the labels came in."""
-        return put_back(values, self.row)
+        return to_row_order(values, self.row)
 
     def zeros(self, shape: int | tuple[int, ...]) -> NDArray[np.float64]:
         """Make numbers that stand beside the labels, where there is room for them."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from annotruth.errors import InputError
 from annotruth.labels import validate
-from annotruth.labels.encode import match
+from annotruth.labels.encode import match_ids
 from annotruth.labels.formatting import listed, shown
 from annotruth.labels.frames import column_of, to_arrow
 from annotruth.labels.scale import Scale, numbers_behind, plain
@@ -124,7 +124,7 @@ def match_truth(
     An unknown item is refused.
     """
     ids, values = answers_of(data, role=role, columns=columns)
-    item = match(ids, labels.items)
+    item = match_ids(ids, labels.items)
     validate.check_known_items(item, ids, role)
     return Truth(item, values, labels.scale, role)
 

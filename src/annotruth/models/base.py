@@ -18,7 +18,7 @@ from annotruth.io.options import ReadOptions
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import DuplicatePolicy, Labels, LabelSummary
 from annotruth.labels.append import append_labels
-from annotruth.labels.encode import as_text
+from annotruth.labels.encode import to_text
 from annotruth.labels.frames import need_pandas
 from annotruth.labels.validate import check_option
 from annotruth.models.base_fit import BaseFit
@@ -398,7 +398,7 @@ def check_warm_start(model: str, previous: Fit, labels: LabelSummary) -> Fit:
         raise InputError("warm_start is for labels on this machine: leave it out")
     same_ids = all(
         # Ids that were numbers are text once there are words among them.
-        (old if old.type == new.type else as_text(old)).equals(new[: len(old)])
+        (old if old.type == new.type else to_text(old)).equals(new[: len(old)])
         for old, new in ((data.items, labels.items), (data.annotators, labels.annotators))
     )
     if not (same_ids and data.scale.categories.equals(labels.scale.categories)):

@@ -18,7 +18,7 @@ from annotruth.io.lazy_table import LazyTable
 from annotruth.kernels.arrays import Floats, slices
 from annotruth.labels import Labels
 from annotruth.labels.buffers import as_arrow
-from annotruth.labels.encode import decoded
+from annotruth.labels.encode import decode_table
 from annotruth.labels.frames import from_arrow
 from annotruth.labels.on_disk.table import MappedLabels
 from annotruth.models.base_fit import SPAMMER_BELOW, BaseFit, Column, table_of
@@ -180,18 +180,18 @@ class Fit(BaseFit):
 
     def label_table(self) -> pa.Table:
         """Return the labels table in Arrow, in the order of the input."""
-        return decoded(self._coded_label_table())
+        return decode_table(self._coded_label_table())
 
     def _coded_label_table(self) -> pa.Table:
         table = self.data.to_codes()
         if self.p_serious is None:
             return table
-        p_serious = self.data.as_they_came(self.p_serious)
+        p_serious = self.data.in_row_order(self.p_serious)
         return table.append_column("p_serious", as_arrow(p_serious))
 
     def _label_rows(self, data: MappedLabels) -> Callable[[slice], pa.Table]:
         """Return a function that makes some rows of the labels table."""
-        p_serious = None if self.p_serious is None else data.as_they_came(self.p_serious)
+        p_serious = None if self.p_serious is None else data.in_row_order(self.p_serious)
 
         def make(rows: slice) -> pa.Table:
             table = data.to_codes(rows)

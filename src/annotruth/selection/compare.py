@@ -18,7 +18,7 @@ import pyarrow as pa
 from annotruth import metrics
 from annotruth.errors import AnnotruthError, ConvergenceWarning, InputError
 from annotruth.io.options import ReadOptions
-from annotruth.io.sources import file_named_in_errors, load_labels, load_table
+from annotruth.io.readers import file_named_in_errors, load_labels, load_table
 from annotruth.labels import Labels
 from annotruth.labels.frames import from_arrow
 from annotruth.labels.truth import Truth, match_truth

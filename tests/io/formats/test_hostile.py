@@ -127,22 +127,22 @@ def test_ids_that_are_missing(refused, write, name):
 def test_other_hostile_json(refused):
     task = json.dumps([TASK])
     assert "nested too deep" in refused(task.replace('"x"', "[" * 10**5 + "]" * 10**5), "x.json")
-    assert "no JSON" in refused(task.replace('"x"', "9" * 10_000), "x.json")
+    assert "not JSON" in refused(task.replace('"x"', "9" * 10_000), "x.json")
     assert "UTF-8" in refused(task.encode().replace(b'"x"', b'"\xff"'), "x.json")
     assert "infinite" in refused(task.replace('"a"', "1e999"), "x.json")
-    assert "no question with an answer" in refused([{**TASK, "annotations": []}], "x.json")
+    assert "no question with a label" in refused([{**TASK, "annotations": []}], "x.json")
     assert "JSON list" in refused("[]", "x.json")
-    assert "is 7, which is no object" in refused([TASK, 7], "x.json")
+    assert "is 7, which is not an object" in refused([TASK, 7], "x.json")
 
 
 def test_hostile_lines(refused, lines):
     record = SAMPLES["prodigy"][0]
     good = lines([record])
-    assert "line 2 is no JSON" in refused(good + good[:20], "x.jsonl")
-    assert "line 3 is [], which is no object" in refused(good + "\n[]\n", "x.jsonl")
+    assert "line 2 is not JSON" in refused(good + good[:20], "x.jsonl")
+    assert "line 3 is [], which is not an object" in refused(good + "\n[]\n", "x.jsonl")
     assert "(line 2) is 0xff" in refused(good.encode() + b'{"a": "\xff"}\n', "x.jsonl")
     deep = good.replace('"s"', "[" * 10**5 + "]" * 10**5)
-    assert "line 2 is no JSON (nested too deep)" in refused(good + deep, "x.jsonl")
+    assert "line 2 is not JSON (nested too deeply)" in refused(good + deep, "x.jsonl")
 
 
 @pytest.mark.parametrize(

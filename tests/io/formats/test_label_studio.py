@@ -142,7 +142,10 @@ def test_several_questions_need_a_choice(same, refused, tasks, long):
         for one in task["annotations"]:
             one["result"].append(result("sharp", "quality"))
     text = refused(tasks, "export.json")
-    assert text == "there are several questions, animal, quality: say which, question NAME"
+    assert (
+        text
+        == "there are several questions, animal, quality: pass question=NAME (`--question NAME`)"
+    )
     same(tasks, "export.json", long, question="animal")
     assert "no question 'size' (found: animal, quality)" in refused(
         tasks, "export.json", question="size"
@@ -154,7 +157,7 @@ def test_several_choices_are_one_category(write, tasks):
     tasks[1]["annotations"][0]["result"][0]["value"]["choices"] = ["cat", "dog"]
     labels = at.read_labels(write(tasks, "export.json"))
     assert labels.scale.names == ["cat", "cat + dog", "dog"]
-    assert "2 answers of several choices, each set one category" in labels.read_as
+    assert "2 labels of several choices, each set one category" in labels.read_as
 
 
 def test_texts_and_relations_are_no_answers(same, tasks, long):

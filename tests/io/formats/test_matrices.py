@@ -31,7 +31,7 @@ def test_items_in_rows(same, votes, empty, corner):
     fit = same(text(matrix(votes, empty=empty, corner=corner)), "wide.csv", votes)
     assert fit.data.read_as == (
         "matrix of items by annotators (6 rows by 3 columns, rows are items, columns annotators; "
-        "if not, say input format wide-transposed, 1 empty cell)"
+        "if not, pass `--input-format wide-transposed`, 1 empty cell)"
     )
     assert fit.data.n_dropped == 0
 
@@ -52,7 +52,7 @@ def test_annotators_in_rows_where_the_corner_says_so(write, votes):
     assert sorted(labels.to_arrow().to_pylist(), key=str) == sorted(
         [{"item": i, "annotator": a, "label": x} for i, a, x in votes], key=str
     )
-    assert "say input format wide," in labels.read_as
+    assert "pass `--input-format wide`," in labels.read_as
 
 
 def test_annotators_in_rows_when_told(write, votes):
@@ -170,7 +170,7 @@ def test_items_without_names_where_every_column_is_a_person(write, rows):
     assert labels.items.to_pylist() == list(range(1, len(rows) + 1))
     assert labels.annotators.to_pylist() == ["rater_1", "rater_2", "rater_3"]
     assert labels.scale.names == ["2", "3", "4"]
-    assert "rows are items, counted from 1" in labels.read_as
+    assert "rows are items, numbered from 1" in labels.read_as
 
 
 def test_items_without_names_when_told(write):

@@ -81,7 +81,7 @@ def test_a_file_a_user_of_doccano(tmp_path, lines, votes, packed):
             (path / f"{user}.jsonl").write_text(lines(of_user(votes, user)))
     fit = at.fit(path)
     assert fit.labels().equals(at.fit(by_person).labels())
-    assert fit.data.read_as == "doccano export (3 users, a file each)"
+    assert fit.data.read_as == "doccano export (3 users, one file each)"
 
 
 def test_one_users_file_of_doccano(same, lines, votes):
@@ -171,7 +171,7 @@ def test_several_questions_of_argilla_need_a_choice(same, refused, votes, by_ite
 
 def test_flat_records_of_argilla_that_do_not_match(refused):
     record = {"id": 1, "x.responses": ["a", "b"], "x.responses.users": ["u"]}
-    assert "2 answers by 1 users" in refused([record], "records.json")
+    assert "2 responses by 1 users" in refused([record], "records.json")
 
 
 def test_answers_of_peerannot(same, tmp_path, scores):
@@ -236,7 +236,7 @@ def test_repeated_scores_of_sureal(same, refused):
 def test_a_program_is_never_run(refused, tmp_path):
     code = f"dis_videos = []\nopen({str(tmp_path / 'ran')!r}, 'w')\n"
     text = refused(code, "dataset.py")
-    assert "never run" in text
+    assert "Python files are not executed" in text
     assert "json.dump(dict(ref_videos=ref_videos, dis_videos=dis_videos)" in text
     assert not (tmp_path / "ran").exists()
 

@@ -42,7 +42,7 @@ def test_items_of_mturk_by_an_input(same, votes):
 def test_several_answers_of_mturk_need_a_choice(same, refused, votes, hits):
     text = "\n".join(mturk(votes, more=",Answer.note"))
     assert refused(text, "b.csv") == (
-        "there are several questions, animal, note: say which, question NAME"
+        "there are several questions, animal, note: pass question=NAME (`--question NAME`)"
     )
     same(text, "b.csv", hits, question="animal")
     same(text, "b.csv", hits, question="Answer.animal")
@@ -50,7 +50,7 @@ def test_several_answers_of_mturk_need_a_choice(same, refused, votes, hits):
 
 
 def test_mturk_without_an_answer(refused):
-    assert "no question with an answer" in refused("HITId,WorkerId,Title\n1,a,x\n", "b.csv")
+    assert "no question with a label" in refused("HITId,WorkerId,Title\n1,a,x\n", "b.csv")
     text = refused("HITId,WorkerId,Answer.x\n", "b.csv")
     assert "no rows" in text
     assert "no column 'Input.z'" in refused(
@@ -89,7 +89,7 @@ def test_assignments_of_toloka_with_golden_tasks(same, votes, photos):
 def test_two_golden_answers_are_refused(refused, votes):
     rows = toloka(votes, golden=[(1, "dog")])
     rows.append("p1\tcat\tcat\t\tdan\tAPPROVED")
-    assert "item 'p1' has two golden answers" in refused("\n".join(rows), "a.tsv")
+    assert "item 'p1' has two golden labels" in refused("\n".join(rows), "a.tsv")
 
 
 def test_items_of_toloka_where_there_are_several_inputs(same, refused, votes, photos):
@@ -100,7 +100,7 @@ def test_items_of_toloka_where_there_are_several_inputs(same, refused, votes, ph
     same(text, "a.tsv", [(f"t{item}", person, label) for item, person, label in photos])
     same(text, "a.tsv", photos, columns={"item": "INPUT:image"})
     without = text.replace("ASSIGNMENT:task_id", "other")
-    assert "INPUT:image, INPUT:page: say which" in refused(without, "a.tsv")
+    assert "INPUT:image, INPUT:page: pass columns" in refused(without, "a.tsv")
 
 
 def test_crowd_kits_columns_are_a_long_table(same, votes):

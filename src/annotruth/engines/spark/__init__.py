@@ -16,7 +16,7 @@ from annotruth.engines.spark.starting import frame_of, is_local, running_session
 from annotruth.engines.spark.storage import Storage
 from annotruth.errors import InputError
 from annotruth.io.options import ReadOptions
-from annotruth.io.sources import file_named_in_errors, load_table
+from annotruth.io.readers import file_named_in_errors, load_table
 from annotruth.labels import Labels, LabelSummary, TableOptions
 from annotruth.labels.frames import is_spark_frame
 

@@ -29,9 +29,10 @@ from annotruth.engines.spark.tasks import run_on_rows, run_tasks
 from annotruth.errors import InputError
 from annotruth.labels import DuplicatePolicy, Labels, Scale, TableOptions, validate
 from annotruth.labels.buffers import as_arrow, as_numpy
-from annotruth.labels.encode import distinct, distinct_all, match, repeats
+from annotruth.labels.build import decide_scale
+from annotruth.labels.encode import encode_column, encode_columns, match_ids
 from annotruth.labels.frames import is_spark_frame
-from annotruth.labels.table import decide_scale
+from annotruth.labels.layout import RowCodes, find_repeats
 from annotruth.labels.truth import Answers, Truth, answers_of
 
 if TYPE_CHECKING:
@@ -146,7 +147,9 @@ def _column(frame: DataFrame, name: str) -> Column:
 def _gold(gold: Any) -> Answers:
     """Bring known truths, which are few, to the driver; none may be there twice."""
     known = answers_of(gold.toArrow() if is_spark_frame(gold) else gold, role="gold")
-    validate.check_known_items(distinct(pa.chunked_array([known.ids])).codes, known.ids, "gold")
+    validate.check_known_items(
+        encode_column(pa.chunked_array([known.ids])).codes, known.ids, "gold"
+    )
     return known
 
 
@@ -158,7 +161,7 @@ def _encode_rows(storage: Storage, rows: pa.Table) -> Rows | None:
     """Encode the ids of some rows, and drop those without a label."""
     if not rows.num_rows:
         return None
-    coded = distinct_all({role: rows.column(role) for role in validate.LABEL_ROLES})
+    coded = encode_columns({role: rows.column(role) for role in validate.LABEL_ROLES})
     empty = validate.missing(coded["label"].values)
     if empty.any():
         kept = ~empty[coded["label"].codes]
@@ -224,7 +227,7 @@ def _finish(
     renumbered[order] = np.arange(len(order), dtype=np.int32)
     item, annotator = as_numpy(raw["item codes"]), renumbered[as_numpy(raw["annotator codes"])]
     values, category = categories
-    label = category[match(raw["label"], values)][as_numpy(raw["label codes"])]
+    label = category[match_ids(raw["label"], values)][as_numpy(raw["label codes"])]
     # Within an item and category the order is that of the annotators, however rows came.
     rows = np.argsort(annotator, kind="stable")
     labels = Labels.from_codes(
@@ -236,12 +239,14 @@ def _finish(
         scale=scale,
         frame="pyarrow",
     )
-    later = repeats(item, annotator, len(order))[0] if duplicates == "refuse" else np.empty(0, int)
+    later = np.empty(0, dtype=np.int64)
+    if duplicates == "refuse":
+        later = find_repeats(RowCodes(item, annotator, label), len(order)).later
     first = as_arrow(later[:_NAMED])
     n_known = 0
     if gold is not None:
         ids, truth = gold
-        found = match(ids, labels.items)
+        found = match_ids(ids, labels.items)
         n_known = int((found >= 0).sum())
         labels.known[found[found >= 0]] = truth[found >= 0]
     return Finished(

@@ -16,7 +16,7 @@ from annotruth.engines.spark.storage import Storage
 from annotruth.engines.spark.tasks import mapped, run_on_rows
 from annotruth.kernels.arrays import Codes
 from annotruth.labels.buffers import as_arrow, as_numpy
-from annotruth.labels.encode import Coded, distinct
+from annotruth.labels.encode import EncodedColumn, encode_column
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,12 +32,12 @@ class People(NamedTuple):
     ends: NDArray[np.int64]
 
 
-def in_order(column: Coded) -> Coded:
+def in_order(column: EncodedColumn) -> EncodedColumn:
     """Give values numbers in their own order, so that the order of rows does not matter."""
     order = as_numpy(pc.sort_indices(column.values))
     place = np.empty(len(order), dtype=np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
-    return Coded(place[column.codes], column.values.take(as_arrow(order)))
+    return EncodedColumn(place[column.codes], column.values.take(as_arrow(order)))
 
 
 def numbered(
@@ -86,7 +86,7 @@ def _number(storage: Storage, rows: pa.Table) -> People | None:
     """Give some annotators numbers in the order of their ids, and tell every chunk who is who."""
     if not rows.num_rows:
         return None
-    coded = in_order(distinct(rows.column("annotator")))
+    coded = in_order(encode_column(rows.column("annotator")))
     chunk, local, n = (as_numpy(rows.column(name)) for name in ("chunk", "local", "n_labels"))
     order = np.lexsort((local, chunk))
     chunks, starts = np.unique(chunk[order], return_index=True)

@@ -1,4 +1,4 @@
-"""Files of labels from the platforms people use, recognised by content, one platform a file."""
+"""File formats of labelling platforms, recognised by content; one module per platform."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 from annotruth.errors import InputError
 
 if TYPE_CHECKING:
-    from annotruth.io.formats.base import Format, ParsedLabels
-    from annotruth.io.formats.source import Source
+    from annotruth.io.formats.source import Format, ParsedLabels, Source
 
-# In the order in which they are asked; the plainest come last, for they fit many files.
-_HOMES = {
+# In the order in which they are tried; the plainest come last, as they fit many files.
+_MODULES = {
     "label-studio": "label_studio",
     "label-studio-min": "label_studio_min",
     "argilla": "argilla",
@@ -32,43 +31,43 @@ _HOMES = {
     "mace": "mace",
 }
 
-INPUT_FORMATS = ("long", *_HOMES)
-"""What may be asked for by name."""
+INPUT_FORMATS = ("long", *_MODULES)
+"""The values of the option input_format."""
 
 
-def recognised(source: Source) -> ParsedLabels | None:
-    """Read a file that is no plain long table, or return None when nobody recognises it."""
+def recognise(source: Source) -> ParsedLabels | None:
+    """Read a file that is not a long table; return None if no format recognises it."""
     if source.in_lines and _named("records").recognise(source):
         return None
-    found = next((format for format in _all() if format.recognise(source)), None)
-    return None if found is None else _read(found, source)
+    format = next((each for each in _all() if each.recognise(source)), None)
+    return None if format is None else _read(format, source)
 
 
 def read_as(name: str, source: Source) -> ParsedLabels:
-    """Read a file in the format that the user names."""
+    """Read a file in the format of that name."""
     return _read(_named(name), source)
 
 
 def check_name(name: str | None) -> None:
-    """Refuse a format that there is not."""
+    """Refuse an unknown format."""
     if name is not None and name not in INPUT_FORMATS:
         raise InputError(f"unknown input format {name!r}: choose {', '.join(INPUT_FORMATS)}")
 
 
 def read_several(path: Path) -> ParsedLabels | None:
-    """Read what is no single file of data: a folder or zip of one file a user.
+    """Read a folder or zip of one file per user; return None for everything else.
 
-    Returns None for everything else, and refuses a program, which is never run.
+    Python files are refused.
     """
     if path.suffix.lower() == ".py":
-        from annotruth.io.formats.sureal import refuse_program
+        from annotruth.io.formats.sureal import refuse_python
 
-        refuse_program()
+        refuse_python()
     if path.is_dir() or path.suffix.lower() == ".zip":
         from annotruth.io.formats.doccano import FORMATS, read_users
 
-        found = read_users(path)
-        return found and replace(found, title=FORMATS[0].title)
+        parsed = read_users(path)
+        return parsed and replace(parsed, title=FORMATS[0].title)
     return None
 
 
@@ -77,10 +76,10 @@ def _read(format: Format, source: Source) -> ParsedLabels:
 
 
 def _named(name: str) -> Format:
-    module = importlib.import_module(f"annotruth.io.formats.{_HOMES[name]}")
-    formats: tuple[Format, ...] = module.FORMATS
-    return next(format for format in formats if format.name == name)
+    module = importlib.import_module(f"annotruth.io.formats.{_MODULES[name]}")
+    formats_of_module: tuple[Format, ...] = module.FORMATS
+    return next(format for format in formats_of_module if format.name == name)
 
 
 def _all() -> Iterator[Format]:
-    return (_named(name) for name in _HOMES)
+    return (_named(name) for name in _MODULES)

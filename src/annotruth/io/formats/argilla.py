@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from annotruth.errors import InputError
-from annotruth.io.formats.base import Format, ParsedLabels
-from annotruth.io.formats.source import Record, Source
+from annotruth.io.formats.source import Format, ParsedLabels, Record, Source
 from annotruth.io.formats.votes import Votes, chosen, counted, mapping, sequence
 
 _FLAT = ".responses"
@@ -22,7 +21,7 @@ def _recognise(source: Source) -> bool:
 
 
 def _read(source: Source) -> ParsedLabels:
-    """Take the responses that were submitted; discarded ones and drafts are left out."""
+    """Read the responses that were submitted; discarded ones and drafts are left out."""
     kept, left_out, n_records = [], 0, 0
     for number, record in enumerate(source.records(), start=1):
         n_records += 1
@@ -38,7 +37,7 @@ def _read(source: Source) -> ParsedLabels:
     for name, item, user, answer in kept:
         if name == question:
             votes.add(item, user, answer)
-    return votes.found(
+    return votes.parsed(
         counted(n_records, "record", "records"),
         f"question {question}",
         counted(left_out, "discarded or draft left out", "discarded or draft left out"),
@@ -78,15 +77,15 @@ def _flattened(record: Record) -> Iterator[_Response]:
     for name in record:
         if not name.endswith(_FLAT):
             continue
-        answers = sequence(record[name], "the list of responses")
+        responses = sequence(record[name], "the list of responses")
         users = sequence(record.get(f"{name}.users"), "the list of users")
         status = sequence(record.get(f"{name}.status"), "the list of statuses")
-        if len(users) != len(answers):
+        if len(users) != len(responses):
             raise InputError(
-                f"{name} has {len(answers)} answers by {len(users)} users: export the file again"
+                f"{name} has {len(responses)} responses by {len(users)} users: export the file again"
             )
-        status = status if len(status) == len(answers) else [None] * len(answers)
-        for user, answer, state in zip(users, answers, status, strict=True):
+        status = status if len(status) == len(responses) else [None] * len(responses)
+        for user, answer, state in zip(users, responses, status, strict=True):
             yield name.removesuffix(_FLAT), user, answer, state
 
 

@@ -1,4 +1,4 @@
-"""doccano's JSON lines: annotations by user in one file, or one file a user."""
+"""doccano's JSON lines: annotations by user in one file, or one file per user."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from annotruth.errors import InputError
-from annotruth.io.formats.base import Format, ParsedLabels
-from annotruth.io.formats.source import Record, Source
-from annotruth.io.formats.votes import Votes, counted, mapping, sequence, simple
+from annotruth.io.content import FileContent
+from annotruth.io.formats.source import Format, ParsedLabels, Record, Source
+from annotruth.io.formats.votes import Votes, check_scalar, counted, mapping, sequence
 
 
 def _recognise(source: Source) -> bool:
@@ -26,7 +26,7 @@ def _recognise(source: Source) -> bool:
 
 
 def _is_of_one_user(record: Record) -> bool:
-    """Whether a record is one user's: an example with its list of labels and nobody's name."""
+    """Return whether a record is of one user: an example with a list of labels and no user name."""
     labels = record.get("label", record.get("labels"))
     return isinstance(labels, list) and bool({"text", "data", "filename"} & set(record))
 
@@ -38,14 +38,14 @@ def _read(source: Source) -> ParsedLabels:
         n_examples += 1
         _add(votes, record, name)
     note = "" if len(set(votes.annotators)) != 1 else "one user; give the folder of all users"
-    return votes.found(counted(n_examples, "example", "examples"), note)
+    return votes.parsed(counted(n_examples, "example", "examples"), note)
 
 
 def read_users(path: Path) -> ParsedLabels | None:
-    """Read a folder or a zip of one file a user, named after the user; None where it is none."""
+    """Read a folder or a zip of one file per user, named after the user; None if it is not one."""
     votes, users = Votes(), []
     for name, content in _members(path):
-        source = Source(Path(name), "json", pa.py_buffer(content), read=_no_table)
+        source = Source(Path(name), FileContent("json", pa.py_buffer(content)))
         if not content.lstrip().startswith(b"{") or not _recognise(source):
             return None
         users.append(Path(name).stem)
@@ -53,7 +53,7 @@ def read_users(path: Path) -> ParsedLabels | None:
             _add(votes, record, users[-1])
     if len(users) < 2:
         return None
-    return votes.found(f"{len(users):,} users, a file each")
+    return votes.parsed(f"{len(users):,} users, one file each")
 
 
 def _add(votes: Votes, record: Record, user: str) -> None:
@@ -61,17 +61,19 @@ def _add(votes: Votes, record: Record, user: str) -> None:
     if "annotations" not in record:
         labels = sequence(record.get("label", record.get("labels")), "the list of labels")
         if any(isinstance(label, list) for label in labels):
-            raise InputError("these are spans in a text: a label is one choice out of a list")
+            raise InputError("these are spans in a text: only labels chosen from a list are read")
         votes.add(item, record.get("username", user), labels)
         return
-    said: dict[Any, list[Any]] = {}
+    labels_of_user: dict[Any, list[Any]] = {}
     for one in sequence(record["annotations"], "the list of annotations"):
         annotation = mapping(one, "an annotation")
         if "start_offset" in annotation:
-            raise InputError("these are spans in a text: a label is one choice out of a list")
-        said.setdefault(simple(annotation.get("user")), []).append(annotation.get("label"))
-    for who, labels in said.items():
-        votes.add(item, who, labels)
+            raise InputError("these are spans in a text: only labels chosen from a list are read")
+        labels_of_user.setdefault(check_scalar(annotation.get("user")), []).append(
+            annotation.get("label")
+        )
+    for annotator, labels in labels_of_user.items():
+        votes.add(item, annotator, labels)
 
 
 def _members(path: Path) -> Iterator[tuple[str, bytes]]:
@@ -84,10 +86,6 @@ def _members(path: Path) -> Iterator[tuple[str, bytes]]:
             if len(names) > 1 and all(name.endswith(".jsonl") for name in names):
                 for name in names:
                     yield name, archive.read(name)
-
-
-def _no_table(_: Any) -> tuple[pa.Table, bool]:
-    raise InputError("this is JSON, not a table")
 
 
 FORMATS = (Format("doccano", "doccano export", _recognise, _read),)

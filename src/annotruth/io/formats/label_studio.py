@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from annotruth.errors import InputError
-from annotruth.io.formats.base import Format, ParsedLabels
-from annotruth.io.formats.source import Record, Source
+from annotruth.io.formats.source import Format, ParsedLabels, Record, Source
 from annotruth.io.formats.votes import Votes, chosen, counted, mapping, sequence
 
-_OLD = "completions"  # what annotations were called before version 1.0
+_OLD = "completions"  # the name of annotations before version 1.0
 
 
 def _recognise(source: Source) -> bool:
@@ -21,7 +20,7 @@ def _recognise(source: Source) -> bool:
 
 
 def _read(source: Source) -> ParsedLabels:
-    """Take every annotation that was not cancelled; those marked as ground truth are gold."""
+    """Read every annotation that was not cancelled; those marked as ground truth are gold."""
     kept, cancelled, n_tasks = [], 0, 0
     for task in source.records():
         n_tasks += 1
@@ -31,46 +30,47 @@ def _read(source: Source) -> ParsedLabels:
             if annotation.get("was_cancelled") or annotation.get("skipped"):
                 cancelled += 1
             else:
-                kept.append((task.get("id"), annotation, dict(_answers(annotation))))
-    names = (name for _, _, answers in kept for name in answers)
+                kept.append((task.get("id"), annotation, dict(_choices(annotation))))
+    names = (name for _, _, choices in kept for name in choices)
     question = chosen(names, source.question, "question")
     votes, empty = Votes(), 0
-    for item, annotation, answers in kept:
-        if question not in answers:
+    for item, annotation, choices in kept:
+        if question not in choices:
             empty += 1
         elif annotation.get("ground_truth"):
-            votes.know(item, answers[question])
+            votes.add_gold(item, choices[question])
         else:
-            votes.add(item, _person(annotation.get("completed_by")), answers[question])
-    return votes.found(
+            votes.add(item, _annotator(annotation.get("completed_by")), choices[question])
+    return votes.parsed(
         counted(n_tasks, "task", "tasks"),
         f"question {question}",
         counted(cancelled, "cancelled annotation left out", "cancelled annotations left out"),
-        counted(empty, "annotation without an answer", "annotations without an answer"),
+        counted(empty, "annotation without a label", "annotations without a label"),
     )
 
 
-def _answers(annotation: Record) -> Iterator[tuple[str, Any]]:
-    """Gather what an annotation says to each question; regions say what they are labelled."""
-    answers: dict[str, list[Any]] = {}
+def _choices(annotation: Record) -> Iterator[tuple[str, Any]]:
+    """Return the choices of an annotation for each question; those of a region are its labels."""
+    choices: dict[str, list[Any]] = {}
     for one in sequence(annotation.get("result"), "the result of an annotation"):
         result = mapping(one, "a result")
         kind, value = result.get("type"), result.get("value")
         if not isinstance(kind, str) or not isinstance(value, dict) or kind not in value:
-            continue  # a relation between regions, or a region that nobody labelled
+            continue  # a relation between regions, or a region without a label
         if kind in ("textarea", "ranker", "pairwise"):
             continue
-        said = value[kind]
+        chosen_here = value[kind]
         name = str(result.get("from_name", kind))
-        answers.setdefault(name, []).extend(said if isinstance(said, list) else [said])
-    for name, said in answers.items():
-        if any(isinstance(one, list) for one in said):  # a taxonomy: paths from the root
-            said = [" / ".join(map(str, one)) if isinstance(one, list) else one for one in said]
-        yield name, said
+        choices.setdefault(name, []).extend(
+            chosen_here if isinstance(chosen_here, list) else [chosen_here]
+        )
+    for name, values in choices.items():
+        # In a taxonomy, a choice is the path from its root.
+        yield name, [" / ".join(map(str, one)) if isinstance(one, list) else one for one in values]
 
 
-def _person(completed_by: Any) -> Any:
-    """Name who annotated: an id, or a record of a person with one."""
+def _annotator(completed_by: Any) -> Any:
+    """Return the annotator: an id, or the id in a record of a person."""
     if not isinstance(completed_by, dict):
         return completed_by
     known = completed_by.get("id", completed_by.get("email"))

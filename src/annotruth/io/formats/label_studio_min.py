@@ -1,4 +1,4 @@
-"""Label Studio's JSON-MIN and CSV exports: one row an annotation, questions among the data."""
+"""Label Studio's JSON-MIN and CSV exports: one row per annotation, questions among the data."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from annotruth.errors import InputError
-from annotruth.io.formats.base import Format, ParsedLabels
-from annotruth.io.formats.source import Record, Source
+from annotruth.io.formats.source import Format, ParsedLabels, Record, Source
 from annotruth.io.formats.votes import Votes, counted
 from annotruth.labels.formatting import listed
 
@@ -26,18 +25,18 @@ def _read(source: Source) -> ParsedLabels:
     question = _question(rows, source.question)
     votes = Votes()
     for row in rows:
-        votes.add(row.get("id"), row.get("annotator"), _answer(row.get(question)))
-    return votes.found(counted(len(rows), "annotation", "annotations"), f"question {question}")
+        votes.add(row.get("id"), row.get("annotator"), _unwrap(row.get(question)))
+    return votes.parsed(counted(len(rows), "annotation", "annotations"), f"question {question}")
 
 
 def _rows_of_table(source: Source) -> list[Record]:
-    table, _ = source.table(list(source.names))
+    table = source.table(list(source.names))
     rows: list[Record] = table.to_pylist()
     return rows
 
 
 def _question(rows: list[Record], wanted: str | None) -> str:
-    """Find the question: what differs between the annotations of one item is no data of it."""
+    """Return the question: a field that differs between the annotations of an item is not data."""
     names = dict.fromkeys(name for row in rows for name in row if name not in _KNOWN)
     if wanted is not None and wanted not in names:
         raise InputError(f"no question {wanted!r} (found: {listed(names)})")
@@ -48,29 +47,31 @@ def _question(rows: list[Record], wanted: str | None) -> str:
         return differing[0]
     among = differing or list(names)
     raise InputError(
-        f"the question could be any of {listed(among)}, for this export does not say "
-        "which fields are answers: say which, question NAME"
+        f"the question could be any of {listed(among)}, as this export does not mark "
+        "which fields are labels: pass question=NAME (`--question NAME`)"
     )
 
 
 def _differing(rows: list[Record], names: list[str]) -> Iterator[str]:
-    said: dict[tuple[Any, str], set[str]] = defaultdict(set)
+    values: dict[tuple[Any, str], set[str]] = defaultdict(set)
     for row in rows:
         for name in names:
             if row.get(name) is not None:
-                said[str(row.get("id")), name].add(json.dumps(row[name], sort_keys=True))
+                values[str(row.get("id")), name].add(json.dumps(row[name], sort_keys=True))
     return (
-        name for name in names if any(len(s) > 1 for (_, whose), s in said.items() if whose == name)
+        name
+        for name in names
+        if any(len(seen) > 1 for (_, field), seen in values.items() if field == name)
     )
 
 
-def _answer(value: Any) -> Any:
-    """Unwrap an answer: a word, ``{"choices": [..]}``, or ``[{"rating": 4}]``."""
+def _unwrap(value: Any) -> Any:
+    """Return the label in a value: text, ``{"choices": [..]}``, or ``[{"rating": 4}]``."""
     if isinstance(value, str) and value.startswith(("{", "[")):
         try:
             value = json.loads(value)
         except ValueError:
-            return value  # a word that only begins like JSON
+            return value  # text that only begins like JSON
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""A matrix of labels, items by annotators: telling one when it is seen, and unrolling it."""
+"""Matrices of labels, items by annotators: recognising them, and making them long tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from annotruth.io.formats.base import ParsedLabels
+from annotruth.io.formats.source import ParsedLabels
 from annotruth.io.formats.votes import counted
 from annotruth.labels.frames import column_of
 from annotruth.labels.scale import is_text
@@ -19,14 +19,14 @@ _EMPTY = {"", "nan", "na"}  # R writes NA
 
 
 def cells_agree(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the columns hold labels of one scale, as far as these rows show.
+    """Return whether the columns hold labels of one scale, as far as these rows show.
 
     Columns of different things (a name, an age, a note) share few values; those of a matrix of
-    labels share most: nine in ten columns must have more than half their different values in
-    another.
+    labels share most: nine in ten columns must share more than half of their distinct values
+    with another.
     """
     width = max(map(len, rows), default=0)
-    columns = [{written(row[n]) for row in rows if n < len(row)} - _EMPTY for n in range(width)]
+    columns = [{normalise(row[n]) for row in rows if n < len(row)} - _EMPTY for n in range(width)]
     columns = [column for column in columns if column]
     among = Counter(value for column in columns for value in column)
     alike = sum(2 * sum(among[value] > 1 for value in column) > len(column) for column in columns)
@@ -34,7 +34,7 @@ def cells_agree(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def cells_overlap(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether all columns hold numbers of one range, as the votes on a slider do."""
+    """Return whether all columns hold numbers of one range, such as positions of a slider."""
     try:
         columns = [
             [float(cell) for cell in column if not is_empty(cell)]
@@ -49,8 +49,8 @@ def cells_overlap(rows: Sequence[Sequence[str]]) -> bool:
     return all(min(column) <= high and max(column) >= low for column in columns)
 
 
-def written(cell: str) -> str:
-    """Write a cell so that equal labels look equal: 4.0 as 4, NaN as nan."""
+def normalise(cell: str) -> str:
+    """Return a cell so that equal labels are equal text: 4.0 as 4, NaN as nan."""
     text = cell.strip().lower()
     try:
         return f"{float(text):g}"
@@ -59,11 +59,11 @@ def written(cell: str) -> str:
 
 
 def is_empty(cell: str) -> bool:
-    """Whether a cell says that there is no label."""
+    """Return whether a cell holds no label."""
     return cell.strip().lower() in _EMPTY
 
 
-def unrolled(
+def unpivot(
     cells: Sequence[pa.ChunkedArray],
     down: pa.Array | pa.ChunkedArray,
     across: Sequence[str | int],
@@ -72,21 +72,21 @@ def unrolled(
     from_text: bool,
     notes: Sequence[str] = (),
 ) -> ParsedLabels:
-    """Make a matrix into a long table, row by row, leaving out empty cells.
+    """Turn a matrix into a long table, row by row, leaving out empty cells.
 
     ``down`` names the rows and ``across`` the columns; rows are items unless ``transposed``.
     """
     n_rows, width = len(down), len(cells)
-    column = _stacked(cells)
-    # Row by row: cell (r, c) stands at c * n_rows + r of the stacked columns.
-    place = (np.arange(n_rows)[:, None] + np.arange(width) * n_rows).ravel()
-    label = column.take(pa.array(place))
-    present = np.flatnonzero(~_without(label))
-    n_empty = len(place) - len(present)
+    column = _stack(cells)
+    # Row by row: cell (r, c) is at position c * n_rows + r of the stacked columns.
+    position = (np.arange(n_rows)[:, None] + np.arange(width) * n_rows).ravel()
+    label = column.take(pa.array(position))
+    present = np.flatnonzero(~_is_missing(label))
+    n_empty = len(position) - len(present)
     if len(present):
-        place, label = place[present], label.take(pa.array(present))
-    row = pa.array(place % n_rows if n_rows else place)
-    col = pa.array(place // n_rows if n_rows else place)
+        position, label = position[present], label.take(pa.array(present))
+    row = pa.array(position % n_rows if n_rows else position)
+    col = pa.array(position // n_rows if n_rows else position)
     names = column_of("name", list(across)).take(col)
     item, annotator = (names, down.take(row)) if transposed else (down.take(row), names)
     return ParsedLabels(
@@ -100,19 +100,19 @@ def unrolled(
     )
 
 
-def _stacked(cells: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
+def _stack(cells: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
     kinds = {column.type for column in cells if not pa.types.is_null(column.type)}
-    kind = kinds.pop() if len(kinds) == 1 else pa.float64() if _numbers(kinds) else pa.string()
+    kind = kinds.pop() if len(kinds) == 1 else pa.float64() if _are_numbers(kinds) else pa.string()
     return pa.chunked_array(
         [chunk for column in cells for chunk in column.cast(kind).chunks], type=kind
     )
 
 
-def _numbers(kinds: set[pa.DataType]) -> bool:
+def _are_numbers(kinds: set[pa.DataType]) -> bool:
     return all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds)
 
 
-def _without(label: pa.ChunkedArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _is_missing(label: pa.ChunkedArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     empty = missing(label)
     if is_text(label.type):
         na = pc.equal(pc.utf8_lower(pc.utf8_trim_whitespace(label)), "na")

@@ -1,4 +1,4 @@
-"""The results of a Mechanical Turk batch: one row an assignment."""
+"""The results of a Mechanical Turk batch: one row per assignment."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from annotruth.io.formats.base import Format, ParsedLabels
-from annotruth.io.formats.source import Source
+from annotruth.io.formats.source import Format, ParsedLabels, Source
 from annotruth.io.formats.votes import chosen, counted
 from annotruth.labels.validate import missing
 
 _ANSWER = "Answer."
-_STATUS, _REASON = "AssignmentStatus", "Reject"  # the reason for a rejection yet to be sent
+_STATUS, _REASON = "AssignmentStatus", "Reject"  # filled in where a rejection is yet to be uploaded
 
 
 def _recognise(source: Source) -> bool:
@@ -20,7 +19,7 @@ def _recognise(source: Source) -> bool:
 
 
 def _read(source: Source) -> ParsedLabels:
-    """Take the answers of all assignments that were not rejected; an item is a HIT."""
+    """Read the answers of all assignments that were not rejected; an item is a HIT."""
     if "label" in source.columns:
         answer = source.column("label", "")
     else:
@@ -31,7 +30,7 @@ def _read(source: Source) -> ParsedLabels:
         answer = names[chosen(names, wanted, "question")]
     item, worker = source.column("item", "HITId"), source.column("annotator", "WorkerId")
     review = [name for name in (_STATUS, _REASON) if name in source.names]
-    table, from_text = source.table([item, worker, answer, *review])
+    table = source.table([item, worker, answer, *review])
     rejected = np.zeros(table.num_rows, dtype=bool)
     if _STATUS in review:
         words = pc.utf8_lower(pc.utf8_trim_whitespace(table.column(_STATUS).cast(pa.string())))
@@ -42,7 +41,7 @@ def _read(source: Source) -> ParsedLabels:
     left_out = table.num_rows - kept.num_rows
     return ParsedLabels(
         kept.select([item, worker, answer]).rename_columns(["item", "annotator", "label"]),
-        from_text=from_text,
+        from_text=source.from_text,
         notes=(
             counted(table.num_rows, "assignment", "assignments"),
             f"items by {item}",

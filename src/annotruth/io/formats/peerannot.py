@@ -1,4 +1,4 @@
-"""peerannot's answers.json: ``{task: {worker: label}}``, with metadata.json beside it."""
+"""peerannot's answers.json: ``{task: {worker: label}}``, with metadata.json metadata it."""
 
 from __future__ import annotations
 
@@ -8,46 +8,45 @@ from pathlib import Path
 from typing import Any
 
 from annotruth.errors import InputError
-from annotruth.io.formats.base import Format, ParsedLabels
-from annotruth.io.formats.source import Source
+from annotruth.io.formats.source import Format, ParsedLabels, Source
 from annotruth.io.formats.votes import Votes, counted, mapping
 
-_MOST_CLASSES = 1 << 20  # a count beyond this is a slip, not a number of classes
+_MOST_CLASSES = 1 << 20  # a larger count is an error, not a number of classes
 
 
 def _recognise(source: Source) -> bool:
     tasks = list(source.first.values())
     return bool(tasks) and all(
-        isinstance(answers, dict)
-        and not any(isinstance(label, dict | list) for label in answers.values())
-        for answers in tasks
+        isinstance(labels, dict)
+        and not any(isinstance(label, dict | list) for label in labels.values())
+        for labels in tasks
     )
 
 
 def _read(source: Source) -> ParsedLabels:
     votes = Votes()
     tasks = mapping(source.document, "the file")
-    for task, answers in tasks.items():
-        for worker, label in mapping(answers, f"the answers to task {task!r}").items():
+    for task, labels in tasks.items():
+        for worker, label in mapping(labels, f"the labels of task {task!r}").items():
             votes.add(task, worker, label)
     categories = _classes(source.path, votes.labels)
-    found = votes.found(
+    parsed = votes.parsed(
         counted(len(tasks), "task", "tasks"),
         f"{len(categories)} classes by metadata.json" if categories else "",
     )
-    return ParsedLabels(found.table, from_text=True, notes=found.notes, categories=categories)
+    return ParsedLabels(parsed.table, from_text=True, notes=parsed.notes, categories=categories)
 
 
-def _classes(answers: Path, labels: Sequence[Any]) -> list[int] | None:
-    """Return the classes that metadata.json counts, where labels are their numbers."""
-    beside = answers.with_name("metadata.json")
-    if not beside.is_file():
+def _classes(path: Path, labels: Sequence[Any]) -> list[int] | None:
+    """Return the classes 0, 1, ... that metadata.json counts, where labels are their numbers."""
+    metadata = path.with_name("metadata.json")
+    if not metadata.is_file():
         return None
     try:
-        n_classes = mapping(json.loads(beside.read_bytes()), "metadata.json").get("n_classes")
+        n_classes = mapping(json.loads(metadata.read_bytes()), "metadata.json").get("n_classes")
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(
-            f"{beside.name} beside it cannot be read ({error}): correct or remove it"
+            f"{metadata.name} beside the file cannot be read ({error}): correct or remove it"
         ) from error
     if type(n_classes) is not int or n_classes > _MOST_CLASSES:
         return None

@@ -1,12 +1,11 @@
-"""Prodigy's JSON lines: one line a decision, by a task's hash and a session."""
+"""Prodigy's JSON lines: one line per decision, with the hash of the task and a session."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from annotruth.errors import InputError
-from annotruth.io.formats.base import Format, ParsedLabels
-from annotruth.io.formats.source import Record, Source
+from annotruth.io.formats.source import Format, ParsedLabels, Record, Source
 from annotruth.io.formats.votes import Votes, counted, sequence
 
 
@@ -15,10 +14,10 @@ def _recognise(source: Source) -> bool:
 
 
 def _read(source: Source) -> ParsedLabels:
-    """Take choices where there are options to choose from, else whether a task was accepted.
+    """Read the choices where tasks have options, else whether each task was accepted.
 
-    With options an item is an input, for every task on it asks the same; without them it is
-    the input together with the label it was shown with, and its labels are accept and reject.
+    With options an item is an input, as every task on it is the same question; without them it
+    is the input together with the label it was shown with, and its labels are accept and reject.
     """
     records = list(source.records())
     by_choice = any("accept" in record or "options" in record for record in records)
@@ -31,15 +30,17 @@ def _read(source: Source) -> ParsedLabels:
             ignored += 1
         elif not by_choice:
             if "label" not in record and "spans" in record:
-                raise InputError("these are spans in a text: a label is one choice out of a list")
-            votes.add(record.get("_task_hash"), _person(record), answer)
+                raise InputError(
+                    "these are spans in a text: only labels chosen from a list are read"
+                )
+            votes.add(record.get("_task_hash"), _annotator(record), answer)
         elif answer == "reject":
             rejected += 1
         else:
-            said = sequence(record.get("accept"), "the list of accepted options")
-            shown = record.get("_input_hash", record.get("_task_hash"))
-            votes.add(shown, _person(record), said)
-    return votes.found(
+            accepted = sequence(record.get("accept"), "the list of accepted options")
+            item = record.get("_input_hash", record.get("_task_hash"))
+            votes.add(item, _annotator(record), accepted)
+    return votes.parsed(
         counted(len(records), "decision", "decisions"),
         "by choice" if by_choice else "accept or reject",
         counted(ignored, "ignored left out", "ignored left out"),
@@ -47,7 +48,7 @@ def _read(source: Source) -> ParsedLabels:
     )
 
 
-def _person(record: Record) -> Any:
+def _annotator(record: Record) -> Any:
     return record.get("_annotator_id", record.get("_session_id"))
 
 

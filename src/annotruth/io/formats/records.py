@@ -5,8 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from annotruth.errors import InputError
-from annotruth.io.formats.base import Format, ParsedLabels
-from annotruth.io.formats.source import Record, Source
+from annotruth.io.formats.source import Format, ParsedLabels, Record, Source
 from annotruth.io.formats.votes import counted
 from annotruth.labels.frames import column_of
 from annotruth.labels.validate import LABEL_ROLES, find_columns

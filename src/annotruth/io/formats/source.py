@@ -1,10 +1,10 @@
-"""An opened file, as the formats see it."""
+"""A file as the formats see it, and what they make of it."""
 
 from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,36 +13,100 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from annotruth.errors import InputError
-from annotruth.io.content import Kind, check_utf8
-from annotruth.io.delimited import first_rows
+from annotruth.io.batches import read_columns
+from annotruth.io.content import ContentKind, FileContent, check_utf8
+from annotruth.io.delimited import read_first_rows
 from annotruth.labels.formatting import listed, shown
+from annotruth.labels.validate import pass_column
 
-Choose = Callable[[list[str]], Iterable[str]]
 Record = dict[str, Any]
 
-_HEAD = 1 << 20  # how far recognition looks at once for the first record of a JSON file
+_FIRST_LINE_WINDOW = 1 << 20  # bytes in which the first record of a JSON file is looked for
+
+
+@dataclass(frozen=True)
+class ParsedLabels:
+    """Labels as a long table, with what else a format found in the file.
+
+    Attributes
+    ----------
+    table
+        One row per label.
+    columns
+        The column of each role, where they are not named item, annotator and label.
+    from_text
+        Whether the columns have no types, as in a CSV.
+    notes
+        What was found and left out, for the summary.
+    gold
+        Known truths: item, label.
+    categories
+        All categories, where the file names them.
+    title
+        The name of the format in messages; empty for a long table.
+    """
+
+    table: pa.Table
+    columns: Mapping[str, str] | None = None
+    from_text: bool = False
+    notes: Sequence[str] = ()
+    gold: pa.Table | None = None
+    categories: Sequence[Any] | None = None
+    title: str = ""
+
+    @property
+    def read_as(self) -> str:
+        """Return one line on how the file was read."""
+        notes = ", ".join(note for note in self.notes if note)
+        return f"{self.title} ({notes})" if notes else self.title
+
+
+@dataclass(frozen=True)
+class Format:
+    """A file format that is recognised by its content.
+
+    Attributes
+    ----------
+    name, title
+        Its name as an option, and in messages.
+    recognise
+        Returns whether a source is in the format, by its column names, first rows or first record.
+    read
+        Reads the labels.
+    """
+
+    name: str
+    title: str
+    recognise: Callable[[Source], bool]
+    read: Callable[[Source], ParsedLabels]
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """An opened file: what it shows at first sight, and ways to read the rest.
+    """An opened file: its first rows, and methods to read the rest.
 
     Attributes
     ----------
-    path, kind, data
-        The file, what it holds, and its bytes, unpacked.
-    read
-        Reads the columns that a function picks from their names; says whether they are text.
+    path, content
+        The file and its content, decompressed.
     columns, question
-        What the user said: which column plays which role, which question to take.
+        The caller's options: the column of each role, and the question to take.
     """
 
     path: Path
-    kind: Kind
-    data: pa.Buffer
-    read: Callable[[Choose], tuple[pa.Table, bool]]
+    content: FileContent
     columns: Mapping[str, str] = field(default_factory=dict)
     question: str | None = None
+
+    @property
+    def kind(self) -> ContentKind:
+        """The kind of content."""
+        return self.content.kind
+
+    @property
+    def from_text(self) -> bool:
+        """Whether columns have no types, as in a CSV."""
+        return self.kind == "text"
 
     @cached_property
     def names(self) -> list[str]:
@@ -50,23 +114,23 @@ class Source:
         if self.kind == "json":
             return []
 
-        def look(names: list[str]) -> NoReturn:
-            raise _SeenError(names)
+        def stop(names: list[str]) -> NoReturn:
+            raise _NamesReadError(names)
 
         try:
-            self.read(look)
-        except _SeenError as seen:
-            return seen.names
-        raise AssertionError("columns were read unseen")
+            read_columns(self.content, stop)
+        except _NamesReadError as error:
+            return error.names
+        raise AssertionError("the names of the columns were not read")
 
     @cached_property
     def rows(self) -> list[list[str]]:
-        """The first rows of a table as text, the one with the names among them."""
+        """The first rows of a table as text, the one with the column names included."""
         if self.kind == "text":
-            return first_rows(self.data)
+            return read_first_rows(self.content.data)
         if self.kind == "json":
             return []
-        rows = self._whole[0].slice(0, 100).to_pylist()
+        rows = self._table.slice(0, 100).to_pylist()
         return [
             list(self.names),
             *(["" if cell is None else str(cell) for cell in row.values()] for row in rows),
@@ -77,66 +141,68 @@ class Source:
         """The first object of a JSON file: of its lines, of its list, or the file itself."""
         if self.kind != "json":
             return {}
-        found, line = self._first_line
-        if found is None:  # written over several lines, or broken
+        value, line = self._first_line
+        if value is None:  # written over several lines, or malformed
             try:
-                found = self.document
+                value = self.document
             except InputError:
                 if line.startswith(b"[") or line.rstrip() == b"{":
                     raise
-                # One object a line was meant: whoever reads it that way names the line at fault.
-        if isinstance(found, list):
-            found = found[0] if found else {}
-        return found if isinstance(found, dict) else {}
+                # One object per line was meant; reading it that way names the line at fault.
+        if isinstance(value, list):
+            value = value[0] if value else {}
+        return value if isinstance(value, dict) else {}
 
     @cached_property
     def document(self) -> Any:
         """The whole file as one JSON value, read once."""
         if self.kind != "json":
-            raise InputError("this input format is JSON, and the file is not: name another")
-        return _loaded(self.data.to_pybytes(), self.data)
+            raise InputError(
+                "this input format is JSON, and the file is not: choose another format"
+            )
+        return _load_json(self.content.data.to_pybytes(), self.content.data)
 
     @property
     def in_lines(self) -> bool:
-        """Whether a JSON file has one object a line."""
+        """Whether a JSON file has one object per line."""
         return self.kind == "json" and isinstance(self._first_line[0], dict)
 
     def records(self) -> Iterator[Record]:
-        """Hand out the objects of a JSON file, whether one a line or in a list."""
+        """Return the objects of a JSON file, whether one per line or in a list."""
         for where, record in self._numbered():
             if not isinstance(record, dict):
                 raise InputError(
-                    f"{where} is {shown(record)}, which is no object: export the file again"
+                    f"{where} is {shown(record)}, which is not an object: export the file again"
                 )
             yield record
 
-    def table(self, names: Sequence[str]) -> tuple[pa.Table, bool]:
-        """Read the named columns; the second value says whether they are text."""
+    def table(self, names: Sequence[str]) -> pa.Table:
+        """Read the named columns."""
         if self.kind in ("parquet", "arrow"):
-            table, from_text = self._whole
-            return table.select(names), from_text
-        return self.read(lambda _: names)
+            return self._table.select(names)
+        return read_columns(self.content, lambda _: names)
 
     def column(self, role: str, usual: str) -> str:
-        """Name the column of a role: the one that the user says, or the usual one."""
+        """Return the column of a role: the one that the caller names, or the usual one."""
         name = self.columns.get(role, usual)
         if name not in self.names:
             raise InputError(
-                f"no column {name!r} (found: {listed(self.names)}); "
-                f"say which it is: columns {role}=NAME"
+                f"no column {name!r} (found: {listed(self.names)}); {pass_column(role)}"
             )
         return name
 
     @cached_property
-    def _whole(self) -> tuple[pa.Table, bool]:
-        return self.read(lambda names: names)
+    def _table(self) -> pa.Table:
+        return read_columns(self.content, lambda names: names)
 
     @cached_property
     def _first_line(self) -> tuple[Any, bytes]:
-        """The first line as JSON, None where it is no complete value, and as it stands."""
-        size, line, rest = _HEAD, b"", b""
-        while not rest and (size == _HEAD or size < 2 * self.data.size):
-            start = self.data.slice(0, min(size, self.data.size)).to_pybytes().lstrip()
+        """The first line as a JSON value, None where it is not complete, and as bytes."""
+        size, line, rest = _FIRST_LINE_WINDOW, b"", b""
+        while not rest and (size == _FIRST_LINE_WINDOW or size < 2 * self.content.data.size):
+            start = (
+                self.content.data.slice(0, min(size, self.content.data.size)).to_pybytes().lstrip()
+            )
             line, rest, _ = start.partition(b"\n")
             size *= 2
         try:
@@ -146,13 +212,16 @@ class Source:
 
     def _numbered(self) -> Iterator[tuple[str, Any]]:
         if self.in_lines:
-            lines = io.TextIOWrapper(pa.BufferReader(self.data), encoding="utf-8")
+            lines = io.TextIOWrapper(pa.BufferReader(self.content.data), encoding="utf-8")
             try:
                 for number, line in enumerate(lines, start=1):
                     if line.strip():
-                        yield f"line {number}", _loaded(line, self.data, f"line {number}")
+                        yield (
+                            f"line {number}",
+                            _load_json(line, self.content.data, f"line {number}"),
+                        )
             except UnicodeDecodeError:
-                check_utf8(self.data)
+                check_utf8(self.content.data)
                 raise
             return
         document = self.document
@@ -162,21 +231,21 @@ class Source:
             yield f"record {number}", record
 
 
-class _SeenError(Exception):
-    """Ends the reading of a table once the names of its columns are seen."""
+class _NamesReadError(Exception):
+    """Stops reading a table once the names of its columns are known."""
 
     def __init__(self, names: list[str]):
         self.names = names
 
 
-def _loaded(text: str | bytes, data: pa.Buffer, where: str = "the file") -> Any:
+def _load_json(text: str | bytes, data: pa.Buffer, where: str = "the file") -> Any:
     try:
         return json.loads(text)
     except UnicodeDecodeError:
         check_utf8(data)
         raise
     except (ValueError, RecursionError) as error:
-        reason = "nested too deep" if isinstance(error, RecursionError) else error
+        reason = "nested too deeply" if isinstance(error, RecursionError) else error
         raise InputError(
-            f"{where} is no JSON ({reason}): it may be cut short, export it again"
+            f"{where} is not JSON ({reason}): it may be truncated, export it again"
         ) from error

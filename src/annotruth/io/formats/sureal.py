@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from annotruth.errors import InputError
-from annotruth.io.formats.base import Format, ParsedLabels
-from annotruth.io.formats.source import Source
+from annotruth.io.formats.source import Format, ParsedLabels, Source
 from annotruth.io.formats.votes import Votes, counted, mapping, sequence
 from annotruth.labels.formatting import shown
 
@@ -17,7 +16,7 @@ def _recognise(source: Source) -> bool:
 
 
 def _read(source: Source) -> ParsedLabels:
-    """Take the scores of every distorted video; in a list, observers are counted from 1."""
+    """Read the scores of every distorted video; in a list, observers are numbered from 1."""
     votes = Votes()
     videos = sequence(mapping(source.document, "the dataset").get("dis_videos"), "dis_videos")
     for one in videos:
@@ -26,7 +25,7 @@ def _read(source: Source) -> ParsedLabels:
         for observer, scores in _by_observer(video.get("os"), item):
             for score in scores if isinstance(scores, list) else [scores]:
                 votes.add(item, observer, score)
-    return votes.found(counted(len(videos), "distorted video", "distorted videos"))
+    return votes.parsed(counted(len(videos), "distorted video", "distorted videos"))
 
 
 def _by_observer(scores: Any, item: Any) -> Iterable[tuple[Any, Any]]:
@@ -39,11 +38,11 @@ def _by_observer(scores: Any, item: Any) -> Iterable[tuple[Any, Any]]:
     )
 
 
-def refuse_program() -> NoReturn:
+def refuse_python() -> NoReturn:
     """Refuse a Python file: reading labels never runs code."""
     raise InputError(
-        "this is a Python program, which is never run to read labels: write the dataset in it as "
-        "JSON, json.dump(dict(ref_videos=ref_videos, dis_videos=dis_videos), file)"
+        "Python files are not executed: write the dataset as JSON, "
+        "json.dump(dict(ref_videos=ref_videos, dis_videos=dis_videos), file)"
     )
 
 

@@ -6,14 +6,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from annotruth.errors import InputError
-from annotruth.io.formats.base import Format, ParsedLabels
-from annotruth.io.formats.source import Source
+from annotruth.io.formats.source import Format, ParsedLabels, Source
 from annotruth.io.formats.votes import chosen, counted
 from annotruth.labels.formatting import listed, shown
-from annotruth.labels.validate import missing
+from annotruth.labels.validate import missing, pass_column
 
 _WORKER, _TASK, _STATUS = "ASSIGNMENT:worker_id", "ASSIGNMENT:task_id", "ASSIGNMENT:status"
-_LEFT_OUT = ["REJECTED", "SKIPPED", "EXPIRED", "ACTIVE"]
+_NOT_ACCEPTED = ["REJECTED", "SKIPPED", "EXPIRED", "ACTIVE"]
 
 
 def _recognise(source: Source) -> bool:
@@ -21,7 +20,7 @@ def _recognise(source: Source) -> bool:
 
 
 def _read(source: Source) -> ParsedLabels:
-    """Take the outputs of assignments that were handed in and not rejected."""
+    """Read the outputs of assignments that were submitted and not rejected."""
     if "label" in source.columns:
         output = source.column("label", "")
     else:
@@ -31,15 +30,15 @@ def _read(source: Source) -> ParsedLabels:
     item, worker = _item(source), source.column("annotator", _WORKER)
     golden = output.replace("OUTPUT:", "GOLDEN:", 1)
     more = [name for name in (golden, _STATUS) if name in source.names and name != output]
-    table, from_text = source.table([item, worker, output, *more])
+    table = source.table([item, worker, output, *more])
     n_rows = table.num_rows
     if _STATUS in more:
-        left_out = pc.is_in(table.column(_STATUS).cast(pa.string()), pa.array(_LEFT_OUT))
-        table = table.filter(pc.invert(left_out))
-    gold = _golden(table, item, golden, output) if golden in more else None
+        rejected = pc.is_in(table.column(_STATUS).cast(pa.string()), pa.array(_NOT_ACCEPTED))
+        table = table.filter(pc.invert(rejected))
+    gold = _find_gold(table, item, golden, output) if golden in more else None
     return ParsedLabels(
         table.select([item, worker, output]).rename_columns(["item", "annotator", "label"]),
-        from_text=from_text,
+        from_text=source.from_text,
         gold=gold,
         notes=(
             counted(n_rows, "answer", "answers"),
@@ -54,25 +53,25 @@ def _read(source: Source) -> ParsedLabels:
 
 
 def _item(source: Source) -> str:
-    """Name the column of the item: what was shown, if that is one column, else the task."""
+    """Return the column of the item: the input, if there is one column of it, else the task."""
     inputs = [name for name in source.names if name.startswith("INPUT:")]
     if "item" in source.columns or len(inputs) == 1:
         return source.column("item", inputs[0] if inputs else "")
     if _TASK in source.names:
         return _TASK
-    raise InputError(f"the item could be any of {listed(inputs)}: say which, columns item=NAME")
+    raise InputError(f"the item could be any of {listed(inputs)}: {pass_column('item')}")
 
 
-def _golden(table: pa.Table, item: str, golden: str, output: str) -> pa.Table | None:
-    """Take the truth of every golden task that somebody answered."""
-    answered = pa.array(~missing(table.column(output)) & ~missing(table.column(golden)))
-    known = table.filter(answered).select([item, golden]).rename_columns(["item", "label"])
+def _find_gold(table: pa.Table, item: str, golden: str, output: str) -> pa.Table | None:
+    """Return the known truth of every golden task that has a label."""
+    has_both = pa.array(~missing(table.column(output)) & ~missing(table.column(golden)))
+    known = table.filter(has_both).select([item, golden]).rename_columns(["item", "label"])
     known = known.group_by(["item", "label"], use_threads=False).aggregate([])
-    seen: dict[object, object] = {}
+    truths: dict[object, object] = {}
     for row in known.to_pylist():
-        if seen.setdefault(row["item"], row["label"]) != row["label"]:
+        if truths.setdefault(row["item"], row["label"]) != row["label"]:
             raise InputError(
-                f"item {shown(row['item'])} has two golden answers, {shown(seen[row['item']])} and "
+                f"item {shown(row['item'])} has two golden labels, {shown(truths[row['item']])} and "
                 f"{shown(row['label'])}: keep one"
             )
     return known if known.num_rows else None

@@ -1,8 +1,8 @@
-"""Arrays that live on disk and look like arrays in memory.
+"""Arrays on disk that look like arrays in memory.
 
-They are maps of temporary files without a name, so nothing is left behind, however a program
-ends. The pages of a map that have been touched stay in memory until somebody lets go of them:
-`Disk` does, as soon as the process has taken more than it may.
+They are memory maps of temporary files without a name, so nothing is left behind, however a
+program ends. The pages of a map that were read or written stay in memory until they are
+released: `Disk` does so as soon as the process exceeds its memory.
 """
 
 from __future__ import annotations
@@ -29,125 +29,125 @@ from annotruth.errors import InputError, OutputError
 _UNITS = {"": 1, "B": 1}
 for _power, _letter in enumerate("KMGT", start=1):
     _UNITS |= {f"{_letter}B": 1000**_power, f"{_letter}IB": 1024**_power}
-_LOOK_EVERY = 0.02  # seconds; in that time a core touches some tens of megabytes
-_WORTH_IT = 8  # letting go is worth it where maps hold this part of the memory
+_CHECK_INTERVAL = 0.02  # seconds, in which a core reads some tens of megabytes
+_MIN_MAPPED_SHARE = 8  # release pages only if maps hold at least memory / 8
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def size_of(text: str | int) -> int:
-    """Read a size such as 500MB, 1GB or 1.5GiB, in bytes."""
-    told = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?I?B)?\s*", str(text).upper())
-    size = int(float(told[1]) * _UNITS.get(told[2] or "", 0)) if told else 0
+def parse_size(text: str | int) -> int:
+    """Return a size such as 500MB, 1GB or 1.5GiB in bytes."""
+    matched = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?I?B)?\s*", str(text).upper())
+    size = int(float(matched[1]) * _UNITS.get(matched[2] or "", 0)) if matched else 0
     if size < 1:
         raise InputError(f"memory {str(text)!r} is no size: write 500MB, 1GB or 1.5GiB")
     return size
 
 
-def in_words(n_bytes: float) -> str:
-    """Write a size for a message."""
-    for unit in ("GB", "MB", "kB"):
-        scale = {"GB": 1e9, "MB": 1e6, "kB": 1e3}[unit]
+def format_size(n_bytes: float) -> str:
+    """Return a size for a message, such as 1.5 GB."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if n_bytes >= scale:
             return f"{n_bytes / scale:,.1f} {unit}"
     return f"{n_bytes:,.0f} bytes"
 
 
 class Disk:
-    """A maker of arrays on disk, in the folder for temporary files (TMPDIR).
+    """Makes arrays on disk, in the folder for temporary files (TMPDIR).
 
-    Together with all else that the process takes from now on, their pages hold about ``memory``
-    bytes of it, and whatever is beyond is read again when it is needed. (Linux alone tells how
-    much that is; elsewhere the system decides what stays.)
+    Their pages, and everything else that the process allocates from now on, take about
+    ``memory`` bytes; pages beyond that are released, and read again when they are needed. (Only
+    Linux reports how much a process holds; elsewhere the system decides which pages stay.)
     """
 
     def __init__(self, memory: int) -> None:
         self.memory = memory
         self.folder = Path(tempfile.gettempdir())
         self._maps: weakref.WeakSet[_Map] = weakref.WeakSet()
-        self._before = _resident()
-        self._done = threading.Event()
-        if self._before is not None:
-            watch = threading.Thread(target=_watch, args=(weakref.ref(self), self._done))
-            watch.daemon = True
-            watch.start()
-            weakref.finalize(self, self._done.set)
+        self._initial = _resident_bytes()
+        self._stop = threading.Event()
+        if self._initial is not None:
+            monitor = threading.Thread(target=_monitor, args=(weakref.ref(self), self._stop))
+            monitor.daemon = True
+            monitor.start()
+            weakref.finalize(self, self._stop.set)
 
     def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> NDArray[Any]:
-        """Make an array of zeros; it goes when nobody holds it any more."""
+        """Return an array of zeros; its file is removed with the last reference to it."""
         shape = (shape,) if isinstance(shape, int) else shape
         size = math.prod(shape) * np.dtype(dtype).itemsize
         if size == 0:
             return np.zeros(shape, dtype)
-        with self.told(), tempfile.TemporaryFile(dir=self.folder) as file:
-            self._take(file.fileno(), size)
-            return self._array(file.fileno(), dtype).reshape(shape)
+        with self.full_disk_reported(), tempfile.TemporaryFile(dir=self.folder) as file:
+            self._reserve(file.fileno(), size)
+            return self._map(file.fileno(), dtype).reshape(shape)
 
-    def column(self, dtype: DTypeLike) -> Column:
-        """Make a column that grows at its end."""
-        return Column(self, np.dtype(dtype))
+    def column(self, dtype: DTypeLike) -> DiskColumn:
+        """Return an empty column to append to."""
+        return DiskColumn(self, np.dtype(dtype))
 
-    def opened(self, path: Path) -> NDArray[np.uint8]:
-        """Map the bytes of a file, which must not be empty; they can only be read."""
+    def map_file(self, path: Path) -> NDArray[np.uint8]:
+        """Return the bytes of a file, which must not be empty, as a read-only array."""
         with path.open("rb") as file:
-            return self._array(file.fileno(), np.uint8, access=mmap.ACCESS_READ)
+            return self._map(file.fileno(), np.uint8, access=mmap.ACCESS_READ)
 
     def check_room(self, n_bytes: float, what: str) -> None:
-        """Refuse what must be in memory and is more than may be."""
+        """Refuse what must be in memory and exceeds the memory that may be used."""
         if n_bytes > self.memory:
             raise InputError(
-                f"memory of {in_words(self.memory)} is too little: {what} alone take "
-                f"{in_words(n_bytes)}; give at least {in_words(2 * n_bytes)}"
+                f"memory of {format_size(self.memory)} is too little: {what} alone take "
+                f"{format_size(n_bytes)}; give at least {format_size(2 * n_bytes)}"
             )
 
-    def relieve(self) -> None:
-        """Let go of the pages in memory if they are more than they may be."""
-        now = _resident()
-        if now is None or self._before is None:
+    def release_if_over_limit(self) -> None:
+        """Release the pages in memory if the process exceeds its memory because of them."""
+        now = _resident_bytes()
+        if now is None or self._initial is None:
             return
-        (everything, mapped), (then, mapped_then) = now, self._before
-        if everything - then > self.memory and mapped - mapped_then > self.memory / _WORTH_IT:
-            self.let_go()
+        total, mapped = (after - before for after, before in zip(now, self._initial, strict=True))
+        if total > self.memory and mapped > self.memory / _MIN_MAPPED_SHARE:
+            self.release_pages()
 
-    def let_go(self) -> None:
-        """Let go of all pages in memory; what was written to them is kept."""
+    def release_pages(self) -> None:
+        """Release all pages in memory; what was written to them is kept."""
         for one in list(self._maps):
             with suppress(ValueError):  # closed meanwhile
                 one.madvise(mmap.MADV_DONTNEED)
 
     @contextmanager
-    def told(self) -> Iterator[None]:
-        """Say it in one line when the disk is full."""
+    def full_disk_reported(self) -> Iterator[None]:
+        """Turn the system's error for a full disk into an `OutputError`."""
         try:
             yield
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            if error.errno not in _DISK_FULL:
                 raise
             raise OutputError(
                 f"the disk of {self.folder} is full: free some space, or set TMPDIR to a folder "
                 "on a larger disk"
             ) from error
 
-    def _take(self, file: int, size: int) -> None:
-        # A page of a map that finds no room when it is written ends the process: take all now.
+    def _reserve(self, file: int, size: int) -> None:
+        # Writing to a page of a map for which there is no space ends the process: reserve all now.
         free = shutil.disk_usage(self.folder).free
         if size > free:
             raise OutputError(
-                f"{in_words(size)} are needed in {self.folder}, where {in_words(free)} are free: "
-                "free some space, or set TMPDIR to a folder on a larger disk"
+                f"{format_size(size)} are needed in {self.folder}, where {format_size(free)} are "
+                "free: free some space, or set TMPDIR to a folder on a larger disk"
             )
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(file, 0, size)
         else:
             os.truncate(file, size)
 
-    def _array(self, file: int, dtype: DTypeLike, access: int = mmap.ACCESS_WRITE) -> NDArray[Any]:
-        # The map holds the file, and the array the map.
+    def _map(self, file: int, dtype: DTypeLike, access: int = mmap.ACCESS_WRITE) -> NDArray[Any]:
+        # The map keeps the file, and the array keeps the map.
         one = _Map(file, 0, access=access)
         self._maps.add(one)
         return np.frombuffer(one, dtype)
 
 
-class Column:
-    """A column on disk that grows at its end."""
+class DiskColumn:
+    """A column on disk that is appended to, and then becomes an array."""
 
     def __init__(self, disk: Disk, dtype: np.dtype[Any]) -> None:
         self._disk = disk
@@ -161,37 +161,37 @@ class Column:
 
     def append(self, values: NDArray[Any]) -> None:
         """Add values at the end."""
-        with self._disk.told():
+        with self._disk.full_disk_reported():
             self._file.write(np.ascontiguousarray(values, dtype=self._dtype).data)
         self._length += len(values)
 
-    def mapped(self) -> NDArray[Any]:
-        """Return all of it as an array; nothing can be added any more."""
-        with self._disk.told(), self._file as file:
+    def to_array(self) -> NDArray[Any]:
+        """Return all values as an array; nothing can be appended any more."""
+        with self._disk.full_disk_reported(), self._file as file:
             file.flush()
             if not self._length:
                 return np.empty(0, self._dtype)
-            return self._disk._array(file.fileno(), self._dtype)
+            return self._disk._map(file.fileno(), self._dtype)
 
 
 class _Map(mmap.mmap):
-    """A map that can be held weakly."""
+    """A memory map that can be referenced weakly."""
 
 
-def _watch(disk: weakref.ref[Disk], done: threading.Event) -> None:
-    while not done.wait(_LOOK_EVERY):
-        watched = disk()
-        if watched is None:
+def _monitor(reference: weakref.ref[Disk], stop: threading.Event) -> None:
+    while not stop.wait(_CHECK_INTERVAL):
+        disk = reference()
+        if disk is None:
             return
-        watched.relieve()
-        del watched
+        disk.release_if_over_limit()
+        del disk
 
 
-def _resident() -> tuple[int, int] | None:
-    """Return how many bytes of memory the process holds, and how many of them are of files."""
+def _resident_bytes() -> tuple[int, int] | None:
+    """Return how many bytes of memory the process holds, and how many of them map files."""
     try:
-        told = Path("/proc/self/statm").read_text()
+        text = Path("/proc/self/statm").read_text()
     except OSError:
         return None
-    pages = [int(word) for word in told.split()]
+    pages = [int(word) for word in text.split()]
     return pages[1] * mmap.PAGESIZE, pages[2] * mmap.PAGESIZE

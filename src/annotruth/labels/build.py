@@ -1,0 +1,192 @@
+"""From batches of rows to the arrays of `Labels`; a table in memory is one batch."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from annotruth.kernels.arrays import slices
+from annotruth.labels import validate
+from annotruth.labels.bins import binned
+from annotruth.labels.buffers import as_arrow
+from annotruth.labels.encode import BatchEncoder, encode_columns, to_integers
+from annotruth.labels.layout import Layout, RowCodes, TableSize, arrange_with_policy
+from annotruth.labels.options import DuplicatePolicy, TableOptions
+from annotruth.labels.scale import Scale, scale_of
+
+MAX_NAMED_REPEATS = 3
+"""How many repeated labels a message names."""
+
+
+def decide_scale(
+    values: pa.Array, options: TableOptions, *, from_text: bool
+) -> tuple[Scale, NDArray[np.int32]]:
+    """Return the scale of the distinct labels, and the category code of each of them."""
+    validate.check_finite(values)
+    if options.bins is not None:
+        scale, category = binned(values, options.bins)
+    else:
+        scale, category = scale_of(
+            values, kind=options.scale, categories=options.categories, from_text=from_text
+        )
+    validate.check_known_categories(category, values, scale)
+    validate.check_magnitude(scale)
+    return scale, category
+
+
+class ArrangedCodes(NamedTuple):
+    """Codes that a `CodeStore` has sorted.
+
+    Attributes
+    ----------
+    layout
+        The labels, sorted.
+    n_repeats
+        How many labels repeat an earlier one.
+    repeats
+        The first of them.
+    superseded
+        The rows that were left out because a later one repeats them.
+    """
+
+    layout: Layout
+    n_repeats: int
+    repeats: RowCodes
+    superseded: NDArray[np.int64]
+
+
+class CodeStore(Protocol):
+    """Where the codes of labels are kept until all of them are there, and then sorted."""
+
+    def append(self, codes: RowCodes) -> None:
+        """Add the codes of some rows."""
+
+    def check_room(self, n_bytes: float, what: str) -> None:
+        """Refuse what must be in memory and exceeds the memory that may be used."""
+
+    def arrange(
+        self, category: NDArray[np.int32], size: TableSize, duplicates: DuplicatePolicy
+    ) -> ArrangedCodes:
+        """Sort all labels; ``category`` holds the category of each code of a label."""
+
+
+class MemoryStore:
+    """Keeps the codes in memory."""
+
+    def __init__(self) -> None:
+        self._batches: list[RowCodes] = []
+
+    def append(self, codes: RowCodes) -> None:
+        """Add the codes of some rows."""
+        self._batches.append(codes)
+
+    def check_room(self, n_bytes: float, what: str) -> None:
+        """Accept everything."""
+
+    def arrange(
+        self, category: NDArray[np.int32], size: TableSize, duplicates: DuplicatePolicy
+    ) -> ArrangedCodes:
+        """Sort all labels."""
+        codes = self._batches[0]
+        if len(self._batches) > 1:
+            codes = RowCodes(*map(np.concatenate, zip(*self._batches, strict=True)))
+        for rows in slices(len(codes.label)):  # in place, as there may be many
+            codes.label[rows] = category[codes.label[rows]]
+        layout, repeats = arrange_with_policy(codes, size, duplicates)
+        first = codes.take(repeats.later[:MAX_NAMED_REPEATS])
+        superseded = repeats.superseded if duplicates == "last" else repeats.superseded[:0]
+        return ArrangedCodes(layout, len(repeats.later), first, superseded)
+
+
+class BuiltLabels(NamedTuple):
+    """What a `LabelBuilder` made of all rows: the attributes of `Labels` of the same names."""
+
+    layout: Layout
+    items: pa.Array
+    annotators: pa.Array
+    scale: Scale
+    n_dropped: int
+
+
+class LabelBuilder:
+    """Builds labels from batches of rows.
+
+    Parameters
+    ----------
+    options
+        Which columns to take, and what the labels mean.
+    store
+        Where the codes go; in memory unless given.
+    from_text
+        Whether the columns have no types, as in a CSV.
+    """
+
+    def __init__(
+        self, options: TableOptions, *, store: CodeStore | None = None, from_text: bool = False
+    ) -> None:
+        self._options = options
+        self._store = MemoryStore() if store is None else store
+        self._from_text = from_text
+        self._columns: dict[str, str] = {}
+        self._encoders = {role: BatchEncoder() for role in validate.LABEL_ROLES}
+        self._levels: dict[Any, None] = {}
+        self._n_rows = self._n_kept = 0
+        self._unnamed: dict[str, tuple[int, int]] = {}  # per role: the first row and the number
+
+    def choose_columns(self, names: list[str]) -> list[str]:
+        """Return the names of the columns that batches must have."""
+        self._columns = validate.find_columns(names, validate.LABEL_ROLES, self._options.columns)
+        return list(self._columns.values())
+
+    def add(self, batch: pa.Table) -> None:
+        """Add rows; rows without a label are dropped."""
+        if not self._columns:
+            self.choose_columns(batch.column_names)
+        by_role = {role: batch.column(name) for role, name in self._columns.items()}
+        validate.check_types(by_role, self._columns)
+        encoded = encode_columns(by_role)
+        self._levels |= dict.fromkeys(encoded["label"].levels or ())
+        is_empty = validate.missing(encoded["label"].values)
+        kept = ~is_empty[encoded["label"].codes] if is_empty.any() else None
+        if kept is not None:
+            encoded = {role: column.take(kept) for role, column in encoded.items()}
+        for role in ("item", "annotator"):
+            rows = validate.unnamed_rows(encoded[role].codes, encoded[role].values, kept)
+            if len(rows):
+                first, n = self._unnamed.get(role, (self._n_rows + int(rows[0]), 0))
+                self._unnamed[role] = first, n + len(rows)
+        self._n_rows += batch.num_rows
+        n_kept = len(encoded["label"].codes)
+        self._n_kept += n_kept
+        if self._unnamed or not n_kept:  # after an error, only the rows at fault are counted
+            return
+        codes = RowCodes(*(self._encoders[role].add(encoded[role]) for role in encoded))
+        self._store.append(codes)
+        self._store.check_room(sum(each.n_bytes for each in self._encoders.values()), "ids")
+
+    def finish(self) -> BuiltLabels:
+        """Return the labels of all rows."""
+        validate.check_any_labels(self._n_rows, self._n_kept)
+        for role in ("item", "annotator"):
+            if role in self._unnamed:
+                validate.refuse_unnamed(*self._unnamed[role], role=role)
+        items, annotators, values = (
+            self._encoders.pop(role).values() for role in validate.LABEL_ROLES
+        )
+        options = self._options.with_categories(list(self._levels) or None)
+        scale, category = decide_scale(values, options, from_text=self._from_text)
+        if self._from_text:
+            items, annotators = to_integers(items), to_integers(annotators)
+        size = TableSize(len(items), len(annotators), len(scale))
+        arranged = self._store.arrange(category, size, options.duplicates)
+        if arranged.n_repeats and options.duplicates == "refuse":
+            item, annotator, _ = arranged.repeats
+            validate.refuse_repeats(
+                items.take(as_arrow(item)), annotators.take(as_arrow(annotator)), arranged.n_repeats
+            )
+        return BuiltLabels(
+            arranged.layout, items, annotators, scale, n_dropped=self._n_rows - self._n_kept
+        )
