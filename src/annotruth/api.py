@@ -304,6 +304,9 @@ def _fit_or_load(
     options: Mapping[str, Any],
 ) -> Fit:
     """Return the fit that is given or saved in a folder, or fit the labels."""
+    read, own = ReadOptions.split(read, options)
+    if read.memory is not None:
+        raise InputError("memory is for fit alone: leave it out")
     saved = isinstance(data, str | Path) and Path(data).is_dir()
     if not (saved or isinstance(data, Fit)):
         fitted = fit(
@@ -313,16 +316,14 @@ def _fit_or_load(
             annotator_prior=annotator_prior,
             progress=progress,
             read=read,
-            **options,
+            **own,
         )
         if not isinstance(fitted, Fit):
             raise InputError("advice needs labels in memory: leave out the engine spark")
         return fitted
-    read, own = ReadOptions.split(read, options)
     given = {"model": model, "gold": gold, "annotator_prior": annotator_prior, **own}
     named = [name for name, value in given.items() if value is not None]
-    if read != ReadOptions():
-        named.append("options for reading")
+    named += read.changed()
     if named:
         raise InputError(
             f"{', '.join(named)}: only for labels, and this is a fit; leave them out, or give the "

@@ -238,7 +238,7 @@ BAD_INPUT = {
     "unknown column": (GOOD, ("--columns", "item=thing"), "no column 'thing'"),
     "a role named twice": (GOOD, ("--columns", "item=item,item=label"), "names 'item' twice"),
     "a list too long": (GOOD, ("--categories", "x" * 140_000), "cannot be read (field larger"),
-    "unknown role": (GOOD, ("--columns", "thing=item"), "no 'thing'"),
+    "unknown role": (GOOD, ("--columns", "thing=item"), "unknown role 'thing'"),
     "twice": (GOOD + "a,x,2\n", (), "labelled twice: annotator 'x' on item 'a'"),
     "label outside the categories": (GOOD, ("--categories", "1,3"), "not among the categories"),
     "no such option": (GOOD, ("--speed", "9"), "--speed"),

@@ -46,7 +46,7 @@ def test_elsewhere_and_json(run, files):
     [
         ("", "more.csv"),
         ("item,annotator,label\n", "there are no rows"),
-        ("item,annotator,label\n2,new,7\n", "label 7 is new, and the fit knows 0, 1"),
+        ("item,annotator,label\n2,new,7\n", "label 7 is new, and the fit has the categories 0, 1"),
         ("item,annotator,label\n2,u,1\n", "labelled twice: annotator 'u' on item 2"),
     ],
 )

@@ -12,7 +12,6 @@ from annotruth.kernels.arrays import slices
 from annotruth.labels import Labels, Scale
 from annotruth.labels.encode import to_integers
 from annotruth.labels.layout import RowCodes, find_repeats
-from annotruth.labels.partition import split
 
 ROWS = st.lists(
     st.tuples(
@@ -89,11 +88,11 @@ def test_written_integers_are_read_back(ids):
 
 
 @CHECKED
-@given(rows=ROWS, n_parts=st.integers(1, 6))
-def test_parts_cover_all_items_in_order(rows, n_parts):
+@given(rows=ROWS, n_partitions=st.integers(1, 6))
+def test_partitions_cover_all_items_in_order(rows, n_partitions):
     labels = Labels.of(rows, duplicates="keep")
-    bounds = split(labels, n_parts)
-    assert len(bounds) == n_parts + 1
+    bounds = labels.partition(n_partitions)
+    assert len(bounds) == n_partitions + 1
     assert bounds[0] == 0
     assert bounds[-1] == labels.n_items
     assert (np.diff(bounds) >= 0).all()
