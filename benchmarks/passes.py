@@ -20,8 +20,7 @@ from annotruth.labels import Labels
 from annotruth.models import dawid_skene
 from annotruth.models.gpm import GPM
 from annotruth.models.robust_gpm.model import RobustGPM
-from annotruth.models.robust_gpm.single_precision import opinions_of
-from annotruth.models.robust_gpm.steps import Opinions
+from annotruth.models.robust_gpm.opinions import OpinionShapes, OpinionSteps, opinion_steps
 from benchmarks import machine, peerannot, scaling
 from benchmarks.crowds import peer_frame, simulated
 from benchmarks.timing import Sample, Timings, measure_in_turn, time_difference, time_steps
@@ -93,8 +92,8 @@ def own_passes(labels: Labels, stack: ExitStack) -> dict[str, Sample]:
     def of_dawid_skene(session: Session) -> Any:
         return dawid_skene.DawidSkene()._steps(labels, session)
 
-    def of_robust_gpm(session: Session) -> Opinions:
-        return opinions_of(labels, session, RobustGPM.tol)
+    def of_robust_gpm(session: Session) -> OpinionSteps:
+        return opinion_steps(OpinionShapes(labels), session, RobustGPM.tol)
 
     return {
         "annotruth GPM, 1 thread": passes(of_gpm, MemoryEngine(threads=1), 20),

@@ -13,7 +13,7 @@ from annotruth.advice.latent_classes import ClassPosterior
 from annotruth.advice.plan import LabelsNeeded
 from annotruth.advice.simulation import SimulatedClasses
 from annotruth.models.registry import MODELS
-from annotruth.models.robust_gpm.steps import MEANS
+from annotruth.models.robust_gpm.opinions import N_MEANS
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +156,7 @@ def test_a_score_is_never_more_certain_than_within_a_class(opinions):
     items = planning.simulate(basis, "score", np.ones(40, bool), np.random.default_rng(0))
     shapes = basis.classes.opinions
     items.posterior = ClassPosterior(np.eye(len(shapes)), shapes, None)
-    np.testing.assert_allclose(items.measure(), 1.96 * (4 / MEANS) / np.sqrt(12), rtol=1e-3)
+    np.testing.assert_allclose(items.measure(), 1.96 * (4 / N_MEANS) / np.sqrt(12), rtol=1e-3)
 
 
 @pytest.mark.parametrize(("goal", "labels"), [(0.0, 0.0), (0.5, 0.5), (1.5, 1.25), (4.0, np.inf)])

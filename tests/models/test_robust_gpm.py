@@ -1,4 +1,4 @@
-"""RobustGPM: its bound, what it finds, and what it refuses."""
+"""RobustGPM: its lower bound, its estimates, its stages and what it refuses."""
 
 import warnings
 
@@ -11,31 +11,36 @@ from hypothesis import strategies as st
 import annotruth as at
 from annotruth import metrics, simulate
 from annotruth.engines import get_engine
+from annotruth.engines.memory import MemorySession
 from annotruth.labels import Labels, Scale
-from annotruth.models.robust_gpm.annotator_confusion import OwnRows
-from annotruth.models.robust_gpm.model import RobustGPM
-from annotruth.models.robust_gpm.results import wider
-from annotruth.models.robust_gpm.steps import Classes, Opinions, Rows
-from annotruth.models.robust_gpm.strategies import KINDS, strategies_of
+from annotruth.models.robust_gpm import model as model_module
+from annotruth.models.robust_gpm.classes import ClassSteps, ConfusionSteps, TrueClasses
+from annotruth.models.robust_gpm.model import RobustGPM, has_room
+from annotruth.models.robust_gpm.opinions import OpinionShapes, OpinionSteps
 
 
-def fitted(data, **options):
+def fit_robust(data, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", at.ConvergenceWarning)
         return RobustGPM(**options).fit(data).result_
 
 
-def objectives(steps, start, n_steps=12):
-    found, at_ = [], start
+def run_steps(steps, start, n_steps=12):
+    """Return the parameters after some steps, and by how much each raised the objective."""
+    parameters, objectives = start, []
     for _ in range(n_steps):
-        at_, monitor = steps.step(at_)
-        found.append(monitor.objective)
-    return at_, np.diff(found)
+        parameters, monitor = steps.step(parameters)
+        objectives.append(monitor.objective)
+    return parameters, np.diff(objectives)
+
+
+def class_steps(labels):
+    return ClassSteps(TrueClasses(labels), get_engine("memory").open(labels))
 
 
 @settings(deadline=None, max_examples=60)
 @given(seed=st.integers(0, 10**6), categories=st.integers(1, 6), gold=st.booleans())
-def test_every_round_rises(make_labels, seed, categories, gold):
+def test_every_step_raises_the_objective(make_labels, seed, categories, gold):
     rng = np.random.default_rng(seed)
     labels = make_labels(
         rng,
@@ -46,14 +51,13 @@ def test_every_round_rises(make_labels, seed, categories, gold):
     )
     if gold:
         labels.known[0] = 0
-    session = get_engine("memory").open(labels)
-    opinions = Opinions(labels, session)
-    assert objectives(opinions, opinions.start())[1].min() > -1e-10
-    classes = Classes(labels, session)
-    found, rises = objectives(classes, classes.start())
+    opinions = OpinionSteps(OpinionShapes(labels), get_engine("memory").open(labels))
+    assert run_steps(opinions, opinions.start())[1].min() > -1e-10
+    first = class_steps(labels)
+    parameters, rises = run_steps(first, first.start())
     assert rises.min() > -1e-10
-    own = OwnRows(classes, found)
-    assert objectives(own, own.start())[1].min() > -1e-10
+    second = ConfusionSteps(first, parameters)
+    assert run_steps(second, second.start())[1].min() > -1e-10
 
 
 @pytest.mark.parametrize(
@@ -65,61 +69,48 @@ def test_every_round_rises(make_labels, seed, categories, gold):
         ("mixed", 0.93, 0.11),
     ],
 )
-def test_reliability_is_found_whatever_the_behavior(behavior, plcc, rmse):
-    found = []
+def test_reliability_is_estimated_for_every_behavior(behavior, plcc, rmse):
+    scores = []
     for seed in range(4):
-        made = simulate.crowd(behavior=behavior, mixing="annotator", seed=seed)
-        fit, gpm = fitted(made.labels), at.fit(made.labels, "gpm", tol=0.01)
-        shapes = [
-            metrics.hellinger(made.distribution, f.distribution.dense(5)).mean() for f in (fit, gpm)
+        crowd = simulate.crowd(behavior=behavior, mixing="annotator", seed=seed)
+        fit, gpm = fit_robust(crowd.labels), at.fit(crowd.labels, "gpm", tol=0.01)
+        distances = [
+            metrics.hellinger(crowd.distribution, f.distribution.dense(5)).mean()
+            for f in (fit, gpm)
         ]
-        found.append(
+        scores.append(
             (
-                metrics.plcc(made.reliability, fit.reliability),
-                metrics.rmse(made.reliability, fit.reliability),
-                shapes[0] / shapes[1],
+                metrics.plcc(crowd.reliability, fit.reliability),
+                metrics.rmse(crowd.reliability, fit.reliability),
+                distances[0] / distances[1],
             )
         )
-    correlation, error, ratio = np.mean(found, axis=0)
+    correlation, error, ratio = np.mean(scores, axis=0)
     assert correlation > plcc
     assert error < rmse
     assert ratio < 0.7
 
 
-def test_behaviors_have_names():
-    made = simulate.crowd(behavior="mixed", mixing="annotator", spammer_share=0.4, seed=2)
-    fit = fitted(made.labels)
-    sure = np.flatnonzero((fit.reliability < 0.35) & (made.reliability < 0.35))
-    assert len(sure) >= 4
-    right = 0
-    for s in sure:
-        kind = made.behavior[s]
-        wanted = f"repeated {made.repeated_label[s] + 1}" if kind == "repeated" else kind
-        right += fit.behavior[s] == wanted
-    assert right >= len(sure) - 1
-    assert {fit.behavior[s] for s in np.flatnonzero(fit.reliability >= 0.5)} == {"serious"}
-
-
-def test_few_labels_do_not_hide_spammers():
-    # 300 items with 4 labels: GPM finds nobody.
-    made = simulate.gaussian(
+def test_few_labels_per_item_do_not_hide_spammers():
+    # 300 items with 4 labels each: GPM finds no spammer.
+    one_truth = simulate.gaussian(
         n_items=300, labels_per_item=4, behavior="random", gamma="scale", precision="item", seed=3
     )
     opinions = simulate.gaussian(n_items=300, labels_per_item=4, behavior="random", seed=3)
-    for crowd in (made, opinions):
-        fit = fitted(crowd.labels)
-        far = crowd.reliability < 0.35
-        assert fit.reliability[far].mean() < fit.reliability[~far].mean() - 0.2
+    for crowd in (one_truth, opinions):
+        fit = fit_robust(crowd.labels)
+        spammers = crowd.reliability < 0.35
+        assert fit.reliability[spammers].mean() < fit.reliability[~spammers].mean() - 0.2
         assert at.fit(crowd.labels, "gpm", tol=0.01).n_spammers <= 1
 
 
-def test_the_labels_tell_one_truth_from_opinions():
+def test_labels_decide_between_one_truth_and_opinions():
     rng = np.random.default_rng(0)
     truth = rng.integers(4, size=200)
     item, annotator = np.divmod(np.arange(200 * 6), 6)
     right = rng.random(1200) < 0.8
     label = np.where(right, truth[item], rng.integers(4, size=1200))
-    one = Labels.from_codes(
+    one_truth = Labels.from_codes(
         item,
         annotator,
         label,
@@ -127,41 +118,34 @@ def test_the_labels_tell_one_truth_from_opinions():
         annotators=list(range(6)),
         scale=Scale.ordinal([1, 2, 3, 4]),
     )
-    session = get_engine("memory").open(one)
-    classes = Classes(one, session)
-    assert classes.neighbours(objectives(classes, classes.start())[0]) < 0.5
-    assert (fitted(one).label == truth).mean() > 0.9
-    crowd = simulate.crowd(seed=1).labels
-    classes = Classes(crowd, get_engine("memory").open(crowd))
-    assert classes.neighbours(objectives(classes, classes.start())[0]) > 0.5
+    opinions = simulate.crowd(seed=1).labels
+    ratios = []
+    for labels in (one_truth, opinions):
+        steps = class_steps(labels)
+        parameters, _ = run_steps(steps, steps.start())
+        ratios.append(steps.items.adjacent_ratio(parameters.serious, parameters.class_prior))
+    assert ratios[0] < 0.5 < ratios[1]
+    fits = fit_robust(one_truth), fit_robust(opinions)
+    assert ["own_rates" in fit.parameters for fit in fits] == [True, False]
+    assert (fits[0].label == truth).mean() > 0.9
 
 
-def test_ways_are_distributions():
-    serious = np.random.default_rng(0).dirichlet(np.ones(4), (3, 6)).transpose(0, 2, 1)
-    ways = strategies_of(serious, np.array([0.2, 0.5, 0.3]), ordinal=True)
-    # Summed over labels, one of which is the repeated one.
-    total = ways.plain.sum(axis=1) - ways.plain[:, 1] + ways.repeating[:, 1]
-    np.testing.assert_allclose(total, 1.0, rtol=1e-9)
-    # The kinds that repeat leave out the other labels, so weights sum to less than the labels'.
-    assert np.exp(ways.log_prior(0.4)).sum() == pytest.approx(1.0)
-
-
-def test_intervals_hold_the_estimates():
-    made = simulate.crowd(n_items=60, labels_per_item=5, seed=4)
-    fit = fitted(made.labels, truth="opinions")
+def test_intervals_contain_the_estimates():
+    crowd = simulate.crowd(n_items=60, labels_per_item=5, seed=4)
+    fit = fit_robust(crowd.labels, truth="opinions")
     assert (fit.low <= fit.reliability).all()
     assert (fit.reliability <= fit.high).all()
     columns = fit.item_columns
     assert ((columns["score_low"] >= 1) & (columns["score_high"] <= 5)).all()
-    inside = (columns["score_low"] <= made.score) & (made.score <= columns["score_high"])
+    inside = (columns["score_low"] <= crowd.score) & (crowd.score <= columns["score_high"])
     assert inside.mean() > 0.85
 
 
 def test_a_known_truth_is_certain():
-    made = simulate.crowd(n_items=30, seed=5)
+    crowd = simulate.crowd(n_items=30, seed=5)
     for truth in ("class", "opinions"):
-        labels = made.labels.with_gold(pd.DataFrame({"item": [1, 2], "label": [4, 1]}))
-        fit = fitted(labels, truth=truth)
+        labels = crowd.labels.with_gold(pd.DataFrame({"item": [1, 2], "label": [4, 1]}))
+        fit = fit_robust(labels, truth=truth)
         np.testing.assert_array_equal(fit.label[:2], [3, 0])
         np.testing.assert_array_equal(fit.distribution.confidence()[:2], 1.0)
 
@@ -179,55 +163,107 @@ def test_bad_options_are_refused(options, message):
         RobustGPM(**options).fit(data)
 
 
+def test_too_many_categories_are_refused():
+    rows = [(e, s, f"category {e}") for e in range(129) for s in "xy"]
+    assert not has_room(Labels.of(rows))
+    message = "they have 129 categories, and it takes at most 128; merge categories, or choose"
+    with pytest.raises(at.InputError, match=message):
+        RobustGPM().fit(rows)
+    with pytest.warns(at.AnnotruthWarning, match="too many for robust-gpm: gpm was fitted"):
+        assert at.fit(rows).model == "gpm"
+
+
+def test_tables_beyond_the_memory_limit_are_refused(monkeypatch):
+    rows = [("a", "ann", "cat"), ("a", "bob", "dog")]
+    assert has_room(Labels.of(rows))
+    monkeypatch.setattr(model_module, "_MAX_BYTES", 8 * 8 * 2 * 2 * 32 - 1)
+    message = "its tables of 2 annotators x 2 categories would take 0.0 GB, and the limit is 0 GB"
+    with pytest.raises(at.InputError, match=message):
+        RobustGPM().fit(rows)
+
+
 @pytest.mark.parametrize(("behavior", "per_item"), [("random", None), ("inverted", 5)])
-def test_intervals_hold_the_truth_as_often_as_they_say(behavior, per_item):
+def test_intervals_have_their_nominal_coverage(behavior, per_item):
     reliabilities, scores = [], []
     for seed in range(12):
-        made = simulate.crowd(behavior=behavior, labels_per_item=per_item, seed=500 + seed)
-        fit = at.fit(made.labels, "robust-gpm")
-        reliabilities.extend((fit.low <= made.reliability) & (made.reliability <= fit.high))
+        crowd = simulate.crowd(behavior=behavior, labels_per_item=per_item, seed=500 + seed)
+        fit = at.fit(crowd.labels, "robust-gpm")
+        reliabilities.extend((fit.low <= crowd.reliability) & (crowd.reliability <= fit.high))
         columns = fit.item_columns
-        scores.extend((columns["score_low"] <= made.score) & (made.score <= columns["score_high"]))
+        scores.extend(
+            (columns["score_low"] <= crowd.score) & (crowd.score <= columns["score_high"])
+        )
     # 300 reliabilities and 1,800 scores: three standard errors around 93 to 97%.
     assert 0.89 < np.mean(reliabilities) < 0.995
     assert 0.91 < np.mean(scores) < 0.985
 
 
-def test_who_may_be_inverted_widens_every_items_interval():
-    data = [("a", "ann", 1), ("b", "ann", 2), ("c", "ann", 3), ("a", "bob", 1)]
-    labels = Labels.of(data, scale="ordinal")
-    steps = Opinions(labels, get_engine("memory").open(labels))
-    ways = steps.ways(steps.start().serious)
-    always = int(np.flatnonzero((ways.eps == 0.995) & (ways.shift == 2))[0])
-    turned = int(np.flatnonzero((ways.eps == 0.05) & (ways.kind == KINDS.index("inverted")))[0])
-    weights = np.zeros((2, len(ways.eps)))
-    weights[0, always] = weights[1, turned] = 1.0
-    assert wider(steps, weights, ways) == pytest.approx(np.sqrt(1.1))
+def test_uncertainty_about_inversion_inflates_the_variance_of_all_items():
+    rows = [("a", "ann", 1), ("b", "ann", 2), ("c", "ann", 3), ("a", "bob", 1)]
+    labels = Labels.of(rows, scale="ordinal")
+    items = OpinionShapes(labels)
+    strategies = items.strategies(items.serious)
+    names = [behavior.name for behavior in strategies.behaviors]
+    always = np.flatnonzero(strategies.always_serious & (strategies.shift == 2))[0]
+    is_inverted = strategies.behavior == names.index("inverted")
+    inverted = np.flatnonzero(is_inverted & (strategies.reliability == 0.05))[0]
+    weights = np.zeros((2, strategies.n_strategies))
+    weights[0, always] = weights[1, inverted] = 1.0
+    assert items.variance_inflation(strategies, weights) == pytest.approx(1.1)
     # Bob, with one label of four, inverts 19 of 20 labels or none.
-    weights[1, [always, turned]] = 0.5
-    serious = (3 * 0.995 + (0.995 + 0.05) / 2) / 4
-    expected = 1.1 + 29 * (0.95 / 2) ** 2 / 4 / serious**2
-    assert wider(steps, weights, ways) == pytest.approx(np.sqrt(expected))
-    classes = Classes(labels, get_engine("memory").open(labels))
-    assert wider(classes, weights, ways) == pytest.approx(np.sqrt(1.12 + 7.5 * 2 / 4))
+    weights[1, [always, inverted]] = 0.5
+    reliability = (3 * 0.995 + (0.995 + 0.05) / 2) / 4
+    expected = 1.1 + 29 * (0.95 / 2) ** 2 / 4 / reliability**2
+    assert items.variance_inflation(strategies, weights) == pytest.approx(expected)
+    inflation = TrueClasses(labels).variance_inflation(strategies, weights)
+    assert inflation == pytest.approx(1.12 + 7.5 * 2 / 4)
 
 
-def test_the_prior_of_the_kinds_is_counted(make_labels):
+def test_the_class_prior_has_pseudo_counts(make_labels):
     labels = make_labels(np.random.default_rng(0), n_items=30, n_annotators=6, n_categories=3)
-    session = get_engine("memory").open(labels)
-    steps = Classes(labels, session)
-    begin = steps.start()
-    rates = steps.rates(begin, steps.ways(begin.serious))
-    kinds = steps.counted(Rows(begin.prior, rates))[0].kinds
-    assert kinds.sum() == pytest.approx(labels.n_items)
-    after, _ = steps.step(begin)
-    np.testing.assert_allclose(after.prior, (kinds + 0.5) / (kinds + 0.5).sum())
+    steps = class_steps(labels)
+    start = steps.start()
+    likelihood = steps.likelihood(start, steps.items.strategies(start.serious))
+    counts, _ = steps.expected_counts(start.class_prior, likelihood)
+    assert counts.classes.sum() == pytest.approx(labels.n_items)
+    after, _ = steps.step(start)
+    expected = (counts.classes + 0.5) / (counts.classes + 0.5).sum()
+    np.testing.assert_allclose(after.class_prior, expected)
 
 
-def test_a_category_may_be_called_what_a_column_is():
+@pytest.mark.parametrize("truth", ["class", "opinions"])
+def test_latent_classes_need_no_pass_over_the_labels(truth, tmp_path, monkeypatch):
+    crowd = simulate.crowd(n_items=30, n_annotators=8, seed=0)
+    model = RobustGPM(truth=truth).fit(crowd.labels)
+    expected = model.latent_classes()
+    model.result_.save(tmp_path / "fit")
+
+    def refuse(*_, **__):
+        raise AssertionError("a pass over the labels")
+
+    monkeypatch.setattr(MemorySession, "run_pass", refuse)
+    loaded = RobustGPM(truth=truth).load_fit(at.load(tmp_path / "fit")).latent_classes()
+    n_classes = 5 if truth == "class" else 32
+    assert loaded.opinions.shape == (n_classes, 5)
+    assert loaded.one_truth is (truth == "class")
+    for name in ("prior", "known_truth", "rates", "opinions", "score_inflation"):
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(expected, name))
+    np.testing.assert_allclose(loaded.rates.sum(axis=1), 1.0)
+
+
+def test_stored_parameters_keep_their_names():
+    # Saved fits are read by these names.
+    rows = [(e, s, e % 2) for e in range(6) for s in "xyz"]
+    common = {"weights", "prior", "always", "serious", "support", "repeated"}
+    assert fit_robust(rows, truth="class").parameters.keys() == common | {"own_prior", "own_rates"}
+    ordinal = Labels.of(rows, scale="ordinal")
+    assert fit_robust(ordinal, truth="opinions").parameters.keys() == common
+
+
+def test_a_category_may_have_the_name_of_a_column():
     rows = [(e, s, ("leads", "x")[e * s % 2]) for e in range(6) for s in range(4)]
-    found = at.fit(rows)
-    table, shares = found.item_table(), found.distribution.dense(2)
-    np.testing.assert_array_equal(table["p_leads"], found.item_columns["p_leads"])
+    fit = at.fit(rows)
+    table, shares = fit.item_table(), fit.distribution.dense(2)
+    np.testing.assert_array_equal(table["p_leads"], fit.item_columns["p_leads"])
     np.testing.assert_array_equal(table["p_leads_"], shares[:, 0])
     np.testing.assert_array_equal(table["p_x"], shares[:, 1])

@@ -1,4 +1,4 @@
-"""RobustGPM in single precision: the same steps as in double, to six digits."""
+"""RobustGPM in single precision: the same steps as in double precision, to six digits."""
 
 from contextlib import closing
 
@@ -10,23 +10,26 @@ from hypothesis import strategies as st
 import annotruth as at
 from annotruth import simulate
 from annotruth.engines import get_engine, memory
-from annotruth.models.robust_gpm import single_precision as robust_singles
+from annotruth.models.robust_gpm import opinions
 from annotruth.models.robust_gpm.model import RobustGPM
-from annotruth.models.robust_gpm.single_precision import QuickOpinions
-from annotruth.models.robust_gpm.steps import Opinions
+from annotruth.models.robust_gpm.opinions import (
+    OpinionShapes,
+    OpinionSteps,
+    SinglePrecisionOpinionSteps,
+)
 
 
-def stepped(steps, n_steps):
-    here, heights = steps.start(), []
+def run_steps(steps, n_steps):
+    parameters, objectives = steps.start(), []
     for _ in range(n_steps):
-        here, monitor = steps.step(here)
-        heights.append(monitor.objective)
-    return here, np.array(heights)
+        parameters, monitor = steps.step(parameters)
+        objectives.append(monitor.objective)
+    return parameters, np.array(objectives), steps.leave_one_out(parameters)
 
 
 @settings(deadline=None, max_examples=30)
 @given(seed=st.integers(0, 10**6), categories=st.integers(1, 6), gold=st.booleans())
-def test_steps_are_those_of_double_precision(make_labels, seed, categories, gold):
+def test_steps_equal_those_in_double_precision(make_labels, seed, categories, gold):
     rng = np.random.default_rng(seed)
     labels = make_labels(
         rng,
@@ -41,47 +44,49 @@ def test_steps_are_those_of_double_precision(make_labels, seed, categories, gold
         labels = labels.with_annotator_prior({"annotator 0": 0.3})
     for engine in ("memory", "reference"):
         with closing(get_engine(engine).open(labels)) as session:
-            (quick, risen), (double, wanted) = (
-                stepped(kind(labels, session), 8) for kind in (QuickOpinions, Opinions)
+            (single, objectives, loo), (double, expected, expected_loo) = (
+                run_steps(steps(OpinionShapes(labels), session), 8)
+                for steps in (SinglePrecisionOpinionSteps, OpinionSteps)
             )
-        np.testing.assert_allclose(risen, wanted, rtol=3e-7, atol=3e-7)
-        assert np.diff(risen).min() > -1e-6
-        np.testing.assert_allclose(quick.weights, double.weights, atol=1e-4)
-        np.testing.assert_allclose(quick.prior, double.prior, atol=1e-5)
-        assert quick.always == pytest.approx(double.always, abs=1e-5)
+        np.testing.assert_allclose(objectives, expected, rtol=3e-7, atol=3e-7)
+        assert np.diff(objectives).min() > -1e-6
+        np.testing.assert_allclose(single.strategy_weights, double.strategy_weights, atol=1e-4)
+        np.testing.assert_allclose(single.class_prior, double.class_prior, atol=1e-5)
+        assert single.always_share == pytest.approx(double.always_share, abs=1e-5)
+        np.testing.assert_allclose(loo, expected_loo, rtol=1e-4, atol=1e-3)
 
 
-def test_large_crowds_are_fitted_in_single_precision_unless_tol_is_fine(monkeypatch):
-    # A crowd in which no leap is so near to a fall that rounding decides.
-    made = simulate.crowd(n_items=200, n_annotators=40, labels_per_item=6, seed=3)
-    used = []
+def test_many_labels_are_fitted_in_single_precision_unless_tol_is_fine(monkeypatch):
+    # A crowd in which rounding does not decide about any extrapolation.
+    crowd = simulate.crowd(n_items=200, n_annotators=40, labels_per_item=6, seed=3)
+    made = []
 
-    class Noted(QuickOpinions):
-        def __init__(self, *given):
-            used.append(len(used))
-            super().__init__(*given)
+    class CountedSteps(SinglePrecisionOpinionSteps):
+        def __init__(self, *arguments):
+            made.append(self)
+            super().__init__(*arguments)
 
-    monkeypatch.setattr(robust_singles, "QuickOpinions", Noted)
-    double = at.fit(made.labels, "robust-gpm")
-    assert not used
-    monkeypatch.setattr(memory, "SINGLE_PRECISION_LABELS", made.labels.n_labels)
-    single = at.fit(made.labels, "robust-gpm")
-    assert used
+    monkeypatch.setattr(opinions, "SinglePrecisionOpinionSteps", CountedSteps)
+    double = at.fit(crowd.labels, "robust-gpm")
+    assert not made
+    monkeypatch.setattr(memory, "SINGLE_PRECISION_LABELS", crowd.labels.n_labels)
+    single = at.fit(crowd.labels, "robust-gpm")
+    assert made
     np.testing.assert_allclose(single.reliability, double.reliability, atol=1e-3)
     np.testing.assert_allclose(single.expectation, double.expectation, atol=1e-3)
     assert single.history.n_iter == double.history.n_iter
-    used.clear()
-    at.fit(made.labels, "robust-gpm", tol=1e-8)
-    assert not used
+    made.clear()
+    at.fit(crowd.labels, "robust-gpm", tol=1e-8)
+    assert not made
 
 
-def test_threads_do_not_change_a_digit(monkeypatch):
+def test_results_are_identical_on_any_number_of_threads(monkeypatch):
     monkeypatch.setattr(memory, "_LABELS_PER_PARTITION", 100)
     monkeypatch.setattr(memory, "SINGLE_PRECISION_LABELS", 0)
-    made = simulate.crowd(n_items=400, n_annotators=600, labels_per_item=8, seed=2)
+    crowd = simulate.crowd(n_items=400, n_annotators=600, labels_per_item=8, seed=2)
     fits = [
         RobustGPM(truth="opinions", engine=memory.MemoryEngine(threads=threads))
-        .fit(made.labels)
+        .fit(crowd.labels)
         .result_
         for threads in (1, 3)
     ]

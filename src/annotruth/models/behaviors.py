@@ -1,6 +1,6 @@
 """Irregular behaviors: what annotators do when they are not serious.
 
-`IRREGULAR_BEHAVIORS` lists those that RobustGPM tells apart. To add one, add a `Behavior` to it.
+`IRREGULAR_BEHAVIORS` lists those that RobustGPM distinguishes. To add one, add a `Behavior` to it.
 The functions below serve the models that assume uniform labels or learn a distribution per annotator.
 """
 
@@ -91,7 +91,7 @@ IRREGULAR_BEHAVIORS = (
     Behavior("inverted", 0.05, _inverted, inverted_share=1.0, ordinal_only=True),
     Behavior("mixed", 0.35, _mixed, _mixed_repeated, inverted_share=1.0 / 3.0, ordinal_only=True),
 )
-"""The behaviors that RobustGPM tells apart; the first is that of annotators who are always serious."""
+"""The behaviors that RobustGPM distinguishes; the first is that of annotators who are always serious."""
 
 
 BehaviorOption = Literal["uniform", "learned"]

@@ -1,275 +1,328 @@
-"""What RobustGPM's rounds have found, read out."""
+"""From RobustGPM's final state to a fit: latent classes, items' results, predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.engines import Input, Pass, Sum
+from annotruth.engines import Engine, Input, Pass, Sum
 from annotruth.kernels.arrays import Codes, Floats, slices
-from annotruth.labels import Labels, Scale
+from annotruth.labels import Labels, LabelSummary, Scale
+from annotruth.labels.partition import of_items
 from annotruth.models.base_fit import BaseFit, Column
-from annotruth.models.distribution import Distribution
+from annotruth.models.distribution import Distribution, mixed_confusion
 from annotruth.models.em import History
 from annotruth.models.intervals import Z_95, likely_sets
 from annotruth.models.item_results import ItemResults, make_fit
-from annotruth.models.latent_classes import variance_inflation
-from annotruth.models.robust_gpm.evidence import (
-    TEMPER,
-    annotator_columns,
-    interval,
-    too_few,
-    verdicts,
+from annotruth.models.latent_classes import LatentClasses, variance_inflation
+from annotruth.models.result import Fit
+from annotruth.models.robust_gpm.annotators import (
+    AnnotatorPosterior,
+    annotator_posterior,
+    annotator_results,
 )
-from annotruth.models.robust_gpm.steps import (
-    MEANS,
-    N_SHAPES,
-    SHIFTS,
-    Opinions,
-    Parameters,
-    Rows,
-    Steps,
+from annotruth.models.robust_gpm.classes import ConfusionParameters, TrueClasses
+from annotruth.models.robust_gpm.opinions import OpinionShapes
+from annotruth.models.robust_gpm.steps import ItemModel, RobustGPMParameters, RobustGPMSteps
+
+_ITEMS_AT_ONCE = 1 << 18
+
+_POSTERIOR_INPUTS = (
+    Input("prior"),
+    Input("known_truth"),
+    Input("confusion", annotator_axis=0),
 )
-from annotruth.models.robust_gpm.strategies import Strategies, mixed_over, normalised, strategies_of
-
-_ITEMS = 1 << 18  # how many are worked on at a time
+_ITEM_ARRAYS = ("theta", "leading", "spread", "p_serious")
 
 
-class Reached(NamedTuple):
-    """Where the rounds ended: all it takes to read them out, to predict and to go on."""
+@dataclass(frozen=True, eq=False)
+class FinalState:
+    """Where EM ended: what results, predictions and warm starts are computed from.
 
-    at: Parameters
-    rows: Rows | None  # annotators' own, None where their ways say all
-    support: Floats  # annotators x ways: the log-likelihood, from the others' labels
-    repeated: Codes  # the label each annotator would repeat
+    Attributes
+    ----------
+    parameters
+        The parameters of the first stage.
+    confusion
+        The parameters of the second stage, where every item has one right label.
+    loo_log_likelihood
+        Each annotator's leave-one-out log-likelihood in every strategy.
+    repeated_label
+        The label that each annotator repeats, if any.
+    """
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Name all of it for a fit."""
-        at, rows = self.at, self.rows
-        own = {} if rows is None else {"own_prior": rows.prior, "own_rates": rows.rates}
-        named = {**at._asdict(), "always": np.array([at.always])}
-        return {**named, **own, "support": self.support, "repeated": self.repeated}
+    parameters: RobustGPMParameters
+    confusion: ConfusionParameters | None
+    loo_log_likelihood: Floats
+    repeated_label: Codes
+
+    @property
+    def one_truth(self) -> bool:
+        """Whether every item has one right label."""
+        return self.confusion is not None
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return all of it as arrays, by the names that saved fits have."""
+        first, second = self.parameters, self.confusion
+        arrays = {
+            "weights": first.strategy_weights,
+            "prior": first.class_prior,
+            "always": np.array([first.always_share]),
+            "serious": first.serious,
+        }
+        if second is not None:
+            arrays |= {"own_prior": second.class_prior, "own_rates": second.confusion}
+        return {**arrays, "support": self.loo_log_likelihood, "repeated": self.repeated_label}
 
     @classmethod
-    def of(cls, fit: BaseFit) -> Reached:
-        """Find it in a fit, which may come from a file and is not trusted."""
-        people, n = fit.data.n_annotators, fit.data.n_categories
+    def from_fit(cls, fit: BaseFit) -> FinalState:
+        """Return the state that a fit holds; raise if it has other shapes than expected."""
+        n_annotators, n = fit.data.n_annotators, fit.data.n_categories
         one_truth = "own_rates" in fit.parameters
-        shifts, kinds = (1, n) if one_truth else (len(SHIFTS), N_SHAPES)
-        serious = fit.parameter("serious", shifts, n, kinds)
-        ordinal = fit.data.scale.is_ordinal
-        ways = len(strategies_of(serious, np.ones(shifts), ordinal=ordinal).eps)
-        rows = None
+        items = item_model(fit.data, one_truth=one_truth)
+        serious = fit.parameter("serious", *items.serious_shape)
+        n_strategies = items.strategies(serious).n_strategies
+        confusion = None
         if one_truth:
-            rows = Rows(
-                fit.parameter("own_prior", kinds), fit.parameter("own_rates", people, n, kinds)
+            confusion = ConfusionParameters(
+                fit.parameter("own_prior", n), fit.parameter("own_rates", n_annotators, n, n)
             )
         return cls(
-            Parameters(
-                fit.parameter("weights", people, ways),
-                fit.parameter("prior", kinds),
+            RobustGPMParameters(
+                fit.parameter("weights", n_annotators, n_strategies),
+                fit.parameter("prior", items.n_classes),
                 float(fit.parameter("always", 1)[0]),
                 serious,
             ),
-            rows,
-            fit.parameter("support", people, ways),
-            np.clip(fit.parameter("repeated", people), 0, n - 1),
+            confusion,
+            fit.parameter("support", n_annotators, n_strategies),
+            np.clip(fit.parameter("repeated", n_annotators), 0, n - 1),
         )
 
 
-def reached(steps: Steps, at: Parameters, rows: Rows | None) -> Reached:
-    """Judge annotators by the others' labels, where the rounds have ended."""
-    return Reached(at, rows, support_of(steps, at, rows), steps.repeated)
+@dataclass(frozen=True, eq=False)
+class FinalModel:
+    """What follows from a final state without a pass over the labels.
 
-
-def support_of(steps: Steps, at: Parameters, rows: Rows | None) -> Floats:
-    """Sum each annotator's log-likelihood in every way, from the others' labels."""
-    ways = steps.ways(at.serious)
-    return steps.support(at, ways) if rows is None else steps.support_by(*rows, ways)
-
-
-class Kinds(NamedTuple):
-    """What items are judged by: w[e, k] is proportional to prior[k] times the rates of its labels.
-
-    From it an item's posterior over kinds can be had again, which nobody keeps for all items. With
-    classes, annotators' own rows name the likelier class more often, but they have learned the
-    items by heart and are too sure of them; usual ways say how sure one may be.
+    Attributes
+    ----------
+    items, state
+        The item model and the final state.
+    posterior
+        The posterior of annotators' strategies.
+    classes
+        The latent classes, with annotators' confusion by their strategies.
+    confusion
+        The confusion matrices that items' results and predictions are computed with.
+    variance_inflation
+        The factor by which variances of items' results are multiplied.
     """
 
-    prior: Floats  # one number a kind of item
-    gate: Floats  # categories x kinds: what a known truth says of the kinds
-    rates: Floats  # annotators x labels x kinds, by their usual ways
-    own: Floats  # the same by their own rows, with which labels are predicted
-    opinions: Floats  # kinds x categories: the serious distribution of each kind
-    one_truth: bool  # whether kinds are classes
-    wider: float  # how much wider items' intervals are than these posteriors
+    items: ItemModel
+    state: FinalState
+    posterior: AnnotatorPosterior
+    classes: LatentClasses
+    confusion: Floats
+    variance_inflation: float
 
 
-class Judged(NamedTuple):
-    """The annotators as the others' labels judge them."""
-
-    weights: Floats  # of ways
-    loose: Floats  # the same as logarithms, the labels counting less
-    reliability: Floats
-
-
-def judged(steps: Steps, end: Reached) -> Judged:
-    """Weigh ways by their support."""
-    ways = steps.ways(end.at.serious)
-    log_prior = steps.log_prior(end.at.always, ways)
-    weights = normalised(end.support + log_prior)
-    return Judged(weights, TEMPER * end.support + log_prior, weights @ ways.eps)
-
-
-def kinds_of(steps: Steps, end: Reached, weights: Floats) -> Kinds:
-    """Say what items are judged by, the annotators' ways having these weights."""
-    ways = steps.ways(end.at.serious)
-    usual = steps.usual(weights, ways)
-    prior, own = (end.at.prior, usual) if end.rows is None else end.rows
-    opinions = steps.opinions(end.at._replace(weights=weights), ways)
-    factor = wider(steps, weights, ways)
-    return Kinds(prior, steps.gate, usual, own, opinions, end.rows is not None, factor)
-
-
-ITEM_ARRAYS = ("theta", "leading", "spread", "p_serious")
-"""What `read_items` leaves in the session."""
+def final_model(labels: LabelSummary, state: FinalState) -> FinalModel:
+    """Return what follows from a final state."""
+    items = item_model(labels, one_truth=state.one_truth)
+    first = state.parameters
+    strategies = items.strategies(first.serious)
+    log_prior = strategies.annotator_log_prior(first.always_share, labels.annotator_prior)
+    posterior = annotator_posterior(strategies, log_prior, state.loo_log_likelihood)
+    weights = posterior.weights
+    by_strategies = strategies.probability.average(weights, state.repeated_label)
+    second = state.confusion or ConfusionParameters(first.class_prior, by_strategies)
+    inflation = items.variance_inflation(strategies, weights)
+    label_weight = 1.0 / variance_inflation(labels)
+    classes = LatentClasses(
+        prior=second.class_prior,
+        known_truth=items.known_truth,
+        # The matrices of the second stage find the class more often, but they are fitted to the
+        # same items and give too high probabilities; strategies give well-calibrated ones.
+        rates=by_strategies,
+        opinions=items.opinions(strategies, weights),
+        one_truth=items.one_truth,
+        label_weight=label_weight,
+        score_variance=items.score_variance(),
+        # A label weight below 1 inflates variances as well.
+        score_inflation=inflation * label_weight,
+    )
+    return FinalModel(items, state, posterior, classes, second.confusion, inflation)
 
 
-def read_items(steps: Steps, end: Reached, kinds: Kinds, weights: Floats) -> None:
-    """Judge items by the annotators so judged."""
+def item_model(labels: LabelSummary, *, one_truth: bool) -> ItemModel:
+    """Return the model of the items' latent classes."""
+    return TrueClasses(labels) if one_truth else OpinionShapes(labels)
+
+
+def item_classes(fit: Fit) -> LatentClasses:
+    """Return the latent classes of a fit, which may be a saved one; makes no pass over labels."""
+    return final_model(fit.data, FinalState.from_fit(fit)).classes
+
+
+def predict_labels(fit: Fit, engine: Engine, item: Codes, annotator: Codes) -> Floats:
+    """Return the probability of each category, one row per pair of item and annotator.
+
+    These are annotators' confusion matrices, averaged over the posterior of the item's class.
+    """
+    model = final_model(fit.data, FinalState.from_fit(fit))
+    classes, confusion = model.classes, model.confusion
+    labels, place, annotators = of_items(fit.data, item)
+    with closing(engine.open(labels)) as session:
+        session.allocate("posterior", per="items", shape=classes.prior.shape)
+        session.run_pass(
+            Pass("robust_gpm.posterior", state=("posterior",), inputs=_POSTERIOR_INPUTS),
+            prior=classes.prior,
+            known_truth=classes.known_truth,
+            confusion=confusion[annotators],
+        )
+        posterior = session.collect("posterior")
+    return mixed_confusion(posterior[place], confusion.transpose(2, 0, 1), annotator)
+
+
+def make_result(
+    steps: RobustGPMSteps[Any],
+    state: FinalState,
+    *,
+    model: str,
+    settings: dict[str, Any],
+    history: History,
+) -> BaseFit:
+    """Return the fit of a final state."""
+    final = final_model(steps.labels, state)
+    classes = final.classes
+    _summarize_items(steps, final)
+    return make_fit(
+        steps.labels,
+        steps.session,
+        _ITEM_ARRAYS,
+        partial(
+            _item_results,
+            np.sqrt(final.variance_inflation),
+            classes.score_variance,
+            classes.one_truth,
+        ),
+        model=model,
+        settings=settings,
+        history=history,
+        parameters=state.to_arrays(),
+        **annotator_results(
+            final.items,
+            final.posterior,
+            classes.prior,
+            state.parameters.always_share,
+            state.repeated_label,
+        ),
+    )
+
+
+def _summarize_items(steps: RobustGPMSteps[Any], final: FinalModel) -> None:
+    """Compute the items' results in the session: the arrays of `_ITEM_ARRAYS`."""
     session, scale = steps.session, steps.labels.scale
-    n = len(scale)
-    for name, width in zip(ITEM_ARRAYS, (n, n, 3), strict=False):
+    n_categories = len(scale)
+    for name, width in (("theta", n_categories), ("leading", n_categories), ("spread", 3)):
         session.allocate(name, per="items", shape=(width,))
     session.allocate("p_serious", per="labels")
-    ways = steps.ways(end.at.serious)
-    serious = mixed_over(weights, ways.serious, ways.serious_repeating, steps.repeated)
-    values = scale.values if scale.is_ordinal else np.zeros(n)
-    one = Pass(
+    classes, posterior = final.classes, final.posterior
+    p_serious = posterior.strategies.p_serious.average(
+        posterior.weights, final.state.repeated_label
+    )
+    values = scale.values if scale.is_ordinal else np.zeros(n_categories)
+    summarize = Pass(
         "robust_gpm.summarize",
-        state=ITEM_ARRAYS,
+        state=_ITEM_ARRAYS,
         inputs=(
-            *(Input("prior"), Input("gate"), Input("rates", annotator_axis=0)),
+            *_POSTERIOR_INPUTS,
             *(Input("opinions"), Input("modes"), Input("scores")),
-            Input("serious", annotator_axis=0),
+            Input("p_serious", annotator_axis=0),
         ),
         sums=(Sum("log_likelihood", (1,)),),
     )
     session.run_pass(
-        one,
-        prior=kinds.prior,
-        gate=kinds.gate,
-        rates=kinds.own,
-        opinions=kinds.opinions,
-        modes=kinds.opinions.argmax(axis=1),
-        scores=kinds.opinions @ values,
-        serious=serious,
+        summarize,
+        prior=classes.prior,
+        known_truth=classes.known_truth,
+        confusion=final.confusion,
+        opinions=classes.opinions,
+        modes=classes.opinions.argmax(axis=1),
+        scores=classes.opinions @ values,
+        p_serious=p_serious,
     )
 
 
-def read(
-    steps: Steps, end: Reached, *, model: str, settings: dict[str, Any], history: History
-) -> BaseFit:
-    """Judge annotators by the others' labels, then items by the annotators so judged."""
-    ways = steps.ways(end.at.serious)
-    weights, loose, reliability = judged(steps, end)
-    likely = normalised(loose)
-    low, high = interval(likely, ways)
-    kinds = kinds_of(steps, end, weights)
-    read_items(steps, end, kinds, weights)
-    columns = annotator_columns(steps, kinds.prior, end.at.always, loose, ways)
-    unclear = too_few(likely, ways.log_prior(end.at.always), ways, high - low, columns)
-    return make_fit(
-        steps.labels,
-        steps.session,
-        ITEM_ARRAYS,
-        partial(_items_of, kinds.wider, not kinds.one_truth),
-        model=model,
-        settings=settings,
-        history=history,
-        reliability=reliability,
-        low=np.minimum(low, reliability),
-        high=np.maximum(high, reliability),
-        behavior=verdicts(steps, weights, ways, unclear),
-        annotator_columns=columns,
-        parameters=end.arrays(),
-    )
-
-
-def _items_of(
-    factor: float, opinions: bool, labels: Labels, arrays: Mapping[str, NDArray[Any]]
+def _item_results(
+    inflation: float,
+    score_variance: float,
+    one_truth: bool,
+    labels: Labels,
+    arrays: Mapping[str, NDArray[Any]],
 ) -> ItemResults:
-    """Read off distributions, and for some items at a time how sure they are and who may lead."""
+    """Return distributions and columns of items; ``inflation`` is that of standard deviations."""
     theta, leading, spread, p_serious = arrays.values()
     theta = theta / theta.sum(axis=1, keepdims=True)
-    parts = [
-        _columns_of(
-            labels.scale, factor, opinions, theta[at], leading[at], spread[at], labels.known[at]
+    partitions = [
+        _item_columns(
+            labels.scale,
+            inflation,
+            score_variance,
+            one_truth,
+            theta[part],
+            leading[part],
+            spread[part],
+            labels.known[part],
         )
-        for at in slices(len(theta), _ITEMS)
+        for part in slices(len(theta), _ITEMS_AT_ONCE)
     ]
-    columns = {name: _joined([part[name] for part in parts]) for name in parts[0]}
+    columns = {name: _concatenate([part[name] for part in partitions]) for name in partitions[0]}
     return ItemResults(Distribution.of_dense(theta), np.minimum(p_serious, 1.0), columns)
 
 
-def _joined(parts: list[Column]) -> Column:
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate(parts)
-    return pa.concat_arrays(parts)
-
-
-def _columns_of(
+def _item_columns(
     scale: Scale,
-    factor: float,
-    opinions: bool,
+    inflation: float,
+    score_variance: float,
+    one_truth: bool,
     theta: Floats,
     leading: Floats,
     spread: Floats,
     known: NDArray[np.int32],
 ) -> dict[str, Column]:
+    """Return the model's own columns of the items' table, for some items.
+
+    ``spread`` has three columns: mean and variance of the score, and the variance of the
+    probability of the top label.
+    """
     mode = theta.argmax(axis=1)
     columns: dict[str, Column] = {}
     if scale.is_ordinal:
         values = scale.values
-        # Between two shapes lies a bin; classes are what they are.
-        bin_width = (values[-1] - values[0]) / MEANS if opinions else 0.0
-        middle, variance = spread[:, 0], spread[:, 1] + bin_width**2 / 12.0
-        middle = np.where(known < 0, middle, values[known])
-        reach = np.where(known < 0, Z_95 * factor * np.sqrt(variance), 0.0)
-        columns["score_low"] = np.clip(middle - reach, values[0], values[-1])
-        columns["score_high"] = np.clip(middle + reach, values[0], values[-1])
+        score, variance = spread[:, 0], spread[:, 1] + score_variance
+        score = np.where(known < 0, score, values[known])
+        margin = np.where(known < 0, Z_95 * inflation * np.sqrt(variance), 0.0)
+        columns["score_low"] = np.clip(score - margin, values[0], values[-1])
+        columns["score_high"] = np.clip(score + margin, values[0], values[-1])
     columns["p_leads"] = np.minimum(leading[np.arange(len(mode)), mode], 1.0)
     columns["may_lead"] = likely_sets(leading, scale.names)
-    if opinions:
-        top = theta[np.arange(len(mode)), mode]
-        reach = np.where(known < 0, Z_95 * factor * np.sqrt(spread[:, 2]), 0.0)
-        columns["confidence_low"] = np.maximum(top - reach, 0.0)
-        columns["confidence_high"] = np.minimum(top + reach, 1.0)
+    if not one_truth:
+        confidence = theta[np.arange(len(mode)), mode]
+        margin = np.where(known < 0, Z_95 * inflation * np.sqrt(spread[:, 2]), 0.0)
+        columns["confidence_low"] = np.maximum(confidence - margin, 0.0)
+        columns["confidence_high"] = np.minimum(confidence + margin, 1.0)
     return columns
 
 
-def wider(steps: Steps, weights: Floats, ways: Strategies) -> float:
-    r"""Return how much wider items' intervals are than their posteriors.
-
-    Rates averaged over ways hold what is open of each annotator alone. But annotators are judged
-    by one another: who is taken for serious decides who is taken for inverted, and where that is
-    open they are wrong together, which no item's posterior knows. With :math:`i_g` the share of
-    inverted labels in way g, and means over labels, variances are multiplied by
-
-    .. math:: 1.1 + 29 \, \overline{\mathrm{var}_{q_s}(i)} \, / \, \bar\epsilon^2.
-
-    Classes may have no order to invert; with them the number of labels decides. The form and its
-    figures were chosen on simulated crowds.
-    """
-    labels = steps.labels
-    if not isinstance(steps, Opinions):
-        return float(np.sqrt(variance_inflation(labels)))
-    share = labels.labels_per_annotator / labels.n_labels
-    spread = weights @ ways.inverted**2 - (weights @ ways.inverted) ** 2
-    serious = share @ (weights @ ways.eps)
-    return float(np.sqrt(1.1 + 29.0 * (share @ spread) / serious**2))
+def _concatenate(columns: list[Column]) -> Column:
+    if isinstance(columns[0], np.ndarray):
+        return np.concatenate(columns)
+    return pa.concat_arrays(columns)

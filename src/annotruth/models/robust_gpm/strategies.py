@@ -1,159 +1,235 @@
-"""The ways in which an annotator may answer: how often seriously, and what otherwise."""
+"""Response strategies: how often an annotator is serious, which behavior they have otherwise.
+
+A strategy is a reliability, an irregular behavior (`annotruth.models.behaviors`) and a shift of serious
+labels. Each annotator has a posterior over the same list of strategies.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats, Singles
+from annotruth.models.behaviors import IRREGULAR_BEHAVIORS, Behavior
 
-KINDS = ("random", "repeated", "inverted", "mixed")
+ALWAYS_SERIOUS = 0.995
+"""The reliability of annotators who are always serious, except for slips."""
 
-ALWAYS = 0.995
-"""The reliability of those who are always serious, but for slips."""
+MIN_PROBABILITY = 1e-12
+"""The least probability of a label in a strategy, so that it has a logarithm."""
 
-# Of reliability, in ten equal levels: people are mostly serious or hardly ever, seldom in between.
+# Prior weights of ten equal levels of reliability: most people are serious or hardly ever serious,
+# few are in between.
 _LEVEL_WEIGHTS = np.array([2.0, 1.5, 0.5, 0.15, 0.15, 1.0, 1.0, 1.0, 1.0, 1.0])
-_KIND_WEIGHTS = np.array([0.4, 0.2, 0.05, 0.35])
-_LEAST = 1e-12  # so that what cannot be has a logarithm
+
+# Shifts of serious labels are considered for annotators who are serious more often than this;
+# in fewer serious labels a shift can hardly be observed.
+_SHIFTED_ABOVE = 0.5
 
 
-class Strategies(NamedTuple):
-    """A list of G ways, each a kind, a shift and a reliability, with the labels they make likely.
+class LabelTable(NamedTuple):
+    """A value for every strategy, label and latent class: strategies x categories x classes.
 
-    Tables are ways x categories x kinds of items. ``repeating`` holds for the one label that an
-    annotator would repeat, ``plain`` for the others.
+    Each annotator has one label that they repeat in some strategies; its values are apart.
     """
 
-    eps: Floats  # of every way
-    kind: Codes  # of every way, a place in KINDS
-    shift: Codes  # of every way
-    inverted: Floats  # the share of inverted labels in every way
-    log_weight: Floats  # of kind and shift
-    level_weight: Floats  # of every way, among those not always serious
-    plain: Floats
-    repeating: Floats
-    log_plain: Floats
-    log_repeating: Floats
-    serious: Floats  # how likely a label is serious
-    serious_repeating: Floats
+    other: Floats  # of labels other than the repeated one
+    repeated: Floats  # of the repeated label, whichever it is
 
-    def log_prior(self, always: float) -> Floats:
-        """Give ``always`` to those who are always serious, the rest to the other levels."""
-        prior: Floats = self.log_weight + np.log(
-            np.where(self.eps == ALWAYS, always, (1.0 - always) * self.level_weight)
+    def average(self, weights: Floats | Singles, repeated_label: Codes) -> Floats:
+        """Return the mean over strategies by annotators' weights: annotators x categories x classes."""
+        n_strategies, n_categories, n_classes = self.other.shape
+        mean: Floats = weights @ self.other.reshape(n_strategies, -1)
+        mean = mean.reshape(-1, n_categories, n_classes)
+        for n in np.unique(repeated_label):
+            rows = repeated_label == n
+            mean[rows, n] = weights[rows] @ self.repeated[:, n]
+        return mean
+
+    def total(self, counts: Floats, repeated_label: Codes) -> Floats:
+        """Return the sum over annotators' counts of labels and classes: annotators x strategies."""
+        total: Floats = counts.reshape(len(counts), -1) @ self.other.reshape(len(self.other), -1).T
+        for n in np.unique(repeated_label):
+            rows = repeated_label == n
+            total[rows] += counts[rows, n] @ (self.repeated[:, n] - self.other[:, n]).T
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class ResponseStrategies:
+    """All strategies, and the labels that each makes likely.
+
+    Attributes
+    ----------
+    behaviors
+        The irregular behaviors that the strategies have.
+    behavior, shift, reliability
+        Of each strategy: a place in ``behaviors``, a place among the shifts, a probability.
+    inverted_share
+        The share of each strategy's labels that are inverted.
+    probability, log_probability
+        P(label | latent class) in each strategy, and its logarithm.
+    p_serious
+        The probability that such a label is serious.
+    """
+
+    behaviors: tuple[Behavior, ...]
+    behavior: Codes
+    shift: Codes
+    reliability: Floats
+    inverted_share: Floats
+    probability: LabelTable
+    log_probability: LabelTable
+    p_serious: LabelTable
+    _log_weight: Floats  # of behavior and shift
+    _level_weight: Floats  # of the reliability, among annotators who are not always serious
+
+    @property
+    def n_strategies(self) -> int:
+        """How many strategies there are."""
+        return len(self.reliability)
+
+    @property
+    def always_serious(self) -> NDArray[np.bool_]:
+        """Which strategies are those of annotators who are always serious."""
+        always: NDArray[np.bool_] = self.reliability == ALWAYS_SERIOUS
+        return always
+
+    def log_prior(self, always_share: float) -> Floats:
+        """Return the log-prior of strategies, given the share of annotators who are always serious."""
+        level = np.where(
+            self.always_serious, always_share, (1.0 - always_share) * self._level_weight
         )
+        prior: Floats = self._log_weight + np.log(level)
         return prior
 
+    def annotator_log_prior(self, always_share: float, annotator_prior: Floats | None) -> Floats:
+        """Return the log-prior of strategies: one row per annotator, or one for all of them.
 
-def strategies_of(serious: Floats, shift_weight: Floats, *, ordinal: bool) -> Strategies:
-    r"""Tabulate all ways over kinds of items with the given serious distributions.
+        ``annotator_prior`` has two columns: numbers of earlier labels that were serious, and that
+        were not.
+        """
+        prior = self.log_prior(always_share)[np.newaxis]
+        if annotator_prior is None:
+            return prior
+        p_label = np.stack([self.reliability, 1.0 - self.reliability])
+        with_labels: Floats = prior + annotator_prior @ np.log(p_label)
+        return with_labels
 
-    ``serious`` is shifts x categories x kinds of items. Where the annotator is not serious, the
-    label is any (random), always the same (repeated), a serious one counted from the other end
-    (inverted), or one of the three each time (mixed). Only one label is tried as the repeated one,
-    and it might have been any: the kinds that repeat share their weight with the N - 1 others.
+    def by_reliability(self) -> tuple[Floats, Floats]:
+        """Return the levels of reliability, rising, and an indicator matrix, strategies x levels."""
+        levels, place = np.unique(self.reliability, return_inverse=True)
+        return levels, np.eye(len(levels))[place]
+
+
+def tabulate_strategies(
+    serious: Floats, shift_weights: Floats, *, ordinal: bool
+) -> ResponseStrategies:
+    """Return all strategies over latent classes with the given distributions of serious labels.
+
+    Parameters
+    ----------
+    serious
+        Shifts x categories x classes; the middle shift is none.
+    shift_weights
+        The prior probability of each shift.
+    ordinal
+        Whether the categories have an order.
     """
-    shifts, categories, _ = serious.shape
-    levels = len(_LEVEL_WEIGHTS)
-    eps = np.append((np.arange(levels) + 0.5) / levels, ALWAYS)
-    level_weight = np.append(_LEVEL_WEIGHTS / _LEVEL_WEIGHTS.sum(), 0.0)
-    unmoved = serious[shifts // 2]
-    chance = np.full_like(unmoved, 1.0 / categories)
-    other_end = unmoved[::-1]
-    plain = [chance, np.zeros_like(chance), other_end, (chance + other_end) / 3.0]
-    repeating = [chance, np.ones_like(chance), other_end, (chance + other_end + 1.0) / 3.0]
-    weight = _KIND_WEIGHTS / np.array([1, categories, 1, categories])
-    weight = weight[: 4 if ordinal else 2]
-    weight /= weight.sum()
-    kind, shift, level, log_weight = _listed(weight, shift_weight, eps)
-    share = eps[level][:, np.newaxis, np.newaxis]
+    n_shifts, n_categories, _ = serious.shape
+    n_levels = len(_LEVEL_WEIGHTS)
+    levels = np.append((np.arange(n_levels) + 0.5) / n_levels, ALWAYS_SERIOUS)
+    level_weights = np.append(_LEVEL_WEIGHTS / _LEVEL_WEIGHTS.sum(), 0.0)
+    behaviors = tuple(b for b in IRREGULAR_BEHAVIORS if ordinal or not b.ordinal_only)
+    behavior, shift, level, weight = _distinct_strategies(
+        _behavior_weights(behaviors, n_categories), shift_weights, levels
+    )
+    reliability = levels[level][:, np.newaxis, np.newaxis]
+    unshifted = serious[n_shifts // 2]
+    p_serious_and_label = reliability * serious[shift]
     tables = []
-    for irregular in (plain, repeating):
-        own = share * serious[shift]
-        rate = np.maximum(own + (1.0 - share) * np.stack(irregular)[kind], _LEAST)
-        tables.append((rate, np.log(rate), np.minimum(own / rate, 1.0)))
-    return Strategies(
-        eps=eps[level],
-        kind=kind,
+    for irregular in _irregular_distributions(behaviors, unshifted):
+        probability = p_serious_and_label + (1.0 - reliability) * irregular[behavior]
+        probability = np.maximum(probability, MIN_PROBABILITY)
+        p_serious = np.minimum(p_serious_and_label / probability, 1.0)
+        tables.append((probability, np.log(probability), p_serious))
+    inverted = np.array([b.inverted_share for b in behaviors])
+    probabilities, log_probabilities, p_serious_tables = zip(*tables, strict=True)
+    return ResponseStrategies(
+        behaviors=behaviors,
+        behavior=behavior,
         shift=shift,
-        inverted=(1.0 - eps[level]) * np.array([0.0, 0.0, 1.0, 1.0 / 3.0])[kind],
-        log_weight=log_weight,
-        level_weight=level_weight[level],
-        plain=tables[0][0],
-        repeating=tables[1][0],
-        log_plain=tables[0][1],
-        log_repeating=tables[1][1],
-        serious=tables[0][2],
-        serious_repeating=tables[1][2],
+        reliability=levels[level],
+        inverted_share=(1.0 - levels[level]) * inverted[behavior],
+        probability=LabelTable(*probabilities),
+        log_probability=LabelTable(*log_probabilities),
+        p_serious=LabelTable(*p_serious_tables),
+        _log_weight=np.log(weight),
+        _level_weight=level_weights[level],
     )
 
 
-def _listed(
-    kind_weight: Floats, shift_weight: Floats, eps: Floats
+def _behavior_weights(behaviors: tuple[Behavior, ...], n_categories: int) -> Floats:
+    """Return the prior probability of each behavior."""
+    weights = np.array([b.prior_weight for b in behaviors])
+    weights /= np.array([1 if b.repeated_label is None else n_categories for b in behaviors])
+    weights /= weights.sum()
+    return weights
+
+
+def _irregular_distributions(
+    behaviors: tuple[Behavior, ...], serious: Floats
+) -> tuple[Floats, Floats]:
+    """Return P(label | class) in each behavior: of labels other than the repeated one, and of it."""
+    other = np.stack([b.distribution(serious) for b in behaviors])
+    repeated = np.stack([(b.repeated_label or b.distribution)(serious) for b in behaviors])
+    return other, repeated
+
+
+def _distinct_strategies(
+    behavior_weights: Floats, shift_weights: Floats, levels: Floats
 ) -> tuple[Codes, Codes, Codes, Floats]:
-    """List the ways that can be told apart: kind, shift, level and log-weight of each.
+    """Return behavior, shift, level and weight of each strategy that labels can tell from others.
 
-    What the always serious do otherwise never shows, and how somebody shifts serious labels hardly
-    does who is serious less than half of the time: the former have no kind, the latter no shift.
+    The irregular labels of annotators who are always serious are too few to show a behavior:
+    these strategies have the first behavior only.
     """
-    random, middle = 0, len(shift_weight) // 2
-    ways = []
-    for level, often in enumerate(eps):
-        for shift, share in enumerate(shift_weight):
-            if often == ALWAYS:
-                ways.append((random, shift, level, share))
-            elif often > 0.5:
-                ways += [(kind, shift, level, share * w) for kind, w in enumerate(kind_weight)]
-            elif shift == middle:
-                ways += [(kind, shift, level, w) for kind, w in enumerate(kind_weight)]
-    kinds, shifts, levels, weights = (np.array(column) for column in zip(*ways, strict=True))
-    return kinds, shifts, levels, np.log(weights)
+    no_shift = len(shift_weights) // 2
+    strategies: list[tuple[int, int, int, Any]] = []
+    for level, reliability in enumerate(levels):
+        for shift, shift_weight in enumerate(shift_weights):
+            if reliability == ALWAYS_SERIOUS:
+                strategies.append((0, shift, level, shift_weight))
+            elif reliability > _SHIFTED_ABOVE:
+                strategies += [
+                    (behavior, shift, level, shift_weight * weight)
+                    for behavior, weight in enumerate(behavior_weights)
+                ]
+            elif shift == no_shift:
+                strategies += [
+                    (behavior, shift, level, weight)
+                    for behavior, weight in enumerate(behavior_weights)
+                ]
+    behaviors, shifts, places, weights = zip(*strategies, strict=True)
+    return np.array(behaviors), np.array(shifts), np.array(places), np.array(weights)
 
 
-def recorded(annotator_prior: Floats, eps: Floats) -> Floats:
-    """Say what records speak for: each label was seen to be serious, or not to be."""
-    said: Floats = annotator_prior @ np.log(np.stack([eps, 1.0 - eps]))
-    return said
+def find_repeated_labels(labels_per_category: NDArray[np.int64]) -> Codes:
+    """Return the label whose share each annotator has most above the crowd's.
 
-
-def repeated_labels(said: NDArray[np.int64], by_all: Floats | None = None) -> Codes:
-    """Find, from annotators x categories counts, the label each says most beyond the crowd.
-
-    ``by_all`` is how often the crowd says each, where these are a part of it.
+    ``labels_per_category`` is annotators x categories.
     """
-    share = said / np.maximum(said.sum(axis=1, keepdims=True), 1)
-    crowd = said.sum(axis=0) / said.sum() if by_all is None else by_all
-    beyond: Codes = (share - crowd).argmax(axis=1)
-    return beyond
+    share = labels_per_category / np.maximum(labels_per_category.sum(axis=1, keepdims=True), 1)
+    crowd = labels_per_category.sum(axis=0) / labels_per_category.sum()
+    repeated: Codes = (share - crowd).argmax(axis=1)
+    return repeated
 
 
-def mixed_over(
-    weights: Floats | Singles, plain: Floats, repeating: Floats, repeated: Codes
-) -> Floats:
-    """Average ways' tables with each annotator's weights: annotators x categories x kinds."""
-    ways, categories, kinds = plain.shape
-    mixed: Floats = (weights @ plain.reshape(ways, -1)).reshape(-1, categories, kinds)
-    for n in np.unique(repeated):
-        who = repeated == n
-        mixed[who, n] = weights[who] @ repeating[:, n]
-    return mixed
-
-
-def weighed_by(counts: Floats, plain: Floats, repeating: Floats, repeated: Codes) -> Floats:
-    """Sum ways' tables over each annotator's counts: annotators x ways."""
-    ways = len(plain)
-    total: Floats = counts.reshape(len(counts), -1) @ plain.reshape(ways, -1).T
-    for n in np.unique(repeated):
-        who = repeated == n
-        total[who] += counts[who, n] @ (repeating[:, n] - plain[:, n]).T
-    return total
-
-
-def normalised(log_weights: Floats) -> Floats:
-    """Turn logarithms into weights that sum to 1 in every row."""
+def normalise_log_weights(log_weights: Floats) -> Floats:
+    """Return weights that sum to 1 in every row, given their logarithms."""
     weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
-    shares: Floats = weights / weights.sum(axis=1, keepdims=True)
-    return shares
+    normalised: Floats = weights / weights.sum(axis=1, keepdims=True)
+    return normalised

@@ -1,0 +1,112 @@
+"""Response strategies of RobustGPM, and the list of irregular behaviors."""
+
+import warnings
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import annotruth as at
+from annotruth import simulate
+from annotruth.models.behaviors import IRREGULAR_BEHAVIORS, Behavior
+from annotruth.models.robust_gpm import strategies as strategies_module
+from annotruth.models.robust_gpm.strategies import (
+    LabelTable,
+    find_repeated_labels,
+    tabulate_strategies,
+)
+
+
+def random_serious(n_shifts=3, n_categories=4, n_classes=6):
+    rng = np.random.default_rng(0)
+    return rng.dirichlet(np.ones(n_categories), (n_shifts, n_classes)).transpose(0, 2, 1)
+
+
+def test_labels_of_a_strategy_are_distributions():
+    strategies = tabulate_strategies(random_serious(), np.array([0.2, 0.5, 0.3]), ordinal=True)
+    other, repeated = strategies.probability
+    # Over all labels, the second of which is the repeated one.
+    total = other.sum(axis=1) - other[:, 1] + repeated[:, 1]
+    np.testing.assert_allclose(total, 1.0, rtol=1e-9)
+    assert np.exp(strategies.log_prior(0.4)).sum() == pytest.approx(1.0)
+
+
+def test_strategies_combine_levels_behaviors_and_shifts():
+    strategies = tabulate_strategies(random_serious(5), np.full(5, 0.2), ordinal=True)
+    # Five levels up to 0.5 without shifts, five above with five shifts, five always serious.
+    assert strategies.n_strategies == 5 * 4 + 5 * 5 * 4 + 5
+    assert strategies.always_serious.sum() == 5
+    assert Counter(strategies.shift[strategies.reliability < 0.5].tolist()) == {2: 20}
+    nominal = tabulate_strategies(random_serious(1), np.ones(1), ordinal=False)
+    assert [behavior.name for behavior in nominal.behaviors] == ["random", "repeated"]
+    assert nominal.n_strategies == 10 * 2 + 1
+
+
+@pytest.mark.parametrize("behavior", IRREGULAR_BEHAVIORS, ids=lambda behavior: behavior.name)
+def test_behaviors_are_distributions(behavior):
+    serious = random_serious()[0]
+    other = behavior.distribution(serious)
+    repeated = (behavior.repeated_label or behavior.distribution)(serious)
+    for label in range(4):
+        total = other.sum(axis=0) - other[label] + repeated[label]
+        np.testing.assert_allclose(total, 1.0)
+
+
+def test_the_prior_weight_of_a_repeated_label_is_shared_by_all_labels():
+    strategies = tabulate_strategies(random_serious(1), np.ones(1), ordinal=True)
+    level = np.isclose(strategies.reliability, 0.05)
+    prior = np.exp(strategies.log_prior(0.5))[level]
+    expected = np.array([0.4, 0.2 / 4, 0.05, 0.35 / 4])
+    np.testing.assert_allclose(prior / prior.sum(), expected / expected.sum())
+
+
+def test_tables_use_the_repeated_label_of_each_annotator():
+    rng = np.random.default_rng(1)
+    table = LabelTable(rng.random((5, 3, 2)), rng.random((5, 3, 2)))
+    repeated_label = np.array([2, 0])
+    weights, counts = rng.random((2, 5)), rng.random((2, 3, 2))
+    mean, total = table.average(weights, repeated_label), table.total(counts, repeated_label)
+    for s, label in enumerate(repeated_label):
+        own = table.other.copy()
+        own[:, label] = table.repeated[:, label]
+        np.testing.assert_allclose(mean[s], np.einsum("g,gnk->nk", weights[s], own))
+        np.testing.assert_allclose(total[s], np.einsum("nk,gnk->g", counts[s], own))
+
+
+def test_the_repeated_label_is_the_one_most_above_the_crowd():
+    counts = np.array([[50, 50], [70, 30], [95, 5]])
+    np.testing.assert_array_equal(find_repeated_labels(counts), [1, 1, 0])
+
+
+def test_irregular_behaviors_are_named():
+    crowd = simulate.crowd(behavior="mixed", mixing="annotator", spammer_share=0.4, seed=2)
+    fit = at.fit(crowd.labels, "robust-gpm")
+    spammers = np.flatnonzero((fit.reliability < 0.35) & (crowd.reliability < 0.35))
+    assert len(spammers) >= 4
+    n_right = 0
+    for s in spammers:
+        behavior = crowd.behavior[s]
+        label = f" {crowd.repeated_label[s] + 1}" if behavior == "repeated" else ""
+        n_right += fit.behavior[s] == behavior + label
+    assert n_right >= len(spammers) - 1
+    assert {fit.behavior[s] for s in np.flatnonzero(fit.reliability >= 0.5)} == {"serious"}
+
+
+def extremes(serious):
+    ends = np.zeros_like(serious)
+    ends[[0, -1]] = 0.5
+    return ends
+
+
+def test_a_behavior_is_added_by_adding_one_object(monkeypatch):
+    crowd = simulate.crowd(n_items=100, n_annotators=12, behavior="random", seed=1)
+    rng = np.random.default_rng(0)
+    rows = [*crowd.labels.to_arrow().select(["item", "annotator", "label"]).to_pylist()]
+    rows = [(row["item"], str(row["annotator"]), row["label"]) for row in rows]
+    rows += [(item, "clicker", int(rng.choice([1, 5]))) for item in range(1, 101)]
+    added = Behavior("extremes", 0.05, extremes, ordinal_only=True)
+    monkeypatch.setattr(strategies_module, "IRREGULAR_BEHAVIORS", (*IRREGULAR_BEHAVIORS, added))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", at.ConvergenceWarning)
+        table = at.fit(rows, "robust-gpm", truth="opinions").annotators()
+    assert table.set_index("annotator").behavior["clicker"] == "extremes"
