@@ -16,7 +16,7 @@ import numpy as np
 
 import annotruth as at
 from annotruth.engines.spark import SparkEngine
-from annotruth.engines.spark.starting import running_session
+from annotruth.engines.spark.start import get_session
 from benchmarks import machine
 from benchmarks.end_to_end import LABELS_PER_ITEM, call_in_process
 from benchmarks.out_of_core import write
@@ -39,7 +39,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "labels.parquet"
         call_in_process(write, path, options.labels, options.annotators)
-        engine = SparkEngine(running_session(options.master, silent=True))
+        engine = SparkEngine(get_session(options.master, silent=True))
         start, ticks = time.perf_counter(), []
         fit = at.fit(
             str(path),
@@ -54,7 +54,7 @@ def main() -> int:
     print(
         f"{options.labels:,} labels of {options.labels // LABELS_PER_ITEM:,} items by "
         f"{options.annotators:,} annotators on {options.master}, "
-        f"{len(fit.data.chunks)} chunks\n\n"
+        f"{len(fit.data.partitions)} partitions\n\n"
         "| preparation s | seconds per pass | first ten | last ten | results s | driver GB |\n"
         "|--:|--:|--:|--:|--:|--:|\n"
         f"| {ticks[0] - start:.1f} | {np.median(passes):.3f} | {first:.3f} | {last:.3f} "

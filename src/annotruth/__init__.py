@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from annotruth.labels import Labels, Scale
     from annotruth.models.baselines import MajorityVote, MeanScore, MedianScore
     from annotruth.models.dawid_skene.model import DawidSkene
+    from annotruth.models.distributed_fit import DistributedFit
     from annotruth.models.glad import GLAD
     from annotruth.models.gpm.model import GPM
     from annotruth.models.ordinal_binary import OrdinalBinary
     from annotruth.models.ordinal_mixture.model import OrdinalMixture
     from annotruth.models.result import Fit
     from annotruth.models.robust_gpm.model import RobustGPM
-    from annotruth.models.spark_fit import SparkFit
     from annotruth.models.storage import load
     from annotruth.models.subject_bias import SubjectBias
     from annotruth.selection.choose import choose
@@ -53,6 +53,7 @@ __all__ = [
     "Comparison",
     "ConvergenceWarning",
     "DawidSkene",
+    "DistributedFit",
     "Fit",
     "InputError",
     "Labels",
@@ -67,7 +68,6 @@ __all__ = [
     "RobustGPM",
     "Scale",
     "SparkEngine",
-    "SparkFit",
     "SubjectBias",
     "agreement",
     "changes",
@@ -94,6 +94,7 @@ _HOMES = {
     "Comparison": "annotruth.selection.compare",
     "ConvergenceWarning": "annotruth.errors",
     "DawidSkene": "annotruth.models.dawid_skene.model",
+    "DistributedFit": "annotruth.models.distributed_fit",
     "Fit": "annotruth.models.result",
     "InputError": "annotruth.errors",
     "Labels": "annotruth.labels",
@@ -108,7 +109,6 @@ _HOMES = {
     "RobustGPM": "annotruth.models.robust_gpm.model",
     "Scale": "annotruth.labels",
     "SparkEngine": "annotruth.engines.spark",
-    "SparkFit": "annotruth.models.spark_fit",
     "SubjectBias": "annotruth.models.subject_bias",
     "changes": "annotruth.advice.changes",
     "choose": "annotruth.selection.choose",

@@ -72,7 +72,7 @@ def fit(
     Fit
         Its tables come in the library of the frame that went in; from a path or tuples, in
         pandas if it is installed, else in pyarrow. Of a frame on Spark, or a file or table read
-        with ``engine="spark"``, it is a `SparkFit`.
+        with ``engine="spark"``, it is a `DistributedFit`.
     """
     read, options = ReadOptions.split(read, options)
     auto = model == AUTO

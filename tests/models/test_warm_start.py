@@ -160,7 +160,9 @@ def test_labelling_again_is_refused_and_changes_nothing():
 
 def test_a_new_category_is_refused():
     model = at.GPM().fit(TABLE)
-    with pytest.raises(at.InputError, match="label 7 is new, and the fit has the categories 0, 1: correct it"):
+    with pytest.raises(
+        at.InputError, match="label 7 is new, and the fit has the categories 0, 1: correct it"
+    ):
         model.partial_fit([(2, "new", 7)])
 
 

@@ -1,6 +1,6 @@
-"""Fit on a Connect session, and compare with memory."""
+"""Fit on a Spark Connect session, and compare the results with those in memory."""
 
-from comparing import same_tables
+from comparison import assert_same_tables
 from pyspark.sql import SparkSession
 
 import annotruth as at
@@ -11,6 +11,6 @@ table = simulate.crowd(n_items=30, n_annotators=8, n_categories=3, seed=2).label
 frame = spark.createDataFrame(table)
 assert "connect" in type(frame).__module__
 for name in ("gpm", "dawid-skene"):
-    with at.fit(frame, name, tol=0.1) as found:
-        same_tables(found, at.fit(table, name, tol=0.1))
+    with at.fit(frame, name, tol=0.1) as fit:
+        assert_same_tables(fit, at.fit(table, name, tol=0.1))
 spark.stop()

@@ -15,52 +15,52 @@ def labels_csv(tmp_path):
     return path
 
 
-def rows(folder):
-    (part,) = folder.glob("part-*.csv")
-    with part.open() as file:
+def read_rows(folder):
+    (path,) = folder.glob("part-*.csv")
+    with path.open() as file:
         return list(csv.DictReader(file))
 
 
 def test_tables_are_written_as_in_memory(run, spark, labels_csv, tmp_path):
-    out, other = tmp_path / "out", tmp_path / "other"
-    words = ("fit", labels_csv, "--model", "gpm", "--set", "tol=0.5", "--json")
-    code, said, _ = run(*words, "--engine", "spark", "--out", out)
+    out, in_memory = tmp_path / "out", tmp_path / "in_memory"
+    arguments = ("fit", labels_csv, "--model", "gpm", "--set", "tol=0.5", "--json")
+    code, printed, _ = run(*arguments, "--engine", "spark", "--out", out)
     assert code == 0
-    assert json.loads(said)["n_labels"] == 6
-    assert run(*words, "--out", other)[1] == said
+    assert json.loads(printed)["n_labels"] == 6
+    assert run(*arguments, "--out", in_memory)[1] == printed
     assert json.loads((out / "fit.json").read_text())["n_items"] == 3
     for name in ("items", "annotators", "labels"):
-        with (other / f"{name}.csv").open() as file:
-            wanted = list(csv.DictReader(file))
-        got = rows(out / f"{name}.csv")
-        assert [list(row) for row in got] == [list(row) for row in wanted]
-        assert len(got) == len(wanted)
+        with (in_memory / f"{name}.csv").open() as file:
+            expected = list(csv.DictReader(file))
+        rows = read_rows(out / f"{name}.csv")
+        assert [list(row) for row in rows] == [list(row) for row in expected]
+        assert len(rows) == len(expected)
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("arguments", "message"),
     [
-        (["--report", "x.html"], "--report needs the items in memory"),
-        (["--format", "json"], "csv or parquet"),
-        (["--memory", "1GB"], "memory is not for labels on Spark"),
-        (["--model", "glad"], "glad cannot run on Spark"),
+        (["--report", "x.html"], "--report needs all items in memory"),
+        (["--format", "json"], "pass --format csv or --format parquet"),
+        (["--memory", "1GB"], "memory (`--memory`) is not supported on Spark"),
+        (["--model", "glad"], "glad runs on the engines memory and reference only"),
     ],
 )
-def test_what_spark_cannot_do_is_refused(run, spark, labels_csv, words, told):
-    code, _, complaint = run("fit", labels_csv, "--engine", "spark", *words)
+def test_unsupported_options_are_refused(run, spark, labels_csv, arguments, message):
+    code, _, error = run("fit", labels_csv, "--engine", "spark", *arguments)
     assert code == 2
-    assert told in complaint
-    assert len(complaint.strip().splitlines()) == 1
+    assert message in error
+    assert len(error.strip().splitlines()) == 1
 
 
-def test_a_table_that_is_not_there(run, spark):
-    code, _, complaint = run("fit", "no_such_table", "--engine", "spark")
+def test_a_missing_table_is_named(run, spark):
+    code, _, error = run("fit", "no_such_table", "--engine", "spark")
     assert code == 2
-    assert "no_such_table" in complaint
-    assert len(complaint.strip().splitlines()) == 1
+    assert "no_such_table" in error
+    assert len(error.strip().splitlines()) == 1
 
 
-def test_options_of_spark_need_the_engine(run, labels_csv):
-    code, _, complaint = run("fit", labels_csv, "--master", "local[2]")
+def test_spark_options_need_the_engine(run, labels_csv):
+    code, _, error = run("fit", labels_csv, "--master", "local[2]")
     assert code == 2
-    assert "--engine spark" in complaint
+    assert "--engine spark" in error

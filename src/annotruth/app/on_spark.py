@@ -1,36 +1,36 @@
-"""What the command line does for `fit --engine spark`."""
+"""The parts of `annotruth fit --engine spark` that differ from a fit in memory."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from annotruth.engines.spark import SparkEngine
-from annotruth.engines.spark.failures import in_one_line
-from annotruth.engines.spark.starting import running_session
-from annotruth.engines.spark.storage import Storage
+from annotruth.engines.spark.errors import errors_in_one_line
+from annotruth.engines.spark.shared_folder import SharedFolder
+from annotruth.engines.spark.start import get_session
 from annotruth.errors import InputError
-from annotruth.models.spark_fit import SparkFit
+from annotruth.models.distributed_fit import DistributedFit
 
 
-def engine_of(master: str | None, storage: str | None) -> SparkEngine:
-    """Find or start Spark there."""
-    return SparkEngine(spark=running_session(master, silent=True), storage=storage)
+def make_engine(master: str | None, storage: str | None) -> SparkEngine:
+    """Return an engine on the active Spark session, or on one that is started."""
+    return SparkEngine(spark=get_session(master, silent=True), storage=storage)
 
 
-def check_options(asked: Mapping[str, object], format: str) -> None:
-    """Refuse what needs all items in memory."""
-    for option, value in asked.items():
+def check_options(values: Mapping[str, object], table_format: str) -> None:
+    """Refuse options, given by their flags, that need all items in memory."""
+    for flag, value in values.items():
         if value is not None:
-            raise InputError(f"{option} needs the items in memory, not on Spark: leave it out")
-    if format == "json":
-        raise InputError("Spark writes tables as csv or parquet: choose one of them")
+            raise InputError(f"{flag} needs all items in memory: leave it out with --engine spark")
+    if table_format == "json":
+        raise InputError("Spark writes csv or parquet: pass --format csv or --format parquet")
 
 
-def write_tables(found: SparkFit, out: str, format: str) -> None:
-    """Write the frames, each a folder of files, in place of what was there, and fit.json."""
-    for name in found.frames:
-        with in_one_line(f"cannot write {name} to {out}"):
-            writer = found.frames[name].write.mode("overwrite")
-            writer.format(format).option("header", True).save(f"{out}/{name}.{format}")
-    with Storage(out).create("fit.json") as file:
-        file.write(found.to_json().encode())
+def write_tables(fit: DistributedFit, out: str, table_format: str) -> None:
+    """Write fit.json and the frames, one folder each, in place of existing ones."""
+    for name in fit.frames:
+        with errors_in_one_line(f"cannot write {name} to {out}"):
+            writer = fit.frames[name].write.mode("overwrite").option("header", True)
+            writer.format(table_format).save(f"{out}/{name}.{table_format}")
+    with SharedFolder(out).create("fit.json") as file:
+        file.write(fit.to_json().encode())

@@ -1,6 +1,10 @@
 """Where passes over the data run: the seam between models and hardware."""
 
 from annotruth.engines.protocol import (
+    BuildTables,
+    DistributedFrames,
+    DistributedLabels,
+    DistributedSession,
     Engine,
     EngineCapabilities,
     Input,
@@ -13,6 +17,10 @@ from annotruth.engines.registry import ENGINES, engine_name, get_engine, native_
 
 __all__ = [
     "ENGINES",
+    "BuildTables",
+    "DistributedFrames",
+    "DistributedLabels",
+    "DistributedSession",
     "Engine",
     "EngineCapabilities",
     "Input",

@@ -8,21 +8,29 @@ annotators need, and the update of the shared parameters is written once, in the
 An engine has four duties: read a source (`Engine.read`), open data as a session (`Engine.open`), run
 passes (`Session.run_pass`), and collect item-sized results (`Session.collect`). It states what it can
 do in `Engine.capabilities`, and it alone chooses kernel variants and precision.
+
+An engine whose data are on other machines is distributed. It reads `DistributedLabels`, which are
+a summary to the model, and instead of collecting item-sized results its session writes tables where
+the partitions are (`DistributedSession.write_tables`), which come back as frames of its own library.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Floats
+from annotruth.labels import LabelSummary
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from annotruth.io.options import ReadOptions
-    from annotruth.labels import LabelSummary
+    from annotruth.labels import Labels
 
 Extent = Literal["items", "cells", "labels"]
 """What an item-side array has one entry for."""
@@ -169,10 +177,62 @@ class Session(Protocol):
         """Whether large tables are held in single precision, given the stopping tolerance."""
 
     def collect(self, name: str) -> NDArray[Any]:
-        """Return an item-side array as a whole."""
+        """Return an item-side array of all items."""
 
     def close(self) -> None:
         """Release what the session holds."""
+
+
+BuildTables: TypeAlias = "Callable[[Labels, Mapping[str, NDArray[Any]]], Mapping[str, pa.Table]]"
+"""Builds the tables of a partition, by name, from its labels and its item-side arrays."""
+
+
+class DistributedLabels(LabelSummary):
+    """Labels on other machines: a model sees their summary only."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Remove the files that hold the labels."""
+
+
+class DistributedFrames(Protocol):
+    """Tables that an engine's workers wrote: frames of the engine's library, by name."""
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a table as a frame."""
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names of the tables."""
+
+    def columns(self, name: str) -> list[str]:
+        """Return the names of a table's columns."""
+
+    def write_annotators(self, columns: Mapping[str, Any]) -> None:
+        """Write the table ``annotators``, while the labels are open.
+
+        Its rows are the annotators' ids, their numbers of labels, and the given columns: arrays,
+        Arrow arrays or lists of text with one entry per annotator.
+        """
+
+    def close(self) -> None:
+        """Remove the files behind the frames."""
+
+
+@runtime_checkable
+class DistributedSession(Session, Protocol):
+    """A session on distributed labels."""
+
+    def write_tables(self, build: BuildTables, arrays: tuple[str, ...]) -> DistributedFrames:
+        """Build the tables of every partition on the workers, and return frames of them.
+
+        Parameters
+        ----------
+        build
+            A function that can be pickled. It runs once per partition, and what it returns has the
+            same tables and columns for all of them.
+        arrays
+            The names of the item-side arrays that it is called with.
+        """
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from annotruth.engines.protocol import Engine
 from annotruth.errors import InputError
-from annotruth.labels.frames import is_spark_frame
+from annotruth.labels.frames import distributed_library
 
 # name: (module, class); an engine's module loads when it is asked for.
 ENGINES = {
@@ -34,5 +34,5 @@ def engine_name(engine: str | Engine) -> str:
 
 
 def native_engine(data: Any) -> str | None:
-    """Return the name of the engine that frames of this kind belong to; None for any engine."""
-    return "spark" if is_spark_frame(data) else None
+    """Return the name of the engine that alone reads such a frame; None if any engine does."""
+    return distributed_library(data)

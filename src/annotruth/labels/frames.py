@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 ROLES = ("item", "annotator", "label")
 Choice = Callable[[list[str]], Iterable[str]]
 
+# The packages of frames whose rows are on other machines, which must not be collected unasked.
+_DISTRIBUTED_FRAMES = {"pyspark.sql": "spark"}
+
 
 def to_arrow(data: Any, choose: Choice | None = None) -> tuple[pa.Table, str]:
     """Turn a frame or a list of (item, annotator, label) tuples into Arrow.
@@ -28,8 +31,12 @@ def to_arrow(data: Any, choose: Choice | None = None) -> tuple[pa.Table, str]:
     """
     if isinstance(data, pa.Table):
         return data, "pyarrow"
-    if is_spark_frame(data):
-        raise InputError("these labels are on Spark: choose the engine spark, or collect them")
+    library = distributed_library(data)
+    if library is not None:
+        raise InputError(
+            f"this is a distributed frame: choose engine={library!r} (`--engine {library}`), or "
+            "collect it"
+        )
     import narwhals as nw
     from narwhals.exceptions import DuplicateError
 
@@ -52,9 +59,13 @@ def to_arrow(data: Any, choose: Choice | None = None) -> tuple[pa.Table, str]:
     )
 
 
-def is_spark_frame(data: Any) -> bool:
-    """Whether this is a frame of Spark's, of a classic session or of Connect."""
-    return type(data).__module__.startswith("pyspark.sql.") and type(data).__name__ == "DataFrame"
+def distributed_library(data: Any) -> str | None:
+    """Return the name of the library, and engine, of a distributed frame; None for other data."""
+    kind = type(data)
+    for package, library in _DISTRIBUTED_FRAMES.items():
+        if kind.__module__.startswith(f"{package}.") and kind.__name__ == "DataFrame":
+            return library
+    return None
 
 
 def from_arrow(table: pa.Table, frame: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from annotruth.engines import Engine, Session, get_engine, native_engine
+from annotruth.engines import DistributedLabels, Engine, Session, get_engine, native_engine
 from annotruth.errors import AnnotruthError, InputError, NotFittedError
 from annotruth.io.options import ReadOptions
 from annotruth.kernels.arrays import Codes, Floats
@@ -99,11 +99,12 @@ class Estimator(ABC):
         self._check_option_types()
         engine = self.engine_for(data)
         labels = engine.read(data, ReadOptions(), gold=gold, annotator_prior=annotator_prior)
-        self.check_supported(engine, labels)
-        previous = None if warm_start is None else check_warm_start(self.name, warm_start, labels)
-        if isinstance(labels, Labels):
-            return self.load_fit(self._fit(labels, progress, previous))
-        with closing(cast("Any", labels)):  # distributed labels hold files until they are fitted
+        # The files of distributed labels are removed when they are fitted or refused.
+        with closing(labels) if isinstance(labels, DistributedLabels) else nullcontext():
+            self.check_supported(engine, labels)
+            previous = (
+                None if warm_start is None else check_warm_start(self.name, warm_start, labels)
+            )
             # A model that fits distributed labels uses nothing but their summary.
             return self.load_fit(self._fit(cast("Labels", labels), progress, previous))
 
@@ -389,13 +390,13 @@ class IterativeEstimator(Estimator, Generic[S]):
         """Return the fit with the final parameters, which `Steps.finalize` has been called with."""
 
 
-def check_warm_start(model: str, previous: Fit, labels: LabelSummary) -> Fit:
+def check_warm_start(model: str, previous: BaseFit, labels: LabelSummary) -> Fit:
     """Return the previous fit; raise if it is of another model or of other labels."""
-    data = previous.data
+    if not (isinstance(previous, Fit) and isinstance(labels, Labels)):
+        raise InputError("warm_start is for labels on this machine: leave it out")
     if previous.model != model:
         raise InputError(f"warm_start is a fit of {previous.model}, not of {model}")
-    if not isinstance(labels, Labels):
-        raise InputError("warm_start is for labels on this machine: leave it out")
+    data = previous.data
     same_ids = all(
         # Ids that were numbers are text once there are words among them.
         (old if old.type == new.type else to_text(old)).equals(new[: len(old)])

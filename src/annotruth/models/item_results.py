@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from numpy.typing import NDArray
 
-from annotruth.engines import Session
+from annotruth.engines import DistributedSession, Session
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import Labels, LabelSummary
 from annotruth.models.base_fit import BaseFit, Column
@@ -36,6 +36,8 @@ def make_fit(
 ) -> BaseFit:
     """Return the fit with the given fields and the item results built from session arrays.
 
+    Labels in memory give a `Fit`, distributed labels a `DistributedFit`.
+
     Parameters
     ----------
     labels, session
@@ -50,6 +52,8 @@ def make_fit(
     if isinstance(labels, Labels):
         results = build(labels, {name: session.collect(name) for name in arrays})
         return Fit(data=labels, **results._asdict(), **fields)
-    from annotruth.models.spark_fit import spark_fit
+    if not isinstance(session, DistributedSession):
+        raise TypeError(f"{type(session).__name__} has distributed labels but writes no tables")
+    from annotruth.models.distributed_fit import make_distributed_fit
 
-    return spark_fit(labels, session, arrays, build, **fields)
+    return make_distributed_fit(labels, session, arrays, build, fields)

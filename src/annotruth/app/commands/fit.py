@@ -17,8 +17,8 @@ from annotruth.errors import InputError
 if TYPE_CHECKING:
     from annotruth.io.options import ReadOptions
     from annotruth.models.base_fit import BaseFit
+    from annotruth.models.distributed_fit import DistributedFit
     from annotruth.models.result import Fit
-    from annotruth.models.spark_fit import SparkFit
 
 
 class FormatChoice(StrEnum):
@@ -89,13 +89,13 @@ def fit(
         str | None,
         typer.Option(
             metavar="URL",
-            help="Where Spark is: local[4], spark://host:7077, yarn, sc://host for Connect.",
-            show_default="the session of the environment, or this machine",
+            help="Where Spark runs: local[4], spark://host:7077, yarn, or sc://host for Connect.",
+            show_default="as Spark is configured, else this machine",
         ),
     ] = None,
     storage: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="A folder that all of Spark's machines reach."),
+        typer.Option(metavar="URL", help="A folder that all of Spark's machines can reach."),
     ] = None,
     as_json: reading.JsonOption = False,
     quiet: reading.QuietOption = False,
@@ -139,9 +139,9 @@ def fit(
             {"--truth": truth, "--save": save, "--report": report, "--soft": soft, "--keep": keep},
             format_.value,
         )
-        model_options["engine"] = on_spark.engine_of(master, storage)
+        model_options["engine"] = on_spark.make_engine(master, storage)
     elif master is not None or storage is not None:
-        raise InputError("--master and --storage are for Spark: add --engine spark")
+        raise InputError("--master and --storage need --engine spark")
     for path, check in ((soft, soft_labels.check_ending), (keep, writers.format_of)):
         if path is not None:
             check(path)
@@ -159,7 +159,7 @@ def fit(
             **model_options,
         )
     if engine is EngineChoice.spark:
-        with cast("SparkFit", result) as distributed:
+        with cast("DistributedFit", result) as distributed:
             if out is not None:
                 on_spark.write_tables(distributed, out, format_.value)
             _print_result(distributed, None, [out], as_json=as_json, quiet=quiet)
@@ -189,7 +189,7 @@ def fit(
 
 
 def _print_result(
-    result: Fit | SparkFit,
+    result: Fit | DistributedFit,
     metrics: Mapping[str, float] | None,
     written: Sequence[object],
     report: Path | None = None,

@@ -1,47 +1,113 @@
-"""Tables that tasks write, as Spark frames."""
+"""Spark frames: read from a source, or made of tables that tasks wrote."""
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from annotruth.engines.spark.storage import Storage
+from annotruth.engines.spark.labels import SparkLabels
+from annotruth.engines.spark.partitions import AnnotatorPartition
+from annotruth.engines.spark.shared_folder import SharedFolder
+from annotruth.engines.spark.tasks import run_tasks
+from annotruth.labels.frames import distributed_library
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class Frames:
-    """Spark frames by name, and the folder of the files behind them.
+def is_spark_frame(data: Any) -> bool:
+    """Whether this is a Spark frame, of a classic or a Connect session."""
+    return distributed_library(data) == "spark"
 
-    The folder goes when this is closed, or when nobody holds it any more.
+
+def read_frame(spark: SparkSession, source: str) -> tuple[DataFrame, bool]:
+    """Return the frame of a file or folder, by its ending, or of a table, by its name.
+
+    The second value is whether the columns have no types, as in a CSV.
+    """
+    ending = Path(source).suffix.lower()
+    if ending in (".csv", ".tsv"):
+        separator = "\t" if ending == ".tsv" else ","
+        return spark.read.csv(source, header=True, sep=separator, inferSchema=False), True
+    if ending in (".json", ".jsonl", ".ndjson"):
+        return spark.read.json(source), False
+    if ending in (".parquet", ".orc"):
+        return spark.read.format(ending[1:]).load(source), False
+    if "/" in source or Path(source).exists():
+        return spark.read.load(source), False
+    return spark.table(source), False
+
+
+class SparkFrames:
+    """The tables of a fit as Spark frames by name, and the folder of the files behind them.
+
+    The folder is removed when the frames are closed or no longer referenced.
     """
 
-    def __init__(self, spark: SparkSession, storage: Storage) -> None:
-        self._spark = spark
-        self._storage = storage
-        self._by_name: dict[str, DataFrame] = {}
-        self.close = weakref.finalize(self, storage.remove_all)
+    def __init__(self, labels: SparkLabels) -> None:
+        self._labels = labels
+        self.folder = labels.folder.make_sibling()
+        self._frames: dict[str, DataFrame] = {}
+        self.close = weakref.finalize(self, self.folder.remove_all)
 
     def add(self, name: str, files: Iterable[str]) -> None:
-        """Make a frame of Parquet files that tasks have written."""
-        paths = [self._storage.address(file) for file in files]
-        self._by_name[name] = self._spark.read.parquet(*paths)
+        """Add a frame of Parquet files in the folder."""
+        addresses = [self.folder.address_of(file) for file in files]
+        self._frames[name] = self._labels.spark.read.parquet(*addresses)
+
+    def write_annotators(self, columns: Mapping[str, Any]) -> None:
+        """Write the annotators' table, one file per annotator partition, and add its frame.
+
+        The ids stay on the workers.
+        """
+        labels, partitions = self._labels, self._labels.annotator_partitions
+        bounds = np.cumsum([0, *(partition.n_annotators for partition in partitions)])
+        batches = (
+            {name: column[start:stop] for name, column in columns.items()}
+            for start, stop in pairwise(bounds)
+        )
+        file = labels.folder.write_batches("columns", batches) if columns else None
+        task = partial(_write_annotator_partition, labels.folder, self.folder, partitions, file)
+        self.add("annotators", run_tasks(labels.spark, task, len(partitions)))
+
+    def columns(self, name: str) -> list[str]:
+        """Return the names of a frame's columns."""
+        return list(self._frames[name].columns)
 
     def __getitem__(self, name: str) -> DataFrame:
-        return self._by_name[name]
+        return self._frames[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._by_name)
+        return iter(self._frames)
 
 
-def write_rows(storage: Storage, kind: str, rows: pa.Table) -> str:
-    """Write rows of a table to a new Parquet file, and return its name."""
-    name = storage.new_name(kind, "parquet")
-    with storage.create(name) as sink:
-        pq.write_table(rows, sink)
+def write_parquet(folder: SharedFolder, kind: str, table: pa.Table) -> str:
+    """Write a table to a new Parquet file, and return its name."""
+    name = folder.new_name(kind, "parquet")
+    with folder.create(name) as sink:
+        pq.write_table(table, sink)
     return name
+
+
+def _write_annotator_partition(
+    source: SharedFolder,
+    target: SharedFolder,
+    partitions: list[AnnotatorPartition],
+    columns: str | None,
+    number: int,
+) -> str:
+    known = source.read(partitions[number].file)
+    table = {
+        "annotator": known["annotators"],
+        "n_labels": known["n_labels"],
+        **({} if columns is None else source.read(columns, number)),
+    }
+    return write_parquet(target, "annotators", pa.table(table))

@@ -1,52 +1,55 @@
-"""Labels that lie in chunks, in a folder that Spark's workers reach."""
+"""Labels in partitions, in a folder that Spark's workers can reach."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.engines.spark.chunks import Chunk, Slices, load
-from annotruth.engines.spark.storage import Storage
+from annotruth.engines.protocol import DistributedLabels
+from annotruth.engines.spark.annotator_sums import AnnotatorRanges
+from annotruth.engines.spark.partitions import (
+    AnnotatorPartition,
+    LabelPartition,
+    load_partition,
+    write_partition,
+)
+from annotruth.engines.spark.shared_folder import SharedFolder
 from annotruth.engines.spark.tasks import run_tasks
-from annotruth.labels import LabelSummary, Scale
-from annotruth.labels.buffers import as_numpy
+from annotruth.labels import Labels, Scale
+from annotruth.labels.buffers import as_arrow, as_numpy
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class Shard(NamedTuple):
-    """Some annotators' ids and counts in a file; their codes follow on those of the shard before."""
-
-    file: str
-    n_annotators: int
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class SparkLabels(LabelSummary):
-    """Labels of a Spark frame: what has one entry an item or label stays in files.
+class SparkLabels(DistributedLabels):
+    """Labels in files: whatever has one entry per item or label is read by Spark's workers only.
 
     Attributes
     ----------
     spark
         The session they belong to.
-    storage
-        The folder they lie in, and nothing else.
-    chunks, shards
-        The files of the labels, by item, and of the annotators.
-    n_dropped
-        How many rows had no label.
+    folder
+        The folder of their files, which holds nothing else.
+    partitions
+        The files of the labels, each with all labels of some items.
+    annotator_partitions
+        The files of the annotators' ids, in the order of their codes.
+    scale, n_dropped, annotator_prior, frame, read_as
+        As in `LabelSummary`.
     """
 
     spark: SparkSession
-    storage: Storage
+    folder: SharedFolder
     scale: Scale
-    chunks: list[Chunk]
-    shards: list[Shard]
+    partitions: list[LabelPartition]
+    annotator_partitions: list[AnnotatorPartition]
     n_dropped: int = 0
     annotator_prior: NDArray[np.float64] | None = None
     frame: str = "spark"
@@ -54,41 +57,77 @@ class SparkLabels(LabelSummary):
 
     @property
     def n_items(self) -> int:
-        """How many items have a label."""
-        return sum(chunk.n_items for chunk in self.chunks)
+        """The number of items."""
+        return sum(partition.n_items for partition in self.partitions)
 
     @property
     def n_annotators(self) -> int:
-        """How many people gave a label."""
-        return sum(shard.n_annotators for shard in self.shards)
+        """The number of annotators."""
+        return sum(partition.n_annotators for partition in self.annotator_partitions)
 
     @property
     def n_labels(self) -> int:
-        """How many labels there are."""
-        return sum(chunk.n_labels for chunk in self.chunks)
+        """The number of labels."""
+        return sum(partition.n_labels for partition in self.partitions)
 
     @property
     def labels_per_annotator(self) -> NDArray[np.int64]:
-        """Count the labels of each annotator."""
-        counts = [as_numpy(self.storage.read(shard.file)["n_labels"]) for shard in self.shards]
-        return np.concatenate(counts)
+        """The number of labels of each annotator."""
+        files = (partition.file for partition in self.annotator_partitions)
+        return np.concatenate([as_numpy(self.folder.read(file)["n_labels"]) for file in files])
 
     @cached_property
     def labels_per_category(self) -> NDArray[np.int64]:
-        """Count how often each annotator chose each category, annotators x categories."""
-        slices = Slices.of(self.chunks, self.n_annotators, self.n_categories)
-        work = partial(_count_answers, self.storage, self.chunks, slices)
-        files = run_tasks(self.spark, work, len(self.chunks))
+        """The number of labels of each annotator in each category, annotators x categories."""
+        ranges = AnnotatorRanges.for_sums(self.partitions, self.n_annotators, self.n_categories)
+        task = partial(_write_label_counts, self.folder, self.partitions, ranges)
+        files = run_tasks(self.spark, task, len(self.partitions))
         counts = np.empty((self.n_annotators, self.n_categories), dtype=np.int64)
-        for at, part in slices.added(self.spark, self.storage, files, self.n_categories):
-            counts[at] = part
+        for rows, sums in ranges.add_sums(self.spark, self.folder, files, self.n_categories):
+            counts[rows] = sums
         return counts
 
     def close(self) -> None:
         """Remove the folder."""
-        self.storage.remove_all()
+        self.folder.remove_all()
 
 
-def _count_answers(storage: Storage, chunks: list[Chunk], slices: Slices, place: int) -> str:
-    labels, people = load(storage, chunks[place].file)
-    return slices.write(storage, people, labels.labels_per_category.astype(np.float64))
+def _write_label_counts(
+    folder: SharedFolder, partitions: list[LabelPartition], ranges: AnnotatorRanges, number: int
+) -> str:
+    labels, annotator_codes = load_partition(folder, partitions[number].file)
+    counts = labels.labels_per_category.astype(np.float64)
+    return ranges.write_sums(folder, annotator_codes, counts)
+
+
+def partition_labels(
+    labels: Labels, spark: SparkSession, folder: SharedFolder, n_partitions: int
+) -> SparkLabels:
+    """Write labels in memory to partitions, which keep the order of the items."""
+    partitions = []
+    for start, stop in pairwise(np.unique(labels.partition(n_partitions))):
+        cells = labels.item_ptr[start : stop + 1]
+        ends = labels.cell_ptr[cells[0] : cells[-1] + 1]
+        codes, annotator = np.unique(labels.annotator[ends[0] : ends[-1]], return_inverse=True)
+        some_items = Labels(
+            items=labels.items[start:stop],
+            annotators=labels.annotators.take(as_arrow(codes)),
+            scale=labels.scale,
+            item_ptr=cells - cells[0],
+            cell_category=labels.cell_category[cells[0] : cells[-1]],
+            cell_ptr=ends - ends[0],
+            annotator=annotator.astype(np.int32),
+            row=np.arange(len(annotator)),
+            known=labels.known[start:stop],
+        )
+        partitions.append(write_partition(folder, some_items, codes.astype(np.int64)))
+    annotators = folder.write(
+        "annotators", {"annotators": labels.annotators, "n_labels": labels.labels_per_annotator}
+    )
+    return SparkLabels(
+        spark=spark,
+        folder=folder,
+        scale=labels.scale,
+        partitions=partitions,
+        annotator_partitions=[AnnotatorPartition(annotators, labels.n_annotators)],
+    )

@@ -1,4 +1,4 @@
-"""Work shared out to Spark's tasks, with small answers back."""
+"""Functions that run in Spark's tasks and return small results to the driver."""
 
 from __future__ import annotations
 
@@ -8,37 +8,38 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from annotruth.engines.spark.failures import in_one_line, silent_on_pandas
+from annotruth.engines.spark.errors import errors_in_one_line, without_pandas_warning
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Answer = TypeVar("Answer")
-Function = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Result = TypeVar("Result")
+MapBatches = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
-# Starting a task costs tens of milliseconds; some must wait, or Spark asks for no more machines.
-_TASKS_A_CORE = 2
-_ANSWERS = "place long, answer binary"
+# Starting a task costs tens of milliseconds, so there are few; but more than cores, because Spark
+# requests more machines only while tasks are waiting.
+_TASKS_PER_CORE = 2
+_RESULT_SCHEMA = "number long, result binary"
 
 
-def run_tasks(spark: SparkSession, work: Callable[[int], Answer], n: int) -> list[Answer]:
-    """Do ``work(0), work(1), ..`` in tasks, and return the answers in order.
+def run_tasks(spark: SparkSession, function: Callable[[int], Result], n: int) -> list[Result]:
+    """Return ``[function(0), ..., function(n - 1)]``, computed in Spark's tasks.
 
-    ``mapInArrow`` is what classic and Connect sessions both have. A task that is lost is run
-    again, so work must not change what it reads.
+    A task that is lost runs again, so the function must not change what it reads. ``mapInArrow``
+    is what classic and Connect sessions have in common.
     """
-    n_tasks = min(n, _TASKS_A_CORE * _cores(spark)) or n
+    n_tasks = min(n, _TASKS_PER_CORE * _count_cores(spark)) or n
 
-    def each(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def call(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for place in batch.column(0).to_pylist():
-                yield _told(place, work(place))
+            for number in batch.column(0).to_pylist():
+                yield _result_batch(number, function(number))
 
-    return _heard(mapped(spark.range(0, n, 1, n_tasks), each, _ANSWERS))
+    return _collect_results(map_batches(spark.range(0, n, 1, n_tasks), call, _RESULT_SCHEMA))
 
 
-def _cores(spark: SparkSession) -> int:
-    """Count the cores that Spark has now; 0 where it does not say, as on Connect."""
+def _count_cores(spark: SparkSession) -> int:
+    """Return how many cores Spark has now; 0 where that is unknown, as on Connect."""
     from pyspark.errors import PySparkException
 
     try:
@@ -47,34 +48,40 @@ def _cores(spark: SparkSession) -> int:
         return 0
 
 
-def run_on_rows(frame: DataFrame, work: Callable[[pa.Table], Answer | None]) -> list[Answer]:
-    """Do ``work(rows)`` for every partition of a frame, and return the answers in their order."""
+def run_on_partitions(
+    frame: DataFrame, function: Callable[[pa.Table], Result | None]
+) -> list[Result]:
+    """Return ``function(rows)`` of every partition of a frame, in order, without the Nones."""
 
-    def all_of_it(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def call(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
-        held = list(batches)
-        answer = work(pa.Table.from_batches(held)) if held else None
-        if answer is not None:
+        rows = list(batches)
+        result = function(pa.Table.from_batches(rows)) if rows else None
+        if result is not None:
             context = TaskContext.get()
             assert context is not None
-            yield _told(context.partitionId(), answer)
+            yield _result_batch(context.partitionId(), result)
 
-    return _heard(mapped(frame, all_of_it, _ANSWERS))
+    return _collect_results(map_batches(frame, call, _RESULT_SCHEMA))
 
 
-def mapped(frame: DataFrame, function: Function, schema: Any) -> DataFrame:
-    """Have a function turn the batches of every partition into others."""
-    with silent_on_pandas():
+def map_batches(frame: DataFrame, function: MapBatches, schema: Any) -> DataFrame:
+    """Return the frame of the batches that the function makes of each partition's batches."""
+    with without_pandas_warning():
         return frame.mapInArrow(function, schema)
 
 
-def _told(place: int, answer: Any) -> pa.RecordBatch:
-    columns = [pa.array([place], pa.int64()), pa.array([pickle.dumps(answer)], pa.binary())]
-    return pa.record_batch(columns, names=["place", "answer"])
+# Spark pickles functions on their way to the workers, and results return the same way; nothing
+# pickled is stored in a file.
 
 
-def _heard(answers: DataFrame) -> list[Any]:
-    with in_one_line("a task failed on Spark"):
-        rows = sorted(answers.collect(), key=lambda row: int(row["place"]))
-    return [pickle.loads(row["answer"]) for row in rows]
+def _result_batch(number: int, result: Any) -> pa.RecordBatch:
+    columns = [pa.array([number], pa.int64()), pa.array([pickle.dumps(result)], pa.binary())]
+    return pa.record_batch(columns, names=["number", "result"])
+
+
+def _collect_results(frame: DataFrame) -> list[Any]:
+    with errors_in_one_line("a Spark task failed"):
+        rows = sorted(frame.collect(), key=lambda row: int(row["number"]))
+    return [pickle.loads(row["result"]) for row in rows]

@@ -1,0 +1,139 @@
+"""`SparkEngine`: reads labels with Spark, and opens them for passes that Spark's tasks run."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from annotruth.engines.protocol import EngineCapabilities
+from annotruth.engines.spark.errors import errors_in_one_line
+from annotruth.engines.spark.frames import is_spark_frame, read_frame
+from annotruth.engines.spark.labels import SparkLabels, partition_labels
+from annotruth.engines.spark.partitioning import partition_frame
+from annotruth.engines.spark.session import SparkPassSession
+from annotruth.engines.spark.shared_folder import SharedFolder
+from annotruth.engines.spark.start import get_session, is_local
+from annotruth.errors import InputError
+from annotruth.io.options import ReadOptions
+from annotruth.io.readers import file_named_in_errors, load_labels, load_table
+from annotruth.labels import Labels, LabelSummary
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOCAL_PARTITIONS = 4  # of labels that are in memory, which are few
+
+# The options of files that only this machine reads, and their flags.
+_LOCAL_OPTIONS = {"input_format": "--input-format", "question": "--question", "memory": "--memory"}
+
+
+@dataclass(frozen=True)
+class SparkEngine:
+    """Runs passes over labels in Spark, one task per partition.
+
+    Parameters
+    ----------
+    spark
+        The session, classic or Connect. The default is the session of the frame, else the active
+        one, else a local one that is started.
+    storage
+        A folder that the driver and all workers can reach: a path on a shared disk, or
+        ``hdfs://``, ``s3a://``, ``gs://``, ``abfss://``. Not needed where Spark runs on this
+        machine only.
+    partitions
+        The number of partitions of the labels. By default Spark chooses it by their size.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> engine = at.SparkEngine(storage="s3a://bucket/annotruth", partitions=64)
+    >>> fit = at.fit("crowd.votes", "gpm", engine=engine)  # doctest: +SKIP
+    """
+
+    name: ClassVar[str] = "spark"
+    capabilities: ClassVar[EngineCapabilities] = EngineCapabilities(
+        distributed=True, annotator_prior=False
+    )
+
+    spark: SparkSession | None = None
+    storage: str | Path | None = None
+    partitions: int | None = None
+
+    def read(
+        self, source: Any, options: ReadOptions, *, gold: Any = None, annotator_prior: Any = None
+    ) -> LabelSummary:
+        """Read labels from a Spark frame, a file or folder, or a table by its name.
+
+        Labels, frames of other libraries and tuples are in memory and are returned as `Labels`;
+        passes over them run on Spark all the same.
+        """
+        if annotator_prior is not None:
+            raise InputError(
+                "annotator_prior (`--annotator-prior`) is not supported on Spark: leave it out, or "
+                "fit in memory"
+            )
+        if isinstance(source, SparkLabels):
+            if gold is not None:
+                raise InputError("gold belongs to reading the labels: pass it there")
+            return source
+        if not (is_spark_frame(source) or isinstance(source, str | Path)):
+            labels = load_labels(source, options, gold=gold)
+            if labels.on_disk:
+                raise InputError(
+                    "labels that were read with memory (`--memory`) are not for Spark: pass the "
+                    "file itself, or choose engine='memory' (`--engine memory`)"
+                )
+            return labels
+        for name, flag in _LOCAL_OPTIONS.items():
+            if getattr(options, name) is not None:
+                raise InputError(f"{name} (`{flag}`) is not supported on Spark: leave it out")
+        with file_named_in_errors(gold):
+            gold = load_table(gold)
+        with file_named_in_errors(source):
+            return self._read_distributed(source, options, gold)
+
+    def open(self, labels: Any) -> SparkPassSession:
+        """Open labels that are in partitions; labels in memory are first written to partitions."""
+        if isinstance(labels, SparkLabels):
+            return SparkPassSession(labels)
+        if not isinstance(labels, Labels):
+            raise InputError("the engine spark opens labels only: choose engine='memory'")
+        spark = self.spark or get_session()
+        with self._new_folder(spark) as folder:
+            partitioned = partition_labels(
+                labels, spark, folder, self.partitions or _LOCAL_PARTITIONS
+            )
+        return SparkPassSession(partitioned, remove_labels=True)
+
+    def _read_distributed(self, source: Any, options: ReadOptions, gold: Any) -> SparkLabels:
+        frame, from_text = source, False
+        if not is_spark_frame(source):
+            with errors_in_one_line("Spark cannot read it"):
+                frame, from_text = read_frame(self.spark or get_session(), str(source))
+        with self._new_folder(frame.sparkSession) as folder:
+            return partition_frame(
+                frame, folder, options, gold=gold, n_partitions=self.partitions, from_text=from_text
+            )
+
+    @contextmanager
+    def _new_folder(self, spark: SparkSession) -> Iterator[SharedFolder]:
+        """Make a folder for labels, and remove it if what is done with it fails."""
+        if self.storage is not None:
+            parent = str(self.storage)
+        elif is_local(spark):
+            parent = Path(tempfile.gettempdir()).resolve().as_uri()
+        else:
+            raise InputError(
+                "Spark runs on other machines: pass a folder that all of them can reach as storage "
+                "(`--storage URL`)"
+            )
+        folder = SharedFolder(parent).make_subfolder()
+        try:
+            yield folder
+        except BaseException:
+            folder.remove_all()
+            raise

@@ -1,0 +1,312 @@
+"""From a Spark frame to partitions: one shuffle of the rows by item, and one of the annotators.
+
+No process holds all rows or all ids, and the driver sees counts and the categories only:
+
+1. the rows are shuffled by item; a task encodes the ids of its rows and writes the codes;
+2. the annotators of every partition are shuffled by id; a task assigns codes to its annotators, in
+   the order of the ids, and writes which codes they have in which partition;
+3. a task per partition replaces the codes by those common to all partitions and sorts the labels,
+   as in memory.
+
+Every order is that of the ids, so the order of the rows does not matter.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from annotruth.engines.spark.annotator_codes import (
+    AnnotatorCodes,
+    assign_codes,
+    codes_in_partition,
+    sort_codes,
+)
+from annotruth.engines.spark.frames import is_spark_frame
+from annotruth.engines.spark.labels import SparkLabels
+from annotruth.engines.spark.partitions import LabelPartition, write_partition
+from annotruth.engines.spark.shared_folder import SharedFolder
+from annotruth.engines.spark.tasks import run_on_partitions, run_tasks
+from annotruth.errors import InputError
+from annotruth.labels import DuplicatePolicy, Labels, Scale, TableOptions, validate
+from annotruth.labels.buffers import as_arrow, as_numpy
+from annotruth.labels.build import decide_scale
+from annotruth.labels.encode import encode_column, encode_columns, match_ids
+from annotruth.labels.layout import RowCodes, find_repeats
+from annotruth.labels.truth import Answers, Truth, answers_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_MAX_VALUES = 100_000  # distinct labels, which the driver collects
+_NAMED_REPEATS = 3  # in a message
+
+
+class EncodedRows(NamedTuple):
+    """What a task returns of the rows it has encoded.
+
+    Attributes
+    ----------
+    file
+        The codes and ids of the rows that have a label.
+    n_rows, n_kept, n_annotators
+        The numbers of rows, of rows with a label, and of annotators.
+    values
+        The distinct labels.
+    n_unnamed
+        How many rows have a label but no item, and no annotator.
+    """
+
+    file: str
+    n_rows: int
+    n_kept: int
+    n_annotators: int
+    values: pa.Array
+    n_unnamed: dict[str, int]
+
+
+class SortedPartition(NamedTuple):
+    """What a task returns of a partition it has sorted and written.
+
+    Attributes
+    ----------
+    partition
+        The partition.
+    n_repeats, repeats
+        How many labels repeat an item and annotator, and the ids of some of them.
+    n_known
+        How many of its items have a known truth.
+    """
+
+    partition: LabelPartition
+    n_repeats: int
+    repeats: tuple[pa.Array, pa.Array]
+    n_known: int
+
+
+class _Categories(NamedTuple):
+    """The scale, and the category of every distinct label."""
+
+    scale: Scale
+    values: pa.Array
+    codes: NDArray[np.int32]
+
+
+class _KnownTruths(NamedTuple):
+    """The known truths of some items, as categories."""
+
+    ids: pa.Array
+    codes: NDArray[np.int32]
+
+
+def partition_frame(
+    frame: DataFrame,
+    folder: SharedFolder,
+    options: TableOptions,
+    *,
+    gold: Any = None,
+    n_partitions: int | None = None,
+    from_text: bool = False,
+) -> SparkLabels:
+    """Check the labels of a frame and write them to partitions in a folder of their own.
+
+    Parameters
+    ----------
+    frame, folder, options
+        The frame, the folder, and how to read the labels.
+    gold
+        Known truths of some items: a frame of ``item, label``, a mapping or a Series.
+    n_partitions
+        How many partitions to make; by default Spark chooses.
+    from_text
+        Whether the columns have no types, as in a CSV.
+    """
+    if options.duplicates == "last":
+        raise InputError(
+            "rows of a Spark table have no order, so none is the last: pass duplicates='keep' "
+            "(`--duplicates keep`)"
+        )
+    spark = frame.sparkSession
+    known = None if gold is None else _collect_gold(gold)
+    names = validate.find_columns(frame.columns, validate.LABEL_ROLES, options.columns)
+    rows = frame.select(*(_column(frame, name).alias(role) for role, name in names.items()))
+    empty = rows.limit(0).toArrow()
+    validate.check_types({role: empty.column(role) for role in names}, names)
+    shuffled = (
+        rows.repartition("item") if n_partitions is None else rows.repartition(n_partitions, "item")
+    )
+
+    encoded = run_on_partitions(shuffled, partial(_encode_rows, folder))
+    _check_rows(encoded)
+    categories = _decide_categories(encoded, options, from_text=from_text)
+    files = [one.file for one in encoded]
+    id_type = empty.schema.field("annotator").type
+    n_annotators = sum(one.n_annotators for one in encoded)
+    annotator_codes = assign_codes(spark, folder, files, n_annotators, id_type)
+    truths = None if known is None else _known_truths(known, categories.scale)
+    task = partial(
+        _sort_partition, folder, files, annotator_codes, categories, truths, options.duplicates
+    )
+    written = run_tasks(spark, task, len(encoded))
+    _check_repeats(written)
+    if truths is not None:
+        _check_known(written, len(truths.ids))
+    folder.remove(files)
+    return SparkLabels(
+        spark=spark,
+        folder=folder,
+        scale=categories.scale,
+        partitions=[one.partition for one in written],
+        annotator_partitions=[one.partition for one in annotator_codes],
+        n_dropped=sum(one.n_rows - one.n_kept for one in encoded),
+    )
+
+
+def _column(frame: DataFrame, name: str) -> Column:
+    """Return a column by its name, which may have dots and backticks in it."""
+    return frame["`" + name.replace("`", "``") + "`"]
+
+
+def _collect_gold(gold: Any) -> Answers:
+    """Return the known truths, which are few; refuse items that occur twice."""
+    known = answers_of(gold.toArrow() if is_spark_frame(gold) else gold, role="gold")
+    codes = encode_column(pa.chunked_array([known.ids])).codes
+    validate.check_known_items(codes, known.ids, "gold")
+    return known
+
+
+def _known_truths(known: Answers, scale: Scale) -> _KnownTruths:
+    truth = Truth(np.arange(len(known.ids)), known.values, scale, "gold")
+    return _KnownTruths(known.ids, truth.categories())
+
+
+def _encode_rows(folder: SharedFolder, rows: pa.Table) -> EncodedRows | None:
+    """Encode the ids of some rows, drop the rows without a label, and write the codes."""
+    if not rows.num_rows:
+        return None
+    coded = encode_columns({role: rows.column(role) for role in validate.LABEL_ROLES})
+    empty = validate.missing(coded["label"].values)
+    if empty.any():
+        kept = ~empty[coded["label"].codes]
+        coded = {role: column.take(kept) for role, column in coded.items()}
+    coded = {role: sort_codes(column) for role, column in coded.items()}
+    n_unnamed = {
+        role: int(validate.missing(column.values)[column.codes].sum())
+        for role, column in coded.items()
+    }
+    annotator = coded["annotator"]
+    n_annotators = len(annotator.values)
+    file = folder.write(
+        "rows",
+        {
+            **{f"{role}_codes": column.codes for role, column in coded.items()},
+            **{role: column.values for role, column in coded.items()},
+            "n_labels": np.bincount(annotator.codes, minlength=n_annotators),
+        },
+    )
+    n_kept = len(annotator.codes)
+    values = coded["label"].values
+    return EncodedRows(file, rows.num_rows, n_kept, n_annotators, values, n_unnamed)
+
+
+def _check_rows(encoded: list[EncodedRows]) -> None:
+    """Refuse a frame without labels, and labels without an item or annotator."""
+    validate.check_any_labels(
+        sum(one.n_rows for one in encoded), sum(one.n_kept for one in encoded)
+    )
+    for role in ("item", "annotator"):
+        n = sum(one.n_unnamed[role] for one in encoded)
+        if n:
+            raise InputError(
+                f"{n:,} rows have a label but no {role}: name the {role} or remove the rows"
+            )
+
+
+def _decide_categories(
+    encoded: list[EncodedRows], options: TableOptions, *, from_text: bool
+) -> _Categories:
+    values = pc.unique(pa.chunked_array([one.values for one in encoded]))
+    values = values.take(pc.sort_indices(values))
+    if len(values) > _MAX_VALUES:
+        raise InputError(
+            f"there are {len(values):,} different labels: if they are numbers of a continuous "
+            "scale, put them into bins: pass bins=10 (`--bins 10`)"
+        )
+    scale, codes = decide_scale(values, options, from_text=from_text)
+    return _Categories(scale, values, codes)
+
+
+def _sort_partition(
+    folder: SharedFolder,
+    files: list[str],
+    annotator_codes: list[AnnotatorCodes],
+    categories: _Categories,
+    truths: _KnownTruths | None,
+    duplicates: DuplicatePolicy,
+    number: int,
+) -> SortedPartition:
+    """Replace a partition's codes by those common to all partitions, sort its labels, write it."""
+    rows = folder.read(files[number])
+    codes = codes_in_partition(folder, annotator_codes, number, len(rows["annotator"]))
+    order = np.argsort(codes)
+    local_code = np.empty(len(order), dtype=np.int32)
+    local_code[order] = np.arange(len(order), dtype=np.int32)
+    item, annotator = as_numpy(rows["item_codes"]), local_code[as_numpy(rows["annotator_codes"])]
+    category = categories.codes[match_ids(rows["label"], categories.values)]
+    label = category[as_numpy(rows["label_codes"])]
+    # Within an item and category labels are in the order of the annotators, not of the rows.
+    by_annotator = np.argsort(annotator, kind="stable")
+    labels = Labels.from_codes(
+        item[by_annotator],
+        annotator[by_annotator],
+        label[by_annotator],
+        items=rows["item"],
+        annotators=rows["annotator"].take(as_arrow(order)),
+        scale=categories.scale,
+        frame="pyarrow",
+    )
+    later = np.empty(0, dtype=np.int64)
+    if duplicates == "refuse":
+        later = find_repeats(RowCodes(item, annotator, label), len(order)).later
+    named = later[:_NAMED_REPEATS]
+    n_known = 0
+    if truths is not None:
+        place = match_ids(truths.ids, labels.items)
+        present = place >= 0
+        n_known = int(present.sum())
+        labels.known[place[present]] = truths.codes[present]
+    return SortedPartition(
+        write_partition(folder, labels, codes[order]),
+        len(later),
+        (
+            labels.items.take(as_arrow(item[named])),
+            labels.annotators.take(as_arrow(annotator[named])),
+        ),
+        n_known,
+    )
+
+
+def _check_repeats(written: list[SortedPartition]) -> None:
+    """Refuse annotators who labelled an item twice, which tasks count and do not refuse."""
+    n_repeats = sum(one.n_repeats for one in written)
+    if n_repeats:
+        items, annotators = (
+            pa.concat_arrays([one.repeats[side] for one in written])[:_NAMED_REPEATS]
+            for side in (0, 1)
+        )
+        validate.refuse_repeats(items, annotators, n_repeats)
+
+
+def _check_known(written: list[SortedPartition], n_truths: int) -> None:
+    """Refuse known truths of items that have no labels."""
+    n_missing = n_truths - sum(one.n_known for one in written)
+    if n_missing:
+        raise InputError(
+            f"the gold names {n_missing:,} items that have no labels: remove them, or check that "
+            "the ids match"
+        )

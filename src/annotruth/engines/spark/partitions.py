@@ -1,0 +1,110 @@
+"""Partitions in files: the labels of some items, which a task loads, and ids of annotators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from annotruth.engines.protocol import Extent
+from annotruth.engines.spark.shared_folder import Columns, SharedFolder
+from annotruth.kernels.arrays import Codes
+from annotruth.labels import Labels, Scale
+from annotruth.labels.buffers import as_numpy
+
+_ARRAYS = ("item_ptr", "cell_category", "cell_ptr", "annotator", "row", "known")
+_LOADED_PARTITIONS = 4  # kept in memory by a worker for the next pass
+
+
+class LabelPartition(NamedTuple):
+    """The file of a label partition, which holds all labels of some items, and its counts."""
+
+    file: str
+    n_items: int
+    n_cells: int
+    n_labels: int
+    n_annotators: int
+
+    def length(self, per: Extent) -> int:
+        """Return how many items, cells or labels there are."""
+        return {"items": self.n_items, "cells": self.n_cells, "labels": self.n_labels}[per]
+
+
+class AnnotatorPartition(NamedTuple):
+    """The file of an annotator partition, which holds ids and numbers of labels.
+
+    The codes of its annotators follow those of the partition before.
+    """
+
+    file: str
+    n_annotators: int
+
+
+class LoadedPartition(NamedTuple):
+    """A label partition in memory.
+
+    Attributes
+    ----------
+    labels
+        Its labels, in which its annotators have the codes 0, 1, ...
+    annotator_codes
+        The codes of its annotators among all annotators, ascending.
+    """
+
+    labels: Labels
+    annotator_codes: Codes
+
+
+def write_partition(folder: SharedFolder, labels: Labels, annotator_codes: Codes) -> LabelPartition:
+    """Write a label partition; ``annotator_codes`` are its annotators' codes among all."""
+    file = folder.write(
+        "labels",
+        {
+            "items": labels.items,
+            "annotators": labels.annotators,
+            "annotator_codes": annotator_codes,
+            **_scale_columns(labels.scale),
+            **{name: getattr(labels, name) for name in _ARRAYS},
+        },
+    )
+    return LabelPartition(
+        file, labels.n_items, labels.n_cells, labels.n_labels, labels.n_annotators
+    )
+
+
+@lru_cache(maxsize=_LOADED_PARTITIONS)
+def load_partition(folder: SharedFolder, file: str) -> LoadedPartition:
+    """Read a label partition; a worker that has it from the pass before returns that."""
+    columns = folder.read(file)
+    arrays: dict[str, Any] = {name: as_numpy(columns[name]) for name in _ARRAYS}
+    labels = Labels(
+        items=columns["items"],
+        annotators=columns["annotators"],
+        scale=_read_scale(columns),
+        **arrays,
+    )
+    return LoadedPartition(labels, as_numpy(columns["annotator_codes"]))
+
+
+def _scale_columns(scale: Scale) -> Columns:
+    return {
+        "scale_kind": [scale.kind],
+        "scale_categories": scale.categories,
+        "scale_values": scale.values,
+        "scale_edges": np.empty(0) if scale.edges is None else scale.edges,
+    }
+
+
+def _read_scale(columns: Mapping[str, pa.Array]) -> Scale:
+    is_ordinal = columns["scale_kind"][0].as_py() == "ordinal"
+    kind: Literal["nominal", "ordinal"] = "ordinal" if is_ordinal else "nominal"
+    edges = columns["scale_edges"]
+    return Scale(
+        kind,
+        columns["scale_categories"],
+        as_numpy(columns["scale_values"]),
+        as_numpy(edges) if len(edges) else None,
+    )

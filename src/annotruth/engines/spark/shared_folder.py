@@ -1,0 +1,121 @@
+"""A folder that the driver and all workers can reach: files are written once, never changed."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain
+from pathlib import PurePosixPath
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import fs
+
+from annotruth.labels.buffers import as_arrow
+
+Columns: TypeAlias = Mapping[str, pa.Array | NDArray[Any] | Sequence[str]]
+
+_REMOVAL_THREADS = 16  # object stores respond slowly, so files are removed side by side
+
+
+@dataclass(frozen=True)
+class SharedFolder:
+    """A folder by its address as Spark spells it: a path, ``file:``, ``hdfs:``, ``s3a:``, ...
+
+    Object stores can neither rename files nor map them into memory, and a task may run twice. So
+    every file has a unique name, and is used only after its name has been returned to the driver.
+    Files hold Arrow data only, so reading one never runs code from it.
+    """
+
+    uri: str
+
+    def make_subfolder(self) -> SharedFolder:
+        """Make a folder with a unique name in this one."""
+        folder = SharedFolder(f"{self.uri.rstrip('/')}/annotruth-{uuid.uuid4().hex}")
+        system, path = folder._locate()
+        system.create_dir(path, recursive=True)
+        return folder
+
+    def make_sibling(self) -> SharedFolder:
+        """Make a folder with a unique name next to this one."""
+        return SharedFolder(self.uri.rpartition("/")[0]).make_subfolder()
+
+    def address_of(self, name: str) -> str:
+        """Return the address of a file, for Spark."""
+        return f"{self.uri}/{name}"
+
+    def write(self, kind: str, columns: Columns) -> str:
+        """Write columns, which may differ in length, to a new file, and return its name."""
+        return self.write_batches(kind, [columns])
+
+    def write_batches(self, kind: str, batches: Iterable[Columns]) -> str:
+        """Write batches of the same columns to a new file, and return its name."""
+        # Each column of a batch is one list, so that it is read back without a copy.
+        rows = (
+            pa.record_batch([_as_list(column) for column in batch.values()], names=list(batch))
+            for batch in batches
+        )
+        first = next(rows)
+        name = self.new_name(kind, "arrow")
+        with self.create(name) as sink, pa.ipc.new_file(sink, first.schema) as writer:
+            for row in chain([first], rows):
+                writer.write(row)
+        return name
+
+    def read(self, name: str, batch: int = 0) -> dict[str, pa.Array]:
+        """Read one batch of columns from a file; a local file is mapped into memory."""
+        system, path = self._locate(name)
+        row = pa.ipc.open_file(system.open_input_file(path)).get_batch(batch)
+        return {field.name: row[field.name].flatten() for field in row.schema}
+
+    def new_name(self, kind: str, ending: str) -> str:
+        """Return a file name that no other file has."""
+        return f"{kind}-{uuid.uuid4().hex}.{ending}"
+
+    def create(self, name: str) -> pa.NativeFile:
+        """Open a new file for writing."""
+        system, path = self._locate(name)
+        return system.open_output_stream(path)
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove files."""
+        system, _ = self._locate()
+        paths = [self._locate(name)[1] for name in names]
+        if len(paths) > 1:
+            with ThreadPoolExecutor(_REMOVAL_THREADS) as pool:
+                list(pool.map(system.delete_file, paths))
+        elif paths:
+            system.delete_file(paths[0])
+
+    def remove_all(self) -> None:
+        """Remove the folder and all files in it, including those of tasks that failed."""
+        system, path = self._locate()
+        if system.get_file_info(path).type is not fs.FileType.NotFound:
+            system.delete_dir(path)
+
+    def _locate(self, name: str = "") -> tuple[fs.FileSystem, str]:
+        system, folder = _file_system(self.uri)
+        return system, str(PurePosixPath(folder, name))
+
+
+@cache
+def _file_system(uri: str) -> tuple[fs.FileSystem, str]:
+    """Return the file system of an address, and the path in it."""
+    parts = urlsplit(uri)
+    if parts.scheme in ("", "file"):
+        return fs.LocalFileSystem(use_mmap=True), parts.path
+    system, path = fs.FileSystem.from_uri(uri.replace("s3a://", "s3://", 1))
+    return system, path
+
+
+def _as_list(column: pa.Array | NDArray[Any] | Sequence[str]) -> pa.Array:
+    """Return an Arrow array of one list, which holds the column."""
+    flat = column.ravel() if isinstance(column, np.ndarray) else column
+    array = flat if isinstance(flat, pa.Array) else as_arrow(flat)
+    return pa.LargeListArray.from_arrays(pa.array([0, len(array)], pa.int64()), array)

@@ -1,0 +1,163 @@
+"""Errors are one line, and no files remain."""
+
+import importlib.util
+import shutil
+
+import pyarrow as pa
+import pytest
+
+import annotruth as at
+from annotruth.engines.spark import engine as engine_module
+from annotruth.engines.spark import start
+from annotruth.engines.spark.errors import errors_in_one_line
+from annotruth.labels import Labels
+
+COLUMNS = "item string, annotator string, label long"
+ROWS = [("a", "x", 1), ("a", "y", 2), ("b", "x", 2), ("b", "y", 1)]
+TWICE = pa.table({"item": ["a", "a"], "label": [1, 2]})
+BAD = {
+    "no rows": ([], COLUMNS, {}, "no rows"),
+    "no labels": ([("a", "x", None)], COLUMNS, {}, "every row has an empty label"),
+    "no item": ([("a", "x", 1), (None, "x", 1)], COLUMNS, {}, "1 rows have a label but no item"),
+    "twice": ([*ROWS, ("a", "x", 2)], COLUMNS, {}, "annotator 'x' on item 'a'"),
+    "no column": (ROWS, "item string, who string, label long", {}, "no column for the annotator"),
+    "unknown": (ROWS, COLUMNS, {"categories": [1, 3]}, "label 2 is not among the categories"),
+    "lists": ([(["a"], "x", 1)], "item array<string>, annotator string, label long", {}, "list"),
+    "last": (ROWS, COLUMNS, {"duplicates": "last"}, "pass duplicates='keep'"),
+    "gold": (ROWS, COLUMNS, {"gold": {"z": 1}}, "names 1 items that have no labels"),
+    "gold twice": (ROWS, COLUMNS, {"gold": TWICE}, "names item 'a' twice"),
+    "annotator_prior": (
+        ROWS,
+        COLUMNS,
+        {"annotator_prior": {"x": 0.9}},
+        r"annotator_prior \(`--annotator-prior`\) is not supported on Spark",
+    ),
+    "memory": (
+        ROWS,
+        COLUMNS,
+        {"memory": "1GB"},
+        r"memory \(`--memory`\) is not supported on Spark",
+    ),
+}
+
+
+@pytest.mark.parametrize(("rows", "columns", "options", "message"), BAD.values(), ids=BAD)
+def test_bad_input_is_refused_in_one_line(
+    rows, columns, options, message, spark, make_engine, storage
+):
+    frame = spark.createDataFrame(rows, columns)
+    with pytest.raises(at.InputError, match=message) as raised:
+        at.fit(frame, "gpm", engine=make_engine(2), **options)
+    assert "\n" not in str(raised.value)
+    assert not list(storage.iterdir())
+
+
+def test_rows_without_a_label_are_dropped_and_counted(spark, make_engine):
+    frame = spark.createDataFrame([*ROWS, ("c", "x", None)], COLUMNS)
+    with at.fit(frame, "gpm", engine=make_engine(2)) as fit:
+        assert fit.data.n_dropped == 1
+        assert "1 row had no label" in fit.summary()
+        assert fit.items().count() == 2
+
+
+def test_files_are_removed_after_a_fit_and_tables_when_it_is_closed(frame, make_engine, storage):
+    fit = at.fit(frame, "gpm", engine=make_engine(2), tol=10.0)
+    (tables,) = storage.iterdir()
+    assert {path.suffix for path in tables.iterdir()} == {".parquet"}
+    fit.close()
+    assert not list(storage.iterdir())
+
+
+def test_files_are_removed_after_a_fit_that_failed(frame, make_engine, storage):
+    def interrupt(progress):
+        if progress.n_iter == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        at.GPM(engine=make_engine(2)).fit(frame, progress=interrupt)
+    assert not list(storage.iterdir())
+
+
+def test_warm_starts_of_distributed_labels_are_refused(frame, labels, make_engine, storage):
+    previous = at.fit(labels, "gpm", tol=10.0)
+    model = at.GPM(engine=make_engine(2), tol=10.0)
+    with pytest.raises(at.InputError, match="warm_start is for labels on this machine"):
+        model.fit(frame, warm_start=previous)
+    assert not list(storage.iterdir())
+    with at.fit(frame, "gpm", engine=make_engine(2), tol=10.0) as fit:
+        for data in (frame, labels):
+            with pytest.raises(at.InputError, match="warm_start is for labels on this machine"):
+                model.fit(data, warm_start=fit)
+
+
+def test_labels_on_disk_are_refused(tmp_path, make_engine, storage):
+    path = tmp_path / "labels.csv"
+    path.write_text("item,annotator,label\na,x,1\na,y,2\n")
+    labels = at.read_labels(path, memory="1GB")
+    assert labels.on_disk
+    with pytest.raises(at.InputError, match=r"\(`--memory`\) are not for Spark: pass the file"):
+        at.GPM(engine=make_engine()).fit(labels)
+    assert not list(storage.iterdir())
+
+
+def test_unsupported_models_and_engines_name_the_alternatives(frame, labels):
+    for data in (frame, labels):
+        with pytest.raises(at.InputError, match=r"glad runs on the engines memory.*choose gpm"):
+            at.GLAD(engine="spark").fit(data)
+    with pytest.raises(at.InputError, match="choose engine='spark'"):
+        at.GPM().fit(frame)
+    with pytest.raises(at.InputError, match=r"choose engine='spark' \(`--engine spark`\)"):
+        Labels.of(frame)
+    with pytest.raises(at.InputError, match=r"annotator_prior .* is not supported on Spark"):
+        at.RobustGPM(engine="spark").fit(frame, annotator_prior={"x": 0.9})
+    with pytest.raises(at.InputError, match="auto fits many models"):
+        at.fit(frame, "auto")
+
+
+def test_what_needs_items_in_memory_is_refused(frame, make_engine):
+    model = at.GPM(engine=make_engine(2), tol=10.0).fit(frame)
+    with pytest.raises(at.AnnotruthError, match="this fit is distributed"):
+        model.labels_  # noqa: B018
+    with pytest.raises(at.AnnotruthError, match="this fit is distributed"):
+        model.partial_fit([("new", "x", 1)])
+    model.result_.close()
+
+
+def test_an_executor_killed_twice_changes_no_result(run_script, storage):
+    run_script("killed_executor_fit.py", storage)
+
+
+def test_missing_programs_are_named(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(at.InputError, match=r"pip install 'annotruth\[spark\]'"):
+        start.get_session()
+    monkeypatch.undo()
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(at.InputError, match="Java 17 or newer"):
+        start._check_java()
+
+
+def test_errors_of_spark_become_one_line():
+    from py4j.protocol import Py4JError
+    from pyspark.errors import AnalysisException, PySparkException
+
+    messages = {
+        "Traceback\n  File x\nModuleNotFoundError: No module named 'annotruth'\n": "is missing on",
+        "[JAVA_GATEWAY_EXITED] Java gateway\nmore": "Java 17 or newer",
+        "Job aborted\nTraceback:\nValueError: too few\n\tat java": "ValueError: too few",
+        "": "gave no reason",
+    }
+    for text, message in messages.items():
+        with pytest.raises(at.AnnotruthError, match=message), errors_in_one_line("it failed"):
+            raise PySparkException(text)
+    with pytest.raises(at.AnnotruthError, match="executor lost"), errors_in_one_line("it failed"):
+        raise Py4JError("executor lost\n\tat java")
+    with pytest.raises(at.InputError, match="no such table"), errors_in_one_line("it failed"):
+        raise AnalysisException("no such table SQLSTATE: 42P01\nmore")
+
+
+def test_spark_on_other_machines_needs_a_shared_folder(frame, monkeypatch):
+    monkeypatch.setattr(engine_module, "is_local", lambda spark: False)
+    with pytest.raises(at.InputError, match=r"a folder that all of them can reach.*`--storage"):
+        at.fit(frame, "gpm", engine="spark")

@@ -1,0 +1,156 @@
+"""Results on Spark are those in memory."""
+
+import warnings
+
+import pytest
+from comparison import assert_same_tables
+
+import annotruth as at
+from annotruth.engines import memory
+from annotruth.engines.spark import annotator_codes, annotator_sums
+from annotruth.models.registry import get_model
+
+SMALLEST = {
+    "one label": [("a", "x", 1)],
+    "one annotator": [("a", "x", 1), ("b", "x", 2), ("c", "x", 2)],
+    "one item": [("a", "x", 1), ("a", "y", 2), ("a", "z", 2)],
+    "one category": [("a", "x", 1), ("a", "y", 1), ("b", "x", 1)],
+}
+MODELS = ["gpm", "robust-gpm", "dawid-skene"]
+
+
+def make_model(name, **options):
+    """Return a model that stops after six iterations, each of which is a Spark job."""
+    return get_model(name)(max_iter=6, **options)
+
+
+def fit_model(model, data, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", at.ConvergenceWarning)
+        return model.fit(data, **options).result_
+
+
+@pytest.fixture(scope="module")
+def in_memory(frame):
+    table = frame.toArrow()
+    return {name: fit_model(make_model(name), table) for name in MODELS}
+
+
+@pytest.mark.parametrize("partitions", [1, 4, 37])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_frame_is_fitted_as_in_memory(name, partitions, frame, in_memory, make_engine):
+    with fit_model(make_model(name, engine=make_engine(partitions)), frame) as fit:
+        assert_same_tables(fit, in_memory[name])
+        assert fit.log_likelihood == pytest.approx(in_memory[name].log_likelihood, rel=1e-12)
+        assert fit.n_iter == in_memory[name].n_iter
+
+
+def assert_same_fit(one, other):
+    assert isinstance(one, at.Fit)
+    ids = ["item", "annotator", "label"]
+    assert one.label_table().select(ids).equals(other.label_table().select(ids))
+    for name in ("reliability", "p_serious", "expectation"):
+        a, b = getattr(one, name), getattr(other, name)
+        assert (a is None) == (b is None)
+        if a is not None:
+            assert a == pytest.approx(b, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_labels_in_memory_can_be_fitted_on_spark(name, labels, make_engine, storage):
+    fit = fit_model(make_model(name, engine=make_engine(5)), labels)
+    assert_same_fit(fit, fit_model(make_model(name), labels))
+    assert not list(storage.iterdir())
+
+
+def test_labels_in_memory_can_start_from_a_fit_on_spark(labels, make_engine):
+    previous = fit_model(at.GPM(max_iter=2), labels)
+    on_spark = fit_model(at.GPM(max_iter=2, engine=make_engine(3)), labels, warm_start=previous)
+    assert_same_fit(on_spark, fit_model(at.GPM(max_iter=2), labels, warm_start=previous))
+
+
+def test_extrapolation_and_learned_behaviors_are_the_same(frame, make_engine):
+    options = {"behavior": "learned", "acceleration": True, "max_iter": 9}
+    with fit_model(at.GPM(engine=make_engine(3), **options), frame) as fit:
+        assert_same_tables(fit, fit_model(at.GPM(**options), frame.toArrow()))
+
+
+def test_passes_in_single_precision_are_the_same(frame, make_engine, monkeypatch):
+    monkeypatch.setattr(memory, "SINGLE_PRECISION_LABELS", 0)
+    model = make_model("robust-gpm", truth="opinions")
+    on_spark = make_model("robust-gpm", truth="opinions", engine=make_engine(4))
+    # Sums of six digits depend on the order of the partitions.
+    with fit_model(on_spark, frame) as fit:
+        assert_same_tables(fit, fit_model(model, frame.toArrow()), tolerance=1e-4)
+
+
+def test_sums_of_many_annotators_are_added_by_tasks(frame, in_memory, make_engine, monkeypatch):
+    """Ranges and partitions of three annotators stand in for millions."""
+    monkeypatch.setattr(annotator_sums, "_NUMBERS_PER_RANGE", 3)
+    monkeypatch.setattr(annotator_codes, "_ANNOTATORS_PER_PARTITION", 3)
+    with fit_model(make_model("gpm", engine=make_engine(2)), frame) as fit:
+        assert len(fit.data.annotator_partitions) > 3
+        assert_same_tables(fit, in_memory["gpm"])
+    with fit_model(make_model("robust-gpm", engine=make_engine(2)), frame) as fit:
+        assert_same_tables(fit, in_memory["robust-gpm"])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_known_truths_are_used_as_in_memory(name, frame, make_engine):
+    gold = {"item 1": 2, "item 7": 4}
+    options = {"max_iter": 4}
+    with fit_model(get_model(name)(engine=make_engine(3), **options), frame, gold=gold) as fit:
+        assert_same_tables(fit, fit_model(get_model(name)(**options), frame.toArrow(), gold=gold))
+
+
+@pytest.mark.parametrize("data", SMALLEST.values(), ids=SMALLEST)
+@pytest.mark.parametrize("name", MODELS)
+def test_the_smallest_data_are_fitted(name, data, spark, make_engine):
+    frame = spark.createDataFrame(data, "item string, annotator string, label long")
+    with fit_model(make_model(name, engine=make_engine(2)), frame) as fit:
+        assert_same_tables(fit, fit_model(make_model(name), data))
+
+
+def test_categories_keep_their_order(spark, make_engine):
+    words = ["cat", "dog", "emu"]
+    data = [(e, s, words[(e * s) % 3]) for e in range(8) for s in range(1, 6)]
+    frame = spark.createDataFrame(data, ["question", "worker", "the `answer`.no"])
+    frame = frame.withColumnsRenamed({"question": "item.id"})
+    columns = {"item": "item.id", "label": "the `answer`.no"}
+    for options in ({}, {"categories": ["emu", "dog", "cat"]}):
+        engine = make_engine(2)
+        with at.fit(frame, "gpm", engine=engine, tol=1.0, columns=columns, **options) as fit:
+            assert_same_tables(fit, at.fit([*data], "gpm", tol=1.0, **options))
+
+
+def test_bins_are_the_same(spark, make_engine):
+    data = [(e, s, (e * s) % 10 / 10) for e in range(8) for s in range(1, 6)]
+    frame = spark.createDataFrame(data, ["item", "annotator", "label"])
+    with at.fit(frame, "gpm", engine=make_engine(2), tol=1.0, bins=3) as fit:
+        assert_same_tables(fit, at.fit([*data], "gpm", tol=1.0, bins=3))
+
+
+def test_many_categories_have_a_table_of_distributions(spark, make_engine):
+    data = [(e, s, e + s) for e in range(100) for s in range(3)]
+    frame = spark.createDataFrame(data, ["item", "annotator", "label"])
+    options = {"tol": 1.0, "scale": "nominal"}
+    with at.fit(frame, "gpm", engine=make_engine(2), **options) as fit:
+        expected = at.fit(data, "gpm", **options).distribution_table()
+        table = fit.frames["distributions"].toArrow()
+    order = [("item", "ascending"), ("label", "ascending")]
+    assert table.sort_by(order).to_pylist() == expected.sort_by(order).to_pylist()
+
+
+def test_fit_takes_frames_and_files(frame, make_engine, tmp_path):
+    csv = tmp_path / "labels.csv"
+    frame.toArrow().to_pandas().to_csv(csv, index=False)
+    with at.fit(str(csv), "gpm", engine=make_engine(2), tol=1.0) as fit:
+        assert_same_tables(fit, at.fit(csv, "gpm", tol=1.0))
+    with at.fit(frame, tol=1.0) as fit:
+        assert isinstance(fit, at.DistributedFit)
+        assert fit.model == "robust-gpm"
+        assert "annotators: median reliability" in fit.summary()
+
+
+def test_a_connect_session_gives_the_same(run_script):
+    run_script("connect_fit.py")
