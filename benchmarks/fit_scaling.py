@@ -12,7 +12,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from annotruth.report.charts import Spec, svg
+from annotruth.report.charts.chart import Chart
+from annotruth.report.charts.lines import LineAxes, line_chart
 from benchmarks import machine, peerannot
 
 N_ITER = 10  # of every model, so that the work is equal
@@ -103,22 +104,11 @@ def table(results: list[FitResult]) -> str:
     return "\n".join(lines)
 
 
-def plot(results: list[FitResult]) -> Spec:
+def plot(results: list[FitResult]) -> Chart:
     """Return a log-log chart of seconds by labels, one line per model."""
-    data = [{"model": r.model, "labels": r.n_labels, "seconds": r.seconds} for r in results]
-    axis = {"type": "quantitative", "scale": {"type": "log"}}
-    return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
-        "data": {"values": data},
-        "width": 460,
-        "height": 300,
-        "mark": {"type": "line", "point": True},
-        "encoding": {
-            "x": {"field": "labels", **axis},
-            "y": {"field": "seconds", "title": f"seconds for {N_ITER} iterations", **axis},
-            "color": {"field": "model", "type": "nominal", "title": None},
-        },
-    }
+    rows = [{"panel": "", "series": r.model, "x": r.n_labels, "y": r.seconds} for r in results]
+    axes = LineAxes("labels", f"seconds for {N_ITER} iterations", log=True)
+    return line_chart("growth", "Time by number of labels", "", rows, axes)
 
 
 def main() -> int:
@@ -131,7 +121,7 @@ def main() -> int:
     results = measure_all(options.max_labels)
     print(f"{machine.describe()}\n\n{table(results)}")
     if options.plot is not None:
-        options.plot.write_text(svg(plot(results)), encoding="utf-8")
+        plot(results).save(options.plot)
     return 0
 
 

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 import annotruth as at
-from annotruth.report.page import page
+from annotruth.report.page import report_page
 
 SOURCES = {"face": ("nominal", "gpm"), "web": ("ordinal", "robust-gpm"), "ftv": ("ordinal", "mean")}
 
@@ -22,7 +22,7 @@ def report(tmp_path):
     return report
 
 
-def check_quiet(reader, path):
+def check_no_messages(reader, path):
     assert reader.complaints == []
     assert [url for url in reader.requests if not url.startswith("data:")] == [path.as_uri()]
 
@@ -51,14 +51,14 @@ def test_real_labels_are_sorted_filtered_and_searched(name, datasets, report, re
     assert who in found
     assert all(who in one for one in found)
 
-    reader.table("items").locator("label", has_text="Advice").locator("select").select_option(
-        "settled"
+    reader.table("items").locator("label", has_text="Status").locator("select").select_option(
+        "needs no more labels"
     )
-    assert set(reader.column("items", "Advice")) == {"settled"}
-    check_quiet(reader, path)
+    assert set(reader.column("items", "Status")) == {"needs no more labels"}
+    check_no_messages(reader, path)
 
 
-def test_a_hundred_thousand_items_open_at_once(report, read):
+def test_a_hundred_thousand_items_open_quickly(report, read):
     made = at.simulate.crowd(
         n_items=100_000, n_annotators=2_000, labels_per_item=5, behavior="mixed", seed=2
     )
@@ -88,7 +88,7 @@ def test_a_hundred_thousand_items_open_at_once(report, read):
     assert reader.rows("items").count() < 40
     reader.table("items").get_by_role("searchbox").fill("99999")
     expect(reader.table("items").locator("output")).to_have_text("1 of 100,000")
-    check_quiet(reader, path)
+    check_no_messages(reader, path)
 
 
 def test_hostile_ids_stay_text(hostile, hostile_ids, report, read):
@@ -102,7 +102,7 @@ def test_hostile_ids_stay_text(hostile, hostile_ids, report, read):
     }
     assert reader.page.locator("script").count() == 2
     assert reader.page.locator("main img, dialog img, [onerror]").count() == 0
-    check_quiet(reader, path)
+    check_no_messages(reader, path)
 
 
 def test_a_row_opens_in_full_and_closes_with_escape(crowd, report, read):
@@ -117,13 +117,13 @@ def test_a_row_opens_in_full_and_closes_with_escape(crowd, report, read):
     assert not dialog.is_visible()
 
 
-def test_what_to_do_next_leads_to_the_rows(crowd, report, read):
+def test_what_to_do_next_shows_the_rows(crowd, report, read):
     reader = read(report(crowd))
-    reader.page.locator("[data-show='annotators|advice|drop']").click()
-    assert set(reader.column("annotators", "Advice")) == {"drop"}
+    reader.page.locator("[data-show='annotators|verdict|drop']").click()
+    assert set(reader.column("annotators", "Verdict")) == {"drop"}
 
 
-def test_nothing_found_says_so(crowd, report, read):
+def test_an_empty_search_result_says_so(crowd, report, read):
     reader = read(report(crowd))
     reader.table("items").get_by_role("searchbox").fill("no such item")
     reader.page.wait_for_selector("[data-table=items] .empty")
@@ -164,7 +164,7 @@ def test_tables_are_saved_as_they_are_filtered(crowd, report, read):
     assert {row["spammer"] for row in rows} == {"yes"}
 
 
-def test_marks_have_tips(crowd, report, read):
+def test_charts_have_tips(crowd, report, read):
     reader = read(report(crowd))
     reader.page.locator("figure[data-name=items] .wide rect.at-mark").first.hover()
     assert "difficulty (entropy) 0.00 to" in reader.page.locator("#tip").inner_text()
@@ -181,7 +181,7 @@ def test_dark_and_light(crowd, report, read):
 
 
 @pytest.mark.parametrize("width", [390, 768])
-def test_nothing_sticks_out_on_small_screens(width, hostile, report, read):
+def test_nothing_overflows_on_small_screens(width, hostile, report, read):
     reader = read(report(hostile), width=width)
     assert reader.page.evaluate("document.documentElement.scrollWidth") <= width
     narrow = reader.page.locator("figure .narrow svg").first
@@ -197,25 +197,25 @@ def test_print_shows_the_first_rows_and_says_how_many_there_are(crowd, report, r
     assert reader.rows("items").count() < 30
 
 
-def test_items_that_do_not_fit_are_left_out_and_that_is_said(tmp_path, crowd, read):
+def test_items_that_do_not_fit_are_left_out_with_a_note(tmp_path, crowd, read):
     path = tmp_path / "small.html"
-    (packed,) = re.findall(r'id="data">([^<]*)<', page(crowd))
-    path.write_text(page(crowd, most_bytes=int(0.9 * len(packed))))
+    (packed,) = re.findall(r'id="data">([^<]*)<', report_page(crowd))
+    path.write_text(report_page(crowd, max_bytes=int(0.9 * len(packed))))
     reader = read(path)
     kept = int(reader.count("items").split(" of ")[0])
     assert 1 <= kept < 60
     assert (
-        f"holds the {kept} most disputed of 60 items" in reader.page.locator("#items").inner_text()
+        f"holds the {kept} most difficult of 60 items" in reader.page.locator("#items").inner_text()
     )
     worst = max(crowd.distribution.entropy())
     assert reader.column("items", "Difficulty")[0] == f"{worst:.2f}"
 
 
-def test_a_comparison_opens_as_quietly(tmp_path, hostile_ids, read):
+def test_a_comparison_opens_without_errors(tmp_path, hostile_ids, read):
     rows = [(e, s, hostile_ids[(e * s) % 3]) for e in range(8) for s in range(4)]
     path = tmp_path / "models.html"
     at.compare(rows, ["majority", "gpm", "mean"]).report(path, source=hostile_ids[0])
     reader = read(path, width=390, dark=True)
     assert reader.page.locator("h1").inner_text() == hostile_ids[0]
     assert reader.page.locator("figure").first.get_by_role("button", name="CSV").is_visible()
-    check_quiet(reader, path)
+    check_no_messages(reader, path)

@@ -1,4 +1,4 @@
-"""The report as a file: what it holds for each model, and what it never does."""
+"""The report as a file: its contents for each model, and its safety."""
 
 import base64
 import gzip
@@ -13,8 +13,8 @@ import annotruth as at
 from annotruth.errors import OutputError
 from annotruth.labels import Scale
 from annotruth.models.registry import MODELS
-from annotruth.report.page import page
-from annotruth.report.palette import THEMES, category_colours, colour_of
+from annotruth.report.charts.chart import THEMES, category_colors, color_indices
+from annotruth.report.page import report_page
 
 ROWS = [(e, s, 1 + (e * 7 + s * (e % 3)) % 4) for e in range(12) for s in range(6)]
 
@@ -29,25 +29,25 @@ def columns(table):
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_every_model_has_a_report_of_what_it_gives(model):
+def test_every_model_has_a_report(model):
     fit = at.fit(ROWS, model)
-    told = unpacked(page(fit))
-    people, items = (columns(told["tables"][name]) for name in ("annotators", "items"))
+    data = unpacked(report_page(fit))
+    people, items = (columns(data["tables"][name]) for name in ("annotators", "items"))
     assert ("reliability" in people) == (fit.reliability is not None)
     assert ("distribution" in items) == (fit.distribution is not None)
-    assert ("labels" in told["tables"]) == (fit.p_serious is not None)
+    assert ("labels" in data["tables"]) == (fit.p_serious is not None)
     assert set(fit.item_columns) <= set(items)
     assert set(fit.annotator_columns) <= set(people)
 
 
-def test_names_of_the_models_own_columns_become_words():
-    people = columns(unpacked(page(at.fit(ROWS, "subject-bias")))["tables"]["annotators"])
+def test_columns_of_the_model_get_readable_headings():
+    people = columns(unpacked(report_page(at.fit(ROWS, "subject-bias")))["tables"]["annotators"])
     assert people["bias_std"]["title"] == "Bias std"
     assert people["at_floor"]["kind"] == "flag"
 
 
-def test_the_tables_hold_the_fit(crowd):
-    tables = unpacked(page(crowd))["tables"]
+def test_the_tables_hold_the_fits_results(crowd):
+    tables = unpacked(report_page(crowd))["tables"]
     people, items = columns(tables["annotators"]), columns(tables["items"])
     assert people["reliability"]["values"] == pytest.approx(crowd.reliability.tolist(), abs=6e-4)
     assert people["low"]["values"] == pytest.approx(crowd.low.tolist(), abs=6e-4)
@@ -58,21 +58,21 @@ def test_the_tables_hold_the_fit(crowd):
         "distribution"
     ]["values"]
     assert shares == pytest.approx(100 * crowd.distribution.dense(5), abs=0.51)
-    confusion = np.array(people["picture"]["values"]).reshape(20, 5, 5)
+    confusion = np.array(people["confusion"]["values"]).reshape(20, 5, 5)
     assert confusion.sum(axis=(1, 2)).tolist() == crowd.data.labels_per_annotator.tolist()
     right = np.trace(confusion, axis1=1, axis2=2) / confusion.sum(axis=(1, 2))
     assert people["matches"]["values"] == pytest.approx(right.tolist(), abs=6e-4)
 
 
-def test_doubtful_labels_come_with_the_least_likely_first(crowd):
-    labels = columns(unpacked(page(crowd))["tables"]["labels"])
+def test_doubtful_labels_are_sorted_by_p_serious(crowd):
+    labels = columns(unpacked(report_page(crowd))["tables"]["labels"])
     p = labels["p_serious"]["values"]
     assert len(p) == np.count_nonzero(crowd.p_serious < 0.5) > 0
     assert p == sorted(p)
 
 
-def test_the_policy_lets_nothing_but_the_pages_own_code_run(hostile):
-    text = page(hostile)
+def test_the_content_security_policy_allows_only_the_pages_own_code(hostile):
+    text = report_page(hostile)
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', text)
     assert policy.startswith("default-src 'none'; ")
     assert "unsafe" not in policy
@@ -84,8 +84,8 @@ def test_the_policy_lets_nothing_but_the_pages_own_code_run(hostile):
     assert " style=" not in text
 
 
-def test_no_word_of_the_data_is_markup(hostile):
-    text = page(hostile, source="<b>labels</b>.csv")
+def test_texts_of_the_data_are_escaped(hostile):
+    text = report_page(hostile, source="<b>labels</b>.csv")
     assert "<b>labels" not in text
     assert "&lt;script&gt;alert(1)" in text
     assert text.count("<script") == 2
@@ -95,19 +95,19 @@ def test_no_word_of_the_data_is_markup(hostile):
 
 
 def test_the_same_fit_gives_the_same_bytes(crowd):
-    assert page(crowd) == page(crowd)
+    assert report_page(crowd) == report_page(crowd)
 
 
-def test_dropped_rows_and_a_cap_are_told():
+def test_dropped_rows_and_a_fit_that_did_not_converge_are_reported():
     rows = {"item": ["a", "a", "b", "b"], "annotator": ["x", "y", "x", "y"]}
     import pyarrow as pa
 
     data = pa.table({**rows, "label": [1, None, 2, 2]})
     with pytest.warns(at.ConvergenceWarning):
         fit = at.fit(data, "gpm", max_iter=1)
-    text = page(fit)
+    text = report_page(fit)
     assert "<dt>Rows dropped</dt><dd>1<" in text
-    assert "Not settled" in text
+    assert "Not converged" in text
 
 
 def test_a_report_that_cannot_be_written_leaves_nothing(crowd, tmp_path):
@@ -118,11 +118,11 @@ def test_a_report_that_cannot_be_written_leaves_nothing(crowd, tmp_path):
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_text_stands_out_from_its_ground(theme):
-    colours = THEMES[theme]
-    for ground in ("paper", "card", "sunk"):
+def test_text_has_contrast_to_its_background(theme):
+    colors = THEMES[theme]
+    for background in ("paper", "card", "sunk"):
         for text in ("ink", "quiet", "accent", "warn", "good"):
-            assert contrast(colours[text], colours[ground]) >= 4.5, (text, ground)
+            assert contrast(colors[text], colors[background]) >= 4.5, (text, background)
 
 
 def contrast(one, other):
@@ -131,29 +131,29 @@ def contrast(one, other):
     return (light + 0.05) / (dark + 0.05)
 
 
-def luminance(colour):
-    parts = np.array([int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)])
+def luminance(color):
+    parts = np.array([int(color[k : k + 2], 16) / 255 for k in (1, 3, 5)])
     linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
     return float(linear @ [0.2126, 0.7152, 0.0722])
 
 
-def test_ordered_colours_go_from_light_to_dark():
-    shades = [luminance(colour) for colour in category_colours(Scale.ordinal(range(7)))]
+def test_ordinal_colors_go_from_light_to_dark():
+    shades = [luminance(color) for color in category_colors(Scale.ordinal(range(7)))]
     assert shades == sorted(shades, reverse=True)
 
 
-def test_many_categories_share_colours():
+def test_many_categories_share_colors():
     classes = Scale.nominal([f"class {n}" for n in range(20)])
     steps = Scale.ordinal(range(101))
-    assert colour_of(classes)[8] == 0
-    assert max(colour_of(steps)) == len(category_colours(steps)) - 1 == 63
+    assert color_indices(classes)[8] == 0
+    assert max(color_indices(steps)) == len(category_colors(steps)) - 1 == 63
 
 
-def test_long_names_are_cut_where_many_stand_together():
+def test_long_names_are_cut_in_lists():
     rows = [
         ("i" * 10_000 + str(e), f"{s}", "c" * 10_000 + str(e % 2)) for e in range(4) for s in "ab"
     ]
-    text = page(at.fit(rows, "gpm"))
+    text = report_page(at.fit(rows, "gpm"))
     assert "c" * 59 + "…" in text
     assert "c" * 61 not in re.sub("<title>.*?</title>", "", text)
-    assert "1 label each" in page(at.fit([("a", "x", 1), ("b", "x", 2)], "gpm"))
+    assert "1 label each" in report_page(at.fit([("a", "x", 1), ("b", "x", 2)], "gpm"))

@@ -25,7 +25,7 @@ from annotruth.models.base_fit import SPAMMER_BELOW, BaseFit, Column, table_of
 from annotruth.models.distribution import Distribution
 
 if TYPE_CHECKING:
-    from annotruth.report.plots import Plots
+    from annotruth.report.charts.fit_charts import FitCharts
 
 MOST_COLUMNS = 100
 """With more categories, the items table has no column per category; see `Fit.distributions`."""
@@ -269,11 +269,11 @@ class Fit(BaseFit):
         return "\n".join(lines)
 
     @property
-    def plot(self) -> Plots:
+    def plot(self) -> FitCharts:
         """Charts of this fit, such as ``fit.plot.reliability()``, which notebooks display."""
-        from annotruth.report.plots import Plots
+        from annotruth.report.charts.fit_charts import FitCharts
 
-        return Plots(self)
+        return FitCharts(self)
 
     def report(self, path: str | Path, *, source: str | None = None) -> None:
         """Write a report with tables and charts, one HTML file.

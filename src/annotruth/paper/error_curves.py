@@ -24,7 +24,6 @@ from annotruth.paper.experiment import (
     Claim,
     Condition,
     Experiment,
-    ExperimentChart,
     ExperimentRun,
     Measure,
     Results,
@@ -32,9 +31,12 @@ from annotruth.paper.experiment import (
 )
 from annotruth.paper.measures import fit_gpm, measure_distributions
 from annotruth.paper.tables import MeanWithError, mean_with_error, values_of
+from annotruth.report.charts.chart import Chart
+from annotruth.report.charts.lines import LineAxes, line_chart
 
 MODELS = {"gpm": "GPM", "observed": "observed shares"}
 PANELS = {"rmse": "RMSE", "hellinger": "Hellinger distance"}
+_Y_TITLE = "distance from the truth (lower is better)"
 
 
 @dataclass(frozen=True)
@@ -84,11 +86,13 @@ class CurveAxis:
         values = values_of(runs, model, measure, lambda condition: condition[self.setting] == x)
         return np.array([value for value in values if value is not None], dtype=np.float64)
 
-    def chart(self, runs: Sequence[ExperimentRun], texts: dict[str, Any]) -> ExperimentChart:
+    def chart(
+        self, runs: Sequence[ExperimentRun], name: str, title: str, caption: str, axes: LineAxes
+    ) -> Chart:
         """Return a chart of both measures over the axis, with bands of two standard errors."""
         points = []
         for measure, panel in PANELS.items():
-            for model, name in MODELS.items():
+            for model, label in MODELS.items():
                 for x, values in zip(self.values, self.curve(runs, model, measure), strict=True):
                     point = mean_with_error(values.tolist())
                     margin = 2 * (point.error or 0.0)
@@ -96,17 +100,14 @@ class CurveAxis:
                     points.append(
                         {
                             "panel": panel,
-                            "model": name,
+                            "series": label,
                             "x": x,
-                            "mean": point.mean,
+                            "y": point.mean,
                             "low": point.mean - margin,
                             "high": point.mean + margin,
                         }
                     )
-        y_title = "Distance from the truth (lower is better)"
-        return ExperimentChart(
-            "two-panels", points, {**texts, "y_title": y_title, "places": list(self.values)}
-        )
+        return line_chart(name, title, caption, points, axes)
 
 
 SPAMMERS = CurveAxis("spammers", "spammer_share", (0.05, 0.10, 0.15, 0.20, 0.25))
@@ -223,28 +224,28 @@ def annotator_claims(runs: Sequence[ExperimentRun], settings: Settings) -> list[
     return claims
 
 
-def spammer_chart(runs: Sequence[ExperimentRun], settings: Settings) -> ExperimentChart:
+def spammer_chart(runs: Sequence[ExperimentRun], settings: Settings) -> Chart:
     """Return the figure of Exp1-b."""
-    texts = {
-        "title": "Error of the recovered distributions as spammers increase",
-        "subtitle": f"Exp1-b: {settings['items']} items, {settings['annotators']} annotators, "
-        "mixed behavior; bands: ±2 standard errors; axes do not start at 0",
-        "x_title": "Share of spammers among annotators (%)",
-        "x_format": "%",
-    }
-    return SPAMMERS.chart(runs, texts)
+    return SPAMMERS.chart(
+        runs,
+        "exp1b",
+        "Error of the recovered distributions as spammers increase",
+        f"Exp1-b: {settings['items']} items, {settings['annotators']} annotators, mixed behavior; "
+        "bands: ±2 standard errors; axes do not start at 0.",
+        LineAxes("share of spammers (%)", _Y_TITLE, SPAMMERS.values, percent=True),
+    )
 
 
-def annotator_chart(runs: Sequence[ExperimentRun], settings: Settings) -> ExperimentChart:
+def annotator_chart(runs: Sequence[ExperimentRun], settings: Settings) -> Chart:
     """Return the figure of Exp1-c."""
-    texts = {
-        "title": "Error of the recovered distributions as labels increase",
-        "subtitle": f"Exp1-c: {settings['items']} items, {settings['spammers']:.0%} spammers, "
-        "mixed behavior; bands: ±2 standard errors; axes do not start at 0",
-        "x_title": "Labels per item (count)",
-        "x_format": "d",
-    }
-    return ANNOTATORS.chart(runs, texts)
+    return ANNOTATORS.chart(
+        runs,
+        "exp1c",
+        "Error of the recovered distributions as labels increase",
+        f"Exp1-c: {settings['items']} items, {settings['spammers']:.0%} spammers, mixed behavior; "
+        "bands: ±2 standard errors; axes do not start at 0.",
+        LineAxes("labels per item", _Y_TITLE, ANNOTATORS.values),
+    )
 
 
 def _experiment(axis: CurveAxis, **options: Any) -> Experiment:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from annotruth.errors import InputError
+from annotruth.report.charts.chart import Chart
 
 Value: TypeAlias = str | int | float | bool
 Settings: TypeAlias = Mapping[str, Any]
@@ -114,21 +115,6 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class ExperimentChart:
-    """A chart: the name of its Vega-Lite spec, the data, and the texts filled into the spec.
-
-    Examples
-    --------
-    >>> ExperimentChart("two-panels", [{"x": 10, "mean": 0.1}], {"title": "Error"}).spec
-    'two-panels'
-    """
-
-    spec: str
-    data: Sequence[Mapping[str, Any]]
-    texts: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
 class RequiredFiles:
     """The files of real labels that an experiment reads, and where to get them.
 
@@ -201,7 +187,7 @@ class Experiment:
     printed: Mapping[tuple[Any, ...], Mapping[str, float]] = field(default_factory=dict)
     notes: Callable[[Sequence[ExperimentRun], Settings], Sequence[str]] | None = None
     claims: Callable[[Sequence[ExperimentRun], Settings], Sequence[Claim]] | None = None
-    chart: Callable[[Sequence[ExperimentRun], Settings], ExperimentChart] | None = None
+    chart: Callable[[Sequence[ExperimentRun], Settings], Chart] | None = None
     summary: Callable[[Sequence[ExperimentRun], Settings], tuple[str, pa.Table]] | None = None
     seeded_as: Callable[[Condition], tuple[str, Condition]] | None = None
     required_files: RequiredFiles | None = None

@@ -12,7 +12,7 @@ from annotruth.io.atomic import atomic_write_folder
 from annotruth.io.writers import write_table
 from annotruth.paper import tables
 from annotruth.paper.experiment import Claim, Experiment, ExperimentRun, Settings
-from annotruth.report import charts
+from annotruth.report.charts.chart import Chart
 
 _HOW_TO_READ = (
     "Figures are means ± standard errors over the runs; where there is one run, over the items. "
@@ -46,7 +46,7 @@ class ExperimentReport:
     claims: tuple[Claim, ...]
     settings: Settings
     rows: pa.Table
-    spec: charts.Spec | None
+    chart: Chart | None
 
     def text(self) -> str:
         """Return what is printed: the table and the notes."""
@@ -55,8 +55,9 @@ class ExperimentReport:
     def page(self) -> str:
         """Return the Markdown page."""
         parts = [self.text()]
-        if self.spec is not None:
-            parts.append(f"![{self.heading.splitlines()[0].lstrip('# ')}]({self.name}.png)")
+        if self.chart is not None:
+            title = self.heading.splitlines()[0].lstrip("# ")
+            parts += [f"![{title}]({self.name}.svg)", self.chart.caption]
         if self.claims:
             parts += ["## Claims of the paper", claims_table(self.claims)]
         parts += ["## Settings", _settings_table(self.settings)]
@@ -73,7 +74,6 @@ def make_report(
         means = tables.result_rows(experiment, settings, runs)
         table = tables.to_markdown(experiment, settings, means)
         rows = tables.to_arrow(experiment, settings, means)
-    chart = experiment.chart(runs, settings) if experiment.chart else None
     notes = experiment.notes(runs, settings) if experiment.notes else []
     return ExperimentReport(
         name=experiment.name,
@@ -83,7 +83,7 @@ def make_report(
         claims=tuple(experiment.claims(runs, settings)) if experiment.claims else (),
         settings=settings,
         rows=rows,
-        spec=charts.filled(chart.spec, chart.data, chart.texts) if chart else None,
+        chart=experiment.chart(runs, settings) if experiment.chart else None,
     )
 
 
@@ -92,9 +92,8 @@ def write_report(report: ExperimentReport, folder: Path) -> list[str]:
     with atomic_write_folder(folder) as temporary:
         (temporary / f"{report.name}.md").write_text(report.page(), "utf-8", newline="\n")
         write_table(report.rows, temporary / f"{report.name}.csv")
-        if report.spec is not None:
-            (temporary / f"{report.name}.png").write_bytes(charts.png(report.spec))
-            (temporary / f"{report.name}.svg").write_text(charts.svg(report.spec), "utf-8")
+        if report.chart is not None:
+            (temporary / f"{report.name}.svg").write_text(report.chart.svg(), "utf-8")
         return sorted(path.name for path in temporary.iterdir())
 
 

@@ -1,18 +1,28 @@
-"""The page of a comparison: tables of models and of pairs of them, with pictures."""
+"""The page of a comparison: tables of models and of pairs of models, with charts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Floats
-from annotruth.report import shapes
-from annotruth.report.drawing import escaped
-from annotruth.report.markup import charts, figure, plain_table, section
-from annotruth.report.picture import Picture
-from annotruth.report.shell import packed, rounded, shell
+from annotruth.models.intervals import Z_95
+from annotruth.report.charts import shapes
+from annotruth.report.charts.chart import Chart
+from annotruth.report.charts.drawing import escaped
+from annotruth.report.html import (
+    figure,
+    make_page,
+    pack,
+    plain_table,
+    rounded,
+    section,
+    side_by_side,
+)
 
 _TITLES = {
     "model": "Model",
@@ -34,77 +44,72 @@ _LINKS = {
     "agreement": "Agreement",
     "refused": "Not compared",
 }
-_95_PERCENT = 1.96
 
 
-def page(
-    models: pa.Table, pairs: pa.Table, *, why: str, said: str, source: str | None = None
+def comparison_page(
+    models: pa.Table, pairs: pa.Table, *, why: str, labels: str, source: str | None = None
 ) -> str:
-    """Make the page, as text.
+    """Return the page of a comparison, as HTML.
 
     Parameters
     ----------
     models, pairs
-        The tables of `Comparison`: a row a model, a row a pair of models.
+        The tables of `Comparison`: one row per model, one row per pair of models.
     why
-        Which model the labels speak for, in a sentence.
-    said
-        What the labels are.
+        Which model is best for the labels and why, in one sentence.
+    labels
+        A description of the labels.
     source
-        What they are called, such as their file.
+        The name of the labels, such as their file.
     """
     is_refused = models["refused"].is_valid()
     fitted, refused = models.filter(models["refused"].is_null()), models.filter(is_refused)
-    drawn = pictures(fitted, pairs)
-    body = {
-        "models": _models(fitted, why, drawn),
-        "truth": _pictured("truth", "Against the truth", drawn, ("accuracy", "correlation")),
-        "agreement": _pictured(
-            "agreement", "Agreement between models", drawn, ("same-label", "score-correlation")
+    charts = comparison_charts(fitted, pairs)
+    sections = {
+        "models": _model_section(fitted, why, charts),
+        "truth": _chart_section("truth", "Against the truth", charts, ("accuracy", "correlation")),
+        "agreement": _chart_section(
+            "agreement", "Agreement between models", charts, ("same-label", "score-correlation")
         ),
-        "refused": _refused(refused),
+        "refused": _refused_section(refused),
     }
-    there = {name: part for name, part in body.items() if part}
-    return shell(
+    sections = {name: content for name, content in sections.items() if content}
+    return make_page(
         kind="Comparison of models",
         heading=source or "Labels",
-        under=said,
-        links={name: _LINKS[name] for name in there},
-        sections=there.values(),
-        data=packed({"charts": {n: rounded(p) for n, p in drawn.items()}, "tables": {}}),
-        footer="Numbers are rounded; compare --out writes them in full. This page asks nothing of "
-        "the network.",
+        subheading=labels,
+        links={name: _LINKS[name] for name in sections},
+        sections=sections.values(),
+        data=pack({"charts": {n: rounded(chart) for n, chart in charts.items()}, "tables": {}}),
+        footer="Numbers are rounded; `annotruth compare --out FILE` writes them in full. This page "
+        "works offline.",
     )
 
 
-def pictures(fitted: pa.Table, pairs: pa.Table) -> dict[str, Picture]:
-    """Draw what the tables hold, by name."""
-    drawn = [
-        _held_out(fitted),
-        _two(
-            "accuracy",
-            "Accuracy and F1",
-            fitted,
-            {"f1_macro": "F1 (macro)", "accuracy": "accuracy"},
+def comparison_charts(fitted: pa.Table, pairs: pa.Table) -> dict[str, Chart]:
+    """Return the charts that the tables have data for, by name."""
+    accuracy = {"f1_macro": "F1 (macro)", "accuracy": "accuracy"}
+    correlation = {"srocc": "SROCC", "plcc": "PLCC"}
+    charts = [
+        _held_out_chart(fitted),
+        _measure_chart("accuracy", "Accuracy and F1", fitted, accuracy),
+        _measure_chart("correlation", "Correlation of scores with the truth", fitted, correlation),
+        _pair_chart(
+            "same-label", "same_label", "Share of items with the same label", fitted, pairs
         ),
-        _two(
-            "correlation",
-            "Correlation of scores with the truth",
-            fitted,
-            {"srocc": "SROCC", "plcc": "PLCC"},
+        _pair_chart(
+            "score-correlation", "score_correlation", "Correlation of scores", fitted, pairs
         ),
-        _pairs("same-label", "same_label", "Share of items with the same label", fitted, pairs),
-        _pairs("score-correlation", "score_correlation", "Correlation of scores", fitted, pairs),
     ]
-    return {picture.name: picture for picture in drawn if picture is not None}
+    return {chart.name: chart for chart in charts if chart is not None}
 
 
-def _models(fitted: pa.Table, why: str, drawn: dict[str, Picture]) -> str:
+def _model_section(fitted: pa.Table, why: str, charts: Mapping[str, Chart]) -> str:
     shown = [name for name in _TITLES if fitted[name].null_count < len(fitted)]
     rows = [[_cell(row[name]) for name in shown] for row in fitted.to_pylist()]
     parts = [f'<p class="lead">{escaped(why)}.</p>']
-    if "held-out" in drawn:
-        parts.append(charts(figure(drawn["held-out"])))
+    if "held-out" in charts:
+        parts.append(side_by_side(figure(charts["held-out"])))
     parts.append(plain_table([_TITLES[name] for name in shown], rows))
     parts.append(
         '<p class="quiet">Held-out is the mean log-probability that a model, fitted without a '
@@ -114,12 +119,14 @@ def _models(fitted: pa.Table, why: str, drawn: dict[str, Picture]) -> str:
     return section("models", "Models", *parts)
 
 
-def _pictured(name: str, title: str, drawn: dict[str, Picture], wanted: Sequence[str]) -> str:
-    there = [figure(drawn[one]) for one in wanted if one in drawn]
-    return section(name, title, charts(*there)) if there else ""
+def _chart_section(
+    name: str, title: str, charts: Mapping[str, Chart], wanted: Sequence[str]
+) -> str:
+    figures = [figure(charts[each]) for each in wanted if each in charts]
+    return section(name, title, side_by_side(*figures)) if figures else ""
 
 
-def _refused(refused: pa.Table) -> str:
+def _refused_section(refused: pa.Table) -> str:
     if not len(refused):
         return ""
     lines = [
@@ -130,82 +137,87 @@ def _refused(refused: pa.Table) -> str:
     return section("refused", "Models that do not suit these labels", listed)
 
 
-def _held_out(fitted: pa.Table) -> Picture | None:
+def _held_out_chart(fitted: pa.Table) -> Chart | None:
     score, error = (_numbers(fitted[name]) for name in ("held_out", "held_out_error"))
     some = ~np.isnan(score)
     if not some.any():
         return None
-    names = [name for name, there in zip(fitted["model"].to_pylist(), some, strict=True) if there]
-    value, half = score[some], _95_PERCENT * error[some]
+    names = _names_of(fitted, some)
+    value, half = score[some], Z_95 * error[some]
     low, high = value - half, value + half
     ends = np.concatenate([value, low[~np.isnan(low)], high[~np.isnan(high)]])
-    room = 0.04 * (float(np.ptp(ends)) or 1.0)
-    ranges = shapes.Ranges(
+    margin = 0.04 * (float(np.ptp(ends)) or 1.0)
+    intervals = shapes.Intervals(
         names, value, low, high, [False] * len(names),
-        (float(ends.min()) - room, float(ends.max()) + room), "mean log-probability", digits=4,
+        (float(ends.min()) - margin, float(ends.max()) + margin), "mean log-probability", digits=4,
     )  # fmt: skip
-    return Picture(
+    return Chart(
         name="held-out",
-        title="How well held-out labels are predicted",
-        caption="Further right is better. Lines are 95% intervals; labels are the same for all "
-        "models, so that differences are surer than they look.",
-        records={"model": names, "held_out": value.tolist(), "low": low.tolist(),
-                 "high": high.tolist()},
-        draw=lambda width: shapes.named_ranges(ranges, width),
+        title="Prediction of held-out labels",
+        caption="Further right is better. Lines are 95% intervals; the held-out labels are the "
+        "same for all models, so overlapping bars may still differ significantly.",
+        data={"model": names, "held_out": value.tolist(), "low": low.tolist(),
+              "high": high.tolist()},
+        draw=partial(shapes.interval_rows, intervals),
     )  # fmt: skip
 
 
-def _two(name: str, title: str, fitted: pa.Table, wanted: dict[str, str]) -> Picture | None:
-    """Draw two measures of each model on one line, the first in grey."""
-    measures = {told: _numbers(fitted[key]) for key, told in wanted.items()}
+def _measure_chart(
+    name: str, title: str, fitted: pa.Table, wanted: Mapping[str, str]
+) -> Chart | None:
+    """Return a chart of two measures per model on one line, the first in grey."""
+    measures = {label: _numbers(fitted[key]) for key, label in wanted.items()}
     some = ~np.isnan(np.array(list(measures.values()))).all(axis=0)
     if not some.any():
         return None
-    names = [name for name, there in zip(fitted["model"].to_pylist(), some, strict=True) if there]
-    rows = [(told, values[some]) for told, values in measures.items()]
-    lowest = min(float(np.nanmin(values)) for _, values in rows if not np.isnan(values).all())
+    names = _names_of(fitted, some)
+    series = [(label, values[some]) for label, values in measures.items()]
+    lowest = min(float(np.nanmin(values)) for _, values in series if not np.isnan(values).all())
     domain = (min(0.0, lowest), 1.0)
-    return Picture(
+    return Chart(
         name=name,
         title=title,
         caption="1 is best.",
-        records={"model": names} | {told: values.tolist() for told, values in rows},
-        draw=lambda width: shapes.dumbbells(names, rows, domain, width, title.lower()),
+        data={"model": names} | {label: values.tolist() for label, values in series},
+        draw=lambda width: shapes.dumbbells(names, series, domain, width, title.lower()),
     )
 
 
-def _pairs(name: str, column: str, title: str, fitted: pa.Table, pairs: pa.Table) -> Picture | None:
-    """Draw a square for each pair of models that have the measure."""
-    value = _numbers(pairs[column])
-    some = {
-        model
-        for row, v in zip(pairs.to_pylist(), value, strict=True)
-        if not np.isnan(v)
-        for model in (row["model"], row["other"])
-    }
-    names = [model for model in fitted["model"].to_pylist() if model in some]
+def _pair_chart(
+    name: str, column: str, title: str, fitted: pa.Table, pairs: pa.Table
+) -> Chart | None:
+    """Return a heat map of a measure of each pair of models that have it."""
+    rows = pairs.to_pylist()
+    with_value = {row[key] for row in rows if row[column] is not None for key in ("model", "other")}
+    names = [model for model in fitted["model"].to_pylist() if model in with_value]
     if not names:
         return None
-    at = {model: k for k, model in enumerate(names)}
+    index = {model: k for k, model in enumerate(names)}
     share = np.eye(len(names))
-    tips = [f"{one}" for one in names for _ in names]
-    for row, v in zip(pairs.to_pylist(), value, strict=True):
-        if row["model"] in at and row["other"] in at:
-            one, other = at[row["model"]], at[row["other"]]
-            share[one, other] = share[other, one] = v
-            told = "none" if np.isnan(v) else f"{v:.4f}"
+    tips = [model for model in names for _ in names]
+    for row in rows:
+        if row["model"] in index and row["other"] in index:
+            value = row[column]
+            one, other = index[row["model"]], index[row["other"]]
+            share[one, other] = share[other, one] = np.nan if value is None else value
+            text = "none" if value is None else f"{value:.4f}"
             for i, j in ((one, other), (other, one)):
-                tips[i * len(names) + j] = f"{names[i]} and {names[j]}: {told}"
+                tips[i * len(names) + j] = f"{names[i]} and {names[j]}: {text}"
     numbered = [f"{k}  {model}" for k, model in enumerate(names, start=1)]
     columns = [str(k) for k in range(1, len(names) + 1)]
-    return Picture(
+    return Chart(
         name=name,
         title=title,
-        caption="The fuller the colour, the closer; a square is empty where there is no number. Columns are numbered like rows.",
-        records={"model": pairs["model"].to_pylist(), "other": pairs["other"].to_pylist(),
-                 column: value.tolist()},
-        draw=lambda width: shapes.squares(numbered, columns, share, width, tips),
+        caption="Darker = closer; a square is empty where there is no number. Columns are numbered "
+        "like rows.",
+        data={"model": pairs["model"].to_pylist(), "other": pairs["other"].to_pylist(),
+              column: _numbers(pairs[column]).tolist()},
+        draw=lambda width: shapes.heatmap(numbered, columns, share, width, tips),
     )  # fmt: skip
+
+
+def _names_of(fitted: pa.Table, some: NDArray[np.bool_]) -> list[str]:
+    return [name for name, kept in zip(fitted["model"].to_pylist(), some, strict=True) if kept]
 
 
 def _numbers(column: pa.ChunkedArray) -> Floats:

@@ -1,27 +1,26 @@
-"""The report of a fit.
+"""The report of a fit: one HTML file.
 
-What is text stands in the page as it is; the tables' rows are columns of JSON, compressed, which
-the page's script unpacks and shows a screenful at a time.
+Texts and charts stand in the page; the rows of tables are compressed JSON, which the page's script
+unpacks and shows one screen at a time.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from annotruth.advice.advice import advise
 from annotruth.models.result import Fit
 from annotruth.report import sections
-from annotruth.report.consensus import Consensus, bins_of
-from annotruth.report.palette import category_colours, colour_of
-from annotruth.report.plots import Plots
-from annotruth.report.shell import packed, rounded, shell, write_page
-from annotruth.report.tables import Table, annotator_table, item_table, label_table
+from annotruth.report.charts.chart import category_colors, color_indices
+from annotruth.report.charts.fit_charts import FitCharts
+from annotruth.report.consensus import Consensus, category_bins
+from annotruth.report.html import make_page, pack, rounded, write_page
+from annotruth.report.tables import annotator_table, item_table, label_table
 
-MOST_BYTES = 4_500_000
-"""Room for the tables in the file; of more items than fit, the most disputed stay."""
+MAX_BYTES = 4_500_000
+"""How much of the file tables may take; of too many items, the most difficult stay."""
 
-_MOST_CELLS = 8
+_MAX_CELLS = 8
 _LINKS = {
     "read": "Read",
     "fit": "Fit",
@@ -35,54 +34,50 @@ _LINKS = {
 
 def write_report(fit: Fit, path: str | Path, *, source: str | None = None) -> None:
     """Write the report of a fit; ``source`` names the labels, such as their file."""
-    write_page(page(fit, source=source), path)
+    write_page(report_page(fit, source=source), path)
 
 
-def page(fit: Fit, *, source: str | None = None, most_bytes: int = MOST_BYTES) -> str:
-    """Make the report of a fit, as text."""
-    consensus = Consensus(fit)
-    advice, bins = advise(fit), bins_of(fit.data, _MOST_CELLS)
-    plot = Plots(fit)
-    drawn = sections.pictures(plot, fit)
-    people = annotator_table(fit, consensus, advice, bins)
-    doubtful = label_table(fit, consensus)
-    fixed = {
-        "categories": fit.data.scale.names,
-        "colours": colour_of(fit.data.scale),
+def report_page(fit: Fit, *, source: str | None = None, max_bytes: int = MAX_BYTES) -> str:
+    """Return the report of a fit, as HTML."""
+    consensus, advice, scale = Consensus(fit), advise(fit), fit.data.scale
+    bins = category_bins(fit.data, _MAX_CELLS)
+    fit_charts = FitCharts(fit)
+    charts = sections.charts_of(fit_charts, fit)
+    annotators = annotator_table(fit, consensus, advice, bins)
+    labels = label_table(fit, consensus)
+    data = {
+        "categories": scale.names,
+        "colors": color_indices(scale),
         "bins": bins.names,
-        "charts": {name: rounded(picture) for name, picture in drawn.items()},
+        "charts": {name: rounded(chart) for name, chart in charts.items()},
     }
 
-    most = fit.data.n_items
+    max_rows = fit.data.n_items
     while True:
-        items = item_table(fit, consensus, advice, most)
-        tables = {"annotators": people, "items": items, "labels": doubtful}
-        data = packed({**fixed, "tables": _plain(tables)})
-        if len(data) <= most_bytes or most <= 1:
+        items = item_table(fit, consensus, advice, max_rows)
+        tables = {"annotators": annotators, "items": items, "labels": labels}
+        listed = {name: vars(table) for name, table in tables.items() if table is not None}
+        packed = pack({**data, "tables": listed})
+        if len(packed) <= max_bytes or max_rows <= 1:
             break
-        most = max(int(0.95 * most * most_bytes / len(data)), 1)
+        max_rows = max(int(0.95 * max_rows * max_bytes / len(packed)), 1)
 
-    body = [
-        sections.read_section(fit, drawn),
-        sections.fit_section(fit, drawn),
-        sections.annotator_section(fit, drawn, people, advice),
-        sections.item_section(fit, drawn, items, advice),
-        sections.label_section(fit, doubtful),
-        sections.agreement_section(fit, drawn, plot.agreement_rows),
-        sections.next_section(fit, advice),
-    ]
-    return shell(
+    return make_page(
         kind="Annotation report",
         heading=source or "Labels",
-        under=f"{fit.model} on {fit.data.describe()}",
+        subheading=f"{fit.model} on {fit.data.describe()}",
         links=_LINKS,
-        sections=body,
-        data=data,
-        footer="Numbers in the tables are rounded; fit --out writes them in full. This page asks "
-        "nothing of the network.",
-        colours=category_colours(fit.data.scale),
+        sections=[
+            sections.read_section(fit, charts),
+            sections.fit_section(fit, charts),
+            sections.annotator_section(fit, charts, annotators, advice),
+            sections.item_section(fit, charts, items, advice),
+            sections.label_section(fit, labels),
+            sections.agreement_section(fit, charts, fit_charts.agreement_rows),
+            sections.next_section(fit, advice),
+        ],
+        data=packed,
+        footer="Numbers in the tables are rounded; `annotruth fit --out DIR` writes them in full. "
+        "This page works offline.",
+        colors=category_colors(scale),
     )
-
-
-def _plain(tables: dict[str, Table | None]) -> dict[str, Any]:
-    return {name: vars(table) for name, table in tables.items() if table is not None}

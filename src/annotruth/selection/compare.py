@@ -140,11 +140,11 @@ class Comparison:
 
     def report(self, path: str | Path, *, source: str | None = None) -> None:
         """Write one HTML file with tables and charts; ``source`` names the labels in it."""
-        from annotruth.report.comparison import page
-        from annotruth.report.shell import write_page
+        from annotruth.report.comparison import comparison_page
+        from annotruth.report.html import write_page
 
-        content = page(
-            self.model_table(), self.agreement_table(), why=self.why, said=self.data.describe(),
+        content = comparison_page(
+            self.model_table(), self.agreement_table(), why=self.why, labels=self.data.describe(),
             source=source,
         )  # fmt: skip
         write_page(content, path)
@@ -244,7 +244,7 @@ def _chosen(
 def _timed(name: str, labels: Labels, progress: ProgressCallback | None) -> tuple[Fit, float]:
     estimator = suited(name, labels)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the column `settled` tells
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the column `converged` shows it
         start = perf_counter()
         found = estimator.fit(labels, progress=progress).result_
         return found, perf_counter() - start

@@ -1,4 +1,4 @@
-// Charts come drawn; here they get tips, and ways to save them.
+// Charts are drawn already; here they get tips and buttons to save them.
 const COPIED = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "font-family", "font-size", "text-anchor"];
 
 function tipsOfCharts() {
@@ -33,7 +33,7 @@ function showTips() {
   addEventListener("scroll", hide, { passive: true, capture: true });
 }
 
-// A copy that looks the same anywhere: styles are written into it.
+// A copy that looks the same anywhere: styles become attributes.
 function standalone(svg) {
   const copy = svg.cloneNode(true), from = [svg, ...svg.querySelectorAll("*")];
   [copy, ...copy.querySelectorAll("*")].forEach((element, at) => {

@@ -22,14 +22,14 @@ function withStarts(column) {
 }
 
 function entriesOf(column, row) {
-  const found = [];
+  const entries = [];
   for (let i = column.starts[row]; i < column.starts[row + 1]; i++) {
-    found.push([column.categories[i], column.values[i]]);
+    entries.push([column.categories[i], column.values[i]]);
   }
-  return found;
+  return entries;
 }
 
-// What a cell says in words: for sorting by word, searching and CSV.
+// The text of a cell: for sorting by text, searching and CSV.
 function textOf(column, row, data) {
   const value = column.values[row];
   switch (column.kind) {

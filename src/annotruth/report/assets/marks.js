@@ -1,4 +1,4 @@
-// Small drawings in rows and details. Text from the data only ever becomes text nodes.
+// Small charts in rows and details. Text from the data only ever becomes text nodes.
 function make(name, attributes = {}, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
@@ -45,9 +45,9 @@ function barsMark(column, row, data) {
   svg.append(shape("line", { x1: 0, x2: width, y1: height - 0.5, y2: height - 0.5, class: "at-grid" }));
   for (const [k, v] of entries) {
     const tall = Math.max((v / total) * (height - 2), 1);
-    svg.append(shape("rect", { class: `at-k${data.colours[k]}`, x: k * step + Math.min(1, step / 8), y: height - 1 - tall, width: Math.max(step - Math.min(2, step / 4), 0.8), height: tall }));
+    svg.append(shape("rect", { class: `at-k${data.colors[k]}`, x: k * step + Math.min(1, step / 8), y: height - 1 - tall, width: Math.max(step - Math.min(2, step / 4), 0.8), height: tall }));
   }
-  const unit = column.key === "votes" ? "" : "%";
+  const unit = column.key === "given" ? "" : "%";
   svg.dataset.tip = entries.slice().sort((a, b) => b[1] - a[1]).slice(0, 6).map(([k, v]) => `${data.categories[k]}: ${v}${unit}`).join(" · ");
   return svg;
 }
@@ -88,8 +88,8 @@ const TONES = { drop: " bad", divided: " bad", keep: " good", "needs no more lab
 
 function wordMark(column, row, data) {
   const word = shownOf(column, row);
-  if (column.coloured) {
-    const chip = shape("svg", { width: 12, height: 12, class: "chip", "aria-hidden": "true" }, shape("rect", { width: 12, height: 12, rx: 3, class: `at-k${data.colours[column.values[row]]}` }));
+  if (column.colored) {
+    const chip = shape("svg", { width: 12, height: 12, class: "chip", "aria-hidden": "true" }, shape("rect", { width: 12, height: 12, rx: 3, class: `at-k${data.colors[column.values[row]]}` }));
     return make("span", { class: "cell" }, chip, word);
   }
   if (!TAGGED.has(column.key)) return tipped(make("span", {}, word), word);

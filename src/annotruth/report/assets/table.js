@@ -4,20 +4,20 @@ const WIDTHS = { id: 150, range: 188, matrix: 78, bars: 126, number: 84, share: 
 const NARROW_WIDTHS = { ...WIDTHS, id: 92, range: 170, matrix: 70, bars: 96 };
 const RIGHT = new Set(["number", "share", "count"]);
 
-// Numbers get room for their heading, short words no more than they need.
+// Numbers get room for their heading, short texts no more than they need.
 function widthOf(column, narrow) {
   const usual = (narrow ? NARROW_WIDTHS : WIDTHS)[column.kind];
   if (RIGHT.has(column.kind)) return Math.max(usual, 46 + 7.5 * column.title.length);
   const longest = (column.names ?? []).reduce((most, name) => Math.max(most, name.length), column.title.length - 2);
   if (TAGGED.has(column.key)) return Math.min(46 + 7 * longest, 200);
   if (column.key === "why" || column.key === "reason") return Math.min(46 + 6.5 * longest, narrow ? 200 : 420);
-  if (column.coloured) return Math.min(usual, 62 + 8 * longest);
+  if (column.colored) return Math.min(usual, 62 + 8 * longest);
   return usual;
 }
 
 function makeTable(host, name, table, data, openDetail) {
   const byKey = Object.fromEntries(table.columns.map((c) => [c.key, withStarts(c)]));
-  const state = { rows: [], sort: table.order, falling: table.falling, query: "", picks: {}, printing: false };
+  const state = { rows: [], sort: table.sort_by, descending: table.descending, query: "", picks: {}, printing: false };
   const search = make("input", { type: "search", placeholder: "Search", "aria-label": `Search ${name}` });
   const count = make("output", { "aria-live": "polite" });
   const csv = make("button", { type: "button", class: "csv" }, "CSV");
@@ -47,7 +47,7 @@ function makeTable(host, name, table, data, openDetail) {
     if (column.kind === "bars") return byKey.entropy ? keys(byKey.entropy) : column.lengths;
     if (column.kind === "word") {
       const order = column.names.map((_, i) => i);
-      if (!column.coloured) order.sort((a, b) => (column.names[a] < column.names[b] ? -1 : 1));
+      if (!column.colored) order.sort((a, b) => (column.names[a] < column.names[b] ? -1 : 1));
       const place = [];
       order.forEach((code, at) => { place[code] = at; });
       return column.values.map((code) => place[code]);
@@ -65,10 +65,10 @@ function makeTable(host, name, table, data, openDetail) {
     }
     const column = byKey[state.sort];
     if (column) {
-      const values = keys(column), sign = state.falling ? -1 : 1, text = !numeric(column) && typeof values[0] === "string";
+      const values = keys(column), sign = state.descending ? -1 : 1, text = !numeric(column) && typeof values[0] === "string";
       const collator = new Intl.Collator("en", { numeric: true });
       const compare = text ? collator.compare : (a, b) => a - b;
-      // What is missing comes last either way.
+      // Missing values come last in both orders.
       rows.sort((a, b) => {
         const x = values[a], y = values[b];
         if (x === null || y === null) return (x === null) - (y === null) || a - b;
@@ -94,14 +94,14 @@ function makeTable(host, name, table, data, openDetail) {
       const button = make("button", { type: "button" }, column.title);
       if (column.help) button.dataset.tip = column.help;
       button.addEventListener("click", () => {
-        // Numbers fall first: the largest is what one looks for. A second click turns it round.
-        state.falling = state.sort === column.key ? !state.falling : numeric(column);
+        // Numbers sort descending first. A second click reverses the order.
+        state.descending = state.sort === column.key ? !state.descending : numeric(column);
         state.sort = column.key;
         refresh();
         head.children[at].firstChild.focus();
       });
       const cell = make("th", { scope: "col", class: classOf(column, at) }, button);
-      if (column.key === state.sort) cell.setAttribute("aria-sort", state.falling ? "descending" : "ascending");
+      if (column.key === state.sort) cell.setAttribute("aria-sort", state.descending ? "descending" : "ascending");
       return cell;
     }));
     const widths = columns.map((column) => widthOf(column, host.clientWidth < NARROW));
@@ -125,7 +125,7 @@ function makeTable(host, name, table, data, openDetail) {
     for (let at = from; at < to; at++) parts.push(drawRow(columns, state.rows[at], at));
     if (to < n && !state.printing) parts.push(pad((n - to) * ROW, columns.length));
     if (n === 0) parts.push(make("tr", {}, make("td", { class: "empty", colspan: columns.length }, table.total ? "Nothing matches. Clear the search or the filters." : "There are none.")));
-    if (state.printing && n > PRINTED) parts.push(make("tr", {}, make("td", { class: "empty", colspan: columns.length }, `The first ${PRINTED} of ${n.toLocaleString("en")} rows; the page on a screen has all of them.`)));
+    if (state.printing && n > PRINTED) parts.push(make("tr", {}, make("td", { class: "empty", colspan: columns.length }, `The first ${PRINTED} of ${n.toLocaleString("en")} rows; on a screen the page shows all of them.`)));
     body.replaceChildren(...parts);
     state.drawn = [from, to];
   }
@@ -159,7 +159,7 @@ function makeTable(host, name, table, data, openDetail) {
   let waiting;
   search.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(() => { state.query = search.value; refresh(); }, 120); });
   view.addEventListener("scroll", () => {
-    // Rows are drawn with some to spare; only when these run out is there something to do.
+    // Some rows beyond the view are drawn too; draw again when these run out.
     const first = Math.floor(view.scrollTop / ROW), last = Math.ceil((view.scrollTop + view.clientHeight) / ROW);
     if (first < state.drawn[0] || Math.min(last, state.rows.length) > state.drawn[1]) drawRows();
   }, { passive: true });

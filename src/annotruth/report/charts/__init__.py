@@ -1,0 +1,1 @@
+"""Charts: a table, and a function that draws it as SVG."""

@@ -1,0 +1,179 @@
+"""SVG drawings: shapes, axes and texts, safe with any text."""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from itertools import accumulate
+
+FONT_SIZE = 12.0
+_NOT_XML = re.compile("[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+# Widths of letters relative to the font size: small letters, capitals, East Asian letters.
+_SMALL, _CAPITAL, _FULL = 0.6, 0.75, 1.0
+
+
+@dataclass
+class Drawing:
+    """An SVG drawing in the making.
+
+    Colors come from CSS classes, so that a page can switch between light and dark.
+
+    Examples
+    --------
+    >>> drawing = Drawing(100, 20)
+    >>> drawing.rect(0, 0, 50, 20, "at-mark")
+    >>> drawing.parts
+    ['<rect class="at-mark" x="0" y="0" width="50" height="20"/>']
+    """
+
+    width: float
+    height: float
+    parts: list[str] = field(default_factory=list)
+
+    def rect(
+        self, x: float, y: float, width: float, height: float, css_class: str, *, tip: str = ""
+    ) -> None:
+        """Draw a bar or a cell."""
+        size = f'width="{_number(max(width, 0.0))}" height="{_number(max(height, 0.0))}"'
+        self._add(f'rect class="{css_class}" x="{_number(x)}" y="{_number(y)}" {size}', tip)
+
+    def circle(self, x: float, y: float, radius: float, css_class: str, *, tip: str = "") -> None:
+        """Draw a dot."""
+        center = f'cx="{_number(x)}" cy="{_number(y)}"'
+        self._add(f'circle class="{css_class}" {center} r="{_number(radius)}"', tip)
+
+    def line(self, x1: float, y1: float, x2: float, y2: float, css_class: str) -> None:
+        """Draw a straight line."""
+        ends = f'x1="{_number(x1)}" y1="{_number(y1)}" x2="{_number(x2)}" y2="{_number(y2)}"'
+        self._add(f'line class="{css_class}" {ends}')
+
+    def path(self, points: Sequence[tuple[float, float]], css_class: str) -> None:
+        """Draw a line through points."""
+        steps = "L".join(f"{_number(x)} {_number(y)}" for x, y in points)
+        self._add(f'path class="{css_class}" d="M{steps}"')
+
+    def shade(self, x: float, y: float, side: float, share: float, tip: str) -> None:
+        """Draw a square, darker for a higher share from 0 to 1."""
+        size = f'width="{_number(side)}" height="{_number(side)}"'
+        opacity = f'fill-opacity="{0.04 + 0.96 * share:.2f}"'
+        self._add(f'rect class="at-heat" x="{_number(x)}" y="{_number(y)}" {size} {opacity}', tip)
+
+    def text(
+        self, x: float, y: float, text: str, css_class: str = "at-text", anchor: str = "start"
+    ) -> None:
+        """Write a text with its baseline at y."""
+        place = f'x="{_number(x)}" y="{_number(y)}" text-anchor="{anchor}"'
+        self.parts.append(f'<text class="{css_class}" {place}>{escaped(text)}</text>')
+
+    def group(self, tip: str, draw: Callable[[], None]) -> None:
+        """Give all shapes that ``draw`` draws one tip."""
+        self.parts.append(f"<g><title>{escaped(tip)}</title>")
+        draw()
+        self.parts.append("</g>")
+
+    def svg(self, title: str, css_class: str = "") -> str:
+        """Return the drawing as an SVG element."""
+        size = f'width="{self.width:.0f}" height="{self.height:.0f}"'
+        view = f'viewBox="0 0 {self.width:.0f} {self.height:.0f}"'
+        role = f'role="img" aria-label="{escaped(title)}"'
+        role += f' class="{css_class}"' if css_class else ""
+        body = "".join(self.parts)
+        return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {view} {role}>{body}</svg>'
+
+    def _add(self, shape: str, tip: str = "") -> None:
+        if tip:
+            name = shape.split(" ", 1)[0]
+            self.parts.append(f"<{shape}><title>{escaped(tip)}</title></{name}>")
+        else:
+            self.parts.append(f"<{shape}/>")
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A linear scale from data to the drawing.
+
+    Examples
+    --------
+    >>> axis = Axis(0.0, 2.0, 10.0, 110.0)
+    >>> axis(1.0), axis.ticks(4)
+    (60.0, [0.0, 0.5, 1.0, 1.5, 2.0])
+    """
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def __call__(self, value: float) -> float:
+        """Return the place of a value on the drawing."""
+        span = (self.high - self.low) or 1.0
+        return self.start + (value - self.low) / span * (self.end - self.start)
+
+    def ticks(self, about: int) -> list[float]:
+        """Return round values along the axis, about so many."""
+        span = self.high - self.low
+        if not (span > 0 and math.isfinite(span)):
+            return [self.low]
+        raw = span / about
+        unit = 10.0 ** math.floor(math.log10(raw))
+        step = unit * next(m for m in (1, 2, 2.5, 5, 10) if raw <= m * unit * 1.0001)
+        first = math.ceil(self.low / step - 1e-9)
+        last = math.floor(self.high / step + 1e-9)
+        return [k * step for k in range(first, last + 1)]
+
+
+def draw_x_axis(drawing: Drawing, axis: Axis, top: float, bottom: float, *, title: str) -> None:
+    """Draw an axis along the bottom, with faint vertical lines."""
+    for tick in axis.ticks(5):
+        drawing.line(axis(tick), top, axis(tick), bottom, "at-grid")
+        drawing.text(axis(tick), bottom + 16, short_number(tick), "at-tick", "middle")
+    drawing.text((axis.start + axis.end) / 2, bottom + 34, title, "at-tick", "middle")
+
+
+def draw_y_axis(
+    drawing: Drawing, axis: Axis, left: float, right: float, *, title: str, integers: bool = False
+) -> None:
+    """Draw an axis along the left, with faint horizontal lines and the title on top."""
+    for tick in axis.ticks(4):
+        if integers and tick != round(tick):
+            continue
+        drawing.line(left, axis(tick), right, axis(tick), "at-grid")
+        drawing.text(left - 8, axis(tick) + 4, short_number(tick), "at-tick", "end")
+    drawing.text(2, 12, title, "at-tick")
+
+
+def escaped(text: object) -> str:
+    """Return text escaped for HTML and SVG, on one line; U+FFFD replaces what XML cannot hold."""
+    return escape(_NOT_XML.sub("\N{REPLACEMENT CHARACTER}", " ".join(str(text).split())))
+
+
+def short_number(value: float) -> str:
+    """Return a number in as few digits as it needs, at most six."""
+    if value == 0:
+        return "0"
+    if abs(value) >= 1000 and value == round(value):
+        return f"{value:,.0f}"
+    return f"{value:.6g}"
+
+
+def text_width(texts: Sequence[str], max_width: float) -> float:
+    """Return the width that the longest of the texts needs, at most ``max_width``."""
+    return min(max_width, 12 + max((sum(map(_width, text)) for text in texts), default=0.0))
+
+
+def shorten(text: str, width: float) -> str:
+    """Return a text cut to a width."""
+    kept = bisect_right(list(accumulate(map(_width, text))), width - 12)
+    return text if kept >= len(text) or len(text) <= 2 else text[: max(kept, 2) - 1] + "…"
+
+
+def _width(letter: str) -> float:
+    return FONT_SIZE * (_FULL if ord(letter) > 0x2E80 else _CAPITAL if letter.isupper() else _SMALL)
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")

@@ -1,0 +1,313 @@
+"""`fit.plot`: the charts of a fit, the same in a notebook, in a file and in the report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from annotruth.errors import AnnotruthError, InputError
+from annotruth.kernels.arrays import Floats
+from annotruth.models.base_fit import SPAMMER_BELOW
+from annotruth.models.result import Fit
+from annotruth.report.charts import shapes
+from annotruth.report.charts.chart import Chart, category_colors, color_indices
+from annotruth.report.consensus import (
+    AgreementRow,
+    CategoryBins,
+    Consensus,
+    agreement_rows,
+    category_bins,
+)
+
+FULL_WIDTH = 1060.0
+_MAX_NAMED = 30
+_MAX_BARS = 12
+_MAX_CELLS = 8
+_N_BINS = 20
+
+
+class FitCharts:
+    """The charts of one fit; each method returns a `Chart`.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> fit = at.fit(at.simulate.crowd(n_items=20, n_annotators=8, seed=0).labels)
+    >>> fit.plot.reliability()
+    Chart('Reliability of annotators')
+    """
+
+    def __init__(self, fit: Fit) -> None:
+        self._fit = fit
+        self._consensus = Consensus(fit)
+
+    def __repr__(self) -> str:
+        return f"FitCharts({', '.join(name for name in dir(self) if not name.startswith('_'))})"
+
+    def categories(self) -> Chart:
+        """Chart how often each category was given, and how often it was recovered."""
+        fit, bins = self._fit, category_bins(self._fit.data, _MAX_BARS)
+        counts = np.bincount(fit.data.cell_category, np.diff(fit.data.cell_ptr))
+        given = _binned(bins, counts / fit.data.n_labels)
+        recovered, caption = None, "Share of all labels."
+        if fit.distribution is not None:
+            theta = fit.distribution
+            mean = np.bincount(theta.category, theta.probability) / len(theta)
+            recovered = _binned(bins, mean)
+            caption = "Share of all labels, and mean of the items' recovered distributions."
+        return self._bars("categories", "Labels by category", caption, bins, given, recovered)
+
+    def workload(self) -> Chart:
+        """Chart how many labels annotators gave."""
+        n = self._fit.data.labels_per_annotator
+        step = max(math.ceil((int(n.max()) + 1) / _N_BINS), 1)
+        edges = np.arange(0, int(n.max()) + step + 1, step)
+        counts, _ = np.histogram(n, edges)
+        return Chart(
+            name="workload",
+            title="Labels by annotator",
+            caption=f"How many annotators gave how many labels; the most is {n.max():,}.",
+            data={"from": edges[:-1].tolist(), "to": (edges[1:] - 1).tolist(),
+                  "annotators": counts.tolist()},
+            draw=lambda width: shapes.histogram(
+                edges.astype(float), counts, width, title="labels", unit="annotators", integers=True
+            ),
+        )  # fmt: skip
+
+    def history(self) -> Chart:
+        """Chart the log-likelihood of all labels by iteration."""
+        history = self._fit.history.log_likelihood
+        if len(history) < 2:
+            raise AnnotruthError(f"{self._fit.model} makes no iterations: it has no history")
+        steps = np.arange(float(len(history)))
+        return Chart(
+            name="history",
+            title="Log-likelihood by iteration",
+            caption="Of all labels, at the start and after every iteration.",
+            data={"iteration": steps.astype(int).tolist(), "log_likelihood": history.tolist()},
+            draw=lambda width: shapes.line(
+                steps, history, width, x_title="iteration", y_title="log-likelihood"
+            ),
+        )
+
+    def reliability(self) -> Chart:
+        """Chart each annotator's reliability with its interval, least reliable first."""
+        fit = self._fit
+        if fit.reliability is None:
+            raise AnnotruthError(
+                f"{fit.model} gives no reliability: see plot.matches(), or fit gpm or robust-gpm"
+            )
+        limit, caption = None, ""
+        if fit.spammer is not None:
+            limit = SPAMMER_BELOW
+            caption = f" Spammers are below {SPAMMER_BELOW} (dashed)."
+        return self._annotators(
+            "reliability", "Reliability of annotators", caption, fit.reliability, limit
+        )
+
+    def matches(self) -> Chart:
+        """Chart how often each annotator gave the recovered label."""
+        title = "Annotators: share of labels that are the recovered one"
+        return self._annotators("matches", title, "", self._consensus.match_rate)
+
+    def items(self) -> Chart:
+        """Chart how difficult items are: the entropy of their distributions."""
+        fit, entropy = self._fit, self._consensus.difficulty
+        largest = math.log(max(fit.data.n_categories, 2))
+        counts, edges = np.histogram(np.clip(entropy, 0.0, largest), _N_BINS, (0.0, largest))
+        of = "labels" if fit.distribution is None else "recovered distribution"
+        return Chart(
+            name="items",
+            title="Difficulty of items",
+            caption=f"Entropy of each item's {of}: 0 when one category has it all, "
+            f"{largest:.2f} when all are equally likely.",
+            data={"from": edges[:-1].tolist(), "to": edges[1:].tolist(), "items": counts.tolist()},
+            draw=lambda width: shapes.histogram(
+                edges, counts, width, title="difficulty (entropy)", unit="items"
+            ),
+        )
+
+    def scores(self) -> Chart:
+        """Chart each item's score, with its interval where the model gives one, lowest first."""
+        fit = self._fit
+        if fit.expectation is None or fit.data.n_categories < 2:
+            raise AnnotruthError("there are no scores: they need an ordinal scale")
+        values, columns = fit.data.scale.values, fit.item_columns
+        low, high = (
+            np.asarray(columns[end], dtype=np.float64) if end in columns else None
+            for end in ("score_low", "score_high")
+        )
+        intervals = _sorted_intervals(
+            _as_text(fit.data.items), fit.expectation, low, high, None,
+            (float(values[0]), float(values[-1])), "score",
+        )  # fmt: skip
+        data = _interval_data("item", intervals)
+        return self._ranked("scores", "Scores of items", "", intervals, data, "items, lowest first")
+
+    def agreement(self) -> Chart:
+        """Chart the agreement of all labels, and of those left without doubtful ones."""
+        rows = self.agreement_rows
+        names = list(rows[0].values)
+        columns = [(row.name, np.array(list(row.values.values()))) for row in rows]
+        every = np.concatenate([values for _, values in columns])
+        if np.isnan(every).all():
+            raise AnnotruthError("no item has two different labels: there is no agreement to draw")
+        domain = (min(0.0, float(np.nanmin(every))), 1.0)
+        return Chart(
+            name="agreement",
+            title="Agreement",
+            caption="1 is full agreement, 0 is chance.",
+            data={"coefficient": names} | {name: each.tolist() for name, each in columns},
+            draw=lambda width: shapes.dumbbells(names, columns, domain, width, "agreement"),
+        )
+
+    def annotator(self, annotator: Any) -> Chart:
+        """Chart the confusion matrix of one annotator: labels given against labels recovered."""
+        index = _index_of(annotator, self._fit.data.annotators, "annotator")
+        bins = category_bins(self._fit.data, _MAX_CELLS)
+        counts = self._consensus.confusion(bins)[index]
+        recovered, given = (axis.ravel().tolist() for axis in np.indices(counts.shape))
+        data = {
+            "recovered": [bins.names[k] for k in recovered],
+            "given": [bins.names[g] for g in given],
+            "labels": counts.ravel().tolist(),
+        }
+        tips = [f"recovered {r}, given {g}: {n:,}" for r, g, n in zip(*data.values(), strict=True)]
+        return Chart(
+            name="annotator",
+            title=f"Labels of {annotator}",
+            caption="Confusion matrix: rows are recovered labels, columns the labels given. "
+            "Darker = a larger share of the row.",
+            data=data,
+            draw=lambda width: shapes.confusion_matrix(bins.names, counts, width, tips),
+            width=400.0,
+        )
+
+    def item(self, item: Any) -> Chart:
+        """Chart one item's labels as given, and its recovered distribution."""
+        fit = self._fit
+        index = _index_of(item, fit.data.items, "item")
+        bins = category_bins(fit.data, _MAX_BARS)
+        cells = slice(fit.data.item_ptr[index], fit.data.item_ptr[index + 1])
+        counts = np.diff(fit.data.cell_ptr)[cells]
+        given = _binned(bins, counts / counts.sum(), fit.data.cell_category[cells])
+        recovered, theta = None, fit.distribution
+        if theta is not None:
+            entries = slice(theta.ptr[index], theta.ptr[index + 1])
+            recovered = _binned(bins, theta.probability[entries], theta.category[entries])
+        caption = f"{counts.sum():,} labels."
+        return self._bars("item", f"Item {item}", caption, bins, given, recovered)
+
+    @cached_property
+    def agreement_rows(self) -> list[AgreementRow]:
+        """The numbers behind `agreement`, one row per choice of labels."""
+        return agreement_rows(self._fit)
+
+    def _bars(
+        self, name: str, title: str, caption: str, bins: CategoryBins, given: Floats,
+        recovered: Floats | None,
+    ) -> Chart:  # fmt: skip
+        data: dict[str, Sequence[Any]] = {"category": bins.names, "given": given.tolist()}
+        tips = [f"{bins.names[k]}: given {given[k]:.1%}" for k in range(len(bins))]
+        if recovered is not None:
+            data["recovered"] = recovered.tolist()
+            tips = [f"{tip}, recovered {recovered[k]:.1%}" for k, tip in enumerate(tips)]
+        colors = color_indices(self._fit.data.scale)
+        css_classes = [f"at-k{colors[n]}" for n in bins.first]
+        return Chart(
+            name=name,
+            title=title,
+            caption=caption,
+            data=data,
+            draw=lambda width: shapes.paired_bars(
+                bins.names, given, recovered, css_classes, width, tips
+            ),
+            colors=category_colors(self._fit.data.scale),
+        )
+
+    def _annotators(
+        self, name: str, title: str, caption: str, value: Floats, limit: float | None = None
+    ) -> Chart:
+        fit = self._fit
+        low, high = (fit.low, fit.high) if name == "reliability" else (None, None)
+        domain = (min(0.0, float(value.min())), max(1.0, float(value.max())))
+        names = _as_text(fit.data.annotators)
+        intervals = _sorted_intervals(names, value, low, high, fit.spammer, domain, name, limit)
+        data = _interval_data("annotator", intervals)
+        if len(value) > _MAX_NAMED:
+            ranks = "annotators, lowest first"
+            return self._ranked(name, title, caption, intervals, data, ranks)
+        return Chart(
+            name=name,
+            title=title,
+            caption=(caption + _about_lines(intervals)).strip(),
+            data=data,
+            draw=partial(shapes.interval_rows, intervals),
+        )
+
+    def _ranked(
+        self, name: str, title: str, caption: str, intervals: shapes.Intervals,
+        data: Mapping[str, Sequence[Any]], ranks: str,
+    ) -> Chart:  # fmt: skip
+        drawn, n = shapes.thinned(len(intervals.names), FULL_WIDTH), len(intervals.names)
+        caption += _about_lines(intervals)
+        if len(drawn) < n:
+            caption += f" {n:,} are too many to draw: at most {len(drawn):,} are, evenly by rank."
+        return Chart(
+            name=name,
+            title=title,
+            caption=caption.strip(),
+            data={key: [column[k] for k in drawn] for key, column in data.items()},
+            draw=lambda width: shapes.ranked_intervals(intervals, width, ranks),
+            width=FULL_WIDTH,
+        )
+
+
+def _sorted_intervals(
+    names: Sequence[str], value: Floats, low: Floats | None, high: Floats | None, flagged: Any,
+    domain: tuple[float, float], title: str, limit: float | None = None,
+) -> shapes.Intervals:  # fmt: skip
+    """Return the values with their intervals, lowest first."""
+    order = np.argsort(value, kind="stable")
+    low, high = (None if end is None else end[order] for end in (low, high))
+    flags = np.zeros(len(order), bool) if flagged is None else flagged[order]
+    return shapes.Intervals(
+        [names[k] for k in order], value[order], low, high, flags.tolist(), domain, title, limit
+    )
+
+
+def _interval_data(who: str, intervals: shapes.Intervals) -> dict[str, Sequence[Any]]:
+    """Return the table behind a chart of intervals."""
+    ends = {"low": intervals.low, "high": intervals.high}
+    columns = {who: intervals.names, intervals.title: intervals.value.tolist()}
+    return columns | {name: end.tolist() for name, end in ends.items() if end is not None}
+
+
+def _about_lines(intervals: shapes.Intervals) -> str:
+    return "" if intervals.low is None else " Lines are 95% intervals."
+
+
+def _binned(bins: CategoryBins, share: Floats, category: Any = None) -> Floats:
+    category = np.arange(len(share)) if category is None else category
+    binned: Floats = np.bincount(bins.of[category], share, len(bins)).astype(float)
+    return binned
+
+
+def _as_text(ids: pa.Array) -> list[str]:
+    return [str(each) for each in ids.to_pylist()]
+
+
+def _index_of(wanted: Any, ids: pa.Array, role: str) -> int:
+    """Return the place of an id, which may be given as text."""
+    listed: list[Any] = ids.to_pylist()
+    if wanted in listed:
+        return listed.index(wanted)
+    texts = _as_text(ids)
+    if str(wanted) in texts:
+        return texts.index(str(wanted))
+    raise InputError(f"no {role} {wanted!r}: the first is {listed[0]!r}")

@@ -1,0 +1,271 @@
+"""Kinds of charts: each function takes columns and a width and returns a drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.report.charts.drawing import (
+    Axis,
+    Drawing,
+    draw_x_axis,
+    draw_y_axis,
+    short_number,
+    shorten,
+    text_width,
+)
+
+_ROW_HEIGHT = 20.0
+_PIXELS_PER_INTERVAL = 2.5  # at least, where many are drawn side by side
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """Values with intervals, in the order in which they are drawn; intervals may be missing.
+
+    Attributes
+    ----------
+    names, value, low, high
+        One entry per value.
+    flagged
+        Which values are drawn in the warning color.
+    domain, title
+        The ends and the title of the axis.
+    limit
+        Where to draw a dashed line.
+    digits
+        How many decimals tips have.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Intervals(["ann"], np.array([0.9]), None, None, [False], (0, 1), "reliability").tip(0)
+    'ann: 0.90'
+    """
+
+    names: Sequence[str]
+    value: Floats
+    low: Floats | None
+    high: Floats | None
+    flagged: Sequence[bool]
+    domain: tuple[float, float]
+    title: str
+    limit: float | None = None
+    digits: int = 2
+
+    def tip(self, k: int) -> str:
+        """Return the k-th value with its name and interval."""
+        text = f"{self.names[k]}: {self.value[k]:.{self.digits}f}"
+        if self.low is None or self.high is None or np.isnan(self.low[k]):
+            return text
+        low, high = (f"{end[k]:.{self.digits}f}" for end in (self.low, self.high))
+        return f"{text} (95% interval {low} to {high})"
+
+    def ends(self, k: int) -> tuple[float, float]:
+        """Return the ends of the k-th interval, within the domain."""
+        value = float(self.value[k])
+        ends = [value if side is None else float(side[k]) for side in (self.low, self.high)]
+        low, high = np.clip([value if np.isnan(end) else end for end in ends], *self.domain)
+        return float(low), float(high)
+
+
+def interval_rows(intervals: Intervals, width: float) -> Drawing:
+    """Draw a dot and its interval in one row per name."""
+    left = text_width(intervals.names, width * 0.35)
+    drawing = Drawing(width, _ROW_HEIGHT * len(intervals.names) + 46)
+    axis = Axis(*intervals.domain, left, width - 12)
+    bottom = 6 + _ROW_HEIGHT * len(intervals.names)
+    draw_x_axis(drawing, axis, 4, bottom, title=intervals.title)
+    if intervals.limit is not None:
+        x = axis(intervals.limit)
+        drawing.line(x, 4, x, bottom, "at-limit")
+    for k, name in enumerate(intervals.names):
+        y = 6 + _ROW_HEIGHT * (k + 0.5)
+        drawing.text(left - 8, y + 4, shorten(name, left), "at-text", "end")
+
+        def row(y: float = y, k: int = k) -> None:
+            low, high = intervals.ends(k)
+            drawing.rect(left, y - _ROW_HEIGHT / 2, width - left, _ROW_HEIGHT, "at-target")
+            drawing.line(axis(low), y, axis(high), y, _line_class(intervals.flagged[k]))
+            drawing.circle(axis(intervals.value[k]), y, 4, _dot_class(intervals.flagged[k]))
+
+        drawing.group(intervals.tip(k) + (" · spammer" if intervals.flagged[k] else ""), row)
+    return drawing
+
+
+def ranked_intervals(intervals: Intervals, width: float, ranks_title: str) -> Drawing:
+    """Draw many intervals side by side in their order, every k-th where they are too many."""
+    drawing = Drawing(width, 280)
+    left, top, bottom = 46.0, 24.0, 236.0
+    n = len(intervals.names)
+    x, y = Axis(1, max(n, 2), left + 6, width - 12), Axis(*intervals.domain, bottom, top)
+    draw_y_axis(drawing, y, left, width - 6, title=intervals.title)
+    for tick in x.ticks(4 if width < 500 else 8):
+        if 1 <= tick <= n:
+            drawing.text(x(tick), bottom + 16, short_number(tick), "at-tick", "middle")
+    drawing.text((left + width) / 2, bottom + 34, ranks_title, "at-tick", "middle")
+    if intervals.limit is not None:
+        drawing.line(left, y(intervals.limit), width - 6, y(intervals.limit), "at-limit")
+    for k in thinned(n, width):
+
+        def bar(k: int = k) -> None:
+            low, high = intervals.ends(k)
+            drawing.line(x(k + 1), y(low), x(k + 1), y(high), _line_class(intervals.flagged[k]))
+            drawing.circle(x(k + 1), y(intervals.value[k]), 2.2, _dot_class(intervals.flagged[k]))
+
+        drawing.group(intervals.tip(k), bar)
+    return drawing
+
+
+def thinned(n: int, width: float) -> Codes:
+    """Return which of n to draw: all, or as many as there is room for, evenly."""
+    room = int(width / _PIXELS_PER_INTERVAL)
+    return np.arange(n) if n <= room else np.unique(np.linspace(0, n - 1, room).round().astype(int))
+
+
+def dumbbells(
+    names: Sequence[str], series: Sequence[tuple[str, Floats]], domain: tuple[float, float],
+    width: float, title: str,
+) -> Drawing:  # fmt: skip
+    """Draw several values per name on one line, those of the first series in grey."""
+    left, classes = text_width(names, width * 0.4), ("at-given", "at-mark", "at-ring")
+    top = 12.0 + 18.0 * len(series)
+    bottom = top + 28.0 * len(names)
+    drawing = Drawing(width, bottom + 40)
+    axis = Axis(*domain, left, width - 12)
+    for n, (legend, _) in enumerate(series):
+        drawing.circle(left + 6, 8 + 18 * n, 5, classes[n])
+        drawing.text(left + 18, 12 + 18 * n, legend, "at-tick")
+    draw_x_axis(drawing, axis, top, bottom, title=title)
+    for k, name in enumerate(names):
+        y = top + 28.0 * (k + 0.5)
+        drawing.text(left - 8, y + 4, shorten(name, left), "at-text", "end")
+        finite = [float(values[k]) for _, values in series if not np.isnan(values[k])]
+        if finite:
+            drawing.line(axis(min(finite)), y, axis(max(finite)), y, "at-base")
+        for n, (legend, values) in enumerate(series):
+            if not np.isnan(values[k]):
+                tip = f"{name}, {legend}: {values[k]:.3f}"
+                drawing.circle(axis(values[k]), y, 5, classes[n], tip=tip)
+    return drawing
+
+
+def histogram(
+    edges: Floats, counts: Codes, width: float, *, title: str, unit: str, integers: bool = False
+) -> Drawing:
+    """Draw how many there are between each two edges; of integers, each bin ends before the next."""
+    drawing = Drawing(width, 240)
+    left, top, bottom = 46.0, 24.0, 196.0
+    x = Axis(float(edges[0]), float(edges[-1]), left, width - 12)
+    y = Axis(0.0, max(float(counts.max()), 1.0), bottom, top)
+    draw_y_axis(drawing, y, left, width - 12, title=unit, integers=True)
+    for low, high, count in zip(edges, edges[1:], counts, strict=False):
+        span = f"{title} {low:.2f} to {high:.2f}"
+        if integers:
+            span = f"{low:,.0f} to {high - 1:,.0f} {title}"
+        tip = f"{span}: {count:,} {unit} ({count / max(counts.sum(), 1):.1%})"
+        bar = (x(low) + 0.5, y(count), x(high) - x(low) - 1, bottom - y(count))
+        drawing.rect(*bar, "at-mark", tip=tip)
+    for tick in x.ticks(5):
+        drawing.text(x(tick), bottom + 16, short_number(tick), "at-tick", "middle")
+    drawing.line(left, bottom, width - 12, bottom, "at-base")
+    drawing.text((left + width) / 2, bottom + 34, title, "at-tick", "middle")
+    return drawing
+
+
+def paired_bars(
+    names: Sequence[str], given: Floats, recovered: Floats | None, css_classes: Sequence[str],
+    width: float, tips: Sequence[str],
+) -> Drawing:  # fmt: skip
+    """Draw shares as bars: given in grey below, recovered in the category's color above."""
+    height, top = (22.0, 6.0) if recovered is None else (30.0, 26.0)
+    drawing = Drawing(width, top + height * len(names) + 28)
+    left = text_width(names, width * 0.35)
+    largest = max(float(given.max()), 0.0 if recovered is None else float(recovered.max()), 1e-9)
+    axis = Axis(0.0, largest, left, width - 56)
+    if recovered is not None:
+        drawing.rect(left, 6, 10, 10, css_classes[0])
+        drawing.text(left + 16, 15, "recovered", "at-tick")
+        drawing.rect(left + 84, 6, 10, 10, "at-given")
+        drawing.text(left + 100, 15, "as given", "at-tick")
+    for k, name in enumerate(names):
+        y = top + height * k
+        drawing.text(left - 8, y + height / 2 + 2, shorten(name, left), "at-text", "end")
+
+        def bars(k: int = k, y: float = y) -> None:
+            drawing.rect(0, y, width, height, "at-target")
+            share = given[k] if recovered is None else recovered[k]
+            drawing.rect(
+                left, y + 4, axis(share) - left, 14 if recovered is None else 12, css_classes[k]
+            )
+            if recovered is not None:
+                drawing.rect(left, y + 17, axis(given[k]) - left, 6, "at-given")
+            drawing.text(axis(share) + 6, y + 15, f"{share:.1%}", "at-tick")
+
+        drawing.group(tips[k], bars)
+    drawing.line(left, top, left, top + height * len(names) + 2, "at-base")
+    return drawing
+
+
+def confusion_matrix(
+    names: Sequence[str], counts: Codes, width: float, tips: Sequence[str]
+) -> Drawing:
+    """Draw counts as squares, darker for a larger share of the row: recovered x given."""
+    rows = counts.sum(axis=1, keepdims=True)
+    share = counts / np.where(rows > 0, rows, 1)
+    return heatmap(names, names, share, width, tips, ("recovered ↓", "label given →"))
+
+
+def heatmap(
+    rows: Sequence[str], columns: Sequence[str], share: Floats, width: float,
+    tips: Sequence[str], titles: tuple[str, str] = ("", ""),
+) -> Drawing:  # fmt: skip
+    """Draw shares as squares, darker where they are larger; nan stays empty."""
+    n = len(rows)
+    left = max(text_width(rows, width * 0.35), 88.0)
+    side = min((width - left - 12) / n, 44.0)
+    top = 44.0 if any(titles) else 28.0
+    drawing = Drawing(width, top + side * n + 12)
+    drawing.text(left, 14, titles[1], "at-tick")
+    drawing.text(left - 8, 14, titles[0], "at-tick", "end")
+    for k in range(n):
+        middle = side * (k + 0.5)
+        drawing.text(left + middle, top - 8, shorten(columns[k], side + 8), anchor="middle")
+        drawing.text(left - 8, top + middle + 4, shorten(rows[k], left), anchor="end")
+        for g in np.flatnonzero(~np.isnan(share[k])).tolist():
+            x, y = left + side * g + 1, top + side * k + 1
+            drawing.shade(x, y, side - 2, max(float(share[k, g]), 0.0), tips[k * n + g])
+    drawing.rect(left, top, side * n, side * n, "at-frame")
+    return drawing
+
+
+def line(x: Floats, y: Floats, width: float, *, x_title: str, y_title: str) -> Drawing:
+    """Draw one line."""
+    drawing = Drawing(width, 240)
+    left, top, bottom = 84.0, 24.0, 196.0
+    x_axis = Axis(float(x.min()), max(float(x.max()), float(x.min()) + 1), left, width - 12)
+    margin = 0.05 * (float(np.ptp(y)) or max(abs(float(y[0])) * 1e-6, 1e-9))
+    y_axis = Axis(float(y.min()) - margin, float(y.max()) + margin, bottom, top)
+    draw_y_axis(drawing, y_axis, left, width - 12, title=y_title)
+    for tick in x_axis.ticks(5):
+        if tick == round(tick):
+            drawing.text(x_axis(tick), bottom + 16, short_number(tick), "at-tick", "middle")
+    drawing.text((left + width) / 2, bottom + 34, x_title, "at-tick", "middle")
+    drawn = thinned(len(x), width)
+    points = [(x_axis(a), y_axis(b)) for a, b in zip(x[drawn], y[drawn], strict=True)]
+    drawing.path(points, "at-mark-line")
+    radius = 2.5 if len(drawn) > 60 else 3.5
+    for k, (a, b) in zip(drawn, points, strict=True):
+        drawing.circle(a, b, radius, "at-mark", tip=f"{x_title} {x[k]:,.0f}: {y[k]:,.4f}")
+    return drawing
+
+
+def _line_class(flagged: bool) -> str:
+    return "at-warn-range" if flagged else "at-range"
+
+
+def _dot_class(flagged: bool) -> str:
+    return "at-warn" if flagged else "at-mark"

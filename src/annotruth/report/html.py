@@ -1,0 +1,210 @@
+"""HTML: escaped fragments, and a page in one file that works offline."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from annotruth.io.atomic import atomic_write
+from annotruth.labels.formatting import cut
+from annotruth.report.charts.chart import NARROW_WIDTH, THEMES, Chart, chart_style, color_rules
+from annotruth.report.charts.drawing import escaped
+
+_RIGHT = ' class="right"'
+_SCRIPTS = ("data.js", "marks.js", "table.js", "detail.js", "charts.js", "main.js")
+
+
+def facts(rows: Iterable[tuple[str, object, str]]) -> str:
+    """Return names with large values, and a note on each."""
+    parts = [
+        f"<div><dt>{escaped(name)}</dt><dd>{escaped(value)}"
+        + (f"<small>{escaped(note)}</small>" if note else "")
+        + "</dd></div>"
+        for name, value, note in rows
+    ]
+    return f'<dl class="facts">{"".join(parts)}</dl>'
+
+
+def settings(options: Mapping[str, object]) -> str:
+    """Return names with small values."""
+    parts = [f"<div><dt>{escaped(k)}</dt><dd>{escaped(v)}</dd></div>" for k, v in options.items()]
+    return f'<dl class="settings">{"".join(parts)}</dl>' if parts else ""
+
+
+def chips(names: Sequence[str], colors: Sequence[int], max_chips: int = 16) -> str:
+    """Return categories with their colors; of too many, some evenly from the list."""
+    n = len(names)
+    shown: Sequence[int] = range(n)
+    if n > max_chips:
+        shown = sorted({k * (n - 1) // (max_chips - 1) for k in range(max_chips)})
+    parts = [
+        f'<li><svg class="chip" width="12" height="12" aria-hidden="true"><rect '
+        f'class="at-k{colors[k]}" width="12" height="12" rx="3"/></svg>{escaped(cut(names[k]))}</li>'
+        for k in shown
+    ]
+    if n > max_chips:
+        parts.append(f"<li>({max_chips} of {n:,})</li>")
+    return f'<ul class="chips" aria-label="Categories">{"".join(parts)}</ul>'
+
+
+def figure(chart: Chart) -> str:
+    """Return a chart as a figure, at two widths of which the screen shows one."""
+    head = f'<figcaption><h3>{escaped(chart.title)}</h3><span class="save"></span></figcaption>'
+    full = ' class="full"' if chart.width > 2 * NARROW_WIDTH else ""
+    return (
+        f'<figure{full} data-name="{escaped(chart.name)}">{head}'
+        f'<div class="wide">{chart.inline()}</div>'
+        f'<div class="narrow">{chart.inline(NARROW_WIDTH)}</div>'
+        f"<p>{escaped(chart.caption)}</p></figure>"
+    )
+
+
+def side_by_side(*parts: str) -> str:
+    """Return figures, or a figure and a text, side by side where there is room."""
+    return f'<div class="charts">{"".join(parts)}</div>'
+
+
+def plain_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a small table whose first column names its rows."""
+    heads = "".join(
+        f'<th scope="col"{_RIGHT if k else ""}>{escaped(text)}</th>'
+        for k, text in enumerate(header)
+    )
+    lines = [
+        f'<tr><th scope="row">{escaped(row[0])}</th>'
+        + "".join(f'<td class="right">{escaped(value)}</td>' for value in row[1:])
+        + "</tr>"
+        for row in rows
+    ]
+    return (
+        f'<div class="plain"><table><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{''.join(lines)}</tbody></table></div>"
+    )
+
+
+def table_placeholder(name: str, title: str) -> str:
+    """Return the place that the page's script fills with a table."""
+    return (
+        f'<div data-table="{name}" data-title="{escaped(title)}"><p class="waiting">Loading … '
+        "(this table needs JavaScript)</p></div>"
+    )
+
+
+def section(name: str, title: str, *parts: str, long: bool = False) -> str:
+    """Return parts as a section with a heading."""
+    css_class = ' class="long"' if long else ""
+    return f'<section id="{name}"{css_class}><h2>{escaped(title)}</h2>{"".join(parts)}</section>'
+
+
+def make_page(
+    *,
+    kind: str,
+    heading: str,
+    subheading: str,
+    links: Mapping[str, str],
+    sections: Iterable[str],
+    data: str,
+    footer: str,
+    colors: Sequence[str] = (),
+) -> str:
+    """Return a page with its style and script in it, which allows no others.
+
+    Parameters
+    ----------
+    kind, heading, subheading
+        What the page is, such as "Annotation report"; its heading and the line under it.
+    links
+        The ids of sections, in order, and the texts of the links to them.
+    sections
+        Their HTML, escaped already.
+    data
+        The numbers behind the page, as `pack` returns them.
+    footer
+        The text at the end.
+    colors
+        The colors of the categories.
+    """
+    style, script = _style(colors), _script()
+    parts = {
+        "policy": _policy(style, script),
+        "title": escaped(f"{heading}: {kind.lower()}"),
+        "style": style,
+        "first": next(iter(links)),
+        "kind": escaped(kind),
+        "links": "".join(f'<a href="#{key}">{text}</a>' for key, text in links.items()),
+        "heading": escaped(heading),
+        "under": escaped(subheading),
+        "sections": "\n".join(sections),
+        "footer": escaped(f"Made by annotruth {version('annotruth')}. {footer}"),
+        "data": data,
+        "script": script,
+    }
+    # All at once, so that braces in the parts are not filled in.
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _asset("page.html"))
+
+
+def write_page(content: str, path: str | Path) -> None:
+    """Write a page, completely or not at all."""
+    with atomic_write(path) as temporary:
+        temporary.write_text(content, encoding="utf-8", newline="\n")
+
+
+def rounded(chart: Chart) -> dict[str, Any]:
+    """Return the numbers behind a chart in six digits; nan is null."""
+    return {
+        key: [
+            (float(f"{v:.6g}") if math.isfinite(v) else None) if isinstance(v, float) else v
+            for v in column
+        ]
+        for key, column in chart.data.items()
+    }
+
+
+def pack(data: Any) -> str:
+    """Return JSON, compressed and in letters that are safe in HTML; the same data, the same text."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    # JSON may hold half of a surrogate pair, which UTF-8 cannot encode.
+    return b64encode(gzip.compress(text.encode(errors="replace"), 6, mtime=0)).decode()
+
+
+def _style(colors: Sequence[str]) -> str:
+    light, dark = (
+        "".join(f"--{name}:{color};" for name, color in THEMES[theme].items())
+        for theme in ("light", "dark")
+    )
+    themes = (
+        f":root{{{light}color-scheme:light}}\n"
+        f"@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}color-scheme:dark}}}}\n"
+        f":root[data-theme=dark]{{{dark}color-scheme:dark}}\n"
+        f"@media print{{:root:root:root{{{light}color-scheme:light}}}}\n"
+    )
+    rules = "\n".join(color_rules(colors))
+    return f"{themes}{_asset('page.css')}{chart_style()}{rules}\n"
+
+
+def _script() -> str:
+    return '"use strict";\n(() => {\n' + "".join(map(_asset, _SCRIPTS)) + "})();\n"
+
+
+def _policy(style: str, script: str) -> str:
+    """Return a policy that allows this page's own style and script, by their hashes, alone."""
+    style_hash, script_hash = (
+        b64encode(sha256(text.encode()).digest()).decode() for text in (style, script)
+    )
+    return (
+        f"default-src 'none'; style-src 'sha256-{style_hash}'; script-src 'sha256-{script_hash}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _asset(name: str) -> str:
+    return files("annotruth.report").joinpath("assets", name).read_text("utf-8")
