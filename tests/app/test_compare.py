@@ -16,19 +16,19 @@ GOOD = "item,annotator,label\n" + "".join(
 def run(monkeypatch, capsys, tmp_path):
     """Run ``compare`` on a text of labels; returns its exit code, stdout and stderr."""
 
-    def run(text, *words):
+    def run(text, *options):
         (tmp_path / "labels.csv").write_text(text)
-        given = ["annotruth", "compare", str(tmp_path / "labels.csv"), *map(str, words)]
-        monkeypatch.setattr(sys, "argv", given)
+        arguments = ["annotruth", "compare", str(tmp_path / "labels.csv"), *map(str, options)]
+        monkeypatch.setattr(sys, "argv", arguments)
         with pytest.raises(SystemExit) as stopped:
             cli.main()
-        said = capsys.readouterr()
-        return stopped.value.code, said.out, said.err
+        printed = capsys.readouterr()
+        return stopped.value.code, printed.out, printed.err
 
     return run
 
 
-def test_it_prints_tables(run, tmp_path):
+def test_compare_prints_tables(run, tmp_path):
     truth = tmp_path / "truth.csv"
     truth.write_text("item,label\n0,1\n1,2\n")
     code, out, err = run(GOOD, "--models", "majority,mean,median", "--truth", truth)
@@ -39,18 +39,18 @@ def test_it_prints_tables(run, tmp_path):
     assert "…" not in out
 
 
-def test_without_a_truth_nothing_is_measured_against_it(run):
+def test_without_a_truth_no_measures_are_printed(run):
     _, out, _ = run(GOOD, "--models", "majority,mean")
     assert "Against the truth" not in out
 
 
 def test_json_is_one_object_and_nothing_else(run, tmp_path):
     page, table = tmp_path / "page.html", tmp_path / "models.csv"
-    words = ("--models", "majority,mean", "--json", "--report", page, "--out", table)
-    code, out, err = run(GOOD, *words)
-    told = json.loads(out)
+    options = ("--models", "majority,mean", "--json", "--report", page, "--out", table)
+    code, out, err = run(GOOD, *options)
+    printed = json.loads(out)
     assert (code, err) == (0, "")
-    assert list(told) == [
+    assert list(printed) == [
         *("n_items", "n_annotators", "n_labels", "n_categories", "chosen", "why"),
         *("models", "agreement"),
     ]
@@ -58,13 +58,13 @@ def test_json_is_one_object_and_nothing_else(run, tmp_path):
     assert table.read_text().startswith('"model","held_out","held_out_error"')
 
 
-def test_classes_are_compared_by_models_of_classes(run):
+def test_models_of_scores_are_not_compared_on_nominal_scales(run):
     code, out, _ = run(GOOD, "--scale", "nominal", "--models", "majority,mean")
     assert code == 0
     assert "not compared: mean (mean needs an ordinal scale" in out
 
 
-def test_a_single_label_is_compared(run):
+def test_a_single_label_can_be_compared(run):
     code, out, err = run("item,annotator,label\na,b,c\n", "--models", "majority,glad")
     assert (code, err) == (0, "")
     assert "no label can be predicted from the others" in out
@@ -72,7 +72,7 @@ def test_a_single_label_is_compared(run):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("options", "message"),
     [
         (("--models", "gmp"), "unknown model 'gmp'"),
         (("--models", ","), "no model to compare"),
@@ -80,9 +80,9 @@ def test_a_single_label_is_compared(run):
         (("--models", "mean", "--truth", "nowhere.csv"), "nowhere.csv"),
     ],
 )
-def test_bad_input_is_one_line_and_exit_code_2(run, words, said, tmp_path):
-    code, out, err = run(GOOD, *words, "--report", tmp_path / "page.html")
+def test_bad_input_is_one_line_and_exit_code_2(run, options, message, tmp_path):
+    code, out, err = run(GOOD, *options, "--report", tmp_path / "page.html")
     assert (code, out) == (2, "")
-    assert said in err
+    assert message in err
     assert err.count("\n") == 1
     assert not (tmp_path / "page.html").exists()

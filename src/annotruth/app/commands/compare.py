@@ -1,8 +1,9 @@
-"""`annotruth compare`: every model on one file."""
+"""`annotruth compare`: all models on one file of labels."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from annotruth.io.options import ReadOptions
+    from annotruth.selection.compare import Comparison
 
 
 @reading.takes_read_options(without=("memory",))
@@ -29,7 +31,7 @@ def compare(
     read: ReadOptions,
     report: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write a page with pictures here: one HTML file."),
+        typer.Option(metavar="FILE", help="Write a page with charts here: one HTML file."),
     ] = None,
     out: Annotated[
         Path | None,
@@ -40,10 +42,10 @@ def compare(
     as_json: reading.JsonOption = False,
     quiet: reading.QuietOption = False,
 ) -> None:
-    """Fit every model to a file of labels and say how they differ.
+    """Compare models on one file of labels.
 
-    Tells how well each predicts labels it has not seen, how far they agree, what they cost, whom
-    they call spammers, and with `--truth` how near they come to it.
+    Shows how well each model predicts labels it was not fitted to, how far models agree, how long
+    they take, how many spammers they find and, with `--truth`, how close they come to the truth.
 
     **Examples**
 
@@ -53,7 +55,7 @@ def compare(
     """
     from annotruth.app import console, options
     from annotruth.io import writers
-    from annotruth.selection import compare as comparing
+    from annotruth.selection.compare import compare as compare_models
 
     if out is not None:
         writers.format_of(out)
@@ -61,7 +63,7 @@ def compare(
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
     ):
-        found = comparing.compare(
+        comparison = compare_models(
             labels,
             options.parse_list(models),
             truth=truth,
@@ -69,44 +71,51 @@ def compare(
             progress=progress,
             read=read,
         )
-    table = found.model_table()
     if out is not None:
-        writers.write_table(table, out, writers.format_of(out))
+        writers.write_table(comparison.model_table(), out, writers.format_of(out))
     if report is not None:
-        found.report(report, source=labels.name)
+        comparison.report(report, source=labels.name)
     if as_json:
-        typer.echo(json.dumps(found.to_dict()))
-        return
-    if quiet:
-        return
-    console.show_lines([found.data.describe(), found.why])
-    told = table.filter(table["refused"].is_null())
-    _show("Models", told, {
-        "held_out": "held_out", "held_out_error": "error", "spammers": "spammers",
-        "iterations": "iterations", "converged": "converged", "seconds": "seconds",
-    })  # fmt: skip
-    measures = ("accuracy", "f1_macro", "plcc", "srocc", "rmse")
-    _show("Against the truth", told, {name: name for name in measures})
-    first, pairs = next(iter(found.fits)), found.agreement_table()
-    beside = pairs.slice(0, len(found.fits) - 1).drop_columns("model")
-    beside = beside.rename_columns({"other": "model"})
-    _show(f"Agreement with {first}", beside, {name: name for name in beside.column_names[1:]})
-    if found.refused:
-        console.show_lines("")
-    for name, reason in found.refused.items():
-        console.show_lines(f"not compared: {name} ({reason})")
-    if out is not None:
-        console.show_lines(f"written to {out}")
-    if report is not None:
-        console.show_lines(f"report written to {report}")
+        typer.echo(json.dumps(comparison.to_dict()))
+    elif not quiet:
+        _show_comparison(comparison)
+        if out is not None:
+            console.show_lines(f"written to {out}")
+        if report is not None:
+            console.show_lines(f"report written to {report}")
 
 
-def _show(title: str, table: pa.Table, wanted: dict[str, str]) -> None:
-    """Print a table of models, less the columns in which there is nothing."""
+def _show_comparison(comparison: Comparison) -> None:
+    """Print the tables of a comparison, and the models that were not compared."""
     from annotruth.app import console
 
-    there = {name: told for name, told in wanted.items() if table[name].null_count < len(table)}
-    if there:
-        shown = table.select(["model", *there]).rename_columns(["model", *there.values()])
+    console.show_lines([comparison.data.describe(), comparison.why])
+    table = comparison.model_table()
+    table = table.filter(table["refused"].is_null())
+    columns = ("held_out", "held_out_error", "spammers", "iterations", "converged", "seconds")
+    _show_columns("Models", table, columns, {"held_out_error": "error"})
+    _show_columns("Against the truth", table, ("accuracy", "f1_macro", "plcc", "srocc", "rmse"))
+    pairs = comparison.agreement_table()
+    with_first = pairs.slice(0, len(comparison.fits) - 1).drop_columns("model")
+    with_first = with_first.rename_columns({"other": "model"})
+    first = next(iter(comparison.fits))
+    _show_columns(f"Agreement with {first}", with_first, with_first.column_names[1:])
+    if comparison.refused:
         console.show_lines("")
-        console.show_table(title, shown, max_rows=len(shown), digits=4)
+    for name, reason in comparison.refused.items():
+        console.show_lines(f"not compared: {name} ({reason})")
+
+
+def _show_columns(
+    title: str, table: pa.Table, columns: Sequence[str], headings: Mapping[str, str] | None = None
+) -> None:
+    """Print some columns of a table of models, without those that are empty."""
+    from annotruth.app import console
+
+    shown = [name for name in columns if table[name].null_count < len(table)]
+    if shown:
+        selected = table.select(["model", *shown]).rename_columns(
+            ["model", *((headings or {}).get(name, name) for name in shown)]
+        )
+        console.show_lines("")
+        console.show_table(title, selected, max_rows=len(selected), digits=4)

@@ -1,4 +1,4 @@
-"""`annotruth demo`: the main job on simulated labels, beside the truth."""
+"""`annotruth demo`: a fit of simulated labels, beside the truth."""
 
 from __future__ import annotations
 
@@ -17,78 +17,81 @@ if TYPE_CHECKING:
 
 
 def demo(
-    seed: Annotated[int, typer.Option(help="Another seed, another crowd.")] = 0,
+    seed: Annotated[int, typer.Option(help="Another seed simulates another crowd.")] = 0,
     report: Annotated[
         Path,
-        typer.Option(metavar="FILE", help="Write a report here: one HTML file, read in a browser."),
+        typer.Option(metavar="FILE", help="Write a report here: one HTML file."),
     ] = Path("annotruth-demo.html"),
 ) -> None:
-    """Simulate a crowd, fit its labels, print what it found beside the truth, write a report."""
+    """Fit a simulated crowd, print the results beside the truth, and write a report."""
     from annotruth import api, simulate
     from annotruth.app import console
 
-    made = simulate.crowd(behavior="random", spammer_share=0.2, seed=seed)
-    with console.progress_line(quiet=False) as progress:  # the first fit of all compiles
-        found = api.fit(made.labels, progress=progress)
-    console.show_lines(["A simulated crowd: a fifth click at random most of the time.", ""])
-    console.show_lines(found.summary())
+    crowd = simulate.crowd(behavior="random", spammer_share=0.2, seed=seed)
+    with console.progress_line(quiet=False) as progress:  # the very first fit compiles kernels
+        fit = api.fit(crowd.labels, progress=progress)
+    console.show_lines(
+        ["A simulated crowd: a fifth of the annotators click at random most of the time.", ""]
+    )
+    console.show_lines(fit.summary())
     console.show_lines("")
-    console.show_table("Annotators, least reliable first", _annotators(made, found), max_rows=12)
+    table = _annotators(crowd, fit)
+    console.show_table("Annotators, least reliable first", table, max_rows=12)
     console.show_lines("")
-    console.show_table("Items, most divided first: true and found", _items(made, found), max_rows=8)
-
+    table = _items(crowd, fit)
+    console.show_table("Items, most difficult first: true and estimated", table, max_rows=8)
     console.show_lines("")
-    console.show_lines(_how_near(made, found))
-    found.report(report, source="A simulated crowd")
+    console.show_lines(_errors(crowd, fit))
+    fit.report(report, source="A simulated crowd")
     console.show_lines(f"report written to {report}")
 
 
-def _how_near(made: Simulation, found: Fit) -> list[str]:
-    """Say how near the fit came to the truth, in two lines."""
+def _errors(crowd: Simulation, fit: Fit) -> list[str]:
+    """Return how close the fit comes to the truth, in two lines."""
     from annotruth import metrics
 
-    assert made.distribution is not None
-    assert found.distribution is not None
-    assert found.reliability is not None
-    recovered = found.distribution.dense(found.data.n_categories)
-    correlation = metrics.plcc(made.reliability, found.reliability)
-    distance = metrics.hellinger(made.distribution, recovered).mean()
-    raw = metrics.hellinger(made.distribution, found.data.observed_shares()).mean()
+    assert crowd.distribution is not None
+    assert fit.distribution is not None
+    assert fit.reliability is not None
+    recovered = fit.distribution.dense(fit.data.n_categories)
+    correlation = metrics.plcc(crowd.reliability, fit.reliability)
+    distance = metrics.hellinger(crowd.distribution, recovered).mean()
+    observed = metrics.hellinger(crowd.distribution, fit.data.observed_shares()).mean()
     return [
         f"reliability: correlation with the truth {correlation:.3f}",
-        f"distributions: mean Hellinger distance to the truth {distance:.3f}, raw shares {raw:.3f}",
+        f"distributions: mean Hellinger distance {distance:.3f}, observed shares {observed:.3f}",
     ]
 
 
-def _annotators(made: Simulation, found: Fit) -> pa.Table:
-    """Put what was found of each annotator beside the true reliability."""
+def _annotators(crowd: Simulation, fit: Fit) -> pa.Table:
+    """Return the estimates for each annotator beside the true reliability."""
     import pyarrow as pa
 
-    table = found.annotator_table()
-    shown = ("reliability", "low", "high", "behavior", "evidence")
-    columns = {"annotator": table["annotator"], "true": pa.array(made.reliability)}
-    columns |= {name: table[name] for name in shown}
+    table = fit.annotator_table()
+    columns = {"annotator": table["annotator"], "true": pa.array(crowd.reliability)}
+    names = ("reliability", "low", "high", "behavior", "evidence")
+    columns |= {name: table[name] for name in names}
     return pa.table(columns).sort_by("reliability")
 
 
-def _items(made: Simulation, found: Fit) -> pa.Table:
-    """Put the distribution found for each item beside the true one."""
+def _items(crowd: Simulation, fit: Fit) -> pa.Table:
+    """Return the estimated score and distribution of each item beside the true ones."""
     import pyarrow as pa
 
-    table = found.item_table()
-    assert made.distribution is not None
-    assert found.distribution is not None
-    shares = found.distribution.dense(found.data.n_categories)
+    table = fit.item_table()
+    assert crowd.distribution is not None
+    assert fit.distribution is not None
+    estimated = fit.distribution.dense(fit.data.n_categories)
     columns = {
         "item": table["item"],
         "entropy": table["entropy"],
-        "true score": made.score,
-        "found": table["expectation"],
-        "true distribution": [_in_words(row) for row in made.distribution],
-        "found distribution": [_in_words(row) for row in shares],
+        "true score": crowd.score,
+        "score": table["expectation"],
+        "true distribution": [_shares_as_text(row) for row in crowd.distribution],
+        "distribution": [_shares_as_text(row) for row in estimated],
     }
     return pa.table(columns).sort_by([("entropy", "descending")])
 
 
-def _in_words(distribution: NDArray[np.float64]) -> str:
+def _shares_as_text(distribution: NDArray[np.float64]) -> str:
     return " ".join(f"{share:.2f}".removeprefix("0") for share in distribution)
