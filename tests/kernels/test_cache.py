@@ -141,7 +141,7 @@ def without_sources(monkeypatch):
     monkeypatch.setattr(cache, "_process_stamp", lambda: None)
 
 
-def with_another_way_to_keep_the_stamp(monkeypatch):
+def with_the_stamp_kept_elsewhere(monkeypatch):
     monkeypatch.setattr("numba.core.caching.Cache.__init__", lambda self, function: self.enable())
 
 
@@ -151,7 +151,7 @@ def with_another_way_to_keep_the_stamp(monkeypatch):
         without_cache_classes,
         without_a_folder_to_write,
         without_sources,
-        with_another_way_to_keep_the_stamp,
+        with_the_stamp_kept_elsewhere,
     ],
 )
 def test_kernels_work_without_a_cache(monkeypatch, change):

@@ -1,4 +1,4 @@
-"""The compiled kernels against their plain twins."""
+"""Dawid and Skene's kernels against their NumPy twins."""
 
 import numpy as np
 import pytest
@@ -11,8 +11,8 @@ BOTH = (dawid_skene, reference)
 RANGES = pytest.mark.parametrize(("lo", "hi"), [(0, 40), (5, 23)])
 
 
-def rows_of(labels):
-    """What `start` remembers of each label."""
+def start_rows(labels):
+    """Return what `start` writes for each label."""
     rows = np.zeros(labels.n_labels)
     counts = np.zeros((labels.n_categories, labels.n_annotators, labels.n_categories))
     classes = np.zeros(labels.n_categories)
@@ -21,12 +21,12 @@ def rows_of(labels):
 
 
 def random_parameters(rng, labels):
-    """Rates as labels x annotators x classes, with zeros that leave every item possible."""
+    """Return confusion as labels x annotators x classes, with zeros, and every item possible."""
     n = labels.n_categories
-    rates = rng.dirichlet(np.ones(n), size=(labels.n_annotators, n)).transpose(2, 0, 1).copy()
-    rates[rng.random(rates.shape) < 0.15] = 0.0
-    rates[:, :, 2] = 1.0 / n
-    return rng.dirichlet(np.ones(n)), rates
+    confusion = rng.dirichlet(np.ones(n), size=(labels.n_annotators, n)).transpose(2, 0, 1).copy()
+    confusion[rng.random(confusion.shape) < 0.15] = 0.0
+    confusion[:, :, 2] = 1.0 / n
+    return rng.dirichlet(np.ones(n)), confusion
 
 
 @pytest.fixture(params=[0, 1, 2])
@@ -38,7 +38,7 @@ def problem(request, make_labels):
 
 
 def one_item(annotators, categories, n_categories):
-    """One item with a vote of each of the annotators."""
+    """Return one item with a label of each of the annotators."""
     return Labels.from_codes(
         np.zeros(len(categories), dtype=np.int64),
         np.asarray(annotators),
@@ -49,32 +49,32 @@ def one_item(annotators, categories, n_categories):
     )
 
 
-def run_step(kernels, labels, prior, rates, lo=0, hi=None):
-    counts, classes, totals = np.zeros(rates.shape), np.zeros(len(prior)), np.zeros(1)
-    args = (rows_of(labels), prior, rates, counts, classes, totals)
+def run_step(kernels, labels, prior, confusion, lo=0, hi=None):
+    counts, classes, log_likelihood = np.zeros(confusion.shape), np.zeros(len(prior)), np.zeros(1)
+    args = (start_rows(labels), prior, confusion, counts, classes, log_likelihood)
     kernels.step(labels.block(), lo, labels.n_items if hi is None else hi, *args)
-    return counts, classes, totals
+    return counts, classes, log_likelihood
 
 
-def run_posterior(kernels, labels, prior, rates, lo=0, hi=None):
-    posterior, totals = np.full((labels.n_items, len(prior)), 7.0), np.zeros(1)
-    args = (rows_of(labels), posterior, prior, rates, totals)
+def run_posterior(kernels, labels, prior, confusion, lo=0, hi=None):
+    posterior, log_likelihood = np.full((labels.n_items, len(prior)), 7.0), np.zeros(1)
+    args = (start_rows(labels), posterior, prior, confusion, log_likelihood)
     kernels.posterior(labels.block(), lo, labels.n_items if hi is None else hi, *args)
-    return posterior, totals
+    return posterior, log_likelihood
 
 
 def assert_same(results, rtol=1e-12):
-    for fast, plain in zip(*results, strict=True):
-        np.testing.assert_allclose(fast, plain, rtol=rtol, atol=1e-13)
+    for actual, expected in zip(*results, strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=rtol, atol=1e-13)
 
 
 @RANGES
 def test_start_equals_its_twin(problem, lo, hi):
-    labels, prior, rates = problem
+    labels, prior, confusion = problem
     results = []
     for kernels in BOTH:
         rows, counts, classes = (
-            np.zeros(shape) for shape in (labels.n_labels, rates.shape, len(prior))
+            np.zeros(shape) for shape in (labels.n_labels, confusion.shape, len(prior))
         )
         kernels.start(labels.block(), lo, hi, rows, counts, classes)
         results.append((rows.view(np.uint64), counts, classes))
@@ -82,48 +82,48 @@ def test_start_equals_its_twin(problem, lo, hi):
     assert results[0][2].sum() == pytest.approx(hi - lo)
 
 
-def test_rows_lead_to_what_a_label_says_of_the_classes(problem):
-    labels, _, rates = problem
+def test_rows_are_where_the_classes_of_a_label_begin(problem):
+    labels, _, confusion = problem
     cell = labels.cell_of_label()
-    for j, row in enumerate(rows_of(labels).view(np.uint64)):
+    for j, row in enumerate(start_rows(labels).view(np.uint64)):
         np.testing.assert_array_equal(
-            rates.ravel()[int(row) : int(row) + 4],
-            rates[labels.cell_category[cell[j]], labels.annotator[j]],
+            confusion.ravel()[int(row) : int(row) + 4],
+            confusion[labels.cell_category[cell[j]], labels.annotator[j]],
         )
 
 
 @RANGES
 def test_step_equals_its_twin(problem, lo, hi):
-    labels, prior, rates = problem
-    results = [run_step(kernels, labels, prior, rates, lo, hi) for kernels in BOTH]
+    labels, prior, confusion = problem
+    results = [run_step(kernels, labels, prior, confusion, lo, hi) for kernels in BOTH]
     assert_same(results)
-    counts, classes, totals = results[0]
-    assert np.isfinite(totals).all()
+    counts, classes, log_likelihood = results[0]
+    assert np.isfinite(log_likelihood).all()
     assert classes.sum() == pytest.approx(hi - lo)
     n_labels = labels.labels_per_item[lo:hi].sum()
     assert counts.sum() == pytest.approx(n_labels)
 
 
-def test_step_equals_its_twin_with_rates_far_beyond_the_caches():
+def test_step_equals_its_twin_with_tables_larger_than_the_caches():
     rng = np.random.default_rng(0)
-    people, n = 17_000, 5
+    n_annotators, n = 17_000, 5
     labels = Labels.from_codes(
-        np.sort(rng.integers(1000, size=people)),
-        rng.permutation(people),
-        rng.integers(n, size=people),
+        np.sort(rng.integers(1000, size=n_annotators)),
+        rng.permutation(n_annotators),
+        rng.integers(n, size=n_annotators),
         items=range(1000),
-        annotators=range(people),
+        annotators=range(n_annotators),
         scale=Scale.nominal(list(range(n))),
     )
-    prior, rates = random_parameters(rng, labels)
-    assert rates.size > dawid_skene._NEAR
-    assert_same([run_step(kernels, labels, prior, rates) for kernels in BOTH])
+    prior, confusion = random_parameters(rng, labels)
+    assert confusion.size > dawid_skene._MAX_CACHED
+    assert_same([run_step(kernels, labels, prior, confusion) for kernels in BOTH])
 
 
 @RANGES
 def test_posterior_equals_its_twin(problem, lo, hi):
-    labels, prior, rates = problem
-    results = [run_posterior(kernels, labels, prior, rates, lo, hi) for kernels in BOTH]
+    labels, prior, confusion = problem
+    results = [run_posterior(kernels, labels, prior, confusion, lo, hi) for kernels in BOTH]
     assert_same(results)
     posterior, _ = results[0]
     np.testing.assert_array_equal(np.delete(posterior, np.s_[lo:hi], axis=0), 7.0)
@@ -132,62 +132,64 @@ def test_posterior_equals_its_twin(problem, lo, hi):
 
 
 def test_sums_are_added_to(problem):
-    labels, prior, rates = problem
-    once = run_step(dawid_skene, labels, prior, rates)
+    labels, prior, confusion = problem
+    once = run_step(dawid_skene, labels, prior, confusion)
     sums = tuple(np.ones_like(s) for s in once)
-    dawid_skene.step(labels.block(), 0, 40, rows_of(labels), prior, rates, *sums)
+    dawid_skene.step(labels.block(), 0, 40, start_rows(labels), prior, confusion, *sums)
     assert_same(([s - 1.0 for s in sums], once), rtol=1e-10)
 
 
 @pytest.mark.parametrize("kernels", BOTH)
 def test_thousands_of_labels_on_an_item_do_not_underflow(kernels):
-    # Half the people speak for class 0 and half for class 1: each product passes through
-    # 1e-1400, and the two end 4 to 1 by the prior alone.
+    # Half of the labels are of class 0 and half of class 1: each product becomes as small as
+    # 1e-1400, and their ratio is that of the prior, 4 to 1.
     n = 2000
     labels = one_item(range(n), np.repeat([0, 1], n // 2), 3)
-    rates = np.empty((3, n, 3))
-    rates[0], rates[1], rates[2] = [0.55, 0.05, 0.0], [0.05, 0.55, 0.0], [0.4, 0.4, 1.0]
+    confusion = np.empty((3, n, 3))
+    confusion[0], confusion[1], confusion[2] = [0.55, 0.05, 0.0], [0.05, 0.55, 0.0], [0.4, 0.4, 1.0]
     prior = np.array([0.4, 0.1, 0.5])
-    counts, classes, totals = run_step(kernels, labels, prior, rates)
-    posterior, again = run_posterior(kernels, labels, prior, rates)
+    counts, classes, log_likelihood = run_step(kernels, labels, prior, confusion)
+    posterior, again = run_posterior(kernels, labels, prior, confusion)
     np.testing.assert_allclose(classes, [0.8, 0.2, 0.0], rtol=1e-10)
     np.testing.assert_allclose(posterior[0], [0.8, 0.2, 0.0], rtol=1e-10)
     np.testing.assert_allclose(counts[0, 5], [0.8, 0.2, 0.0], rtol=1e-10)
     expected = 1000 * np.log(0.55 * 0.05) + np.log(0.5)
-    np.testing.assert_allclose([totals[0], again[0]], expected, rtol=1e-12)
+    np.testing.assert_allclose([log_likelihood[0], again[0]], expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("kernels", BOTH)
-def test_a_class_far_behind_wins_when_the_leader_turns_out_impossible(kernels):
+def test_an_unlikely_class_wins_if_the_others_are_impossible(kernels):
     labels = one_item(range(401), [0] * 400 + [1], 2)
-    rates = np.empty((2, 401, 2))
-    rates[0], rates[1] = [1.0, 0.1], [0.0, 0.9]
-    _, classes, totals = run_step(kernels, labels, np.array([0.5, 0.5]), rates)
+    confusion = np.empty((2, 401, 2))
+    confusion[0], confusion[1] = [1.0, 0.1], [0.0, 0.9]
+    _, classes, log_likelihood = run_step(kernels, labels, np.array([0.5, 0.5]), confusion)
     np.testing.assert_array_equal(classes, [0.0, 1.0])
-    assert totals[0] == pytest.approx(np.log(0.5) + 400 * np.log(0.1) + np.log(0.9), rel=1e-12)
+    assert log_likelihood[0] == pytest.approx(
+        np.log(0.5) + 400 * np.log(0.1) + np.log(0.9), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("kernels", BOTH)
-def test_single_rates_may_be_as_small_as_floats_go(kernels):
+def test_probabilities_may_be_as_small_as_floats_are(kernels):
     labels = one_item(range(4), [0, 0, 0, 0], 2)
-    rates = np.full((2, 4, 2), 5e-324)
-    rates[0, :, 1] = [1e-99, 1e-300, 1e-99, 1e-300]
-    _, classes, totals = run_step(kernels, labels, np.array([0.5, 0.5]), rates)
+    confusion = np.full((2, 4, 2), 5e-324)
+    confusion[0, :, 1] = [1e-99, 1e-300, 1e-99, 1e-300]
+    _, classes, log_likelihood = run_step(kernels, labels, np.array([0.5, 0.5]), confusion)
     np.testing.assert_allclose(classes, [0.0, 1.0], atol=1e-90)
-    assert totals[0] == pytest.approx(
+    assert log_likelihood[0] == pytest.approx(
         np.log(0.5) + 2 * np.log(1e-99) + 2 * np.log(1e-300), rel=1e-12
     )
 
 
 @pytest.mark.parametrize("kernels", BOTH)
-@pytest.mark.parametrize(("known", "left"), [(-1, [0.3, 0.7]), (0, [1.0, 0.0])])
-def test_labels_no_class_can_give_leave_the_prior_or_the_truth(kernels, known, left):
+@pytest.mark.parametrize(("known", "expected"), [(-1, [0.3, 0.7]), (0, [1.0, 0.0])])
+def test_impossible_labels_leave_the_prior_or_the_known_truth(kernels, known, expected):
     labels = one_item(range(2), [0, 1], 2)
     labels.known[0] = known
-    rates = np.zeros((2, 2, 2))
+    confusion = np.zeros((2, 2, 2))
     prior = np.array([0.3, 0.7])
-    _, classes, totals = run_step(kernels, labels, prior, rates)
-    np.testing.assert_allclose(classes, left, rtol=1e-15)
-    posterior, again = run_posterior(kernels, labels, prior, rates)
-    np.testing.assert_allclose(posterior[0], left, rtol=1e-15)
-    assert totals[0] == again[0] == -np.inf
+    _, classes, log_likelihood = run_step(kernels, labels, prior, confusion)
+    np.testing.assert_allclose(classes, expected, rtol=1e-15)
+    posterior, again = run_posterior(kernels, labels, prior, confusion)
+    np.testing.assert_allclose(posterior[0], expected, rtol=1e-15)
+    assert log_likelihood[0] == again[0] == -np.inf

@@ -1,4 +1,4 @@
-"""The compiled kernels against their plain twins."""
+"""GPM's kernels against their NumPy twins."""
 
 import numpy as np
 import pytest
@@ -24,10 +24,10 @@ def problem(request, make_labels):
 
 def test_start_equals_its_twin(problem):
     labels, *_ = problem
-    fast, plain = np.zeros(labels.n_cells), np.zeros(labels.n_cells)
-    gpm.start(labels.block(), 0, labels.n_items, fast)
-    reference.start(labels.block(), 0, labels.n_items, plain)
-    np.testing.assert_allclose(fast, plain, rtol=0, atol=1e-15)
+    actual, expected = np.zeros(labels.n_cells), np.zeros(labels.n_cells)
+    gpm.start(labels.block(), 0, labels.n_items, actual)
+    reference.start(labels.block(), 0, labels.n_items, expected)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize("learned", [False, True])
@@ -42,35 +42,39 @@ def test_step_equals_its_twin(problem, learned, lo, hi):
         serious, irregular, totals = np.zeros(len(eps)), np.zeros(pi.shape), np.zeros(2)
         step(labels.block(), lo, hi, shares, eps, pi, 0.25, serious, irregular, totals)
         results.append((shares, serious, irregular, totals))
-    for fast, plain in zip(*results, strict=True):
-        np.testing.assert_allclose(fast, plain, rtol=1e-12, atol=1e-13)
-    untouched = np.r_[0 : labels.item_ptr[lo], labels.item_ptr[hi] : labels.n_cells]
-    np.testing.assert_array_equal(results[0][0][untouched], theta[untouched])
+    for actual, expected in zip(*results, strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-13)
+    outside = np.r_[0 : labels.item_ptr[lo], labels.item_ptr[hi] : labels.n_cells]
+    np.testing.assert_array_equal(results[0][0][outside], theta[outside])
 
 
 @pytest.mark.parametrize("learned", [False, True])
-def test_posterior_and_support_equal_their_twins(problem, learned):
+def test_posterior_and_log_likelihood_equal_their_twins(problem, learned):
     labels, theta, eps, pi = problem
     if not learned:
         pi = np.zeros((0, 0))
     block = labels.block()
-    for fast_kernel, plain_kernel, shapes in [
+    for kernel, twin, shapes in [
         (gpm.posterior, reference.posterior, ((labels.n_labels,), None, (1,))),
-        (gpm.support, reference.support, (None, (len(eps),), (len(eps),))),
+        (
+            gpm.log_likelihood_by_annotator,
+            reference.log_likelihood_by_annotator,
+            (None, (len(eps),), (len(eps),)),
+        ),
     ]:
         results = []
-        for kernel in (fast_kernel, plain_kernel):
+        for function in (kernel, twin):
             per_label, *sums = (None if s is None else np.zeros(s) for s in shapes)
             sums = [s for s in sums if s is not None]
             state = (theta,) if per_label is None else (theta, per_label)
-            kernel(block, 0, labels.n_items, *state, eps, pi, 0.25, *sums)
+            function(block, 0, labels.n_items, *state, eps, pi, 0.25, *sums)
             results.append([a for a in (per_label, *sums) if a is not None])
-        for fast, plain in zip(*results, strict=True):
-            np.testing.assert_allclose(fast, plain, rtol=1e-12, atol=1e-13)
+        for actual, expected in zip(*results, strict=True):
+            np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-13)
 
 
-def crowd_of(labels_per_item, n_annotators, n_categories, seed=0):
-    """Items with these numbers of labels."""
+def make_crowd(labels_per_item, n_annotators, n_categories, seed=0):
+    """Return labels with these numbers per item."""
     rng = np.random.default_rng(seed)
     n_labels = int(np.sum(labels_per_item))
     return Labels.from_codes(
@@ -83,8 +87,8 @@ def crowd_of(labels_per_item, n_annotators, n_categories, seed=0):
     )
 
 
-# `step` takes some hundred labels at a time: items larger than that among small ones, at either end
-# too, cells of many labels, items of many cells.
+# `step` processes some hundred labels at once: larger items among small ones and at both ends, cells of
+# many labels, items of many cells.
 SIZES = {
     "one huge item": [5_000],
     "huge items among small ones": [3, 4_000, 1, 2, 1_025, 700, 1_024, 1, 6_000, 1],
@@ -97,8 +101,8 @@ SIZES = {
 @pytest.mark.parametrize("learned", [False, True])
 @pytest.mark.parametrize("n_categories", [1, 3, 40])
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
-def test_step_equals_its_twin_whatever_the_sizes_of_items(sizes, n_categories, learned):
-    labels = crowd_of(sizes, 50, n_categories)
+def test_step_equals_its_twin_for_items_of_any_size(sizes, n_categories, learned):
+    labels = make_crowd(sizes, 50, n_categories)
     labels.known[::5] = 0
     rng = np.random.default_rng(1)
     theta = rng.random(labels.n_cells)
@@ -112,14 +116,14 @@ def test_step_equals_its_twin_whatever_the_sizes_of_items(sizes, n_categories, l
         )  # fmt: skip
         step(labels.block(), 0, len(sizes), shares, eps, pi, 0.01, serious, irregular, totals)
         results.append((shares, serious, irregular, totals))
-    for fast, plain in zip(*results, strict=True):
-        np.testing.assert_allclose(fast, plain, rtol=1e-11, atol=1e-13)
+    for actual, expected in zip(*results, strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-11, atol=1e-13)
 
 
 @pytest.mark.parametrize("learned", [False, True])
-def test_step_equals_its_twin_where_annotators_leave_the_caches(learned):
+def test_step_equals_its_twin_with_annotators_larger_than_the_caches(learned):
     n_annotators = 70_000
-    labels = crowd_of([3] * 4_000 + [2_000, 1], n_annotators, 2)
+    labels = make_crowd([3] * 4_000 + [2_000, 1], n_annotators, 2)
     rng = np.random.default_rng(2)
     eps, theta = rng.random(n_annotators), rng.random(labels.n_cells)
     pi = rng.random((n_annotators, 2)) if learned else np.zeros((0, 0))
@@ -128,11 +132,11 @@ def test_step_equals_its_twin_where_annotators_leave_the_caches(learned):
         state, sums = theta.copy(), (np.zeros(n_annotators), np.zeros(pi.shape), np.zeros(2))
         step(labels.block(), 0, 4_002, state, eps, pi, 0.5, *sums)
         results.append((state, *sums))
-    for fast, plain in zip(*results, strict=True):
-        np.testing.assert_allclose(fast, plain, rtol=1e-12, atol=1e-13)
+    for actual, expected in zip(*results, strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-13)
 
 
-def test_the_hardly_serious_still_decide_theta(make_labels):
+def test_annotators_of_tiny_reliability_determine_theta(make_labels):
     labels = make_labels(np.random.default_rng(4), n_items=30, n_annotators=5, n_categories=3)
     results = []
     for step in (gpm.step, reference.step):
@@ -144,19 +148,19 @@ def test_the_hardly_serious_still_decide_theta(make_labels):
     np.testing.assert_allclose(*results, rtol=1e-12)
 
 
-def test_log_likelihood_survives_tiny_probabilities(make_labels):
+def test_log_likelihood_of_tiny_probabilities_is_finite(make_labels):
     labels = make_labels(np.random.default_rng(3), n_items=200, n_annotators=5, n_categories=3)
     theta = np.full(labels.n_cells, 1e-250)
     eps, none = np.full(5, 1.0 - 1e-16), np.zeros((0, 0))
-    totals, plain = np.zeros(2), np.zeros(2)
+    totals, expected = np.zeros(2), np.zeros(2)
     args = (eps, none, 1e-190, np.zeros(5), none)
     gpm.step(labels.block(), 0, 200, theta.copy(), *args, totals)
-    reference.step(labels.block(), 0, 200, theta.copy(), *args, plain)
+    reference.step(labels.block(), 0, 200, theta.copy(), *args, expected)
     assert np.isfinite(totals[0])
-    np.testing.assert_allclose(totals[0], plain[0], rtol=1e-12)
+    np.testing.assert_allclose(totals[0], expected[0], rtol=1e-12)
 
 
-def test_an_item_nobody_serious_saw_keeps_the_observed_shares(make_labels):
+def test_items_without_serious_labels_get_the_observed_shares(make_labels):
     labels = make_labels(np.random.default_rng(4), n_items=30, n_annotators=5, n_categories=3)
     shares = np.zeros(labels.n_cells)
     gpm.start(labels.block(), 0, 30, shares)

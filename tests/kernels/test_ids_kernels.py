@@ -1,20 +1,20 @@
-"""The table of ids and its plain twin."""
+"""The hash table of ids against its NumPy twin."""
 
 import numpy as np
 import pytest
 
-from annotruth.kernels import ids as fast
-from annotruth.kernels.reference import ids as plain
+from annotruth.kernels import ids
+from annotruth.kernels.reference import ids as reference
 
 
-def laid_out(texts):
+def join(texts):
     ends = np.cumsum([0, *map(len, texts)])
-    # What stands in the eight bytes after the last text must not matter.
+    # The eight bytes after the last text are read, and must not matter.
     return ends, np.frombuffer(b"".join(texts) + b"whatever", dtype=np.uint8).copy()
 
 
 def table(n_slots=256):
-    slots = np.full(n_slots, fast.EMPTY, dtype=np.uint64)
+    slots = np.full(n_slots, ids.EMPTY, dtype=np.uint64)
     return slots, np.zeros(200, dtype=np.int64), np.zeros(2000, dtype=np.uint8)
 
 
@@ -31,9 +31,9 @@ def test_ids_get_the_codes_of_a_dictionary(batches):
     known = [0, 0]
     for texts in batches:
         codes = np.empty((2, len(texts)), dtype=np.int32)
-        ends, text = laid_out(texts)
-        known[0] = fast.enter(ends, text, *one, known[0], codes[0])
-        known[1] = plain.enter(ends, text, *other, known[1], codes[1])
+        ends, text = join(texts)
+        known[0] = ids.find_or_add(ends, text, *one, known[0], codes[0])
+        known[1] = reference.find_or_add(ends, text, *other, known[1], codes[1])
         assert known[0] == known[1]
         np.testing.assert_array_equal(*codes)
     assert known[0] > 40
@@ -41,14 +41,14 @@ def test_ids_get_the_codes_of_a_dictionary(batches):
     np.testing.assert_array_equal(one[2], other[2])
 
 
-def test_more_slots_hold_the_same_ids(batches):
+def test_rehashing_keeps_all_ids(batches):
     slots, ends, text = table(128)
     codes = np.empty(90, dtype=np.int32)
-    n = fast.enter(*laid_out(batches[3]), slots, ends, text, 0, codes)
-    more = np.full((2, 512), fast.EMPTY, dtype=np.uint64)
-    fast.settle(slots, more[0])
-    plain.settle(slots, more[1])
+    n = ids.find_or_add(*join(batches[3]), slots, ends, text, 0, codes)
+    more = np.full((2, 512), ids.EMPTY, dtype=np.uint64)
+    ids.rehash(slots, more[0])
+    reference.rehash(slots, more[1])
     np.testing.assert_array_equal(*more)
     again = np.empty_like(codes)
-    assert fast.enter(*laid_out(batches[3]), more[0], ends, text, n, again) == n
+    assert ids.find_or_add(*join(batches[3]), more[0], ends, text, n, again) == n
     np.testing.assert_array_equal(again, codes)

@@ -1,4 +1,4 @@
-"""The compiled kernels of subject bias against their plain twins."""
+"""The kernels of the subject-bias model against their NumPy twins."""
 
 import numpy as np
 import pytest
@@ -27,16 +27,16 @@ def problem(request, make_labels):
     return labels.block(), state, values, b, v2
 
 
-def same(name, block, lo, hi, state, shared, shapes, rooms=(subject_bias, reference)):
-    """Run kernel and twin on copies; everything they wrote must be equal, and in ``lo:hi``."""
+def assert_same(name, block, lo, hi, state, inputs, shapes, modules=(subject_bias, reference)):
+    """Run kernel and twin on copies; what they write must be equal, and within ``lo:hi``."""
     results = []
-    for room in rooms:
-        own = [array.copy() for array in state]
+    for module in modules:
+        copies = [array.copy() for array in state]
         sums = [np.full(shape, 0.5) for shape in shapes]  # sums are added to, not written
-        getattr(room, name)(block, lo, hi, *own, *shared, *sums)
-        results.append((*own, *sums))
-    for fast, plain in zip(*results, strict=True):
-        np.testing.assert_allclose(fast, plain, rtol=1e-12, atol=1e-12)
+        getattr(module, name)(block, lo, hi, *copies, *inputs, *sums)
+        results.append((*copies, *sums))
+    for actual, expected in zip(*results, strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-12)
     for before, after in zip(state, results[0], strict=False):
         outside = np.r_[0:lo, hi:N_ITEMS]
         np.testing.assert_array_equal(before[outside], after[outside])
@@ -47,7 +47,7 @@ def same(name, block, lo, hi, state, shared, shapes, rooms=(subject_bias, refere
 def test_start_equals_its_twin(problem, lo, hi):
     block, state, values, *_ = problem
     arrays = (state["psi"], state["a2"])
-    same("start", block, lo, hi, arrays, (values, 0.5), [(N_ANNOTATORS, 2)])
+    assert_same("start", block, lo, hi, arrays, (values, 0.5), [(N_ANNOTATORS, 2)])
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 3])
@@ -55,7 +55,7 @@ def test_start_equals_its_twin(problem, lo, hi):
 def test_step_equals_its_twin(problem, rounds, lo, hi):
     block, state, values, b, v2 = problem
     shapes = [(N_ANNOTATORS, 5), (2,)]
-    psi, a2, _, _, (before, after) = same(
+    psi, a2, _, _, (before, after) = assert_same(
         "step", block, lo, hi, state.values(), (values, b, v2, rounds), shapes
     )
     assert after > before
@@ -67,18 +67,18 @@ def test_step_equals_its_twin(problem, rounds, lo, hi):
 
 
 @RANGES
-def test_trying_annotators_equals_its_twin(problem, lo, hi):
+def test_log_likelihood_by_annotator_equals_its_twin(problem, lo, hi):
     block, state, values, b, v2 = problem
-    shared = (values, b, np.stack([v2, 2 * v2, v2 / 3]))
+    inputs = (values, b, np.stack([v2, 2 * v2, v2 / 3]))
     arrays = (state["psi"], state["a2"])
-    same("try_annotators", block, lo, hi, arrays, shared, [(3, N_ANNOTATORS)])
+    assert_same("log_likelihood_by_annotator", block, lo, hi, arrays, inputs, [(3, N_ANNOTATORS)])
 
 
 @RANGES
 def test_shifting_the_level_equals_its_twin(problem, lo, hi):
     block, state, values, b, v2 = problem
     arrays = (state["psi"], state["a2"])
-    psi, *_ = same("shift_level", block, lo, hi, arrays, (values, b, v2, 0.3), [(2,)])
+    psi, *_ = assert_same("shift_level", block, lo, hi, arrays, (values, b, v2, 0.3), [(2,)])
     moved = np.flatnonzero(psi != state["psi"])
     np.testing.assert_array_equal(moved, np.arange(lo, hi)[block.known[lo:hi] < 0])
 
@@ -87,17 +87,21 @@ def test_shifting_the_level_equals_its_twin(problem, lo, hi):
 def test_groups_equal_their_twins(problem, lo, hi):
     block, state, values, b, v2 = problem
     rng = np.random.default_rng(9)
-    group, of_group = rng.integers(N_GROUPS, size=N_ITEMS), rng.random(N_GROUPS)
+    group, group_a2 = rng.integers(N_GROUPS, size=N_ITEMS), rng.random(N_GROUPS)
     psi, a2 = state["psi"], state["a2"]
-    shared = (values, b, v2)
-    rooms = (subject_bias_groups, reference_groups)
-    same("set_groups", block, lo, hi, (a2, group), (of_group,), [], rooms)
-    same("step_groups", block, lo, hi, (psi, a2, group), shared, [(N_GROUPS, 4)], rooms)
-    shared = (*shared, np.stack([of_group, 2 * of_group]))
-    same("try_groups", block, lo, hi, (psi, group), shared, [(2, N_GROUPS)], rooms)
+    inputs = (values, b, v2)
+    modules = (subject_bias_groups, reference_groups)
+    assert_same("set_ambiguity", block, lo, hi, (a2, group), (group_a2,), [], modules)
+    assert_same(
+        "moments_by_group", block, lo, hi, (psi, a2, group), inputs, [(N_GROUPS, 4)], modules
+    )
+    inputs = (*inputs, np.stack([group_a2, 2 * group_a2]))
+    assert_same(
+        "log_likelihood_by_group", block, lo, hi, (psi, group), inputs, [(2, N_GROUPS)], modules
+    )
 
 
-def test_the_safe_proposal_never_lowers_the_likelihood():
+def test_the_safe_variance_never_decreases_the_likelihood():
     rng = np.random.default_rng(4)
     gains = []
     for _ in range(3000):
@@ -107,7 +111,7 @@ def test_the_safe_proposal_never_lowers_the_likelihood():
         other = 10 ** rng.uniform(-5, 2, n) * (rng.random(n) < 0.7)
         r = rng.normal(size=n) * 10 ** rng.uniform(-3, 2)
         w = 1 / (x + other)
-        safe, scoring = subject_bias.proposals(
+        safe, scoring = subject_bias.propose_variances(
             x, n, w.sum(), (w**2).sum(), ((w * r) ** 2).sum(), floor
         )
 
@@ -117,13 +121,13 @@ def test_the_safe_proposal_never_lowers_the_likelihood():
         assert min(safe, scoring) >= floor
         assert value(safe) >= value(x) - 1e-12 * (1 + abs(value(x)))
         gains.append(value(scoring) - value(safe))
-    # Neither is always the better one: both are needed.
+    # Neither is always better: both are needed.
     assert np.mean(np.array(gains) > 0.1) > 0.1
     assert np.mean(np.array(gains) < -0.1) > 0.01
 
 
-def test_scoring_is_exact_where_the_other_part_is_zero():
+def test_scoring_is_exact_if_the_rest_of_the_variance_is_zero():
     r = np.array([0.3, -1.2, 0.8, 2.0])
     x = 0.7
-    _, scoring = subject_bias.proposals(x, 4, 4 / x, 4 / x**2, (r**2).sum() / x**2, 0.0)
+    _, scoring = subject_bias.propose_variances(x, 4, 4 / x, 4 / x**2, (r**2).sum() / x**2, 0.0)
     assert scoring == pytest.approx((r**2).mean(), rel=1e-14)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from annotruth.engines.protocol import EngineCapabilities, Extent, Kernel, Pass, PassData
 from annotruth.errors import InputError
-from annotruth.kernels.arrays import Floats, on_lines
+from annotruth.kernels.arrays import Floats, aligned_empty
 
 if TYPE_CHECKING:
     from annotruth.io.options import ReadOptions
@@ -122,7 +122,7 @@ class MemorySession:
             try:
                 sums = spare.pop()
             except IndexError:
-                sums = on_lines((layout.width,), np.float64)
+                sums = aligned_empty((layout.width,), np.float64)
             sums[:] = 0.0
             kernel(self._block, *partitions[number], *state, *arguments, *layout.views(sums))
             spare.extend(total.add(number, sums))

@@ -1,1 +1,1 @@
-"""Arrays in, arrays out: the compiled passes over labels, and their plain twins."""
+"""Compiled passes over the labels, arrays in and arrays out, and their NumPy twins."""

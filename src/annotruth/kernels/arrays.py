@@ -1,4 +1,4 @@
-"""The arrays that everything here passes around, by what they hold."""
+"""Types of the arrays that are passed around, and helpers that work on any of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-_LINE_BYTES = 64
+_CACHE_LINE_BYTES = 64
 
 Floats: TypeAlias = NDArray[np.float64]
 """Probabilities, scores, sums."""
@@ -18,31 +18,31 @@ Singles: TypeAlias = NDArray[np.float32]
 """The same where they are many and six digits are enough."""
 
 Codes: TypeAlias = NDArray[np.int64]
-"""Places in a list: of items, annotators, categories, cells."""
+"""Indices of items, annotators, categories or cells."""
 
 
 def inner(a: NDArray[Any], b: NDArray[Any]) -> float:
-    """Add up products, on one thread.
+    """Return the inner product of two arrays, computed on one thread.
 
-    ``a @ b`` shares long ones out among the cores: it waits where one of them is busy, a hundred
-    times as long as the sum takes, and rounds differently on every number of them.
+    ``a @ b`` divides long arrays among the cores: it waits while one of them is busy, a hundred times
+    as long as the sum takes, and the rounding depends on the number of cores.
     """
     return float((a * b).sum())
 
 
-def slices(n: int, at_once: int = 1 << 20) -> Iterator[slice]:
-    """Cut ``n`` places into slices, so that work on a slice needs no array of all; at least one."""
-    for start in range(0, max(n, 1), at_once):
-        yield slice(start, min(start + at_once, n))
+def slices(n: int, size: int = 1 << 20) -> Iterator[slice]:
+    """Return slices of ``range(n)``, at least one, so that temporary arrays stay small."""
+    for start in range(0, max(n, 1), size):
+        yield slice(start, min(start + size, n))
 
 
-def on_lines(shape: tuple[int, ...], kind: type[np.floating[Any]]) -> NDArray[Any]:
-    """Make an empty array that begins where a line of the cache does, as few others do.
+def aligned_empty(shape: tuple[int, ...], dtype: type[np.floating[Any]]) -> NDArray[Any]:
+    """Return an empty array that begins at a cache line, as few others do.
 
-    A row of as many bytes as two lines then lies on two, not on three.
+    A row that is as long as two cache lines then takes up two of them, not three.
     """
-    size = math.prod(shape) * np.dtype(kind).itemsize
-    room = np.empty(size + _LINE_BYTES, dtype=np.uint8)
-    begin = -room.ctypes.data % _LINE_BYTES
-    array: NDArray[Any] = room[begin : begin + size].view(kind).reshape(shape)
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    buffer = np.empty(size + _CACHE_LINE_BYTES, dtype=np.uint8)
+    begin = -buffer.ctypes.data % _CACHE_LINE_BYTES
+    array: NDArray[Any] = buffer[begin : begin + size].view(dtype).reshape(shape)
     return array

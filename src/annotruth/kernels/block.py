@@ -1,4 +1,4 @@
-"""The labels as the kernels see them."""
+"""The labels as kernels read them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 class Block(NamedTuple):
     """Labels of some items, sorted by item and category.
 
-    Cells of item e are ``item_ptr[e]:item_ptr[e+1]``; all labels of cell c name the category
-    ``cell_category[c]`` and stand at ``cell_ptr[c]:cell_ptr[c+1]``, where ``annotator`` says
-    who gave each. ``known[e]`` is the category code of a known truth, or -1.
+    A cell is all labels of one item that name the same category. The cells of item e are
+    ``item_ptr[e]:item_ptr[e+1]``. The labels of cell c are ``cell_ptr[c]:cell_ptr[c+1]``, of the
+    category ``cell_category[c]``; ``annotator`` has one entry per label. ``known[e]`` is the category
+    code of the item's known truth, or -1.
     """
 
     item_ptr: NDArray[np.int64]

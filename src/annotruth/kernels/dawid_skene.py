@@ -1,15 +1,15 @@
-r"""Dawid and Skene's passes over the labels.
+r"""Passes of Dawid and Skene's model.
 
-With class prior :math:`p_k` and confusion :math:`\pi_{s,k,l}`, the chance that annotator s says l
-of an item of class k, item e is of class k with probability
+With class prior :math:`p_k` and confusion :math:`\pi_{s,k,l}`, the probability that annotator s gives
+the label l to an item of class k, item e is of class k with probability
 
 .. math:: T_{e,k} \propto p_k \prod_{s \in l_e} \pi_{s,k,r_{e,s}}.
 
-Each kernel works on items ``lo:hi`` of a block. ``rates`` and ``counts`` are labels x annotators
-x classes, ``rates[l, s, k]``: what one label says of all classes is one row in memory. ``rows``
-remembers, for each label, where that row begins: whole numbers in the bytes of floats, so that
-the passes need not find them anew. A known truth leaves its own class alone possible, and its
-likelihood is that of truth and labels. Plain twins: `annotruth.kernels.reference.dawid_skene`.
+Each kernel processes items ``lo:hi`` of a block. ``confusion`` and ``counts`` are labels x annotators
+x classes, ``confusion[l, s, k]``, so that the classes of a label are one row in memory. ``rows`` holds,
+for each label, where that row begins, as integers in the bytes of floats, so that passes need not
+compute it again. A known truth has its own class only, and its likelihood is that of truth and
+labels. NumPy twins: `annotruth.kernels.reference.dawid_skene`.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
 from annotruth.kernels.simd.simd8 import prefetch
 
-Places = NDArray[np.uint64]
+RowStarts = NDArray[np.uint64]
 
-# Products of probabilities are logged before they can underflow.
+# The log of a product of probabilities is taken before it can underflow.
 _LOG_BELOW = 1e-100
-# Rates of more numbers than this are far from the core, so what is soon needed is fetched: the
-# rates of the label this many after, and the counts of this one. With 50,000 annotators and 5
-# classes that took a pass from 27 to 22 ns a label; smaller tables it would slow.
-_NEAR = 400_000
+# Larger tables do not fit into the caches, so rows are prefetched: that of the confusion some labels
+# ahead, and that of the counts of the current label. With 50,000 annotators and 5 classes this reduced
+# a pass from 27 to 22 ns per label; with smaller tables it would take longer.
+_MAX_CACHED = 400_000
 _AHEAD = np.uint64(20)
 
 
 @compiled
 def start(block: Block, lo: int, hi: int, rows: Floats, counts: Floats, classes: Floats) -> None:
-    """Write the rows, and add up the counts of `step` with the observed shares as posteriors.
+    """Write the rows, and add up what `step` does with observed shares as the posteriors.
 
-    A known truth takes the place of the shares.
+    A known truth replaces the shares.
     """
-    places = rows.view(np.uint64)
+    starts = rows.view(np.uint64)
     n_annotators, n_classes = counts.shape[1], counts.shape[2]
     for e in range(lo, hi):
         first, last = block.item_ptr[e], block.item_ptr[e + 1]
@@ -50,7 +50,7 @@ def start(block: Block, lo: int, hi: int, rows: Floats, counts: Floats, classes:
         for c in range(first, last):
             n = block.cell_category[c]
             for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
-                places[j] = (n * n_annotators + block.annotator[j]) * n_classes
+                starts[j] = (n * n_annotators + block.annotator[j]) * n_classes
         for d in range(first, last):
             k = block.cell_category[d] if known < 0 else known
             share = (block.cell_ptr[d + 1] - block.cell_ptr[d]) / total
@@ -68,54 +68,56 @@ def step(
     hi: int,
     rows: Floats,
     prior: Floats,
-    rates: Floats,
+    confusion: Floats,
     counts: Floats,
     classes: Floats,
-    totals: Floats,
+    log_likelihood: Floats,
 ) -> None:
     """Take one E-step and add up what the M-step needs (the paper's eq. 2.5, 2.3 and 2.4).
 
     ``counts[l, s, k]`` is the sum of the posteriors of class k over s's labels l, ``classes[k]``
-    that over the items, ``totals[0]`` the log-likelihood before the step.
+    that over the items, ``log_likelihood[0]`` the log-likelihood before the step.
     """
-    places = rows.view(np.uint64)
-    flat_rates, flat_counts = rates.reshape(-1), counts.reshape(-1)
+    starts = rows.view(np.uint64)
+    flat_confusion, flat_counts = confusion.reshape(-1), counts.reshape(-1)
     n_classes = prior.shape[0]
     joint = np.empty(n_classes)
-    is_far, last_place = flat_rates.size > _NEAR, np.uint64(len(places) - 1)
-    log_likelihood = 0.0
+    prefetching, last_label = flat_confusion.size > _MAX_CACHED, np.uint64(len(starts) - 1)
+    total_log = 0.0
     items_product = 1.0
     for e in range(lo, hi):
         known = block.known[e]
-        # Unsigned, so that no index need be looked at for being negative.
+        # Unsigned indices are never negative, which saves a test at every access.
         begin = np.uint64(block.cell_ptr[block.item_ptr[e]])
         end = np.uint64(block.cell_ptr[block.item_ptr[e + 1]])
-        if is_far:
+        if prefetching:
             for j in range(begin, end):
-                prefetch(flat_counts, np.int64(places[j]))
-                prefetch(flat_rates, np.int64(places[min(j + _AHEAD, last_place)]))
-        # Class by class, so that a product stays in its register.
+                prefetch(flat_counts, np.int64(starts[j]))
+                prefetch(flat_confusion, np.int64(starts[min(j + _AHEAD, last_label)]))
+        # Class by class, so that the product stays in a register.
         total = 0.0
         for k in range(n_classes):
             product = prior[k] if known < 0 or known == k else 0.0
             for j in range(begin, end):
-                product *= flat_rates[places[j] + np.uint64(k)]
+                product *= flat_confusion[starts[j] + np.uint64(k)]
             joint[k] = product
             total += product
-        # Products only fall, so what has underflowed beside a larger total is nothing.
+        # Products only decrease, so one that underflows beside a larger total is negligible.
         if total < _LOG_BELOW:
-            total, log_scale = _joint_in_logs(places[begin:end], known, prior, flat_rates, joint)
-            log_likelihood += log_scale
+            total, log_scale = _joint_in_logs(
+                starts[begin:end], known, prior, flat_confusion, joint
+            )
+            total_log += log_scale
         items_product *= total
         if not _LOG_BELOW < items_product < 1.0 / _LOG_BELOW:
-            log_likelihood += math.log(items_product)
+            total_log += math.log(items_product)
             items_product = 1.0
         for k in range(n_classes):
             posterior = joint[k] / total
             classes[k] += posterior
             for j in range(begin, end):
-                flat_counts[places[j] + np.uint64(k)] += posterior
-    totals[0] += log_likelihood + math.log(items_product)
+                flat_counts[starts[j] + np.uint64(k)] += posterior
+    log_likelihood[0] += total_log + math.log(items_product)
 
 
 @compiled
@@ -126,41 +128,41 @@ def posterior(
     rows: Floats,
     posterior: Floats,
     prior: Floats,
-    rates: Floats,
-    totals: Floats,
+    confusion: Floats,
+    log_likelihood: Floats,
 ) -> None:
-    """Write the posterior, items x classes, and add the log-likelihood to ``totals[0]``."""
-    places = rows.view(np.uint64)
-    flat_rates = rates.reshape(-1)
+    """Write the posterior, items x classes, and add up the log-likelihood."""
+    starts = rows.view(np.uint64)
+    flat_confusion = confusion.reshape(-1)
     for e in range(lo, hi):
         begin, end = block.cell_ptr[block.item_ptr[e]], block.cell_ptr[block.item_ptr[e + 1]]
         total, log_scale = _joint_in_logs(
-            places[begin:end], block.known[e], prior, flat_rates, posterior[e]
+            starts[begin:end], block.known[e], prior, flat_confusion, posterior[e]
         )
         posterior[e] /= total
-        totals[0] += log_scale + math.log(total)
+        log_likelihood[0] += log_scale + math.log(total)
 
 
 @compiled
 def _joint_in_logs(
-    places: Places, known: int, prior: Floats, flat_rates: Floats, joint: Floats
+    starts: RowStarts, known: int, prior: Floats, flat_confusion: Floats, joint: Floats
 ) -> tuple[float, float]:
-    """Multiply an item's probabilities class by class, however many labels it has.
+    """Multiply an item's probabilities class by class, whatever the number of labels.
 
-    A product that becomes small goes into a logarithm. Sets ``joint`` to the classes' products
-    over the largest, and returns their sum and the logarithm of the largest. That is -inf when
-    no class can give these labels: then they tell nothing, and the prior or the truth stands.
+    Small products are replaced by logarithms. Sets ``joint`` to the products of the classes divided by
+    the largest, and returns their sum and the logarithm of the largest. That is -inf if the labels are
+    impossible in every class: then the prior, or the known truth, remains.
     """
     top = -np.inf
     for k in range(prior.shape[0]):
         log_joint = 0.0 if known < 0 or known == k else -np.inf
         product = prior[k]
-        for place in places:
-            rate = flat_rates[place + np.uint64(k)]
-            if product * rate < _LOG_BELOW:
+        for row in starts:
+            probability = flat_confusion[row + np.uint64(k)]
+            if product * probability < _LOG_BELOW:
                 log_joint += np.log(product)
                 product = 1.0
-            product *= rate
+            product *= probability
         joint[k] = log_joint + np.log(product)
         top = max(top, joint[k])
     total = 0.0

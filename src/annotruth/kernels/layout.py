@@ -1,6 +1,6 @@
-"""From rows to the layout of `Labels` and back; plain twins in `annotruth.kernels.reference`.
+"""Sort labels into the layout of `Labels`. NumPy twins: `annotruth.kernels.reference.layout`.
 
-Codes are trusted to lie within their ranges.
+Codes must be within their ranges; they are not checked.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from numpy.typing import NDArray
 
 from annotruth.kernels.compiled import compiled
 
-Rows = NDArray[np.signedinteger[Any]]  # row numbers: 32 bits where they suffice
+RowNumbers = NDArray[np.signedinteger[Any]]  # of 32 bits where they suffice
 Keys = NDArray[np.signedinteger[Any]]  # item x n_categories + category, likewise
 
-# Rows are first dealt out by ranges of items, so that sorting a range stays in the cache.
-_MOST_RANGES = 128
+# Rows are first distributed to ranges of items, so that each range is sorted within the cache.
+_MAX_RANGES = 128
 _LABELS_PER_RANGE = 4096
-# Up to so many pairs of item and category in a range are counted at once.
-_MOST_PAIRS = 1 << 19
+# Up to so many pairs of item and category in a range are sorted by in one pass.
+_MAX_PAIRS = 1 << 19
 
 
 @compiled
-def arrange(
+def sort_labels(
     item: NDArray[np.int32],
     annotator: NDArray[np.int32],
     label: NDArray[np.int32],
     n_items: int,
     n_categories: int,
     annotator_out: NDArray[np.int32],
-    row: Rows,
+    row: RowNumbers,
     key: Keys,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
     """Sort labels by item, then by category, keeping rows in order within both.
@@ -38,8 +38,8 @@ def arrange(
     Fills ``annotator_out``, ``row``, and ``key`` with item x n_categories + category; returns
     ``item_ptr, cell_category, cell_ptr``.
     """
-    # A range costs a look at every category, so it should hold more labels than there are.
-    n_ranges = min(_MOST_RANGES, len(item) // max(_LABELS_PER_RANGE, n_categories) + 1)
+    # Each range takes a loop over all categories, so it should have more labels than these.
+    n_ranges = min(_MAX_RANGES, len(item) // max(_LABELS_PER_RANGE, n_categories) + 1)
     shift = 0
     while (n_items - 1) >> shift >= n_ranges:
         shift += 1
@@ -49,35 +49,35 @@ def arrange(
     largest = start.max()
     for b in range(len(start) - 1):
         start[b + 1] += start[b]
-    at = start.copy()
+    next_free = start.copy()
     for r in range(len(item)):
         b = item[r] >> shift
-        j = at[b]
-        at[b] = j + 1
+        j = next_free[b]
+        next_free[b] = j + 1
         key[j] = np.int64(item[r]) * n_categories + label[r]
         annotator_out[j] = annotator[r]
         row[j] = r
 
     n_pairs = n_categories << shift
-    n_digits = n_pairs if n_pairs <= _MOST_PAIRS else max(n_categories, 1 << shift)
+    n_digits = n_pairs if n_pairs <= _MAX_PAIRS else max(n_categories, 1 << shift)
     place = np.empty(n_digits + 1, dtype=np.int64)
-    digit, old = np.empty(largest, dtype=np.int64), np.empty(largest, dtype=np.int32)
+    digit, old_annotator = np.empty(largest, dtype=np.int64), np.empty(largest, dtype=np.int32)
     old_key, old_row = np.empty(largest, dtype=key.dtype), np.empty(largest, dtype=row.dtype)
     for b in range(len(start) - 1):
-        part = slice(start[b], start[b + 1])
-        who, rows, keys = annotator_out[part], row[part], key[part]
+        labels = slice(start[b], start[b + 1])
+        annotators, rows, keys = annotator_out[labels], row[labels], key[labels]
         digits = digit[: len(keys)]
-        if n_pairs <= _MOST_PAIRS:
+        if n_pairs <= _MAX_PAIRS:
             for i in range(len(keys)):
                 digits[i] = keys[i] - b * n_pairs
-            _sort(digits, place, who, rows, keys, old, old_row, old_key)
+            _sort(digits, place, annotators, rows, keys, old_annotator, old_row, old_key)
         else:
             for i in range(len(keys)):
                 digits[i] = keys[i] % n_categories
-            _sort(digits, place, who, rows, keys, old, old_row, old_key)
+            _sort(digits, place, annotators, rows, keys, old_annotator, old_row, old_key)
             for i in range(len(keys)):
                 digits[i] = keys[i] // n_categories - (b << shift)
-            _sort(digits, place, who, rows, keys, old, old_row, old_key)
+            _sort(digits, place, annotators, rows, keys, old_annotator, old_row, old_key)
     return _cells(key, n_items, n_categories)
 
 
@@ -86,30 +86,30 @@ def _sort(
     digit: NDArray[np.int64],
     place: NDArray[np.int64],
     annotator: NDArray[np.int32],
-    row: Rows,
+    row: RowNumbers,
     key: Keys,
-    old: NDArray[np.int32],
-    old_row: Rows,
+    old_annotator: NDArray[np.int32],
+    old_row: RowNumbers,
     old_key: Keys,
 ) -> None:
-    """Sort labels by a digit each, all below ``len(place) - 1``, by counting how many have it."""
+    """Sort labels by one digit each, all below ``len(place) - 1``, with a counting sort."""
     place[:] = 0
     for i in range(len(digit)):
         place[digit[i] + 1] += 1
-        old[i], old_row[i], old_key[i] = annotator[i], row[i], key[i]
+        old_annotator[i], old_row[i], old_key[i] = annotator[i], row[i], key[i]
     for d in range(len(place) - 1):
         place[d + 1] += place[d]
     for i in range(len(digit)):
         j = place[digit[i]]
         place[digit[i]] = j + 1
-        annotator[j], row[j], key[j] = old[i], old_row[i], old_key[i]
+        annotator[j], row[j], key[j] = old_annotator[i], old_row[i], old_key[i]
 
 
 @compiled
 def _cells(
     key: Keys, n_items: int, n_categories: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
-    """Find where cells begin: where the keys, which are sorted, change."""
+    """Return where items and cells begin, which is where the sorted keys change."""
     n_cells, latest = 0, -1
     for j in range(len(key)):
         n_cells += key[j] != latest
@@ -132,25 +132,25 @@ def _cells(
 
 
 @compiled
-def has_repeats(
+def has_duplicates(
     item_ptr: NDArray[np.int64],
     cell_ptr: NDArray[np.int64],
     annotator: NDArray[np.int32],
     n_annotators: int,
 ) -> bool:
     """Whether some annotator labelled an item more than once."""
-    seen = np.full(n_annotators, -1, dtype=np.int64)  # the last item seen of each annotator
+    last_item = np.full(n_annotators, -1, dtype=np.int64)  # of each annotator
     for e in range(len(item_ptr) - 1):
         for j in range(cell_ptr[item_ptr[e]], cell_ptr[item_ptr[e + 1]]):
-            if seen[annotator[j]] == e:
+            if last_item[annotator[j]] == e:
                 return True
-            seen[annotator[j]] = e
+            last_item[annotator[j]] = e
     return False
 
 
 @compiled
-def put_back(values: NDArray[Any], row: Rows, out: NDArray[Any]) -> None:
-    """Put the value of each label where its row is."""
+def restore_order(values: NDArray[Any], row: RowNumbers, out: NDArray[Any]) -> None:
+    """Write the value of each label to the index of its row."""
     for j in range(len(row)):
         out[row[j]] = values[j]
 
@@ -159,8 +159,8 @@ def put_back(values: NDArray[Any], row: Rows, out: NDArray[Any]) -> None:
 def renumber(codes: NDArray[np.int32], number: NDArray[np.int32]) -> int:
     """Renumber codes in order of first appearance, in place, and return how many there are.
 
-    Fills ``number``, the new number of each code, which must be -1 throughout; of codes that do
-    not appear it stays so.
+    Fills ``number``, the new number of each code, which must be -1 at first and remains -1 for codes
+    that do not occur.
     """
     n = 0
     for r in range(len(codes)):

@@ -1,8 +1,8 @@
-r"""Ord-bin's passes over the labels: every threshold of the scale at once.
+r"""Passes of Ord-bin: all thresholds of the scale at once.
 
-Threshold t asks whether the truth lies above category t (codes from 0), so N categories have
-T = N - 1 thresholds, and a label of code n answers yes to the thresholds below n. Annotator s
-answers threshold t with four rates, each annotators x thresholds:
+Threshold t is the binary question whether the truth is above category t (codes from 0), so N
+categories have T = N - 1 thresholds, and a label of code n is a yes to all thresholds below n.
+Annotator s responds to threshold t with four probabilities, each annotators x thresholds:
 
 =============  ===================  ======================
 ..             label above t        label not above t
@@ -11,9 +11,10 @@ truth above    ``hit``              ``miss``
 truth below    ``false_alarm``      ``rejection``
 =============  ===================  ======================
 
-Kernels take the logarithms of the rates, of the thresholds' ``prevalence``, the probability that
-a truth lies above, and of its complement ``absence``; minus infinity stands for what cannot be.
-Plain twins: `annotruth.kernels.reference.ordinal_binary`.
+Kernels take the logarithms of these probabilities, of the ``prevalence`` of each threshold, the
+probability that a truth is above it, and of its complement ``absence``; minus infinity stands for
+what is impossible. ``mu[e, t]`` is the posterior probability that the truth of item e is above t.
+NumPy twins: `annotruth.kernels.reference.ordinal_binary`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def start(
     rejection: Floats,
     prevalence: Floats,
 ) -> None:
-    """Add up the answers with the share of labels above t in place of mu[e, t]."""
+    """Add up what `step` does, with the share of labels above t as mu[e, t]."""
     n_thresholds = len(prevalence)
     above, below = np.empty(n_thresholds), np.empty(n_thresholds)
     for e in range(lo, hi):
@@ -50,8 +51,8 @@ def start(
         for t in range(n_thresholds):
             above[t] /= block.cell_ptr[last] - block.cell_ptr[first]
             below[t] = 1.0 - above[t]
-        _know(block.known[e], above, below)
-        _count(block, e, above, below, hit, miss, false_alarm, rejection)
+        _apply_known_truth(block.known[e], above, below)
+        _add_to_sums(block, e, above, below, hit, miss, false_alarm, rejection)
         prevalence += above
 
 
@@ -73,18 +74,18 @@ def step(
     prevalence: Floats,
     log_likelihood: Floats,
 ) -> None:
-    """Take one E-step and add up the answers for the M-step.
+    """Take one E-step and add up what the M-step needs.
 
-    Adds mu[e, t] of s's labels above t to ``hit[s, t]``, of the others to ``miss[s, t]``, in the
-    same way 1 - mu to ``false_alarm`` and ``rejection``, mu of the items to ``prevalence[t]``,
-    and to ``log_likelihood[t]`` that of the given rates.
+    Adds mu[e, t] of s's labels above t to ``hit[s, t]`` and of the others to ``miss[s, t]``, likewise
+    1 - mu to ``false_alarm`` and ``rejection``, mu of the items to ``prevalence[t]``, and the
+    log-likelihood before the step to ``log_likelihood[t]``.
     """
     above, below = np.empty(len(prevalence)), np.empty(len(prevalence))
     for e in range(lo, hi):
-        _weigh(block, e, log_hit, log_miss, log_prevalence, above)
-        _weigh(block, e, log_false_alarm, log_rejection, log_absence, below)
-        _decide(block.known[e], above, below, log_likelihood)
-        _count(block, e, above, below, hit, miss, false_alarm, rejection)
+        _log_joint(block, e, log_hit, log_miss, log_prevalence, above)
+        _log_joint(block, e, log_false_alarm, log_rejection, log_absence, below)
+        _normalize(block.known[e], above, below, log_likelihood)
+        _add_to_sums(block, e, above, below, hit, miss, false_alarm, rejection)
         prevalence += above
 
 
@@ -102,17 +103,17 @@ def distribution(
     log_absence: Floats,
     log_likelihood: Floats,
 ) -> None:
-    """Write every item's distribution: mu made falling, then its differences.
+    """Write every item's distribution: the differences of mu, made non-increasing.
 
-    Adds to ``log_likelihood[t]`` that of the given rates.
+    Adds the log-likelihood to ``log_likelihood[t]``.
     """
     n_thresholds = len(log_likelihood)
     above, below = np.empty(n_thresholds), np.empty(n_thresholds)
     for e in range(lo, hi):
-        _weigh(block, e, log_hit, log_miss, log_prevalence, above)
-        _weigh(block, e, log_false_alarm, log_rejection, log_absence, below)
-        _decide(block.known[e], above, below, log_likelihood)
-        _make_falling(above)
+        _log_joint(block, e, log_hit, log_miss, log_prevalence, above)
+        _log_joint(block, e, log_false_alarm, log_rejection, log_absence, below)
+        _normalize(block.known[e], above, below, log_likelihood)
+        _make_non_increasing(above)
         higher = 1.0
         for t in range(n_thresholds):
             theta[e, t] = higher - above[t]
@@ -121,41 +122,41 @@ def distribution(
 
 
 @compiled
-def _weigh(
-    block: Block, e: int, log_yes: Floats, log_no: Floats, log_prior: Floats, weight: Floats
+def _log_joint(
+    block: Block, e: int, log_yes: Floats, log_no: Floats, log_prior: Floats, log_joint: Floats
 ) -> None:
-    """Write the log-probability of item e's labels and one side of every threshold."""
-    weight[:] = log_prior
+    """Write the log-probability of item e's labels and of one side of each threshold."""
+    log_joint[:] = log_prior
     for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
         n = block.cell_category[c]
         for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
             s = block.annotator[j]
             for t in range(n):
-                weight[t] += log_yes[s, t]
-            for t in range(n, len(weight)):
-                weight[t] += log_no[s, t]
+                log_joint[t] += log_yes[s, t]
+            for t in range(n, len(log_joint)):
+                log_joint[t] += log_no[s, t]
 
 
 @compiled
-def _decide(known: int, above: Floats, below: Floats, log_likelihood: Floats) -> None:
+def _normalize(known: int, above: Floats, below: Floats, log_likelihood: Floats) -> None:
     """Turn the two log-probabilities into mu and 1 - mu, and add up the log-likelihood."""
     for t in range(len(above)):
         if known >= 0:
             log_likelihood[t] += above[t] if known > t else below[t]
         else:
-            likelier = max(above[t], below[t])
-            ratio = math.exp(min(above[t], below[t]) - likelier)
-            log_likelihood[t] += likelier + math.log1p(ratio)
+            larger = max(above[t], below[t])
+            ratio = math.exp(min(above[t], below[t]) - larger)
+            log_likelihood[t] += larger + math.log1p(ratio)
             if above[t] < below[t]:
                 above[t], below[t] = ratio / (1.0 + ratio), 1.0 / (1.0 + ratio)
             else:
                 above[t], below[t] = 1.0 / (1.0 + ratio), ratio / (1.0 + ratio)
-    _know(known, above, below)
+    _apply_known_truth(known, above, below)
 
 
 @compiled
-def _know(known: int, above: Floats, below: Floats) -> None:
-    """Let a known truth decide."""
+def _apply_known_truth(known: int, above: Floats, below: Floats) -> None:
+    """Set mu to 1 or 0 where the truth is known."""
     if known >= 0:
         for t in range(len(above)):
             above[t] = 1.0 if known > t else 0.0
@@ -163,7 +164,7 @@ def _know(known: int, above: Floats, below: Floats) -> None:
 
 
 @compiled
-def _count(
+def _add_to_sums(
     block: Block,
     e: int,
     above: Floats,
@@ -173,7 +174,7 @@ def _count(
     false_alarm: Floats,
     rejection: Floats,
 ) -> None:
-    """Add item e's answers to its annotators'."""
+    """Add item e to the sums of its annotators."""
     for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
         n = block.cell_category[c]
         for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
@@ -187,24 +188,25 @@ def _count(
 
 
 @compiled
-def _make_falling(above: Floats) -> None:
-    """Replace the sequence by the nearest one, in squares, that never rises.
+def _make_non_increasing(above: Floats) -> None:
+    """Replace a sequence by the non-increasing one that is nearest in least squares.
 
-    Pool adjacent violators: neighbours out of order share their mean, until none are.
+    Pool adjacent violators: neighbors in increasing order are replaced by their mean, until there
+    are none.
     """
     mean, width = np.empty(len(above)), np.empty(len(above), np.int64)
-    pools = 0
+    n_pools = 0
     for t in range(len(above)):
-        mean[pools], width[pools] = above[t], 1
-        pools += 1
-        while pools > 1 and mean[pools - 2] < mean[pools - 1]:
-            one, other = width[pools - 2], width[pools - 1]
-            total = one * mean[pools - 2] + other * mean[pools - 1]
-            mean[pools - 2] = total / (one + other)
-            width[pools - 2] = one + other
-            pools -= 1
+        mean[n_pools], width[n_pools] = above[t], 1
+        n_pools += 1
+        while n_pools > 1 and mean[n_pools - 2] < mean[n_pools - 1]:
+            n_left, n_right = width[n_pools - 2], width[n_pools - 1]
+            total = n_left * mean[n_pools - 2] + n_right * mean[n_pools - 1]
+            mean[n_pools - 2] = total / (n_left + n_right)
+            width[n_pools - 2] = n_left + n_right
+            n_pools -= 1
     t = 0
-    for pool in range(pools):
+    for pool in range(n_pools):
         for _ in range(width[pool]):
             above[t] = mean[pool]
             t += 1

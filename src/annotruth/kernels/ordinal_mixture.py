@@ -1,15 +1,15 @@
-r"""The ordinal-discrete mixture's passes over the labels.
+r"""Passes of the ordinal-discrete mixture.
 
-Scores z (nodes k) and difficulties :math:`\gamma` (j) lie on a lattice with weights ``prior``, and
-``probability[i, n, k]`` tabulates :math:`p(n \mid z_k, \tau_i)`, with row
-``i = level[s] + shift[j]`` for annotator s. Given its score and difficulty, a label has probability
+Scores z (nodes k) and difficulties :math:`\gamma` (index j) are on a lattice with weights ``prior``.
+``probability[i, n, k]`` tabulates :math:`p(n \mid z_k, \tau_i)`, with row ``i = level[s] + shift[j]``
+for annotator s. Given its score and difficulty, a label has the probability
 
 .. math:: f_{e,s}(k, j) = \epsilon_s\, p(r \mid z_k, \lambda_s \gamma_j) + (1 - \epsilon_s) \pi_{s,r},
 
 and the item's posterior is :math:`w_e(k, j) \propto \mathrm{prior}(k, j) \prod_s f_{e,s}(k, j)`.
-A known truth puts the item's score on ``anchor[known]``. ``levels`` is annotators x 3: a level
-below, the annotator's own, a level above. ``pi`` is annotators x categories when behavior is
-learned and empty when it is uniform; then ``chance`` stands for all of it. Plain twins:
+A known truth fixes the item's score at ``anchor[known]``. ``levels`` is annotators x 3: the level below
+the annotator's, the annotator's, and the level above. ``pi`` is annotators x categories if behavior is
+learned, and empty if it is uniform; then it is ``chance`` for all. NumPy twins:
 `annotruth.kernels.reference.ordinal_mixture`.
 """
 
@@ -23,9 +23,9 @@ from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
 
-# So many probabilities are multiplied before the logarithm is taken: they cannot underflow, as an
-# irregular label is never less likely than 1e-18.
-_FACTORS = 16
+# How many probabilities are multiplied before a log is taken: as that of an irregular label is at least
+# 1e-18, they do not underflow.
+_FACTORS_PER_LOG = 16
 
 
 @compiled
@@ -45,20 +45,21 @@ def step(
     serious: Floats,
     gain: Floats,
     irregular: Floats,
-    totals: Floats,
+    log_likelihood: Floats,
 ) -> None:
-    """Take one E-step and add up what the annotators' updates need.
+    """Take one E-step and add up what the update of the annotators needs.
 
     Adds to ``serious[s]`` the probabilities that s's labels were serious, to ``irregular[s, n]``
-    those that s's labels n were not (only when pi is learned), to ``gain[s]`` the expected
-    log-probability of s's serious labels with s on each of their three levels, and to
-    ``totals[0]`` the log-likelihood. Where ``log_probability`` is empty, ``gain[s]`` is what the
-    log-likelihood itself gains if s, and nobody else, moves there: bolder, and 0 on the own level.
+    those that s's labels n were not (only if pi is learned), to ``gain[s]`` the expected
+    log-probability of s's serious labels with s on each of the three levels, and to
+    ``log_likelihood[0]`` the log-likelihood. If ``log_probability`` is empty, ``gain[s]`` is the gain
+    in log-likelihood if s alone moves to each level, 0 on the current one: larger steps, which
+    are not guaranteed to increase the likelihood when all annotators take them.
     """
-    learned, bold = pi.shape[0] > 0, log_probability.shape[0] == 0
+    learned, unsafeguarded = pi.shape[0] > 0, log_probability.shape[0] == 0
     weight, log_weight = np.empty(prior.shape), np.empty(prior.shape)
     for e in range(lo, hi):
-        totals[0] += _weigh(
+        log_likelihood[0] += _posterior(
             block, e, prior, shift, anchor, probability, levels, eps, pi, chance, weight, log_weight
         )
         for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
@@ -67,10 +68,10 @@ def step(
                 s = block.annotator[i]
                 c2 = (1.0 - eps[s]) * (pi[s, n] if learned else chance)
                 given = (c2, eps[s], weight, shift, n, levels[s], probability)
-                if bold:
-                    mu, below, same, above = _alone(*given)
+                if unsafeguarded:
+                    mu, below, same, above = _likelihood_gain(*given)
                 else:
-                    mu, below, same, above = _expected(*given, log_probability)
+                    mu, below, same, above = _expected_log_probability(*given, log_probability)
                 serious[s] += mu
                 gain[s, 0] += below
                 gain[s, 1] += same
@@ -80,7 +81,7 @@ def step(
 
 
 @compiled
-def _expected(
+def _expected_log_probability(
     c2: float,
     eps: float,
     weight: Floats,
@@ -108,10 +109,10 @@ def _expected(
 
 
 @compiled
-def _alone(
+def _likelihood_gain(
     c2: float, eps: float, weight: Floats, shift: Codes, n: int, levels: Codes, probability: Floats
 ) -> tuple[float, float, float, float]:
-    """Return how likely a label n was serious, and its likelihood's gain on each level."""
+    """Return how likely a label n was serious, and the gain in log-likelihood on each level."""
     others, below, same, above = 0.0, 0.0, 0.0, 0.0
     for j in range(len(shift)):
         p_below = probability[levels[0] + shift[j], n]
@@ -128,7 +129,7 @@ def _alone(
 
 
 @compiled
-def posterior(
+def summarize(
     block: Block,
     lo: int,
     hi: int,
@@ -146,22 +147,21 @@ def posterior(
     chance: float,
     nodes: Floats,
     edges: Floats,
-    widening: Floats,
+    gamma: Floats,
     typical: int,
-    totals: Floats,
+    log_likelihood: Floats,
 ) -> None:
-    """Write what is known of the items and of their labels.
+    """Summarize the items' posteriors, and write how likely each label was serious.
 
-    ``score[e]`` is the mean of the item's posterior and its 2.5% and 97.5% points,
-    ``difficulty[e]`` the mean of ``widening``, ``theta[e]`` the distribution of a serious label
-    by someone on the level ``typical``; a known truth is certain. ``p_serious`` is how likely each
-    label was serious. Adds the log-likelihood to ``totals[0]``.
+    ``score[e]`` is the mean of the item's score and its 2.5% and 97.5% quantiles, ``difficulty[e]``
+    the mean of ``gamma``, ``theta[e]`` the distribution of serious labels on the level ``typical``; a
+    known truth is certain. Adds the log-likelihood to ``log_likelihood[0]``.
     """
     learned = pi.shape[0] > 0
     weight, log_weight = np.empty(prior.shape), np.empty(prior.shape)
     mass = np.empty(len(nodes))
     for e in range(lo, hi):
-        totals[0] += _weigh(
+        log_likelihood[0] += _posterior(
             block, e, prior, shift, anchor, probability, levels, eps, pi, chance, weight, log_weight
         )
         score[e], difficulty[e], theta[e], mass[:] = 0.0, 0.0, 0.0, 0.0
@@ -170,7 +170,7 @@ def posterior(
             for k in range(len(nodes)):
                 mass[k] += weight[j, k]
                 score[e, 0] += weight[j, k] * nodes[k]
-                difficulty[e] += weight[j, k] * widening[j]
+                difficulty[e] += weight[j, k] * gamma[j]
                 for n in range(theta.shape[1]):
                     theta[e, n] += weight[j, k] * row[n, k]
         if block.known[e] >= 0:
@@ -195,7 +195,7 @@ def posterior(
 
 
 @compiled
-def judge(
+def posterior(
     block: Block,
     lo: int,
     hi: int,
@@ -212,14 +212,24 @@ def judge(
     """Write each item's posterior on the lattice, items x difficulties x nodes."""
     log_weight = np.empty(prior.shape)
     for e in range(lo, hi):
-        own = weight[e]
-        _weigh(
-            block, e, prior, shift, anchor, probability, levels, eps, pi, chance, own, log_weight
+        _posterior(
+            block,
+            e,
+            prior,
+            shift,
+            anchor,
+            probability,
+            levels,
+            eps,
+            pi,
+            chance,
+            weight[e],
+            log_weight,
         )
 
 
 @compiled
-def predict(
+def leave_one_out(
     block: Block,
     lo: int,
     hi: int,
@@ -234,14 +244,14 @@ def predict(
     chance: float,
     tried: Codes,
 ) -> None:
-    """Write how likely each label was, if serious, to those who know the item's other labels.
+    """Write the probability of each label, if serious, given the item's other labels.
 
-    All others stand where they are, its annotator on the level ``tried[s]``.
+    Its annotator is on the level ``tried[s]``, all others are on their own.
     """
     learned = pi.shape[0] > 0
     weight, log_weight = np.empty(prior.shape), np.empty(prior.shape)
     for e in range(lo, hi):
-        _weigh(
+        _posterior(
             block, e, prior, shift, anchor, probability, levels, eps, pi, chance, weight, log_weight
         )
         for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
@@ -261,7 +271,7 @@ def predict(
 
 
 @compiled
-def support(
+def log_likelihood_by_annotator(
     block: Block,
     lo: int,
     hi: int,
@@ -285,7 +295,7 @@ def support(
 
 
 @compiled
-def _weigh(
+def _posterior(
     block: Block,
     e: int,
     prior: Floats,
@@ -301,22 +311,22 @@ def _weigh(
 ) -> float:
     """Write item e's posterior and return the log-likelihood of its labels.
 
-    What one label rules out others may bring back, so that no weight may underflow on the way:
-    with many labels they are logarithms until all are in.
+    Weights must not underflow on the way, as later labels may increase them relative to the others:
+    with many labels they are logarithms until the end.
     """
     learned = pi.shape[0] > 0
     known = block.known[e]
     weight[:] = prior
     if known >= 0:
         weight[:] = 0.0
-        # The score is given, so that only the difficulty has a prior.
+        # The score is given, so only the difficulty has a prior.
         weight[:, anchor[known]] = prior[:, anchor[known]] / prior[:, anchor[known]].sum()
     many = False
     n_factors = 0
     for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
         n = block.cell_category[c]
         for i in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
-            if n_factors == _FACTORS:
+            if n_factors == _FACTORS_PER_LOG:
                 _take_logs(weight, log_weight, many)
                 many = True
                 n_factors = 0
@@ -339,7 +349,7 @@ def _weigh(
 
 @compiled
 def _take_logs(weight: Floats, log_weight: Floats, many: bool) -> None:
-    """Move the product so far into the logarithms, and begin a new one."""
+    """Add the logs of the product to the logarithms, and start a new product."""
     if many:
         log_weight += np.log(weight)
     else:
@@ -349,7 +359,7 @@ def _take_logs(weight: Floats, log_weight: Floats, many: bool) -> None:
 
 @compiled
 def _quantile(mass: Floats, edges: Floats, share: float) -> float:
-    """Find the score below which a share of the mass lies, each mass evenly between its edges."""
+    """Return the score below which a share of the mass is, each mass uniform between its edges."""
     k = 0
     while k < len(mass) - 1 and share > mass[k]:
         share -= mass[k]

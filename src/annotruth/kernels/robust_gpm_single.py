@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from annotruth.kernels.arrays import Codes, Floats, Singles, on_lines
+from annotruth.kernels.arrays import Codes, Floats, Singles, aligned_empty
 from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
 from annotruth.kernels.simd.item_rows import find_rows, item_labels, most_labels
@@ -47,7 +47,7 @@ _LABELS_PER_SUM = 16  # whose logs are added up in single precision
 def pad(values: Floats, value: float = 0.0) -> Singles:
     """Return singles with rows as long as a multiple of 32, filled up with a value."""
     *shape, width = values.shape
-    padded = on_lines((*shape, -(-width // SIMD32) * SIMD32), np.float32)
+    padded = aligned_empty((*shape, -(-width // SIMD32) * SIMD32), np.float32)
     padded[..., :width] = values
     padded[..., width:] = value
     return padded

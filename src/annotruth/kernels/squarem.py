@@ -1,13 +1,13 @@
-r"""Leaps of item-side arrays, and the points kept for them.
+r"""SQUAREM's extrapolation of item-side arrays.
 
-From three points :math:`x_0, x_1, x_2` of an item, two steps of EM, to
+From three points :math:`x_0, x_1, x_2` of an item, with two EM steps between them, to
 
 .. math:: x_0 + 2 a r + a^2 v, \qquad r = x_1 - x_0, \quad v = (x_2 - x_1) - r, \quad
-    a = \min(\max(|r| / |v|, 1), \text{longest}),
+    a = \min(\max(|r| / |v|, 1), \text{limit}),
 
-as `annotruth.models.squarem` tells. Every item has a reach :math:`a` of its own, so nothing
-is added up over items. Each kernel works on items ``lo:hi`` of a block and reads no label. Plain
-twins: `annotruth.kernels.reference.squarem`.
+as in `annotruth.models.squarem`. Each item has its own step length :math:`a`, so nothing is summed
+over items. Each kernel processes items ``lo:hi`` of a block and reads no label. NumPy twins:
+`annotruth.kernels.reference.squarem`.
 """
 
 from __future__ import annotations
@@ -20,87 +20,88 @@ from annotruth.kernels.arrays import Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
 
-NEAREST = 0.3
-"""A leap leaves a share or probability at least so much of what lay between it and its bound."""
+MARGIN = 0.3
+"""The least part of its distance from a bound that extrapolation leaves to a share or probability."""
 
-NEAREST_TO_ZERO = 0.03
-"""The same for variances, which come back from their bound."""
+VARIANCE_MARGIN = 0.03
+"""The same for variances, which return from their bound of 0."""
 
 
 @compiled
-def keep_cells(block: Block, lo: int, hi: int, x: Floats, kept: Floats) -> None:
-    """Copy what cells have."""
+def copy_cells(block: Block, lo: int, hi: int, x: Floats, copy: Floats) -> None:
+    """Copy an array of one number per cell."""
     first, last = block.item_ptr[lo], block.item_ptr[hi]
-    kept[first:last] = x[first:last]
+    copy[first:last] = x[first:last]
 
 
 @compiled
-def keep_items(block: Block, lo: int, hi: int, x: Floats, kept: Floats) -> None:
-    """Copy what items have."""
-    kept[lo:hi] = x[lo:hi]
+def copy_items(block: Block, lo: int, hi: int, x: Floats, copy: Floats) -> None:
+    """Copy an array of one number per item."""
+    copy[lo:hi] = x[lo:hi]
 
 
 @compiled
-def leap_cells(
-    block: Block, lo: int, hi: int, x: Floats, before: Floats, between: Floats, longest: float
+def extrapolate_cells(
+    block: Block, lo: int, hi: int, x: Floats, x0: Floats, x1: Floats, limit: float
 ) -> None:
-    """Leap with items' distributions, one share a cell.
+    """Extrapolate the items' distributions, one share per cell.
 
-    Takes the three points from ``before``, ``between`` and ``x``, and leaves the new one in ``x``
-    and ``before``.
+    The three points are in ``x0``, ``x1`` and ``x``; the new one is written to ``x`` and ``x0``.
     """
     for e in range(lo, hi):
         first, last = block.item_ptr[e], block.item_ptr[e + 1]
         r2 = v2 = 0.0
         for c in range(first, last):
-            r = between[c] - before[c]
-            v = (x[c] - between[c]) - r
+            r = x1[c] - x0[c]
+            v = (x[c] - x1[c]) - r
             r2 += r * r
             v2 += v * v
-        a = _reach(r2, v2, longest)
+        a = _step_length(r2, v2, limit)
         total = 0.0
         for c in range(first, last):
-            here = x[c]
-            share = _ahead(before[c], between[c], here, a)
-            share = min(max(share, NEAREST * here), 1.0 - NEAREST * (1.0 - here))
+            x2 = x[c]
+            share = _extrapolate(x0[c], x1[c], x2, a)
+            share = min(max(share, MARGIN * x2), 1.0 - MARGIN * (1.0 - x2))
             x[c] = share
             total += share
         for c in range(first, last):
-            # All shares are 0 where a known truth is one that nobody chose.
+            # All shares are 0 if the known truth is a category without labels.
             if total > 0.0:
                 x[c] /= total
-            before[c] = x[c]
+            x0[c] = x[c]
 
 
 @compiled
-def leap_items(
+def extrapolate_items(
     block: Block,
     lo: int,
     hi: int,
     x: Floats,
-    before: Floats,
-    between: Floats,
-    longest: float,
+    x0: Floats,
+    x1: Floats,
+    limit: float,
     bounded: bool,
 ) -> None:
-    """Leap with a number of each item, as `leap_cells` does; ``bounded``: one that is not below 0."""
+    """Extrapolate one number per item; it stays above 0 if ``bounded``."""
     for e in range(lo, hi):
-        r = between[e] - before[e]
-        v = (x[e] - between[e]) - r
-        here = x[e]
-        ahead = _ahead(before[e], between[e], here, _reach(r * r, v * v, longest))
-        x[e] = max(ahead, NEAREST_TO_ZERO * here) if bounded else ahead
-        before[e] = x[e]
+        r = x1[e] - x0[e]
+        v = (x[e] - x1[e]) - r
+        x2 = x[e]
+        new = _extrapolate(x0[e], x1[e], x2, _step_length(r * r, v * v, limit))
+        x[e] = max(new, VARIANCE_MARGIN * x2) if bounded else new
+        x0[e] = x[e]
 
 
 @compiled
-def _reach(r2: float, v2: float, longest: float) -> float:
-    far = math.sqrt(r2 / v2) if v2 > 0.0 else np.inf
-    return min(max(far, 1.0), longest)
+def _step_length(r2: float, v2: float, limit: float) -> float:
+    """Return a for the squared norms of r and v."""
+    ratio = math.sqrt(r2 / v2) if v2 > 0.0 else np.inf
+    return min(max(ratio, 1.0), limit)
 
 
 @compiled
-def _ahead(x0: float, x1: float, x2: float, a: float) -> float:
+def _extrapolate(x0: float, x1: float, x2: float, a: float) -> float:
+    """Return the new point; without extrapolation it is the last one."""
     if a <= 1.0:
         return x2
     r = x1 - x0

@@ -1,13 +1,13 @@
-r"""Passes over the votes for the model of subject bias, inconsistency and content ambiguity.
+r"""Passes of the model of subject bias, inconsistency and content ambiguity.
 
 A vote is :math:`x_{e,s} \sim N(\psi_e + b_s, v_s^2 + a_e^2)`. With the residual
 :math:`r = x - \psi_e - b_s` and the weight :math:`w = 1 / (v_s^2 + a_e^2)`, a vote adds
 
 .. math:: \ell = -\tfrac12 \log 2\pi + \tfrac12 \log w - \tfrac12 w r^2
 
-to the log-likelihood. Each kernel works on items ``lo:hi`` of a block. ``psi``, ``a2`` (the
-squared ambiguity) and ``precision`` have one entry an item, ``b`` and ``v2`` one an annotator,
-``values`` holds the number behind each category. Plain twins: `annotruth.kernels.reference.subject_bias`.
+to the log-likelihood. Each kernel processes items ``lo:hi`` of a block. ``psi``, ``a2`` (the squared
+ambiguity) and ``precision`` have one entry per item, ``b`` and ``v2`` one per annotator, and
+``values`` is the score of each category. NumPy twins: `annotruth.kernels.reference.subject_bias`.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ from annotruth.kernels.compiled import compiled
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
 ROUNDING = 1e-12
-"""How far a scoring step may fall behind the safe one, relative to the log-likelihood.
+"""By how much a scoring step may be worse than the safe one, relative to the log-likelihood.
 
-At the optimum the two are equal up to rounding; without this slack rounding would choose.
+At the optimum they are equal up to rounding, which would choose between them otherwise.
 """
 
 
-def proposals(x: Any, n: Any, w: Any, w2: Any, w2r2: Any, floor: float) -> tuple[Any, Any]:
-    r"""Propose two new values of a variance x that n votes share, their other part fixed.
+def propose_variances(x: Any, n: Any, w: Any, w2: Any, w2r2: Any, floor: float) -> tuple[Any, Any]:
+    r"""Return two new values of a variance x that n votes share, the rest of their variance fixed.
 
     Takes the sums of :math:`w, w^2, w^2 r^2` over the votes, as numbers or, for many variances,
-    arrays. With :math:`R = \sum w^2 r^2 / \sum w`,
+    arrays. With :math:`R = \sum w^2 r^2 / \sum w`, the values are
 
-    - a safe one, that never lowers the log-likelihood: the further of EM's
-      :math:`x (1 + (R - 1) x \sum w / n)` and MM's :math:`x \sqrt R`, which bounds
-      :math:`-\log` by its tangent and :math:`1 / (x + y)` by the split of its parts;
-    - Fisher scoring's :math:`x + \sum (w^2 r^2 - w) / \sum w^2`, which is fast, reaches the
-      optimum at once where the other part is 0, and has to be tried.
+    - a safe one, which never decreases the log-likelihood: of EM's
+      :math:`x (1 + (R - 1) x \sum w / n)` and MM's :math:`x \sqrt R` the one farther from x. MM
+      bounds :math:`-\log` by its tangent and :math:`1 / (x + y)` by convexity;
+    - Fisher scoring's :math:`x + \sum (w^2 r^2 - w) / \sum w^2`, which converges fast, reaches the
+      optimum in one step if the rest of the variance is 0, and may decrease the log-likelihood.
 
-    Both are at least ``floor``; between x and its bound's optimum the bound only rises, so the
-    safe one stays safe.
+    Both are at least ``floor``. The bound increases from x to its optimum, so the safe value remains
+    safe if it is cut off there.
     """
     ratio = w2r2 / w
     em = 1.0 + (ratio - 1.0) * x * w / n
     mm = np.sqrt(ratio)
-    # Both factors lie on the same side of 1, so one of these two is 1.
+    # Both factors are on the same side of 1, so either the maximum or the minimum is 1.
     factor = np.maximum(np.maximum(em, mm), 1.0) * np.minimum(np.minimum(em, mm), 1.0)
     return np.maximum(x * factor, floor), np.maximum(x + (w2r2 - w) / w2, floor)
 
 
-_proposals = compiled(proposals)
+_propose_variances = compiled(propose_variances)
 
 
 @compiled
@@ -69,7 +69,7 @@ def start(
 ) -> None:
     """Set psi to the mean vote, or the known truth, and a2 to a share of the votes' variance.
 
-    Adds the sums of r and of r^2 of each annotator (at bias 0) to ``moments``.
+    Adds to ``moments`` the sums of r and of r^2 of each annotator, at bias 0.
     """
     for e in range(lo, hi):
         first, last = block.item_ptr[e], block.item_ptr[e + 1]
@@ -128,7 +128,7 @@ def _best_score(
 def _better_ambiguity(
     block: Block, e: int, score: float, a: float, values: Floats, b: Floats, v2: Floats
 ) -> float:
-    """Return a squared ambiguity of an item that is at least as likely."""
+    """Return a squared ambiguity of an item whose likelihood is at least as large."""
     w = 0.0
     w2 = 0.0
     w2r2 = 0.0
@@ -142,11 +142,11 @@ def _better_ambiguity(
             w2 += weight * weight
             w2r2 += (weight * (x - b[s])) ** 2
     n = float(block.cell_ptr[last] - block.cell_ptr[first])
-    safe, scoring = _proposals(a, n, w, w2, w2r2, 0.0)
+    safe, scoring = _propose_variances(a, n, w, w2, w2r2, 0.0)
     at_safe = log_likelihood(block, e, score, safe, values, b, v2)
     at_scoring = log_likelihood(block, e, score, scoring, values, b, v2)
-    good = at_scoring >= at_safe - ROUNDING * (1.0 + abs(at_safe))
-    better: float = scoring if good else safe
+    is_better = at_scoring >= at_safe - ROUNDING * (1.0 + abs(at_safe))
+    better: float = scoring if is_better else safe
     return better
 
 
@@ -165,24 +165,24 @@ def step(
     moments: Floats,
     totals: Floats,
 ) -> None:
-    """Improve the items, then add up what their annotators need.
+    """Update the items, then add up what the update of the annotators needs.
 
-    Replaces psi by its best value; then, ``rounds`` times, a2 by a likelier one and psi again.
-    ``precision`` is that of psi. Adds to ``moments[s]`` the sums of w, wr, w^2, w^2 r and
-    (wr)^2 over s's votes after this, to ``totals`` the log-likelihood before and after it.
+    Sets psi to its optimum; then, ``rounds`` times, increases the likelihood in a2 and sets psi
+    again. ``precision`` is that of psi. Adds to ``moments[s]`` the sums of w, wr, w^2, w^2 r and
+    (wr)^2 over s's votes after the update, and to ``totals`` the log-likelihood before and after.
     """
     for e in range(lo, hi):
         a = a2[e]
         totals[0] += log_likelihood(block, e, psi[e], a, values, b, v2)
-        score, certainty = _best_score(block, e, a, values, b, v2)
+        score, new_precision = _best_score(block, e, a, values, b, v2)
         for _ in range(rounds):
             before, a = a, _better_ambiguity(block, e, score, a, values, b, v2)
-            if a == before:  # many are held at 0
+            if a == before:  # many remain at 0
                 break
-            score, certainty = _best_score(block, e, a, values, b, v2)
+            score, new_precision = _best_score(block, e, a, values, b, v2)
         psi[e] = score
         a2[e] = a
-        precision[e] = certainty
+        precision[e] = new_precision
         for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
             x = values[block.cell_category[c]] - score
             for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
@@ -198,7 +198,7 @@ def step(
 
 
 @compiled
-def try_annotators(
+def log_likelihood_by_annotator(
     block: Block,
     lo: int,
     hi: int,
@@ -209,7 +209,7 @@ def try_annotators(
     v2: Floats,
     sums: Floats,
 ) -> None:
-    """Add up, by annotator, the log-likelihood at each row of proposals ``v2``."""
+    """Add up, by annotator, the log-likelihood at each row of proposed variances ``v2``."""
     for e in range(lo, hi):
         for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
             x = values[block.cell_category[c]] - psi[e]
@@ -234,10 +234,10 @@ def shift_level(
     by: float,
     totals: Floats,
 ) -> None:
-    """Lower the scores by ``by`` except known truths, and add the sums of wr and w over these.
+    """Subtract ``by`` from the scores that are not known truths; add up wr and w over the others.
 
-    Lowering all other scores and raising all biases by the ratio of the sums is the best move
-    of this kind: votes of items without a known truth do not feel it.
+    Votes of items without a known truth do not change if their scores decrease and all biases
+    increase by the same amount. The ratio of the sums is the optimum of that amount.
     """
     for e in range(lo, hi):
         if block.known[e] < 0:

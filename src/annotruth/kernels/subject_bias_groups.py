@@ -1,7 +1,6 @@
-r"""Passes over the votes for ambiguities that belong to groups of items.
+r"""Passes of the model of `annotruth.kernels.subject_bias` with one ambiguity per group of items.
 
-The model is that of `annotruth.kernels.subject_bias`; ``group[e]`` is the item's group and
-``of_group`` holds the squared ambiguity of each. Plain twins:
+``group[e]`` is the item's group and ``group_a2`` the squared ambiguity of each group. NumPy twins:
 `annotruth.kernels.reference.subject_bias_groups`.
 """
 
@@ -14,14 +13,16 @@ from annotruth.kernels.subject_bias import log_likelihood as item_log_likelihood
 
 
 @compiled
-def set_groups(block: Block, lo: int, hi: int, a2: Floats, group: Codes, of_group: Floats) -> None:
-    """Give each item the squared ambiguity of its group."""
+def set_ambiguity(
+    block: Block, lo: int, hi: int, a2: Floats, group: Codes, group_a2: Floats
+) -> None:
+    """Set the squared ambiguity of each item to that of its group."""
     for e in range(lo, hi):
-        a2[e] = of_group[group[e]]
+        a2[e] = group_a2[group[e]]
 
 
 @compiled
-def step_groups(
+def moments_by_group(
     block: Block,
     lo: int,
     hi: int,
@@ -48,7 +49,7 @@ def step_groups(
 
 
 @compiled
-def try_groups(
+def log_likelihood_by_group(
     block: Block,
     lo: int,
     hi: int,
@@ -57,13 +58,13 @@ def try_groups(
     values: Floats,
     b: Floats,
     v2: Floats,
-    of_group: Floats,
+    group_a2: Floats,
     log_likelihood: Floats,
 ) -> None:
-    """Add up, by group, the log-likelihood at each row of proposals ``of_group``."""
+    """Add up, by group, the log-likelihood at each row of proposed ambiguities ``group_a2``."""
     for e in range(lo, hi):
         g = group[e]
-        for k in range(of_group.shape[0]):
+        for k in range(group_a2.shape[0]):
             log_likelihood[k, g] += item_log_likelihood(
-                block, e, psi[e], of_group[k, g], values, b, v2
+                block, e, psi[e], group_a2[k, g], values, b, v2
             )

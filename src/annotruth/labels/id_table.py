@@ -41,7 +41,9 @@ class IdTable:
         ends, text = _bytes_of(values)
         self._reserve(len(values), len(text))
         codes = np.empty(len(values), dtype=np.int32)
-        self._n = kernels.enter(ends, text, self._slots, self._ends, self._text, self._n, codes)
+        self._n = kernels.find_or_add(
+            ends, text, self._slots, self._ends, self._text, self._n, codes
+        )
         return codes
 
     def values(self) -> pa.Array:
@@ -68,7 +70,7 @@ class IdTable:
             from annotruth.kernels import ids as kernels
 
             more = _empty_slots(1 << ((4 * n - 1).bit_length() - 1))
-            kernels.settle(self._slots, more)
+            kernels.rehash(self._slots, more)
             self._slots = more
 
 

@@ -75,7 +75,7 @@ def arrange(codes: RowCodes, n_items: int, n_categories: int) -> Layout:
     n = len(codes.item)
     annotator = np.empty(n, dtype=np.int32)
     row, key = _empty_below(n, n), _empty_below(n, n_items * n_categories)
-    item_ptr, cell_category, cell_ptr = kernels_for(n).arrange(
+    item_ptr, cell_category, cell_ptr = kernels_for(n).sort_labels(
         *columns, n_items, n_categories, annotator, row, key
     )
     return Layout(item_ptr, cell_category, cell_ptr, annotator, row)
@@ -102,7 +102,7 @@ def has_repeats(layout: Layout, n_annotators: int) -> bool:
     """Return whether some annotator labelled an item more than once."""
     kernels = kernels_for(len(layout.row))
     return bool(
-        kernels.has_repeats(layout.item_ptr, layout.cell_ptr, layout.annotator, n_annotators)
+        kernels.has_duplicates(layout.item_ptr, layout.cell_ptr, layout.annotator, n_annotators)
     )
 
 
@@ -117,7 +117,7 @@ def find_repeats(codes: RowCodes, n_annotators: int) -> Repeats:
 def to_row_order(values: NDArray[Any], row: NDArray[np.signedinteger[Any]]) -> NDArray[Any]:
     """Return one value per label, given in the order of the layout, in row order."""
     in_order = np.empty_like(values)
-    kernels_for(len(row)).put_back(values, row, in_order)
+    kernels_for(len(row)).restore_order(values, row, in_order)
     return in_order
 
 

@@ -195,7 +195,7 @@ class GLADSteps:
             sums=(*(Sum(name, by_annotator) for name in names), Sum("totals", (3,))),
         )
         self._correct = Pass(
-            "glad.right",
+            "glad.sum_correct",
             state=("b",),
             inputs=(Input("alpha"), Input("n_categories")),
             sums=(Sum("correct", by_annotator),),

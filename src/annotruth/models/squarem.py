@@ -42,7 +42,7 @@ import numpy as np
 
 from annotruth.engines import Input, Pass, Session
 from annotruth.kernels.arrays import Floats
-from annotruth.kernels.squarem import NEAREST, NEAREST_TO_ZERO
+from annotruth.kernels.squarem import MARGIN, VARIANCE_MARGIN
 from annotruth.models.em import ROUNDING
 
 Point = TypeVar("Point")
@@ -87,7 +87,7 @@ def numbers_above(least: float) -> Rule:
 
     def rule(x0: Floats, x1: Floats, x2: Floats, limit: float) -> Floats:
         bounded: Floats = np.maximum(
-            numbers(x0, x1, x2, limit), least + NEAREST_TO_ZERO * (x2 - least)
+            numbers(x0, x1, x2, limit), least + VARIANCE_MARGIN * (x2 - least)
         )
         return bounded
 
@@ -228,11 +228,11 @@ class _ItemArray:
         saved = {which: f"{name} {which}" for which in ("first", "second", "checkpoint")}
         for other in saved.values():
             session.allocate(other, per=per)
-        keep = f"squarem.keep_{per}"
+        keep = f"squarem.copy_{per}"
         self._save = {which: Pass(keep, (name, other)) for which, other in saved.items()}
         self._roll_back = Pass(keep, (saved["checkpoint"], name))
         self._extrapolate = Pass(
-            f"squarem.leap_{per}",
+            f"squarem.extrapolate_{per}",
             (name, saved["first"], saved["second"]),
             inputs=(Input("limit"), *map(Input, self._bound)),
         )
@@ -262,5 +262,5 @@ def _extrapolate(x0: Floats, x1: Floats, x2: Floats, limit: float, axis: int | N
 
 def _inside(extrapolated: Floats, last: Floats) -> Floats:
     """Keep probabilities off the bounds 0 and 1."""
-    inside: Floats = np.clip(extrapolated, NEAREST * last, 1.0 - NEAREST * (1.0 - last))
+    inside: Floats = np.clip(extrapolated, MARGIN * last, 1.0 - MARGIN * (1.0 - last))
     return inside

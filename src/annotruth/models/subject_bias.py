@@ -11,7 +11,7 @@ import numpy as np
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats, inner
-from annotruth.kernels.subject_bias import ROUNDING, proposals
+from annotruth.kernels.subject_bias import ROUNDING, propose_variances
 from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.groups import match_groups
 from annotruth.labels.validate import check_ordinal
@@ -219,7 +219,7 @@ class SubjectBiasSteps:
             sums=(Sum("moments", (n_annotators, 5)), Sum("totals", (2,))),
         )
         self._try = Pass(
-            "subject_bias.try_annotators",
+            "subject_bias.log_likelihood_by_annotator",
             state=("psi", "a2"),
             inputs=(values, b, proposed),
             sums=(Sum("log_likelihood", (2, n_annotators)),),
@@ -231,16 +231,16 @@ class SubjectBiasSteps:
             sums=(Sum("totals", (2,)),),
         )
         self._set_groups = Pass(
-            "subject_bias_groups.set_groups", state=("a2", "group"), inputs=(Input("of_group"),)
+            "subject_bias_groups.set_ambiguity", state=("a2", "group"), inputs=(Input("of_group"),)
         )
         self._step_groups = Pass(
-            "subject_bias_groups.step_groups",
+            "subject_bias_groups.moments_by_group",
             state=("psi", "a2", "group"),
             inputs=(values, b, v2),
             sums=(Sum("moments", (n_groups, 4)),),
         )
         self._try_groups = Pass(
-            "subject_bias_groups.try_groups",
+            "subject_bias_groups.log_likelihood_by_group",
             state=("psi", "group"),
             inputs=(values, b, v2, proposed),
             sums=(Sum("log_likelihood", (2, n_groups)),),
@@ -289,7 +289,7 @@ class SubjectBiasSteps:
         b = old.b + move
         # The sum of (w r)^2 after the move of the bias.
         w2r2 = np.maximum(w2r2 - 2.0 * move * w2r + move**2 * w2, 0.0)
-        proposed = np.stack(proposals(old.v2, self._n_votes, w, w2, w2r2, self.floor))
+        proposed = np.stack(propose_variances(old.v2, self._n_votes, w, w2, w2r2, self.floor))
         if self._unproven:  # the next pass shows whether scoring raised the log-likelihood
             safe, scoring = proposed
             if self._has_gold:
@@ -330,7 +330,7 @@ class SubjectBiasSteps:
         inputs = {"values": self._values, "b": b, "v2": v2}
         moments = self._session.run_pass(self._step_groups, **inputs)["moments"]
         n, w, w2, w2r2 = moments.T
-        proposed = np.stack(proposals(old, n, w, w2, w2r2, 0.0))
+        proposed = np.stack(propose_variances(old, n, w, w2, w2r2, 0.0))
         tried = self._session.run_pass(self._try_groups, **inputs, proposed=proposed)
         return _better(proposed, tried["log_likelihood"])
 

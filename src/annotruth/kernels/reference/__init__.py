@@ -1,5 +1,6 @@
-"""Plain NumPy twins of the compiled kernels: what they compute, in the words of the equations.
+"""NumPy twins of the compiled kernels: the equations, as plainly as possible.
 
-Each file is named after the family it twins, has functions of the same names and arguments, and
-is the oracle of the tests. They allocate freely and are for small data.
+Each file has the name of the family it belongs to, and functions of the same names and arguments.
+The twins are the oracle of the tests and run in ``engine="reference"``. They allocate freely and are
+for small data.
 """

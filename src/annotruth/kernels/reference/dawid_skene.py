@@ -1,6 +1,6 @@
-"""Plain twins of Dawid and Skene's kernels, in logarithms throughout.
+"""NumPy twins of `annotruth.kernels.dawid_skene`, in logarithms throughout.
 
-They write ``rows`` as the kernels do, but find their way by the block.
+They write ``rows`` as the kernels do, but do not read it.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ from annotruth.kernels.reference.rows import label_rows
 
 
 def start(block: Block, lo: int, hi: int, rows: Floats, counts: Floats, classes: Floats) -> None:
-    """LabelRows of the rates, and sums with the observed shares or known truths as posteriors."""
+    """Write the rows, and add up with the observed shares or known truths as posteriors."""
     labels = label_rows(block, lo, hi)
     row = np.ravel_multi_index((labels.category, labels.annotator), counts.shape[:2])
     rows.view(np.uint64)[labels.place] = row * len(classes)
 
     known = block.known[labels.item]
-    says = np.where(known < 0, labels.category, known)
+    category = np.where(known < 0, labels.category, known)
     shares = np.zeros((hi - lo, len(classes)))
-    np.add.at(shares, (labels.item - lo, says), 1.0 / np.bincount(labels.item)[labels.item])
+    np.add.at(shares, (labels.item - lo, category), 1.0 / np.bincount(labels.item)[labels.item])
     np.add.at(counts, (labels.category, labels.annotator), shares[labels.item - lo])
     classes += shares.sum(axis=0)
 
 
 def _posterior(
-    block: Block, lo: int, hi: int, prior: Floats, rates: Floats
+    block: Block, lo: int, hi: int, prior: Floats, confusion: Floats
 ) -> tuple[Floats, float]:
     labels = label_rows(block, lo, hi)
     known = block.known[lo:hi, np.newaxis]
     ruled_out = (known >= 0) & (known != np.arange(len(prior)))
     with np.errstate(divide="ignore"):
         log_joint = np.where(ruled_out, -np.inf, np.log(prior))
-        np.add.at(log_joint, labels.item - lo, np.log(rates)[labels.category, labels.annotator])
+        np.add.at(log_joint, labels.item - lo, np.log(confusion)[labels.category, labels.annotator])
 
-    # Labels that no class can give tell nothing: the prior, or the known truth, stands.
+    # If the labels are impossible in every class, the prior, or the known truth, remains.
     top = log_joint.max(axis=1, keepdims=True)
     possible = np.isfinite(top)
-    beforehand = np.where(known < 0, prior, ~ruled_out)
-    joint = np.where(possible, np.exp(log_joint - np.where(possible, top, 0.0)), beforehand)
+    without_labels = np.where(known < 0, prior, ~ruled_out)
+    joint = np.where(possible, np.exp(log_joint - np.where(possible, top, 0.0)), without_labels)
     total = joint.sum(axis=1, keepdims=True)
     return joint / total, float((top + np.log(total)).sum())
 
@@ -51,17 +51,17 @@ def step(
     hi: int,
     rows: Floats,
     prior: Floats,
-    rates: Floats,
+    confusion: Floats,
     counts: Floats,
     classes: Floats,
-    totals: Floats,
+    log_likelihood: Floats,
 ) -> None:
-    """E-step, and the sums of the M-step."""
+    """Take one E-step and add up what the M-step needs."""
     labels = label_rows(block, lo, hi)
-    found, log_likelihood = _posterior(block, lo, hi, prior, rates)
-    np.add.at(counts, (labels.category, labels.annotator), found[labels.item - lo])
-    classes += found.sum(axis=0)
-    totals[0] += log_likelihood
+    posteriors, total = _posterior(block, lo, hi, prior, confusion)
+    np.add.at(counts, (labels.category, labels.annotator), posteriors[labels.item - lo])
+    classes += posteriors.sum(axis=0)
+    log_likelihood[0] += total
 
 
 def posterior(
@@ -71,9 +71,9 @@ def posterior(
     rows: Floats,
     posterior: Floats,
     prior: Floats,
-    rates: Floats,
-    totals: Floats,
+    confusion: Floats,
+    log_likelihood: Floats,
 ) -> None:
-    """Posterior of every item."""
-    posterior[lo:hi], log_likelihood = _posterior(block, lo, hi, prior, rates)
-    totals[0] += log_likelihood
+    """Write the posterior of every item, and add up the log-likelihood."""
+    posterior[lo:hi], total = _posterior(block, lo, hi, prior, confusion)
+    log_likelihood[0] += total

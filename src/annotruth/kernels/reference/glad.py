@@ -1,4 +1,4 @@
-"""Plain twins of GLAD's kernels."""
+"""NumPy twins of `annotruth.kernels.glad`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from scipy.special import expit, logsumexp
 
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.block import Block
-from annotruth.kernels.glad import FARTHEST, FLATTEST, MOST_HALVINGS, ROUNDING
+from annotruth.kernels.glad import MAX_HALVINGS, MAX_STEP, MIN_CURVATURE, ROUNDING
 from annotruth.kernels.reference.rows import LabelRows, label_rows
 
 
-class Curves(NamedTuple):
-    """Every item's f at some b, with p(z = c), items x categories."""
+class GLADCurves(NamedTuple):
+    """Every item's f at some b, its derivatives, and p(z = c), items x categories."""
 
     f: Floats
     slope: Floats
@@ -25,7 +25,7 @@ class Curves(NamedTuple):
 
 
 def start(block: Block, lo: int, hi: int, b: Floats) -> None:
-    """Every b at the peak of its prior."""
+    """Set b to the mode of its prior, 1."""
     b[lo:hi] = 1.0
 
 
@@ -39,7 +39,7 @@ def step(
     other: Floats,
     alpha: Floats,
     shift: float,
-    n_moves: int,
+    n_steps: int,
     n_categories: int,
     slope: Floats,
     curvature: Floats,
@@ -48,7 +48,7 @@ def step(
     missing: Floats,
     totals: Floats,
 ) -> None:
-    """Newton steps on b, halved where f would fall; then the sums of the abilities."""
+    """Increase f by Newton steps on b, and add up what the update of alpha needs."""
     rows = label_rows(block, lo, hi)
     known = block.known[lo:hi]
     if n_categories == 1:
@@ -57,30 +57,30 @@ def step(
     total[rows.cell] = 0.0
     np.add.at(total, rows.cell, alpha[rows.annotator])
 
-    at = b[lo:hi] + shift
-    here = _curves(rows, lo, at, known, alpha, n_categories)
-    for _ in range(n_moves):
-        move = here.slope / np.maximum(np.abs(here.curvature), FLATTEST)
-        move = np.clip(move, -FARTHEST, FARTHEST)
-        lowest = here.f - ROUNDING * (1.0 + np.abs(here.f))
-        for _ in range(MOST_HALVINGS):
-            here = _curves(rows, lo, at + move, known, alpha, n_categories)
-            falls = ~(here.f >= lowest)
-            if not falls.any():
+    new = b[lo:hi] + shift
+    curve = _curves(rows, lo, new, known, alpha, n_categories)
+    for _ in range(n_steps):
+        step = curve.slope / np.maximum(np.abs(curve.curvature), MIN_CURVATURE)
+        step = np.clip(step, -MAX_STEP, MAX_STEP)
+        lowest = curve.f - ROUNDING * (1.0 + np.abs(curve.f))
+        for _ in range(MAX_HALVINGS):
+            curve = _curves(rows, lo, new + step, known, alpha, n_categories)
+            decreases = ~(curve.f >= lowest)
+            if not decreases.any():
                 break
-            move = np.where(falls, 0.5 * move, move)
-        at = at + move
-    b[lo:hi] = at
+            step = np.where(decreases, 0.5 * step, step)
+        new = new + step
+    b[lo:hi] = new
 
     item = rows.item - lo
-    posterior[rows.cell] = here.p[item, rows.category]
-    chosen = np.zeros(here.p.shape, dtype=bool)
-    chosen[item, rows.category] = True
-    unchosen = n_categories - chosen.sum(axis=1)
-    some = (unchosen > 0) & (known < 0)
-    other[lo:hi] = np.where(some, np.where(chosen, 0.0, here.p).max(axis=1), 0.0)
+    posterior[rows.cell] = curve.p[item, rows.category]
+    has_labels = np.zeros(curve.p.shape, dtype=bool)
+    has_labels[item, rows.category] = True
+    n_empty = n_categories - has_labels.sum(axis=1)
+    has_other = (n_empty > 0) & (known < 0)
+    other[lo:hi] = np.where(has_other, np.where(has_labels, 0.0, curve.p).max(axis=1), 0.0)
 
-    beta = np.exp(at)[item]
+    beta = np.exp(new)[item]
     x = alpha[rows.annotator] * beta
     sigma = expit(x)
     far = np.abs(x) > 1e-3
@@ -91,13 +91,13 @@ def step(
     np.add.at(steepest, rows.annotator, beta**8)
     p = posterior[rows.cell]
     np.add.at(missing, rows.annotator, beta**2 * p * (1.0 - p))
-    totals += here.log_likelihood.sum(), (at - 1.0).sum(), ((at - 1.0) ** 2).sum()
+    totals += curve.log_likelihood.sum(), (new - 1.0).sum(), ((new - 1.0) ** 2).sum()
 
 
-def right(
+def sum_correct(
     block: Block, lo: int, hi: int, b: Floats, alpha: Floats, n_categories: int, sums: Floats
 ) -> None:
-    """Probability that each label is right, by annotator."""
+    """Add up, by annotator, the probability that each label is correct."""
     rows = label_rows(block, lo, hi)
     p = expit(alpha[rows.annotator] * np.exp(b[rows.item]))
     np.add.at(sums, rows.annotator, p if n_categories > 1 else 1.0)
@@ -105,17 +105,17 @@ def right(
 
 def _curves(
     rows: LabelRows, lo: int, b: Floats, known: NDArray[np.int32], alpha: Floats, n_categories: int
-) -> Curves:
-    """Values and derivatives of f, the truth summed over all categories."""
+) -> GLADCurves:
+    """Compute f and its derivatives at b, the truth summed over all categories."""
     item, beta = rows.item - lo, np.exp(b)
     ability = alpha[rows.annotator]
     x = ability * beta[item]
-    spread = np.log(n_categories - 1.0)
+    log_wrong = np.log(n_categories - 1.0)
 
     total = np.zeros((len(b), n_categories))
     log_weight = np.zeros((len(b), n_categories))
     np.add.at(total, (item, rows.category), ability)
-    np.add.at(log_weight, (item, rows.category), x + spread)
+    np.add.at(log_weight, (item, rows.category), x + log_wrong)
     excluded = (known[:, np.newaxis] >= 0) & (known[:, np.newaxis] != np.arange(n_categories))
     log_weight[excluded] = -np.inf
     log_sum = logsumexp(log_weight, axis=1)
@@ -124,13 +124,13 @@ def _curves(
     variance = (p * (total - mean[:, np.newaxis]) ** 2).sum(axis=1)
 
     sigma = expit(x)
-    value = np.bincount(item, np.logaddexp(0.0, x) + spread)
+    value = np.bincount(item, np.logaddexp(0.0, x) + log_wrong)
     first = np.bincount(item, ability * sigma)
     second = np.bincount(item, ability**2 * sigma * (1.0 - sigma))
     log_prior = np.where(known >= 0, 0.0, -np.log(n_categories))
     log_likelihood = log_sum + log_prior - value
     rise = beta * (mean - first)
-    return Curves(
+    return GLADCurves(
         log_likelihood - 0.5 * (b - 1.0) ** 2,
         rise - (b - 1.0),
         rise + beta**2 * (variance - second) - 1.0,

@@ -1,4 +1,4 @@
-"""Plain twins of GPM's kernels."""
+"""NumPy twins of `annotruth.kernels.gpm`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from annotruth.kernels.reference.rows import LabelRows, label_rows
 
 
 def start(block: Block, lo: int, hi: int, theta: Floats) -> None:
-    """Observed shares, or certainty where the truth is known."""
+    """Set theta to the observed shares, or to certainty where the truth is known."""
     rows = label_rows(block, lo, hi)
     np.add.at(theta, rows.cell, 1.0 / np.bincount(rows.item)[rows.item])
     known = block.known[rows.item] >= 0
@@ -18,9 +18,10 @@ def start(block: Block, lo: int, hi: int, theta: Floats) -> None:
     theta[rows.cell[known]] = agrees[known]
 
 
-def _serious(
+def _responsibility(
     rows: LabelRows, theta: Floats, eps: Floats, pi: Floats, chance: float
 ) -> tuple[Floats, Floats]:
+    """Return mu and the probability of every label."""
     behavior = pi[rows.annotator, rows.category] if len(pi) else chance
     c1 = eps[rows.annotator] * theta[rows.cell]
     c2 = (1.0 - eps[rows.annotator]) * behavior
@@ -39,9 +40,9 @@ def step(
     irregular: Floats,
     totals: Floats,
 ) -> None:
-    """E-step and the items' part of the M-step."""
+    """Take one EM step on the items."""
     rows = label_rows(block, lo, hi)
-    mu, p = _serious(rows, theta, eps, pi, chance)
+    mu, p = _responsibility(rows, theta, eps, pi, chance)
     np.add.at(serious, rows.annotator, mu)
     if len(pi):
         np.add.at(irregular, (rows.annotator, rows.category), 1.0 - mu)
@@ -50,16 +51,16 @@ def step(
     total = np.bincount(rows.item, mu)
     shares = np.zeros_like(theta)
     start(block, lo, hi, shares)
-    open_ = block.known[rows.item] < 0
-    spoken = total[rows.item] > 0
+    unknown = block.known[rows.item] < 0
+    has_mass = total[rows.item] > 0
     cell = rows.cell
     theta[cell] = np.where(
-        open_,
-        np.where(spoken, mass[cell] / np.where(spoken, total[rows.item], 1.0), shares[cell]),
+        unknown,
+        np.where(has_mass, mass[cell] / np.where(has_mass, total[rows.item], 1.0), shares[cell]),
         theta[cell],
     )
     cells, first = np.unique(cell, return_index=True)
-    counted = open_[first] & (mass[cells] > 0) & (theta[cells] > 0)
+    counted = unknown[first] & (mass[cells] > 0) & (theta[cells] > 0)
     totals[0] += np.log(p).sum()
     totals[1] += (mass[cells] * np.log(np.where(counted, theta[cells], 1.0)))[counted].sum()
 
@@ -73,15 +74,15 @@ def posterior(
     eps: Floats,
     pi: Floats,
     chance: float,
-    totals: Floats,
+    log_likelihood: Floats,
 ) -> None:
-    """Probability that each label was serious."""
+    """Write mu of every label and add up the log-likelihood."""
     rows = label_rows(block, lo, hi)
-    p_serious[rows.place], p = _serious(rows, theta, eps, pi, chance)
-    totals[0] += np.log(p).sum()
+    p_serious[rows.place], p = _responsibility(rows, theta, eps, pi, chance)
+    log_likelihood[0] += np.log(p).sum()
 
 
-def support(
+def log_likelihood_by_annotator(
     block: Block,
     lo: int,
     hi: int,
@@ -92,9 +93,9 @@ def support(
     log_likelihood: Floats,
     slope: Floats,
 ) -> None:
-    """Log-likelihood by annotator at eps, and its slope in eps."""
+    """Add up, by annotator, the log-likelihood at ``eps`` and its slope in eps."""
     rows = label_rows(block, lo, hi)
     behavior = pi[rows.annotator, rows.category] if len(pi) else chance
-    _, p = _serious(rows, theta, eps, pi, chance)
+    _, p = _responsibility(rows, theta, eps, pi, chance)
     np.add.at(log_likelihood, rows.annotator, np.log(p))
     np.add.at(slope, rows.annotator, (theta[rows.cell] - behavior) / p)

@@ -1,4 +1,4 @@
-"""What the kernels of the ids compute: with a dictionary, and slot by slot."""
+"""NumPy twins of `annotruth.kernels.ids`: with a dictionary, and slot by slot."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 EMPTY = 2**64 - 1
 
 
-def enter(
+def find_or_add(
     ends: NDArray[np.int64],
     text: NDArray[np.uint8],
     slots: NDArray[np.uint64],
@@ -19,30 +19,30 @@ def enter(
     n_known: int,
     codes: NDArray[np.int32],
 ) -> int:
-    """Find the code of each id, entering those that are new, and return how many are known.
+    """Write the code of each id, add new ids to the table, and return the number of ids in it.
 
-    The slots, by which the kernel finds ids, are left alone.
+    The slots, which the kernel looks ids up in, are not used.
     """
     known = {
         known_text[begin:end].tobytes(): code
         for code, (begin, end) in enumerate(pairwise(known_ends[: n_known + 1].tolist()))
     }
     for i, (begin, end) in enumerate(pairwise(ends.tolist())):
-        one = text[begin:end].tobytes()
-        if one not in known:
-            at = known_ends[len(known)]
-            known_text[at : at + len(one)] = text[begin:end]
-            known_ends[len(known) + 1] = at + len(one)
-            known[one] = len(known)
-        codes[i] = known[one]
+        key = text[begin:end].tobytes()
+        if key not in known:
+            last = known_ends[len(known)]
+            known_text[last : last + len(key)] = text[begin:end]
+            known_ends[len(known) + 1] = last + len(key)
+            known[key] = len(known)
+        codes[i] = known[key]
     return len(known)
 
 
-def settle(slots: NDArray[np.uint64], more: NDArray[np.uint64]) -> None:
-    """Move what the slots hold to more of them, all empty: to its hash's, or the next free."""
+def rehash(slots: NDArray[np.uint64], more: NDArray[np.uint64]) -> None:
+    """Copy the content of slots to more of them, all empty: to that of the hash or the next free."""
     for slot in slots.tolist():
         if slot != EMPTY:
-            at = (slot >> 32) % len(more)
-            while more[at] != EMPTY:
-                at = (at + 1) % len(more)
-            more[at] = slot
+            index = (slot >> 32) % len(more)
+            while more[index] != EMPTY:
+                index = (index + 1) % len(more)
+            more[index] = slot

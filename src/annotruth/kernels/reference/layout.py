@@ -1,4 +1,4 @@
-"""What the kernels of the layout compute, by sorting."""
+"""NumPy twins of `annotruth.kernels.layout`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def arrange(
+def sort_labels(
     item: NDArray[np.int32],
     annotator: NDArray[np.int32],
     label: NDArray[np.int32],
@@ -34,7 +34,7 @@ def arrange(
     return item_ptr.astype(np.int64), cell_category.astype(np.int32), cell_ptr.astype(np.int64)
 
 
-def has_repeats(
+def has_duplicates(
     item_ptr: NDArray[np.int64],
     cell_ptr: NDArray[np.int64],
     annotator: NDArray[np.int32],
@@ -46,17 +46,19 @@ def has_repeats(
     return len(np.unique(pair)) < len(pair)
 
 
-def put_back(values: NDArray[Any], row: NDArray[np.signedinteger[Any]], out: NDArray[Any]) -> None:
-    """Put the value of each label where its row is."""
+def restore_order(
+    values: NDArray[Any], row: NDArray[np.signedinteger[Any]], out: NDArray[Any]
+) -> None:
+    """Write the value of each label to the index of its row."""
     out[row] = values
 
 
 def renumber(codes: NDArray[np.int32], number: NDArray[np.int32]) -> int:
     """Renumber codes in order of first appearance, in place, and return how many there are.
 
-    Fills ``number``, the new number of each code; of codes that do not appear it stays -1.
+    Fills ``number``, the new number of each code, which remains -1 for codes that do not occur.
     """
-    found, first = np.unique(codes, return_index=True)
-    number[found[np.argsort(first)]] = np.arange(len(found))
+    distinct, first = np.unique(codes, return_index=True)
+    number[distinct[np.argsort(first)]] = np.arange(len(distinct))
     codes[:] = number[codes]
-    return len(found)
+    return len(distinct)

@@ -1,4 +1,4 @@
-"""Plain twins of Ord-bin's kernels."""
+"""NumPy twins of `annotruth.kernels.ordinal_binary`."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ def start(
     rejection: Floats,
     prevalence: Floats,
 ) -> None:
-    """Add up the answers with the share of labels above t in place of mu[e, t]."""
+    """Add up what `step` does, with the share of labels above t as mu[e, t]."""
     rows = label_rows(block, lo, hi)
-    yes = _answers(rows, len(prevalence))
-    share = _by_item(yes.astype(float), rows, lo, hi) / _by_item(np.ones(yes.shape), rows, lo, hi)
-    above, below = _or_known(block, lo, hi, share, 1.0 - share)
-    _count(rows, lo, yes, above, below, hit, miss, false_alarm, rejection)
+    is_above = _above_thresholds(rows, len(prevalence))
+    share = _sum_by_item(is_above.astype(float), rows, lo, hi) / _sum_by_item(
+        np.ones(is_above.shape), rows, lo, hi
+    )
+    above, below = _apply_known_truth(block, lo, hi, share, 1.0 - share)
+    _add_to_sums(rows, lo, is_above, above, below, hit, miss, false_alarm, rejection)
     prevalence += above.sum(axis=0)
 
 
@@ -50,12 +52,19 @@ def step(
     prevalence: Floats,
     log_likelihood: Floats,
 ) -> None:
-    """E-step and the sums of the M-step."""
-    rates = (log_hit, log_miss, log_false_alarm, log_rejection, log_prevalence, log_absence)
-    above, below = _posterior(block, lo, hi, *rates, log_likelihood)
+    """Take one E-step and add up what the M-step needs."""
+    log_probabilities = (
+        log_hit,
+        log_miss,
+        log_false_alarm,
+        log_rejection,
+        log_prevalence,
+        log_absence,
+    )
+    above, below = _posterior(block, lo, hi, *log_probabilities, log_likelihood)
     rows = label_rows(block, lo, hi)
-    yes = _answers(rows, len(prevalence))
-    _count(rows, lo, yes, above, below, hit, miss, false_alarm, rejection)
+    is_above = _above_thresholds(rows, len(prevalence))
+    _add_to_sums(rows, lo, is_above, above, below, hit, miss, false_alarm, rejection)
     prevalence += above.sum(axis=0)
 
 
@@ -72,27 +81,34 @@ def distribution(
     log_absence: Floats,
     log_likelihood: Floats,
 ) -> None:
-    """Differences of mu made falling."""
-    rates = (log_hit, log_miss, log_false_alarm, log_rejection, log_prevalence, log_absence)
-    above, _ = _posterior(block, lo, hi, *rates, log_likelihood)
+    """Write every item's distribution: the differences of mu, made non-increasing."""
+    log_probabilities = (
+        log_hit,
+        log_miss,
+        log_false_alarm,
+        log_rejection,
+        log_prevalence,
+        log_absence,
+    )
+    above, _ = _posterior(block, lo, hi, *log_probabilities, log_likelihood)
     if above.shape[1]:
         above = np.array([isotonic_regression(row, increasing=False).x for row in above])
     certain, impossible = np.ones((hi - lo, 1)), np.zeros((hi - lo, 1))
     theta[lo:hi] = -np.diff(np.hstack([certain, above, impossible]), axis=1)
 
 
-def _answers(rows: LabelRows, n_thresholds: int) -> Flags:
-    """Whether each label lies above each threshold, labels x thresholds."""
+def _above_thresholds(rows: LabelRows, n_thresholds: int) -> Flags:
+    """Return whether each label is above each threshold, labels x thresholds."""
     return rows.category[:, np.newaxis] > np.arange(n_thresholds)
 
 
-def _by_item(values: Floats, rows: LabelRows, lo: int, hi: int) -> Floats:
+def _sum_by_item(values: Floats, rows: LabelRows, lo: int, hi: int) -> Floats:
     total = np.zeros((hi - lo, values.shape[1]))
     np.add.at(total, rows.item - lo, values)
     return total
 
 
-def _or_known(
+def _apply_known_truth(
     block: Block, lo: int, hi: int, above: Floats, below: Floats
 ) -> tuple[Floats, Floats]:
     known = block.known[lo:hi, np.newaxis]
@@ -114,24 +130,24 @@ def _posterior(
 ) -> tuple[Floats, Floats]:
     """Return mu and 1 - mu, items x thresholds; add up the log-likelihood."""
     rows = label_rows(block, lo, hi)
-    yes, s = _answers(rows, len(log_likelihood)), rows.annotator
-    if_above = np.where(yes, log_hit[s], log_miss[s])
-    if_below = np.where(yes, log_false_alarm[s], log_rejection[s])
-    above = log_prevalence + _by_item(if_above, rows, lo, hi)
-    below = log_absence + _by_item(if_below, rows, lo, hi)
+    is_above, s = _above_thresholds(rows, len(log_likelihood)), rows.annotator
+    if_above = np.where(is_above, log_hit[s], log_miss[s])
+    if_below = np.where(is_above, log_false_alarm[s], log_rejection[s])
+    above = log_prevalence + _sum_by_item(if_above, rows, lo, hi)
+    below = log_absence + _sum_by_item(if_below, rows, lo, hi)
 
     known = block.known[lo:hi, np.newaxis]
     truth = np.where(known > np.arange(above.shape[1]), above, below)
     log_likelihood += np.where(known >= 0, truth, np.logaddexp(above, below)).sum(axis=0)
     with np.errstate(invalid="ignore"):  # both sides of a known item may be impossible
         odds = above - below
-    return _or_known(block, lo, hi, expit(odds), expit(-odds))
+    return _apply_known_truth(block, lo, hi, expit(odds), expit(-odds))
 
 
-def _count(
+def _add_to_sums(
     rows: LabelRows,
     lo: int,
-    yes: Flags,
+    is_above: Flags,
     above: Floats,
     below: Floats,
     hit: Floats,
@@ -140,7 +156,7 @@ def _count(
     rejection: Floats,
 ) -> None:
     mu, rest = above[rows.item - lo], below[rows.item - lo]
-    np.add.at(hit, rows.annotator, np.where(yes, mu, 0.0))
-    np.add.at(miss, rows.annotator, np.where(yes, 0.0, mu))
-    np.add.at(false_alarm, rows.annotator, np.where(yes, rest, 0.0))
-    np.add.at(rejection, rows.annotator, np.where(yes, 0.0, rest))
+    np.add.at(hit, rows.annotator, np.where(is_above, mu, 0.0))
+    np.add.at(miss, rows.annotator, np.where(is_above, 0.0, mu))
+    np.add.at(false_alarm, rows.annotator, np.where(is_above, rest, 0.0))
+    np.add.at(rejection, rows.annotator, np.where(is_above, 0.0, rest))

@@ -1,4 +1,4 @@
-"""Plain twins of the ordinal-discrete mixture's kernels."""
+"""NumPy twins of `annotruth.kernels.ordinal_mixture`."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from annotruth.kernels.reference.rows import LabelRows, label_rows
 
 
 def _behavior(rows: LabelRows, pi: Floats, chance: float) -> Floats:
-    each = pi[rows.annotator, rows.category] if len(pi) else np.full(len(rows.item), chance)
-    return each[:, np.newaxis, np.newaxis]
+    """Return the probability of every label if it is irregular: labels x 1 x 1."""
+    p = pi[rows.annotator, rows.category] if len(pi) else np.full(len(rows.item), chance)
+    return p[:, np.newaxis, np.newaxis]
 
 
-def _of_labels(rows: LabelRows, table: Floats, level: Codes, shift: Codes) -> Floats:
-    """Look every label up: labels x difficulties x nodes."""
+def _label_entries(rows: LabelRows, table: Floats, level: Codes, shift: Codes) -> Floats:
+    """Return the entries of a table for every label: labels x difficulties x nodes."""
     row = level[rows.annotator][:, np.newaxis] + shift
-    found: Floats = table[row, rows.category[:, np.newaxis]]
-    return found
+    entries: Floats = table[row, rows.category[:, np.newaxis]]
+    return entries
 
 
 def _posteriors(
@@ -56,31 +57,34 @@ def step(
     serious: Floats,
     gain: Floats,
     irregular: Floats,
-    totals: Floats,
+    log_likelihood: Floats,
 ) -> None:
-    """E-step, and the sums of the M-step; or, without log-probabilities, of a bold one."""
+    """Take one E-step and add up what the update of the annotators needs."""
     rows = label_rows(block, lo, hi)
-    each = eps[rows.annotator][:, np.newaxis, np.newaxis]
-    c2 = (1.0 - each) * _behavior(rows, pi, chance)
-    at = [each * _of_labels(rows, probability, levels[:, place], shift) + c2 for place in range(3)]
-    weight, log_likelihood = _posteriors(block, lo, hi, rows, at[1], prior, anchor)
-    own = weight[rows.item - lo]
-    share = own * (at[1] - c2) / at[1]
+    label_eps = eps[rows.annotator][:, np.newaxis, np.newaxis]
+    c2 = (1.0 - label_eps) * _behavior(rows, pi, chance)
+    f = [
+        label_eps * _label_entries(rows, probability, levels[:, place], shift) + c2
+        for place in range(3)
+    ]
+    weight, item_log_likelihood = _posteriors(block, lo, hi, rows, f[1], prior, anchor)
+    label_weight = weight[rows.item - lo]
+    share = label_weight * (f[1] - c2) / f[1]
     mu = share.sum(axis=(1, 2))
     np.add.at(serious, rows.annotator, mu)
     if len(pi):
         np.add.at(irregular, (rows.annotator, rows.category), 1.0 - mu)
     for place in range(3):
         if len(log_probability):
-            log_p = _of_labels(rows, log_probability, levels[:, place], shift)
+            log_p = _label_entries(rows, log_probability, levels[:, place], shift)
             more = (share * log_p).sum(axis=(1, 2))
         else:
-            more = np.log((own * at[place] / at[1]).sum(axis=(1, 2)))
+            more = np.log((label_weight * f[place] / f[1]).sum(axis=(1, 2)))
         np.add.at(gain[:, place], rows.annotator, more)
-    totals[0] += log_likelihood.sum()
+    log_likelihood[0] += item_log_likelihood.sum()
 
 
-def posterior(
+def summarize(
     block: Block,
     lo: int,
     hi: int,
@@ -98,16 +102,16 @@ def posterior(
     chance: float,
     nodes: Floats,
     edges: Floats,
-    widening: Floats,
+    gamma: Floats,
     typical: int,
-    totals: Floats,
+    log_likelihood: Floats,
 ) -> None:
-    """Items' scores, difficulties and distributions, and the labels' probabilities."""
+    """Summarize the items' posteriors, and write how likely each label was serious."""
     rows = label_rows(block, lo, hi)
-    each = eps[rows.annotator][:, np.newaxis, np.newaxis]
-    p = _of_labels(rows, probability, levels[:, 1], shift)
-    f = each * p + (1.0 - each) * _behavior(rows, pi, chance)
-    weight, log_likelihood = _posteriors(block, lo, hi, rows, f, prior, anchor)
+    label_eps = eps[rows.annotator][:, np.newaxis, np.newaxis]
+    p = _label_entries(rows, probability, levels[:, 1], shift)
+    f = label_eps * p + (1.0 - label_eps) * _behavior(rows, pi, chance)
+    weight, item_log_likelihood = _posteriors(block, lo, hi, rows, f, prior, anchor)
 
     mass = weight.sum(axis=1)
     known = block.known[lo:hi]
@@ -116,15 +120,15 @@ def posterior(
         below = np.concatenate([[0.0], mass[e].cumsum()])
         ends = np.interp([0.025, 0.975], below, edges)
         score[lo + e, 1:] = ends if known[e] < 0 else score[lo + e, 0]
-    difficulty[lo:hi] = weight.sum(axis=2) @ widening
+    difficulty[lo:hi] = weight.sum(axis=2) @ gamma
     theta[lo:hi] = np.einsum("ejk,jnk->en", weight, probability[typical + shift])
     theta[lo:hi][known >= 0] = np.eye(theta.shape[1])[known[known >= 0]]
 
-    p_serious[rows.place] = (weight[rows.item - lo] * each * p / f).sum(axis=(1, 2))
-    totals[0] += log_likelihood.sum()
+    p_serious[rows.place] = (weight[rows.item - lo] * label_eps * p / f).sum(axis=(1, 2))
+    log_likelihood[0] += item_log_likelihood.sum()
 
 
-def judge(
+def posterior(
     block: Block,
     lo: int,
     hi: int,
@@ -138,15 +142,15 @@ def judge(
     pi: Floats,
     chance: float,
 ) -> None:
-    """Each item's posterior on the lattice."""
+    """Write each item's posterior on the lattice, items x difficulties x nodes."""
     rows = label_rows(block, lo, hi)
-    each = eps[rows.annotator][:, np.newaxis, np.newaxis]
-    f = each * _of_labels(rows, probability, levels[:, 1], shift)
-    f += (1.0 - each) * _behavior(rows, pi, chance)
+    label_eps = eps[rows.annotator][:, np.newaxis, np.newaxis]
+    f = label_eps * _label_entries(rows, probability, levels[:, 1], shift)
+    f += (1.0 - label_eps) * _behavior(rows, pi, chance)
     weight[lo:hi], _ = _posteriors(block, lo, hi, rows, f, prior, anchor)
 
 
-def predict(
+def leave_one_out(
     block: Block,
     lo: int,
     hi: int,
@@ -161,19 +165,19 @@ def predict(
     chance: float,
     tried: Codes,
 ) -> None:
-    """Probability of each label, if serious, given the item's other labels."""
+    """Write the probability of each label, if serious, given the item's other labels."""
     rows = label_rows(block, lo, hi)
-    each = eps[rows.annotator][:, np.newaxis, np.newaxis]
-    f = each * _of_labels(rows, probability, levels[:, 1], shift)
-    f += (1.0 - each) * _behavior(rows, pi, chance)
+    label_eps = eps[rows.annotator][:, np.newaxis, np.newaxis]
+    f = label_eps * _label_entries(rows, probability, levels[:, 1], shift)
+    f += (1.0 - label_eps) * _behavior(rows, pi, chance)
     weight, _ = _posteriors(block, lo, hi, rows, f, prior, anchor)
     without = weight[rows.item - lo] / f
     without /= without.sum(axis=(1, 2), keepdims=True)
-    p = _of_labels(rows, probability, tried, shift)
+    p = _label_entries(rows, probability, tried, shift)
     predicted[rows.place] = (without * p).sum(axis=(1, 2))
 
 
-def support(
+def log_likelihood_by_annotator(
     block: Block,
     lo: int,
     hi: int,
@@ -184,10 +188,10 @@ def support(
     log_likelihood: Floats,
     slope: Floats,
 ) -> None:
-    """Log-likelihood by annotator at eps, and its slope in eps."""
+    """Add up, by annotator, the log-likelihood at ``eps`` and its slope in eps."""
     rows = label_rows(block, lo, hi)
     behavior = _behavior(rows, pi, chance)[:, 0, 0]
-    likely, each = predicted[rows.place], eps[rows.annotator]
-    p = each * likely + (1.0 - each) * behavior
+    p_label, label_eps = predicted[rows.place], eps[rows.annotator]
+    p = label_eps * p_label + (1.0 - label_eps) * behavior
     np.add.at(log_likelihood, rows.annotator, np.log(p))
-    np.add.at(slope, rows.annotator, (likely - behavior) / p)
+    np.add.at(slope, rows.annotator, (p_label - behavior) / p)

@@ -1,4 +1,4 @@
-"""Plain twins of the kernels of leaps."""
+"""NumPy twins of `annotruth.kernels.squarem`."""
 
 from __future__ import annotations
 
@@ -6,53 +6,53 @@ import numpy as np
 
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.block import Block
-from annotruth.kernels.squarem import NEAREST, NEAREST_TO_ZERO
+from annotruth.kernels.squarem import MARGIN, VARIANCE_MARGIN
 
 
-def keep_cells(block: Block, lo: int, hi: int, x: Floats, kept: Floats) -> None:
-    """Copy the cells of the items."""
+def copy_cells(block: Block, lo: int, hi: int, x: Floats, copy: Floats) -> None:
+    """Copy an array of one number per cell."""
     cells = slice(block.item_ptr[lo], block.item_ptr[hi])
-    kept[cells] = x[cells]
+    copy[cells] = x[cells]
 
 
-def keep_items(block: Block, lo: int, hi: int, x: Floats, kept: Floats) -> None:
-    """Copy the items."""
-    kept[lo:hi] = x[lo:hi]
+def copy_items(block: Block, lo: int, hi: int, x: Floats, copy: Floats) -> None:
+    """Copy an array of one number per item."""
+    copy[lo:hi] = x[lo:hi]
 
 
-def leap_cells(
-    block: Block, lo: int, hi: int, x: Floats, before: Floats, between: Floats, longest: float
+def extrapolate_cells(
+    block: Block, lo: int, hi: int, x: Floats, x0: Floats, x1: Floats, limit: float
 ) -> None:
-    """Item by item, the leap of a distribution."""
+    """Extrapolate the items' distributions, one share per cell."""
     for e in range(lo, hi):
         cells = slice(block.item_ptr[e], block.item_ptr[e + 1])
-        here = x[cells].copy()
-        share = _leap(before[cells], between[cells], here, longest)
-        share = np.clip(share, NEAREST * here, 1.0 - NEAREST * (1.0 - here))
-        x[cells] = before[cells] = share / share.sum() if share.any() else share
+        x2 = x[cells].copy()
+        share = _extrapolate(x0[cells], x1[cells], x2, limit)
+        share = np.clip(share, MARGIN * x2, 1.0 - MARGIN * (1.0 - x2))
+        x[cells] = x0[cells] = share / share.sum() if share.any() else share
 
 
-def leap_items(
+def extrapolate_items(
     block: Block,
     lo: int,
     hi: int,
     x: Floats,
-    before: Floats,
-    between: Floats,
-    longest: float,
+    x0: Floats,
+    x1: Floats,
+    limit: float,
     bounded: bool,
 ) -> None:
-    """Item by item, the leap of a number."""
+    """Extrapolate one number per item; it stays above 0 if ``bounded``."""
     for e in range(lo, hi):
-        here = x[e]
-        ahead = float(_leap(before[e : e + 1], between[e : e + 1], x[e : e + 1], longest)[0])
-        x[e] = before[e] = max(ahead, NEAREST_TO_ZERO * here) if bounded else ahead
+        x2 = x[e]
+        new = float(_extrapolate(x0[e : e + 1], x1[e : e + 1], x[e : e + 1], limit)[0])
+        x[e] = x0[e] = max(new, VARIANCE_MARGIN * x2) if bounded else new
 
 
-def _leap(x0: Floats, x1: Floats, x2: Floats, longest: float) -> Floats:
+def _extrapolate(x0: Floats, x1: Floats, x2: Floats, limit: float) -> Floats:
     r = x1 - x0
     v = (x2 - x1) - r
-    far = np.sqrt((r**2).sum() / (v**2).sum()) if (v**2).sum() > 0 else np.inf
-    a = min(max(far, 1.0), longest)
-    leap: Floats = x2 if a <= 1 else x0 + 2 * a * r + a**2 * v
-    return leap
+    ratio = np.sqrt((r**2).sum() / (v**2).sum()) if (v**2).sum() > 0 else np.inf
+    a = min(max(ratio, 1.0), limit)
+    new: Floats = x2 if a <= 1 else x0 + 2 * a * r + a**2 * v
+    return new

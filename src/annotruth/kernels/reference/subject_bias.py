@@ -1,4 +1,4 @@
-"""Plain twins of the kernels of subject bias."""
+"""NumPy twins of `annotruth.kernels.subject_bias`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def log_density(r: Floats, variance: Floats) -> Floats:
     return -0.5 * (np.log(2.0 * np.pi * variance) + r**2 / variance)
 
 
-def sums_by(by: Codes, n: int, *columns: Floats) -> Floats:
-    """Add columns up by a code, n x columns."""
+def sum_columns(by: Codes, n: int, *columns: Floats) -> Floats:
+    """Return the sums of columns by code, n x columns."""
     return np.stack([np.bincount(by, column, minlength=n) for column in columns], axis=-1)
 
 
@@ -29,21 +29,21 @@ def start(
     share: float,
     moments: Floats,
 ) -> None:
-    """Mean votes or known truths, a share of the votes' variance, sums of r and r^2."""
+    """Set psi to the mean vote, or the known truth, and a2 to a share of the votes' variance."""
     rows = label_rows(block, lo, hi)
     x, item = values[rows.category], rows.item - lo
     count, total = np.bincount(item), np.bincount(item, x)
     psi[lo:hi] = np.where(block.known[lo:hi] >= 0, values[block.known[lo:hi]], total / count)
     r = x - psi[rows.item]
     a2[lo:hi] = share * np.bincount(item, r**2) / count
-    moments += sums_by(rows.annotator, len(moments), r, r**2)
+    moments += sum_columns(rows.annotator, len(moments), r, r**2)
 
 
 def _best_score(
     rows: LabelRows, lo: int, hi: int, a2: Floats, x: Floats, b: Floats, v2: Floats
 ) -> tuple[Floats, Floats]:
     w = 1.0 / (v2[rows.annotator] + a2[rows.item])
-    precision, total = sums_by(rows.item - lo, hi - lo, w, w * (x - b[rows.annotator])).T
+    precision, total = sum_columns(rows.item - lo, hi - lo, w, w * (x - b[rows.annotator])).T
     return total / precision, precision
 
 
@@ -53,7 +53,7 @@ def _better_ambiguity(
     item, old = rows.item - lo, a2[lo:hi]
     r = x - psi[rows.item] - b[rows.annotator]
     w = 1.0 / (v2[rows.annotator] + a2[rows.item])
-    n, w1, w2, w2r2 = sums_by(item, hi - lo, np.ones_like(w), w, w**2, (w * r) ** 2).T
+    n, w1, w2, w2r2 = sum_columns(item, hi - lo, np.ones_like(w), w, w**2, (w * r) ** 2).T
     em = old + old**2 * (w2r2 - w1) / n
     mm = old * np.sqrt(w2r2 / w1)
     safe = np.maximum(np.where(w2r2 > w1, np.maximum(em, mm), np.minimum(em, mm)), 0.0)
@@ -61,9 +61,9 @@ def _better_ambiguity(
     at_safe, at_scoring = (
         np.bincount(item, log_density(r, v2[rows.annotator] + a[item])) for a in (safe, scoring)
     )
-    # Equal up to rounding at the optimum: scoring then.
-    good = at_scoring >= at_safe - 1e-12 * (1.0 + np.abs(at_safe))
-    better: Floats = np.where(good, scoring, safe)
+    # At the optimum they are equal up to rounding: choose scoring.
+    is_better = at_scoring >= at_safe - 1e-12 * (1.0 + np.abs(at_safe))
+    better: Floats = np.where(is_better, scoring, safe)
     return better
 
 
@@ -81,23 +81,23 @@ def step(
     moments: Floats,
     totals: Floats,
 ) -> None:
-    """Log-likelihood, better items, then the sums of w, wr, w^2, w^2 r, (wr)^2 by annotator."""
+    """Update the items, then add up what the update of the annotators needs."""
     rows = label_rows(block, lo, hi)
     x, known = values[rows.category], block.known[lo:hi]
     r = x - psi[rows.item] - b[rows.annotator]
     totals[0] += log_density(r, v2[rows.annotator] + a2[rows.item]).sum()
-    for turn in range(rounds + 1):
-        if turn > 0:
+    for round_ in range(rounds + 1):
+        if round_ > 0:
             a2[lo:hi] = _better_ambiguity(rows, lo, hi, a2, x, psi, b, v2)
         best, precision[lo:hi] = _best_score(rows, lo, hi, a2, x, b, v2)
         psi[lo:hi] = np.where(known >= 0, values[known], best)
     r = x - psi[rows.item] - b[rows.annotator]
     w = 1.0 / (v2[rows.annotator] + a2[rows.item])
     totals[1] += log_density(r, 1.0 / w).sum()
-    moments += sums_by(rows.annotator, len(moments), w, w * r, w**2, w**2 * r, (w * r) ** 2)
+    moments += sum_columns(rows.annotator, len(moments), w, w * r, w**2, w**2 * r, (w * r) ** 2)
 
 
-def try_annotators(
+def log_likelihood_by_annotator(
     block: Block,
     lo: int,
     hi: int,
@@ -108,7 +108,7 @@ def try_annotators(
     v2: Floats,
     log_likelihood: Floats,
 ) -> None:
-    """Log-likelihood by annotator at each proposal."""
+    """Add up, by annotator, the log-likelihood at each row of proposed variances ``v2``."""
     rows = label_rows(block, lo, hi)
     r = values[rows.category] - psi[rows.item] - b[rows.annotator]
     for k, proposed in enumerate(v2):
@@ -128,7 +128,7 @@ def shift_level(
     by: float,
     totals: Floats,
 ) -> None:
-    """Lower scores that are not known; sums of wr and w over the votes of known ones."""
+    """Subtract ``by`` from the scores that are not known truths; add up wr and w over the others."""
     rows = label_rows(block, lo, hi)
     psi[lo:hi] -= np.where(block.known[lo:hi] < 0, by, 0.0)
     known = block.known[rows.item] >= 0

@@ -1,4 +1,4 @@
-"""Plain twins of the kernels of ambiguities that belong to groups of items."""
+"""NumPy twins of `annotruth.kernels.subject_bias_groups`."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ import numpy as np
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.reference.rows import label_rows
-from annotruth.kernels.reference.subject_bias import log_density, sums_by
+from annotruth.kernels.reference.subject_bias import log_density, sum_columns
 
 
-def set_groups(block: Block, lo: int, hi: int, a2: Floats, group: Codes, of_group: Floats) -> None:
-    """Squared ambiguity of the group."""
-    a2[lo:hi] = of_group[group[lo:hi]]
+def set_ambiguity(
+    block: Block, lo: int, hi: int, a2: Floats, group: Codes, group_a2: Floats
+) -> None:
+    """Set the squared ambiguity of each item to that of its group."""
+    a2[lo:hi] = group_a2[group[lo:hi]]
 
 
-def step_groups(
+def moments_by_group(
     block: Block,
     lo: int,
     hi: int,
@@ -27,14 +29,14 @@ def step_groups(
     v2: Floats,
     moments: Floats,
 ) -> None:
-    """Group by group, the sums of 1, w, w^2, (wr)^2."""
+    """Add to ``moments[g]`` the sums of 1, w, w^2 and (wr)^2 over the votes of group g."""
     rows = label_rows(block, lo, hi)
     r = values[rows.category] - psi[rows.item] - b[rows.annotator]
     w = 1.0 / (v2[rows.annotator] + a2[rows.item])
-    moments += sums_by(group[rows.item], len(moments), np.ones_like(w), w, w**2, (w * r) ** 2)
+    moments += sum_columns(group[rows.item], len(moments), np.ones_like(w), w, w**2, (w * r) ** 2)
 
 
-def try_groups(
+def log_likelihood_by_group(
     block: Block,
     lo: int,
     hi: int,
@@ -43,13 +45,13 @@ def try_groups(
     values: Floats,
     b: Floats,
     v2: Floats,
-    of_group: Floats,
+    group_a2: Floats,
     log_likelihood: Floats,
 ) -> None:
-    """Log-likelihood by group at each proposal."""
+    """Add up, by group, the log-likelihood at each row of proposed ambiguities ``group_a2``."""
     rows = label_rows(block, lo, hi)
     r = values[rows.category] - psi[rows.item] - b[rows.annotator]
-    by = group[rows.item]
-    for k, proposed in enumerate(of_group):
-        density = log_density(r, v2[rows.annotator] + proposed[by])
-        np.add.at(log_likelihood[k], by, density)
+    groups = group[rows.item]
+    for k, proposed in enumerate(group_a2):
+        density = log_density(r, v2[rows.annotator] + proposed[groups])
+        np.add.at(log_likelihood[k], groups, density)

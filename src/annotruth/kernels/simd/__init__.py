@@ -1,1 +1,1 @@
-"""SIMD building blocks for kernels: the only code that knows llvmlite."""
+"""Parts of kernels written in vectors; `annotruth.kernels.simd.llvm` is the adapter to llvmlite."""

@@ -59,7 +59,7 @@ class GPMSteps:
             "gpm.posterior", ("theta", "p_serious"), _INPUTS, (Sum("log_likelihood", (1,)),)
         )
         self._profile = Pass(
-            "gpm.support",
+            "gpm.log_likelihood_by_annotator",
             state=("theta",),
             inputs=_INPUTS,
             sums=(Sum("log_likelihood", *by_annotator), Sum("slope", *by_annotator)),

@@ -87,7 +87,7 @@ class OrdinalMixtureSteps:
             ),
         )
         self._posterior = Pass(
-            "ordinal_mixture.posterior",
+            "ordinal_mixture.summarize",
             state=("score", "difficulty", "theta", "p_serious"),
             inputs=(
                 *tables,
@@ -97,15 +97,15 @@ class OrdinalMixtureSteps:
             sums=(log_likelihood,),
         )
         self._weights = Pass(
-            "ordinal_mixture.judge", state=("weight",), inputs=(*tables, *of_annotators)
+            "ordinal_mixture.posterior", state=("weight",), inputs=(*tables, *of_annotators)
         )
         self._predict = Pass(
-            "ordinal_mixture.predict",
+            "ordinal_mixture.leave_one_out",
             state=("predicted",),
             inputs=(*tables, *of_annotators, Input("tried_level")),
         )
         self._profile = Pass(
-            "ordinal_mixture.support",
+            "ordinal_mixture.log_likelihood_by_annotator",
             state=("predicted",),
             inputs=tuple(map(Input, ("eps", "pi", "chance"))),
             sums=(Sum("log_likelihood", (n_annotators,)), Sum("slope", (n_annotators,))),

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import betainc
 
 from annotruth.engines import Input, Pass, Session, Sum
-from annotruth.kernels.arrays import Codes, Floats, Singles, on_lines
+from annotruth.kernels.arrays import Codes, Floats, Singles, aligned_empty
 from annotruth.kernels.robust_gpm_single import LOG_ZERO, pad
 from annotruth.labels import LabelSummary
 from annotruth.models.robust_gpm.steps import (
@@ -168,7 +168,7 @@ class SinglePrecisionOpinionSteps(OpinionSteps):
         relative = table.other - table.other[strategies.reliability.argmax()]
         self._relative = pad(relative.reshape(len(relative), -1).T)
         self._repeated_excess = pad((table.repeated - table.other).transpose(1, 2, 0))
-        self._log_likelihood = on_lines(self.counts_shape, np.float32)
+        self._log_likelihood = aligned_empty(self.counts_shape, np.float32)
         self._divergence = np.empty(self.labels.n_annotators)
 
     def e_step(
@@ -275,6 +275,6 @@ def _discretised_betas(n_categories: int) -> Floats:
 
 def _singles(values: Floats) -> Singles:
     """Return values in single precision, aligned with cache lines."""
-    out = on_lines(values.shape, np.float32)
+    out = aligned_empty(values.shape, np.float32)
     out[:] = values
     return out
