@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+import annotruth as at
 from annotruth.io.formats import INPUT_FORMATS
 
 
@@ -46,6 +47,18 @@ def test_questions(run, tmp_path):
     assert "several questions, a, b: pass question=NAME (`--question NAME`)" in err
     _, out, _ = run("fit", path, "--question", "a", "--json")
     assert json.loads(out)["n_categories"] == 2
+
+
+def test_covariates_are_kept_with_a_saved_fit(run, tmp_path):
+    path = tmp_path / "timed.csv"
+    path.write_text("item,annotator,label,seconds,device\n1,x,1,9,web\n1,y,2,7,app\n2,x,1,,web\n")
+    words = ("--model", "gpm", "--covariates", "seconds,device", "--save", tmp_path / "fit")
+    assert run("fit", path, *words)[0] == 0
+    covariates = at.load(tmp_path / "fit").data.covariates.labels
+    assert covariates["seconds"].to_pylist() == [9, 7, None]
+    assert covariates["device"].to_pylist() == ["web", "app", "web"]
+    code, _, err = run("fit", path, "--covariates", "minutes")
+    assert (code, "no column 'minutes'" in err) == (2, True)
 
 
 @pytest.mark.parametrize(("bins", "n"), [("4", 4), ("0,20,100", 2)])

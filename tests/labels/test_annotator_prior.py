@@ -50,7 +50,7 @@ def test_annotators_without_labels_are_ignored():
         (pd.DataFrame({"who": ["ann"], "reliability": [1]}), "no column for the annotator"),
         (
             pd.DataFrame({"annotator": ["ann", "ann"], "reliability": [0.5, 0.6]}),
-            "names an annotator twice: keep one row per annotator",
+            "name annotator 'ann' twice: keep one row per annotator",
         ),
     ],
 )

@@ -99,9 +99,9 @@ def test_truths_and_gold_fall_into_bins_too():
         at.evaluate(fit, {1: 101, 2: 0.5}, scores=True)
 
 
-def test_bins_are_told_and_outlive_saving(tmp_path):
+def test_bins_are_in_the_summary_and_in_saved_fits(tmp_path):
     fit = at.fit(votes([0, 30, 60, 100]), bins=4)
-    assert "labels put into 4 bins from 0 to 100, each counted by its centre" in fit.summary()
+    assert "labels put into 4 bins from 0 to 100; the value" in fit.summary()
     fit.save(tmp_path / "fit")
     loaded = at.load(tmp_path / "fit")
     assert loaded.data.scale.edges.tolist() == fit.data.scale.edges.tolist()

@@ -138,7 +138,7 @@ def test_kernels_get_the_very_arrays():
 
 @pytest.mark.parametrize("at_once", [1, 2, 7, 1000])
 def test_labels_are_counted_by_annotator_and_category(make_labels, monkeypatch, at_once):
-    monkeypatch.setattr("annotruth.labels.table.slices", lambda n, _: slices(n, at_once))
+    monkeypatch.setattr("annotruth.labels.arrays.slices", lambda n, _: slices(n, at_once))
     labels = make_labels(np.random.default_rng(8), n_items=20, n_annotators=6, n_categories=3)
     counts = np.zeros((6, 3), dtype=np.int64)
     np.add.at(counts, (labels.annotator, labels.category_of_label()), 1)

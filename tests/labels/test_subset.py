@@ -6,7 +6,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from annotruth.labels import Labels
-from annotruth.labels.partition import of_items
 
 ROWS = st.lists(
     st.tuples(st.integers(0, 6), st.sampled_from("abcde"), st.integers(1, 4), st.booleans()),
@@ -55,7 +54,7 @@ def test_the_record_of_those_who_stay_stays():
 def test_the_labels_of_some_items():
     rows = [("a", "x", 1), ("b", "y", 2), ("c", "z", 2), ("c", "x", 3), ("b", "w", 1)]
     labels = Labels.of(rows)
-    some, place, people = of_items(labels, np.array([2, 0, 2]))
+    some, place, people = labels.subset_items(np.array([2, 0, 2]))
     assert some.items.to_pylist() == ["a", "c"]
     assert place.tolist() == [1, 0, 1]
     assert labels.annotators.take(people).equals(some.annotators)

@@ -363,7 +363,7 @@ def test_engines_agree(ambiguity):
         ({"ambiguity": {"a": 1, "b": None, "c": 1}}, r"gives item 'b' no group \(1 such"),
         (
             {"ambiguity": pd.Series([1, 2, 2, 3], index=list("abca"))},
-            "ambiguity puts item 'a' into groups 1 and 3: name one group an item",
+            "ambiguity puts item 'a' into groups 1 and 3: name one group per item",
         ),
         ({"tol": -1}, "tol must be 0 or more"),
         ({"max_iter": 0}, "max_iter must be 1 or more"),

@@ -38,6 +38,12 @@ BAD = {
         {"memory": "1GB"},
         r"memory \(`--memory`\) is not supported on Spark",
     ),
+    "covariates": (
+        ROWS,
+        COLUMNS,
+        {"covariates": ["time"]},
+        r"covariates \(`--covariates`\) is not supported on Spark",
+    ),
 }
 
 

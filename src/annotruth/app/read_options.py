@@ -128,6 +128,12 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object 
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Print errors only.")]
 
 
+CovariatesOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME,...", help="Further columns to keep with the labels, such as time,seconds."
+    ),
+]
 MemoryOption = Annotated[
     str | None,
     typer.Option(
@@ -146,6 +152,7 @@ _READ_FLAGS: Mapping[str, tuple[Any, Any]] = {
     "bins": (BinsOption, None),
     "input_format": (InputFormatOption, None),
     "question": (QuestionOption, None),
+    "covariates": (CovariatesOption, None),
     "memory": (MemoryOption, None),
 }
 
@@ -193,6 +200,7 @@ def read_options(flags: Mapping[str, Any]) -> ReadOptions:
         "duplicates": lambda choice: choice.value,
         "columns": lambda text: options.parse_pairs(text, "--columns") or None,
         "categories": options.parse_list,
+        "covariates": lambda text: tuple(options.parse_list(text) or ()),
         "bins": options.parse_bins,
     }
     return ReadOptions(

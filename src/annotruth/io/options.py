@@ -16,7 +16,7 @@ class ReadOptions(TableOptions):
 
     Parameters
     ----------
-    columns, scale, categories, duplicates, bins
+    columns, scale, categories, duplicates, bins, covariates
         As in `TableOptions`.
     input_format
         The format of a file ("wide", "mturk", ...), where it is not recognised as it should be.

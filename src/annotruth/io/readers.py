@@ -19,8 +19,8 @@ from annotruth.io.content import ContentKind, read_content
 from annotruth.io.formats.source import ParsedLabels, Source
 from annotruth.io.options import ReadOptions
 from annotruth.labels.build import LabelBuilder
+from annotruth.labels.columns import is_known_name
 from annotruth.labels.table import Labels
-from annotruth.labels.validate import is_known_name
 
 if TYPE_CHECKING:
     from annotruth.labels.on_disk.table import MappedLabels
@@ -80,6 +80,11 @@ def read_labels(
         return _read_to_disk(Path(path), read)
     with file_errors_reported(path):
         parsed = _parse_file(Path(path), read)  # the file itself is closed from here on
+        if read.covariates and parsed.title:
+            raise InputError(
+                f"covariates are columns of a long table, and this is a {parsed.title}: leave "
+                "them out (`--covariates`)"
+            )
         options_of_table = replace(read, columns=parsed.columns).with_categories(parsed.categories)
         labels = Labels.from_arrow(parsed.table, options_of_table, from_text=parsed.from_text)
         labels = replace(labels, read_as=parsed.read_as)
@@ -135,6 +140,11 @@ def _read_to_disk(path: Path, read: ReadOptions) -> MappedLabels:
             raise InputError(
                 "within a memory limit only a table of one row per label is read: leave out "
                 "input_format and question (`--input-format`, `--question`), or memory (`--memory`)"
+            )
+        if read.covariates:
+            raise InputError(
+                "labels on disk do not carry covariates yet: leave out covariates "
+                "(`--covariates`), or memory (`--memory`)"
             )
         content = read_content(path, disk)
         store = DiskStore(disk)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import validate
+from annotruth.labels.columns import find_columns
 from annotruth.labels.encode import match_ids
 from annotruth.labels.formatting import listed, shown
 from annotruth.labels.frames import column_of, to_arrow
@@ -36,7 +37,7 @@ def match_annotator_prior(data: Any, labels: Labels) -> Floats:
     """
     table = _prior_table(data)
     names = table.column_names
-    annotator_column = validate.find_columns(names, ("annotator",))["annotator"]
+    annotator_column = find_columns(names, ("annotator",))["annotator"]
     if "reliability" not in names:
         raise InputError(
             f"the annotator prior has no column 'reliability' (found: {listed(names)}): give the "
@@ -51,14 +52,8 @@ def match_annotator_prior(data: Any, labels: Labels) -> Floats:
             f"reliability of {reliability[outside[0]]:g}: it must be from 0 to 1"
         )
     code = match_ids(ids, labels.annotators)
+    validate.check_annotators_match(code, ids, "the rows of the annotator prior")
     matched = np.flatnonzero(code >= 0)
-    if len(np.unique(code[matched])) < len(matched):
-        raise InputError("the annotator prior names an annotator twice: keep one row per annotator")
-    if len(matched) == 0:
-        raise InputError(
-            "the annotator prior names none of the annotators of these labels: check that the "
-            "ids match"
-        )
     weight = np.minimum(_pseudo_counts(table, reliability), _MAX_PSEUDO_COUNT)
     counts = np.zeros((labels.n_annotators, 2))
     counts[code[matched], 0] = (weight * reliability)[matched]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes
 from annotruth.labels import validate
+from annotruth.labels.covariates import Covariates, append_rows, merge_by_code
 from annotruth.labels.encode import match_ids, to_text
 from annotruth.labels.options import DuplicatePolicy
 from annotruth.labels.scale import Scale
@@ -55,12 +57,14 @@ def append_labels(
             (category, new.category_of_label()),
         )
     ]
+    kept = np.ones(base.n_labels, dtype=np.bool_)
     if duplicates != "keep":
         again = _repeated(old_columns, new_columns, len(annotators))
         if duplicates == "refuse":
             item, annotator = (column[again] for column in old_columns[:2])
             validate.check_no_repeats(np.arange(len(item)), items, item, annotators, annotator)
-        old_columns = [column[~again] for column in old_columns]
+        kept = ~again
+        old_columns = [column[kept] for column in old_columns]
     item, annotator, label = map(np.concatenate, zip(old_columns, new_columns, strict=True))
     labels = Labels.from_codes(
         item,
@@ -82,7 +86,32 @@ def append_labels(
     prior = base.annotator_prior
     if prior is not None:
         prior = np.pad(prior, ((0, labels.n_annotators - base.n_annotators), (0, 0)))
-    return replace(labels, annotator_prior=prior, read_as=base.read_as)
+    covariates = Covariates(
+        labels=_append_label_covariates(base, kept, new, labels.row),
+        annotators=merge_by_code(
+            base.covariates.annotators,
+            new.covariates.annotators,
+            annotator_codes,
+            labels.n_annotators,
+        ),
+        items=merge_by_code(
+            base.covariates.items, new.covariates.items, item_codes, labels.n_items
+        ),
+    )
+    return replace(labels, annotator_prior=prior, covariates=covariates, read_as=base.read_as)
+
+
+def _append_label_covariates(
+    base: Labels, kept: NDArray[np.bool_], new: Labels, row: NDArray[np.integer[Any]]
+) -> Mapping[str, pa.Array]:
+    """Return the covariates of the kept rows of ``base`` and of all of ``new``, as laid out."""
+    old_rows = np.argsort(base.row)[kept]
+    new_rows = np.argsort(new.row)
+    nobody = np.empty(0, dtype=np.int64)
+    old_columns = base.covariates.take(old_rows, nobody, nobody).labels
+    new_columns = new.covariates.take(new_rows, nobody, nobody).labels
+    columns = append_rows(old_columns, len(old_rows), new_columns, len(new_rows))
+    return Covariates(labels=columns).take(row, nobody, nobody).labels
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -12,6 +14,8 @@ from annotruth.kernels.arrays import slices
 from annotruth.labels import validate
 from annotruth.labels.bins import binned
 from annotruth.labels.buffers import as_arrow
+from annotruth.labels.columns import LABEL_ROLES, check_covariate_columns, find_columns
+from annotruth.labels.covariates import to_array, to_numbers
 from annotruth.labels.encode import BatchEncoder, encode_columns, to_integers
 from annotruth.labels.layout import Layout, RowCodes, TableSize, arrange_with_policy
 from annotruth.labels.options import DuplicatePolicy, TableOptions
@@ -102,13 +106,14 @@ class MemoryStore:
 
 
 class BuiltLabels(NamedTuple):
-    """What a `LabelBuilder` made of all rows: the attributes of `Labels` of the same names."""
+    """What a `LabelBuilder` made of all rows: attributes of `Labels`, and covariates of labels."""
 
     layout: Layout
     items: pa.Array
     annotators: pa.Array
     scale: Scale
     n_dropped: int
+    covariates: Mapping[str, pa.Array] = MappingProxyType({})
 
 
 class LabelBuilder:
@@ -131,15 +136,18 @@ class LabelBuilder:
         self._store = MemoryStore() if store is None else store
         self._from_text = from_text
         self._columns: dict[str, str] = {}
-        self._encoders = {role: BatchEncoder() for role in validate.LABEL_ROLES}
+        self._encoders = {role: BatchEncoder() for role in LABEL_ROLES}
         self._levels: dict[Any, None] = {}
         self._n_rows = self._n_kept = 0
         self._unnamed: dict[str, tuple[int, int]] = {}  # per role: the first row and the number
+        self._covariates: dict[str, list[pa.Array]] = {name: [] for name in options.covariates}
 
     def choose_columns(self, names: list[str]) -> list[str]:
         """Return the names of the columns that batches must have."""
-        self._columns = validate.find_columns(names, validate.LABEL_ROLES, self._options.columns)
-        return list(self._columns.values())
+        self._columns = find_columns(names, LABEL_ROLES, self._options.columns)
+        used = list(self._columns.values())
+        check_covariate_columns(names, self._options.covariates, used)
+        return [*used, *self._options.covariates]
 
     def add(self, batch: pa.Table) -> None:
         """Add rows; rows without a label are dropped."""
@@ -165,6 +173,9 @@ class LabelBuilder:
             return
         codes = RowCodes(*(self._encoders[role].add(encoded[role]) for role in encoded))
         self._store.append(codes)
+        for name, parts in self._covariates.items():
+            column = to_array(batch.column(name))
+            parts.append(column if kept is None else column.filter(as_arrow(kept)))
         self._store.check_room(sum(each.n_bytes for each in self._encoders.values()), "ids")
 
     def finish(self) -> BuiltLabels:
@@ -173,9 +184,7 @@ class LabelBuilder:
         for role in ("item", "annotator"):
             if role in self._unnamed:
                 validate.refuse_unnamed(*self._unnamed[role], role=role)
-        items, annotators, values = (
-            self._encoders.pop(role).values() for role in validate.LABEL_ROLES
-        )
+        items, annotators, values = (self._encoders.pop(role).values() for role in LABEL_ROLES)
         options = self._options.with_categories(list(self._levels) or None)
         scale, category = decide_scale(values, options, from_text=self._from_text)
         if self._from_text:
@@ -188,5 +197,21 @@ class LabelBuilder:
                 items.take(as_arrow(item)), annotators.take(as_arrow(annotator)), arranged.n_repeats
             )
         return BuiltLabels(
-            arranged.layout, items, annotators, scale, n_dropped=self._n_rows - self._n_kept
+            arranged.layout,
+            items,
+            annotators,
+            scale,
+            n_dropped=self._n_rows - self._n_kept,
+            covariates=self._arrange_covariates(arranged),
         )
+
+    def _arrange_covariates(self, arranged: ArrangedCodes) -> dict[str, pa.Array]:
+        """Return the covariates of the labels, in the order of the layout."""
+        rows = np.delete(np.arange(self._n_kept), arranged.superseded)[arranged.layout.row]
+        columns = {
+            name: pa.concat_arrays(parts).take(as_arrow(rows))
+            for name, parts in self._covariates.items()
+        }
+        if self._from_text:
+            columns = {name: to_numbers(column) for name, column in columns.items()}
+        return columns

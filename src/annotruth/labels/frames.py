@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from annotruth.errors import AnnotruthError, InputError
+from annotruth.labels.columns import LABEL_ROLES
 from annotruth.labels.formatting import shown
 
 if TYPE_CHECKING:
     import narwhals as nw
 
-ROLES = ("item", "annotator", "label")
 Choice = Callable[[list[str]], Iterable[str]]
 
 # The packages of frames whose rows are on other machines, which must not be collected unasked.
@@ -111,7 +111,10 @@ def _tuples_to_arrow(rows: Sequence[Any]) -> pa.Table:
             raise InputError(f"row {number} is {shown(row)}: each must be (item, annotator, label)")
     columns = list(zip(*rows, strict=True)) or [(), (), ()]
     return pa.table(
-        {role: column_of(role, list(values)) for role, values in zip(ROLES, columns, strict=True)}
+        {
+            role: column_of(role, list(values))
+            for role, values in zip(LABEL_ROLES, columns, strict=True)
+        }
     )
 
 

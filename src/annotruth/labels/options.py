@@ -33,6 +33,8 @@ class TableOptions:
     bins
         For numbers on a continuous scale: the number of bins of equal width, or the edges of the
         bins. Each bin is a category whose value is its centre.
+    covariates
+        Further columns to keep with the labels, such as the time or the seconds a label took.
 
     Examples
     --------
@@ -47,10 +49,12 @@ class TableOptions:
     categories: Sequence[Any] | None = None
     duplicates: DuplicatePolicy = "refuse"
     bins: Bins | None = None
+    covariates: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         validate.check_choice("scale", self.scale, get_args(ScaleKind))
         validate.check_choice("duplicates", self.duplicates, get_args(DuplicatePolicy))
+        validate.check_covariates(self.covariates)
         if self.bins is not None:
             validate.check_bins_alone(self.scale, self.categories)
 

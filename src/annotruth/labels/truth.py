@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from annotruth.errors import InputError
 from annotruth.labels import validate
+from annotruth.labels.columns import TRUTH_ROLES, find_columns
 from annotruth.labels.encode import match_ids
 from annotruth.labels.formatting import listed, shown
 from annotruth.labels.frames import column_of, to_arrow
@@ -105,8 +106,8 @@ def answers_of(data: Any, *, role: str, columns: Mapping[str, str] | None = None
     pandas Series of labels by item.
     """
     table = _truth_table(data, columns)
-    found = validate.find_columns(table.column_names, validate.TRUTH_ROLES, columns)
-    by_role = {name: table.column(found[name]) for name in validate.TRUTH_ROLES}
+    found = find_columns(table.column_names, TRUTH_ROLES, columns)
+    by_role = {name: table.column(found[name]) for name in TRUTH_ROLES}
     validate.check_types(by_role, found)
     ids, values = (plain(column) for column in by_role.values())
     if table.num_rows == 0:
@@ -137,8 +138,8 @@ def _truth_table(data: Any, columns: Mapping[str, str] | None) -> pa.Table:
     series = nw.from_native(data, pass_through=True, allow_series=True)
     if isinstance(series, nw.Series) and hasattr(data, "index"):
         return _pairs_to_arrow(list(data.index), data.to_list())
-    roles = validate.TRUTH_ROLES
-    return to_arrow(data, lambda names: validate.find_columns(names, roles, columns).values())[0]
+    roles = TRUTH_ROLES
+    return to_arrow(data, lambda names: find_columns(names, roles, columns).values())[0]
 
 
 def _pairs_to_arrow(items: list[Any], labels: list[Any]) -> pa.Table:

@@ -16,73 +16,7 @@ from annotruth.labels.buffers import as_arrow, as_numpy
 from annotruth.labels.formatting import listed, shown
 from annotruth.labels.scale import Scale, is_text, plain
 
-# Column names that need no option, per role: ours, and those of crowd-kit, the VLDB'17 benchmark
-# and rater.
-ALIASES: Mapping[str, tuple[str, ...]] = {
-    "item": ("item", "task", "question"),
-    "annotator": ("annotator", "worker", "rater"),
-    "label": ("label", "answer", "rating"),
-    "truth": ("label", "truth", "answer", "rating"),
-}
 _MAX_VALUE = 1e100  # its square, and sums of many, are far from overflow
-LABEL_ROLES = ("item", "annotator", "label")
-TRUTH_ROLES = ("item", "truth")
-
-
-def find_columns(
-    names: Sequence[str], roles: Sequence[str], given: Mapping[str, str] | None = None
-) -> dict[str, str]:
-    """Return the column of each role, by the given name or by a known name."""
-    if not isinstance(given, Mapping | None):
-        raise InputError(f"columns is {shown(given)}: give a mapping from role to column name")
-    # pandas numbers columns that have no names; here every name is text.
-    given = {role: str(name) for role, name in (given or {}).items()}
-    unknown = sorted(set(given) - set(roles))
-    if unknown:
-        raise InputError(
-            f"columns has the unknown role {unknown[0]!r}: the roles are {', '.join(roles)}"
-        )
-    by_spelling = {str(name).strip().lower(): name for name in reversed(names)}
-    by_spelling.update((name, name) for name in names)  # the exact spelling comes first
-    found = {}
-    for role in roles:
-        if role in given:
-            if given[role] not in names:
-                raise InputError(f"no column {given[role]!r} (found: {listed(names)})")
-            found[role] = given[role]
-            continue
-        matches = [by_spelling[alias] for alias in ALIASES[role] if alias in by_spelling]
-        if not matches:
-            raise InputError(
-                f"no column for the {role} (found: {listed(names)}); "
-                f"name it {ALIASES[role][0]!r}, or {pass_column(role)}"
-            )
-        if len(matches) > 1:
-            raise InputError(
-                f"columns {' and '.join(map(repr, matches))} could both be the {role}; "
-                f"{pass_column(role)}"
-            )
-        found[role] = matches[0]
-    for name in found.values():
-        if names.count(name) > 1:
-            raise InputError(f"two columns are named {name!r}: rename one")
-        roles_of_column = [role for role, column in found.items() if column == name]
-        if len(roles_of_column) > 1:
-            raise InputError(
-                f"column {name!r} cannot be the {' and the '.join(roles_of_column)} at once; "
-                f"{pass_column(roles_of_column[1])}"
-            )
-    return found
-
-
-def pass_column(role: str) -> str:
-    """Return what to do, in a message, where the column of a role is not known."""
-    return f"pass columns={{'{role}': NAME}} (`--columns {role}=NAME`)"
-
-
-def is_known_name(name: str) -> bool:
-    """Return whether a column of this name needs no option."""
-    return any(name.strip().lower() in known for known in ALIASES.values())
 
 
 def check_types(by_role: Mapping[str, pa.ChunkedArray], names: Mapping[str, str]) -> None:
@@ -177,6 +111,17 @@ def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
     if value not in choices:
         *first, last = choices
         raise InputError(f"unknown {name} {value!r}: choose {', '.join(first)} or {last}")
+
+
+def check_covariates(covariates: object) -> None:
+    """Refuse covariates that are not a list of different column names."""
+    if isinstance(covariates, str) or not isinstance(covariates, Sequence):
+        raise InputError(f"covariates is {shown(covariates)}: give a list of column names")
+    for name in covariates:
+        if not isinstance(name, str):
+            raise InputError(f"covariates names {shown(name)}: give a list of column names")
+        if covariates.count(name) > 1:
+            raise InputError(f"covariates names {name!r} twice: keep one")
 
 
 def check_bins_alone(kind: str, categories: object) -> None:
@@ -276,6 +221,23 @@ def refuse_repeats(items: pa.Array, annotators: pa.Array, n: int) -> NoReturn:
         f"labelled twice: {named}{more}; pass duplicates='keep' (`--duplicates keep`) to count "
         "both, or 'last' to count the later one"
     )
+
+
+def check_annotators_match(annotator: NDArray[np.integer[Any]], ids: pa.Array, what: str) -> None:
+    """Refuse data about annotators that names one twice, or none with a label.
+
+    ``annotator`` holds their codes, -1 for annotators without labels.
+    """
+    matched = np.flatnonzero(annotator >= 0)
+    codes, first = np.unique(annotator[matched], return_index=True)
+    if len(codes) < len(matched):
+        repeated = np.setdiff1d(np.arange(len(matched)), first)
+        who = shown(ids[int(matched[repeated[0]])].as_py())
+        raise InputError(f"{what} name annotator {who} twice: keep one row per annotator")
+    if len(matched) == 0:
+        raise InputError(
+            f"{what} name none of the annotators of these labels: check that the ids match"
+        )
 
 
 def check_known_items(item: NDArray[np.integer[Any]], ids: pa.Array, role: str) -> None:

@@ -19,6 +19,7 @@ from pyarrow import feather
 from annotruth.errors import InputError
 from annotruth.io.atomic import atomic_write_folder
 from annotruth.labels import Labels, Scale
+from annotruth.labels.covariates import Covariates
 from annotruth.labels.scale import is_text
 from annotruth.models.base_fit import FORMAT
 from annotruth.models.distribution import Distribution
@@ -27,6 +28,7 @@ from annotruth.models.result import Fit
 
 _TABLES = ("items", "cells", "labels", "annotators", "categories", "distribution")
 _MODEL_COLUMN = "model:"  # prefix of the names of model-specific columns
+_COVARIATE = "covariate:"  # prefix of the names of covariates
 _PARAMETER_FILE = "parameter-"
 _PRIOR_COLUMNS = ("record_serious", "record_irregular")
 _ANNOTATOR_FIELDS = ("reliability", "low", "high", "behavior")
@@ -101,6 +103,7 @@ def _tables(fit: Fit) -> dict[str, pa.Table]:
     annotators = {name: getattr(fit, name) for name in _ANNOTATOR_FIELDS}
     if data.annotator_prior is not None:
         annotators |= dict(zip(_PRIOR_COLUMNS, data.annotator_prior.T, strict=True))
+    covariates = data.covariates
     labels = {"annotator": data.annotator, "row": data.row, "p_serious": fit.p_serious}
     return {
         "items": _table(
@@ -110,12 +113,16 @@ def _tables(fit: Fit) -> dict[str, pa.Table]:
                 "known": data.known,
                 "entries_from": None if theta is None else theta.ptr[:-1],
                 "score": fit.score,
+                **_prefixed(covariates.items),
             },
             fit.item_columns,
         ),
         "cells": pa.table({"category": data.cell_category, "labels_from": data.cell_ptr[:-1]}),
-        "labels": _table(labels),
-        "annotators": _table({"annotator": data.annotators, **annotators}, fit.annotator_columns),
+        "labels": _table({**labels, **_prefixed(covariates.labels)}),
+        "annotators": _table(
+            {"annotator": data.annotators, **annotators, **_prefixed(covariates.annotators)},
+            fit.annotator_columns,
+        ),
         "categories": pa.table({"category": data.scale.categories, "value": data.scale.values}),
         "distribution": _table(
             {} if theta is None else {"category": theta.category, "probability": theta.probability}
@@ -129,6 +136,19 @@ def _table(columns: dict[str, Any], model_columns: Mapping[str, Any] | None = No
     return pa.table(
         {name: column for name, column in {**columns, **prefixed}.items() if column is not None}
     )
+
+
+def _prefixed(covariates: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
+    return {f"{_COVARIATE}{name}": column for name, column in covariates.items()}
+
+
+def _covariates(table: pa.Table) -> dict[str, pa.Array]:
+    """Return the covariates in a table, without the prefix."""
+    return {
+        name.removeprefix(_COVARIATE): column.combine_chunks()
+        for name, column in zip(table.column_names, table.columns, strict=True)
+        if name.startswith(_COVARIATE)
+    }
 
 
 def _model_columns(table: pa.Table) -> dict[str, Any]:
@@ -203,6 +223,7 @@ def _labels(entries: dict[str, Any], tables: dict[str, pa.Table]) -> Labels:
         row=_codes(labels, "row", labels.num_rows),
         known=_codes(items, "known", categories.num_rows, least=-1),
         annotator_prior=_annotator_prior(annotators),
+        covariates=Covariates(_covariates(labels), _covariates(annotators), _covariates(items)),
         n_dropped=entries["n_dropped"],
         frame=entries["frame"],
         read_as=entries.get("read_as") or "",

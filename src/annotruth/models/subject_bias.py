@@ -13,7 +13,7 @@ from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats, inner
 from annotruth.kernels.subject_bias import ROUNDING, propose_variances
 from annotruth.labels import Labels, LabelSummary
-from annotruth.labels.groups import match_groups
+from annotruth.labels.covariates import match_groups
 from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Capabilities, IterativeEstimator
 from annotruth.models.em import History, Monitor
@@ -172,7 +172,7 @@ class SubjectBias(IterativeEstimator["SubjectBiasSteps"]):
     def _per(self, labels: Labels) -> tuple[str, Codes]:
         """Return what has an ambiguity, and the group of each item if groups have."""
         if not isinstance(self.ambiguity, str):
-            return "group", match_groups(self.ambiguity, labels, role="ambiguity")
+            return "group", match_groups(self.ambiguity, labels.items, role="ambiguity")
         if self.ambiguity not in ("item", "shared"):
             raise InputError(
                 f"unknown ambiguity {self.ambiguity!r}: choose item or shared, or give a mapping "

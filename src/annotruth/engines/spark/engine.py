@@ -27,8 +27,13 @@ if TYPE_CHECKING:
 
 _LOCAL_PARTITIONS = 4  # of labels that are in memory, which are few
 
-# The options of files that only this machine reads, and their flags.
-_LOCAL_OPTIONS = {"input_format": "--input-format", "question": "--question", "memory": "--memory"}
+# The options for reading that Spark does not support, and their flags.
+_LOCAL_OPTIONS = {
+    "input_format": "--input-format",
+    "question": "--question",
+    "covariates": "--covariates",
+    "memory": "--memory",
+}
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,7 @@ class SparkEngine:
                 )
             return labels
         for name, flag in _LOCAL_OPTIONS.items():
-            if getattr(options, name) is not None:
+            if name in options.changed():
                 raise InputError(f"{name} (`{flag}`) is not supported on Spark: leave it out")
         with file_named_in_errors(gold):
             gold = load_table(gold)

@@ -36,6 +36,7 @@ from annotruth.errors import InputError
 from annotruth.labels import DuplicatePolicy, Labels, Scale, TableOptions, validate
 from annotruth.labels.buffers import as_arrow, as_numpy
 from annotruth.labels.build import decide_scale
+from annotruth.labels.columns import LABEL_ROLES, find_columns
 from annotruth.labels.encode import encode_column, encode_columns, match_ids
 from annotruth.labels.layout import RowCodes, find_repeats
 from annotruth.labels.truth import Answers, Truth, answers_of
@@ -133,7 +134,7 @@ def partition_frame(
         )
     spark = frame.sparkSession
     known = None if gold is None else _collect_gold(gold)
-    names = validate.find_columns(frame.columns, validate.LABEL_ROLES, options.columns)
+    names = find_columns(frame.columns, LABEL_ROLES, options.columns)
     rows = frame.select(*(_column(frame, name).alias(role) for role, name in names.items()))
     empty = rows.limit(0).toArrow()
     validate.check_types({role: empty.column(role) for role in names}, names)
@@ -189,7 +190,7 @@ def _encode_rows(folder: SharedFolder, rows: pa.Table) -> EncodedRows | None:
     """Encode the ids of some rows, drop the rows without a label, and write the codes."""
     if not rows.num_rows:
         return None
-    coded = encode_columns({role: rows.column(role) for role in validate.LABEL_ROLES})
+    coded = encode_columns({role: rows.column(role) for role in LABEL_ROLES})
     empty = validate.missing(coded["label"].values)
     if empty.any():
         kept = ~empty[coded["label"].codes]

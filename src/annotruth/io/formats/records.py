@@ -7,8 +7,8 @@ import pyarrow as pa
 from annotruth.errors import InputError
 from annotruth.io.formats.source import Format, ParsedLabels, Record, Source
 from annotruth.io.formats.votes import counted
+from annotruth.labels.columns import LABEL_ROLES, find_columns
 from annotruth.labels.frames import column_of
-from annotruth.labels.validate import LABEL_ROLES, find_columns
 
 
 def _recognise(source: Source) -> bool:

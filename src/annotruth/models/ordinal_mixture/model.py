@@ -13,7 +13,6 @@ from annotruth.engines import Session, get_engine
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, LabelSummary
-from annotruth.labels.partition import of_items
 from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Capabilities, IterativeEstimator
 from annotruth.models.behaviors import (
@@ -180,7 +179,7 @@ class OrdinalMixture(IterativeEstimator[OrdinalMixtureSteps]):
         eps, pi = fit.reliability, learned_behaviors(fit, self.behavior)
         # A level is a place in tables: one from disk is not trusted.
         level = np.clip(fit.parameter("level", data.n_annotators), 0, len(lattice.noise) - 1)
-        labels, place, people = of_items(data, item)
+        labels, place, people = data.subset_items(item)
         with closing(get_engine(self.engine).open(labels)) as session:
             steps = OrdinalMixtureSteps(labels, session, lattice, learned=len(pi) > 0)
             of_some = OrdinalMixtureParameters(

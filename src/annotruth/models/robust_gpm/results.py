@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from annotruth.engines import Engine, Input, Pass, Sum
 from annotruth.kernels.arrays import Codes, Floats, slices
 from annotruth.labels import Labels, LabelSummary, Scale
-from annotruth.labels.partition import of_items
 from annotruth.models.base_fit import BaseFit, Column
 from annotruth.models.distribution import Distribution, mixed_confusion
 from annotruth.models.em import History
@@ -178,7 +177,7 @@ def predict_labels(fit: Fit, engine: Engine, item: Codes, annotator: Codes) -> F
     """
     model = final_model(fit.data, FinalState.from_fit(fit))
     classes, confusion = model.classes, model.confusion
-    labels, place, annotators = of_items(fit.data, item)
+    labels, place, annotators = fit.data.subset_items(item)
     with closing(engine.open(labels)) as session:
         session.allocate("posterior", per="items", shape=classes.prior.shape)
         session.run_pass(

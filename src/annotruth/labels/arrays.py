@@ -1,0 +1,178 @@
+"""The arrays of labels, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from annotruth.kernels.arrays import slices
+from annotruth.kernels.block import Block
+from annotruth.labels.buffers import as_arrow
+from annotruth.labels.columns import LABEL_ROLES
+from annotruth.labels.covariates import Covariates
+from annotruth.labels.encode import decode_table
+from annotruth.labels.layout import to_row_order
+from annotruth.labels.scale import Scale
+from annotruth.labels.summary import LabelSummary
+
+_COUNTED_AT_ONCE = 1 << 22
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LabelArrays(LabelSummary):
+    """Labels in integer codes, sorted by item and within it by category.
+
+    The labels of one item that name the same category are adjacent and form a *cell*; what
+    belongs to an (item, category) pair has one entry per cell, so memory grows with the pairs
+    that occur and not with items x categories. Cells of item e are ``item_ptr[e]:item_ptr[e+1]``;
+    labels of cell c are ``cell_ptr[c]:cell_ptr[c+1]``. The attributes are those of `Labels`.
+    """
+
+    items: pa.Array
+    annotators: pa.Array
+    scale: Scale
+    item_ptr: NDArray[np.int64]
+    cell_category: NDArray[np.int32]
+    cell_ptr: NDArray[np.int64]
+    annotator: NDArray[np.int32]
+    row: NDArray[np.signedinteger[Any]]
+    known: NDArray[np.int32]
+    annotator_prior: NDArray[np.float64] | None = None
+    covariates: Covariates = field(default_factory=Covariates)
+    n_dropped: int = 0
+    frame: str = "pyarrow"
+    read_as: str = ""
+
+    @property
+    def n_items(self) -> int:
+        """The number of items, each of which has a label."""
+        return len(self.items)
+
+    @property
+    def n_annotators(self) -> int:
+        """The number of annotators, each of whom gave a label."""
+        return len(self.annotators)
+
+    @property
+    def n_labels(self) -> int:
+        """The number of labels."""
+        return len(self.annotator)
+
+    @property
+    def n_cells(self) -> int:
+        """The number of (item, category) pairs that occur."""
+        return len(self.cell_category)
+
+    @cached_property
+    def labels_per_item(self) -> NDArray[np.int64]:
+        """The number of labels of each item."""
+        return np.diff(self.cell_ptr[self.item_ptr])
+
+    @cached_property
+    def labels_per_annotator(self) -> NDArray[np.int64]:
+        """The number of labels of each annotator."""
+        return self._count(self.n_annotators, lambda at: self.annotator[at])
+
+    @cached_property
+    def labels_per_category(self) -> NDArray[np.int64]:
+        """How often each annotator chose each category, annotators x categories."""
+        shape = (self.n_annotators, self.n_categories)
+
+        def pair(at: slice) -> NDArray[np.int64]:
+            # The cells of these labels, and how many of these labels each has.
+            first = np.searchsorted(self.cell_ptr, at.start, side="right") - 1
+            last = np.searchsorted(self.cell_ptr, at.stop)
+            ends = np.clip(self.cell_ptr[first : last + 1], at.start, at.stop)
+            n = ends[1:] - ends[:-1]
+            category = np.repeat(self.cell_category[first:last], n)
+            return self.annotator[at] * np.int64(shape[1]) + category
+
+        return self._count(shape[0] * shape[1], pair).reshape(shape)
+
+    def _count(
+        self, n: int, codes: Callable[[slice], NDArray[np.integer[Any]]]
+    ) -> NDArray[np.int64]:
+        """Return how many labels have each code, computed slice by slice."""
+        counts = np.zeros(n, dtype=np.int64)
+        for at in slices(self.n_labels, _COUNTED_AT_ONCE):
+            counts += np.bincount(codes(at), minlength=n)
+        return counts
+
+    def item_of_cell(self) -> NDArray[np.int64]:
+        """Return the item of each cell."""
+        return np.repeat(np.arange(self.n_items), np.diff(self.item_ptr))
+
+    def cell_of_label(self) -> NDArray[np.int64]:
+        """Return the cell of each label."""
+        return np.repeat(np.arange(self.n_cells), np.diff(self.cell_ptr))
+
+    def item_of_label(self) -> NDArray[np.int32]:
+        """Return the item of each label."""
+        return np.repeat(np.arange(self.n_items, dtype=np.int32), self.labels_per_item)
+
+    def category_of_label(self) -> NDArray[np.int32]:
+        """Return the category of each label."""
+        return np.repeat(self.cell_category, np.diff(self.cell_ptr))
+
+    def observed_shares(self) -> NDArray[np.float64]:
+        """Return the share of each category among the labels of each item, items x categories."""
+        counts = np.zeros((self.n_items, self.n_categories))
+        counts[self.item_of_cell(), self.cell_category] = np.diff(self.cell_ptr)
+        shares: NDArray[np.float64] = counts / counts.sum(axis=1, keepdims=True)
+        return shares
+
+    def to_arrow(self) -> pa.Table:
+        """Return a table of item, annotator and label, one row per label, in row order."""
+        return decode_table(self.to_codes())
+
+    def to_codes(self) -> pa.Table:
+        """Return the table of `to_arrow` with dictionaries for ids."""
+        codes = (self.item_of_label(), self.annotator, self.category_of_label())
+        with ThreadPoolExecutor(len(codes)) as pool:
+            return self._with_ids(*pool.map(self.in_row_order, codes))
+
+    def _with_ids(self, *codes: NDArray[np.int32]) -> pa.Table:
+        ids = (self.items, self.annotators, self.scale.categories)
+        columns = [
+            pa.DictionaryArray.from_arrays(as_arrow(code), values)
+            for code, values in zip(codes, ids, strict=True)
+        ]
+        return pa.table(columns, names=LABEL_ROLES)
+
+    def in_row_order(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return one value per label in row order."""
+        return to_row_order(values, self.row)
+
+    def zeros(self, shape: int | tuple[int, ...]) -> NDArray[np.float64]:
+        """Return an array of zeros where the arrays of the labels are: in memory or on disk."""
+        return np.zeros(shape)
+
+    def check_room(self, n_bytes: float, what: str) -> None:
+        """Refuse what must be in memory and exceeds the memory that may be used: here, nothing."""
+
+    def length(self, per: str) -> int:
+        """Return the number of items, cells or labels."""
+        return {"items": self.n_items, "cells": self.n_cells, "labels": self.n_labels}[per]
+
+    def partition(self, n_partitions: int) -> NDArray[np.int64]:
+        """Return the ``n_partitions + 1`` item bounds that divide the labels evenly.
+
+        The bounds depend on the labels alone, never on the number of threads, so sums added up
+        partition by partition are the same on every machine.
+        """
+        starts = self.cell_ptr[self.item_ptr]
+        targets = np.linspace(0, self.n_labels, n_partitions + 1)
+        bounds = np.searchsorted(starts, targets).astype(np.int64)
+        bounds[0], bounds[-1] = 0, self.n_items
+        return bounds
+
+    def block(self) -> Block:
+        """Return the layout as the kernels take it: arrays alone."""
+        return Block(self.item_ptr, self.cell_category, self.cell_ptr, self.annotator, self.known)

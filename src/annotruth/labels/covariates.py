@@ -1,0 +1,224 @@
+"""Further data about labels, annotators and items, in the order of their codes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from annotruth.errors import InputError
+from annotruth.labels import validate
+from annotruth.labels.buffers import as_arrow
+from annotruth.labels.columns import find_columns
+from annotruth.labels.encode import encode_column, match_ids
+from annotruth.labels.frames import to_arrow
+from annotruth.labels.scale import plain
+
+Columns = Mapping[str, pa.Array]
+"""Covariates by name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Covariates:
+    """Optional data that travel with labels; values may be missing.
+
+    Attributes
+    ----------
+    labels
+        One value per label, in the order of the layout: the time, the seconds it took, ...
+    annotators
+        One value per annotator: traits such as age or language.
+    items
+        One value per item: its content, length, source, ...
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from annotruth import Labels
+    >>> table = pa.table(
+    ...     {"item": ["a", "a"], "annotator": ["x", "y"], "label": [2, 1], "seconds": [3.5, 1.5]}
+    ... )
+    >>> labels = Labels.of(table, covariates=["seconds"])
+    >>> labels.covariates.labels["seconds"].to_pylist()  # sorted by item and category
+    [1.5, 3.5]
+    """
+
+    labels: Columns = field(default_factory=dict)
+    annotators: Columns = field(default_factory=dict)
+    items: Columns = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.labels or self.annotators or self.items)
+
+    def take(
+        self,
+        labels: NDArray[np.integer[Any]],
+        annotators: NDArray[np.integer[Any]],
+        items: NDArray[np.integer[Any]],
+    ) -> Covariates:
+        """Return the covariates of some labels, annotators and items, by position."""
+        return Covariates(
+            _take(self.labels, labels), _take(self.annotators, annotators), _take(self.items, items)
+        )
+
+    def with_annotators(self, columns: Columns) -> Covariates:
+        """Return these covariates with those of annotators added; equal names are replaced."""
+        return replace(self, annotators={**self.annotators, **columns})
+
+    def with_items(self, columns: Columns) -> Covariates:
+        """Return these covariates with those of items added; equal names are replaced."""
+        return replace(self, items={**self.items, **columns})
+
+
+def match_annotator_covariates(data: Any, annotators: pa.Array) -> dict[str, pa.Array]:
+    """Return the columns of a frame with one row per annotator, in the order of the codes.
+
+    Rows of annotators without labels are ignored; annotators without a row get null.
+    """
+    ids, columns = _read_columns(data, "annotator")
+    code = match_ids(ids, annotators)
+    validate.check_annotators_match(code, ids, "the annotator covariates")
+    return _scatter(columns, code, len(annotators))
+
+
+def match_item_covariates(data: Any, items: pa.Array) -> dict[str, pa.Array]:
+    """Return the columns of a frame with one row per item, in the order of the codes.
+
+    Unknown items are refused; items without a row get null.
+    """
+    ids, columns = _read_columns(data, "item")
+    code = match_ids(ids, items)
+    validate.check_known_items(code, ids, "item covariates")
+    return _scatter(columns, code, len(items))
+
+
+def _read_columns(data: Any, role: str) -> tuple[pa.Array, dict[str, pa.Array]]:
+    """Return the ids of a frame, and all other columns."""
+    table = to_arrow(data)[0]
+    id_column = find_columns(table.column_names, (role,))[role]
+    columns = {
+        name: to_array(table.column(name)) for name in table.column_names if name != id_column
+    }
+    if not columns:
+        raise InputError(f"the {role} covariates have no column besides {id_column!r}: add one")
+    ids = to_array(table.column(id_column))
+    if validate.missing(ids).any():
+        raise InputError(f"the {role} covariates have a row without an {role}: remove it")
+    return ids, columns
+
+
+def to_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array without a dictionary."""
+    column = plain(column)
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def to_numbers(column: pa.Array) -> pa.Array:
+    """Turn text into integers or floats where all of it is numbers."""
+    for kind in (pa.int64(), pa.float64()):
+        try:
+            return column.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+    return column
+
+
+def _take(columns: Columns, positions: NDArray[np.integer[Any]]) -> dict[str, pa.Array]:
+    index = as_arrow(positions)
+    return {name: column.take(index) for name, column in columns.items()}
+
+
+def _scatter(columns: Columns, code: NDArray[np.int64], n: int) -> dict[str, pa.Array]:
+    """Return columns of length ``n``, with row i at position ``code[i]``; null elsewhere."""
+    row = np.full(n, -1, dtype=np.int64)
+    matched = code >= 0
+    row[code[matched]] = np.flatnonzero(matched)
+    index = pa.array(row, mask=row < 0)
+    return {name: column.take(index) for name, column in columns.items()}
+
+
+def append_rows(first: Columns, n_first: int, second: Columns, n_second: int) -> Columns:
+    """Return ``n_first`` rows followed by ``n_second`` others; a column that one lacks is null."""
+    appended = {}
+    for name in {**first, **second}:
+        columns = [
+            columns[name] if name in columns else pa.nulls(n)
+            for columns, n in ((first, n_first), (second, n_second))
+        ]
+        appended[name] = pa.concat_arrays(_with_one_type(name, *columns))
+    return appended
+
+
+def merge_by_code(first: Columns, second: Columns, code: NDArray[np.int64], n: int) -> Columns:
+    """Return ``n`` rows: those of ``first``, and of ``second`` at ``code`` where the first is null.
+
+    ``first`` may have fewer rows.
+    """
+    merged = {}
+    placed = _scatter(second, code, n)
+    for name in {**first, **placed}:
+        known = first.get(name, pa.nulls(0))
+        known = pa.concat_arrays([known, pa.nulls(n - len(known), known.type)])
+        merged[name] = pc.coalesce(*_with_one_type(name, known, placed.get(name, pa.nulls(n))))
+    return merged
+
+
+def _with_one_type(name: str, first: pa.Array, second: pa.Array) -> list[pa.Array]:
+    if first.type == second.type:
+        return [first, second]
+    tables = [pa.table({name: column}) for column in (first, second)]
+    try:
+        joined = pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException:
+        raise InputError(
+            f"covariate {name!r} holds {first.type} in one place and {second.type} in another: "
+            "make them one type"
+        ) from None
+    return [column.cast(joined.schema.field(0).type) for column in (first, second)]
+
+
+def match_groups(data: Any, items: pa.Array, *, role: str) -> NDArray[np.int64]:
+    """Return the group of each item, such as its source, in codes without gaps.
+
+    ``data`` is a mapping or a pandas Series from item to group. An item may occur more than once,
+    as in a table of labels, with one group; items without labels are ignored. ``role`` is what
+    the groups are for, in messages.
+    """
+    is_series = getattr(data, "ndim", 0) == 1 and hasattr(data, "items")
+    if not (isinstance(data, Mapping) or is_series):
+        raise InputError(
+            f"{role} cannot be read from {type(data).__name__}: give a mapping or a pandas "
+            "Series from item to group"
+        )
+    ids, names = zip(*data.items(), strict=True) if len(data) else ((), ())
+    item, name = match_ids(_to_arrow(ids), items), _to_arrow(names)
+    used = np.flatnonzero((item >= 0) & ~validate.missing(name))
+    item = item[used]
+    code, groups, _ = encode_column(pa.chunked_array([name.take(pa.array(used))]))
+    group = np.full(len(items), -1, dtype=np.int64)
+    group[item] = code
+    for e in np.flatnonzero(group < 0)[:1]:
+        raise InputError(
+            f"{role} gives item {items[int(e)].as_py()!r} no group "
+            f"({np.count_nonzero(group < 0):,} such items): name a group for every item"
+        )
+    for row in np.flatnonzero(group[item] != code)[:1]:
+        e = int(item[row])
+        one, other = (groups[int(g)].as_py() for g in (code[row], group[e]))
+        raise InputError(
+            f"{role} puts item {items[e].as_py()!r} into groups {one!r} and {other!r}: "
+            "name one group per item"
+        )
+    return group
+
+
+def _to_arrow(values: Sequence[Any]) -> pa.Array:
+    try:
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array([None if value is None else str(value) for value in values])
