@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from annotruth.engines import ENGINES, get_engine, native_engine
 from annotruth.errors import AnnotruthWarning, InputError
@@ -27,11 +27,37 @@ from annotruth.models.storage import load
 if TYPE_CHECKING:
     from annotruth.advice.advice import Advice
     from annotruth.advice.plan import Plan
+    from annotruth.engines import DistributedEngine, DistributedEngineName, DistributedFrame
+    from annotruth.models.distributed_fit import DistributedFit
 
 AUTO = "auto"
 """Stands for the model that the labels speak for."""
 
 
+@overload
+def fit(
+    data: DistributedFrame,
+    model: str | Estimator | None = None,
+    *,
+    gold: Any = None,
+    annotator_prior: Any = None,
+    progress: ProgressCallback | None = None,
+    read: ReadOptions | None = None,
+    **options: Any,
+) -> DistributedFit: ...
+@overload
+def fit(
+    data: str | Path,
+    model: str | Estimator | None = None,
+    *,
+    engine: DistributedEngineName | DistributedEngine,
+    gold: Any = None,
+    annotator_prior: Any = None,
+    progress: ProgressCallback | None = None,
+    read: ReadOptions | None = None,
+    **options: Any,
+) -> DistributedFit: ...
+@overload
 def fit(
     data: Any,
     model: str | Estimator | None = None,
@@ -41,7 +67,17 @@ def fit(
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
     **options: Any,
-) -> Fit:
+) -> Fit: ...
+def fit(
+    data: Any,
+    model: str | Estimator | None = None,
+    *,
+    gold: Any = None,
+    annotator_prior: Any = None,
+    progress: ProgressCallback | None = None,
+    read: ReadOptions | None = None,
+    **options: Any,
+) -> Fit | DistributedFit:
     """Fit a model to labels.
 
     Parameters
@@ -70,9 +106,11 @@ def fit(
     Returns
     -------
     Fit
-        Its tables come in the library of the frame that went in; from a path or tuples, in
-        pandas if it is installed, else in pyarrow. Of a frame on Spark, or a file or table read
-        with ``engine="spark"``, it is a `DistributedFit`.
+        For labels on this machine. Its tables come in the library of the frame that went in; from
+        a path or tuples, in pandas if it is installed, else in pyarrow.
+    DistributedFit
+        For a frame of a distributed engine such as Spark, and for a file or table that such an
+        engine reads (``engine="spark"``). Its tables are frames of the engine.
     """
     read, options = ReadOptions.split(read, options)
     auto = model == AUTO
@@ -156,6 +194,7 @@ def update(
     for name in ("scale", "categories", "bins", "memory"):
         if name in read.changed():
             raise InputError(f"{name} is that of the fit: leave it out")
+    _refuse_distributed(fit)
     before = fit if isinstance(fit, Fit) else load(fit)
     # An engine object of the caller's is stored by its class name, and cannot be made again.
     settings = {
@@ -210,11 +249,20 @@ def evaluate(fit: Fit, truth: Any, *, scores: bool = False) -> dict[str, float]:
         ``accuracy`` and ``f1_macro`` of the labels, unless the truths are scores; ``plcc``,
         ``srocc`` and ``rmse`` of the expectations on an ordinal scale.
     """
+    _refuse_distributed(fit)
     with file_named_in_errors(truth):
         answers = match_truth(load_table(truth), fit.data, role="truth")
         from annotruth.selection.evaluate import measured
 
         return measured(fit, answers, scores=scores)
+
+
+def _refuse_distributed(fit: Any) -> None:
+    if isinstance(fit, BaseFit) and not isinstance(fit, Fit):
+        raise InputError(
+            "this fit is distributed: it can be neither updated nor evaluated here; its tables are "
+            "frames, and fit takes all labels again"
+        )
 
 
 def _room_for_default(labels: LabelSummary) -> bool:
@@ -319,7 +367,7 @@ def _fit_or_load(
             **own,
         )
         if not isinstance(fitted, Fit):
-            raise InputError("advice needs labels in memory: leave out the engine spark")
+            raise InputError("advice needs labels in memory: leave out engine")
         return fitted
     given = {"model": model, "gold": gold, "annotator_prior": annotator_prior, **own}
     named = [name for name, value in given.items() if value is not None]

@@ -2,6 +2,8 @@
 
 from annotruth.engines.protocol import (
     BuildTables,
+    DistributedEngine,
+    DistributedFrame,
     DistributedFrames,
     DistributedLabels,
     DistributedSession,
@@ -13,11 +15,20 @@ from annotruth.engines.protocol import (
     Session,
     Sum,
 )
-from annotruth.engines.registry import ENGINES, engine_name, get_engine, native_engine
+from annotruth.engines.registry import (
+    ENGINES,
+    DistributedEngineName,
+    engine_name,
+    get_engine,
+    native_engine,
+)
 
 __all__ = [
     "ENGINES",
     "BuildTables",
+    "DistributedEngine",
+    "DistributedEngineName",
+    "DistributedFrame",
     "DistributedFrames",
     "DistributedLabels",
     "DistributedSession",

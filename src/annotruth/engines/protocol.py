@@ -187,6 +187,13 @@ BuildTables: TypeAlias = "Callable[[Labels, Mapping[str, NDArray[Any]]], Mapping
 """Builds the tables of a partition, by name, from its labels and its item-side arrays."""
 
 
+class DistributedFrame(Protocol):
+    """A frame whose rows are in partitions on other machines: for annotations only."""
+
+    def repartition(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the frame with other partitions."""
+
+
 class DistributedLabels(LabelSummary):
     """Labels on other machines: a model sees their summary only."""
 
@@ -267,4 +274,11 @@ class Engine(Protocol):
         """Read labels from a path, a frame or whatever else the engine takes."""
 
     def open(self, data: Any) -> Session:
+        """Open data and return a session on them."""
+
+
+class DistributedEngine(Engine, Protocol):
+    """An engine on other machines, which gives a `DistributedFit` of a file, table or frame."""
+
+    def open(self, data: Any) -> DistributedSession:
         """Open data and return a session on them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from annotruth.engines.protocol import Engine
 from annotruth.errors import InputError
@@ -15,6 +15,10 @@ ENGINES = {
     "reference": ("annotruth.engines.reference", "ReferenceEngine"),
     "spark": ("annotruth.engines.spark", "SparkEngine"),
 }
+
+
+DistributedEngineName: TypeAlias = Literal["spark"]
+"""The engines whose data are on other machines."""
 
 
 def get_engine(name: str | Engine) -> Engine:

@@ -1,0 +1,73 @@
+"""Engines are known by name to the registry and the command line only."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import annotruth as at
+from annotruth.engines import ENGINES, engine_name, get_engine, native_engine
+
+PACKAGE = Path(at.__file__).parent
+MAY_KNOW_SPARK = (
+    "__init__.py",  # exports SparkEngine
+    "app/",
+    "engines/registry.py",
+    "engines/spark/",
+    "labels/frames.py",  # refuses distributed frames instead of collecting them
+)
+
+
+def code_words(source):
+    """Return the names and strings of a module's code, without its docstrings."""
+    tree = ast.parse(source)
+    docstrings = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=word) | ast.Attribute(attr=word) | ast.arg(arg=word):
+                yield word
+            case ast.FunctionDef(name=word) | ast.ClassDef(name=word) | ast.alias(name=word):
+                yield word
+            case ast.ImportFrom(module=str(word)):
+                yield word
+            case ast.Constant(value=str(word)) if id(node) not in docstrings:
+                yield word
+            case _:
+                pass
+
+
+def test_code_words_leave_out_docstrings():
+    source = '"""Spark."""\nfrom a.spark import b\ndef f():\n    """Spark."""\n    return "c"\n'
+    assert set(code_words(source)) == {"a.spark", "b", "f", "c"}
+
+
+def test_no_other_module_names_spark():
+    found = {
+        str(path.relative_to(PACKAGE)): words
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if not path.relative_to(PACKAGE).as_posix().startswith(MAY_KNOW_SPARK)
+        and (words := [word for word in code_words(path.read_text()) if "spark" in word.lower()])
+    }
+    assert not found
+
+
+@pytest.mark.parametrize("name", ["memory", "reference"])
+def test_engines_are_found_by_name(name):
+    engine = get_engine(name)
+    assert engine.name == name
+    assert engine_name(engine) == engine_name(name) == name
+    assert get_engine(engine) is engine
+
+
+def test_an_unknown_engine_is_refused_with_the_choices():
+    with pytest.raises(at.InputError, match=f"unknown engine 'gpu': choose {', '.join(ENGINES)}"):
+        get_engine("gpu")
+
+
+def test_data_in_memory_belong_to_no_engine():
+    assert native_engine([("a", "x", 1)]) is None
+    assert native_engine("labels.csv") is None
