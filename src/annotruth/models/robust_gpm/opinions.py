@@ -10,6 +10,7 @@ from annotruth.kernels.arrays import Codes, Floats, Singles, aligned_empty
 from annotruth.kernels.robust_gpm_single import LOG_ZERO, pad
 from annotruth.labels import LabelSummary
 from annotruth.models.robust_gpm.steps import (
+    STRATEGY_INPUTS,
     EStepResult,
     ExpectedCounts,
     ItemModel,
@@ -34,6 +35,8 @@ N_SHAPES = N_MEANS * len(CONCENTRATIONS)
 
 SHIFTS = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
 """How far annotators may shift the logit of the mean of serious opinion."""
+
+_LOG_POSTERIOR_INPUTS = (Input("log_prior"), Input("log_likelihood", annotator_axis=0))
 
 _SHIFT_DEVIATION = 0.5  # standard deviation of the Gaussian prior of shifts
 _SHAPE_PSEUDO_COUNT = 0.2  # items per shape
@@ -155,7 +158,7 @@ class SinglePrecisionOpinionSteps(OpinionSteps):
         table = strategies.log_probability
         self._count_singles = Pass(
             "robust_gpm_single.step",
-            inputs=(Input("log_prior"), Input("log_likelihood", annotator_axis=0)),
+            inputs=_LOG_POSTERIOR_INPUTS,
             sums=(
                 Sum("labels", self.counts_shape, annotator_axis=0, single_precision=True),
                 Sum("classes", (items.n_classes,)),
@@ -189,18 +192,14 @@ class SinglePrecisionOpinionSteps(OpinionSteps):
         """Return the leave-one-out log-likelihood, annotators x strategies."""
         strategies = self.items.strategies(parameters.serious)
         self._average_strategies(parameters, strategies)
-        one = Pass(
+        leave_one_out = Pass(
             "robust_gpm_single.leave_one_out",
-            inputs=(
-                *(Input("log_prior"), Input("log_likelihood", annotator_axis=0)),
-                *(Input("other"), Input("repeated")),
-                Input("repeated_label", annotator_axis=0),
-            ),
+            inputs=(*_LOG_POSTERIOR_INPUTS, *STRATEGY_INPUTS),
             sums=(Sum("log_likelihood", parameters.strategy_weights.shape, annotator_axis=0),),
         )
         other, repeated = (pad(table.transpose(1, 2, 0)) for table in strategies.probability)
         sums = self.session.run_pass(
-            one,
+            leave_one_out,
             log_prior=self._log_class_prior(parameters.class_prior),
             log_likelihood=self._log_likelihood,
             other=other,

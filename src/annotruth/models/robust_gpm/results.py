@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,15 +29,15 @@ from annotruth.models.robust_gpm.annotators import (
 )
 from annotruth.models.robust_gpm.classes import ConfusionParameters, TrueClasses
 from annotruth.models.robust_gpm.opinions import OpinionShapes
-from annotruth.models.robust_gpm.steps import ItemModel, RobustGPMParameters, RobustGPMSteps
+from annotruth.models.robust_gpm.steps import (
+    POSTERIOR_INPUTS,
+    ItemModel,
+    RobustGPMParameters,
+    RobustGPMSteps,
+)
 
 _ITEMS_AT_ONCE = 1 << 18
 
-_POSTERIOR_INPUTS = (
-    Input("prior"),
-    Input("known_truth"),
-    Input("confusion", annotator_axis=0),
-)
 _ITEM_ARRAYS = ("theta", "leading", "spread", "p_serious")
 
 
@@ -106,6 +106,14 @@ class FinalState:
         )
 
 
+class ItemUncertainty(NamedTuple):
+    """What intervals of items need beyond their posteriors."""
+
+    variance_inflation: float  # the factor by which variances are multiplied
+    score_variance: float  # within a class
+    one_truth: bool  # whether every item has one right label
+
+
 @dataclass(frozen=True, eq=False)
 class FinalModel:
     """What follows from a final state without a pass over the labels.
@@ -120,8 +128,8 @@ class FinalModel:
         The latent classes, with annotators' confusion by their strategies.
     confusion
         The confusion matrices that items' results and predictions are computed with.
-    variance_inflation
-        The factor by which variances of items' results are multiplied.
+    uncertainty
+        What intervals of items need beyond their posteriors.
     """
 
     items: ItemModel
@@ -129,7 +137,7 @@ class FinalModel:
     posterior: AnnotatorPosterior
     classes: LatentClasses
     confusion: Floats
-    variance_inflation: float
+    uncertainty: ItemUncertainty
 
 
 def final_model(labels: LabelSummary, state: FinalState) -> FinalModel:
@@ -157,7 +165,8 @@ def final_model(labels: LabelSummary, state: FinalState) -> FinalModel:
         # A label weight below 1 inflates variances as well.
         score_inflation=inflation * label_weight,
     )
-    return FinalModel(items, state, posterior, classes, second.confusion, inflation)
+    uncertainty = ItemUncertainty(inflation, classes.score_variance, classes.one_truth)
+    return FinalModel(items, state, posterior, classes, second.confusion, uncertainty)
 
 
 def item_model(labels: LabelSummary, *, one_truth: bool) -> ItemModel:
@@ -181,10 +190,10 @@ def predict_labels(fit: Fit, engine: Engine, item: Codes, annotator: Codes) -> F
     with closing(engine.open(labels)) as session:
         session.allocate("posterior", per="items", shape=classes.prior.shape)
         session.run_pass(
-            Pass("robust_gpm.posterior", state=("posterior",), inputs=_POSTERIOR_INPUTS),
+            Pass("robust_gpm.posterior", state=("posterior",), inputs=POSTERIOR_INPUTS),
             prior=classes.prior,
             known_truth=classes.known_truth,
-            confusion=confusion[annotators],
+            likelihood=confusion[annotators],
         )
         posterior = session.collect("posterior")
     return mixed_confusion(posterior[place], confusion.transpose(2, 0, 1), annotator)
@@ -200,18 +209,12 @@ def make_result(
 ) -> BaseFit:
     """Return the fit of a final state."""
     final = final_model(steps.labels, state)
-    classes = final.classes
     _summarize_items(steps, final)
     return make_fit(
         steps.labels,
         steps.session,
         _ITEM_ARRAYS,
-        partial(
-            _item_results,
-            np.sqrt(final.variance_inflation),
-            classes.score_variance,
-            classes.one_truth,
-        ),
+        partial(_item_results, final.uncertainty),
         model=model,
         settings=settings,
         history=history,
@@ -219,7 +222,7 @@ def make_result(
         **annotator_results(
             final.items,
             final.posterior,
-            classes.prior,
+            final.classes.prior,
             state.parameters.always_share,
             state.repeated_label,
         ),
@@ -242,7 +245,7 @@ def _summarize_items(steps: RobustGPMSteps[Any], final: FinalModel) -> None:
         "robust_gpm.summarize",
         state=_ITEM_ARRAYS,
         inputs=(
-            *_POSTERIOR_INPUTS,
+            *POSTERIOR_INPUTS,
             *(Input("opinions"), Input("modes"), Input("scores")),
             Input("p_serious", annotator_axis=0),
         ),
@@ -252,7 +255,7 @@ def _summarize_items(steps: RobustGPMSteps[Any], final: FinalModel) -> None:
         summarize,
         prior=classes.prior,
         known_truth=classes.known_truth,
-        confusion=final.confusion,
+        likelihood=final.confusion,
         opinions=classes.opinions,
         modes=classes.opinions.argmax(axis=1),
         scores=classes.opinions @ values,
@@ -261,25 +264,14 @@ def _summarize_items(steps: RobustGPMSteps[Any], final: FinalModel) -> None:
 
 
 def _item_results(
-    inflation: float,
-    score_variance: float,
-    one_truth: bool,
-    labels: Labels,
-    arrays: Mapping[str, NDArray[Any]],
+    uncertainty: ItemUncertainty, labels: Labels, arrays: Mapping[str, NDArray[Any]]
 ) -> ItemResults:
-    """Return distributions and columns of items; ``inflation`` is that of standard deviations."""
+    """Return the distributions and columns of items, from the arrays of `_ITEM_ARRAYS`."""
     theta, leading, spread, p_serious = arrays.values()
     theta = theta / theta.sum(axis=1, keepdims=True)
     partitions = [
         _item_columns(
-            labels.scale,
-            inflation,
-            score_variance,
-            one_truth,
-            theta[part],
-            leading[part],
-            spread[part],
-            labels.known[part],
+            labels.scale, uncertainty, theta[part], leading[part], spread[part], labels.known[part]
         )
         for part in slices(len(theta), _ITEMS_AT_ONCE)
     ]
@@ -289,9 +281,7 @@ def _item_results(
 
 def _item_columns(
     scale: Scale,
-    inflation: float,
-    score_variance: float,
-    one_truth: bool,
+    uncertainty: ItemUncertainty,
     theta: Floats,
     leading: Floats,
     spread: Floats,
@@ -302,20 +292,21 @@ def _item_columns(
     ``spread`` has three columns: mean and variance of the score, and the variance of the
     probability of the top label.
     """
+    margin_factor = Z_95 * np.sqrt(uncertainty.variance_inflation)
     mode = theta.argmax(axis=1)
     columns: dict[str, Column] = {}
     if scale.is_ordinal:
         values = scale.values
-        score, variance = spread[:, 0], spread[:, 1] + score_variance
+        score, variance = spread[:, 0], spread[:, 1] + uncertainty.score_variance
         score = np.where(known < 0, score, values[known])
-        margin = np.where(known < 0, Z_95 * inflation * np.sqrt(variance), 0.0)
+        margin = np.where(known < 0, margin_factor * np.sqrt(variance), 0.0)
         columns["score_low"] = np.clip(score - margin, values[0], values[-1])
         columns["score_high"] = np.clip(score + margin, values[0], values[-1])
     columns["p_leads"] = np.minimum(leading[np.arange(len(mode)), mode], 1.0)
     columns["may_lead"] = likely_sets(leading, scale.names)
-    if not one_truth:
+    if not uncertainty.one_truth:
         confidence = theta[np.arange(len(mode)), mode]
-        margin = np.where(known < 0, Z_95 * inflation * np.sqrt(spread[:, 2]), 0.0)
+        margin = np.where(known < 0, margin_factor * np.sqrt(spread[:, 2]), 0.0)
         columns["confidence_low"] = np.maximum(confidence - margin, 0.0)
         columns["confidence_high"] = np.minimum(confidence + margin, 1.0)
     return columns

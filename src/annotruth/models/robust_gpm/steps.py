@@ -24,6 +24,12 @@ from annotruth.models.robust_gpm.strategies import (
 from annotruth.models.squarem import Squarem, probabilities, shares
 from annotruth.models.warm_start import with_new_rows
 
+POSTERIOR_INPUTS = (Input("prior"), Input("known_truth"), Input("likelihood", annotator_axis=0))
+"""The inputs of passes that compute items' posteriors."""
+
+STRATEGY_INPUTS = (Input("other"), Input("repeated"), Input("repeated_label", annotator_axis=0))
+"""Further inputs of passes that compute leave-one-out log-likelihoods."""
+
 # Pseudo-counts of annotators who are always serious, and of others.
 _ALWAYS_PSEUDO_COUNT, _NOT_ALWAYS_PSEUDO_COUNT = 2.0, 1.0
 
@@ -87,7 +93,7 @@ class ItemModel(ABC):
     """Whether every item has one right label."""
 
     class_pseudo_count: ClassVar[float]
-    """Items per class in the Dirichlet prior of the class probabilities, beyond 1."""
+    """Pseudo-count of items per class."""
 
     def __init__(self, labels: LabelSummary, known_truth: Floats) -> None:
         self.labels = labels
@@ -159,7 +165,7 @@ class RobustGPMSteps(ABC, Generic[Items]):
         self.counts_shape = (labels.n_annotators, labels.n_categories, items.n_classes)
         self._count = Pass(
             "robust_gpm.step",
-            inputs=(Input("prior"), Input("known_truth"), Input("likelihood", annotator_axis=0)),
+            inputs=POSTERIOR_INPUTS,
             sums=(
                 Sum("labels", self.counts_shape, annotator_axis=0),
                 Sum("classes", (items.n_classes,)),
@@ -210,6 +216,12 @@ class RobustGPMSteps(ABC, Generic[Items]):
         prior = counts.classes + self.items.class_pseudo_count
         return RobustGPMParameters(weights, prior / prior.sum(), float(always_share), serious)
 
+    def likelihood(self, parameters: RobustGPMParameters, strategies: ResponseStrategies) -> Floats:
+        """Return the likelihood of labels given classes: the geometric mean over strategies."""
+        mean = strategies.log_probability.average(parameters.strategy_weights, self.repeated_label)
+        likelihood: Floats = np.exp(mean)
+        return likelihood
+
     def expected_counts(
         self, class_prior: Floats, likelihood: Floats
     ) -> tuple[ExpectedCounts, float]:
@@ -249,26 +261,17 @@ class RobustGPMSteps(ABC, Generic[Items]):
 
         The posterior of an item is computed from the labels of the other annotators.
         """
-        one = Pass(
+        shape = (self.labels.n_annotators, strategies.n_strategies)
+        leave_one_out = Pass(
             "robust_gpm.leave_one_out",
-            inputs=(
-                *(Input("prior"), Input("known_truth"), Input("likelihood", annotator_axis=0)),
-                *(Input("other"), Input("repeated")),
-                Input("repeated_label", annotator_axis=0),
-            ),
-            sums=(
-                Sum(
-                    "log_likelihood",
-                    (self.labels.n_annotators, strategies.n_strategies),
-                    annotator_axis=0,
-                ),
-            ),
+            inputs=(*POSTERIOR_INPUTS, *STRATEGY_INPUTS),
+            sums=(Sum("log_likelihood", shape, annotator_axis=0),),
         )
         other, repeated = (
             np.ascontiguousarray(table.transpose(1, 2, 0)) for table in strategies.probability
         )
         sums = self.session.run_pass(
-            one,
+            leave_one_out,
             prior=class_prior,
             known_truth=self.items.known_truth,
             likelihood=likelihood,
@@ -288,12 +291,6 @@ class RobustGPMSteps(ABC, Generic[Items]):
     def _log_prior(self, always_share: float, strategies: ResponseStrategies) -> Floats:
         """Return the log-prior of strategies: one row per annotator, or one for all of them."""
         return strategies.annotator_log_prior(always_share, self.labels.annotator_prior)
-
-    def likelihood(self, parameters: RobustGPMParameters, strategies: ResponseStrategies) -> Floats:
-        """Return the likelihood of labels given classes: the geometric mean over strategies."""
-        mean = strategies.log_probability.average(parameters.strategy_weights, self.repeated_label)
-        likelihood: Floats = np.exp(mean)
-        return likelihood
 
     def _lower_bound(self, parameters: RobustGPMParameters, result: EStepResult) -> float:
         """Return the lower bound of the log-posterior."""
