@@ -252,9 +252,9 @@ def evaluate(fit: Fit, truth: Any, *, scores: bool = False) -> dict[str, float]:
     _refuse_distributed(fit)
     with file_named_in_errors(truth):
         answers = match_truth(load_table(truth), fit.data, role="truth")
-        from annotruth.selection.evaluate import measured
+        from annotruth.selection.evaluate import compute_metrics
 
-        return measured(fit, answers, scores=scores)
+        return compute_metrics(fit, answers, scores=scores)
 
 
 def _refuse_distributed(fit: Any) -> None:

@@ -1,4 +1,4 @@
-"""Choosing a model by held-out labels, and what `fit` with "auto" makes of it."""
+"""Model selection by held-out labels, and `fit` with the model "auto"."""
 
 import dataclasses
 import json
@@ -40,51 +40,52 @@ def decide(**log_p):
     return choosing._decide(dict(sorted(scores.items(), key=lambda pair: -pair[1].score)))
 
 
-def test_the_best_prediction_wins():
+def test_the_best_score_wins():
     model, why = decide(majority=[-1, -1, -1, -1.1], robust_gpm=[-2, -2, -2, -2.1], gpm=[-3] * 4)
     assert model == "majority"
     assert why == (
-        "majority predicts held-out labels best (mean log-probability -1.0250 ± 0.0250 a label), "
+        "majority predicts held-out labels best (mean log-probability -1.0250 ± 0.0250 per label), "
         "1.0000 ± 0.0000 ahead of robust-gpm"
     )
 
 
-def test_within_one_standard_error_the_preferred_one_wins():
-    """Of the difference, not of the scores: here the scores differ by less than their errors."""
+def test_within_one_standard_error_the_preferred_model_wins():
+    """The standard error is that of the difference, which is smaller than those of the scores."""
     best = [-1.0, -5.0, -1.0, -5.0]
     near = [-1.2, -4.9, -1.1, -4.9]  # 0.025 behind, with an error of 0.075
     model, why = decide(glad=best, gpm=near)
     assert model == "gpm"
-    assert why.startswith("gpm tells more than glad, which predicts held-out labels best")
-    assert why.endswith("is 0.0250 ± 0.0750 behind it: within one standard error")
-    steady = [p - 0.1 for p in best]  # always behind
-    assert decide(glad=best, gpm=steady)[0] == "glad"
-    assert decide(glad=best, gpm=near, robust_gpm=steady)[0] == "gpm"
+    assert why.startswith("glad predicts held-out labels best (mean log-probability -3.0000 ± ")
+    assert why.endswith(
+        "; gpm is within one standard error (0.0250 ± 0.0750 behind) and reports more"
+    )
+    always_behind = [p - 0.1 for p in best]
+    assert decide(glad=best, gpm=always_behind)[0] == "glad"
+    assert decide(glad=best, gpm=near, robust_gpm=always_behind)[0] == "gpm"
 
 
-def test_the_preference_is_not_for_the_best_alone():
-    """Who is as good as the best need not be as good as each other."""
+def test_ties_with_the_best_are_broken_by_preference():
     assert decide(median=[-1.0] * 4, mean=[-1.0] * 4, gpm=[-1.1] * 4)[0] == "mean"
 
 
-def test_every_model_has_a_place():
+def test_every_model_has_a_preference_rank():
     assert set(PREFERENCE) == set(MODELS)
 
 
 def test_all_models_are_scored_on_the_same_labels(made, choice):
     assert set(choice.scores) == set(MODELS)
-    scores = [own.score for own in choice.scores.values()]
+    scores = [result.score for result in choice.scores.values()]
     assert scores == sorted(scores, reverse=True)
-    for own in choice.scores.values():
-        np.testing.assert_array_equal(own.item, choice.scores["gpm"].item)
-        assert own.n_scored == made.labels.n_labels
+    for result in choice.scores.values():
+        np.testing.assert_array_equal(result.item, choice.scores["gpm"].item)
+        assert result.n_scored == made.labels.n_labels
     assert choice.scores["gpm"].score == at.held_out("gpm", made.labels, folds=3).score
-    # Repeated labels are in robust-gpm's repertoire alone, with Dawid and Skene's.
+    # Only these two models have annotators who repeat one label.
     assert choice.model in ("robust-gpm", "dawid-skene")
     assert choice.model in choice.why
 
 
-def test_a_choice_is_frozen_and_comes_as_a_table(choice):
+def test_a_choice_is_frozen_and_has_a_table(choice):
     with pytest.raises(dataclasses.FrozenInstanceError):
         choice.model = "other"
     with pytest.raises(TypeError):
@@ -97,14 +98,14 @@ def test_a_choice_is_frozen_and_comes_as_a_table(choice):
     assert choice.model in repr(choice)
 
 
-def test_only_the_named_models_are_compared(made):
+def test_only_named_models_are_compared(made):
     choice = at.choose(made.labels, ["gpm", "majority", "gpm"], folds=2)
     assert set(choice.scores) == {"gpm", "majority"}
     with pytest.raises(at.InputError, match="unknown model 'oracle'"):
         at.choose(made.labels, ["oracle"])
 
 
-def test_classes_are_no_scores(made):
+def test_models_that_need_an_order_are_refused_on_nominal_scales(made):
     frame = made.labels.to_arrow().to_pandas()
     words = frame.assign(label=frame.label.map({1: "ant", 2: "bee", 3: "cat"}))
     choice = at.choose(words, folds=2)
@@ -118,7 +119,7 @@ def test_classes_are_no_scores(made):
         at.choose(words, ["mean", "median"])
 
 
-def test_a_model_without_room_is_not_fatal(made, monkeypatch):
+def test_a_model_that_needs_too_much_memory_is_refused(made, monkeypatch):
     monkeypatch.setattr("annotruth.models.dawid_skene.model._MAX_BYTES", 10.0)
     choice = at.choose(made.labels, ["dawid-skene", "gpm"], folds=2)
     assert choice.model == "gpm"
@@ -126,11 +127,13 @@ def test_a_model_without_room_is_not_fatal(made, monkeypatch):
     assert choice.to_dict()["scores"]["dawid-skene"]["refused"] == choice.refused["dawid-skene"]
 
 
-def test_many_labels_are_sampled_by_whole_items(made, monkeypatch):
-    monkeypatch.setattr(choosing, "MOST_LABELS", 200)
+def test_many_labels_are_sampled_by_item(made, monkeypatch):
+    monkeypatch.setattr(choosing, "MAX_LABELS", 200)
     choice = at.choose(made.labels, ["gpm", "majority"], folds=2)
     assert choice.scores["gpm"].n_scored == 200
-    assert choice.why.endswith("; compared on 200 of 500 labels, those of 20 items drawn from 50")
+    assert choice.why.endswith(
+        "; compared on 200 of 500 labels, those of a random sample of 20 of 50 items"
+    )
     other = at.choose(made.labels, ["gpm", "majority"], folds=2, seed=1)
     assert other.scores["gpm"].score != choice.scores["gpm"].score
     shuffled = made.labels.to_arrow().to_pandas().sample(frac=1.0, random_state=0)
@@ -139,8 +142,8 @@ def test_many_labels_are_sampled_by_whole_items(made, monkeypatch):
 
 
 def test_auto_fits_the_chosen_model_to_all_labels(made, tmp_path):
-    told = []
-    fit = at.fit(made.labels, "auto", progress=told.append)
+    reported = []
+    fit = at.fit(made.labels, "auto", progress=reported.append)
     choice = at.choose(made.labels)
     assert fit.model == choice.model == fit.chosen["model"]
     assert fit.chosen == choice.to_dict()
@@ -149,7 +152,7 @@ def test_auto_fits_the_chosen_model_to_all_labels(made, tmp_path):
     pd.testing.assert_frame_equal(fit.items(), plain.items())
     assert plain.chosen is None
     assert "chosen" not in plain.summary()
-    assert {heard.stage for heard in told} >= {"", "trying gpm, part 1 of 5"}
+    assert {one.stage for one in reported} >= {"", "cross-validating gpm, fold 1 of 5"}
 
     fit.save(tmp_path / "fit")
     again = at.load(tmp_path / "fit")
@@ -159,13 +162,13 @@ def test_auto_fits_the_chosen_model_to_all_labels(made, tmp_path):
     assert "chosen" not in json.loads((tmp_path / "plain" / "fit.json").read_text())
 
 
-def test_auto_listens_to_gold(made):
+def test_auto_uses_gold(made):
     truth = dict(zip(range(1, 51), (made.label + 1).tolist(), strict=True))
     with_gold = at.fit(made.labels, "auto", gold=truth)
     assert with_gold.chosen["scores"] != at.fit(made.labels, "auto").chosen["scores"]
 
 
-def test_auto_with_a_record_leaves_those_who_take_none(made):
+def test_auto_with_an_annotator_prior_refuses_models_that_take_none(made):
     fit = at.fit(made.labels, "auto", annotator_prior={1: 0.9, 2: 0.1})
     assert fit.model == "robust-gpm"
     assert "robust-gpm is the only model that could be compared" in fit.chosen["why"]
@@ -183,7 +186,7 @@ def test_auto_on_too_few_labels_says_what_to_do(rows):
         at.fit(rows, "auto")
 
 
-def test_one_item_alone_has_no_error_to_tell():
+def test_the_standard_error_of_one_item_is_unknown():
     labels = [("a", "x", 1), ("a", "y", 2), ("a", "z", 2), ("b", "x", 1), ("c", "y", 2)]
     why = at.choose(labels, ["majority", "gpm"]).why
     assert "± unknown" in why

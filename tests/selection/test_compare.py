@@ -1,4 +1,4 @@
-"""Every model on the same labels: the tables, the page, and what does not suit."""
+"""`compare`: the tables, the page, and models that cannot be fitted."""
 
 import json
 import re
@@ -35,7 +35,7 @@ def by_model(comparison):
     return {row["model"]: row for row in comparison.model_table().to_pylist()}
 
 
-def test_a_row_is_what_the_model_gives_on_its_own(made, truth, compared):
+def test_a_row_equals_the_results_of_the_model_fitted_alone(made, truth, compared):
     rows = by_model(compared)
     assert set(rows) == set(FEW)
     for name, row in rows.items():
@@ -50,7 +50,7 @@ def test_a_row_is_what_the_model_gives_on_its_own(made, truth, compared):
         assert {key: row[key] for key in measures if row[key] is not None} == known
 
 
-def test_models_come_best_first_and_the_choice_is_that_of_choose(made, compared):
+def test_models_are_sorted_by_score_and_the_choice_is_that_of_choose(made, compared):
     scores = [row["held_out"] for row in by_model(compared).values()]
     assert scores == sorted(scores, reverse=True)
     assert compared.choice.model == at.choose(made.labels, FEW).model
@@ -71,7 +71,7 @@ def test_agreement_is_the_share_of_equal_labels_and_the_correlation_of_scores(co
     assert pairs[frozenset(("robust-gpm", "mean"))]["same_label"] is None
 
 
-def test_tables_come_in_the_callers_frames():
+def test_tables_are_in_the_callers_frame_library():
     import polars as pl
 
     rows = [(e, s, (e * s) % 2) for e in range(4) for s in range(3)]
@@ -90,7 +90,7 @@ def test_models_that_need_an_order_are_listed_with_the_reason():
     assert by_model(compared)["mean"]["held_out"] is None
 
 
-def test_one_label_is_fitted_though_nothing_can_be_held_out():
+def test_models_are_fitted_even_if_no_label_can_be_held_out():
     compared = at.compare([("a", "x", "cat")], ["majority", "robust-gpm", "mean"])
     assert compared.choice is None
     assert "no label can be predicted" in compared.why
@@ -99,36 +99,36 @@ def test_one_label_is_fitted_though_nothing_can_be_held_out():
     assert json.dumps(compared.to_dict(), allow_nan=False)
 
 
-def test_when_nothing_suits_it_says_why():
+def test_if_no_model_can_be_fitted_the_reason_is_given():
     with pytest.raises(at.InputError, match="no model can be fitted; mean needs an ordinal scale"):
         at.compare([("a", "x", "cat"), ("a", "y", "dog")], ["mean"])
 
 
 @pytest.mark.parametrize(
-    ("models", "said"), [(["gmp"], "unknown model 'gmp'"), ([], "no model to compare")]
+    ("models", "message"), [(["gmp"], "unknown model 'gmp'"), ([], "no model to compare")]
 )
-def test_unknown_and_missing_models_are_refused_first(models, said):
-    with pytest.raises(at.InputError, match=said):
+def test_unknown_and_missing_models_are_refused_before_reading(models, message):
+    with pytest.raises(at.InputError, match=message):
         at.compare("no such file.csv", models)
 
 
-def test_a_truth_that_does_not_match_is_refused_before_any_fit(made):
+def test_a_truth_that_does_not_match_is_refused_before_fitting(made):
     def never(progress):
-        raise AssertionError("a fit was begun")
+        raise AssertionError("a fit was started")
 
     with pytest.raises(at.InputError, match="truth"):
         at.compare(made.labels, ["gpm"], truth={"nobody": 1}, progress=never)
 
 
-def test_a_model_at_its_cap_is_told_in_the_table_not_by_a_warning(monkeypatch):
+def test_a_fit_that_did_not_converge_is_marked_in_the_table_without_a_warning(monkeypatch):
     capped = at.GPM(max_iter=1)
-    monkeypatch.setattr("annotruth.selection.choose.suited", lambda name, labels: capped)
-    monkeypatch.setattr("annotruth.selection.compare.suited", lambda name, labels: capped)
+    monkeypatch.setattr("annotruth.selection.choose.make_for", lambda name, labels: capped)
+    monkeypatch.setattr("annotruth.selection.compare.make_for", lambda name, labels: capped)
     rows = [(e, s, (e * s) % 3) for e in range(6) for s in range(4)]
     assert by_model(at.compare(rows, ["gpm"]))["gpm"]["converged"] is False
 
 
-def test_the_page_is_safe_with_any_name_and_asks_nothing_of_the_network(tmp_path):
+def test_the_page_escapes_names_and_works_offline(tmp_path):
     rows = [
         (f"{HOSTILE}{e}", f"{HOSTILE}{s}", HOSTILE[: 9 + (e * s) % 2])
         for e in range(6)
@@ -146,7 +146,7 @@ def test_the_page_is_safe_with_any_name_and_asks_nothing_of_the_network(tmp_path
     assert 'id="truth"' not in text
 
 
-def test_the_page_shows_the_tables_and_pictures(compared, tmp_path):
+def test_the_page_shows_the_tables_and_charts(compared, tmp_path):
     compared.report(tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text()
     names = re.findall(r'data-name="([^"]*)"', text)
@@ -156,11 +156,11 @@ def test_the_page_shows_the_tables_and_pictures(compared, tmp_path):
     assert 'id="refused"' not in text
 
 
-def test_one_model_alone_has_a_page(tmp_path):
+def test_a_single_model_has_a_page(tmp_path):
     at.compare([("a", "x", "cat")], ["majority"]).report(tmp_path / "page.html")
     assert "<figure" not in (tmp_path / "page.html").read_text()
 
 
-def test_without_names_all_models_are_compared():
+def test_all_models_are_compared_by_default():
     rows = [(e, s, 1 + (e * s) % 3) for e in range(6) for s in range(4)]
     assert set(at.compare(rows).fits) == set(MODELS)

@@ -1,4 +1,4 @@
-"""Choosing a model without a truth: by how well it predicts labels that it has not seen."""
+"""Model selection without a truth: by how well models predict held-out labels."""
 
 from __future__ import annotations
 
@@ -18,11 +18,18 @@ from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Estimator
 from annotruth.models.em import ProgressCallback
 from annotruth.models.registry import MODELS, get_model
-from annotruth.selection.heldout import HeldOut, parts_of, ranks_of, score_parts, with_error
+from annotruth.selection.heldout import (
+    HeldOut,
+    assign_folds,
+    format_with_error,
+    id_ranks,
+    score_folds,
+)
 
-# Where predictions do not tell models apart, who tells most comes first: distributions of the
-# items with what annotators do and intervals that hold, then without, then how right annotators
-# are, then scores alone. Of two that tell the same, the one more often nearer to the truth.
+# The order among models that predict equally well: those that report more come first. First models
+# that report distributions of items, behaviors of annotators and calibrated intervals, then those
+# without the intervals, then those that report how often annotators are right, then scores only. Of
+# two that report the same, the one that is more often closer to the truth comes first.
 PREFERENCE = (
     "robust-gpm",
     "ordinal-mixture",
@@ -36,26 +43,34 @@ PREFERENCE = (
     "median",
 )
 
-MOST_LABELS = 200_000
-"""With more labels than this, models are compared on a sample of the items."""
+MAX_LABELS = 200_000
+"""With more labels, models are compared on a random sample of the items."""
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Which model was chosen, why, and how all of them did.
+    """The model that `choose` selected, the reason, and the scores of all models.
 
     Attributes
     ----------
     model
-        The model chosen.
+        The name of the selected model.
     why
-        The reason, in a sentence.
+        The reason, one sentence.
     scores
-        What each model made of the held-out labels, best first.
+        The held-out scores of the models, best first.
     refused
-        Why the others could not be compared.
+        The models that could not be fitted, with the reason.
     frame
-        The caller's frame library, in which the table goes back.
+        The caller's frame library, which the table is returned in.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> labels = [(item, person, item % 3) for item in range(9) for person in "abcd"]
+    >>> choice = at.choose(labels, ["majority", "gpm"])
+    >>> choice.model, list(choice.scores)
+    ('gpm', ['gpm', 'majority'])
     """
 
     model: str
@@ -68,8 +83,8 @@ class Choice:
         return f"Choice({self.model}: {self.why})"
 
     def table(self) -> Any:
-        """Return one row a model: its score, and how far it is behind the best."""
-        rows = [{"model": name, **told} for name, told in self.to_dict()["scores"].items()]
+        """Return one row per model: its score, and the difference from the best one."""
+        rows = [{"model": name, **entries} for name, entries in self.to_dict()["scores"].items()]
         types = [
             *(("model", pa.string()), ("score", pa.float64()), ("standard_error", pa.float64())),
             *(("behind", pa.float64()), ("behind_error", pa.float64()), ("converged", pa.bool_())),
@@ -78,17 +93,17 @@ class Choice:
         return from_arrow(pa.Table.from_pylist(rows, schema=pa.schema(types)), self.frame)
 
     def to_dict(self) -> dict[str, Any]:
-        """Tell the choice in words and numbers that JSON has."""
+        """Return the choice and the scores as JSON types."""
         best = next(iter(self.scores.values()))
         scores: dict[str, dict[str, Any]] = {}
-        for name, own in self.scores.items():
-            behind, error = best.ahead_of(own)
+        for name, result in self.scores.items():
+            behind, error = best.ahead_of(result)
             scores[name] = {
-                "score": own.score,
-                "standard_error": _or_none(own.standard_error),
+                "score": result.score,
+                "standard_error": _finite(result.standard_error),
                 "behind": behind,
-                "behind_error": _or_none(error),
-                "converged": own.converged,
+                "behind_error": _finite(error),
+                "converged": result.converged,
             }
         refused = {name: {"refused": reason} for name, reason in self.refused.items()}
         return {
@@ -110,50 +125,62 @@ def choose(
 ) -> Choice:
     """Choose the model that predicts held-out labels best (see `held_out`).
 
-    Models whose score is within one standard error of the best one's, by the difference on the
-    same labels, count as equally good; of these the one that tells most is taken: robust-gpm
-    first. Models for ordered categories are left out where there is no order.
+    Models within one standard error of the best one, by the difference of the scores on the same
+    labels, count as equally good; of these, the one that reports most is selected, robust-gpm
+    first. Models for ordered categories are left out on nominal scales.
 
-    It says who predicts labels best, which often but not always is who finds the truth best.
+    The model that predicts labels best is often, but not always, the one closest to the truth.
 
     Parameters
     ----------
     data
-        What `Estimator.fit` takes; known truths come with `Labels.with_gold`.
+        Labels in any form that `Estimator.fit` takes; known truths by `Labels.with_gold`.
     models
-        The names to choose from; all models unless given.
+        The names of the models to choose from; all by default.
     folds, seed
-        As in `held_out`. With more than 200,000 labels, the seed also draws the items of which
-        about so many labels are scored, which bounds the time.
+        As in `held_out`. With more than 200,000 labels, the seed also draws a sample of items with
+        about that many labels, which bounds the time.
     progress
         Called after every iteration of every fit.
+
+    Returns
+    -------
+    Choice
+        ``model``, ``why``, and the scores of all models.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> labels = [(item, person, item % 3) for item in range(9) for person in "abcd"]
+    >>> at.choose(labels, ["dawid-skene", "median"]).model
+    'dawid-skene'
     """
     labels = Labels.of(data)
-    names = sorted(dict.fromkeys(models or MODELS), key=place)
+    names = sorted(dict.fromkeys(models or MODELS), key=preference_rank)
     sample = _sample(labels, seed)
-    part = parts_of(sample, folds, seed)
-    found: dict[str, HeldOut] = {}
+    fold = assign_folds(sample, folds, seed)
+    results: dict[str, HeldOut] = {}
     refused: dict[str, str] = {}
     for name in names:
         get_model(name)
         try:
-            found[name] = score_parts(suited(name, labels), sample, part, progress)
+            results[name] = score_folds(make_for(name, labels), sample, fold, progress)
         except AnnotruthError as error:
             refused[name] = str(error)
-    if not found:
+    if not results:
         raise InputError(f"no model can be fitted; {refused[names[0]]}")
-    scores = dict(sorted(found.items(), key=lambda pair: -pair[1].score))
+    scores = dict(sorted(results.items(), key=lambda pair: -pair[1].score))
     model, why = _decide(scores)
     if sample is not labels:
         why += (
-            f"; compared on {sample.n_labels:,} of {labels.n_labels:,} labels, those of "
-            f"{sample.n_items:,} items drawn from {labels.n_items:,}"
+            f"; compared on {sample.n_labels:,} of {labels.n_labels:,} labels, those of a random "
+            f"sample of {sample.n_items:,} of {labels.n_items:,} items"
         )
     return Choice(model, why, MappingProxyType(scores), MappingProxyType(refused), labels.frame)
 
 
-def suited(name: str, labels: Labels) -> Estimator:
-    """Make the named model, unless it needs an order that the labels do not have."""
+def make_for(name: str, labels: Labels) -> Estimator:
+    """Return the named model; raise if it needs an order that the labels do not have."""
     estimator = get_model(name)()
     if estimator.capabilities.ordinal_only:
         check_ordinal(labels.scale, name)
@@ -161,46 +188,47 @@ def suited(name: str, labels: Labels) -> Estimator:
 
 
 def _decide(scores: Mapping[str, HeldOut]) -> tuple[str, str]:
-    """Take the first in the order of preference of those as good as the best, and say why."""
+    """Return the preferred model among those as good as the best, and the reason."""
     best, *others = scores.values()
     as_good = [best.model]
     for other in others:
         behind, error = best.ahead_of(other)
         if behind <= error:
             as_good.append(other.model)
-    model = min(as_good, key=place)
-    told = f"mean log-probability {with_error(best.score, best.standard_error)} a label"
-    if model != best.model:
-        return model, (
-            f"{model} tells more than {best.model}, which predicts held-out labels best ({told}), "
-            f"and is {_gap(best, scores[model])} behind it: within one standard error"
-        )
+    model = min(as_good, key=preference_rank)
+    score = f"mean log-probability {format_with_error(best.score, best.standard_error)} per label"
     if not others:
-        return model, f"{model} is the only model that could be compared ({told})"
-    gap = f"{_gap(best, others[0])} ahead of {others[0].model}"
-    return model, f"{model} predicts held-out labels best ({told}), {gap}"
+        return model, f"{model} is the only model that could be compared ({score})"
+    if model == best.model:
+        gap = f"{_gap(best, others[0])} ahead of {others[0].model}"
+        return model, f"{model} predicts held-out labels best ({score}), {gap}"
+    return model, (
+        f"{best.model} predicts held-out labels best ({score}); {model} is within one standard "
+        f"error ({_gap(best, scores[model])} behind) and reports more"
+    )
 
 
 def _gap(one: HeldOut, other: HeldOut) -> str:
-    return with_error(*one.ahead_of(other))
+    return format_with_error(*one.ahead_of(other))
 
 
 def _sample(labels: Labels, seed: int) -> Labels:
-    """Draw whole items until their labels are as many as may be scored."""
-    if labels.n_labels <= MOST_LABELS:
+    """Return the labels of as many random items as have at most `MAX_LABELS` labels."""
+    if labels.n_labels <= MAX_LABELS:
         return labels
-    turn = np.random.default_rng(seed).permutation(labels.n_items)[ranks_of(labels.items)]
-    order = np.argsort(turn)
-    reached = labels.labels_per_item[order].cumsum()
+    order = np.argsort(
+        np.random.default_rng(seed).permutation(labels.n_items)[id_ranks(labels.items)]
+    )
+    n_labels = labels.labels_per_item[order].cumsum()
     drawn = np.zeros(labels.n_items, dtype=np.bool_)
-    drawn[order[: max(np.searchsorted(reached, MOST_LABELS, side="right"), 1)]] = True
+    drawn[order[: max(np.searchsorted(n_labels, MAX_LABELS, side="right"), 1)]] = True
     return labels.subset(drawn[labels.item_of_label()])
 
 
-def place(name: str) -> int:
-    """Return a model's place in the order of preference; one that is not in it comes last."""
+def preference_rank(name: str) -> int:
+    """Return a model's rank in the order of preference; models not in it come last."""
     return PREFERENCE.index(name) if name in PREFERENCE else len(PREFERENCE)
 
 
-def _or_none(value: float) -> float | None:
+def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None

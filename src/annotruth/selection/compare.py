@@ -1,4 +1,4 @@
-"""Every model on the same labels: what each predicts, finds and costs, in two tables."""
+"""Fit several models to the same labels and compare them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from annotruth.labels.truth import Truth, match_truth
 from annotruth.models.em import ProgressCallback
 from annotruth.models.registry import MODELS, get_model
 from annotruth.models.result import Fit
-from annotruth.selection.choose import Choice, choose, place, suited
-from annotruth.selection.evaluate import measured
+from annotruth.selection.choose import Choice, choose, make_for, preference_rank
+from annotruth.selection.evaluate import compute_metrics
 
 _MODEL_COLUMNS = {
     "model": pa.string(),
@@ -53,24 +53,34 @@ _PAIR_COLUMNS = {
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What every model made of the same labels.
+    """Fits of several models to the same labels. Returned by `compare`.
 
     Attributes
     ----------
     data
         The labels.
     fits
-        What each model found, who predicts held-out labels best first.
+        The fit of each model, in the order of the held-out scores.
     seconds
-        How long each fit to all labels took.
+        The time that each fit to all labels took.
     choice
-        What each model made of labels it had not seen; None where no label could be held out.
+        The held-out scores and the selected model; None where no label could be held out.
     why
-        Which model the labels speak for and why, or why none could be told.
+        Why a model was selected, or why none could be.
     refused
-        Why the other models do not suit the data.
+        The models that could not be fitted, with the reason.
     measures
-        How near each model came to the truth, where one was given.
+        The metrics of each model against the truth, if one was given.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> labels = [(item, person, item % 3) for item in range(9) for person in "abcd"]
+    >>> compared = at.compare(labels, ["majority", "gpm"])
+    >>> compared.model_table().select(["model", "converged"]).to_pylist()
+    [{'model': 'gpm', 'converged': True}, {'model': 'majority', 'converged': True}]
+    >>> compared.agreement_table()["same_label"].to_pylist()
+    [1.0]
     """
 
     data: Labels
@@ -85,23 +95,23 @@ class Comparison:
         return f"Comparison({', '.join(self.fits)} on {self.data.describe()})"
 
     def models(self) -> Any:
-        """Return one row a model: how it predicts, how near the truth it is, what it costs."""
+        """Return one row per model: held-out score, metrics, spammers, iterations, seconds."""
         return from_arrow(self.model_table(), self.data.frame)
 
     def agreement(self) -> Any:
-        """Return one row a pair of models: the share of equal labels, how scores correlate."""
+        """Return one row per pair of models: share of equal labels, correlation of scores."""
         return from_arrow(self.agreement_table(), self.data.frame)
 
     def model_table(self) -> pa.Table:
-        """Make the table of models in Arrow, those that were refused last, with the reason."""
+        """Return the table of models in Arrow; refused models come last, with the reason."""
         scores = {} if self.choice is None else self.choice.scores
         rows: list[dict[str, Any]] = []
         for name, fit in self.fits.items():
-            own = scores.get(name)
+            held_out = scores.get(name)
             row: dict[str, Any] = {
                 "model": name,
-                "held_out": None if own is None else own.score,
-                "held_out_error": None if own is None else own.standard_error,
+                "held_out": None if held_out is None else held_out.score,
+                "held_out_error": None if held_out is None else held_out.standard_error,
                 "spammers": fit.n_spammers,
                 "iterations": fit.n_iter,
                 "converged": fit.converged,
@@ -112,12 +122,12 @@ class Comparison:
         return _table(rows, _MODEL_COLUMNS)
 
     def agreement_table(self) -> pa.Table:
-        """Make the table of pairs of models in Arrow."""
+        """Return the table of pairs of models in Arrow."""
         rows = [
             {
                 "model": one,
                 "other": other,
-                "same_label": _same(self.fits[one], self.fits[other]),
+                "same_label": _share_equal(self.fits[one], self.fits[other]),
                 "score_correlation": _correlation(self.fits[one], self.fits[other]),
             }
             for one, other in combinations(self.fits, 2)
@@ -125,7 +135,7 @@ class Comparison:
         return _table(rows, _PAIR_COLUMNS)
 
     def to_dict(self) -> dict[str, Any]:
-        """Tell the comparison in words and numbers that JSON has."""
+        """Return the comparison as JSON types."""
         data = self.data
         return {
             "n_items": data.n_items,
@@ -162,39 +172,43 @@ def compare(
     read: ReadOptions | None = None,
     **options: Any,
 ) -> Comparison:
-    """Fit every model to the same labels and say how they differ.
+    """Fit several models to the same labels and compare them.
 
-    Each model is fitted with its usual options: to parts of the labels, to see how well it
-    predicts the rest (see `held_out`), then to all of them, which is timed. Models that do not
-    suit the data are listed with the reason.
+    Each model, with its default options, is cross-validated (see `held_out`), then fitted to all
+    labels, which is timed. Models that cannot be fitted to the labels are listed with the reason.
 
     Parameters
     ----------
     data
-        A path, or what `Estimator.fit` takes; known truths to learn from come with
+        A path, or labels in any form that `Estimator.fit` takes; known truths by
         `Labels.with_gold`.
     models
-        The names to compare; all models unless given.
+        The names of the models to compare; all by default.
     truth, scores
-        Known truths to measure against, and whether they are scores, as in `evaluate`.
+        Known truths to compute metrics against, and whether they are scores, as in `evaluate`.
     folds, seed
         As in `choose`.
     progress
         Called after every iteration of every fit.
     read, **options
         How to read the labels: `ReadOptions`, or its fields as keywords.
+
+    Returns
+    -------
+    Comparison
+        ``models()`` and ``agreement()`` are tables; ``report()`` writes a page.
     """
     read = ReadOptions.of(read, options)
     if read.memory is not None:
-        raise InputError("compare fits many models, in memory: leave the memory out")
+        raise InputError("compare fits many models in memory: leave out memory (`--memory`)")
     if models is not None and not models:
         raise InputError(f"no model to compare: choose some of {', '.join(MODELS)}")
-    names = sorted(dict.fromkeys(models or MODELS), key=place)
+    names = sorted(dict.fromkeys(models or MODELS), key=preference_rank)
     for name in names:
         get_model(name)
     labels = load_labels(data, read)
-    answers = _predict_proba(truth, labels)
-    choice, why = _chosen(labels, names, folds, seed, progress)
+    matched = _match_truth(truth, labels)
+    choice, why = _choose(labels, names, folds, seed, progress)
     refused = {} if choice is None else dict(choice.refused)
     fits: dict[str, Fit] = {}
     seconds: dict[str, float] = {}
@@ -209,7 +223,7 @@ def compare(
         fits = {name: fits[name] for name in choice.scores if name in fits}
     with file_named_in_errors(truth):
         measures = {
-            name: {} if answers is None else measured(fit, answers, scores=scores)
+            name: {} if matched is None else compute_metrics(fit, matched, scores=scores)
             for name, fit in fits.items()
         }
     return Comparison(
@@ -223,34 +237,34 @@ def compare(
     )
 
 
-def _predict_proba(truth: Any, labels: Labels) -> Truth | None:
-    """Match the truth before the long work, so that what is wrong with it shows at once."""
+def _match_truth(truth: Any, labels: Labels) -> Truth | None:
+    """Match the truth to the items, before the fits, so that mistakes in it are reported early."""
     if truth is None:
         return None
     with file_named_in_errors(truth):
         return match_truth(load_table(truth), labels, role="truth")
 
 
-def _chosen(
+def _choose(
     labels: Labels, names: Sequence[str], folds: int, seed: int, progress: ProgressCallback | None
 ) -> tuple[Choice | None, str]:
     try:
         choice = choose(labels, names, folds=folds, seed=seed, progress=progress)
-    except InputError as error:  # one label an item, say: the models can still be fitted
+    except InputError as error:  # such as one label per item; models can still be fitted
         return None, str(error)
     return choice, choice.why
 
 
 def _timed(name: str, labels: Labels, progress: ProgressCallback | None) -> tuple[Fit, float]:
-    estimator = suited(name, labels)
+    estimator = make_for(name, labels)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the column `converged` shows it
         start = perf_counter()
-        found = estimator.fit(labels, progress=progress).result_
-        return found, perf_counter() - start
+        fit = estimator.fit(labels, progress=progress).result_
+        return fit, perf_counter() - start
 
 
-def _same(one: Fit, other: Fit) -> float | None:
+def _share_equal(one: Fit, other: Fit) -> float | None:
     if one.label is None or other.label is None:
         return None
     return float(np.mean(one.label == other.label))
@@ -263,7 +277,7 @@ def _correlation(one: Fit, other: Fit) -> float | None:
 
 
 def _table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, pa.DataType]) -> pa.Table:
-    """Make a table; what is not a number is missing."""
+    """Return a table of rows in which NaN is missing."""
     plain = [{key: None if _is_nan(v) else v for key, v in row.items()} for row in rows]
     return pa.Table.from_pylist(plain, schema=pa.schema(list(columns.items())))
 

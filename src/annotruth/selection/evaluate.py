@@ -1,4 +1,4 @@
-"""How close a fit comes to known truths."""
+"""Metrics of a fit against known truths."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from annotruth.labels.truth import Truth
 from annotruth.models.result import Fit
 
 
-def measured(fit: Fit, answers: Truth, *, scores: bool) -> dict[str, float]:
-    """Do what `evaluate` does, with truths that are matched to the items already."""
-    found: dict[str, float] = {}
+def compute_metrics(fit: Fit, truth: Truth, *, scores: bool) -> dict[str, float]:
+    """Return the metrics of `annotruth.evaluate`, from truths that are matched to the items."""
+    results: dict[str, float] = {}
     ordinal = fit.data.scale.is_ordinal
-    are_labels = not (scores and ordinal) or bool((answers.codes() >= 0).all())
+    are_labels = not (scores and ordinal) or bool((truth.codes() >= 0).all())
     if fit.label is not None and are_labels:
-        true, predicted = answers.categories(), fit.label[answers.item]
-        found["accuracy"] = metrics.accuracy(true, predicted)
-        found["f1_macro"] = metrics.f1_macro(true, predicted)
+        true, predicted = truth.categories(), fit.label[truth.item]
+        results["accuracy"] = metrics.accuracy(true, predicted)
+        results["f1_macro"] = metrics.f1_macro(true, predicted)
     if fit.expectation is not None and ordinal:
-        scored, expected = answers.scores(), fit.expectation[answers.item]
-        found["plcc"] = metrics.plcc(scored, expected)
-        found["srocc"] = metrics.srocc(scored, expected)
-        found["rmse"] = metrics.rmse(scored, expected)
-    return found
+        true_scores, expected = truth.scores(), fit.expectation[truth.item]
+        results["plcc"] = metrics.plcc(true_scores, expected)
+        results["srocc"] = metrics.srocc(true_scores, expected)
+        results["rmse"] = metrics.rmse(true_scores, expected)
+    return results

@@ -1,4 +1,4 @@
-"""How well a model predicts labels that it has not seen: a measure that needs no truth."""
+"""Cross-validation without a truth: how well a model predicts held-out labels."""
 
 from __future__ import annotations
 
@@ -23,27 +23,38 @@ from annotruth.models.em import Progress, ProgressCallback
 from annotruth.models.registry import get_model
 
 FLOOR = 0.01
-"""The share of chance mixed into every prediction, so that no single label costs without end."""
+"""Weight of the uniform distribution in every prediction, which bounds the loss of one label."""
 
-_MOST_NUMBERS = 2**20  # of predictions made at a time
+_MAX_PREDICTIONS = 2**20  # numbers in one array of predictions
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """What a model made of labels that it had not seen.
+    """The log-probabilities that a model gave to held-out labels.
 
     Attributes
     ----------
     model
-        Its name.
+        The model's name.
     log_p
-        The log-probability, in nats, that it gave to each scored label.
+        The log-probability, in nats, of each scored label.
     item
         The item of each scored label.
     n_unscored
-        How many labels were not scored, because their item or annotator would have had no other.
+        The number of labels that were not scored, as their item or annotator has no other label.
     converged
         Whether every fit met its stopping rule.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> labels = [(item, person, item % 3) for item in range(6) for person in "abcd"]
+    >>> gpm, majority = (at.held_out(model, labels) for model in ("gpm", "majority"))
+    >>> gpm.n_scored
+    24
+    >>> difference, standard_error = gpm.ahead_of(majority)
+    >>> difference > 0
+    True
     """
 
     model: str
@@ -54,27 +65,27 @@ class HeldOut:
 
     def __repr__(self) -> str:
         return (
-            f"HeldOut({self.model}: {with_error(self.score, self.standard_error)} a label, "
+            f"HeldOut({self.model}: {format_with_error(self.score, self.standard_error)} per label, "
             f"{self.n_scored:,} labels scored)"
         )
 
     @property
     def n_scored(self) -> int:
-        """How many labels were scored."""
+        """The number of scored labels."""
         return len(self.log_p)
 
     @cached_property
     def score(self) -> float:
-        """The mean log-probability of a label: higher is better, 0 would be certainty."""
+        """The mean log-probability per label; at most 0, higher is better."""
         return float(self.log_p.mean())
 
     @cached_property
     def standard_error(self) -> float:
-        """The standard error of the score over items; NaN where there is only one."""
+        """The standard error of the score, clustered by item; NaN for a single item."""
         return _standard_error(self.log_p, self.item)
 
     def ahead_of(self, other: HeldOut) -> tuple[float, float]:
-        """Return by how much it scores higher on the same labels, and that mean's error."""
+        """Return the mean difference of the scores on the same labels, and its standard error."""
         gain = self.log_p - other.log_p
         return float(gain.mean()), _standard_error(gain, self.item)
 
@@ -87,129 +98,142 @@ def held_out(
     seed: int = 0,
     progress: ProgressCallback | None = None,
 ) -> HeldOut:
-    r"""Score a model by how well it predicts each label from the others.
+    r"""Score a model by cross-validation: how well it predicts labels that it was not fitted to.
 
-    The labels are dealt into parts. The model is fitted without one part and predicts its labels,
-    for each part in turn; known truths stay. With N categories, a label r of annotator s on item e
-    scores
+    The labels are divided into folds. For each fold, the model is fitted to the other folds and
+    predicts the labels of this one; known truths are always used. With N categories, a label r of
+    annotator s on item e scores
 
     .. math:: \log \bigl( 0.99\, p(r_{e,s} = r) + 0.01 / N \bigr), \qquad p \text{ from `predict_proba`}.
 
-    The hundredth of chance is the same for all models: some of them call labels impossible, and
-    one such label would decide everything.
+    The uniform component is the same for all models: some of them assign probability 0 to labels
+    that occur, and one such label would decide the comparison.
 
-    Every item's labels are dealt evenly. Parts depend on the ids and the seed, not on the model
-    or the order of rows. A label whose item or annotator would be left without any other is
-    never held out, and not scored. As labels of one item share its truth, the standard error is
-    that of sums over items.
+    The labels of each item are spread evenly over the folds. Folds depend on the ids and the seed,
+    not on the model or the order of rows. A label whose item or annotator would have no other label
+    left is never held out, and not scored. As labels of one item share its truth, the standard
+    error is clustered by item.
 
     Parameters
     ----------
     model
-        A model's name, or an estimator with its options set, which is left as it is.
+        A model's name, or an estimator with its options set, which is not changed.
     data
-        What `Estimator.fit` takes; known truths come with `Labels.with_gold`.
+        Labels in any form that `Estimator.fit` takes; known truths by `Labels.with_gold`.
     folds
-        Into how many parts the labels are dealt.
+        The number of folds.
     seed
-        Another seed, other parts.
+        The seed of the random assignment to folds.
     progress
         Called after every iteration of every fit.
+
+    Returns
+    -------
+    HeldOut
+        ``score``, its ``standard_error``, and the log-probability of every label.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> labels = [(item, person, item % 2) for item in range(8) for person in "abc"]
+    >>> -1.0 < at.held_out("gpm", labels).score < 0.0
+    True
     """
     labels = Labels.of(data)
     estimator = get_model(model)() if isinstance(model, str) else model
-    return score_parts(estimator, labels, parts_of(labels, folds, seed), progress)
+    return score_folds(estimator, labels, assign_folds(labels, folds, seed), progress)
 
 
-def parts_of(labels: Labels, folds: int, seed: int) -> Codes:
-    """Deal the labels out: the part in which each is held out, -1 for those that never are."""
-    if folds < 2:
-        raise InputError(f"folds must be 2 or more, not {folds}")
+def assign_folds(labels: Labels, n_folds: int, seed: int) -> Codes:
+    """Return the fold of each label, -1 for labels that are never held out."""
+    if n_folds < 2:
+        raise InputError(f"folds must be 2 or more, not {n_folds}")
     check_seed(seed)
     rng = np.random.default_rng(seed)
     item, annotator = labels.item_of_label(), labels.annotator
-    by_item, by_annotator = (ranks_of(ids) for ids in (labels.items, labels.annotators))
-    order = np.lexsort((labels.category_of_label(), by_annotator[annotator], by_item[item]))
+    item_rank, annotator_rank = (id_ranks(ids) for ids in (labels.items, labels.annotators))
+    order = np.lexsort((labels.category_of_label(), annotator_rank[annotator], item_rank[item]))
     order = order[rng.permutation(labels.n_labels)]
-    turn = rng.permutation(labels.n_items)[by_item]
-    order = order[np.argsort(turn[item[order]], kind="stable")]
-    part = np.empty(labels.n_labels, dtype=np.int64)
-    part[order] = np.arange(labels.n_labels) % folds
-    _leave_company(part, item, labels.labels_per_item, order)
-    _leave_company(part, annotator, labels.labels_per_annotator, order)
-    if (part < 0).all():
+    item_order = rng.permutation(labels.n_items)[item_rank]
+    order = order[np.argsort(item_order[item[order]], kind="stable")]
+    fold = np.empty(labels.n_labels, dtype=np.int64)
+    fold[order] = np.arange(labels.n_labels) % n_folds
+    _keep_one_label(fold, item, labels.labels_per_item, order)
+    _keep_one_label(fold, annotator, labels.labels_per_annotator, order)
+    if (fold < 0).all():
         raise InputError(
             "no label can be predicted from the others, as each is the only one of its item or of "
             "its annotator: add labels, or choose a model by name, such as robust-gpm"
         )
-    return part
+    return fold
 
 
-def score_parts(
-    estimator: Estimator, labels: Labels, part: Codes, progress: ProgressCallback | None
+def score_folds(
+    estimator: Estimator, labels: Labels, fold: Codes, progress: ProgressCallback | None
 ) -> HeldOut:
-    """Score a model on parts that `parts_of` dealt."""
-    mine = copy(estimator)
+    """Score a model on the folds that `assign_folds` returned."""
+    model = copy(estimator)
     log_p = np.empty(labels.n_labels)
     converged = True
     category, item = labels.category_of_label(), labels.item_of_label()
-    turns = np.unique(part[part >= 0])
-    for turn, one in enumerate(turns, start=1):
-        stage = f"trying {mine.name}, part {turn} of {len(turns)}"
+    folds = np.unique(fold[fold >= 0])
+    for number, current in enumerate(folds, start=1):
+        stage = f"cross-validating {model.name}, fold {number} of {len(folds)}"
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # `settled` tells
-            mine.fit(labels.subset(part != one), progress=_at_stage(progress, stage))
-        converged &= mine.result_.converged
-        held = np.flatnonzero(part == one)
-        rows = max(_MOST_NUMBERS // max(labels.n_categories, 32), 1)
-        for some in np.split(held, range(rows, len(held), rows)):
-            p = mine.predict_proba(item[some], labels.annotator[some])
-            likely = p[np.arange(len(some)), category[some]]
-            log_p[some] = np.log((1.0 - FLOOR) * likely + FLOOR / labels.n_categories)
-    scored = part >= 0
-    return HeldOut(mine.name, log_p[scored], item[scored], int((~scored).sum()), converged)
+            warnings.simplefilter("ignore", ConvergenceWarning)  # reported by `converged`
+            model.fit(labels.subset(fold != current), progress=_with_stage(progress, stage))
+        converged &= model.result_.converged
+        held_out_labels = np.flatnonzero(fold == current)
+        n_rows = max(_MAX_PREDICTIONS // max(labels.n_categories, 32), 1)
+        for rows in np.split(held_out_labels, range(n_rows, len(held_out_labels), n_rows)):
+            proba = model.predict_proba(item[rows], labels.annotator[rows])
+            p = proba[np.arange(len(rows)), category[rows]]
+            log_p[rows] = np.log((1.0 - FLOOR) * p + FLOOR / labels.n_categories)
+    scored = fold >= 0
+    return HeldOut(model.name, log_p[scored], item[scored], int((~scored).sum()), converged)
 
 
-def ranks_of(ids: pa.Array) -> Codes:
-    """Return the place of each id among all in the order of their text, whatever order they came in."""
+def id_ranks(ids: pa.Array) -> Codes:
+    """Return the rank of each id in the order of their text, whatever the order of the input."""
     ranks = np.empty(len(ids), dtype=np.int64)
     ranks[pc.sort_indices(ids.cast(pa.string())).to_numpy()] = np.arange(len(ids))
     return ranks
 
 
-def _leave_company(
-    part: Codes, owner: NDArray[np.integer[Any]], n_labels: Codes, order: Codes
+def _keep_one_label(
+    fold: Codes, owner: NDArray[np.integer[Any]], n_labels: Codes, order: Codes
 ) -> None:
-    """Take one label of each owner back whose labels would all be held out at once."""
-    held = part >= 0
-    n_parts = int(part.max(initial=0)) + 1
-    pair = owner.astype(np.int64) * n_parts + part
-    together = np.bincount(pair[held], minlength=len(n_labels) * n_parts)
-    bare = held & (together[np.where(held, pair, 0)] == n_labels[owner])
-    bare_in_order = order[bare[order]]
-    _, first = np.unique(owner[bare_in_order], return_index=True)
-    part[bare_in_order[first]] = -1
+    """Set the fold of one label to -1 for each owner whose labels are all in one fold."""
+    held_out_labels = fold >= 0
+    n_folds = int(fold.max(initial=0)) + 1
+    pair = owner.astype(np.int64) * n_folds + fold
+    n_in_fold = np.bincount(pair[held_out_labels], minlength=len(n_labels) * n_folds)
+    all_in_fold = n_in_fold[np.where(held_out_labels, pair, 0)] == n_labels[owner]
+    candidates = order[(held_out_labels & all_in_fold)[order]]
+    _, first = np.unique(owner[candidates], return_index=True)
+    fold[candidates[first]] = -1
 
 
-def with_error(value: float, error: float) -> str:
-    """Write a mean over items with its standard error, which one item alone does not have."""
+def format_with_error(value: float, error: float) -> str:
+    """Return a mean and its standard error as text; that of a single item is unknown."""
     return f"{value:.4f} ± {f'{error:.4f}' if math.isfinite(error) else 'unknown'}"
 
 
 def _standard_error(values: Floats, item: NDArray[np.integer[Any]]) -> float:
-    """Return the standard error of a mean whose values hang together within an item."""
-    _, place = np.unique(item, return_inverse=True)
-    sums = np.bincount(place, values - values.mean())
+    """Return the standard error of a mean of values that are correlated within items."""
+    _, code = np.unique(item, return_inverse=True)
+    sums = np.bincount(code, values - values.mean())
     if len(sums) < 2:
         return float("nan")
     return float(np.sqrt(len(sums) / (len(sums) - 1) * (sums**2).sum()) / len(values))
 
 
-def _at_stage(progress: ProgressCallback | None, stage: str) -> ProgressCallback | None:
+def _with_stage(progress: ProgressCallback | None, stage: str) -> ProgressCallback | None:
+    """Return a callback that adds the name of the stage."""
     if progress is None:
         return None
 
-    def tell(heard: Progress) -> None:
-        progress(heard._replace(stage=stage))
+    def report(current: Progress) -> None:
+        progress(current._replace(stage=stage))
 
-    return tell
+    return report
