@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from annotruth.models.baselines import MajorityVote, MeanScore, MedianScore
     from annotruth.models.dawid_skene.model import DawidSkene
     from annotruth.models.distributed_fit import DistributedFit
-    from annotruth.models.glad import GLAD
+    from annotruth.models.glad.model import GLAD
     from annotruth.models.gpm.model import GPM
     from annotruth.models.ordinal_binary import OrdinalBinary
     from annotruth.models.ordinal_mixture.model import OrdinalMixture
     from annotruth.models.result import Fit
     from annotruth.models.robust_gpm.model import RobustGPM
     from annotruth.models.storage import load
-    from annotruth.models.subject_bias import SubjectBias
+    from annotruth.models.subject_bias.model import SubjectBias
     from annotruth.selection.choose import choose
     from annotruth.selection.compare import Comparison, compare
     from annotruth.selection.heldout import held_out
@@ -86,7 +86,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "GLAD": "annotruth.models.glad",
+    "GLAD": "annotruth.models.glad.model",
     "GPM": "annotruth.models.gpm.model",
     "Advice": "annotruth.advice.advice",
     "AnnotruthError": "annotruth.errors",
@@ -109,7 +109,7 @@ _HOMES = {
     "RobustGPM": "annotruth.models.robust_gpm.model",
     "Scale": "annotruth.labels",
     "SparkEngine": "annotruth.engines.spark",
-    "SubjectBias": "annotruth.models.subject_bias",
+    "SubjectBias": "annotruth.models.subject_bias.model",
     "changes": "annotruth.advice.changes",
     "choose": "annotruth.selection.choose",
     "compare": "annotruth.selection.compare",

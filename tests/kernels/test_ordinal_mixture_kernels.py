@@ -6,7 +6,7 @@ from scipy.stats import norm
 
 from annotruth.kernels import ordinal_mixture
 from annotruth.kernels.reference import ordinal_mixture as reference
-from annotruth.models.ordinal_mixture.lattice import lattice_of, shape_of
+from annotruth.models.ordinal_mixture.lattice import make_lattice, table_shape
 
 RANGES = [(0, 40), (5, 23)]
 
@@ -17,7 +17,7 @@ def problem(request, make_labels):
     rng = np.random.default_rng(request.param)
     labels = make_labels(rng, n_items=40, n_annotators=30, n_categories=4)
     labels.known[::7] = 2
-    lattice = lattice_of(np.array([1.0, 2.0, 4.0, 4.5]), 3.0, 3.0)
+    lattice = make_lattice(np.array([1.0, 2.0, 4.0, 4.5]), 3.0, 3.0)
     level = rng.integers(1, len(lattice.noise) - 1, size=labels.n_annotators)
     levels = np.stack([level - 1, level, level + 1], axis=1)
     eps = rng.uniform(0.01, 0.99, size=labels.n_annotators)
@@ -173,7 +173,7 @@ def test_log_likelihood_by_annotator_is_that_of_one_annotator(problem):
 
 def test_many_labels_per_item_do_not_underflow(make_labels):
     labels = make_labels(np.random.default_rng(3), n_items=2, n_annotators=3000, n_categories=5)
-    lattice = lattice_of(np.arange(1.0, 6.0), 3.0, 3.0)
+    lattice = make_lattice(np.arange(1.0, 6.0), 3.0, 3.0)
     levels = np.full((3000, 3), len(lattice.noise) - 1)
     sums = [np.zeros(s) for s in (3000, (3000, 3), (0, 0), 1)]
     tables = (
@@ -196,8 +196,8 @@ def test_many_labels_per_item_do_not_underflow(make_labels):
 )
 def test_the_table_contains_rounded_gaussians(values):
     values = np.array(values, dtype=float)
-    lattice = lattice_of(values, 3.0, 2.0)
-    assert lattice.probability.shape == shape_of(values)
+    lattice = make_lattice(values, 3.0, 2.0)
+    assert lattice.probability.shape == table_shape(values)
     np.testing.assert_allclose(lattice.probability.sum(axis=1), 1.0, rtol=1e-12)
     bounds = np.r_[-np.inf, (values[1:] + values[:-1]) / 2, np.inf]
     for level in (0, len(lattice.noise) // 2, len(lattice.noise) - 1):
@@ -210,7 +210,7 @@ def test_the_table_contains_rounded_gaussians(values):
 
 
 def test_tails_are_exact():
-    lattice = lattice_of(np.arange(1.0, 6.0), 3.0, 3.0)
+    lattice = make_lattice(np.arange(1.0, 6.0), 3.0, 3.0)
     row = len(lattice.noise) - 1 + lattice.shift[2]
     sd = lattice.noise[-1]
     low, high = (norm.sf((b - 1.0) / sd) for b in (1.5, 2.5))
@@ -223,7 +223,7 @@ def test_tails_are_exact():
 
 
 def test_scores_are_uniform_and_categories_are_among_them():
-    lattice = lattice_of(np.array([1.0, 2.0, 10.0]), 3.0, 3.0)
+    lattice = make_lattice(np.array([1.0, 2.0, 10.0]), 3.0, 3.0)
     np.testing.assert_array_equal(lattice.nodes[lattice.anchor], [1.0, 2.0, 10.0])
     assert lattice.prior.sum() == pytest.approx(1.0)
     below = lattice.prior.sum(axis=0) @ (lattice.nodes < 6.0)

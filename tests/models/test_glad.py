@@ -16,7 +16,8 @@ from scipy.stats import norm
 import annotruth as at
 from annotruth import simulate
 from annotruth.labels import Labels, Scale
-from annotruth.models.glad import GLAD, _best_log_scale
+from annotruth.models.glad import GLAD
+from annotruth.models.glad.steps import _best_log_scale
 
 TABLE = [
     *[("a", "x", 1), ("a", "y", 1), ("a", "z", 2)],

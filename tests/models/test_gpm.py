@@ -244,5 +244,5 @@ def test_options_that_cannot_be_are_refused(options, text):
 
 @pytest.mark.parametrize("model", [at.GPM, 5])
 def test_a_model_is_a_name_or_an_estimator(model):
-    with pytest.raises(at.InputError, match="give a name, or an estimator such as"):
+    with pytest.raises(at.InputError, match="pass a name, or an estimator such as"):
         at.fit(TABLE, model)

@@ -12,7 +12,7 @@ import annotruth as at
 from annotruth import metrics, simulate
 from annotruth.labels import Labels, Scale
 from annotruth.models.intervals import likelihood_interval
-from annotruth.models.ordinal_mixture.lattice import lattice_of
+from annotruth.models.ordinal_mixture.lattice import make_lattice
 from annotruth.models.ordinal_mixture.model import OrdinalMixture
 
 TABLE = [
@@ -60,7 +60,7 @@ def drawn(seed, *, n_items=150, n_annotators=25, n_categories=5, per_item=None, 
 def one_step_by_hand(table):
     """The first EM step, written out with dictionaries, on the model's lattice."""
     values = np.array([1.0, 2.0, 4.0])
-    on = lattice_of(values, 3.0, 3.0)
+    on = make_lattice(values, 3.0, 3.0)
     bounds = dict(zip((1, 2, 4), [(-np.inf, 1.5), (1.5, 3.0), (3.0, np.inf)], strict=True))
     items, people = sorted({e for e, *_ in table}), ("ann", "bob", "cy")
 

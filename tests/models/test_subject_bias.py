@@ -249,7 +249,7 @@ def test_three_annotators_do_not_end_in_an_inconsistency_of_nothing(ambiguity):
     held = people.inconsistency < np.sqrt(1 / 12) + 1e-6
     assert (people.at_floor == held).all()
     assert held.any()
-    said = f"the inconsistency of {held.sum()} of 3 annotators is held at its floor of 0.289"
+    said = f"the inconsistency of {held.sum()} of 3 annotators is at its floor of 0.289"
     assert said in fit.stop_reason
     assert said in fit.summary()
 
@@ -356,7 +356,10 @@ def test_engines_agree(ambiguity):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"ambiguity": "content"}, "unknown ambiguity 'content': choose item or shared, or give"),
+        (
+            {"ambiguity": "content"},
+            "unknown ambiguity 'content': choose 'item' or 'shared', or pass",
+        ),
         ({"ambiguity": ["a"]}, "ambiguity cannot be read from list: give a mapping or a pandas"),
         ({"ambiguity": pd.DataFrame({"a": [1]})}, "ambiguity cannot be read from DataFrame"),
         ({"ambiguity": {}}, r"ambiguity gives item 'a' no group \(3 such items\)"),

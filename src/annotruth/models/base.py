@@ -1,4 +1,4 @@
-"""What every estimator offers: scikit-learn's fit, crowd-kit's fit_predict, one result."""
+"""Base classes of the models: `Estimator`, and `IterativeEstimator` for those fitted by EM."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from annotruth.engines import DistributedLabels, Engine, Session, get_engine, native_engine
@@ -18,16 +17,15 @@ from annotruth.io.options import ReadOptions
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import DuplicatePolicy, Labels, LabelSummary
 from annotruth.labels.append import append_labels
-from annotruth.labels.encode import to_text
-from annotruth.labels.frames import need_pandas
 from annotruth.labels.validate import check_option
 from annotruth.models.base_fit import BaseFit
 from annotruth.models.em import History, ProgressCallback, Steps, run_em
+from annotruth.models.pandas_results import PandasResults
+from annotruth.models.registry import models_with
 from annotruth.models.result import Fit
+from annotruth.models.warm_start import check_warm_start
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from annotruth.models.latent_classes import LatentClasses
 
 P = TypeVar("P")
@@ -47,6 +45,12 @@ class Capabilities:
         Whether it fits labels on other machines: it uses nothing but a `LabelSummary` and passes.
     ordinal_only
         Whether its results need categories that have an order.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> at.GPM.capabilities.out_of_core, at.MeanScore.capabilities.ordinal_only
+    (True, True)
     """
 
     annotator_prior: bool = False
@@ -56,11 +60,24 @@ class Capabilities:
 
 
 @dataclass(kw_only=True)
-class Estimator(ABC):
-    """Base of all models.
+class Estimator(PandasResults, ABC):
+    """Base of all models, with the interface of scikit-learn.
 
-    Options are keyword-only fields; ``fit`` does not change them and stores what it estimated in
-    ``result_``.
+    Options are keyword-only fields. ``fit`` does not change them, and stores the results in
+    ``result_``. A subclass has a ``name``, and defines ``_fit`` and ``_predict_proba``; models that
+    are fitted by EM derive from `IterativeEstimator`.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> labels = [("a", "ann", 1), ("a", "bob", 1), ("b", "ann", 2), ("b", "bob", 2)]
+    >>> model = at.GPM(tol=1e-6).fit(labels)
+    >>> model.result_.reliability.round(3).tolist()
+    [1.0, 1.0]
+    >>> model.predict_proba([0, 1], [0, 0]).round(2).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    >>> model.get_params()["tol"]
+    1e-06
     """
 
     name: ClassVar[str]
@@ -115,12 +132,15 @@ class Estimator(ABC):
             check_option(name, types[name], value)
 
     def engine_for(self, data: Any) -> Engine:
-        """Return the engine that reads and fits the data: the option's, which must suit them."""
+        """Return the engine to read and fit the data with; raise if it cannot read them."""
         engine = get_engine(getattr(self, "engine", "memory"))
         home = native_engine(data)
         if home is not None and engine.name != home:
             self.check_distributed()
-            raise InputError(f"these labels are on {home}: choose engine={home!r}, or collect them")
+            raise InputError(
+                f"these labels are on {home}: pass engine={home!r} (`--engine {home}`), or collect them"
+                " into memory"
+            )
         if engine.capabilities.distributed:
             self.check_distributed()
         return engine
@@ -129,8 +149,8 @@ class Estimator(ABC):
         """Refuse labels that the model cannot fit."""
         if labels.annotator_prior is not None and not self.capabilities.annotator_prior:
             raise InputError(
-                f"{self.name} takes no annotator_prior (`--annotator-prior`): choose "
-                f"{_names_with('annotator_prior')}"
+                f"{self.name} takes no annotator_prior (`--annotator-prior`): leave it out, or choose "
+                f"{models_with('annotator_prior')}"
             )
         if labels.on_disk:
             self.check_out_of_core()
@@ -140,7 +160,7 @@ class Estimator(ABC):
         if not self.capabilities.distributed:
             raise InputError(
                 f"{self.name} runs on the engines memory and reference only; on a distributed "
-                f"engine choose {_names_with('distributed')}"
+                f"engine choose {models_with('distributed')}"
             )
 
     def check_out_of_core(self) -> None:
@@ -148,11 +168,11 @@ class Estimator(ABC):
         if not self.capabilities.out_of_core:
             raise InputError(
                 f"{self.name} needs all labels in memory: leave out memory (`--memory`), or choose "
-                f"{_names_with('out_of_core')}"
+                f"{models_with('out_of_core')}"
             )
 
     def load_fit(self, fit: BaseFit) -> Self:
-        """Continue from a fit made before, such as a saved one, to predict from it or update it."""
+        """Use an earlier fit, such as a saved one, as this estimator's result; return the estimator."""
         self._result = fit
         return self
 
@@ -172,7 +192,7 @@ class Estimator(ABC):
         refit: bool = False,
         progress: ProgressCallback | None = None,
     ) -> Self:
-        """Add labels to those fitted before, and fit all of them starting from the last fit.
+        """Add labels to those of the last fit, and fit all of them, starting from that fit.
 
         Parameters
         ----------
@@ -181,8 +201,8 @@ class Estimator(ABC):
         gold
             Known truths, of new or old items.
         duplicates
-            What to do when a person labels an item again: "refuse", "keep" (two votes) or "last"
-            (the new one counts).
+            What to do if an annotator labels an item again: "refuse", "keep" (both count) or
+            "last" (the new label replaces the old one).
         refit
             Whether to fit all labels from scratch instead.
         progress
@@ -209,15 +229,15 @@ class Estimator(ABC):
         Parameters
         ----------
         item, annotator
-            Codes of the fitted labels, places in ``result_.data.items`` and
-            ``result_.data.annotators``: one of each for every label to predict.
+            Codes: indices into ``result_.data.items`` and ``result_.data.annotators``, one of each
+            per label to predict.
 
         Returns
         -------
         ndarray
-            One row per label to predict, one column per category; rows sum to 1. Labels that were
-            fitted are not new to the model: to measure how well it predicts, fit without them, as
-            `annotruth.held_out` does.
+            One row per label to predict, one column per category; rows sum to 1. To measure how
+            well a model predicts, use labels that it was not fitted to, as `annotruth.held_out`
+            does.
         """
         data = self._local_result().data
         items, annotators = (np.asarray(codes, dtype=np.int64) for codes in (item, annotator))
@@ -267,58 +287,11 @@ class Estimator(ABC):
                 has = ", ".join(known) or "none"
                 raise InputError(f"{cls.name} has no option {name!r}: it has {has}")
 
-    def fit_predict(self, data: Any, true_labels: Any = None) -> pd.Series[Any]:
-        """Fit and return the label of each item (crowd-kit's interface): a Series by item."""
-        return self.fit(data, gold=true_labels).labels_
-
-    def fit_predict_proba(self, data: Any, true_labels: Any = None) -> pd.DataFrame:
-        """Fit and return each item's distribution (crowd-kit's interface): a frame by item."""
-        return self.fit(data, gold=true_labels).probas_
-
-    @property
-    def labels_(self) -> pd.Series[Any]:
-        """The label of each item (crowd-kit's name and form)."""
-        table = self._local_result().item_table()
-        return self._column(table, "label", index="task", name_as="agg_label")
-
-    @property
-    def probas_(self) -> pd.DataFrame:
-        """The distribution of each item, one column per category (crowd-kit's name and form)."""
-        need_pandas()
-        import pandas as pd
-
-        fit = self._local_result()
-        if fit.distribution is None:
-            raise AnnotruthError(
-                f"{self.name} estimates scores, not distributions: use result_.items() instead"
-            )
-        return pd.DataFrame(
-            fit.distribution.dense(fit.data.n_categories),
-            index=pd.Index(fit.data.items.to_pandas(), name="task"),
-            columns=fit.data.scale.categories.to_pylist(),
-        )
-
-    @property
-    def skills_(self) -> pd.Series[Any]:
-        """The reliability of each annotator (crowd-kit's name and form)."""
-        table = self._local_result().annotator_table()
-        return self._column(table, "reliability", index="worker", name_as="skill")
-
-    def _column(self, table: pa.Table, name: str, *, index: str, name_as: str) -> pd.Series[Any]:
-        """Return a column of a table as a Series indexed by its first column, the id."""
-        need_pandas()
-        import pandas as pd
-
-        if name not in table.column_names:
-            raise AnnotruthError(f"{self.name} has no column {name!r}: see the tables of result_")
-        ids = pd.Index(table.column(0).to_pandas(), name=index)
-        return pd.Series(table[name].to_pandas().to_numpy(), index=ids, name=name_as)
-
     def _local_result(self) -> Fit:
         fit: BaseFit = self.result_
         if not isinstance(fit, Fit):
             raise AnnotruthError(
-                "this fit is distributed: its items, annotators and labels are frames of result_"
+                "this fit is distributed: use the tables of result_, which are frames of its engine"
             )
         return fit
 
@@ -339,6 +312,15 @@ class IterativeEstimator(Estimator, Generic[S]):
         labels.
     engine
         Where the passes over the labels run.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> from annotruth.models.base import IterativeEstimator
+    >>> issubclass(at.DawidSkene, IterativeEstimator)
+    True
+    >>> at.DawidSkene(max_iter=500).get_params()
+    {'tol': 1e-07, 'max_iter': 500, 'acceleration': True, 'engine': 'memory'}
     """
 
     tol: float = 1e-4
@@ -388,34 +370,6 @@ class IterativeEstimator(Estimator, Generic[S]):
         self, labels: Labels, session: Session, steps: S, parameters: Any, history: History
     ) -> BaseFit:
         """Return the fit with the final parameters, which `Steps.finalize` has been called with."""
-
-
-def check_warm_start(model: str, previous: BaseFit, labels: LabelSummary) -> Fit:
-    """Return the previous fit; raise if it is of another model or of other labels."""
-    if not (isinstance(previous, Fit) and isinstance(labels, Labels)):
-        raise InputError("warm_start is for labels on this machine: leave it out")
-    if previous.model != model:
-        raise InputError(f"warm_start is a fit of {previous.model}, not of {model}")
-    data = previous.data
-    same_ids = all(
-        # Ids that were numbers are text once there are words among them.
-        (old if old.type == new.type else to_text(old)).equals(new[: len(old)])
-        for old, new in ((data.items, labels.items), (data.annotators, labels.annotators))
-    )
-    if not (same_ids and data.scale.categories.equals(labels.scale.categories)):
-        raise InputError(
-            "warm_start is a fit of other labels: its items, annotators and categories must come "
-            "first in the data, in the same order"
-        )
-    return previous
-
-
-def _names_with(capability: str) -> str:
-    """Return the names of the models that have a capability, as a list in words."""
-    from annotruth.models.registry import MODELS, get_model
-
-    names = [name for name in MODELS if getattr(get_model(name).capabilities, capability)]
-    return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-r"""Ord-bin: every threshold of the scale as a yes-no question."""
+"""Ord-bin: every threshold of the scale as a binary classification."""
 
 from __future__ import annotations
 
@@ -19,20 +19,27 @@ from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem, probabilities
 from annotruth.models.warm_start import off_bounds, with_new_rows
 
-# Tables of this many numbers take 2 GB each.
-_MOST_NUMBERS = 2**28
-# With more thresholds than this, annotators have means alone and no columns for each.
-_MOST_THRESHOLDS = 9
+_MAX_NUMBERS = 2**28  # in one array: 2 GB
+_MAX_THRESHOLDS = 9  # with more, annotators have no columns per threshold, only means
 
 
 class OrdinalBinaryParameters(NamedTuple):
-    """What the annotators share, annotators x thresholds, and how often truths lie above."""
+    """Rates of the annotators, annotators x thresholds, and the prevalence per threshold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annotruth.models.ordinal_binary import OrdinalBinaryParameters
+    >>> half = np.full((2, 4), 0.5)
+    >>> OrdinalBinaryParameters(half, half, half, half, np.full(4, 0.5)).hit.shape
+    (2, 4)
+    """
 
     hit: Floats  # p(label above | truth above): the sensitivity
     miss: Floats
     false_alarm: Floats
     rejection: Floats  # p(label not above | truth not above): the specificity
-    prevalence: Floats  # by threshold
+    prevalence: Floats  # p(truth above), per threshold
 
 
 _LOG_NAMES = tuple(f"log_{name}" for name in OrdinalBinaryParameters._fields)
@@ -40,19 +47,19 @@ _LOG_NAMES = tuple(f"log_{name}" for name in OrdinalBinaryParameters._fields)
 
 @dataclass(kw_only=True)
 class OrdinalBinary(IterativeEstimator["OrdinalBinarySteps"]):
-    r"""Supervised learning from multiple experts: whom to trust when everyone lies a bit.
+    r"""Ord-bin: sensitivity and specificity of annotators at every threshold of the scale.
 
-    Ord-bin asks of a scale 1..N, at every threshold c from 1 to N - 1, whether the truth
-    :math:`z_e` lies above c. Annotator s answers with a sensitivity and a specificity of their
-    own at every threshold, and a truth lies above it with probability :math:`p_c`:
+    Raykar, Yu, Zhao, Jerebko, Florin, Hermosillo Valadez, Bogoni and Moy, "Supervised learning from
+    multiple experts: whom to trust when everyone lies a bit" (2009); for ordinal labels: Raykar, Yu,
+    Zhao, Hermosillo Valadez, Florin, Bogoni and Moy, "Learning from crowds" (2010). On a scale 1..N,
+    each threshold c from 1 to N - 1 divides the truths :math:`z_e` into those above c and those not
+    above. Annotator s has a sensitivity and a specificity at every threshold:
 
     .. math::
         \alpha_{s,c} = p(r_{e,s} > c \mid z_e > c), \qquad
         \beta_{s,c} = p(r_{e,s} \le c \mid z_e \le c), \qquad p_c = p(z_e > c).
 
-    The thresholds are fitted side by side by EM (Raykar, Yu, Zhao, Jerebko, Florin, Hermosillo
-    Valadez, Bogoni and Moy, 2009; ordinal labels: Raykar, Yu, Zhao, Hermosillo Valadez, Florin,
-    Bogoni and Moy, Learning from crowds, 2010). With :math:`y = [r_{e,s} > c]`:
+    The thresholds are fitted in parallel by EM. With :math:`y = [r_{e,s} > c]`:
 
     .. math::
         \text{E:}\quad \mu_{e,c} &= \frac{a_{e,c}\, p_c}{a_{e,c}\, p_c + b_{e,c} (1 - p_c)},
@@ -64,59 +71,70 @@ class OrdinalBinary(IterativeEstimator["OrdinalBinarySteps"]):
             {2k + \sum_{e \in l_s} (1 - \mu_{e,c})}, \quad
         p_c = \frac{1}{E} \sum_e \mu_{e,c}.
 
-    It starts with the share of an item's labels above c for :math:`\mu_{e,c}`, as the paper
-    does. What rises at every step, and stops the loop when it changes by less than ``tol``, is
-    the log-posterior of the rates that the step began with, summed over thresholds: the
-    log-likelihood plus :math:`k \log \alpha (1 - \alpha) \beta (1 - \beta)`. The thresholds are
-    taken as independent, though they are cuts of the same labels; so the log-likelihood, too, is
-    a sum over questions and not comparable with that of models of the labels themselves.
+    The start, as in the paper: :math:`\mu_{e,c}` is the share of the item's labels above c. The
+    objective, whose change below ``tol`` stops the loop, is the log-posterior of the rates that the
+    step began with, summed over thresholds: the log-likelihood plus
+    :math:`k \log \alpha (1 - \alpha) \beta (1 - \beta)`. Thresholds are treated as independent,
+    although they are cuts of the same labels; so the log-likelihood is a sum over binary problems,
+    and not comparable with that of models of the labels themselves.
 
-    Independent thresholds may contradict each other (:math:`\mu_{e,2} > \mu_{e,1}`), which the
-    paper leaves open. Each item's :math:`\mu_e` is replaced by the nearest falling sequence
-    in squares (isotonic regression), and :math:`\theta_{e,n} = \mu_{e,n-1} - \mu_{e,n}`. Unlike
-    a running minimum it is the same when the scale is read from the other end; its scores were
-    also the closer ones to the truth on simulated crowds, film ratings and search grades.
+    Left open by the paper: independent thresholds may contradict each other
+    (:math:`\mu_{e,2} > \mu_{e,1}`). Each item's :math:`\mu_e` is replaced by the closest
+    non-increasing sequence in least squares (isotonic regression), and
+    :math:`\theta_{e,n} = \mu_{e,n-1} - \mu_{e,n}`. Unlike a running minimum, this does not depend
+    on the direction of the scale, and its scores were closer to the truth on simulated crowds, film
+    ratings and search grades.
 
-    An item's label is the category of highest probability, an exact tie going to the first of
-    the scale; its score is the expectation. A known truth fixes :math:`\mu_e`. Categories
-    without an order are taken in the order of the scale, as the comparison in the GPM paper
-    does; another order then gives another answer.
+    An item's label is the category of highest probability, an exact tie going to the first on the
+    scale; its score is the expectation. A known truth fixes :math:`\mu_e`. Nominal categories are
+    taken in the order of the scale, as in the comparison of the GPM paper; the result then depends
+    on that order.
 
-    There is no reliability: what comes nearest, the ``informedness``
-    :math:`\alpha + \beta - 1`, is the probability of knowing the answer rather than guessing it,
-    0 for someone whose labels have nothing to do with the truth and negative for one who inverts
-    the scale; but people who are serious and of different opinions have one well below 1. It
-    ranks annotators and is no probability of a serious label.
+    There is no reliability. The closest quantity is the ``informedness``
+    :math:`\alpha + \beta - 1`: 0 for labels that are independent of the truth, negative for an
+    inverted scale. It ranks annotators, but it is not the probability of a serious label: serious
+    annotators of different opinions have an informedness well below 1.
 
-    `predict_proba` predicts a label above c with :math:`\mu_{e,c} \alpha_{s,c} + (1 - \mu_{e,c})
-    (1 - \beta_{s,c})`. Where that would rise with c it is made falling, halfway between its
-    running minimum from below and its running maximum from above, which are the nearest falling
-    sequences under and over it; the differences are the categories.
+    `predict_proba` predicts a label above c with probability :math:`\mu_{e,c} \alpha_{s,c} +
+    (1 - \mu_{e,c}) (1 - \beta_{s,c})`. Where this increases with c, it is replaced by the mean of
+    its running minimum from below and its running maximum from above, the closest non-increasing
+    sequences under and over it. The probabilities of the categories are the differences.
 
-    It believes in one true category an item and soon is sure of it. Where serious opinions differ,
-    as on films, its scores order the items well but lie too far out: the mean is closer.
+    The model assumes one true category per item, and is soon certain of it. Where serious opinions
+    differ, as on films, its scores rank items well but are too extreme: the mean is closer.
 
     Columns of the annotators: ``sensitivity``, ``specificity`` and ``informedness`` are means
     over the thresholds, weighted by :math:`p_c`, :math:`1 - p_c` and :math:`p_c (1 - p_c)`, and
-    NaN where these are all 0. Up to 10 categories, ``sensitivity_3`` is how often they say 3
-    or higher of an item that is 3 or higher, ``specificity_3`` how often they say less than 3 of
-    an item that is less.
+    NaN where all weights are 0. With up to 10 categories, ``sensitivity_3`` is the rate of labels
+    of 3 or higher on items of 3 or higher, ``specificity_3`` the rate of labels below 3 on items
+    below 3.
 
     Parameters
     ----------
     prior
-        The pseudo-count k: before any label everybody has given k right and k wrong answers on
-        either side of each threshold, the paper's Beta(k + 1, k + 1) prior. The paper names no
-        value. 0 is maximum likelihood, which takes someone with two labels for infallible; 1 was
-        better on five of eight real crowds, by up to 1.7% of the items, worse on three, by up to
-        1.3%, and better on every simulated one.
+        The pseudo-count k: every annotator starts with k correct and k wrong labels on either side
+        of each threshold, the paper's Beta(k + 1, k + 1) prior, for which it gives no value. With 0,
+        maximum likelihood, someone with two correct labels is considered infallible. 1 was better
+        on five of eight real crowds, by up to 1.7% of the items, worse on three, by up to 1.3%, and
+        better on every simulated one.
     tol, max_iter
-        The stopping rule and its cap; reaching the cap warns.
+        The stopping rule and the maximum number of iterations; reaching it warns.
     acceleration
-        Whether to leap ahead along EM's steps (`annotruth.models.squarem`) for fewer passes
-        over the labels.
+        Whether to extrapolate EM's steps (`annotruth.models.squarem`) for fewer passes over the
+        labels.
     engine
         Where the passes over the labels run.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> votes = [(item, name, 1 + item % 3) for item in range(30) for name in ("ann", "bob", "cem")]
+    >>> votes += [(item, "eve", 3 - item % 3) for item in range(30)]  # inverts the scale
+    >>> fit = at.OrdinalBinary().fit(votes).result_
+    >>> fit.item_table()["label"].to_pylist()[:3]
+    [1, 2, 3]
+    >>> fit.annotator_table()["informedness"].to_numpy().round(1).tolist()
+    [0.9, 0.9, 0.9, -0.4]
     """
 
     name: ClassVar[str] = "ordinal-binary"
@@ -159,7 +177,7 @@ class OrdinalBinary(IterativeEstimator["OrdinalBinarySteps"]):
         )
         mu = 1.0 - theta.cumsum(axis=1)[:, :-1]
         above = mu * hit[annotator] + (1.0 - mu) * false_alarm[annotator]
-        above = np.clip(above, 0.0, 1.0)  # sums may round beyond
+        above = np.clip(above, 0.0, 1.0)  # rounding
         under = np.minimum.accumulate(above, axis=1)
         over = np.maximum.accumulate(above[:, ::-1], axis=1)[:, ::-1]
         certain, impossible = np.ones((len(item), 1)), np.zeros((len(item), 1))
@@ -169,7 +187,28 @@ class OrdinalBinary(IterativeEstimator["OrdinalBinarySteps"]):
 
 
 class OrdinalBinarySteps:
-    """Ord-bin's equations over a session; theta is the only item-side array kept after a pass."""
+    """Ord-bin's equations over a session; theta is the only item-side array kept after a pass.
+
+    Parameters
+    ----------
+    labels, session
+        The labels, and the session they are open in.
+    prior
+        The pseudo-count of the rates.
+
+    Examples
+    --------
+    >>> from contextlib import closing
+    >>> import annotruth as at
+    >>> from annotruth.engines import get_engine
+    >>> from annotruth.models.ordinal_binary import OrdinalBinarySteps
+    >>> labels = at.Labels.of([("a", "ann", 1), ("a", "bob", 1), ("b", "ann", 2), ("b", "bob", 2)])
+    >>> with closing(get_engine("reference").open(labels)) as session:
+    ...     steps = OrdinalBinarySteps(labels, session, prior=1.0)
+    ...     parameters, monitor = steps.step(steps.start())
+    >>> parameters.hit.round(2).tolist()
+    [[0.6], [0.6]]
+    """
 
     objective_name = "the log-posterior"
 
@@ -195,7 +234,7 @@ class OrdinalBinarySteps:
         )
 
     def start(self) -> OrdinalBinaryParameters:
-        """Return the rates for which mu are the observed shares."""
+        """Return the rates of the M-step in which mu are the observed shares."""
         return self._updated(self._uninformed, **self._session.run_pass(self._start))
 
     def resume(self, previous: Fit) -> OrdinalBinaryParameters:
@@ -246,12 +285,11 @@ class OrdinalBinarySteps:
     def _rates(
         self, yes: Floats, no: Floats, old_yes: Floats, old_no: Floats
     ) -> tuple[Floats, Floats]:
-        """Turn counts into rates; where there is nothing to count, any rate is as likely."""
+        """Return the rates of counts; without any counts, the old rates, as all are equally likely."""
         total = yes + no + 2 * self._prior
-        some = total > 0
         return (
-            np.divide(yes + self._prior, total, out=old_yes.copy(), where=some),
-            np.divide(no + self._prior, total, out=old_no.copy(), where=some),
+            np.divide(yes + self._prior, total, out=old_yes.copy(), where=total > 0),
+            np.divide(no + self._prior, total, out=old_no.copy(), where=total > 0),
         )
 
     def _log_prior(self, parameters: OrdinalBinaryParameters) -> float:
@@ -264,7 +302,7 @@ class OrdinalBinarySteps:
 def _complementary(
     hit: Floats, miss: Floats, false_alarm: Floats, rejection: Floats, prevalence: Floats
 ) -> OrdinalBinaryParameters:
-    """Return rates whose complements sum to 1: an extrapolation amplifies what rounding left."""
+    """Return rates that sum to 1 with their complements, as extrapolation amplifies rounding."""
     above, below = hit + miss, false_alarm + rejection
     return OrdinalBinaryParameters(
         hit / above, miss / above, false_alarm / below, rejection / below, prevalence
@@ -272,40 +310,40 @@ def _complementary(
 
 
 def _logs(parameters: OrdinalBinaryParameters) -> dict[str, Floats]:
-    """Return the logarithms that the kernels take; that of 0 is -inf."""
+    """Return the logarithms of the parameters, the inputs of the kernels; that of 0 is -inf."""
     with np.errstate(divide="ignore"):
         logs = dict(zip(_LOG_NAMES, map(np.log, parameters), strict=True))
         return {**logs, "log_absence": np.log1p(-parameters.prevalence)}
 
 
 def _columns(names: list[str], parameters: OrdinalBinaryParameters) -> dict[str, Floats]:
-    """Tell what annotators do: over all thresholds, and at each where these are few."""
+    """Return the columns of the annotators: means over thresholds, and rates if these are few."""
     sensitivity, specificity, p = parameters.hit, parameters.rejection, parameters.prevalence
     columns = {
-        "sensitivity": _weighted(sensitivity, p),
-        "specificity": _weighted(specificity, 1.0 - p),
-        "informedness": _weighted(sensitivity + specificity - 1.0, p * (1.0 - p)),
+        "sensitivity": _weighted_mean(sensitivity, p),
+        "specificity": _weighted_mean(specificity, 1.0 - p),
+        "informedness": _weighted_mean(sensitivity + specificity - 1.0, p * (1.0 - p)),
     }
-    if 1 < len(p) <= _MOST_THRESHOLDS:
+    if 1 < len(p) <= _MAX_THRESHOLDS:
         for c, upper in enumerate(names[1:]):
             columns[f"sensitivity_{upper}"] = sensitivity[:, c]
             columns[f"specificity_{upper}"] = specificity[:, c]
     return columns
 
 
-def _weighted(values: Floats, weights: Floats) -> Floats:
+def _weighted_mean(values: Floats, weights: Floats) -> Floats:
     total = weights.sum()
     mean: Floats = values @ weights / total if total > 0 else np.full(len(values), np.nan)
     return mean
 
 
 def _check_size(labels: LabelSummary, name: str) -> None:
-    """Refuse tables that would not fit in memory."""
+    """Refuse labels whose arrays would not fit in memory."""
     for n_rows, rows in ((labels.n_items, "items"), (labels.n_annotators, "annotators")):
-        if n_rows * labels.n_categories > _MOST_NUMBERS:
+        if n_rows * labels.n_categories > _MAX_NUMBERS:
             gigabytes = n_rows * labels.n_categories * 8 / 1e9
             raise InputError(
-                f"{name} keeps a number for each of {n_rows:,} {rows} x "
-                f"{labels.n_categories:,} categories, {gigabytes:,.1f} GB, and takes at most "
-                f"{_MOST_NUMBERS * 8 / 1e9:.1f}: merge categories, or choose the model gpm"
+                f"{name} needs an array of {n_rows:,} {rows} x {labels.n_categories:,} categories, "
+                f"{gigabytes:,.1f} GB (at most {_MAX_NUMBERS * 8 / 1e9:.1f} GB): merge categories, "
+                "or choose the model gpm"
             )

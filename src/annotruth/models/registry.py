@@ -1,4 +1,4 @@
-"""The models by the name they have on the command line; one line a model."""
+"""Models by name; to add one, add a line to `MODELS`."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ MODELS = {
     "gpm": ("annotruth.models.gpm.model", "GPM"),
     "robust-gpm": ("annotruth.models.robust_gpm.model", "RobustGPM"),
     "dawid-skene": ("annotruth.models.dawid_skene.model", "DawidSkene"),
-    "glad": ("annotruth.models.glad", "GLAD"),
+    "glad": ("annotruth.models.glad.model", "GLAD"),
     "ordinal-binary": ("annotruth.models.ordinal_binary", "OrdinalBinary"),
     "ordinal-mixture": ("annotruth.models.ordinal_mixture.model", "OrdinalMixture"),
-    "subject-bias": ("annotruth.models.subject_bias", "SubjectBias"),
+    "subject-bias": ("annotruth.models.subject_bias.model", "SubjectBias"),
 }
 
 DEFAULT_MODEL = "robust-gpm"
-"""What is fitted when no model is named."""
+"""The model that is fitted if none is named."""
 
 
 def get_model(name: str) -> type[Estimator]:
-    """Return the estimator class of that name."""
+    """Return the estimator class of a model."""
     if name not in MODELS:
         raise InputError(f"unknown model {name!r}: choose one of {', '.join(MODELS)}")
     module, cls = MODELS[name]
@@ -39,17 +39,25 @@ def get_model(name: str) -> type[Estimator]:
     return estimator
 
 
+def models_with(capability: str) -> str:
+    """Return the names of the models that have a capability, for a message: "a, b or c"."""
+    names = [name for name in MODELS if getattr(get_model(name).capabilities, capability)]
+    return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
 def make_estimator(model: str | Estimator, options: Mapping[str, Any]) -> Estimator:
-    """Make the named model with its options, refusing options it does not have."""
+    """Return an estimator of the named model; raise for options it does not have."""
     if not isinstance(model, str):
         from annotruth.models.base import Estimator
 
         if not isinstance(model, Estimator):
             raise InputError(
-                f"model is {shown(model)}: give a name, or an estimator such as annotruth.GPM()"
+                f"model is {shown(model)}: pass a name, or an estimator such as annotruth.GPM()"
             )
         if options:
-            raise InputError("give the options to the estimator itself, not to fit")
+            raise InputError(
+                "options are given beside an estimator: set them on the estimator instead"
+            )
         return model
     cls = get_model(model)
     cls.check_options(options)

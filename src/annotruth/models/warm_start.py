@@ -1,4 +1,4 @@
-"""Parameters of a previous fit, extended to new items and annotators."""
+"""Warm starts: parameters of a previous fit, extended to new items and annotators."""
 
 from __future__ import annotations
 
@@ -7,14 +7,37 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from annotruth.errors import InputError
 from annotruth.kernels.arrays import Floats
-from annotruth.labels import Labels
+from annotruth.labels import Labels, LabelSummary
+from annotruth.labels.encode import to_text
+from annotruth.models.base_fit import BaseFit
 from annotruth.models.result import Fit
 
 OFF_BOUND = 1e-3
-"""How far probabilities are moved off 0 and 1, which EM cannot leave whatever the new labels are."""
+"""The distance that probabilities keep from 0 and 1, which EM cannot leave."""
 
 _OBSERVED = 0.01  # weight of the observed shares, so that a category new to an item is above 0
+
+
+def check_warm_start(model: str, previous: BaseFit, labels: LabelSummary) -> Fit:
+    """Return the previous fit; raise if it is of another model or of other labels."""
+    if not (isinstance(previous, Fit) and isinstance(labels, Labels)):
+        raise InputError("warm_start is for labels on this machine: leave it out")
+    if previous.model != model:
+        raise InputError(f"warm_start is a fit of {previous.model}, not of {model}")
+    data = previous.data
+    same_ids = all(
+        # Ids that were numbers are text once there are words among them.
+        (old if old.type == new.type else to_text(old)).equals(new[: len(old)])
+        for old, new in ((data.items, labels.items), (data.annotators, labels.annotators))
+    )
+    if not (same_ids and data.scale.categories.equals(labels.scale.categories)):
+        raise InputError(
+            "warm_start is a fit of other labels: its items, annotators and categories must come "
+            "first in the data, in the same order"
+        )
+    return previous
 
 
 def with_new_rows(previous: NDArray[Any], start: NDArray[Any]) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""The ordinal mixture model."""
+"""The ordinal-discrete mixture model."""
 
 from annotruth.models.ordinal_mixture.model import OrdinalMixture
 

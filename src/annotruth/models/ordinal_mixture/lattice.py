@@ -1,4 +1,4 @@
-"""Scores and precisions on a lattice, and the labels they make likely."""
+"""A lattice of scores and precisions, with the probabilities of labels on it."""
 
 from __future__ import annotations
 
@@ -10,45 +10,55 @@ from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.rounding import bounds_of, mass_between
 
 STEP = 0.1
-"""How far apart the log-precisions are: the standard deviations are 5% apart."""
+"""Distance of the log-precisions: standard deviations are 5% apart."""
 
-_GAPS = 32  # between the nodes of a short scale; longer ones have a node a category
-_MOST_GAPS = 128
+_GAPS = 32  # at least, between the nodes of a scale
+_MAX_GAPS = 128
 _DIFFICULTIES = np.arange(-2, 3)
 _SHIFT = 6  # steps of precision between one difficulty and the next
-_LEAST = 1e-300  # so that what cannot be has a logarithm
+_MIN_PROBABILITY = 1e-300  # so that logarithms are finite
 
 
 class Lattice(NamedTuple):
-    """Where scores, precisions and difficulties may lie.
+    """The possible scores, precisions and difficulties, and tables of label probabilities.
 
-    A label of an annotator on ``level`` for an item of difficulty j has the log-precision of row
-    ``level + shift[j]`` of the tables.
+    A label of an annotator of precision ``level`` on an item of difficulty j has the log-precision
+    of row ``level + shift[j]`` of the tables.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annotruth.models.ordinal_mixture.lattice import make_lattice
+    >>> lattice = make_lattice(np.arange(1.0, 6.0), expertise_shape=3.0, difficulty_shape=3.0)
+    >>> len(lattice.nodes), lattice.prior.shape
+    (33, (5, 33))
+    >>> bool(np.allclose(lattice.probability.sum(axis=1), 1.0))
+    True
     """
 
     nodes: Floats  # the scores
-    edges: Floats  # each score stands for those between two edges
+    edges: Floats  # each node stands for the scores between two edges
     anchor: Codes  # the node of each category's value
     prior: Floats  # difficulties x nodes
-    shift: Codes  # by difficulty
-    difficulty: Floats  # by how much each difficulty widens the noise
-    noise: Floats  # the standard deviation of each level
-    log_prior: Floats  # of each level
+    shift: Codes  # per difficulty
+    difficulty: Floats  # the factor of the noise, per difficulty
+    noise: Floats  # the standard deviation, per level
+    log_prior: Floats  # per level
     usual: int  # the level of the prior's noise
     probability: Floats  # rows x categories x nodes
     log_probability: Floats
 
 
-def shape_of(values: Floats) -> tuple[int, int, int]:
-    """Tell rows, categories and nodes of the tables, without making them."""
-    loosest, tightest = _deviations(values)
-    levels = round(2.0 * np.log(loosest / tightest) / STEP) + 1
+def table_shape(values: Floats) -> tuple[int, int, int]:
+    """Return the numbers of rows, categories and nodes of the tables, without computing them."""
+    largest, smallest = _deviations(values)
+    levels = round(2.0 * np.log(largest / smallest) / STEP) + 1
     rows = levels + _SHIFT * (len(_DIFFICULTIES) - 1)
     return rows, len(values), len(_nodes(values))
 
 
-def lattice_of(values: Floats, expertise_shape: float, difficulty_shape: float) -> Lattice:
-    r"""Lay a lattice over a scale and tabulate its rounded Gaussians.
+def make_lattice(values: Floats, expertise_shape: float, difficulty_shape: float) -> Lattice:
+    r"""Return the lattice of a scale, with tables of its rounded Gaussians.
 
     A Gaussian of mean z and precision :math:`\tau` is rounded at the midpoints
     :math:`b_1, \ldots, b_{N-1}` between the categories' values, the ends of the scale open:
@@ -56,25 +66,25 @@ def lattice_of(values: Floats, expertise_shape: float, difficulty_shape: float) 
     .. math:: p(n) = \Phi(\sqrt\tau (b_n - z)) - \Phi(\sqrt\tau (b_{n-1} - z)).
 
     Scores are uniform on the scale. Precisions have Gamma priors of the given shapes, as densities
-    of their logarithms: those of annotators with the mean that leaves noise of a quarter of the
-    scale, the factors that items put to them with mean 1.
+    of their logarithms. The mean of annotators' precisions corresponds to noise of a quarter of the
+    scale; the factors of items have mean 1.
     """
     nodes = _nodes(values)
-    middles = (nodes[1:] + nodes[:-1]) / 2.0
-    edges = np.concatenate([nodes[:1], middles, nodes[-1:]])
+    midpoints = (nodes[1:] + nodes[:-1]) / 2.0
+    edges = np.concatenate([nodes[:1], midpoints, nodes[-1:]])
     widths = np.diff(edges) if len(nodes) > 1 else np.ones(1)
 
-    rows, *_ = shape_of(values)
-    loosest, _ = _deviations(values)
+    rows, *_ = table_shape(values)
+    largest, _ = _deviations(values)
     shift = _SHIFT * (_DIFFICULTIES - _DIFFICULTIES[0])
-    log_tau = STEP * (np.arange(rows) - shift[-1] // 2) - 2.0 * np.log(loosest)
-    away = bounds_of(values)[:, np.newaxis] - nodes
-    at = np.exp(log_tau / 2.0)[:, np.newaxis, np.newaxis] * away
-    probability = np.maximum(np.ascontiguousarray(mass_between(at, axis=1)), _LEAST)
+    log_tau = STEP * (np.arange(rows) - shift[-1] // 2) - 2.0 * np.log(largest)
+    distance = bounds_of(values)[:, np.newaxis] - nodes
+    z = np.exp(log_tau / 2.0)[:, np.newaxis, np.newaxis] * distance
+    probability = np.maximum(np.ascontiguousarray(mass_between(z, axis=1)), _MIN_PROBABILITY)
 
     log_lambda = log_tau[shift[-1] // 2 : rows - shift[-1] // 2]
-    # As a share of the usual precision; the loosest noise is 8 times the usual.
-    log_share = log_lambda + 2.0 * np.log(loosest / 8.0)
+    # Relative to the usual precision: the largest noise is 8 times the usual one.
+    log_share = log_lambda + 2.0 * np.log(largest / 8.0)
     log_gamma = STEP * _SHIFT * _DIFFICULTIES
     log_weight = difficulty_shape * (log_gamma - np.exp(log_gamma))
     weight = np.exp(log_weight - log_weight.max())
@@ -94,16 +104,17 @@ def lattice_of(values: Floats, expertise_shape: float, difficulty_shape: float) 
 
 
 def _nodes(values: Floats) -> Floats:
-    """Place nodes on every category and evenly between them; on long scales, evenly."""
+    """Return nodes at every category and evenly between them; on long scales, evenly spaced."""
     gaps = len(values) - 1
-    if gaps > _MOST_GAPS:
-        return np.linspace(values[0], values[-1], _MOST_GAPS + 1)
-    each = -(-_GAPS // gaps) if gaps else 1
-    return np.interp(np.arange(gaps * each + 1) / each, np.arange(gaps + 1), values)
+    if gaps > _MAX_GAPS:
+        return np.linspace(values[0], values[-1], _MAX_GAPS + 1)
+    n_between = -(-_GAPS // gaps) if gaps else 1
+    position = np.arange(gaps * n_between + 1) / n_between
+    return np.interp(position, np.arange(gaps + 1), values)
 
 
 def _deviations(values: Floats) -> tuple[float, float]:
-    """Bound the noise: from twice the scale down to where every label is the nearest."""
+    """Return the largest and the smallest noise: twice the scale, and an eighth of a category."""
     if len(values) == 1:
         return 2.0, 1.0
     extent = float(values[-1] - values[0])

@@ -1,4 +1,4 @@
-r"""Ord-dis-mix: serious labels are rounded Gaussians, the others a distribution of their own."""
+"""Ord-dis-mix: serious labels are rounded Gaussians, irregular ones have a distribution."""
 
 from __future__ import annotations
 
@@ -24,24 +24,25 @@ from annotruth.models.behaviors import (
 )
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import History
-from annotruth.models.ordinal_mixture.lattice import Lattice, lattice_of, shape_of
+from annotruth.models.ordinal_mixture.lattice import Lattice, make_lattice, table_shape
 from annotruth.models.ordinal_mixture.steps import (
     OrdinalMixtureParameters,
     OrdinalMixtureSteps,
 )
 from annotruth.models.result import Fit
 
-_MOST_NUMBERS = 2**28  # 2 GB
+_MAX_NUMBERS = 2**28  # in one array: 2 GB
 
 
 @dataclass(kw_only=True)
 class OrdinalMixture(IterativeEstimator[OrdinalMixtureSteps]):
-    r"""Inferring ground truth from multi-annotator ordinal data: a probabilistic approach.
+    r"""The ordinal-discrete mixture of serious and irregular labels.
 
-    The ordinal-discrete mixture: annotator s is serious with probability :math:`\epsilon_s`. A
-    serious label is a Gaussian opinion around the item's score :math:`z_e`, rounded to the scale;
-    its precision is the annotator's expertise times what the item's difficulty leaves of it. Any
-    other label comes from a discrete distribution :math:`\pi_s`:
+    Lakshminarayanan and Teh, "Inferring ground truth from multi-annotator ordinal data: a
+    probabilistic approach" (2013). Annotator s is serious with probability :math:`\epsilon_s`. A
+    serious label is a Gaussian opinion around the item's score :math:`z_e`, rounded to the scale,
+    with the annotator's precision :math:`\lambda_s` times a factor :math:`\gamma_e` for the item's
+    difficulty. An irregular label comes from a discrete distribution :math:`\pi_s`:
 
     .. math::
         x_{e,s} \sim N(z_e,\; 1 / (\lambda_s \gamma_e)), \qquad
@@ -50,9 +51,9 @@ class OrdinalMixture(IterativeEstimator[OrdinalMixtureSteps]):
             + (1 - \epsilon_s) \pi_{s,n},
 
     with :math:`b_1, \ldots, b_{N-1}` the midpoints between the categories' values, the ends of
-    the scale open, and Gamma priors on :math:`\lambda` and :math:`\gamma` (Lakshminarayanan and
-    Teh, 2013). EM, with scores and difficulties integrated out: their posterior :math:`w_e`
-    lives on a lattice of scores on the scale and of five difficulties,
+    the scale open, and Gamma priors on :math:`\lambda` and :math:`\gamma`. The parameters are
+    estimated by EM with scores and difficulties integrated out; their posterior :math:`w_e` is
+    computed on a lattice of scores and five difficulties:
 
     .. math::
         \text{E:}\quad w_e(z, \gamma) &\propto p(\gamma) \prod_{s \in l_e}
@@ -66,61 +67,71 @@ class OrdinalMixture(IterativeEstimator[OrdinalMixtureSteps]):
         \sum_e \sum_{z, \gamma} w_e\, \mu_{e,s}(z, \gamma)
             \log p(r_{e,s} \mid z, \lambda_s \gamma) + \log p(\lambda_s).
 
-    It starts at :math:`\epsilon = 0.5`, :math:`\pi = 1/N` and the prior's noise. What rises at
-    every step, and stops the loop when it changes by less than ``tol``, is the log-posterior of
-    the parameters that the step began with: the log-likelihood plus
-    :math:`\sum_s \log \epsilon_s (1 - \epsilon_s) + \log p(\lambda_s)
-    + 10 \sum_n \log \pi_{s,n}`, the last only where it is learned. The log-likelihood has no item's
-    score in it and is not comparable with that of models which fit one.
+    The start: :math:`\epsilon = 0.5`, :math:`\pi = 1/N` and the prior's noise. The objective, whose
+    change below ``tol`` stops the loop, is the log-posterior of the parameters that the step began
+    with: the log-likelihood plus :math:`\sum_s \log \epsilon_s (1 - \epsilon_s) + \log p(\lambda_s)
+    + 10 \sum_n \log \pi_{s,n}`, the last term only if it is learned. As scores are integrated out,
+    the log-likelihood is not comparable with that of models that estimate them.
 
-    The paper infers by variational Bayes. Chosen here instead, and for what is open:
+    The paper uses variational Bayes. Different here, or left open by the paper:
 
-    - Scores are uniform on the scale. Integrating them out rather than taking the likeliest
-      lowered their error (RMSE) by 5 to 7% at 3 to 8 labels an item; at 25 it made no difference.
-    - Precisions are on a lattice too, so that a pass is a table look-up: noise in steps of 5%, from
-      twice the scale down to an eighth of the distance of the closest categories (or 1/256 of the
+    - Scores are uniform on the scale. Integrating them out, instead of maximising over them, lowered
+      their error (RMSE) by 5 to 7% with 3 to 8 labels per item; with 25 it made no difference.
+    - Precisions are on a lattice, too, so that a pass is a table look-up: noise in steps of 5%, from
+      twice the scale down to an eighth of the smallest distance of categories (or 1/256 of the
       scale, if that is more).
-    - Before any label, an annotator has given one serious and one irregular label and has noise of
-      a quarter of the scale; the Gamma priors are densities of log-precisions. Shapes from 1 to
-      10 moved the error of the scores by at most 6% on simulated crowds.
+    - The priors of an annotator correspond to one serious and one irregular label, and to noise of
+      a quarter of the scale; the Gamma priors are densities of log-precisions. Shapes from 1 to 10
+      changed the error of the scores by at most 6% on simulated crowds.
 
-    An item's score is the mean of its posterior, so it lies on the scale and never quite at its
-    end; ``score_low`` and ``score_high`` hold 95% of the posterior (94 to 98% of the true scores
-    in simulated crowds). ``difficulty`` is the factor by which the item widens everybody's noise,
-    :math:`\gamma_e^{-1/2}`. The distribution is that of a serious label by a typical annotator,
-    whose log-precision is the mean over all serious labels; the item's label is its mode, and a
-    tie goes to the first category of the scale. A known truth puts the score on its category.
+    An item's score is the mean of its posterior, so it lies within the scale; ``score_low`` and
+    ``score_high`` contain 95% of the posterior (94 to 98% of the true scores in simulated crowds).
+    ``difficulty`` is the factor by which the item increases the noise, :math:`\gamma_e^{-1/2}`. The
+    distribution is that of a serious label by a typical annotator, whose log-precision is the mean
+    over all serious labels; the item's label is its mode, and a tie goes to the first category of
+    the scale. A known truth fixes the score at its category.
 
     An annotator's reliability is :math:`\epsilon_s`; ``noise`` is the standard deviation of their
     serious opinions on an item of usual difficulty, :math:`\lambda_s^{-1/2}`, in the units of the
-    scale. The interval holds the reliabilities whose log-likelihood is within 1.92 of the
-    estimate's for some noise, up to 4 times smaller or larger. `predict_proba` predicts the label n with
-    :math:`\sum_{z, \gamma} w_e(z, \gamma)\, p(r_{e,s} = n \mid z, \gamma)`.
+    scale. The interval contains the reliabilities whose log-likelihood is within 1.92 of the
+    estimate's for some noise, up to 4 times smaller or larger. `predict_proba` returns
+    :math:`\sum_{z, \gamma} w_e(z, \gamma)\, p(r_{e,s} = n \mid z, \gamma)` for label n.
 
-    With two categories, being serious and noisy looks like not being serious: intervals of
-    reliability are then wide, and the estimate follows the prior. Where most serious labels are
-    one and the same value, as zeros on a slider, noise is no Gaussian and the mean is closer to
-    the truth.
+    With two categories, serious and noisy labels cannot be distinguished from irregular ones:
+    intervals of reliability are then wide, and the estimate depends on the prior. Where most serious
+    labels have the same value, such as zeros on a slider, noise is not Gaussian, and the mean is
+    closer to the truth.
 
     Parameters
     ----------
     behavior
-        "uniform": irregular labels are random. "learned" estimates :math:`\pi_s` of those with 5
-        labels a category, as if they had given 10 of each before. It finds who repeats a label,
-        and improved scores in dense crowds (RMSE by 3% in the GPM paper's simulation, 11% on
-        search grades); but a taste for some categories counts as irregular, which on 3 labels an
-        item and rare positives ruined the scores.
+        "uniform": irregular labels are random. "learned" estimates :math:`\pi_s` of annotators with
+        5 labels per category, with 10 pseudo-counts per category. This detects annotators who repeat
+        a label, and improved scores in dense crowds (RMSE by 3% in the GPM paper's simulation, 11%
+        on search grades). But a preference for some categories counts as irregular, which made
+        scores useless with 3 labels per item and rare positives.
     expertise_shape, difficulty_shape
         Shapes of the Gamma priors of :math:`\lambda_s` and :math:`\gamma_e`: the higher, the more
-        alike annotators and items are.
+        similar annotators and items are.
     tol, max_iter
-        The stopping rule and its cap; reaching the cap warns.
+        The stopping rule and the maximum number of iterations; reaching it warns.
     acceleration
-        Whether to leap ahead along EM's steps (`annotruth.models.squarem`) for fewer passes
-        over the labels. :math:`\lambda_s` then takes longer steps, up or down if the log-posterior
-        would rise were it alone to move; they are taken back should it fall as all move together.
+        Whether to extrapolate EM's steps (`annotruth.models.squarem`) for fewer passes over the
+        labels. :math:`\lambda_s` then takes longer steps, up or down, that would raise the
+        log-posterior if no other parameter changed; they are rolled back if it falls.
     engine
         Where the passes over the labels run.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> votes = [(item, name, 1 + item % 5) for item in range(20) for name in ("ann", "bob", "cem")]
+    >>> votes += [(item, "eve", 1 + (7 * item + item // 3) % 5) for item in range(20)]
+    >>> fit = at.OrdinalMixture().fit(votes).result_
+    >>> fit.annotator_table()["spammer"].to_pylist()
+    [False, False, False, True]
+    >>> fit.item_table()["label"].to_pylist()[:5]
+    [1, 2, 3, 4, 5]
     """
 
     name: ClassVar[str] = "ordinal-mixture"
@@ -146,7 +157,7 @@ class OrdinalMixture(IterativeEstimator[OrdinalMixtureSteps]):
     ) -> Fit:
         low, high = steps.interval(parameters)
         values, known = labels.scale.values, labels.known >= 0
-        score = np.clip(session.collect("score"), values[0], values[-1])  # sums may round beyond
+        score = np.clip(session.collect("score"), values[0], values[-1])  # rounding
         score[known] = values[labels.known[known], np.newaxis]
         return Fit(
             model=self.name,
@@ -177,27 +188,28 @@ class OrdinalMixture(IterativeEstimator[OrdinalMixtureSteps]):
         lattice = self._lattice(data)
         assert fit.reliability is not None
         eps, pi = fit.reliability, learned_behaviors(fit, self.behavior)
-        # A level is a place in tables: one from disk is not trusted.
+        # A level is an index into tables: one from a file is not trusted.
         level = np.clip(fit.parameter("level", data.n_annotators), 0, len(lattice.noise) - 1)
-        labels, place, people = data.subset_items(item)
+        labels, position, annotators = data.subset_items(item)
         with closing(get_engine(self.engine).open(labels)) as session:
             steps = OrdinalMixtureSteps(labels, session, lattice, learned=len(pi) > 0)
-            of_some = OrdinalMixtureParameters(
-                eps[people], pi[people] if len(pi) else pi, level[people]
+            weight = steps.weights(
+                OrdinalMixtureParameters(
+                    eps[annotators], pi[annotators] if len(pi) else pi, level[annotators]
+                )
             )
-            weight = steps.weights(of_some)
         serious = np.empty((len(item), labels.n_categories))
         levels = level[annotator]
-        for own in np.unique(levels):
-            who = np.flatnonzero(levels == own)
-            table = lattice.probability[own + lattice.shift]
-            serious[who] = np.tensordot(weight[place[who]], table, axes=([1, 2], [0, 2]))
+        for one in np.unique(levels):
+            rows = np.flatnonzero(levels == one)
+            table = lattice.probability[one + lattice.shift]
+            serious[rows] = np.tensordot(weight[position[rows]], table, axes=([1, 2], [0, 2]))
         share = eps[annotator][:, np.newaxis]
         behavior = behavior_distribution(pi, annotator, labels.n_categories)
         return share * serious + (1.0 - share) * behavior
 
     def _lattice(self, labels: LabelSummary) -> Lattice:
-        return lattice_of(labels.scale.values, self.expertise_shape, self.difficulty_shape)
+        return make_lattice(labels.scale.values, self.expertise_shape, self.difficulty_shape)
 
     def _check(self, labels: LabelSummary) -> None:
         """Refuse options and labels that the model cannot be fitted with."""
@@ -207,10 +219,10 @@ class OrdinalMixture(IterativeEstimator[OrdinalMixtureSteps]):
             if not 0 < shape < math.inf:
                 raise InputError(f"{option} must be above 0, and finite, not {shape}")
         check_ordinal(labels.scale, self.name)
-        table = 4 * math.prod(shape_of(labels.scale.values))  # two, and as much while they are made
-        if max(table, labels.n_items * labels.n_categories) > _MOST_NUMBERS:
+        table = 4 * math.prod(table_shape(labels.scale.values))  # two tables, and temporary copies
+        if max(table, labels.n_items * labels.n_categories) > _MAX_NUMBERS:
             raise InputError(
-                f"{self.name} would need more than {_MOST_NUMBERS * 8 / 1e9:.1f} GB for "
+                f"{self.name} would need more than {_MAX_NUMBERS * 8 / 1e9:.1f} GB for "
                 f"{labels.n_categories:,} categories and {labels.n_items:,} items: merge "
                 "categories, or choose the model gpm"
             )

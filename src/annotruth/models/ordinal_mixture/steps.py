@@ -25,25 +25,62 @@ _PER_CATEGORY = 10.0
 # Level differences for which the interval is profiled: noise up to 4 times smaller or larger.
 _PROFILE_SHIFTS = (0, 3, -3, 9, -9, 27, -27)
 
-# With acceleration: levels between an annotator's own and the two that a step tries, first and most.
-_FIRST_REACH, _LONGEST_REACH = 8, 16
+# With acceleration: distance of the two levels that a step tries from the current one.
+_FIRST_REACH, _MAX_REACH = 8, 16
 _EQUAL = 1e-9  # gains that differ by less are equal up to rounding
 
 _NO_LEVELS: Codes = np.empty(0, dtype=np.int64)
 
 
 class OrdinalMixtureParameters(NamedTuple):
-    """Annotators' parameters: reliability, irregular behavior, and level of precision."""
+    """Annotators' parameters: reliability, irregular behavior, and level of precision.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annotruth.models.ordinal_mixture.steps import OrdinalMixtureParameters
+    >>> OrdinalMixtureParameters(np.array([0.5]), np.empty((0, 0)), np.array([40])).level
+    array([40])
+    """
 
     eps: Floats
     pi: Floats  # annotators x categories; empty when behavior is uniform
     level: Codes
-    reach: Codes = _NO_LEVELS  # how far from it the levels are that the next step tries
+    reach: Codes = _NO_LEVELS  # distance of the levels that the next step tries
     proven: Codes = _NO_LEVELS  # the level before the last step: the other updates are proven there
 
 
 class OrdinalMixtureSteps:
-    """The EM over a session; only `finalize` leaves item-side arrays."""
+    """The EM over a session; only `finalize` leaves item-side arrays.
+
+    Parameters
+    ----------
+    labels, session
+        The labels, and the session they are open in.
+    lattice
+        The scores, precisions and difficulties.
+    learned
+        Whether irregular behaviors are estimated.
+    long_moves
+        Whether levels may change by more than one per step, which is not proven to raise the
+        objective. Only with acceleration, which restores them if it falls.
+
+    Examples
+    --------
+    >>> from contextlib import closing
+    >>> import annotruth as at
+    >>> from annotruth.engines import get_engine
+    >>> from annotruth.models.ordinal_mixture.lattice import make_lattice
+    >>> from annotruth.models.ordinal_mixture.steps import OrdinalMixtureSteps
+    >>> labels = at.Labels.of([("a", "ann", 1), ("a", "bob", 1), ("b", "ann", 2), ("b", "bob", 2)])
+    >>> lattice = make_lattice(labels.scale.values, 3.0, 3.0)
+    >>> with closing(get_engine("reference").open(labels)) as session:
+    ...     steps = OrdinalMixtureSteps(labels, session, lattice, learned=False)
+    ...     first, before = steps.step(steps.start())
+    ...     second, after = steps.step(first)
+    >>> after.objective > before.objective
+    True
+    """
 
     objective_name = "the log-posterior"
 
@@ -70,15 +107,15 @@ class OrdinalMixtureSteps:
         self._chance = 1.0 / n_categories
         self._pi_shape = (n_annotators, n_categories) if learned else (0, 0)
         self._learns = enough_labels(labels.labels_per_annotator, n_categories)[:, np.newaxis]
-        self._first_reach, self._longest = (_FIRST_REACH, _LONGEST_REACH) if long_moves else (1, 1)
+        self._first_reach, self._max_reach = (_FIRST_REACH, _MAX_REACH) if long_moves else (1, 1)
         self._log_probability = lattice.log_probability[: 0 if long_moves else None]
 
         tables = tuple(map(Input, self._tables))
-        of_annotators = tuple(map(Input, ("levels", "eps", "pi", "chance")))
+        annotator_inputs = tuple(map(Input, ("levels", "eps", "pi", "chance")))
         log_likelihood = Sum("log_likelihood", (1,))
         self._step = Pass(
             "ordinal_mixture.step",
-            inputs=(*tables, Input("log_probability"), *of_annotators),
+            inputs=(*tables, Input("log_probability"), *annotator_inputs),
             sums=(
                 Sum("serious", (n_annotators,)),
                 Sum("gain", (n_annotators, 3)),
@@ -91,18 +128,18 @@ class OrdinalMixtureSteps:
             state=("score", "difficulty", "theta", "p_serious"),
             inputs=(
                 *tables,
-                *of_annotators,
+                *annotator_inputs,
                 *map(Input, ("nodes", "edges", "difficulty", "typical_level")),
             ),
             sums=(log_likelihood,),
         )
         self._weights = Pass(
-            "ordinal_mixture.posterior", state=("weight",), inputs=(*tables, *of_annotators)
+            "ordinal_mixture.posterior", state=("weight",), inputs=(*tables, *annotator_inputs)
         )
         self._predict = Pass(
             "ordinal_mixture.leave_one_out",
             state=("predicted",),
-            inputs=(*tables, *of_annotators, Input("tried_level")),
+            inputs=(*tables, *annotator_inputs, Input("tried_level")),
         )
         self._profile = Pass(
             "ordinal_mixture.log_likelihood_by_annotator",
@@ -112,7 +149,7 @@ class OrdinalMixtureSteps:
         )
 
     def start(self) -> OrdinalMixtureParameters:
-        """Return the start: eps = 0.5, pi = 1/N, and the prior's noise."""
+        """Return eps = 0.5, pi = 1/N, and the level of the prior's noise."""
         n_annotators = len(self._n_labels)
         usual = np.full(n_annotators, self._lattice.usual)
         return OrdinalMixtureParameters(
@@ -147,7 +184,7 @@ class OrdinalMixtureSteps:
             self._step,
             **self._tables,
             log_probability=self._log_probability,
-            **self._of_annotators(old, levels),
+            **self._annotator_inputs(old, levels),
         )
         (log_likelihood,) = sums["log_likelihood"]
         objective = log_likelihood + self._log_prior(old)
@@ -158,15 +195,15 @@ class OrdinalMixtureSteps:
             counts = sums["irregular"] + _PER_CATEGORY
             pi = np.where(self._learns, counts / counts.sum(axis=1, keepdims=True), pi)
         gain = sums["gain"] + self._lattice.log_prior[levels]
-        # An annotator keeps the level unless one of the others is better.
+        # The level changes only if one of the other two is better.
         best = np.where(gain[:, 1] >= gain.max(axis=1) - _EQUAL, 1, gain.argmax(axis=1))
         level = np.take_along_axis(levels, best[:, np.newaxis], axis=1)[:, 0]
-        reach = np.minimum(_next_reach(old, level, gain), self._longest)
+        reach = np.minimum(_next_reach(old, level, gain), self._max_reach)
         monitor = Monitor(float(log_likelihood), float(objective))
         return OrdinalMixtureParameters(eps, pi, level, reach, old.level), monitor
 
     def acceleration(self) -> Squarem[OrdinalMixtureParameters]:
-        """Extrapolate eps and pi; levels whose long moves lowered the objective are restored."""
+        """Extrapolate eps and pi; restore the levels if their long moves lowered the objective."""
         return Squarem(
             OrdinalMixtureParameters,
             *(probabilities, shares(axis=1), newest, newest, newest),
@@ -183,7 +220,7 @@ class OrdinalMixtureSteps:
         sums = self._session.run_pass(
             self._posterior,
             **self._tables,
-            **self._of_annotators(parameters, self._around(level)),
+            **self._annotator_inputs(parameters, self._around(level)),
             nodes=self._lattice.nodes,
             edges=self._lattice.edges,
             difficulty=self._lattice.difficulty,
@@ -196,7 +233,7 @@ class OrdinalMixtureSteps:
         self._session.allocate("weight", per="items", shape=self._lattice.prior.shape)
         levels = self._around(parameters.level)
         self._session.run_pass(
-            self._weights, **self._tables, **self._of_annotators(parameters, levels)
+            self._weights, **self._tables, **self._annotator_inputs(parameters, levels)
         )
         weight: Floats = self._session.collect("weight")
         return weight
@@ -219,17 +256,19 @@ class OrdinalMixtureSteps:
             self._session.run_pass(
                 self._predict,
                 **self._tables,
-                **self._of_annotators(parameters, self._around(parameters.level)),
+                **self._annotator_inputs(parameters, self._around(parameters.level)),
                 tried_level=np.clip(parameters.level + shift, 0, top),
             )
             yield profile
 
-    def _of_annotators(self, parameters: OrdinalMixtureParameters, levels: Codes) -> dict[str, Any]:
+    def _annotator_inputs(
+        self, parameters: OrdinalMixtureParameters, levels: Codes
+    ) -> dict[str, Any]:
         eps, pi = parameters.eps, parameters.pi
         return {"levels": levels, "eps": eps, "pi": pi, "chance": self._chance}
 
     def _around(self, level: Codes, reach: Codes | int = 1) -> Codes:
-        """Return each annotator's level between two others, within the lattice."""
+        """Return three levels per annotator: the current one between two others, on the lattice."""
         top = len(self._lattice.noise) - 1
         return np.stack(
             [np.maximum(level - reach, 0), level, np.minimum(level + reach, top)], axis=1
@@ -237,13 +276,13 @@ class OrdinalMixtureSteps:
 
     def _log_prior(self, parameters: OrdinalMixtureParameters) -> float:
         eps, pi, level, *_ = parameters
-        of_eps = _SERIOUS * np.log(eps) + _IRREGULAR * np.log1p(-eps)
-        of_pi = _PER_CATEGORY * np.log(pi).sum()
-        return float((of_eps + self._lattice.log_prior[level]).sum() + of_pi)
+        eps_prior = _SERIOUS * np.log(eps) + _IRREGULAR * np.log1p(-eps)
+        pi_prior = _PER_CATEGORY * np.log(pi).sum()
+        return float((eps_prior + self._lattice.log_prior[level]).sum() + pi_prior)
 
 
 def _next_reach(old: OrdinalMixtureParameters, level: Codes, gain: Floats) -> Codes:
-    """Return how far to look next: to the maximum of the parabola through the gains, at most doubled."""
+    """Return the next distance: to the maximum of the parabola through the gains, at most doubled."""
     below, same, above = gain.T
     bend = 2.0 * same - below - above
     tilt = above - below

@@ -1,0 +1,5 @@
+"""The GLAD model."""
+
+from annotruth.models.glad.model import GLAD
+
+__all__ = ["GLAD"]

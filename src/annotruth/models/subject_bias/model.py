@@ -1,0 +1,173 @@
+"""Subject bias and inconsistency with content ambiguity: a model of opinion scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from annotruth.engines import Session
+from annotruth.errors import InputError
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.labels import Labels, LabelSummary
+from annotruth.labels.covariates import match_groups
+from annotruth.labels.validate import check_ordinal
+from annotruth.models.base import Capabilities, IterativeEstimator
+from annotruth.models.em import History
+from annotruth.models.intervals import Z_95
+from annotruth.models.result import Fit
+from annotruth.models.rounding import rounded_gaussians
+from annotruth.models.subject_bias.steps import SubjectBiasParameters, SubjectBiasSteps
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(kw_only=True)
+class SubjectBias(IterativeEstimator[SubjectBiasSteps]):
+    r"""Subject bias, subject inconsistency and content ambiguity.
+
+    Li and Bampis, "Recover Subjective Quality Scores from Noisy Measurements" (2017). The vote of
+    annotator s on item e is a number: the item's score, the annotator's bias, and noise from the
+    annotator's inconsistency and from the ambiguity of the item's content c:
+
+    .. math:: x_{e,s} \sim N(\psi_e + b_s,\; v_s^2 + a_c^2).
+
+    The estimates maximise the likelihood. With residuals :math:`r = x - \psi_e - b_s` and weights
+    :math:`w = 1 / (v_s^2 + a_c^2)`, each step updates in turn
+
+    .. math::
+        \psi_e = \frac{\sum_s w (x - b_s)}{\sum_s w}, \quad
+        a_c^2 \leftarrow a_c^2 + \frac{\sum (w^2 r^2 - w)}{\sum w^2}, \quad
+        b_s = \frac{\sum_e w (x - \psi_e)}{\sum_e w}, \quad
+        v_s^2 \leftarrow v_s^2 + \frac{\sum_e (w^2 r^2 - w)}{\sum_e w^2}:
+
+    score and bias are optimal given the rest, and variances take Fisher scoring steps. Where an EM
+    (or MM) step leads to a higher likelihood than scoring, that is taken instead, so that the
+    log-likelihood rises at every step. (The paper takes a tenth of a Newton step on each quantity,
+    which may lower the likelihood, and cannot leave a standard deviation of 0.) The start: the
+    mean votes, and each annotator's mean and variance of the residuals, half of the variance
+    assigned to the ambiguity. The loop stops when the log-likelihood changes by less than ``tol``.
+
+    Left open by the paper:
+
+    - The likelihood is unbounded as a variance approaches 0. So every vote's standard deviation is
+      at least that of rounding to the scale, :math:`h / \sqrt{12}` with h the smallest distance of
+      categories, and at least a tenth of the standard deviation of all votes at the start, which
+      matters on fine scales. Annotators whose inconsistency is at this floor are marked
+      ``at_floor``, and the stop reason counts them. This is common with few votes per item: the
+      item's score then follows the vote of one such annotator.
+    - Only differences of biases are identified: their mean is 0, unless known truths fix the level.
+    - Only the sums :math:`v_s^2 + a_c^2` are identified: the least ambiguous content has ambiguity
+      0, and noise common to all votes counts as inconsistency. An ambiguity shared by all items is
+      therefore not reported.
+
+    An item's score is :math:`\psi_e`, which may lie beyond the ends of the scale; a known truth is
+    its item's score. ``score_low`` and ``score_high`` are its 95% interval from the Fisher
+    information :math:`\sum_s w`; the standard errors ``bias_std`` and ``inconsistency_std`` are
+    computed likewise, each with the other parameters fixed. There is no distribution and no
+    reliability. `predict_proba` rounds the model's Gaussian to the scale; its variance includes
+    that of the score, the inverse of its Fisher information.
+
+    Parameters
+    ----------
+    ambiguity
+        What has an ambiguity: each "item"; all items together, "shared"; or groups of items, such
+        as the versions of one source video, given as a mapping or a pandas Series from item to
+        group, such as ``df.set_index("item")["content"]``. Every item must have one group.
+    tol, max_iter
+        The stopping rule and the maximum number of iterations; reaching it warns.
+    acceleration
+        Whether to extrapolate EM's steps (`annotruth.models.squarem`) for fewer passes over the
+        labels. Scoring steps are then not tested first, which takes a second pass, but rolled back
+        if the log-likelihood falls; except where groups share an ambiguity.
+    engine
+        Where the passes over the labels run.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> votes = [(item, "ann", item) for item in (1, 2, 3, 4)]
+    >>> votes += [(item, "bob", item + 1) for item in (1, 2, 3, 4)]
+    >>> fit = at.SubjectBias().fit(votes).result_
+    >>> fit.annotator_table()["bias"].to_pylist()  # bob votes one step higher
+    [-0.5, 0.5]
+    >>> fit.score.round(6).tolist()
+    [1.5, 2.5, 3.5, 4.5]
+    """
+
+    name: ClassVar[str] = "subject-bias"
+    capabilities: ClassVar[Capabilities] = Capabilities(ordinal_only=True)
+
+    ambiguity: str | Mapping[Any, Any] | pd.Series[Any] = "item"
+
+    def _check(self, labels: LabelSummary) -> None:
+        check_ordinal(labels.scale, self.name)
+
+    def _steps(self, labels: Labels, session: Session) -> SubjectBiasSteps:
+        per, group = self._per(labels)
+        return SubjectBiasSteps(labels, session, per, group, unproven=self.acceleration)
+
+    def _make_fit(
+        self,
+        labels: Labels,
+        session: Session,
+        steps: SubjectBiasSteps,
+        parameters: SubjectBiasParameters,
+        history: History,
+    ) -> Fit:
+        psi, a2, precision = (session.collect(name) for name in ("psi", "a2", "precision"))
+        known = labels.known >= 0
+        level = 0.0 if known.any() else parameters.b.mean()
+        v2 = parameters.v2 + a2.min()
+        at_floor = v2 <= steps.floor * (1.0 + 1e-9)
+        if at_floor.any():
+            note = (
+                f"the inconsistency of {at_floor.sum():,} of {labels.n_annotators:,} annotators "
+                f"is at its floor of {np.sqrt(steps.floor):.3g}"
+            )
+            history = replace(history, stop_reason=f"{history.stop_reason}; {note}")
+        score = psi + level
+        half_width = np.where(known, 0.0, Z_95 / np.sqrt(precision))
+        items = {"score_low": score - half_width, "score_high": score + half_width}
+        if steps.per != "shared":
+            items["ambiguity"] = np.sqrt(a2 - a2.min())
+        annotators: dict[str, Any] = {
+            "bias": parameters.b - level,
+            "bias_std": 1.0 / np.sqrt(steps.moments[:, 0]),
+            "inconsistency": np.sqrt(v2),
+            "inconsistency_std": 1.0 / np.sqrt(2.0 * v2 * steps.moments[:, 2]),
+            "at_floor": at_floor,
+        }
+        return Fit(
+            model=self.name,
+            settings=self.settings(),
+            data=labels,
+            history=history,
+            score=score,
+            item_columns=items,
+            annotator_columns=annotators,
+        )
+
+    def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
+        fit = self.result_
+        assert fit.score is not None
+        items, annotators = fit.item_columns, fit.annotator_columns
+        score_std = (items["score_high"] - items["score_low"]) / (2.0 * Z_95)
+        ambiguity = items.get("ambiguity", np.zeros(fit.data.n_items))
+        variance = annotators["inconsistency"][annotator] ** 2 + (score_std**2 + ambiguity**2)[item]
+        mean = fit.score[item] + annotators["bias"][annotator]
+        return rounded_gaussians(fit.data.scale.values, mean, np.sqrt(variance))
+
+    def _per(self, labels: Labels) -> tuple[str, Codes]:
+        """Return what has an ambiguity, and the group of each item if that is groups."""
+        if not isinstance(self.ambiguity, str):
+            return "group", match_groups(self.ambiguity, labels.items, role="ambiguity")
+        if self.ambiguity not in ("item", "shared"):
+            raise InputError(
+                f"unknown ambiguity {self.ambiguity!r}: choose 'item' or 'shared', or pass a "
+                "mapping or a pandas Series from item to group"
+            )
+        return self.ambiguity, np.empty(0, dtype=np.int64)
