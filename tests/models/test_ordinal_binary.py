@@ -258,7 +258,7 @@ def test_tables_too_large_are_refused_with_their_size():
         annotators=["x"],
         scale=Scale.nominal(list(range(100_000))),
     )
-    text = r"3,000 items x 100,000 categories, 2\.4 GB, and takes at most 2\.1: merge categories"
+    text = r"3,000 items x 100,000 categories, 2\.4 GB \(at most 2\.1 GB\): merge categories"
     with pytest.raises(at.InputError, match=text):
         fitted(labels, max_iter=0)  # ends at once, with another message, if the check is missing
 
