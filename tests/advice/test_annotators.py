@@ -125,5 +125,5 @@ def test_soft_labels_have_every_class_of_every_item():
 
 
 def test_a_model_of_scores_has_no_soft_labels():
-    with pytest.raises(at.AnnotruthError, match="mean gives scores, not distributions"):
+    with pytest.raises(at.AnnotruthError, match="mean estimates scores, not distributions"):
         at.fit([(1, "a", 1), (1, "b", 2)], "mean").soft_labels()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import annotruth as at
-from annotruth.advice.basis import basis_of
+from annotruth.advice.advice import basis_of
 from annotruth.advice.divided import estimate_divided
 from annotruth.labels import Labels
 from annotruth.models.robust_gpm.model import RobustGPM

@@ -5,8 +5,7 @@ import pytest
 from scipy.special import gammaln
 
 import annotruth as at
-from annotruth.advice.advice import advise
-from annotruth.advice.basis import basis_of
+from annotruth.advice.advice import advise, basis_of
 from annotruth.advice.generic import OpinionBasis, ScoreBasis, one_coin_classes
 from annotruth.advice.items import LEAST_GAIN
 from annotruth.advice.latent_classes import LatentClassBasis

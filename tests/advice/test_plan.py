@@ -7,8 +7,7 @@ import pytest
 
 import annotruth as at
 from annotruth.advice import plan as planning
-from annotruth.advice.advice import advise
-from annotruth.advice.basis import basis_of
+from annotruth.advice.advice import advise, basis_of
 from annotruth.advice.latent_classes import ClassPosterior
 from annotruth.advice.plan import LabelsNeeded
 from annotruth.advice.simulation import SimulatedClasses
@@ -204,7 +203,7 @@ def test_the_expected_distance_of_serious_opinions_is_the_real_one():
 
 @pytest.mark.parametrize("target", ["accuracy", "hellinger"])
 def test_models_of_scores_refuse_targets_of_distributions(opinions, target):
-    with pytest.raises(at.InputError, match="mean gives scores, not distributions: choose the tar"):
+    with pytest.raises(at.InputError, match="mean estimates scores, not distributions: choose the tar"):
         at.plan_labels(at.fit(opinions, "mean"), target, 0.5)
 
 

@@ -121,7 +121,7 @@ def test_labels_are_read_as_fit_reads_them(run, tmp_path):
     assert json.loads(out)["n_labels"] == 3
 
 
-def test_gold_and_record_are_taken(run, labels, tmp_path):
+def test_gold_and_an_annotator_prior_are_used(run, labels, tmp_path):
     (tmp_path / "gold.csv").write_text("item,label\n1,3\n")
     (tmp_path / "prior.csv").write_text("annotator,reliability\n1,0.1\n")
     words = ("--gold", tmp_path / "gold.csv", "--annotator-prior", tmp_path / "prior.csv")

@@ -5,22 +5,31 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from annotruth.advice.annotators import AnnotatorAdvice, annotator_advice
-from annotruth.advice.basis import Basis, basis_of
 from annotruth.advice.budget import NOBODY, assign, share_out
-from annotruth.advice.items import LEAST_GAIN, MAX_PER_ROUND, ItemAdvice, item_advice
+from annotruth.advice.items import (
+    LEAST_GAIN,
+    MAX_PER_ROUND,
+    ItemAdvice,
+    ItemAssessment,
+    item_advice,
+)
+from annotruth.advice.latent_classes import LatentClassBasis
 from annotruth.errors import InputError
-from annotruth.kernels.arrays import Codes
+from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels.buffers import as_arrow
 from annotruth.labels.formatting import counted
 from annotruth.labels.frames import from_arrow
 from annotruth.labels.validate import is_integer
 from annotruth.models.base_fit import table_of
+from annotruth.models.latent_classes import LatentClasses
+from annotruth.models.registry import MODELS, get_model
 from annotruth.models.result import Fit
 
 _LOAD = 4 / 3  # nobody gets more than this many times an even share of the assignments
@@ -172,7 +181,52 @@ class Advice:
         }
 
 
-def advise(fit: Fit, budget: int | None = None, *, basis: Basis | None = None) -> Advice:
+class AdviceBasis(Protocol):
+    """What advice needs to know of a fit: how uncertain items are, and what labels gain.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> fit = at.fit([("a", "x", 1), ("a", "y", 2), ("b", "x", 2)], "mean")
+    >>> type(basis_of(fit)).__name__
+    'ScoreBasis'
+    """
+
+    @property
+    def label_gain(self) -> Floats:
+        """What one label by each annotator gains, up to a factor."""
+
+    def assess(self, ask: NDArray[np.bool_]) -> ItemAssessment:
+        """Return how uncertain each item is and what one label by those to ask would gain."""
+
+
+def basis_of(fit: Fit) -> AdviceBasis:
+    """Return the basis of a fit: its model's latent classes, or what every fit has.
+
+    Nothing is fitted: parameters, distributions and labels are those of the fit.
+    """
+    classes = _latent_classes(fit)
+    if classes is not None:
+        return LatentClassBasis(fit, classes)
+    from annotruth.advice.generic import OpinionBasis, ScoreBasis, one_coin_classes
+
+    if fit.distribution is None:
+        return ScoreBasis(fit)
+    if fit.data.scale.is_ordinal:
+        return OpinionBasis(fit)
+    return LatentClassBasis(fit, one_coin_classes(fit))
+
+
+def _latent_classes(fit: Fit) -> LatentClasses | None:
+    """Return what the model supplies; a model that is not registered supplies nothing."""
+    if fit.model not in MODELS:
+        return None
+    # The engine of the fit may not be at hand; the tolerance says which arithmetic it used.
+    options = {name: value for name, value in fit.settings.items() if name != "engine"}
+    return get_model(fit.model)(**options).load_fit(fit).latent_classes()
+
+
+def advise(fit: Fit, budget: int | None = None, *, basis: AdviceBasis | None = None) -> Advice:
     """Return which items need labels, whom to ask and whom to drop, by a fit of any model.
 
     Nothing is fitted again. Without a budget every item gets the labels that are expected to gain

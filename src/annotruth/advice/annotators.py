@@ -40,6 +40,13 @@ class AnnotatorAdvice:
         Whether to give them assignments: not dropped, and information of at least `ASK_FROM`.
     reason
         The reason for the verdict, with numbers, and whether the information is low.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> made = at.simulate.crowd(n_items=40, n_annotators=12, seed=1)
+    >>> list(at.next_labels(made.labels).of_annotators.count())
+    ['keep', 'drop', 'unsure', 'too few labels']
     """
 
     verdict: NDArray[np.str_]

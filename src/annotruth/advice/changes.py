@@ -1,4 +1,4 @@
-"""What more labels changed: two fits, of which the second has the items of the first and more."""
+"""What more labels changed: two fits, the second with all items of the first."""
 
 from __future__ import annotations
 
@@ -13,24 +13,32 @@ from annotruth.labels.formatting import counted
 from annotruth.labels.frames import from_arrow
 from annotruth.models.result import Fit
 
-_MOST = 5  # of each sort that are told in words
+_MAX_LISTED = 5  # in the summary, of items and of annotators
 
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """What is new and what is different.
+    """The differences between a fit and a later fit with more labels.
 
     Attributes
     ----------
     n_labels, n_items, n_annotators
-        How many more there are.
+        How many the later fit has more.
     item_table
-        Items whose label changed, the surest first: item, before, label, confidence.
+        Items whose label changed, the most confident first: item, before, label, confidence.
     annotator_table
-        Annotators whose verdict changed, those who moved most first: annotator, before, verdict,
-        reliability_before, reliability.
+        Annotators whose verdict changed, the largest change of reliability first: annotator,
+        before, verdict, reliability_before, reliability.
     frame
         The caller's frame library.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> before = at.fit([("a", "x", 1), ("a", "y", 2), ("b", "x", 2)], "majority")
+    >>> after = at.update(before, [("a", "z", 2)], refit=True)
+    >>> at.changes(before, after).to_dict()["changed_items"]
+    [{'item': 'a', 'before': 1, 'label': 2, 'confidence': 0.6666666666666666}]
     """
 
     n_labels: int
@@ -41,15 +49,15 @@ class Changes:
     frame: str
 
     def items(self) -> Any:
-        """Return one row an item whose label changed."""
+        """Return one row per item whose label changed."""
         return from_arrow(self.item_table, self.frame)
 
     def annotators(self) -> Any:
-        """Return one row an annotator whose verdict changed."""
+        """Return one row per annotator whose verdict changed."""
         return from_arrow(self.annotator_table, self.frame)
 
     def summary(self) -> str:
-        """Tell the changes in a few lines."""
+        """Return the changes in a few lines."""
         items, people = self.item_table, self.annotator_table
         new = ", ".join(
             counted(number, word)
@@ -65,13 +73,13 @@ class Changes:
         ]
         lines += [
             f"  {row['item']}: {row['before']} -> {row['label']} ({row['confidence']:.2f})"
-            for row in items.slice(0, _MOST).to_pylist()
+            for row in items.slice(0, _MAX_LISTED).to_pylist()
         ]
         lines.append(f"annotators whose verdict changed: {len(people):,}")
         lines += [
             f"  {row['annotator']}: {row['before']} -> {row['verdict']} (reliability "
             f"{row['reliability_before']:.2f} -> {row['reliability']:.2f})"
-            for row in people.slice(0, _MOST).to_pylist()
+            for row in people.slice(0, _MAX_LISTED).to_pylist()
         ]
         return "\n".join(lines)
 
@@ -87,7 +95,7 @@ class Changes:
 
 
 def changes(before: Fit, after: Fit) -> Changes:
-    """Compare the fits; items and annotators of the first must come first in the second."""
+    """Return the changes; items and annotators of the first fit must come first in the second."""
     old, new = before.data, after.data
     return Changes(
         n_labels=new.n_labels - old.n_labels,

@@ -38,7 +38,14 @@ _ALIKE = 0.75  # of the top label's share: from here on the second has nearly th
 
 
 class TopTwo(NamedTuple):
-    """The two categories with the highest shares of each item."""
+    """The two categories with the highest shares of each item.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> TopTwo.of_dense(np.array([[0.1, 0.5, 0.4], [0.9, 0.1, 0.0]])).alike.tolist()
+    [True, False]
+    """
 
     category: NDArray[np.int64]  # items x 2, the top one first
     alike: NDArray[np.bool_]  # whether they have nearly the same share
@@ -73,7 +80,13 @@ class TopTwo(NamedTuple):
 
 
 class Reasons(NamedTuple):
-    """Why each item would need labels, and why it would need none."""
+    """Why each item would need labels, and why it would need none.
+
+    Examples
+    --------
+    >>> Reasons.of_sets(pa.array(["1|2|3", "2"]), ["1", "2", "3"]).uncertain.to_pylist()
+    ['top label undecided: 1, 2 or 3', 'top label 2, distribution uncertain']
+    """
 
     uncertain: pa.Array
     certain: pa.Array
@@ -106,7 +119,16 @@ class Reasons(NamedTuple):
 
 
 class ItemAssessment(NamedTuple):
-    """What a fit says of items: how far off they may be, and what a label would gain."""
+    """What a fit says of items: how uncertain they are, and what a label would gain.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> from annotruth.advice.advice import basis_of
+    >>> basis = basis_of(at.fit([("a", "x", 1), ("a", "y", 2)], "mean"))
+    >>> basis.assess(np.array([True, True])).gain.shape
+    (1,)
+    """
 
     uncertainty: Floats  # expected squared Hellinger distance from the truth
     gain: Floats  # by how much one more label is expected to lower it
@@ -128,6 +150,13 @@ class ItemAdvice:
         One of `ITEM_STATUS`.
     why
         The reason for the status.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> made = at.simulate.crowd(n_items=40, n_annotators=12, seed=1)
+    >>> list(at.next_labels(made.labels).of_items.count())
+    ['needs labels', 'divided', 'needs no more labels', 'known truth']
     """
 
     uncertainty: Floats

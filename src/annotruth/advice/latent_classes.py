@@ -200,7 +200,16 @@ def _halves(counts: Floats) -> Floats:
 
 
 class LatentClassBasis:
-    """Uncertainty and gain of items by the latent classes of a model."""
+    """Uncertainty and gain of items by the latent classes of a model.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> model = at.RobustGPM().fit(at.simulate.crowd(n_items=20, n_annotators=8, seed=0).labels)
+    >>> basis = LatentClassBasis(model.result_, model.latent_classes())
+    >>> basis.label_gain.shape
+    (8,)
+    """
 
     def __init__(self, fit: Fit, classes: LatentClasses) -> None:
         self.fit = fit

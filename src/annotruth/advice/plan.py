@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from annotruth.advice.advice import Advice, advise
-from annotruth.advice.basis import Basis, basis_of
+from annotruth.advice.advice import Advice, AdviceBasis, advise, basis_of
 from annotruth.advice.budget import share_out
 from annotruth.advice.simulation import simulate
 from annotruth.errors import InputError
@@ -191,7 +190,7 @@ def _check(fit: Fit, target: str, value: float) -> None:
 
 
 def _simulated_rounds(
-    basis: Basis, advice: Advice, target: str, rng: np.random.Generator, *, advised: bool
+    basis: AdviceBasis, advice: Advice, target: str, rng: np.random.Generator, *, advised: bool
 ) -> Floats:
     """Return the measure of items after 0, 1, .. labels per item on average: rounds x items."""
     people, labels = advice.of_annotators, advice.fit.data

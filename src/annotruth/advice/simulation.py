@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.advice.basis import Basis
+from annotruth.advice.advice import AdviceBasis
 from annotruth.advice.generic import OpinionBasis, ScoreBasis
 from annotruth.advice.latent_classes import MAX_NUMBERS, ClassPosterior, LatentClassBasis
 from annotruth.errors import InputError
@@ -20,7 +20,19 @@ _LEAST_ROWS = 100
 
 
 class SimulatedItems(Protocol):
-    """Items with a drawn truth, and what the labels so far say of them."""
+    """Items with a drawn truth, and what the labels so far say of them.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> from annotruth.advice.advice import basis_of
+    >>> basis = basis_of(at.fit([(e, s, 1 + e % 3) for e in range(9) for s in range(3)], "mean"))
+    >>> items = simulate(basis, "score", np.ones(3, dtype=bool), np.random.default_rng(0))
+    >>> before = items.measure().mean()
+    >>> items.label(np.arange(1000), np.zeros(1000, dtype=np.int64))
+    >>> bool(items.measure().mean() < before)
+    True
+    """
 
     def gains(self) -> tuple[Floats, Floats]:
         """Return the uncertainty of each item and the gain of one more label."""
@@ -33,7 +45,7 @@ class SimulatedItems(Protocol):
 
 
 def simulate(
-    basis: Basis, target: str, ask: NDArray[np.bool_], rng: np.random.Generator
+    basis: AdviceBasis, target: str, ask: NDArray[np.bool_], rng: np.random.Generator
 ) -> SimulatedItems:
     """Draw items and their truths from a basis; labels will be by those to ask."""
     if isinstance(basis, LatentClassBasis):
@@ -43,14 +55,24 @@ def simulate(
     assert isinstance(basis, ScoreBasis)
     if target != "score":
         raise InputError(
-            f"{basis.fit.model} gives scores, not distributions: choose the target score, or a "
+            f"{basis.fit.model} estimates scores, not distributions: choose the target score, or a "
             f"model that gives distributions for {target}"
         )
     return SimulatedScores(basis, rng)
 
 
 class SimulatedClasses:
-    """Items with a drawn latent class."""
+    """Items with a drawn latent class.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> from annotruth.advice.advice import basis_of
+    >>> basis = basis_of(at.fit(at.simulate.crowd(n_items=20, n_annotators=8, seed=0).labels))
+    >>> ask = np.ones(8, dtype=bool)
+    >>> SimulatedClasses(basis, "accuracy", ask, np.random.default_rng(0)).measure().shape
+    (1000,)
+    """
 
     def __init__(
         self,
@@ -107,7 +129,18 @@ class SimulatedClasses:
 
 
 class SimulatedOpinions:
-    """Items with a drawn distribution of serious opinion."""
+    """Items with a drawn distribution of serious opinion.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> from annotruth.advice.advice import basis_of
+    >>> labels = at.simulate.crowd(n_items=20, n_annotators=8, seed=0).labels
+    >>> basis = basis_of(at.fit(labels, "majority"))
+    >>> ask = np.ones(8, dtype=bool)
+    >>> SimulatedOpinions(basis, "accuracy", ask, np.random.default_rng(0)).counts.shape
+    (1000, 5)
+    """
 
     def __init__(
         self, basis: OpinionBasis, target: str, ask: NDArray[np.bool_], rng: np.random.Generator
@@ -159,7 +192,16 @@ class SimulatedOpinions:
 
 
 class SimulatedScores:
-    """Items whose scores' standard errors fall with the number of labels."""
+    """Items whose scores' standard errors fall with the number of labels.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> from annotruth.advice.advice import basis_of
+    >>> basis = basis_of(at.fit([(e, s, 1 + e % 3) for e in range(9) for s in range(3)], "mean"))
+    >>> SimulatedScores(basis, np.random.default_rng(0)).n_labels[:3].tolist()
+    [3.0, 3.0, 3.0]
+    """
 
     def __init__(self, basis: ScoreBasis, rng: np.random.Generator) -> None:
         rows = _chosen_items(basis.fit.data.n_items, _ROWS, rng)

@@ -14,6 +14,7 @@ from annotruth.app.commands.demo import demo
 from annotruth.app.commands.fit import fit
 from annotruth.app.commands.next import next_
 from annotruth.app.commands.plan import plan
+from annotruth.app.commands.report import report
 from annotruth.app.commands.reproduce import reproduce
 from annotruth.app.commands.simulate import simulate
 from annotruth.app.commands.update import update
@@ -29,7 +30,7 @@ app = typer.Typer(
 )
 _INTERRUPTED = 130  # what Typer turns Ctrl-C into
 
-for command in (fit, update, compare, next_, plan, simulate, reproduce, demo):
+for command in (fit, update, report, next_, plan, compare, simulate, reproduce, demo):
     app.command(command.__name__.rstrip("_"))(command)
 
 
