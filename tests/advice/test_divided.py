@@ -32,6 +32,6 @@ def test_annotators_are_not_blamed_for_divided_items(three_kinds_of_items):
     classes = model.latent_classes()
     corrected, _ = estimate_divided(labels, classes)
     serious = model.result_.reliability > 0.5
-    before, after = (np.einsum("snn->s", each.rates) / 5 for each in (classes, corrected))
+    before, after = (np.einsum("snn->s", each.confusion) / 5 for each in (classes, corrected))
     assert after[serious].mean() > before[serious].mean() + 0.1
-    np.testing.assert_allclose(corrected.rates.sum(axis=1), 1.0, atol=1e-9)
+    np.testing.assert_allclose(corrected.confusion.sum(axis=1), 1.0, atol=1e-9)

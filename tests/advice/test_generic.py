@@ -67,11 +67,11 @@ def test_classes_are_one_coin_latent_classes():
     assert isinstance(basis, LatentClassBasis)
     classes = one_coin_classes(fit)
     assert classes.one_truth
-    np.testing.assert_allclose(classes.rates.sum(axis=1), 1.0)
+    np.testing.assert_allclose(classes.confusion.sum(axis=1), 1.0)
     # 30 of 30 labels match, or none does; five labels at the crowd's rate are added.
     crowd = 91 / 123
     expected = [(30 + 5 * crowd) / 35] * 3 + [5 * crowd / 35]
-    np.testing.assert_allclose(classes.rates[:, 0, 0], expected)
+    np.testing.assert_allclose(classes.confusion[:, 0, 0], expected)
 
 
 def test_clear_votes_need_no_more_labels_and_a_tie_does():

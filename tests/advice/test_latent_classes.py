@@ -14,7 +14,7 @@ from annotruth.models.robust_gpm.model import RobustGPM
 
 
 def random_posterior(seed, *, divided):
-    """The posterior of 6 items, and the rates of a label; with classes there may be divided items."""
+    """The posterior of 6 items, and the confusion of an annotator; with classes there may be divided items."""
     rng = np.random.default_rng(seed)
     n_classes, n_categories = (4, 4) if divided else (7, 4)
     opinions = np.eye(4) if divided else rng.dirichlet(np.ones(n_categories), size=n_classes)
@@ -24,8 +24,8 @@ def random_posterior(seed, *, divided):
         for row in halves:
             row[rng.choice(n_categories, 2, replace=False)] = 0.5
     weights = rng.dirichlet(np.ones(n_classes + divided), size=6)
-    rates = rng.dirichlet(np.ones(n_categories), size=n_classes).T
-    return ClassPosterior(weights, opinions, halves), rates
+    confusion = rng.dirichlet(np.ones(n_categories), size=n_classes).T
+    return ClassPosterior(weights, opinions, halves), confusion
 
 
 def written_out(posterior, e):
@@ -45,19 +45,19 @@ def uncertainty(weights, opinions):
 @pytest.mark.parametrize("divided", [False, True])
 @pytest.mark.parametrize("seed", range(5))
 def test_uncertainty_gain_and_distance_match_their_definitions(seed, divided):
-    posterior, rates = random_posterior(seed, divided=divided)
+    posterior, confusion = random_posterior(seed, divided=divided)
     for e in range(6):
         weights, opinions = written_out(posterior, e)
         before = uncertainty(weights, opinions)
         assert posterior.uncertainty()[e] == pytest.approx(before, abs=1e-12)
-        all_rates = rates
+        all_confusion = confusion
         if posterior.halves is not None:
-            all_rates = np.column_stack([rates, rates @ posterior.halves[e]])
+            all_confusion = np.column_stack([confusion, confusion @ posterior.halves[e]])
         after = sum(
             (weights @ row) * uncertainty(weights * row / (weights @ row), opinions)
-            for row in all_rates
+            for row in all_confusion
         )
-        assert posterior.gain(rates)[e] == pytest.approx(before - after, abs=1e-12)
+        assert posterior.gain(confusion)[e] == pytest.approx(before - after, abs=1e-12)
         mean = weights @ opinions
         distances = [metrics.hellinger(theta, mean)[0] for theta in opinions]
         assert posterior.expected_distance()[e] == pytest.approx(weights @ distances, abs=1e-12)
@@ -71,11 +71,11 @@ def test_uncertainty_gain_and_distance_match_their_definitions(seed, divided):
 
 @pytest.mark.parametrize("divided", [False, True])
 def test_a_label_updates_the_posterior_by_bayes_rule(divided):
-    posterior, rates = random_posterior(3, divided=divided)
+    posterior, confusion = random_posterior(3, divided=divided)
     label = np.array([0, 1, 2, 3, 0, 1])
-    after = posterior.updated(rates[label])
+    after = posterior.updated(confusion[label])
     for e, n in enumerate(label):
-        row = rates[n]
+        row = confusion[n]
         if posterior.halves is not None:
             row = np.append(row, row @ posterior.halves[e])
         joint = posterior.weights[e] * row

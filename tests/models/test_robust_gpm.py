@@ -246,9 +246,9 @@ def test_latent_classes_need_no_pass_over_the_labels(truth, tmp_path, monkeypatc
     n_classes = 5 if truth == "class" else 32
     assert loaded.opinions.shape == (n_classes, 5)
     assert loaded.one_truth is (truth == "class")
-    for name in ("prior", "known_truth", "rates", "opinions", "score_inflation"):
+    for name in ("prior", "known_truth", "confusion", "opinions", "score_inflation"):
         np.testing.assert_array_equal(getattr(loaded, name), getattr(expected, name))
-    np.testing.assert_allclose(loaded.rates.sum(axis=1), 1.0)
+    np.testing.assert_allclose(loaded.confusion.sum(axis=1), 1.0)
 
 
 def test_stored_parameters_keep_their_names():

@@ -1,10 +1,10 @@
 r"""The share of divided items, where the model assumes one right label per item.
 
 The fit has blamed the annotators for divided items, which blurs the crowd's confusion matrix and
-all rates with it. Here an item is in class k with probability :math:`(1 - \delta) p_k`, or
+all annotators' confusion with it. Here an item is in class k with probability :math:`(1 - \delta) p_k`, or
 divided between any two classes with probability :math:`\delta`. EM estimates the share
 :math:`\delta`, with a prior of 1 divided item in 5, and the crowd's matrix M from the labels of the
-items that have a class; annotators' rates follow it:
+items that have a class; annotators' confusion follows it:
 
 .. math:: a_s(n \mid k) \propto a_s(n \mid k) \, M^{new}_{n,k} / M^{old}_{n,k}.
 """
@@ -25,11 +25,11 @@ _EACH = 0.5  # pseudo-counts of labels per category and class
 _MAX_NUMBERS, _MAX_PARTITIONS = 250_000, 4  # a sample of the items is enough
 _MAX_ITERATIONS = 100
 _TOLERANCE = 1e-4
-_LEAST_RATE = 1e-12
+_MIN_PROBABILITY = 1e-12
 
 
 def estimate_divided(labels: Labels, classes: LatentClasses) -> tuple[LatentClasses, float]:
-    """Return classes whose rates are those on items that are not divided, and the share that is."""
+    """Return classes whose confusion is that on items that are not divided, and the share that is."""
     every = partitions(labels, classes, _MAX_NUMBERS)
     sample = every[:: -(-len(every) // _MAX_PARTITIONS)]
     n_items = sum(hi - lo for lo, hi in sample)
@@ -37,9 +37,9 @@ def estimate_divided(labels: Labels, classes: LatentClasses) -> tuple[LatentClas
     share = _DIVIDED / (_DIVIDED + _NOT_DIVIDED)
     for _ in range(_MAX_ITERATIONS):
         new, n_divided = _confusion(labels, classes, share, sample)
-        rates = classes.rates * (new / matrix)
-        rates /= rates.sum(axis=1, keepdims=True)
-        classes, matrix = replace(classes, rates=np.maximum(rates, _LEAST_RATE)), new
+        confusion = classes.confusion * (new / matrix)
+        confusion /= confusion.sum(axis=1, keepdims=True)
+        classes, matrix = replace(classes, confusion=np.maximum(confusion, _MIN_PROBABILITY)), new
         before = share
         share = (n_divided + _DIVIDED) / (n_items + _DIVIDED + _NOT_DIVIDED)
         if abs(share - before) < _TOLERANCE:

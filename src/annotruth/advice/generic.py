@@ -31,7 +31,7 @@ from annotruth.labels import Labels
 from annotruth.labels.buffers import as_arrow
 from annotruth.models.distribution import Distribution
 from annotruth.models.intervals import Z_95
-from annotruth.models.latent_classes import LatentClasses, one_coin_rates, variance_inflation
+from annotruth.models.latent_classes import LatentClasses, one_coin_confusion, variance_inflation
 from annotruth.models.result import Fit
 
 _SHRINKAGE = 5.0  # labels at the crowd's rate that are added to each annotator's
@@ -52,7 +52,7 @@ def one_coin_classes(fit: Fit) -> LatentClasses:
     return LatentClasses(
         prior=shares / shares.sum(),
         known_truth=np.eye(n),
-        rates=one_coin_rates(accuracy, n),
+        confusion=one_coin_confusion(accuracy, n),
         opinions=np.eye(n),
         one_truth=True,
         label_weight=1.0 / variance_inflation(labels),

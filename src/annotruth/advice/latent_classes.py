@@ -70,21 +70,21 @@ class ClassPosterior:
         # Rounding errors may leave a value just below zero.
         return np.maximum(self.unnormalised_uncertainty(self.weights[:, np.newaxis])[:, 0], 0.0)
 
-    def gain(self, rates: Floats) -> Floats:
-        """Return how much one label with these rates, labels x classes, would lower it."""
-        joint = self.weights[:, np.newaxis, : rates.shape[1]] * rates
+    def gain(self, confusion: Floats) -> Floats:
+        """Return how much one label with this confusion, labels x classes, would lower it."""
+        joint = self.weights[:, np.newaxis, : confusion.shape[1]] * confusion
         if self.halves is not None:
-            divided = self.weights[:, -1:] * (self.halves @ rates.T)
+            divided = self.weights[:, -1:] * (self.halves @ confusion.T)
             joint = np.concatenate([joint, divided[:, :, np.newaxis]], axis=2)
         gain: Floats = self.uncertainty() - self.unnormalised_uncertainty(joint).sum(axis=1)
         return np.maximum(gain, 0.0)
 
-    def updated(self, rates: Floats) -> ClassPosterior:
-        """Return the posterior after one more label per item, its rates being items x classes."""
+    def updated(self, likelihood: Floats) -> ClassPosterior:
+        """Return the posterior after one more label per item, of likelihood items x classes."""
         if self.halves is not None:
-            divided = (self.halves * rates).sum(axis=1, keepdims=True)
-            rates = np.concatenate([rates, divided], axis=1)
-        joint = self.weights * rates
+            divided = (self.halves * likelihood).sum(axis=1, keepdims=True)
+            likelihood = np.concatenate([likelihood, divided], axis=1)
+        joint = self.weights * likelihood
         return replace(self, weights=joint / joint.sum(axis=1, keepdims=True))
 
     def take(self, items: Codes) -> ClassPosterior:
@@ -161,21 +161,21 @@ def posterior_of(
     starts = ends[:-1] - ends[0]
     cells = slice(labels.item_ptr[lo], labels.item_ptr[hi])
     sizes = np.diff(labels.cell_ptr[cells.start : cells.stop + 1])
-    rates = classes.rates[
+    likelihood = classes.confusion[
         labels.annotator[ends[0] : ends[-1]], np.repeat(labels.cell_category[cells], sizes)
     ]
     weight, known = classes.label_weight, labels.known[lo:hi]
     with np.errstate(divide="ignore"):
         log_known = np.log(classes.known_truth)
-    logs = np.log(classes.prior) + weight * np.add.reduceat(np.log(rates), starts, axis=0)
+    logs = np.log(classes.prior) + weight * np.add.reduceat(np.log(likelihood), starts, axis=0)
     logs += np.where(known[:, np.newaxis] < 0, 0.0, log_known[known])
     halves = None
     if divided_share > 0.0:
         halves = _halves(category_counts(labels, lo, hi))
         item = np.repeat(np.arange(hi - lo), np.diff(ends))
-        log_rates = np.log((rates * halves[item]).sum(axis=1))
+        log_likelihood = np.log((likelihood * halves[item]).sum(axis=1))
         pairs = labels.n_categories * (labels.n_categories - 1) / 2
-        log_half = np.log(divided_share / pairs) + weight * np.add.reduceat(log_rates, starts)
+        log_half = np.log(divided_share / pairs) + weight * np.add.reduceat(log_likelihood, starts)
         log_half[known >= 0] = -np.inf
         logs = np.column_stack([logs + np.log1p(-divided_share), log_half])
     return ClassPosterior(softmax(logs, axis=1), classes.opinions, halves)
@@ -229,33 +229,33 @@ class LatentClassBasis:
     def label_gain(self) -> Floats:
         """The gain of one label by each annotator on an item without labels.
 
-        It uses the annotator's own rates: one who is known to invert the scale may have a high
+        It uses the annotator's own confusion: one who is known to invert the scale may have a high
         gain, and one who is always generous has as high a gain as others.
         """
-        prior, rates = self.classes.prior, self.classes.rates
+        prior, confusion = self.classes.prior, self.classes.confusion
         fresh = ClassPosterior(prior[np.newaxis], self.classes.opinions, None)
-        size = max(1, MAX_NUMBERS // rates[0].size)
+        size = max(1, MAX_NUMBERS // confusion[0].size)
         after = [
-            fresh.unnormalised_uncertainty(prior * rates[first : first + size]).sum(axis=1)
-            for first in range(0, len(rates), size)
+            fresh.unnormalised_uncertainty(prior * confusion[first : first + size]).sum(axis=1)
+            for first in range(0, len(confusion), size)
         ]
         gain: Floats = np.maximum(fresh.uncertainty() - np.concatenate(after), 0.0)
         return gain
 
-    def typical_rates(self, ask: NDArray[np.bool_]) -> Floats:
-        """Return the mean rates, labels x classes, of those to ask; of all where there are none."""
-        rates = self.classes.rates
-        typical: Floats = (rates[ask] if ask.any() else rates).mean(axis=0)
+    def typical_confusion(self, ask: NDArray[np.bool_]) -> Floats:
+        """Return the mean confusion, labels x classes, of those to ask; of all if there are none."""
+        confusion = self.classes.confusion
+        typical: Floats = (confusion[ask] if ask.any() else confusion).mean(axis=0)
         return typical
 
     def assess(self, ask: NDArray[np.bool_]) -> ItemAssessment:
         """Return how uncertain each item is and what one label by those to ask would gain."""
-        labels, rates = self.fit.data, self.typical_rates(ask)
+        labels, confusion = self.fit.data, self.typical_confusion(ask)
         uncertainty, gain = np.empty(labels.n_items), np.empty(labels.n_items)
         top, candidates = [], []
         for lo, hi, posterior in self.posteriors():
             uncertainty[lo:hi] = posterior.uncertainty()
-            gain[lo:hi] = posterior.gain(rates)
+            gain[lo:hi] = posterior.gain(confusion)
             top.append(TopTwo.of_dense(posterior.distribution()))
             if "may_lead" not in self.fit.item_columns:
                 candidates.append(likely_sets(posterior.top_label_shares(), labels.scale.names))

@@ -82,8 +82,8 @@ class SimulatedClasses:
         rng: np.random.Generator,
     ) -> None:
         self._classes, self._rng = basis.classes, rng
-        self._typical = basis.typical_rates(ask)
-        most = int(np.clip(MAX_NUMBERS // basis.classes.rates[0].size, _LEAST_ROWS, _ROWS))
+        self._typical = basis.typical_confusion(ask)
+        most = int(np.clip(MAX_NUMBERS // basis.classes.confusion[0].size, _LEAST_ROWS, _ROWS))
         chosen = _chosen_items(basis.fit.data.n_items, most, rng)
         parts = [
             posterior.take(chosen[(chosen >= lo) & (chosen < hi)] - lo)
@@ -103,16 +103,16 @@ class SimulatedClasses:
         return self.posterior.uncertainty(), self.posterior.gain(self._typical)
 
     def label(self, rows: Codes, annotators: Codes) -> None:
-        """Draw labels by the annotators' rates, and update the posterior."""
-        rates, truth = self._classes.rates[annotators], self._truth[rows]
+        """Draw labels by the annotators' confusion, and update the posterior."""
+        confusion, truth = self._classes.confusion[annotators], self._truth[rows]
         some = self.posterior.take(rows)
-        last = rates.shape[2] - 1
-        chances = rates[np.arange(len(rows)), :, np.minimum(truth, last)]
+        last = confusion.shape[2] - 1
+        chances = confusion[np.arange(len(rows)), :, np.minimum(truth, last)]
         if some.halves is not None:
-            divided = np.einsum("enk,ek->en", rates, some.halves)
+            divided = np.einsum("enk,ek->en", confusion, some.halves)
             chances = np.where((truth > last)[:, np.newaxis], divided, chances)
         label = _draw(chances, self._rng)
-        counted = rates[np.arange(len(rows)), label] ** self._classes.label_weight
+        counted = confusion[np.arange(len(rows)), label] ** self._classes.label_weight
         self.posterior.weights[rows] = some.updated(counted).weights
 
     def measure(self) -> Floats:

@@ -22,14 +22,14 @@ class LatentClasses:
         :math:`p_k`, one number per class.
     known_truth
         The likelihood of a known truth, categories x classes.
-    rates
+    confusion
         :math:`a_s(n \mid k)`, annotators x categories x classes; none is 0.
     opinions
         The distribution of serious opinion in each class, classes x categories.
     one_truth
         Whether the classes are the categories and every item has one right label.
     label_weight
-        The exponent f: what a label counts, below 1 because the annotators' rates are estimates.
+        The exponent f: what a label counts, below 1 because the annotators' confusion is estimated.
     score_variance
         The variance of an item's score within a class.
     score_inflation
@@ -46,7 +46,7 @@ class LatentClasses:
 
     prior: Floats
     known_truth: Floats
-    rates: Floats
+    confusion: Floats
     opinions: Floats
     one_truth: bool
     label_weight: float
@@ -55,7 +55,7 @@ class LatentClasses:
 
 
 def variance_inflation(labels: LabelSummary) -> float:
-    """Return the factor by which variances grow because annotators' rates are estimates.
+    """Return the factor by which variances grow because annotators' confusion is estimated.
 
     The fewer labels per annotator, the less is known of them. The form and its figures were
     chosen on simulated crowds.
@@ -63,11 +63,11 @@ def variance_inflation(labels: LabelSummary) -> float:
     return float(1.12 + 7.5 * labels.n_annotators / labels.n_labels)
 
 
-def one_coin_rates(accuracy: Floats, n_categories: int) -> Floats:
-    """Return rates of annotators who give the right label with a probability, else any other."""
+def one_coin_confusion(accuracy: Floats, n_categories: int) -> Floats:
+    """Return the confusion of annotators who give the right label with a probability, else any other."""
     wrong = (1.0 - accuracy) / max(n_categories - 1, 1)
     diagonal = np.eye(n_categories)
-    rates: Floats = np.where(
+    confusion: Floats = np.where(
         diagonal, accuracy[:, np.newaxis, np.newaxis], wrong[:, np.newaxis, np.newaxis]
     )
-    return rates
+    return confusion

@@ -157,7 +157,7 @@ def final_model(labels: LabelSummary, state: FinalState) -> FinalModel:
         known_truth=items.known_truth,
         # The matrices of the second stage find the class more often, but they are fitted to the
         # same items and give too high probabilities; strategies give well-calibrated ones.
-        rates=by_strategies,
+        confusion=by_strategies,
         opinions=items.opinions(strategies, weights),
         one_truth=items.one_truth,
         label_weight=label_weight,
