@@ -1,6 +1,7 @@
 # make demo     fit simulated labels and write a report, in .venv
 # make test     lint, types, import order and all tests, in .venv with the development packages
 # make docs     build the documentation site, in .venv-docs
+# make wheel    build dist/, and run the demo from the wheel alone, in .venv-wheel
 # make bench    time annotruth beside other packages, in .venv-bench
 #
 # All environments use the pinned versions in constraints.txt.
@@ -9,9 +10,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 BENCH := .venv-bench
 DOCS := .venv-docs
+WHEEL := .venv-wheel
+PINNED := PIP_CONSTRAINT=$(CURDIR)/constraints.txt
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test browser java format docs bench clean
+.PHONY: demo test browser java format docs wheel bench clean
 
 demo: $(VENV)/.ready
 	$(BIN)/annotruth demo
@@ -51,6 +54,18 @@ docs: $(DOCS)/.ready
 	$(DOCS)/bin/sphinx-build --fail-on-warning --keep-going --quiet docs build/docs
 	@echo "built: open build/docs/index.html"
 
+# Nothing of the sources is on the path: the demo runs in a temporary folder.
+wheel:
+	rm -rf dist $(WHEEL)
+	$(PYTHON) -m venv $(WHEEL)
+	$(PINNED) $(WHEEL)/bin/python $(INSTALL) build
+	$(PINNED) $(WHEEL)/bin/python -m build --outdir dist
+	rm -rf $(WHEEL)
+	$(PYTHON) -m venv $(WHEEL)
+	$(PINNED) $(WHEEL)/bin/python $(INSTALL) dist/*.whl
+	$(WHEEL)/bin/python -I -c 'import annotruth, pathlib; assert (pathlib.Path(annotruth.__file__).parent / "py.typed").exists()'
+	folder=$$(mktemp -d) && bin=$$(pwd)/$(WHEEL)/bin && cd $$folder && $$bin/annotruth demo && test -s annotruth-demo.html
+
 # The other packages are installed in a separate environment, so that they do not affect the
 # versions used here. With DATA=folder, benchmarks on real labels run too.
 bench: $(BENCH)/.ready
@@ -62,27 +77,27 @@ bench: $(BENCH)/.ready
 	$(if $(DATA),$(BENCH)/bin/python -m benchmarks.sureal_agreement --data-dir $(DATA))
 
 clean:
-	rm -rf $(VENV) $(BENCH) $(DOCS) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(BENCH) $(DOCS) $(WHEEL) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 # What `annotruth` itself needs, and no more.
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "annotruth needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	PIP_CONSTRAINT=constraints.txt $(BIN)/python $(INSTALL) --editable .
+	$(PINNED) $(BIN)/python $(INSTALL) --editable .
 	touch $@
 
 # The same environment with the packages for tests, lint, types and Spark added.
 $(VENV)/.ready-dev: $(VENV)/.ready
-	PIP_CONSTRAINT=constraints.txt $(BIN)/python $(INSTALL) --editable '.[dev]'
+	$(PINNED) $(BIN)/python $(INSTALL) --editable '.[dev]'
 	touch $@
 
 $(BENCH)/.ready: pyproject.toml constraints.txt benchmarks/requirements.txt
 	test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
-	PIP_CONSTRAINT=constraints.txt $(BENCH)/bin/python $(INSTALL) --editable . --requirement benchmarks/requirements.txt
+	$(PINNED) $(BENCH)/bin/python $(INSTALL) --editable . --requirement benchmarks/requirements.txt
 	$(BENCH)/bin/python $(INSTALL) --no-deps peerannot==0.0.1.post43  # without torch, which it lists
 	touch $@
 
 $(DOCS)/.ready: pyproject.toml constraints.txt
 	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
-	PIP_CONSTRAINT=constraints.txt $(DOCS)/bin/python $(INSTALL) --editable '.[docs]'
+	$(PINNED) $(DOCS)/bin/python $(INSTALL) --editable '.[docs]'
 	touch $@
