@@ -10,6 +10,7 @@ Names load on first use, so that importing the package costs next to nothing.
 from __future__ import annotations
 
 import importlib
+import logging
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
     from annotruth.selection.choose import choose
     from annotruth.selection.compare import Comparison, compare
     from annotruth.selection.heldout import held_out
+
+# Messages are shown only if the program that imports annotruth configures logging.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __all__ = [
     "GLAD",

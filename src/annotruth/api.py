@@ -1,7 +1,13 @@
-"""The front door: from a file or a frame to a fit, and from a fit to how good it is."""
+"""The functions of the package: fit, update, evaluate, compare, and advice on more labels.
+
+Fits are logged under the name ``annotruth``: their start and end at level INFO, every iteration
+at level DEBUG. Nothing is shown unless the program configures logging, for instance by
+``logging.basicConfig(level=logging.INFO)``.
+"""
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,7 +25,7 @@ from annotruth.labels.scale import numbers_behind
 from annotruth.labels.truth import match_truth
 from annotruth.models.base import Estimator
 from annotruth.models.base_fit import BaseFit
-from annotruth.models.em import ProgressCallback
+from annotruth.models.em import Progress, ProgressCallback
 from annotruth.models.registry import DEFAULT_MODEL, make_estimator
 from annotruth.models.result import Fit
 from annotruth.models.storage import load
@@ -29,6 +35,8 @@ if TYPE_CHECKING:
     from annotruth.advice.plan import Plan
     from annotruth.engines import DistributedEngine, DistributedEngineName, DistributedFrame
     from annotruth.models.distributed_fit import DistributedFit
+
+_LOGGER = logging.getLogger(__name__)
 
 AUTO = "auto"
 """Stands for the model that the labels speak for."""
@@ -146,12 +154,28 @@ def fit(
 
         choice = choose(labels, progress=progress)
         estimator, chosen = make_estimator(choice.model, {}), choice.to_dict()
-    found = replace(estimator.fit(labels, progress=progress).result_, chosen=chosen)
+    _LOGGER.info("fitting %s to %s", estimator.name, labels.describe())
+    result = estimator.fit(labels, progress=_log_iterations(progress)).result_
+    _LOGGER.info("%s after %d iterations: %s", result.model, result.n_iter, result.stop_reason)
+    found = replace(result, chosen=chosen)
     if read.categories is None and not isinstance(data, Labels):
         _advise_bins(found)
         for doubt in doubts(labels.scale) if read.scale == "auto" else ():
             warnings.warn(doubt, AnnotruthWarning, stacklevel=2)
     return found
+
+
+def _log_iterations(progress: ProgressCallback | None) -> ProgressCallback | None:
+    """Return a callback that also logs every iteration, if that level is enabled."""
+    if not _LOGGER.isEnabledFor(logging.DEBUG):
+        return progress
+
+    def log(step: Progress) -> None:
+        _LOGGER.debug("iteration %d: log-likelihood %.9g", step.n_iter, step.log_likelihood)
+        if progress is not None:
+            progress(step)
+
+    return log
 
 
 def update(

@@ -50,8 +50,15 @@ def _annotruth(
             "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
         ),
     ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Log the start and end of fits to stderr.")
+    ] = False,
 ) -> None:
-    pass
+    if verbose:
+        import logging
+
+        logging.basicConfig(format="annotruth: %(message)s")  # other packages: warnings only
+        logging.getLogger("annotruth").setLevel(logging.INFO)
 
 
 def main() -> None:
