@@ -1,4 +1,4 @@
-"""The code that the documentation shows, run as a reader would run it."""
+"""The documentation: its code runs, its links lead somewhere, the files it names exist."""
 
 import os
 import re
@@ -13,12 +13,24 @@ import annotruth as at
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(DOCS.glob("**/*.md"))]
+PACKAGE = Path(at.__file__).parent
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted(DOCS.glob("**/*.md")),
+]
+GUIDE = DOCS / "adding-a-model.md"
+
+# A code block that begins so is a file of the package.
+FILE_HEADER = re.compile(r"# src/(annotruth/\S+\.py)\n")
+
+
+def page_name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
 
 
 def blocks(page: Path, language: str) -> list[str]:
     return re.findall(
-        rf"^```{language}\n(.*?)^```", page.read_text(), flags=re.MULTILINE | re.DOTALL
+        rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL
     )
 
 
@@ -26,28 +38,71 @@ def pages_with(language: str) -> list[Path]:
     return [page for page in PAGES if blocks(page, language)]
 
 
-@pytest.mark.parametrize("page", pages_with("python"), ids=lambda page: page.name)
-def test_python_blocks_run_one_after_the_other(page, tmp_path):
-    need_java_for(page)
-    code = "\n".join(blocks(page, "python"))
+def environment(package: Path = PACKAGE) -> dict[str, str]:
+    """Return the environment in which other processes import the package from there."""
+    return {**os.environ, "PYTHONPATH": str(package.parent)}
+
+
+def run(arguments: list[str], folder: Path, package: Path = PACKAGE) -> str:
+    """Run Python with the arguments; return what it printed."""
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        cwd=tmp_path,
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=environment(package),
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    return done.stdout
 
 
-def need_java_for(page: Path) -> None:
+def package_with_files(page: Path, folder: Path) -> Path:
+    """Return the package, or a copy of it with the files that the page's code blocks add."""
+    files = {
+        header[1]: block
+        for block in blocks(page, "python")
+        if (header := FILE_HEADER.match(block)) is not None
+    }
+    if not files:
+        return PACKAGE
+    package = folder / "src" / "annotruth"
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    for name, text in files.items():
+        path = package.parent / name
+        assert not path.exists(), f"{name} exists already"
+        path.write_text(text, "utf-8")
+    return package
+
+
+def skip_without_java(page: Path) -> None:
     needed = "ANNOTRUTH_NEEDS_JAVA" in os.environ
     if page.name == "spark.md" and shutil.which("java") is None and not needed:
-        pytest.skip("no Java here: install it to test Spark")
+        pytest.skip("Java is missing: install it to test Spark")
+
+
+@pytest.mark.parametrize("page", pages_with("python"), ids=page_name)
+def test_python_blocks_run_in_order(page, tmp_path):
+    skip_without_java(page)
+    code = "\n".join(block for block in blocks(page, "python") if not FILE_HEADER.match(block))
+    run(["-W", "error", "-c", code], tmp_path, package_with_files(page, tmp_path))
+
+
+def test_the_model_of_the_guide_passes_the_contract(tmp_path):
+    package = package_with_files(GUIDE, tmp_path)
+    (line,) = blocks(GUIDE, "text")
+    (name,) = re.findall(r'^ *"([\w-]+)": ', line)
+    registry = package / "models" / "registry.py"
+    text = registry.read_text("utf-8")
+    assert text.count("MODELS = {\n") == 1
+    registry.write_text(text.replace("MODELS = {\n", f"MODELS = {{\n{line}"), "utf-8")
+    arguments = ["-m", "pytest", str(ROOT / "tests/contract"), "-q", "-k", name, "-n", "0"]
+    printed = run([*arguments, "-p", "no:cacheprovider"], tmp_path, package)
+    assert int(re.findall(r"(\d+) passed", printed)[0]) > 20
 
 
 def run_commands(page: Path, folder: Path) -> str:
-    """Run a page's commands one after the other; returns what the last one printed."""
+    """Run the commands of a page in order; return what the last one printed."""
     lines = "\n".join(blocks(page, "console")).splitlines()
     commands = [line.removeprefix("$ ") for line in lines if line.startswith("$ annotruth ")]
     assert commands
@@ -56,63 +111,138 @@ def run_commands(page: Path, folder: Path) -> str:
             f"{Path(sys.executable).parent}/{command}",
             shell=True,
             cwd=folder,
+            env=environment(),
             capture_output=True,
             text=True,
             check=False,
         )
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 0, f"{command}: {done.stderr}"
     return done.stdout
 
 
-@pytest.mark.parametrize("page", pages_with("console"), ids=lambda page: page.name)
-def test_commands_run_and_print_what_the_page_says(page, tmp_path):
-    need_java_for(page)
+@pytest.mark.parametrize("page", pages_with("console"), ids=page_name)
+def test_commands_run(page, tmp_path):
+    skip_without_java(page)
     printed = run_commands(page, tmp_path)
     if page.name == "README.md":
         assert without_digits(printed) == without_digits(blocks(page, "text")[1])
 
 
 def without_digits(text: str) -> str:
-    """Keep the words: figures move a little when an estimator gets better."""
+    """Return the text with numbers replaced: they may change slightly with an estimator."""
     return re.sub(r"\d[\d.,]*", "#", text)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_to_our_own_pages_lead_somewhere(page):
-    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
-        place = (page.parent / target).resolve()
-        assert place.exists(), target
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_links_lead_to_existing_files(page):
+    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text("utf-8")):
+        path = (page.parent / target).resolve()
+        assert path.exists(), target
         if page.is_relative_to(DOCS):  # the site has no other pages
-            assert place.is_relative_to(DOCS), target
+            assert path.is_relative_to(DOCS), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_links_within_the_documentation_lead_to_existing_headings(page):
+    text = page.read_text("utf-8")
+    for target, heading in re.findall(r"\]\(([^)#:\s]*\.md)?#([^)]+)\)", text):
+        linked = (page.parent / target) if target else page
+        assert heading in headings(linked), f"{target}#{heading}"
+
+
+def headings(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as MyST and GitHub make them."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\s-]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def named_files(text: str) -> list[str]:
+    """Return the files of the repository that a text names, less those with a placeholder."""
+    return re.findall(r"`((?:src|tests|benchmarks|docs|\.github|\.ci)/[\w./-]+\w)/?`", text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_named_files_exist(page):
+    if page.name == "CHANGELOG.md":
+        return  # history
+    text = page.read_text("utf-8")
+    missing = [name for name in named_files(text) if not (ROOT / name).exists()]
+    # Within a room, files are also named relative to the package.
+    rooms = "|".join(path.name for path in PACKAGE.iterdir() if path.is_dir())
+    inside = re.findall(rf"`((?:{rooms})/[\w./]+\.py)`", text)
+    missing += [name for name in inside if not (PACKAGE / name).exists()]
+    assert not missing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_named_benchmarks_exist(page):
+    names = re.findall(r"python -m\s+benchmarks\.(\w+)", page.read_text("utf-8"))
+    folder = ROOT / "benchmarks"
+    missing = [n for n in names if not (folder / f"{n}.py").exists() and not (folder / n).is_dir()]
+    assert not missing
+
+
+CHANGES = {
+    *("A model", "A file format", "A chart", "An engine", "A command", "An irregular behavior"),
+    *("A convergence rule", "A covariate", "A database source", "A hook", "An advice rule"),
+    "A metric",
+}
+
+
+def test_every_plausible_change_takes_at_most_three_files():
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    guide = text.split("## Where to make a change")[1].split("\n## ")[0]
+    sections = dict(re.findall(r"^### (.+)\n((?:(?!^###).*\n?)*)", guide, flags=re.MULTILINE))
+    assert set(sections) == CHANGES
+    for change, section in sections.items():
+        entries = re.findall(r"^- (`[\w./<>-]+`:.+)$", section, flags=re.MULTILINE)
+        assert 1 <= len(entries) <= 3, change
+        assert section.count("\n- ") == len(entries), f"{change}: an entry names no file"
+        for entry in entries:
+            # Of a file that is yet to be written, the directory exists.
+            name = re.match(r"`([^`<]+)", entry)[1]
+            assert (ROOT / name).exists(), entry
 
 
 @pytest.mark.parametrize("name", ["how-gpm-works.md", "report.md"])
-def test_the_pictures_of_a_page_are_those_its_code_makes(name, tmp_path):
+def test_pictures_of_a_page_are_those_its_code_makes(name, tmp_path):
     """To refresh them, run the page's code in docs/."""
-    page = ROOT / "docs" / name
-    code = "\n".join(blocks(page, "python"))
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=True)
-    made = {path.name: path.read_text() for path in (tmp_path / "pictures").iterdir()}
-    assert set(made) == set(re.findall(r"\]\(pictures/([^)]*)\)", page.read_text()))
+    page = DOCS / name
+    run(["-c", "\n".join(blocks(page, "python"))], tmp_path)
+    made = {path.name: path.read_text("utf-8") for path in (tmp_path / "pictures").iterdir()}
+    assert set(made) == set(re.findall(r"\]\(pictures/([^)]*)\)", page.read_text("utf-8")))
     for picture, text in made.items():
-        kept = (ROOT / "docs" / "pictures" / picture).read_text()
+        kept = (DOCS / "pictures" / picture).read_text("utf-8")
         assert words_of(kept) == words_of(text), picture
 
 
 def words_of(picture: str) -> list[str]:
-    """Return what a picture says, less its figures; who comes first may change with them."""
-    return sorted(without_digits(said) for said in re.findall(r">([^<>]+)</text>", picture))
+    """Return the texts of a picture without their numbers; their order may change with these."""
+    return sorted(without_digits(text) for text in re.findall(r">([^<>]+)</text>", picture))
 
 
-def test_the_reference_has_every_public_name():
+def test_the_reference_lists_every_public_name():
     listed = re.findall(
-        r"auto\w+:: annotruth\.(\w+)$", (ROOT / "docs/reference.md").read_text(), re.MULTILINE
+        r"auto\w+:: annotruth\.(\w+)$", (DOCS / "reference.md").read_text("utf-8"), re.MULTILINE
     )
     assert set(at.__all__) <= set(listed)
 
 
+def test_the_page_on_the_command_line_lists_every_command_and_option_of_fit():
+    text = (DOCS / "command-line.md").read_text("utf-8")
+    script = "from annotruth.app.cli import main; main()"
+    commands = re.findall(r"`annotruth (\w+)", text)
+    listed = re.findall(r"^│ (\w+) ", run(["-c", script, "--help"], ROOT), flags=re.MULTILINE)
+    assert listed
+    assert set(listed) == set(commands) - {"COMMAND"}
+    shown = run(["-c", script, "fit", "--help"], ROOT)
+    options = set(re.findall(r"^│ \*?\s*(--[\w-]+)", shown, flags=re.MULTILINE))
+    assert "--model" in options
+    spark = {"--master", "--storage"}  # described on their own page
+    assert options - spark - {"--help"} <= set(re.findall(r"(--[\w-]+)", text))
+
+
 def test_the_site_leads_to_every_page():
-    folder = ROOT / "docs"
-    listed = {line for block in blocks(folder / "index.md", "{toctree}") for line in block.split()}
-    pages = {str(path.relative_to(folder).with_suffix("")) for path in folder.glob("**/*.md")}
+    listed = {line for block in blocks(DOCS / "index.md", "{toctree}") for line in block.split()}
+    pages = {str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.glob("**/*.md")}
     assert pages - {"index"} <= listed
