@@ -1,4 +1,4 @@
-"""How the site is built from these pages: `make docs`. Nothing is fetched, then or by readers."""
+"""Configuration of the site that `make docs` builds with Sphinx. It works offline."""
 
 from importlib import metadata
 
@@ -23,15 +23,15 @@ html_title = f"annotruth {release}"
 html_math_renderer = "mathml"
 html_show_sourcelink = False
 html_copy_source = False
-html_show_search_summary = False  # read as files, pages cannot be fetched
+html_show_search_summary = False  # pages opened as files cannot load others
 
 
-def _inline(writer: nodes.NodeVisitor, node: nodes.math) -> None:
+def _write_inline(writer: nodes.NodeVisitor, node: nodes.math) -> None:
     writer.body.append(latex2mathml.tex2mathml(node.astext()))
     raise nodes.SkipNode
 
 
-def _block(writer: nodes.NodeVisitor, node: nodes.math_block) -> None:
+def _write_block(writer: nodes.NodeVisitor, node: nodes.math_block) -> None:
     text = node.astext()
     if "\\\\" in text and "\\begin" not in text:
         text = f"\\begin{{aligned}}{text}\\end{{aligned}}"
@@ -40,5 +40,5 @@ def _block(writer: nodes.NodeVisitor, node: nodes.math_block) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Write formulas as MathML, which browsers show without a script from elsewhere."""
-    app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
+    """Write formulas as MathML, which browsers show without a script from the network."""
+    app.add_html_math_renderer("mathml", (_write_inline, None), (_write_block, None))
