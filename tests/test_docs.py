@@ -1,6 +1,7 @@
 """The documentation: its code runs, its links lead somewhere, the files it names exist."""
 
 import os
+import pkgutil
 import re
 import shutil
 import subprocess
@@ -221,6 +222,16 @@ def test_the_reference_lists_every_public_name():
         r"auto\w+:: annotruth\.(\w+)$", (DOCS / "reference.md").read_text("utf-8"), re.MULTILINE
     )
     assert set(at.__all__) <= set(listed)
+
+
+def test_everything_in_the_reference_exists():
+    text = (DOCS / "reference.md").read_text("utf-8")
+    entries = re.findall(r"auto\w+:: ([\w.]+)\n(?:   :members: (\w.*)\n)?", text)
+    assert entries
+    for name, members in entries:
+        target = pkgutil.resolve_name(name)
+        for member in filter(None, members.split(", ")):
+            assert hasattr(target, member), f"{name}.{member}"
 
 
 def test_the_page_on_the_command_line_lists_every_command_and_option_of_fit():
