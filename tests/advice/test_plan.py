@@ -203,7 +203,9 @@ def test_the_expected_distance_of_serious_opinions_is_the_real_one():
 
 @pytest.mark.parametrize("target", ["accuracy", "hellinger"])
 def test_models_of_scores_refuse_targets_of_distributions(opinions, target):
-    with pytest.raises(at.InputError, match="mean estimates scores, not distributions: choose the tar"):
+    with pytest.raises(
+        at.InputError, match="mean estimates scores, not distributions: choose the tar"
+    ):
         at.plan_labels(at.fit(opinions, "mean"), target, 0.5)
 
 

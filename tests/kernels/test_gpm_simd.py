@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from annotruth.kernels.compiled import compiled
-from annotruth.kernels.simd import gpm
-from annotruth.kernels.simd.simd8 import SIMD8
+from annotruth.kernels.simd import SIMD8, gpm
 
 
 @compiled

@@ -5,8 +5,8 @@ import pytest
 
 from annotruth.kernels import robust_gpm
 from annotruth.kernels.reference import robust_gpm as reference
+from annotruth.kernels.simd import SIMD8
 from annotruth.kernels.simd.robust_gpm import step8
-from annotruth.kernels.simd.simd8 import SIMD8
 from annotruth.labels import Labels, Scale
 
 BOTH = (robust_gpm, reference)

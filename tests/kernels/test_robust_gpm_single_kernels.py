@@ -5,6 +5,7 @@ import pytest
 
 from annotruth.kernels import robust_gpm_single
 from annotruth.kernels.reference import robust_gpm_single as reference
+from annotruth.kernels.shared import LOG_ZERO, pad
 from annotruth.labels import Labels, Scale
 
 BOTH = (robust_gpm_single, reference)
@@ -113,13 +114,13 @@ def crowd():
 
 def make_log_prior(rng, n_rows):
     log_prior = np.log(rng.dirichlet(np.ones(STRATEGIES), n_rows))
-    return robust_gpm_single.pad(log_prior, robust_gpm_single.LOG_ZERO)
+    return pad(log_prior, LOG_ZERO)
 
 
 @pytest.mark.parametrize(("width", "padded"), [(1, 32), (32, 32), (45, 64)])
 def test_rows_are_padded_to_a_multiple_of_32(width, padded):
     values = np.random.default_rng(0).random((2, 3, width))
-    result = robust_gpm_single.pad(values, 7.0)
+    result = pad(values, 7.0)
     assert result.shape == (2, 3, padded)
     assert result.dtype == np.float32
     np.testing.assert_array_equal(result[..., :width], single(values))
@@ -150,7 +151,7 @@ def test_strategy_weights_equal_their_twin(crowd, n_priors, lo, hi):
     counts = single(rng.gamma(0.3, 1.0, (ANNOTATORS, LABELS, CLASSES)))
     flat = counts.reshape(ANNOTATORS, -1)
     plain = single(rng.normal(size=(LABELS * CLASSES, PADDED)))
-    extra = robust_gpm_single.pad(rng.normal(size=(LABELS, CLASSES, STRATEGIES)))
+    extra = pad(rng.normal(size=(LABELS, CLASSES, STRATEGIES)))
     results = []
     for kernels in BOTH:
         weights = np.full((ANNOTATORS, STRATEGIES), 7.0, np.float32)

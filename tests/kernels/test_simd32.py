@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from annotruth.kernels.compiled import compiled
-from annotruth.kernels.simd import simd32
-from annotruth.kernels.simd.simd32 import SIMD32
+from annotruth.kernels.simd import SIMD32, simd32
 
 
 @compiled

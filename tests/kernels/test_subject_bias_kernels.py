@@ -6,6 +6,7 @@ import pytest
 from annotruth.kernels import subject_bias, subject_bias_groups
 from annotruth.kernels.reference import subject_bias as reference
 from annotruth.kernels.reference import subject_bias_groups as reference_groups
+from annotruth.kernels.shared import propose_variances
 
 N_ITEMS, N_ANNOTATORS, N_GROUPS = 40, 9, 5
 RANGES = pytest.mark.parametrize(("lo", "hi"), [(0, N_ITEMS), (5, 23)])
@@ -111,9 +112,7 @@ def test_the_safe_variance_never_decreases_the_likelihood():
         other = 10 ** rng.uniform(-5, 2, n) * (rng.random(n) < 0.7)
         r = rng.normal(size=n) * 10 ** rng.uniform(-3, 2)
         w = 1 / (x + other)
-        safe, scoring = subject_bias.propose_variances(
-            x, n, w.sum(), (w**2).sum(), ((w * r) ** 2).sum(), floor
-        )
+        safe, scoring = propose_variances(x, n, w.sum(), (w**2).sum(), ((w * r) ** 2).sum(), floor)
 
         def value(x, other=other, r=r):
             return -0.5 * (np.log(x + other) + r**2 / (x + other)).sum()
@@ -129,5 +128,5 @@ def test_the_safe_variance_never_decreases_the_likelihood():
 def test_scoring_is_exact_if_the_rest_of_the_variance_is_zero():
     r = np.array([0.3, -1.2, 0.8, 2.0])
     x = 0.7
-    _, scoring = subject_bias.propose_variances(x, 4, 4 / x, 4 / x**2, (r**2).sum() / x**2, 0.0)
+    _, scoring = propose_variances(x, 4, 4 / x, 4 / x**2, (r**2).sum() / x**2, 0.0)
     assert scoring == pytest.approx((r**2).mean(), rel=1e-14)

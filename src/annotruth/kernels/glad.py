@@ -29,18 +29,12 @@ import numpy as np
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
-
-MIN_CURVATURE = 0.1
-"""The least curvature that a Newton step on b assumes."""
-
-MAX_STEP = 1.0
-"""The longest Newton step on b."""
-
-MAX_HALVINGS = 60
-"""How often a Newton step is halved at most."""
-
-ROUNDING = 1e-13
-"""A decrease of f by less than this, relative to f, is rounding."""
+from annotruth.kernels.shared import (
+    GLAD_MAX_HALVINGS,
+    GLAD_MAX_STEP,
+    GLAD_MIN_CURVATURE,
+    GLAD_ROUNDING,
+)
 
 # The log of a product of numbers from 1 to 2 is taken before it can overflow.
 _LOG_ABOVE = 1e280
@@ -107,10 +101,10 @@ def step(
         new = b[e] + shift
         curve = _curve(block, e, new, alpha, n_categories, total, posterior, p_correct)
         for _ in range(n_steps):
-            step = curve.slope / max(abs(curve.curvature), MIN_CURVATURE)
-            step = min(max(step, -MAX_STEP), MAX_STEP)
-            lowest = curve.f - ROUNDING * (1.0 + abs(curve.f))
-            for _ in range(MAX_HALVINGS):
+            step = curve.slope / max(abs(curve.curvature), GLAD_MIN_CURVATURE)
+            step = min(max(step, -GLAD_MAX_STEP), GLAD_MAX_STEP)
+            lowest = curve.f - GLAD_ROUNDING * (1.0 + abs(curve.f))
+            for _ in range(GLAD_MAX_HALVINGS):
                 curve = _curve(
                     block, e, new + step, alpha, n_categories, total, posterior, p_correct
                 )

@@ -22,16 +22,9 @@ from numpy.typing import NDArray
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
+from annotruth.kernels.simd import SIMD8
 from annotruth.kernels.simd.gpm import e_step, m_step
-from annotruth.kernels.simd.simd8 import (
-    SIMD8,
-    Offsets,
-    fill,
-    log,
-    repeat_by_cell,
-    sum_by_cell,
-    sum_of,
-)
+from annotruth.kernels.simd.simd8 import Offsets, fill, log, repeat_by_cell, sum_by_cell, sum_of
 
 # How many labels `step` processes at once: their annotators then stay in the first cache.
 _BATCH_LABELS = 256

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.kernels.compiled import compiled
-from annotruth.kernels.simd.simd8 import SIMD8, load_word, prefetch
+from annotruth.kernels.simd import SIMD8
+from annotruth.kernels.simd.simd8 import load_word, prefetch
 
 Bytes = NDArray[np.uint8]
 Slots = NDArray[np.uint64]

@@ -18,13 +18,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from annotruth.kernels.arrays import Codes, Floats, Singles, aligned_empty
+from annotruth.kernels.arrays import Codes, Floats, Singles
 from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
+from annotruth.kernels.shared import LOG_ZERO
+from annotruth.kernels.simd import SIMD8, SIMD32
 from annotruth.kernels.simd.item_rows import find_rows, item_labels, most_labels
-from annotruth.kernels.simd.simd8 import SIMD8, Offsets, log
+from annotruth.kernels.simd.simd8 import Offsets, log
 from annotruth.kernels.simd.simd32 import (
-    SIMD32,
     add_to_rows,
     add_weighted_rows,
     exp_and_sum,
@@ -37,20 +38,8 @@ from annotruth.kernels.simd.simd32 import (
 LEAST_WEIGHT = 1e-9
 """Strategies of less weight are skipped: four fifths of 125 after a few steps."""
 
-LOG_ZERO = -1e30
-"""The log-prior of what pads a row and is no strategy."""
-
 _ITEMS_AT_ONCE = 512  # their posteriors stay in the cache, and one table at a time is read
 _LABELS_PER_SUM = 16  # whose logs are added up in single precision
-
-
-def pad(values: Floats, value: float = 0.0) -> Singles:
-    """Return singles with rows as long as a multiple of 32, filled up with a value."""
-    *shape, width = values.shape
-    padded = aligned_empty((*shape, -(-width // SIMD32) * SIMD32), np.float32)
-    padded[..., :width] = values
-    padded[..., width:] = value
-    return padded
 
 
 @compiled

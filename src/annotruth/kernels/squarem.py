@@ -19,12 +19,7 @@ import numpy as np
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
-
-MARGIN = 0.3
-"""The least part of its distance from a bound that extrapolation leaves to a share or probability."""
-
-VARIANCE_MARGIN = 0.03
-"""The same for variances, which return from their bound of 0."""
+from annotruth.kernels.shared import MARGIN, VARIANCE_MARGIN
 
 
 @compiled

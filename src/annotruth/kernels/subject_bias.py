@@ -13,45 +13,13 @@ ambiguity) and ``precision`` have one entry per item, ``b`` and ``v2`` one per a
 from __future__ import annotations
 
 import math
-from typing import Any
-
-import numpy as np
 
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
+from annotruth.kernels.shared import VARIANCE_ROUNDING, propose_variances
 
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
-
-ROUNDING = 1e-12
-"""By how much a scoring step may be worse than the safe one, relative to the log-likelihood.
-
-At the optimum they are equal up to rounding, which would choose between them otherwise.
-"""
-
-
-def propose_variances(x: Any, n: Any, w: Any, w2: Any, w2r2: Any, floor: float) -> tuple[Any, Any]:
-    r"""Return two new values of a variance x that n votes share, the rest of their variance fixed.
-
-    Takes the sums of :math:`w, w^2, w^2 r^2` over the votes, as numbers or, for many variances,
-    arrays. With :math:`R = \sum w^2 r^2 / \sum w`, the values are
-
-    - a safe one, which never decreases the log-likelihood: of EM's
-      :math:`x (1 + (R - 1) x \sum w / n)` and MM's :math:`x \sqrt R` the one farther from x. MM
-      bounds :math:`-\log` by its tangent and :math:`1 / (x + y)` by convexity;
-    - Fisher scoring's :math:`x + \sum (w^2 r^2 - w) / \sum w^2`, which converges fast, reaches the
-      optimum in one step if the rest of the variance is 0, and may decrease the log-likelihood.
-
-    Both are at least ``floor``. The bound increases from x to its optimum, so the safe value remains
-    safe if it is cut off there.
-    """
-    ratio = w2r2 / w
-    em = 1.0 + (ratio - 1.0) * x * w / n
-    mm = np.sqrt(ratio)
-    # Both factors are on the same side of 1, so either the maximum or the minimum is 1.
-    factor = np.maximum(np.maximum(em, mm), 1.0) * np.minimum(np.minimum(em, mm), 1.0)
-    return np.maximum(x * factor, floor), np.maximum(x + (w2r2 - w) / w2, floor)
-
 
 _propose_variances = compiled(propose_variances)
 
@@ -145,7 +113,7 @@ def _better_ambiguity(
     safe, scoring = _propose_variances(a, n, w, w2, w2r2, 0.0)
     at_safe = log_likelihood(block, e, score, safe, values, b, v2)
     at_scoring = log_likelihood(block, e, score, scoring, values, b, v2)
-    is_better = at_scoring >= at_safe - ROUNDING * (1.0 + abs(at_safe))
+    is_better = at_scoring >= at_safe - VARIANCE_ROUNDING * (1.0 + abs(at_safe))
     better: float = scoring if is_better else safe
     return better
 

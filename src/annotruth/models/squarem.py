@@ -42,7 +42,7 @@ import numpy as np
 
 from annotruth.engines import Input, Pass, Session
 from annotruth.kernels.arrays import Floats
-from annotruth.kernels.squarem import MARGIN, VARIANCE_MARGIN
+from annotruth.kernels.shared import MARGIN, VARIANCE_MARGIN
 from annotruth.models.em import ROUNDING
 
 Point = TypeVar("Point")

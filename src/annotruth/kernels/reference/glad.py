@@ -10,8 +10,13 @@ from scipy.special import expit, logsumexp
 
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.block import Block
-from annotruth.kernels.glad import MAX_HALVINGS, MAX_STEP, MIN_CURVATURE, ROUNDING
 from annotruth.kernels.reference.rows import LabelRows, label_rows
+from annotruth.kernels.shared import (
+    GLAD_MAX_HALVINGS,
+    GLAD_MAX_STEP,
+    GLAD_MIN_CURVATURE,
+    GLAD_ROUNDING,
+)
 
 
 class GLADCurves(NamedTuple):
@@ -60,10 +65,10 @@ def step(
     new = b[lo:hi] + shift
     curve = _curves(rows, lo, new, known, alpha, n_categories)
     for _ in range(n_steps):
-        step = curve.slope / np.maximum(np.abs(curve.curvature), MIN_CURVATURE)
-        step = np.clip(step, -MAX_STEP, MAX_STEP)
-        lowest = curve.f - ROUNDING * (1.0 + np.abs(curve.f))
-        for _ in range(MAX_HALVINGS):
+        step = curve.slope / np.maximum(np.abs(curve.curvature), GLAD_MIN_CURVATURE)
+        step = np.clip(step, -GLAD_MAX_STEP, GLAD_MAX_STEP)
+        lowest = curve.f - GLAD_ROUNDING * (1.0 + np.abs(curve.f))
+        for _ in range(GLAD_MAX_HALVINGS):
             curve = _curves(rows, lo, new + step, known, alpha, n_categories)
             decreases = ~(curve.f >= lowest)
             if not decreases.any():

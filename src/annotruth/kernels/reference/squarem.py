@@ -6,7 +6,7 @@ import numpy as np
 
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.block import Block
-from annotruth.kernels.squarem import MARGIN, VARIANCE_MARGIN
+from annotruth.kernels.shared import MARGIN, VARIANCE_MARGIN
 
 
 def copy_cells(block: Block, lo: int, hi: int, x: Floats, copy: Floats) -> None:

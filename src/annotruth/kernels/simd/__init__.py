@@ -1,1 +1,7 @@
 """Parts of kernels written in vectors; `annotruth.kernels.simd.llvm` is the adapter to llvmlite."""
+
+SIMD8 = 8
+"""How many numbers there are in a vector of `annotruth.kernels.simd.simd8`."""
+
+SIMD32 = 32
+"""How many numbers there are in a vector of `annotruth.kernels.simd.simd32`."""

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats
+from annotruth.kernels.simd import SIMD8
 from annotruth.kernels.simd.llvm import Array, Code, Value, lowered_by
-from annotruth.kernels.simd.simd8 import SIMD8
 from annotruth.kernels.simd.vectors import DOUBLE_BIAS, log, split_exponent
 
 # How many labels ahead annotators are prefetched: with 10 million labels of 50,000 annotators,

@@ -13,8 +13,9 @@ import numpy as np
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.block import Block
 from annotruth.kernels.compiled import compiled
+from annotruth.kernels.simd import SIMD8
 from annotruth.kernels.simd.item_rows import find_rows, item_labels, most_labels
-from annotruth.kernels.simd.simd8 import SIMD8, Offsets, add_to_rows, multiply_rows
+from annotruth.kernels.simd.simd8 import Offsets, add_to_rows, multiply_rows
 
 LABELS_PER_LOG = 20
 """How many labels are multiplied before a log: entries are 1e-12 or more, so none underflows."""

@@ -9,12 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from annotruth.kernels.arrays import Floats, Singles
-from annotruth.kernels.simd import vectors
+from annotruth.kernels.simd import SIMD32, vectors
 from annotruth.kernels.simd.llvm import DOUBLE, Array, Code, Value, lowered_by
 from annotruth.kernels.simd.simd8 import Offsets
-
-SIMD32 = 32
-"""How many numbers there are in a vector of this file."""
 
 
 def _write_sum_rows(

@@ -15,10 +15,8 @@ from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.compiled import compiled
+from annotruth.kernels.simd import SIMD8
 from annotruth.kernels.simd.llvm import DOUBLE, INT64, Array, Code, Value, lowered_by
-
-SIMD8 = 8
-"""How many numbers there are in a vector of this file."""
 
 Offsets = NDArray[np.int64]
 

@@ -7,7 +7,7 @@ from scipy.special import betainc
 
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats, Singles, aligned_empty
-from annotruth.kernels.robust_gpm_single import LOG_ZERO, pad
+from annotruth.kernels.shared import LOG_ZERO, pad
 from annotruth.labels import LabelSummary
 from annotruth.models.robust_gpm.steps import (
     STRATEGY_INPUTS,

@@ -8,7 +8,7 @@ import numpy as np
 
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats, inner
-from annotruth.kernels.subject_bias import ROUNDING, propose_variances
+from annotruth.kernels.shared import VARIANCE_ROUNDING, propose_variances
 from annotruth.labels import Labels
 from annotruth.models.em import Monitor
 from annotruth.models.result import Fit
@@ -253,6 +253,6 @@ class SubjectBiasSteps:
 def _choose(proposed: Floats, log_likelihood: Floats) -> tuple[Floats, float]:
     """Return the scoring step of each variance, or the EM step where that is more likely."""
     safe, scoring = log_likelihood
-    accepted = scoring >= safe - ROUNDING * (1.0 + np.abs(safe))
+    accepted = scoring >= safe - VARIANCE_ROUNDING * (1.0 + np.abs(safe))
     log_likelihood = np.where(accepted, scoring, safe)
     return np.where(accepted, proposed[1], proposed[0]), float(log_likelihood.sum())
