@@ -300,8 +300,8 @@ S = TypeVar("S", bound=Steps[Any])
 
 
 @dataclass(kw_only=True)
-class IterativeEstimator(Estimator, Generic[S]):
-    """Base of the models that are fitted by EM: a subclass supplies steps and reads the result.
+class EMEstimator(Estimator):
+    """Base of models that are fitted by EM, in one run or in several.
 
     Parameters
     ----------
@@ -316,11 +316,9 @@ class IterativeEstimator(Estimator, Generic[S]):
     Examples
     --------
     >>> import annotruth as at
-    >>> from annotruth.models.base import IterativeEstimator
-    >>> issubclass(at.DawidSkene, IterativeEstimator)
+    >>> from annotruth.models.base import EMEstimator
+    >>> issubclass(at.RobustGPM, EMEstimator)
     True
-    >>> at.DawidSkene(max_iter=500).get_params()
-    {'tol': 1e-07, 'max_iter': 500, 'acceleration': True, 'engine': 'memory'}
     """
 
     tol: float = 1e-4
@@ -328,17 +326,8 @@ class IterativeEstimator(Estimator, Generic[S]):
     acceleration: bool = True
     engine: str | Engine = "memory"
 
-    def _fit(
-        self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None
-    ) -> BaseFit:
-        self._check(labels)
-        with closing(get_engine(self.engine).open(labels)) as session:
-            steps = self._steps(labels, session)
-            if previous is None:
-                parameters, history = self._run_em(steps, steps.start(), progress)
-            else:
-                parameters, history = self._resume_em(steps, steps.resume(previous), progress)
-            return self._make_fit(labels, session, steps, parameters, history)
+    def _check(self, labels: LabelSummary) -> None:
+        """Refuse options and labels that the model cannot be fitted with."""
 
     def _run_em(
         self, steps: Steps[P], start: P, progress: ProgressCallback | None = None
@@ -352,14 +341,40 @@ class IterativeEstimator(Estimator, Generic[S]):
             progress=progress,
         )
 
+
+@dataclass(kw_only=True)
+class IterativeEstimator(EMEstimator, Generic[S]):
+    """Base of models that are fitted by one run of EM: a subclass supplies steps and makes the fit.
+
+    Its options are those of `EMEstimator`.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> from annotruth.models.base import IterativeEstimator
+    >>> issubclass(at.DawidSkene, IterativeEstimator)
+    True
+    >>> at.DawidSkene(max_iter=500).get_params()
+    {'tol': 1e-07, 'max_iter': 500, 'acceleration': True, 'engine': 'memory'}
+    """
+
+    def _fit(
+        self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None
+    ) -> BaseFit:
+        self._check(labels)
+        with closing(get_engine(self.engine).open(labels)) as session:
+            steps = self._steps(labels, session)
+            if previous is None:
+                parameters, history = self._run_em(steps, steps.start(), progress)
+            else:
+                parameters, history = self._resume_em(steps, steps.resume(previous), progress)
+            return self._make_fit(labels, session, steps, parameters, history)
+
     def _resume_em(
         self, steps: Steps[P], start: P, progress: ProgressCallback | None
     ) -> tuple[P, History]:
         """Run EM from the parameters of a previous fit, by default with the same stopping rule."""
         return self._run_em(steps, start, progress)
-
-    def _check(self, labels: LabelSummary) -> None:
-        """Refuse options and labels that the model cannot be fitted with."""
 
     @abstractmethod
     def _steps(self, labels: Labels, session: Session) -> S:

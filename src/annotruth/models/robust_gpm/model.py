@@ -5,16 +5,16 @@ from __future__ import annotations
 import warnings
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeVar, get_args
+from typing import Any, ClassVar, Literal, get_args
 
-from annotruth.engines import Engine, Session, get_engine
+from annotruth.engines import Session, get_engine
 from annotruth.errors import ConvergenceWarning, InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.validate import check_ordinal
-from annotruth.models.base import Capabilities, Estimator
+from annotruth.models.base import Capabilities, EMEstimator
 from annotruth.models.base_fit import BaseFit
-from annotruth.models.em import History, ProgressCallback, Steps, run_em
+from annotruth.models.em import History, ProgressCallback
 from annotruth.models.latent_classes import LatentClasses
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm.classes import ClassSteps, ConfusionSteps, TrueClasses
@@ -26,8 +26,6 @@ from annotruth.models.robust_gpm.results import (
     predict_labels,
 )
 from annotruth.models.robust_gpm.steps import RobustGPMParameters, RobustGPMSteps
-
-P = TypeVar("P")
 
 Truth = Literal["auto", "class", "opinions"]
 
@@ -44,7 +42,7 @@ _N_TABLES = (
 
 
 @dataclass(kw_only=True)
-class RobustGPM(Estimator):
+class RobustGPM(EMEstimator):
     r"""GPM for few labels per item, with named irregular behaviors.
 
     **Model.** As in GPM, annotator s is serious with probability :math:`\epsilon_s`. But an item e
@@ -152,10 +150,6 @@ class RobustGPM(Estimator):
     )
 
     truth: Truth = "auto"
-    tol: float = 1e-4
-    max_iter: int = 1000
-    acceleration: bool = True
-    engine: str | Engine = "memory"
 
     def latent_classes(self) -> LatentClasses:
         """Return the latent classes and the annotators' confusion, from the fitted parameters."""
@@ -222,18 +216,6 @@ class RobustGPM(Estimator):
         loo_log_likelihood = steps.leave_one_out(parameters)
         state = FinalState(parameters, None, loo_log_likelihood, steps.repeated_label)
         return self._make_fit(steps, state, history)
-
-    def _run_em(
-        self, steps: Steps[P], start: P, progress: ProgressCallback | None = None
-    ) -> tuple[P, History]:
-        return run_em(
-            steps,
-            start,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            accelerate=self.acceleration,
-            progress=progress,
-        )
 
     def _make_fit(self, steps: RobustGPMSteps[Any], state: FinalState, history: History) -> BaseFit:
         return make_result(steps, state, model=self.name, settings=self.settings(), history=history)
