@@ -120,8 +120,8 @@ def annotator_section(
             dropped = advice.of_annotators.count()["drop"]
             lead += (
                 f" {fit.n_spammers:,} of {fit.data.n_annotators:,} annotators have a reliability "
-                f"below {SPAMMER_BELOW} (spammers); of {dropped:,} the whole interval is below, "
-                "which is the verdict drop."
+                f"below {SPAMMER_BELOW} (spammers); for {dropped:,} of them the whole interval is "
+                "below: verdict drop."
             )
     verdicts = _counts("Verdicts", advice.of_annotators.count(), verdict_rules(fit))
     chart = charts["matches" if fit.reliability is None else "reliability"]

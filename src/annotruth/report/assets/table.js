@@ -1,8 +1,9 @@
 // A table of any length: only the rows in view are in the document.
 const ROW = 45, SPARE = 8, TALL = 560, NARROW = 640, PRINTED = 30;
-const WIDTHS = { id: 150, range: 188, matrix: 78, bars: 126, number: 84, share: 84, count: 84, word: 122, flag: 92 };
+const WIDTHS = { id: 150, range: 188, matrix: 106, bars: 126, number: 84, share: 84, count: 84, word: 122, flag: 92 };
 const NARROW_WIDTHS = { ...WIDTHS, id: 92, range: 170, matrix: 70, bars: 96 };
 const RIGHT = new Set(["number", "share", "count"]);
+const REASONS = new Set(["why", "reason"]);
 
 // Numbers get room for their heading, short texts no more than they need.
 function widthOf(column, narrow) {
@@ -10,7 +11,7 @@ function widthOf(column, narrow) {
   if (RIGHT.has(column.kind)) return Math.max(usual, 46 + 7.5 * column.title.length);
   const longest = (column.names ?? []).reduce((most, name) => Math.max(most, name.length), column.title.length - 2);
   if (TAGGED.has(column.key)) return Math.min(46 + 7 * longest, 200);
-  if (column.key === "why" || column.key === "reason") return Math.min(46 + 6.5 * longest, narrow ? 200 : 420);
+  if (REASONS.has(column.key)) return Math.min(46 + 6.5 * longest, narrow ? 200 : 420);
   if (column.colored) return Math.min(usual, 62 + 8 * longest);
   return usual;
 }
@@ -28,7 +29,7 @@ function makeTable(host, name, table, data, openDetail) {
   const selects = {};
 
   for (const column of table.columns) {
-    if (column.hidden || !(column.kind === "flag" || (column.kind === "word" && column.names.length > 1 && column.names.length <= 24))) continue;
+    if (column.hidden || REASONS.has(column.key) || !(column.kind === "flag" || (column.kind === "word" && column.names.length > 1 && column.names.length <= 24))) continue;
     const select = make("select", {}, make("option", { value: "" }, "all"));
     const words = column.kind === "flag" ? ["no", "yes"] : column.names;
     words.forEach((word, code) => select.append(make("option", { value: code }, word || "(none)")));
