@@ -1,4 +1,4 @@
-"""Fits to report on, and a browser to read the report in."""
+"""Fits to report on, and a browser to open reports in."""
 
 import os
 import shutil
@@ -31,7 +31,7 @@ def hostile_ids():
 
 @pytest.fixture(scope="session")
 def hostile():
-    """A fit whose ids and categories would be code on a careless page."""
+    """A fit whose ids and categories would run as code on a page that does not escape them."""
     rows = [
         (f"{HOSTILE[e % 6]}{e}", HOSTILE[s], HOSTILE[(e * s + e) % 3])
         for e in range(12)
@@ -42,31 +42,31 @@ def hostile():
 
 @pytest.fixture(scope="session")
 def chromium():
-    """A running Chromium; without one the tests skip, unless it is said to be needed."""
+    """A running Chromium; without one the tests skip, or fail if ANNOTRUTH_NEEDS_BROWSER is set."""
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
         if os.environ.get("ANNOTRUTH_NEEDS_BROWSER"):
-            pytest.fail("no Chromium here, and ANNOTRUTH_NEEDS_BROWSER says that there must be")
-        pytest.skip("no Chromium here to open reports in: apt-get install chromium")
+            pytest.fail("no Chromium found, but ANNOTRUTH_NEEDS_BROWSER is set")
+        pytest.skip("no Chromium found: apt-get install chromium")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        # Chromium refuses its sandbox to root, which containers run as.
+        # Chromium refuses to run its sandbox as root, as in containers.
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield browser
         browser.close()
 
 
 class Reader:
-    """One page of the browser, and everything it said or asked for."""
+    """One page of the browser, with the messages and requests it caused."""
 
     def __init__(self, page):
         self.page = page
-        self.complaints, self.requests = [], []
-        page.on("console", lambda said: self.complaints.append(f"{said.type}: {said.text}"))
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("dialog", lambda asked: (self.complaints.append(asked.message), asked.dismiss()))
-        page.on("request", lambda asked: self.requests.append(asked.url))
+        self.messages, self.requests = [], []
+        page.on("console", lambda message: self.messages.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: self.messages.append(str(error)))
+        page.on("dialog", lambda dialog: (self.messages.append(dialog.message), dialog.dismiss()))
+        page.on("request", lambda request: self.requests.append(request.url))
 
     def open(self, path):
         self.page.goto(path.as_uri())
@@ -77,7 +77,7 @@ class Reader:
         return self.page.locator(f"[data-table={name}]")
 
     def column(self, table, title):
-        """The texts of the rows in view under a heading."""
+        """The texts of the visible rows under a heading."""
         heads = self.table(table).locator("thead th").all_inner_texts()
         at = next(k for k, head in enumerate(heads) if head.strip() == title)
         return [row.locator("td").nth(at).inner_text() for row in self.rows(table).all()]

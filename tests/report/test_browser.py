@@ -1,4 +1,4 @@
-"""The report in a browser, as its reader uses it."""
+"""The report in a browser."""
 
 import csv
 import io
@@ -23,7 +23,7 @@ def report(tmp_path):
 
 
 def check_no_messages(reader, path):
-    assert reader.complaints == []
+    assert reader.messages == []
     assert [url for url in reader.requests if not url.startswith("data:")] == [path.as_uri()]
 
 
