@@ -108,7 +108,13 @@ RETIRED_WORDS = (
         "record",
         allowed_under=("src/annotruth/io", "src/annotruth/report/charts", "tests/io"),
     ),
-    RetiredWord("predict_proba, labels, responses", "answers", r"\bthe(ir)? answers\b"),
+    # Platforms call what workers submit answers.
+    RetiredWord(
+        "predict_proba, labels, responses",
+        "answers",
+        r"\bthe(ir)? answers\b",
+        allowed_under=("src/annotruth/io/formats", "tests/io/formats"),
+    ),
     RetiredWord("informs, shows, says, returns", "", r"\btells\b"),
     RetiredWord("stands for, represents", "", r"\bspeaks? for\b"),
     RetiredWord("in short", "", r"\bin a word\b"),
@@ -131,7 +137,6 @@ EXCEPTIONS: dict[tuple[str, str], str] = {}
 _UNCHECKED = {Path(__file__).resolve()}
 
 
-@pytest.mark.xfail(strict=False, reason="modules are still being merged")
 def test_no_directory_has_too_many_files():
     counts = Counter(path.parent for path in PACKAGE.rglob("*.py"))
     crowded = {
@@ -142,7 +147,6 @@ def test_no_directory_has_too_many_files():
     assert not crowded, f"more than {MAX_FILES_PER_DIRECTORY} Python files: {crowded}"
 
 
-@pytest.mark.xfail(strict=False, reason="classes are still being renamed")
 def test_no_public_class_name_exists_twice():
     places = defaultdict(list)
     for path in sorted(PACKAGE.rglob("*.py")):

@@ -1,1 +1,1 @@
-"""The commands, one a file; what they need loads when they run."""
+"""The commands of the command line, one module per command."""
