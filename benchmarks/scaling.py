@@ -16,8 +16,7 @@ import numba
 from annotruth.engines import Pass, Sum
 from annotruth.engines.memory import MemoryEngine, MemorySession
 from annotruth.engines.protocol import Kernel
-from annotruth.kernels.arrays import Floats
-from annotruth.kernels.block import Block
+from annotruth.kernels.arrays import Block, Floats
 from annotruth.kernels.compiled import compiled
 from annotruth.labels import Labels
 from annotruth.models.gpm.model import GPM

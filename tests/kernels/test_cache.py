@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import annotruth
-from annotruth.kernels import cache, compiled
+from annotruth.kernels import compiled as cache
 from annotruth.kernels.simd import simd8
 
 FIT = """
@@ -107,7 +107,7 @@ def test_kernels_are_cached_under_the_stamp():
 
 
 def test_functions_of_other_packages_are_not_cached():
-    @compiled.compiled
+    @cache.compiled
     def double(x):
         return 2 * x
 
@@ -117,7 +117,7 @@ def test_functions_of_other_packages_are_not_cached():
 
 def copy_of(kernel):
     """Compile a kernel again, from its Python function."""
-    return compiled.compiled(kernel.py_func)
+    return cache.compiled(kernel.py_func)
 
 
 def sums_by(kernel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,3 +46,19 @@ def aligned_empty(shape: tuple[int, ...], dtype: type[np.floating[Any]]) -> NDAr
     begin = -buffer.ctypes.data % _CACHE_LINE_BYTES
     array: NDArray[Any] = buffer[begin : begin + size].view(dtype).reshape(shape)
     return array
+
+
+class Block(NamedTuple):
+    """Labels of some items, sorted by item and category.
+
+    A cell is all labels of one item that name the same category. The cells of item e are
+    ``item_ptr[e]:item_ptr[e+1]``. The labels of cell c are ``cell_ptr[c]:cell_ptr[c+1]``, of the
+    category ``cell_category[c]``; ``annotator`` has one entry per label. ``known[e]`` is the category
+    code of the item's known truth, or -1.
+    """
+
+    item_ptr: NDArray[np.int64]
+    cell_category: NDArray[np.int32]
+    cell_ptr: NDArray[np.int64]
+    annotator: NDArray[np.int32]
+    known: NDArray[np.int32]

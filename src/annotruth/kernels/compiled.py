@@ -1,24 +1,181 @@
-"""How kernels are compiled."""
+"""Compile kernels, and cache them on disk so that outdated machine code is never loaded.
+
+The machine code of a kernel contains that of every helper it calls, whichever file defines the
+helper, but Numba stamps a cached function only with the file that defines the function itself. Here
+the stamp is a hash of the content of all files of this package and of the versions in `versions`.
+Each stamp has its own folder, inside the folder that Numba would choose, so that processes running
+different versions of the code never read each other's files.
+
+This is the only file that knows Numba's cache classes, which are not public. Where they are not as
+expected, kernels are compiled anew in each process.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar, cast
+import hashlib
+import shutil
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
 
-from annotruth.kernels.cache import add_cache
+from annotruth.kernels.simd.llvm import LLVMLITE_VERSION
 
 Kernel = TypeVar("Kernel", bound=Callable[..., object])
+
+KERNELS = Path(__file__).parent
+"""The folder whose files the stamp covers."""
+
+_PREFIX = "annotruth-"
+_STAMPS_KEPT = 3  # the current one, and some to switch back to
+_NAME_LENGTH = 16  # digits of the stamp in the name of its folder
 
 
 def compiled(kernel: Kernel) -> Kernel:
     """Compile a kernel on its first call and cache the machine code on disk.
 
-    Kernels release the interpreter lock, so that threads run them in parallel. The cache is that
-    of `annotruth.kernels.cache`: any change in this package compiles all of its kernels anew.
+    Kernels release the interpreter lock, so that threads run them in parallel. Any change in this
+    package compiles all of its kernels anew.
     """
     # No kernel is called from C; its entry point for C takes an eighth of the compile time.
     dispatcher = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(kernel)
     add_cache(dispatcher)
     return cast(Kernel, dispatcher)
+
+
+def add_cache(dispatcher: Any) -> None:
+    """Let a dispatcher of Numba load its machine code from disk and save it there.
+
+    The dispatcher stays without a cache, and so compiles in each process, if its function is not
+    defined in this package, if the sources cannot be read, if no folder can be written, or if
+    Numba's cache classes are not as expected.
+    """
+    stamp = _process_stamp()
+    function = getattr(dispatcher, "py_func", None)
+    if stamp is None or function is None or not hasattr(dispatcher, "_cache"):
+        return
+    if KERNELS not in Path(function.__code__.co_filename).parents:
+        return
+    try:
+        stamped = _cache_class()(function)
+        if stamped.stamp == stamp and Path(stamped.cache_path).name == _folder_name(stamp):
+            dispatcher._cache = stamped
+    except (AttributeError, ImportError, OSError, RuntimeError, TypeError):
+        return
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what compiled code depends on besides its source."""
+    try:
+        annotruth = version("annotruth")
+    except PackageNotFoundError:  # run from its source without being installed
+        annotruth = "unknown"
+    return {
+        "annotruth": annotruth,
+        "llvmlite": LLVMLITE_VERSION,
+        "numba": numba.__version__,
+        "numpy": np.__version__,
+    }
+
+
+def source_stamp(folder: Path, versions: Mapping[str, str]) -> str | None:
+    """Return a hash of all Python files in a folder and its subfolders, and of some versions.
+
+    It is made from the files' content: times of change are kept by copies and archives. None if
+    the files cannot be read, as in a zip archive.
+    """
+    digest = hashlib.sha256(repr(sorted(versions.items())).encode())
+    try:
+        sources = [(str(path.relative_to(folder)), path.read_bytes()) for path in _sources(folder)]
+    except OSError:
+        return None
+    for name, content in sources:
+        digest.update(repr((name, len(content))).encode() + content)
+    return digest.hexdigest() if sources else None
+
+
+def _sources(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.py"))
+
+
+@cache
+def _process_stamp() -> str | None:
+    """Return the stamp of this process, computed before it compiles anything."""
+    return source_stamp(KERNELS, versions())
+
+
+def _folder_name(stamp: str) -> str:
+    return _PREFIX + stamp[:_NAME_LENGTH]
+
+
+class _StampedLocator:
+    """One of Numba's locators of caches, with a folder for each stamp inside its own."""
+
+    def __init__(self, locator: Any, stamp: str) -> None:
+        self._locator = locator
+        self._stamp = stamp
+        self._path = Path(locator.get_cache_path()) / _folder_name(stamp)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._locator, name)
+
+    def get_cache_path(self) -> str:
+        return str(self._path)
+
+    def get_source_stamp(self) -> str:
+        return self._stamp
+
+    def ensure_cache_path(self) -> None:
+        if not self._path.is_dir():
+            self._path.mkdir(parents=True, exist_ok=True)
+            _remove_old(self._path)
+
+
+def _remove_old(path: Path) -> None:
+    """Remove the folders of old stamps beside a new one, but for the latest."""
+    others = [other for other in path.parent.glob(_PREFIX + "*") if other != path]
+    others.sort(key=lambda other: other.stat().st_mtime)
+    for other in others[: 1 - _STAMPS_KEPT]:
+        shutil.rmtree(other, ignore_errors=True)
+
+
+@cache
+def _cache_class() -> Any:
+    """Return Numba's cache of compiled functions, with the stamp of this process."""
+    from numba.core.caching import CompileResultCacheImpl, FunctionCache
+
+    class StampedImplementation(CompileResultCacheImpl):  # type: ignore[misc]
+        def __init__(self, function: Any) -> None:
+            super().__init__(function)
+            self._locator: Any = _StampedLocator(self.locator, _process_stamp() or "")
+
+    class StampedCache(FunctionCache):  # type: ignore[misc]
+        _impl_class = StampedImplementation
+
+        @property
+        def stamp(self) -> str:
+            """What the index file is compared with, as Numba keeps it."""
+            stamp: str = self._cache_file._source_stamp
+            return stamp
+
+        def load_overload(self, *args: Any) -> Any:
+            try:
+                return super().load_overload(*args)
+            except (OSError, EOFError):  # a folder that another process removes
+                return None
+
+        def save_overload(self, *args: Any) -> None:
+            # Files changed since this process started, as by an upgrade: its modules may be
+            # of both versions, and their machine code must not be found under either stamp.
+            if source_stamp(KERNELS, versions()) != self.stamp:
+                return
+            try:
+                super().save_overload(*args)
+            except OSError:  # no room on the disk, or a folder that another process removes
+                return
+
+    return StampedCache

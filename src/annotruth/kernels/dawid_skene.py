@@ -19,8 +19,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.kernels.arrays import Floats
-from annotruth.kernels.block import Block
+from annotruth.kernels.arrays import Block, Floats
 from annotruth.kernels.compiled import compiled
 from annotruth.kernels.simd.simd8 import prefetch
 

@@ -26,8 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from annotruth.kernels.arrays import Floats
-from annotruth.kernels.block import Block
+from annotruth.kernels.arrays import Block, Floats
 from annotruth.kernels.compiled import compiled
 from annotruth.kernels.shared import (
     GLAD_MAX_HALVINGS,

@@ -19,8 +19,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.block import Block
+from annotruth.kernels.arrays import Block, Codes, Floats
 from annotruth.kernels.compiled import compiled
 from annotruth.kernels.simd import SIMD8
 from annotruth.kernels.simd.gpm import e_step, m_step

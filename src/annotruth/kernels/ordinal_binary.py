@@ -23,8 +23,7 @@ import math
 
 import numpy as np
 
-from annotruth.kernels.arrays import Floats
-from annotruth.kernels.block import Block
+from annotruth.kernels.arrays import Block, Floats
 from annotruth.kernels.compiled import compiled
 
 

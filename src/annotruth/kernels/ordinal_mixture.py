@@ -19,8 +19,7 @@ import math
 
 import numpy as np
 
-from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.block import Block
+from annotruth.kernels.arrays import Block, Codes, Floats
 from annotruth.kernels.compiled import compiled
 
 # How many probabilities are multiplied before a log is taken: as that of an irregular label is at least

@@ -18,8 +18,7 @@ import math
 
 import numpy as np
 
-from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.block import Block
+from annotruth.kernels.arrays import Block, Codes, Floats
 from annotruth.kernels.compiled import compiled
 from annotruth.kernels.simd import SIMD8
 from annotruth.kernels.simd.robust_gpm import LABELS_PER_LOG, step8

@@ -18,8 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from annotruth.kernels.arrays import Codes, Floats, Singles
-from annotruth.kernels.block import Block
+from annotruth.kernels.arrays import Block, Codes, Floats, Singles
 from annotruth.kernels.compiled import compiled
 from annotruth.kernels.shared import LOG_ZERO
 from annotruth.kernels.simd import SIMD8, SIMD32

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import math
 
-from annotruth.kernels.arrays import Floats
-from annotruth.kernels.block import Block
+from annotruth.kernels.arrays import Block, Floats
 from annotruth.kernels.compiled import compiled
 from annotruth.kernels.shared import VARIANCE_ROUNDING, propose_variances
 

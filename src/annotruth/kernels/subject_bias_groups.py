@@ -6,8 +6,7 @@ r"""Passes of the model of `annotruth.kernels.subject_bias` with one ambiguity p
 
 from __future__ import annotations
 
-from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.block import Block
+from annotruth.kernels.arrays import Block, Codes, Floats
 from annotruth.kernels.compiled import compiled
 from annotruth.kernels.subject_bias import log_likelihood as item_log_likelihood
 

@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.kernels.arrays import slices
-from annotruth.kernels.block import Block
+from annotruth.kernels.arrays import Block, slices
 from annotruth.labels.buffers import as_arrow
 from annotruth.labels.columns import LABEL_ROLES
 from annotruth.labels.covariates import Covariates

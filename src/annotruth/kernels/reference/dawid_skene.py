@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from annotruth.kernels.arrays import Floats
-from annotruth.kernels.block import Block
+from annotruth.kernels.arrays import Block, Floats
 from annotruth.kernels.reference.rows import label_rows
 
 

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logsumexp
 
-from annotruth.kernels.arrays import Floats
-from annotruth.kernels.block import Block
+from annotruth.kernels.arrays import Block, Floats
 from annotruth.kernels.reference.rows import LabelRows, label_rows
 from annotruth.kernels.shared import (
     GLAD_MAX_HALVINGS,

@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 from scipy.special import expit
 
-from annotruth.kernels.arrays import Floats
-from annotruth.kernels.block import Block
+from annotruth.kernels.arrays import Block, Floats
 from annotruth.kernels.reference.rows import LabelRows, label_rows
 
 Flags = NDArray[np.bool_]

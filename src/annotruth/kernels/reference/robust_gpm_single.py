@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from annotruth.kernels.arrays import Codes, Floats, Singles
-from annotruth.kernels.block import Block
+from annotruth.kernels.arrays import Block, Codes, Floats, Singles
 from annotruth.kernels.reference.rows import label_rows
 
 

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from annotruth.kernels.arrays import Codes
-from annotruth.kernels.block import Block
+from annotruth.kernels.arrays import Block, Codes
 
 
 class LabelRows(NamedTuple):

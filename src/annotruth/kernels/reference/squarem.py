@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from annotruth.kernels.arrays import Floats
-from annotruth.kernels.block import Block
+from annotruth.kernels.arrays import Block, Floats
 from annotruth.kernels.shared import MARGIN, VARIANCE_MARGIN
 
 

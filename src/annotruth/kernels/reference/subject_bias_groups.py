@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.block import Block
+from annotruth.kernels.arrays import Block, Codes, Floats
 from annotruth.kernels.reference.rows import label_rows
 from annotruth.kernels.reference.subject_bias import log_density, sum_columns
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.kernels.block import Block
+from annotruth.kernels.arrays import Block
 from annotruth.kernels.compiled import compiled
 from annotruth.kernels.simd.simd8 import Offsets, repeat_by_cell
 

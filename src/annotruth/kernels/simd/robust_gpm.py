@@ -10,8 +10,7 @@ import math
 
 import numpy as np
 
-from annotruth.kernels.arrays import Floats
-from annotruth.kernels.block import Block
+from annotruth.kernels.arrays import Block, Floats
 from annotruth.kernels.compiled import compiled
 from annotruth.kernels.simd import SIMD8
 from annotruth.kernels.simd.item_rows import find_rows, item_labels, most_labels
