@@ -20,8 +20,8 @@ from annotruth.io.options import ReadOptions
 from annotruth.io.readers import file_named_in_errors, load_labels, load_table
 from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.bins import MANY_NUMBERS
-from annotruth.labels.input_warnings import doubts
-from annotruth.labels.scale import numbers_behind
+from annotruth.labels.input_warnings import input_warnings
+from annotruth.labels.scale import parse_numbers
 from annotruth.labels.truth import match_truth
 from annotruth.models.base import Estimator
 from annotruth.models.base_fit import BaseFit
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger(__name__)
 
 AUTO = "auto"
-"""Stands for the model that the labels speak for."""
+"""The value of ``model`` for the one that predicts held-out labels best."""
 
 
 @overload
@@ -159,9 +159,9 @@ def fit(
     _LOGGER.info("%s after %d iterations: %s", result.model, result.n_iter, result.stop_reason)
     found = replace(result, chosen=chosen)
     if read.categories is None and not isinstance(data, Labels):
-        _advise_bins(found)
-        for doubt in doubts(labels.scale) if read.scale == "auto" else ():
-            warnings.warn(doubt, AnnotruthWarning, stacklevel=2)
+        _warn_of_many_numbers(found)
+        for message in input_warnings(labels.scale) if read.scale == "auto" else ():
+            warnings.warn(message, AnnotruthWarning, stacklevel=2)
     return found
 
 
@@ -205,7 +205,7 @@ def update(
         Called after every iteration.
     read, **options
         How to read the new labels: `ReadOptions`, or its fields as keywords. ``duplicates`` says
-        what to do when an annotator labels an item again: "refuse", "keep" (two votes) or "last"
+        what to do when an annotator labels the same item again: "refuse", "keep" (two votes) or "last"
         (the new label replaces the old one). The scale is that of the fit.
 
     Returns
@@ -239,17 +239,17 @@ def update(
     return estimator.result_
 
 
-def _advise_bins(found: BaseFit) -> None:
-    """Say so when a model of categories is given the numbers of a continuous scale."""
+def _warn_of_many_numbers(found: BaseFit) -> None:
+    """Warn when a model of categories is given the numbers of a continuous scale."""
     scale = found.data.scale
     if isinstance(found, Fit) and found.distribution is None:
         return
     if not scale.is_ordinal or len(scale) <= MANY_NUMBERS:
         return
-    if numbers_behind(scale.categories) is not None and scale.edges is None:
+    if parse_numbers(scale.categories) is not None and scale.edges is None:
         warnings.warn(
             f"the labels are {len(scale):,} different numbers, each a category of its own: if the "
-            "scale is continuous, put them into bins (bins 10, say)",
+            "scale is continuous, put them into bins with bins=10 (`--bins 10`)",
             AnnotruthWarning,
             stacklevel=3,
         )
@@ -261,7 +261,7 @@ def evaluate(fit: Fit, truth: Any, *, scores: bool = False) -> dict[str, float]:
     Parameters
     ----------
     fit
-        What was found.
+        A fit.
     truth
         The truths of some or all items: a path, a frame of ``item, label``, a mapping, a Series.
     scores
@@ -275,10 +275,10 @@ def evaluate(fit: Fit, truth: Any, *, scores: bool = False) -> dict[str, float]:
     """
     _refuse_distributed(fit)
     with file_named_in_errors(truth):
-        answers = match_truth(load_table(truth), fit.data, role="truth")
+        matched = match_truth(load_table(truth), fit.data, role="truth")
         from annotruth.selection.evaluate import compute_metrics
 
-        return compute_metrics(fit, answers, scores=scores)
+        return compute_metrics(fit, matched, scores=scores)
 
 
 def _refuse_distributed(fit: Any) -> None:
@@ -290,7 +290,7 @@ def _refuse_distributed(fit: Any) -> None:
 
 
 def _room_for_default(labels: LabelSummary) -> bool:
-    from annotruth.models.robust_gpm.model import has_room  # whoever names a model need not load it
+    from annotruth.models.robust_gpm.model import has_room  # loaded only if no model is named
 
     return has_room(labels)
 

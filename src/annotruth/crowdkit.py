@@ -18,7 +18,7 @@ import numpy as np
 
 from annotruth.errors import AnnotruthError, InputError
 from annotruth.labels import Labels
-from annotruth.labels.frames import need_pandas
+from annotruth.labels.frames import check_pandas_installed
 from annotruth.models import baselines, dawid_skene, glad, gpm, robust_gpm
 from annotruth.models.base import Estimator
 
@@ -124,7 +124,7 @@ class MajorityVote(_Aggregator[baselines.MajorityVote]):
     @property
     def skills_(self) -> pd.Series[Any]:
         """The share of each worker's labels that agree with the result: a Series named skill."""
-        need_pandas()
+        check_pandas_installed()
         import pandas as pd
 
         fit = self._fitted()

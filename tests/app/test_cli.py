@@ -63,7 +63,7 @@ def test_scores_are_measured_on_a_scale_that_is_said_to_be_ordinal(run, write):
     labels, truth = write("l.csv", GOOD), write("t.csv", "item,label\na,1.4\nb,2\n")
     code, _, err = run("fit", labels, "--truth", truth, "--json")
     assert code == 2
-    assert "if it is a score, say that the scale is ordinal" in err
+    assert "if it is a score, pass scores=True (`--scale ordinal`)" in err
     code, out, _ = run("fit", labels, "--truth", truth, "--json", "--scale", "ordinal")
     assert code == 0
     assert list(json.loads(out)["metrics"]) == ["plcc", "srocc", "rmse"]
@@ -237,7 +237,7 @@ BAD_INPUT = {
     "unknown scale": (GOOD, ("--scale", "odd"), "'--scale'"),
     "unknown column": (GOOD, ("--columns", "item=thing"), "no column 'thing'"),
     "a role named twice": (GOOD, ("--columns", "item=item,item=label"), "names 'item' twice"),
-    "a list too long": (GOOD, ("--categories", "x" * 140_000), "cannot be read (field larger"),
+    "a list too long": (GOOD, ("--categories", "x" * 140_000), "cannot be parsed (field larger"),
     "unknown role": (GOOD, ("--columns", "thing=item"), "unknown role 'thing'"),
     "twice": (GOOD + "a,x,2\n", (), "labelled twice: annotator 'x' on item 'a'"),
     "label outside the categories": (GOOD, ("--categories", "1,3"), "not among the categories"),

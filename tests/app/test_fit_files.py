@@ -96,7 +96,7 @@ def test_tables_as_json(run, wide, tmp_path):
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("--soft", "soft.txt"), "soft labels go to a name in"),
+        (("--soft", "soft.txt"), "soft labels are written to a name that ends in"),
         (("--keep", "people.npz"), "the name must end in .csv, .parquet, .json"),
         (("--soft", "soft.csv", "--model", "mean"), "mean estimates scores, not distributions"),
     ],

@@ -1,4 +1,4 @@
-"""One small table of labels, and ways to write and pack it."""
+"""A small table of labels, and functions to write and compress it."""
 
 import bz2
 import gzip
@@ -66,46 +66,46 @@ FORMATS: dict[str, Callable[[pa.Table], bytes]] = {
 }
 
 
-def _arrow_packed(codec: str) -> Callable[[bytes], bytes]:
-    def pack(content: bytes) -> bytes:
+def _arrow_compressor(codec: str) -> Callable[[bytes], bytes]:
+    def compress(content: bytes) -> bytes:
         sink = pa.BufferOutputStream()
         with pa.CompressedOutputStream(sink, codec) as stream:
             stream.write(content)
         return sink.getvalue().to_pybytes()
 
-    return pack
+    return compress
 
 
 def _zipped(content: bytes, names: tuple[str, ...] = ("labels",)) -> bytes:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.mkdir("folder")
         for name in names:
             archive.writestr(name, content)
-    return packed.getvalue()
+    return buffer.getvalue()
 
 
-PACKINGS: dict[str, Callable[[bytes], bytes]] = {
+COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
     "": lambda content: content,
     ".gz": gzip.compress,
     ".bz2": bz2.compress,
     ".xz": lzma.compress,
-    ".zst": _arrow_packed("zstd"),
-    ".lz4": _arrow_packed("lz4"),
+    ".zst": _arrow_compressor("zstd"),
+    ".lz4": _arrow_compressor("lz4"),
     ".zip": _zipped,
 }
 
 
 @pytest.fixture(params=FORMATS)
 def written(request, table) -> tuple[str, bytes]:
-    """An extension and the table's bytes in that format."""
+    """A suffix and the table's bytes in that format."""
     return request.param, FORMATS[request.param](table)
 
 
-@pytest.fixture(params=PACKINGS)
-def packing(request) -> tuple[str, Callable[[bytes], bytes]]:
-    """An extension and the function that packs so."""
-    return request.param, PACKINGS[request.param]
+@pytest.fixture(params=COMPRESSIONS)
+def compression(request) -> tuple[str, Callable[[bytes], bytes]]:
+    """A suffix and the function that compresses so."""
+    return request.param, COMPRESSIONS[request.param]
 
 
 @pytest.fixture
@@ -114,8 +114,8 @@ def formats():
 
 
 @pytest.fixture
-def packings():
-    return PACKINGS
+def compressions():
+    return COMPRESSIONS
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Nothing half-written is ever seen, and a failure leaves nothing behind."""
+"""Writes are complete or leave nothing behind."""
 
 import errno
 import os
@@ -12,13 +12,13 @@ from annotruth.errors import OutputError
 from annotruth.io.atomic import atomic_write, atomic_write_folder
 
 
-def everything(folder: Path) -> list[str]:
+def all_paths(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
 def write_file(path: Path, failure: BaseException | None = None) -> None:
-    with atomic_write(path) as aside:
-        aside.write_text("new")
+    with atomic_write(path) as temporary:
+        temporary.write_text("new")
         if failure:
             raise failure
 
@@ -26,9 +26,9 @@ def write_file(path: Path, failure: BaseException | None = None) -> None:
 def write_folder(
     folder: Path, failure: BaseException | None = None, names: tuple[str, ...] = ("a.csv", "b.csv")
 ) -> None:
-    with atomic_write_folder(folder) as aside:
+    with atomic_write_folder(folder) as temporary:
         for name in names:
-            (aside / name).write_text("new")
+            (temporary / name).write_text("new")
         if failure:
             raise failure
 
@@ -38,20 +38,20 @@ WRITERS = pytest.mark.parametrize("write", [write_file, write_folder])
 
 def test_a_file_appears_when_it_is_complete(tmp_path):
     path = tmp_path / "deep" / "er" / "report.html"
-    with atomic_write(path) as aside:
-        aside.write_text("new")
+    with atomic_write(path) as temporary:
+        temporary.write_text("new")
         assert not path.exists()
-        assert aside.parent == path.parent
-        assert aside.suffix == ".html"
+        assert temporary.parent == path.parent
+        assert temporary.suffix == ".html"
     assert path.read_text() == "new"
-    assert everything(path.parent) == ["report.html"]
+    assert all_paths(path.parent) == ["report.html"]
 
 
-def test_an_old_file_stays_whole_until_the_new_one_is(tmp_path):
+def test_an_existing_file_stays_until_the_new_one_is_complete(tmp_path):
     path = tmp_path / "fit.json"
     path.write_text("old")
-    with atomic_write(path) as aside:
-        aside.write_text("new")
+    with atomic_write(path) as temporary:
+        temporary.write_text("new")
         assert path.read_text() == "old"
     assert path.read_text() == "new"
 
@@ -64,31 +64,31 @@ def test_a_failing_writer_leaves_nothing(tmp_path, failure):
             write(tmp_path / path, failure)
     with pytest.raises(type(failure)):
         write_folder(tmp_path, failure, names=("old", "more"))
-    assert everything(tmp_path) == ["old"]
+    assert all_paths(tmp_path) == ["old"]
     assert (tmp_path / "old").read_text() == "old"
 
 
 def test_a_writer_that_writes_nothing_is_an_error(tmp_path):
-    told = r"cannot write .*x\.csv: No such file"
-    with pytest.raises(OutputError, match=told), atomic_write(tmp_path / "x.csv"):
+    message = r"cannot write .*x\.csv: No such file"
+    with pytest.raises(OutputError, match=message), atomic_write(tmp_path / "x.csv"):
         pass
-    assert everything(tmp_path) == []
+    assert all_paths(tmp_path) == []
 
 
-def test_folders_made_by_others_meanwhile_stay(tmp_path):
-    told = "No such file"  # nothing was written aside
-    with pytest.raises(OutputError, match=told), atomic_write(tmp_path / "a" / "b" / "x"):
+def test_folders_that_others_use_are_not_removed(tmp_path):
+    message = "No such file"  # the block writes nothing
+    with pytest.raises(OutputError, match=message), atomic_write(tmp_path / "a" / "b" / "x"):
         (tmp_path / "a" / "theirs").write_text("kept")
-    assert everything(tmp_path) == ["a", "a/theirs"]
+    assert all_paths(tmp_path) == ["a", "a/theirs"]
 
 
 def test_a_new_folder_appears_with_all_its_files(tmp_path):
     folder = tmp_path / "results" / "fit"
-    with atomic_write_folder(folder) as aside:
-        (aside / "items.csv").write_text("1")
-        (aside / "fit.json").write_text("{}")
+    with atomic_write_folder(folder) as temporary:
+        (temporary / "items.csv").write_text("1")
+        (temporary / "fit.json").write_text("{}")
         assert not folder.exists()
-    assert everything(tmp_path) == ["results", "results/fit", "results/fit/fit.json",
+    assert all_paths(tmp_path) == ["results", "results/fit", "results/fit/fit.json",
                                     "results/fit/items.csv"]  # fmt: skip
     assert stat.S_IMODE(folder.stat().st_mode) == stat.S_IMODE(folder.parent.stat().st_mode)
 
@@ -96,23 +96,23 @@ def test_a_new_folder_appears_with_all_its_files(tmp_path):
 def test_an_old_folder_keeps_its_other_files(tmp_path):
     (tmp_path / "items.csv").write_text("old")
     (tmp_path / "notes.txt").write_text("mine")
-    with atomic_write_folder(tmp_path) as aside:
-        (aside / "items.csv").write_text("new")
-        (aside / "fit.json").write_text("{}")
+    with atomic_write_folder(tmp_path) as temporary:
+        (temporary / "items.csv").write_text("new")
+        (temporary / "fit.json").write_text("{}")
         assert (tmp_path / "items.csv").read_text() == "old"
         assert not (tmp_path / "fit.json").exists()
-    assert everything(tmp_path) == ["fit.json", "items.csv", "notes.txt"]
+    assert all_paths(tmp_path) == ["fit.json", "items.csv", "notes.txt"]
     assert (tmp_path / "items.csv").read_text() == "new"
 
 
 def test_no_file_is_replaced_when_one_cannot_be(tmp_path):
     (tmp_path / "a.csv").write_text("old")
     (tmp_path / "b.csv").mkdir()
-    with pytest.raises(OutputError, match="folder stands there") as caught:
+    with pytest.raises(OutputError, match="a folder of that name exists") as caught:
         write_folder(tmp_path)
     assert "\n" not in str(caught.value)
     assert (tmp_path / "a.csv").read_text() == "old"
-    assert everything(tmp_path) == ["a.csv", "b.csv"]
+    assert all_paths(tmp_path) == ["a.csv", "b.csv"]
 
 
 @WRITERS
@@ -120,16 +120,16 @@ def test_a_path_under_a_regular_file(tmp_path, write):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(OutputError, match=r"cannot write .*file/x: .*choose another path"):
         write(tmp_path / "file" / "x")
-    assert everything(tmp_path) == ["file"]
+    assert all_paths(tmp_path) == ["file"]
 
 
-def test_a_file_where_the_folder_should_be_and_the_other_way_round(tmp_path):
+def test_a_file_in_place_of_a_folder_and_a_folder_in_place_of_a_file(tmp_path):
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(OutputError, match=r"/file: .*where a file stands"):
+    with pytest.raises(OutputError, match=r"/file: .*a file is in the place of a folder"):
         write_folder(tmp_path / "file")
-    with pytest.raises(OutputError, match="folder stands there"):
+    with pytest.raises(OutputError, match="a folder of that name exists"):
         write_file(tmp_path)
-    assert everything(tmp_path) == ["file"]
+    assert all_paths(tmp_path) == ["file"]
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
@@ -151,11 +151,11 @@ def test_a_pipe_or_device_is_never_replaced(tmp_path):
     ],
 )
 @WRITERS
-def test_what_the_system_refuses_is_told_in_one_line(tmp_path, write, code, step):
+def test_errors_of_the_system_are_one_line(tmp_path, write, code, step):
     with pytest.raises(OutputError, match=step) as caught:
         write(tmp_path / "a" / "x", OSError(code, "it is\nso"))
     assert str(caught.value).startswith(f"cannot write {tmp_path / 'a' / 'x'}: it is so; ")
-    assert everything(tmp_path) == []
+    assert all_paths(tmp_path) == []
 
 
 def test_a_full_disk_at_the_rename(tmp_path, monkeypatch):
@@ -165,10 +165,10 @@ def test_a_full_disk_at_the_rename(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(OutputError, match="No space left"):
         write_file(tmp_path / "x")
-    assert everything(tmp_path) == []
+    assert all_paths(tmp_path) == []
 
 
-def test_an_output_error_inside_passes_as_it_is(tmp_path):
+def test_an_output_error_of_the_block_is_not_changed(tmp_path):
     with pytest.raises(OutputError, match=r"^mine$"):
         write_folder(tmp_path, OutputError("mine"))
 
@@ -176,8 +176,8 @@ def test_an_output_error_inside_passes_as_it_is(tmp_path):
 def test_a_link_stays_a_link(tmp_path):
     (tmp_path / "real").write_text("old")
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    with atomic_write(tmp_path / "link") as aside:
-        aside.write_text("new")
+    with atomic_write(tmp_path / "link") as temporary:
+        temporary.write_text("new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_text() == "new"
 
@@ -193,18 +193,18 @@ def test_two_writers_at_once_do_not_collide(tmp_path):
         (one / "a").write_text("one")
         (two / "a").write_text("two")
     assert (folder / "a").read_text() == "one"
-    assert everything(tmp_path) == ["fit", "fit/a", "x.csv"]
+    assert all_paths(tmp_path) == ["fit", "fit/a", "x.csv"]
 
 
-def test_many_writers_leave_one_whole_file(tmp_path):
+def test_many_writers_leave_one_complete_file(tmp_path):
     path = tmp_path / "x.csv"
 
     def write(number: int) -> None:
-        with atomic_write(path) as aside:
-            aside.write_text(str(number) * 10_000)
+        with atomic_write(path) as temporary:
+            temporary.write_text(str(number) * 10_000)
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(write, range(8)))
     text = path.read_text()
     assert text == text[0] * 10_000
-    assert everything(tmp_path) == ["x.csv"]
+    assert all_paths(tmp_path) == ["x.csv"]

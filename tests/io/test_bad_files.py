@@ -1,4 +1,4 @@
-"""Every file that cannot be used ends in one line: what, where, what to do."""
+"""Files that cannot be used give one line: what, where, and what to do."""
 
 import gzip
 import re
@@ -41,7 +41,7 @@ HEADER = b"item,annotator,label\n"
             id="latin",
         ),
         pytest.param(b"item,annotator,label,\xe9\n1,a,2,3\n", ["byte 21 (line 1)"], id="name"),
-        pytest.param(HEADER + b"1,ann,\xc3", ["byte 27 (line 2)", "UTF-8"], id="cut letter"),
+        pytest.param(HEADER + b"1,ann,\xc3", ["byte 27 (line 2)", "UTF-8"], id="truncated letter"),
         pytest.param(HEADER.decode().encode("utf-16"), ["UTF-16", "UTF-8"], id="utf-16"),
         pytest.param(HEADER.decode().encode("utf-32"), ["UTF-32", "UTF-8"], id="utf-32"),
         pytest.param(
@@ -50,7 +50,9 @@ HEADER = b"item,annotator,label\n"
         pytest.param(HEADER.decode().encode("utf-16-be"), ["byte 0 is NUL"], id="utf-16 unmarked"),
         pytest.param(HEADER + b"1,a\0nn,2\n", ["byte 24 is NUL"], id="nul"),
         pytest.param(
-            bytes(range(1, 256)) * 9, ["control characters", "not a text table"], id="junk"
+            bytes(range(1, 256)) * 9,
+            ["control characters", "not a text table"],
+            id="control characters",
         ),
         pytest.param(
             b"item,annotator,label,item\n1,a,2,3\n", ["two columns", "'item'"], id="twice"
@@ -71,7 +73,7 @@ HEADER = b"item,annotator,label\n"
         pytest.param(HEADER + b"1,ann,2\n1,ann,3\n", ["labelled twice"], id="labelled twice"),
     ],
 )
-def test_bad_csv(refused, content, facts):
+def test_bad_csv_files_are_refused(refused, content, facts):
     text = refused(content)
     for fact in facts:
         assert fact in text
@@ -98,101 +100,102 @@ LINE = b'{"item": 1, "annotator": "ann", "label": 2}\n'
         pytest.param(LINE + b"\0\n", ["byte 44 is NUL"], id="nul"),
         pytest.param(b'{"item": 1, "label": 2}\n', ["no column for the annotator"], id="column"),
         pytest.param(b"{}\n", ["no column for the item", "none"], id="no keys"),
-        pytest.param(b"[" * 100_000, ["not JSON", "nested too deep"], id="deep"),
+        pytest.param(b"[" * 100_000, ["not JSON", "nested too deeply"], id="deep"),
         pytest.param(b'{"item": ' + b"[" * 100_000, ["line 1", "not JSON"], id="deep object"),
         pytest.param(HEADER + b"1,ann,2\n", ["the name says JSON lines", "item,annot"], id="csv"),
     ],
 )
-def test_bad_json_lines(refused, content, facts):
+def test_bad_json_lines_are_refused(refused, content, facts):
     text = refused(content, "labels.jsonl")
     for fact in facts:
         assert fact in text
 
 
-def test_a_file_that_is_not_there(tmp_path):
+def test_missing_files_are_reported(tmp_path):
     with pytest.raises(InputError, match=r"nowhere\.csv: no such file: check the path$"):
         read_labels(tmp_path / "nowhere.csv")
 
 
-def test_a_path_below_a_file(tmp_path):
+def test_a_path_below_a_file_is_reported(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match=r"labels\.csv: the file cannot be read \(.*Not a dir"):
         read_labels(tmp_path / "file" / "labels.csv")
 
 
-def test_a_folder(tmp_path):
+def test_folders_are_refused(tmp_path):
     with pytest.raises(InputError, match=re.escape(f"{tmp_path}: this is a folder")):
         read_labels(tmp_path)
 
 
-def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
+def test_files_without_permission_are_reported(tmp_path, monkeypatch):
     path = tmp_path / "labels.csv"
     path.write_bytes(HEADER)
 
     def forbidden(*_):
         raise PermissionError(13, "Permission denied")
 
-    # Taking the permission away does not stop a superuser, who may run the tests.
+    # Removing the permission does not stop a superuser, who may run the tests.
     monkeypatch.setattr(pa, "memory_map", forbidden)
     with pytest.raises(InputError, match="may not be read: check its permissions"):
         read_labels(path)
 
 
-def test_a_name_with_a_line_break_stays_one_line(tmp_path):
+def test_names_with_a_line_break_stay_on_one_line(tmp_path):
     path = tmp_path / "two\nlines.csv"
     path.write_bytes(b"")
     with pytest.raises(InputError, match=r"two lines\.csv: the file is empty$"):
         read_labels(path)
 
 
-@pytest.mark.parametrize("extension", ["parquet", "feather", "arrow", "arrows"])
+@pytest.mark.parametrize("suffix", ["parquet", "feather", "arrow", "arrows"])
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
-def test_a_cut_columnar_file(refused, table, formats, extension, share):
-    content = formats[extension](table)
-    text = refused(content[: int(len(content) * share)], f"labels.{extension}")
+def test_truncated_columnar_files_are_refused(refused, table, formats, suffix, share):
+    content = formats[suffix](table)
+    text = refused(content[: int(len(content) * share)], f"labels.{suffix}")
     assert "damaged or truncated" in text
     assert "again" in text
 
 
-@pytest.mark.parametrize("extension", ["parquet", "feather", "arrow", "arrows"])
-def test_a_columnar_name_on_text(refused, extension):
-    text = refused(HEADER + b"1,ann,2\n", f"labels.{extension}")
+@pytest.mark.parametrize("suffix", ["parquet", "feather", "arrow", "arrows"])
+def test_text_with_a_columnar_suffix_is_refused(refused, suffix):
+    text = refused(HEADER + b"1,ann,2\n", f"labels.{suffix}")
     assert "the name says" in text
     assert "b'item,annotat'" in text
 
 
-@pytest.mark.parametrize("extension", ["parquet", "arrow", "arrows"])
-def test_no_damage_gets_past_with_anything_but_an_input_error(tmp_path, table, formats, extension):
-    path = tmp_path / f"labels.{extension}"
-    whole = formats[extension](table)
-    for at in range(0, len(whole), max(1, len(whole) // 150)):
-        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
-        with suppress(InputError):  # raised or not: a harmless byte may have changed
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "arrows"])
+def test_damaged_files_raise_only_input_errors(tmp_path, table, formats, suffix):
+    path = tmp_path / f"labels.{suffix}"
+    content = formats[suffix](table)
+    for place in range(0, len(content), max(1, len(content) // 150)):
+        changed = bytes([content[place] ^ 0xFF])
+        path.write_bytes(content[:place] + changed + content[place + 1 :])
+        with suppress(InputError):  # the byte may be one that does not matter
             read_labels(path)
 
 
-@pytest.mark.parametrize("extension", [".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip"])
-def test_cut_packings(refused, packings, extension):
-    content = packings[extension](HEADER + b"".join(b"%d,ann,%d\n" % (i, i) for i in range(999)))
-    text = refused(content[: len(content) // 2], f"labels.csv{extension}")
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip"])
+def test_truncated_compressed_files_are_refused(refused, compressions, suffix):
+    content = compressions[suffix](HEADER + b"".join(b"%d,ann,%d\n" % (i, i) for i in range(999)))
+    text = refused(content[: len(content) // 2], f"labels.csv{suffix}")
     assert "damaged or truncated" in text
 
 
-@pytest.mark.parametrize("extension", [".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip"])
-def test_packed_in_name_only(refused, extension):
-    text = refused(HEADER + b"1,ann,2\n", f"labels.csv{extension}")
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip"])
+def test_text_with_a_suffix_of_a_compression_is_refused(refused, suffix):
+    text = refused(HEADER + b"1,ann,2\n", f"labels.csv{suffix}")
     assert "the name says" in text
     assert "b'item,annotat'" in text
 
 
-@pytest.mark.parametrize("extension", [".gz", ".bz2", ".xz", ".zip"])
-def test_nothing_packed(refused, packings, extension):
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zip"])
+def test_empty_compressed_files_are_refused(refused, compressions, suffix):
     assert "is empty once it is decompressed" in refused(
-        packings[extension](b""), f"labels.csv{extension}"
+        compressions[suffix](b""), f"labels.csv{suffix}"
     )
 
 
-def test_corrupt_gzip(refused):
+def test_corrupt_gzip_is_refused(refused):
     content = bytearray(gzip.compress(HEADER + b"1,ann,2\n" * 99))
     content[-6] ^= 1  # the checksum
     text = refused(bytes(content), "labels.csv.gz")
@@ -200,41 +203,41 @@ def test_corrupt_gzip(refused):
     assert "damaged" in text
 
 
-def test_zips_that_are_no_table(refused, zipped):
+def test_zips_without_exactly_one_table_are_refused(refused, zipped):
     assert "the zip holds 2 files" in refused(zipped(HEADER, ("a.csv", "b.csv")), "x.zip")
     assert "the zip holds 0 files" in refused(zipped(HEADER, ()), "x.zip")
     assert "save the labels as CSV" in refused(zipped(b"<", ("[Content_Types].xml", "a")), "x.xlsx")
 
 
-def test_a_zip_with_a_password(refused, zipped):
+def test_zips_with_a_password_are_refused(refused, zipped):
     content = bytearray(zipped(HEADER))
     for mark in (b"PK\x03\x04", b"PK\x01\x02"):
-        at = content.rfind(mark)
-        content[at + (6 if mark == b"PK\x03\x04" else 8)] |= 1
+        place = content.rfind(mark)
+        content[place + (6 if mark == b"PK\x03\x04" else 8)] |= 1
     assert "unzip it" in refused(bytes(content), "x.zip")
 
 
-def test_a_packed_file_whose_content_belies_its_name(refused):
+def test_compressed_content_is_compared_with_the_name(refused):
     text = refused(gzip.compress(HEADER + b"1,ann,2\n"), "labels.parquet.gz")
     assert "the name says a Parquet file" in text
 
 
-def test_a_faulty_row_far_down_is_counted_across_blocks(refused, monkeypatch):
+def test_bad_rows_are_numbered_across_blocks(refused, monkeypatch):
     monkeypatch.setattr("annotruth.io.delimited._BLOCK", 256)
     rows = b"".join(b"%d,ann,1\n" % i for i in range(500))
     assert "row 501 (line 502) has 2 fields" in refused(HEADER + rows + b"1,2\n" + rows)
 
 
-def test_huge_cells_do_not_hide_the_faulty_row(refused):
+def test_bad_rows_are_found_after_huge_cells(refused):
     assert "row 2 (line 3) has 2" in refused(HEADER + b"x" * 500_000 + b",ann,1\n1,2\n")
 
 
-def test_a_bad_byte_is_found_across_pieces(refused, monkeypatch):
+def test_bad_bytes_are_located_across_partitions(refused, monkeypatch):
     from annotruth.io import content
 
-    chunks = content.partitions
-    monkeypatch.setattr(content, "partitions", lambda data: chunks(data, 16))
-    # The two bytes of each letter lie on both sides of the piece's end.
+    partitions = content.partitions
+    monkeypatch.setattr(content, "partitions", lambda data: partitions(data, 16))
+    # The two bytes of the letter are in two partitions.
     good = b"item,label,annotator\n1,2,aaaaaa\xc3\xa9\n"
     assert good.index(b"\xc3") == 31
     assert "byte 36 (line 3) is 0xe9" in refused(good + b"1,\xe9,a\n")
@@ -248,12 +251,12 @@ def test_nested_and_unsuitable_columns_are_refused(refused, formats):
         assert "'item'" in refused(formats["parquet"](table), "labels.parquet")
 
 
-def test_two_columns_of_one_name_in_arrow(refused, formats):
+def test_two_columns_of_one_name_in_arrow_are_refused(refused, formats):
     table = pa.table([pa.array([1])] * 4, names=["item", "annotator", "label", "label"])
     assert "two columns are named 'label'" in refused(formats["arrow"](table), "labels.arrow")
 
 
-def test_csv_reading_leaves_no_trace_in_the_csv_module(refused):
+def test_the_field_size_limit_of_csv_is_restored(refused):
     import csv
 
     before = csv.field_size_limit()
@@ -267,7 +270,7 @@ def test_the_null_device_is_an_empty_file():
         read_labels("/dev/null")
 
 
-def test_a_question_to_a_table_that_has_none(tmp_path):
+def test_a_question_is_refused_for_a_long_table(tmp_path):
     path = tmp_path / "labels.csv"
     path.write_bytes(HEADER + b"1,ann,2\n1,bob,3\n")
     with pytest.raises(InputError, match="has no questions: leave out question"):

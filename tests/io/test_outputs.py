@@ -41,8 +41,10 @@ def test_soft_labels_in_arrays_without_pickle(tmp_path, ids):
         assert np.array_equal(arrays["probabilities"], fit.distribution.dense(2))
 
 
-def test_an_ending_that_says_nothing(tmp_path, fit):
-    with pytest.raises(at.InputError, match=r"soft\.txt: soft labels go to a name in \.csv, "):
+def test_an_unknown_suffix_is_refused(tmp_path, fit):
+    with pytest.raises(
+        at.InputError, match=r"soft\.txt: soft labels are written to a name that ends in \.csv, "
+    ):
         write_soft_labels(fit.soft_label_table(), fit.data.scale.categories, tmp_path / "soft.txt")
     assert list(tmp_path.iterdir()) == []
 
@@ -53,7 +55,7 @@ def test_json_tables_read_back(tmp_path):
     assert json.loads((tmp_path / "t.json").read_text(encoding="utf-8")) == table.to_pylist()
 
 
-def test_json_has_no_numbers_beyond_the_finite(tmp_path):
+def test_numbers_that_are_not_finite_are_null_in_json(tmp_path):
     table = pa.table({"p": [float("nan"), float("inf"), 1.0]})
     write_table(table, tmp_path / "t.json", "json")
     assert json.loads((tmp_path / "t.json").read_text()) == [{"p": None}, {"p": None}, {"p": 1.0}]
@@ -64,18 +66,18 @@ def test_an_empty_table_is_an_empty_list(tmp_path):
     assert json.loads((tmp_path / "t.json").read_text()) == []
 
 
-def test_labels_written_as_json_are_read_again(tmp_path, fit):
+def test_labels_written_as_json_can_be_read(tmp_path, fit):
     write_table(fit.label_table(), tmp_path / "labels.json", "json")
     assert at.fit(tmp_path / "labels.json").labels().equals(fit.labels())
 
 
-def test_many_rows_are_written_in_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr("annotruth.io.json_tables._ROWS", 7)
+def test_many_rows_are_written_in_batches(tmp_path, monkeypatch):
+    monkeypatch.setattr("annotruth.io.json_tables._ROWS_AT_ONCE", 7)
     table = pa.table({"n": list(range(20))})
     write_table(table, tmp_path / "t.json", "json")
     assert json.loads((tmp_path / "t.json").read_text()) == table.to_pylist()
 
 
-def test_read_table_still_reads_tables_alone(tmp_path):
+def test_read_table_reads_any_table(tmp_path):
     (tmp_path / "gold.csv").write_text("item,label\n1,2\n")
     assert read_table(tmp_path / "gold.csv").column_names == ["item", "label"]

@@ -1,4 +1,4 @@
-"""Labels are the same whatever file they came in."""
+"""Labels are the same in every file format."""
 
 import os
 import threading
@@ -22,27 +22,27 @@ def assert_same(found: Labels, expected: Labels) -> None:
         assert getattr(found, name).tolist() == getattr(expected, name).tolist(), name
 
 
-def test_every_format_in_every_packing_gives_the_same_labels(tmp_path, table, written, packing):
-    extension, content = written
-    packed_extension, pack = packing
-    path = tmp_path / f"labels.{extension}{packed_extension}"
+def test_every_format_and_compression_gives_the_same_labels(tmp_path, table, written, compression):
+    suffix, content = written
+    packed_suffix, pack = compression
+    path = tmp_path / f"labels.{suffix}{packed_suffix}"
     path.write_bytes(pack(content))
     assert_same(read_labels(path), Labels.of(table))
 
 
-def test_content_is_recognised_without_an_extension(tmp_path, table, written, packing):
+def test_content_is_recognised_without_a_suffix(tmp_path, table, written, compression):
     path = tmp_path / "labels"
-    path.write_bytes(packing[1](written[1]))
+    path.write_bytes(compression[1](written[1]))
     assert_same(read_labels(str(path)), Labels.of(table))
 
 
 def test_read_table_gives_all_columns_and_those_of_a_csv_as_text(tmp_path, table, formats):
-    for extension, write in formats.items():
-        path = tmp_path / f"truth.{extension}"
+    for suffix, write in formats.items():
+        path = tmp_path / f"truth.{suffix}"
         path.write_bytes(write(table))
         found = read_table(path)
         assert found.column_names == table.column_names
-        if extension.endswith(("csv", "tsv", "txt")):
+        if suffix.endswith(("csv", "tsv", "txt")):
             assert set(found.schema.types) == {pa.string()}
         else:
             assert found.equals(table)
@@ -65,7 +65,7 @@ def test_options_reach_the_labels(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
-def test_line_endings_blank_lines_and_a_missing_last_one(tmp_path, ending):
+def test_line_endings_blank_lines_and_a_missing_last_newline(tmp_path, ending):
     path = tmp_path / "labels.csv"
     lines = ["", " item , annotator,label ", "1,ann,x", "", "2,bob,y"]
     path.write_bytes(ending.join(lines).encode())
@@ -85,7 +85,7 @@ def test_only_an_empty_cell_is_null_in_csv(tmp_path):
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
-def test_huge_ids_come_back_whole(tmp_path, form):
+def test_huge_ids_are_kept(tmp_path, form):
     text, number = "x" * (1 << 20), 123456789012345678901234567890
     path = tmp_path / f"labels.{form}"
     if form == "csv":
@@ -100,7 +100,7 @@ def test_huge_ids_come_back_whole(tmp_path, form):
     assert labels.annotators.to_pylist() == annotators
 
 
-def test_ids_in_csv_become_integers_only_where_nothing_is_lost(tmp_path):
+def test_ids_of_a_csv_become_integers_only_without_loss(tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text("item,annotator,label\n007,1,4.0\n8,22,3\n")
     labels = read_labels(path)
@@ -121,20 +121,20 @@ def test_json_keeps_its_types(tmp_path):
     assert labels.scale.categories.to_pylist() == ["2024-01-01", "2024-01-02"]
 
 
-def test_large_integers_beside_fractions_in_json_lose_nothing(tmp_path):
+def test_large_integers_among_fractions_in_json_are_exact(tmp_path):
     path = tmp_path / "labels.jsonl"
     big = 2**64 + 1
     path.write_text(f'{{"item": {big}, "annotator": 1.5, "label": 1}}\n' * 1)
     assert read_labels(path).items.to_pylist() == [str(big)]
 
 
-def test_columns_nobody_needs_may_hold_anything(tmp_path):
+def test_other_columns_may_hold_anything(tmp_path):
     path = tmp_path / "labels.csv"
     path.write_bytes(b"item,annotator,label,note,\n1,ann,2,caf\xe9,\n")
     assert read_labels(path).n_labels == 1
 
 
-def test_nameless_columns_are_allowed(tmp_path):
+def test_columns_without_a_name_are_allowed(tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text(",item,annotator,label,,\n0,1,ann,2,,\n")
     assert read_labels(path).n_labels == 1
@@ -143,7 +143,7 @@ def test_nameless_columns_are_allowed(tmp_path):
     ]  # fmt: skip
 
 
-def test_a_quote_inside_a_bare_cell_is_a_letter(tmp_path):
+def test_a_quote_inside_an_unquoted_cell_is_a_character(tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text('item,annotator,label\n5" disk,ann,1\n')
     assert read_labels(path).items.to_pylist() == ['5" disk']
@@ -189,7 +189,7 @@ def test_parquet_reads_only_the_columns_it_needs(tmp_path, monkeypatch, table):
     assert asked == [["item", "annotator", "label"]]
 
 
-def test_parquet_that_holds_codes_is_read_as_codes(tmp_path, monkeypatch):
+def test_dictionaries_of_parquet_stay_dictionaries(tmp_path, monkeypatch):
     n = 3000
     table = pa.table(
         {
@@ -214,7 +214,7 @@ def test_parquet_that_holds_codes_is_read_as_codes(tmp_path, monkeypatch):
     assert read_table(path).equals(table)
 
 
-def test_a_read_table_outlives_its_file(tmp_path, table):
+def test_a_table_stays_after_its_file_is_removed(tmp_path, table):
     path = tmp_path / "truth.arrow"
     with pa.ipc.new_file(path, table.schema) as writer:
         writer.write_table(table)
@@ -223,6 +223,6 @@ def test_a_read_table_outlives_its_file(tmp_path, table):
     assert found.equals(table)
 
 
-def test_read_table_refuses_as_read_labels_does(tmp_path):
+def test_read_table_reports_missing_files(tmp_path):
     with pytest.raises(InputError, match=r"nowhere\.csv: no such file"):
         read_table(tmp_path / "nowhere.csv")

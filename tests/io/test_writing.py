@@ -1,4 +1,4 @@
-"""What is written reads back equal, or is not there at all."""
+"""Written tables read back equal; failed writes leave nothing."""
 
 import datetime
 import errno
@@ -40,7 +40,7 @@ def test_csv_reads_back_equal(tmp_path, rich):
         assert text[name].cast(rich.schema.field(name).type).equals(rich[name])
 
 
-def test_a_number_that_is_none_is_an_empty_cell(tmp_path):
+def test_nan_is_an_empty_cell_in_csv(tmp_path):
     numbers = pa.array([1.5, float("nan"), None, float("inf")])
     write_table(pa.table({"item": list("abcd"), "std": numbers}), tmp_path / "t.csv", "csv")
     assert (tmp_path / "t.csv").read_text() == '"item","std"\n"a",1.5\n"b",\n"c",\n"d",inf\n'
@@ -52,7 +52,7 @@ def test_parquet_reads_back_equal(tmp_path, rich):
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_labels_survive_the_way_out_and_in(tmp_path, table, form):
+def test_written_labels_read_back_equal(tmp_path, table, form):
     write_table(table, tmp_path / f"labels.{form}", form)
     labels, expected = read_labels(tmp_path / f"labels.{form}"), Labels.of(table)
     assert labels.items.equals(expected.items)
@@ -75,7 +75,7 @@ def test_categories_and_dates_can_be_written(tmp_path):
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_a_fit_becomes_a_folder_of_tables_and_texts(tmp_path, table, form):
+def test_tables_and_texts_are_written_to_a_folder(tmp_path, table, form):
     folder = tmp_path / "new" / "fit"
     write_tables(
         {"items": table, "labels": table.slice(1)}, folder, format=form, extra={"fit.json": '"ü"\n'}
@@ -87,7 +87,7 @@ def test_a_fit_becomes_a_folder_of_tables_and_texts(tmp_path, table, form):
     assert read_table(folder / f"labels.{form}").num_rows == table.num_rows - 1
 
 
-def test_an_unknown_format_is_refused_before_anything_is_made(tmp_path, table):
+def test_an_unknown_format_is_refused_before_writing(tmp_path, table):
     with pytest.raises(InputError, match="unknown format 'xml': choose csv, parquet or json"):
         write_table(table, tmp_path / "x" / "y", "xml")
     with pytest.raises(InputError, match="unknown format"):
@@ -95,7 +95,7 @@ def test_an_unknown_format_is_refused_before_anything_is_made(tmp_path, table):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_csv_has_no_room_for(tmp_path, table):
+def test_types_that_csv_cannot_hold_are_refused(tmp_path, table):
     nested = pa.table({"x": [[1], [2]]})
     with pytest.raises(OutputError, match=r"cannot write .*fit/nested\.csv: .*another format") as e:
         write_tables({"items": table, "nested": nested}, tmp_path / "fit", format="csv")
@@ -104,7 +104,7 @@ def test_what_csv_has_no_room_for(tmp_path, table):
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_a_disk_that_fills_up_leaves_the_old_results(tmp_path, monkeypatch, table, form):
+def test_a_full_disk_leaves_the_old_results(tmp_path, monkeypatch, table, form):
     write_tables({"items": table}, tmp_path, format=form, extra={"fit.json": "old"})
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 
@@ -127,14 +127,14 @@ def coded(rich) -> pa.Table:
     return rich.set_column(0, "item", rich["item"].dictionary_encode())
 
 
-def test_types_that_only_arrow_has_survive_beside_a_dictionary(tmp_path, coded):
+def test_arrow_types_survive_beside_a_dictionary(tmp_path, coded):
     pause = pa.array([None if i % 2 else i for i in range(coded.num_rows)], pa.duration("s"))
     write_table(coded.append_column("pause", pause), tmp_path / "x.parquet", "parquet")
     found = pa.parquet.read_table(tmp_path / "x.parquet").schema
     assert found.types == [pa.string(), *coded.schema.types[1:], pa.duration("s")]
 
 
-def test_a_dictionary_is_plain_text_to_whoever_reads_the_file(tmp_path, rich, coded):
+def test_dictionaries_are_written_as_values(tmp_path, rich, coded):
     write_table(rich, tmp_path / "plain.csv", "csv")
     write_table(coded, tmp_path / "coded.csv", "csv")
     assert (tmp_path / "coded.csv").read_bytes() == (tmp_path / "plain.csv").read_bytes()
@@ -144,8 +144,8 @@ def test_a_dictionary_is_plain_text_to_whoever_reads_the_file(tmp_path, rich, co
     assert found.equals(rich)
 
 
-def test_a_long_table_is_written_in_parts_that_follow_each_other(tmp_path, monkeypatch, coded):
-    write_table(pa.concat_tables([coded] * 9), tmp_path / "whole.csv", "csv")
+def test_partitions_of_a_long_table_are_written_in_order(tmp_path, monkeypatch, coded):
+    write_table(pa.concat_tables([coded] * 9), tmp_path / "complete.csv", "csv")
     monkeypatch.setattr("annotruth.io.writers._ROWS_AT_ONCE", 2)
-    write_table(pa.concat_tables([coded] * 9), tmp_path / "parts.csv", "csv")
-    assert (tmp_path / "parts.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    write_table(pa.concat_tables([coded] * 9), tmp_path / "partitions.csv", "csv")
+    assert (tmp_path / "partitions.csv").read_bytes() == (tmp_path / "complete.csv").read_bytes()

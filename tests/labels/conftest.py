@@ -1,4 +1,4 @@
-"""The same labels in every frame library, and what Labels make of them."""
+"""The same labels in every frame library, and the rows of Labels."""
 
 import pandas as pd
 import polars as pl

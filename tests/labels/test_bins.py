@@ -1,4 +1,4 @@
-"""Numbers of a continuous scale, put into bins."""
+"""Numbers on a continuous scale, put into bins."""
 
 import numpy as np
 import pandas as pd
@@ -31,13 +31,13 @@ def test_equal_bins_cover_the_range_rounded_outward(values, low, high):
     assert scale.kind == "ordinal"
 
 
-def test_a_number_on_an_edge_belongs_to_the_bin_above_but_for_the_last():
+def test_a_number_on_an_edge_is_in_the_upper_bin_except_the_last_edge():
     labels = Labels.of(votes([0, 19.9, 20, 50, 99, 100]), bins=[0, 20, 50, 100])
     assert labels.cell_category.tolist() == [0, 0, 1, 2, 2, 2]
     assert labels.scale.categories.to_pylist() == [10.0, 35.0, 75.0]
 
 
-def test_text_and_whole_centres(tmp_path):
+def test_numbers_in_text_and_integer_centres(tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text("item,annotator,label\n1,a,0\n2,a,5\n3,a,39.5\n")
     labels = at.read_labels(path, bins=2)
@@ -45,7 +45,7 @@ def test_text_and_whole_centres(tmp_path):
     assert labels.cell_category.tolist() == [0, 0, 1]
 
 
-def test_an_ordered_categorical_of_numbers():
+def test_ordered_categoricals_of_numbers_are_binned():
     frame = pd.DataFrame(votes([1, 2, 9]), columns=["item", "annotator", "label"])
     frame["label"] = pd.Categorical(frame["label"], ordered=True)
     assert Labels.of(frame, bins=[0, 5, 10]).cell_category.tolist() == [0, 0, 1]
@@ -56,38 +56,38 @@ def test_an_ordered_categorical_of_numbers():
     [
         (1, "choose from 2 to 1000"),
         (10**9, "choose from 2 to 1000"),
-        (True, "rising edges"),
-        ([0, 100], "at least three rising edges"),
-        ([0, 50, 50], "rising edges"),
-        ([0, 50, float("nan")], "rising edges"),
+        (True, "ascending edges"),
+        ([0, 100], "at least three ascending edges"),
+        ([0, 50, 50], "ascending edges"),
+        ([0, 50, float("nan")], "ascending edges"),
         ([0, 50, float("inf")], "infinite"),
-        ("many", "rising edges"),
-        ([[1, 2, 3]], "rising edges"),
-        ([0, 50, 60], "label 100 is outside the bins 0 to 60: widen them"),
+        ("many", "ascending edges"),
+        ([[1, 2, 3]], "ascending edges"),
+        ([0, 50, 60], "label 100 is outside the bins 0 to 60: give wider edges"),
         ([1, 50, 160], "label 0 is outside the bins 1 to 160"),
     ],
 )
-def test_bins_that_cannot_be(bins, text):
+def test_bad_bins_are_refused(bins, text):
     with pytest.raises(at.InputError, match=text):
         Labels.of(votes([0, 50, 100]), bins=bins)
 
 
-def test_bins_hold_numbers_alone():
-    with pytest.raises(at.InputError, match="label 'good' is no number"):
+def test_bins_of_text_are_refused():
+    with pytest.raises(at.InputError, match="label 'good' is not a number"):
         Labels.of(votes(["1", "good"]), bins=3)
     with pytest.raises(at.InputError, match="too far apart"):
         Labels.of(votes([-1.7e308, 1.7e308]), bins=3)
 
 
 @pytest.mark.parametrize("other", [{"scale": "nominal"}, {"categories": [1, 2]}])
-def test_bins_make_their_own_scale(other):
+def test_bins_with_categories_or_a_nominal_scale_are_refused(other):
     with pytest.raises(at.InputError, match="an ordinal scale of their own"):
         Labels.of(votes([1, 2]), bins=2, **other)
     with pytest.raises(at.InputError, match="Labels already"):
         Labels.of(Labels.of(votes([1, 2])), bins=2)
 
 
-def test_truths_and_gold_fall_into_bins_too():
+def test_known_truths_are_binned_too():
     rows = [(e, s, 10 * e + s) for e in range(10) for s in range(5)]
     fit = at.fit(rows, bins=[0, 25, 50, 75, 100], gold={0: 99})
     assert fit.items()["label"][0] == 87.5
@@ -108,7 +108,7 @@ def test_bins_are_in_the_summary_and_in_saved_fits(tmp_path):
     assert at.evaluate(loaded, {0: 3})["accuracy"] == 1.0
 
 
-def test_many_numbers_get_advice_and_only_where_it_helps():
+def test_many_numbers_give_a_warning_only_for_models_of_categories():
     rows = votes(range(30))
     with pytest.warns(at.AnnotruthWarning, match=r"30 different numbers.*bins 10"):
         at.fit(rows, "gpm")

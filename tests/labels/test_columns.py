@@ -1,4 +1,4 @@
-"""Which column is which, what is missing, and what is said when it cannot be told."""
+"""Finding columns, missing values, and messages about them."""
 
 import numpy as np
 import pandas as pd
@@ -11,13 +11,13 @@ from annotruth.labels import Labels
 from annotruth.labels.columns import LABEL_ROLES, TRUTH_ROLES, find_columns
 
 
-def test_columns_that_pandas_numbered():
+def test_numbered_columns_of_pandas_can_be_named():
     data = pd.DataFrame([("i", "a", 1), ("i", "b", 2)])
     labels = Labels.of(data, columns={"item": 0, "annotator": 1, "label": 2})
     assert labels.annotators.to_pylist() == ["a", "b"]
 
 
-def test_columns_are_a_mapping():
+def test_columns_must_be_a_mapping():
     with pytest.raises(InputError, match="give a mapping from role to column name"):
         Labels.of(pa.table({"x": [1]}), columns=["x", "y", "z"])
 
@@ -32,7 +32,7 @@ def test_columns_are_a_mapping():
         [" Item", "ANNOTATOR ", "Label"],
     ],
 )
-def test_names_that_need_no_flag(names):
+def test_known_column_names_need_no_option(names):
     table = pa.table([["i"], [5], ["x"], [9]], names=[*names, "seconds"])
     labels = Labels.of(table)
     assert labels.items.to_pylist() == ["i"]
@@ -50,7 +50,7 @@ def test_columns_can_be_named(frame):
     assert labels.annotators.to_pylist() == [1, 2]
 
 
-def test_columns_can_be_named_in_part_and_outvote_the_usual_names():
+def test_named_columns_take_precedence_over_known_names():
     names = ["item", "worker", "label", "task"]
     assert find_columns(names, LABEL_ROLES, {"item": "task"})["item"] == "task"
     assert find_columns(["item", "truth"], TRUTH_ROLES) == {"item": "item", "truth": "truth"}
@@ -62,7 +62,7 @@ def test_the_exact_spelling_comes_first():
 
 
 @pytest.mark.parametrize(
-    ("names", "given", "told"),
+    ("names", "given", "message"),
     [
         ("item worker", {}, r"no column for the label \(found: item, worker\).*label=NAME"),
         ("", {}, r"no column for the item \(found: none\)"),
@@ -73,12 +73,12 @@ def test_the_exact_spelling_comes_first():
         ("item worker label", {"item": "label"}, "'label' cannot be the item and the label at"),
     ],
 )
-def test_columns_that_cannot_be_told(names, given, told):
-    with pytest.raises(InputError, match=told):
+def test_missing_and_ambiguous_columns_are_refused(names, given, message):
+    with pytest.raises(InputError, match=message):
         find_columns(names.split(), LABEL_ROLES, given)
 
 
-def test_two_columns_of_one_name_in_frames():
+def test_two_columns_of_one_name_are_refused():
     names = ["item", "annotator", "label", "label"]
     for data in (
         pd.DataFrame([[1, 2, 3, 4]], columns=names),
@@ -88,7 +88,7 @@ def test_two_columns_of_one_name_in_frames():
             Labels.of(data)
 
 
-def test_columns_nobody_needs_may_hold_anything():
+def test_other_columns_may_hold_anything():
     columns = {"item": [1, 2], "annotator": "a", "label": [1, 2]}
     assert Labels.of(pd.DataFrame({**columns, "meta": [1, "x"], 7: [{1: 2}, 3j]})).n_labels == 2
     things = pl.Series([{1}, object()], dtype=pl.Object)
@@ -100,24 +100,24 @@ def test_columns_nobody_needs_may_hold_anything():
     [5, None, "labels.csv", b"x", {"item": [1]}, object()],
     ids=lambda data: type(data).__name__,
 )
-def test_what_is_no_frame(data):
+def test_data_other_than_frames_and_tuples_are_refused(data):
     with pytest.raises(InputError, match=r"cannot read labels from .*read_labels"):
         Labels.of(data)
 
 
 @pytest.mark.parametrize("row", [(1, 2), "abc", 5, {"item": 1}, (1, 2, 3, 4)], ids=repr)
-def test_what_is_no_row(row):
+def test_rows_other_than_triples_are_refused(row):
     with pytest.raises(InputError, match=r"row 2 is .*each must be \(item, annotator, label\)"):
         Labels.of([(1, "a", "x"), row])
 
 
 @pytest.mark.parametrize("data", [pd.Series([1, 2]), pl.Series([1, 2])], ids=["pandas", "polars"])
-def test_a_single_column_is_no_frame(data):
+def test_a_single_column_is_refused(data):
     with pytest.raises(InputError, match="row 1 is 1"):
         Labels.of(data)
 
 
-def test_labels_pass_through_unless_options_come_too_late():
+def test_labels_are_returned_as_they_are_and_options_are_refused():
     labels = Labels.of([(1, "a", "x")])
     assert Labels.of(labels) is labels
     for options in ({"scale": "nominal"}, {"categories": ["x"]}, {"columns": {"item": "x"}}):
@@ -137,7 +137,7 @@ def test_labels_pass_through_unless_options_come_too_late():
     ],
     ids=["list", "object", "categorical", "string", "polars", "polars categorical"],
 )
-def test_missing_words_are_dropped_and_counted(column, rows_of):
+def test_missing_text_labels_are_dropped_and_counted(column, rows_of):
     make = pl.DataFrame if isinstance(column, pl.Series) else pd.DataFrame
     labels = Labels.of(make({"item": range(7), "annotator": ["a"] * 7, "label": column}))
     assert rows_of(labels) == [(0, "a", "x"), (3, "a", "y")]
@@ -153,14 +153,14 @@ def test_missing_words_are_dropped_and_counted(column, rows_of):
     ],
     ids=["numpy", "nullable", "polars"],
 )
-def test_missing_numbers_are_dropped_and_counted(column, rows_of):
+def test_missing_numeric_labels_are_dropped_and_counted(column, rows_of):
     make = pl.DataFrame if isinstance(column, pl.Series) else pd.DataFrame
     labels = Labels.of(make({"item": range(4), "annotator": ["a"] * 4, "label": column}))
     assert rows_of(labels) == [(0, "a", 1), (3, "a", 2)]
     assert labels.n_dropped == 2
 
 
-def test_items_and_annotators_without_a_label_are_not_there():
+def test_items_and_annotators_without_a_label_are_left_out():
     labels = Labels.of([(1, "a", "x"), (2, "b", None)])
     assert labels.items.to_pylist() == [1]
     assert labels.annotators.to_pylist() == ["a"]
@@ -177,7 +177,7 @@ def test_a_label_without_an_id_is_refused_by_row(role, missing):
         Labels.of(pd.DataFrame(rows), duplicates="keep")
 
 
-def test_no_rows_and_no_labels():
+def test_tables_without_rows_or_labels_are_refused():
     with pytest.raises(InputError, match="no rows"):
         Labels.of([])
     with pytest.raises(InputError, match="no rows"):
@@ -187,7 +187,7 @@ def test_no_rows_and_no_labels():
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "message"),
     [
         ([1, "x"], r"mixes int and str \(row 2: 'x'\)"),
         (["x", None, 2.5], r"mixes str and float \(row 3: 2.5\)"),
@@ -197,22 +197,22 @@ def test_no_rows_and_no_labels():
     ],
 )
 @pytest.mark.parametrize("role", ["item", "annotator", "label"])
-def test_mixed_types_are_refused_by_column_and_row(role, values, told):
+def test_mixed_types_are_refused_by_column_and_row(role, values, message):
     columns = {name: list(range(len(values))) for name in ("item", "annotator", "label")}
     columns[role] = values
-    with pytest.raises(InputError, match=f"column '{role}' {told}"):
+    with pytest.raises(InputError, match=f"column '{role}' {message}"):
         Labels.of(list(zip(*columns.values(), strict=True)))
     columns[role] = pd.Series(values, dtype=object)
-    with pytest.raises(InputError, match=f"column '{role}' {told}"):
+    with pytest.raises(InputError, match=f"column '{role}' {message}"):
         Labels.of(pd.DataFrame(columns))
 
 
 TWICE = [(1, "a", "x"), (2, "a", "x"), (1, "b", "y"), (1, "a", "z"), (2, "a", "y"), (1, "a", "x")]
 
 
-def test_duplicates_are_refused_by_name():
-    told = r"annotator 'a' on item 1, annotator 'a' on item 2, annotator 'a' on item 1; pass"
-    with pytest.raises(InputError, match=told):
+def test_duplicate_rows_are_refused_by_name():
+    message = r"annotator 'a' on item 1, annotator 'a' on item 2, annotator 'a' on item 1; pass"
+    with pytest.raises(InputError, match=message):
         Labels.of(TWICE)
     with pytest.raises(InputError, match="and 2 more; pass duplicates='keep'"):
         Labels.of(TWICE + TWICE[:2])
@@ -220,11 +220,11 @@ def test_duplicates_are_refused_by_name():
         Labels.of(TWICE, duplicates="first")
 
 
-def test_duplicates_can_all_count(rows_of):
+def test_duplicates_are_kept_on_request(rows_of):
     assert rows_of(Labels.of(TWICE, duplicates="keep")) == TWICE
 
 
-def test_the_last_duplicate_can_count(rows_of):
+def test_the_last_duplicate_is_kept_on_request(rows_of):
     assert rows_of(Labels.of(TWICE, duplicates="last")) == [
         (1, "b", "y"),
         (2, "a", "y"),
@@ -232,5 +232,5 @@ def test_the_last_duplicate_can_count(rows_of):
     ]
 
 
-def test_a_row_without_a_label_is_no_duplicate(rows_of):
+def test_a_row_without_a_label_is_not_a_duplicate(rows_of):
     assert rows_of(Labels.of([(1, "a", "x"), (1, "a", None)])) == [(1, "a", "x")]

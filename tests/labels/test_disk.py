@@ -22,24 +22,24 @@ from annotruth.labels.on_disk.disk import Disk, format_size, parse_size
         (12345, 12345),
     ],
 )
-def test_sizes_are_read(text, size):
+def test_sizes_are_parsed(text, size):
     assert parse_size(text) == size
 
 
 @pytest.mark.parametrize("text", ["", "MB", "much", "1.MB", "1e9", "-3", "0", "1 G B", "3PB", None])
-def test_nonsense_is_no_size(text):
+def test_bad_sizes_are_refused(text):
     with pytest.raises(InputError, match="is no size: write 500MB, 1GB or"):
         parse_size(text)
 
 
 @pytest.mark.parametrize(
-    ("size", "told"), [(12, "12 bytes"), (1500, "1.5 kB"), (2e6, "2.0 MB"), (3.2e12, "3,200.0 GB")]
+    ("size", "text"), [(12, "12 bytes"), (1500, "1.5 kB"), (2e6, "2.0 MB"), (3.2e12, "3,200.0 GB")]
 )
-def test_sizes_are_told(size, told):
-    assert format_size(size) == told
+def test_sizes_are_formatted(size, text):
+    assert format_size(size) == text
 
 
-def test_arrays_are_zeros_that_can_be_written():
+def test_arrays_are_zeros_and_writable():
     array = Disk(10**6).zeros((3, 4), np.int32)
     assert array.shape == (3, 4)
     assert not array.any()
@@ -48,7 +48,7 @@ def test_arrays_are_zeros_that_can_be_written():
     assert Disk(10**6).zeros(0).shape == (0,)
 
 
-def test_a_column_grows_and_is_mapped():
+def test_a_column_is_appended_to_and_mapped():
     column = Disk(10**6).column(np.int16)
     for part in ([1, 2], [], [3]):
         column.append(np.array(part))
@@ -57,14 +57,14 @@ def test_a_column_grows_and_is_mapped():
     assert len(Disk(10**6).column(np.int16).to_array()) == 0
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone tells what is in memory")
-def test_pages_are_let_go_of_and_keep_what_was_written():
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports what is in memory")
+def test_released_pages_keep_what_was_written():
     disk = Disk(8_000_000)
     array = disk.zeros(8_000_000)
     array[:] = 3.0
     before = time.monotonic()
     while resident() > 16_000_000 and time.monotonic() < before + 30:
-        time.sleep(0.01)  # the watch looks by itself
+        time.sleep(0.01)  # the monitor checks by itself
     assert resident() <= 16_000_000
     assert (array == 3.0).all()
 

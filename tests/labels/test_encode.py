@@ -1,4 +1,4 @@
-"""Columns in codes: the same whatever layout Arrow holds them in."""
+"""Codes of columns are the same for every Arrow type."""
 
 import numpy as np
 import pyarrow as pa
@@ -44,7 +44,7 @@ def test_every_arrow_type_gives_the_same_codes(chunks, arrow_type):
 
 
 @pytest.mark.parametrize("arrow_type", ["string", "large_string", "string_view"])
-def test_many_texts_get_the_codes_of_few(monkeypatch, arrow_type):
+def test_the_hash_table_gives_the_same_codes_as_arrow(monkeypatch, arrow_type):
     words = [f"item-{e}" * (e % 3) for e in np.random.default_rng(0).integers(4_000, size=900)]
     kind = getattr(pa, arrow_type)()
     chunks = [words[:1], [], words[1:500], words[500:]]
@@ -65,7 +65,7 @@ def test_many_texts_get_the_codes_of_few(monkeypatch, arrow_type):
 
 
 @pytest.mark.parametrize("rows", [["a", None, "b", "c"], [1, 2, 3, 4]])
-def test_gaps_and_numbers_are_left_to_arrow(monkeypatch, rows):
+def test_nulls_and_numbers_are_encoded_by_arrow(monkeypatch, rows):
     monkeypatch.setattr(layout, "MANY_ROWS", 1)
     monkeypatch.setattr(encode, "_encode_text", None)
     assert encode_column(pa.chunked_array([rows])).values.to_pylist() == list(dict.fromkeys(rows))
@@ -78,7 +78,7 @@ def test_a_null_in_a_dictionary_is_a_missing_value():
     assert values.to_pylist() == ["x", None, "y"]
 
 
-def test_ids_of_dropped_rows_are_no_ids(rows_of):
+def test_ids_of_dropped_rows_are_left_out(rows_of):
     rows = [("z", "p", None), ("b", "q", 2), ("z", "r", 1), ("a", "p", None), ("c", "q", 3)]
     labels = Labels.of(rows)
     assert labels.items.to_pylist() == ["b", "z", "c"]
@@ -86,13 +86,13 @@ def test_ids_of_dropped_rows_are_no_ids(rows_of):
     assert rows_of(labels) == [row for row in rows if row[2] is not None]
 
 
-def test_rows_are_counted_with_those_that_were_dropped():
+def test_row_numbers_count_dropped_rows():
     rows = [("a", "p", None), ("b", "q", 2), ("c", "", 1)]
     with pytest.raises(InputError, match=r"row 3 has a label but no annotator \(1 in all\)"):
         Labels.of(rows)
 
 
-def test_many_labels_are_laid_out_like_few(monkeypatch, make_labels):
+def test_compiled_kernels_give_the_same_layout(monkeypatch, make_labels):
     rng = np.random.default_rng(5)
     table = make_labels(rng, n_items=300, n_annotators=20, n_categories=4).to_arrow()
     few = Labels.of(table)

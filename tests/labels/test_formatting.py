@@ -1,4 +1,4 @@
-"""Values, names and numbers as messages write them."""
+"""Values, names and numbers in messages."""
 
 import pyarrow as pa
 import pytest
@@ -7,18 +7,18 @@ import annotruth as at
 from annotruth.labels.formatting import counted, listed, shown
 
 
-def test_of_many_names_the_first_are_told():
+def test_long_lists_show_the_first_names():
     assert listed([]) == "none"
     assert listed(["a", 2]) == "a, 2"
-    assert listed(range(1_000_000), most=3) == "0, 1, 2 and 999,997 more"
+    assert listed(range(1_000_000), max_names=3) == "0, 1, 2 and 999,997 more"
     assert listed(["x" * 1000]) == "x" * 59 + "…"
 
 
-def test_a_long_value_is_cut():
+def test_long_values_are_shortened():
     assert shown("x" * 1000) == "'" + "x" * 55 + "...'"
 
 
-def test_one_is_not_many():
+def test_counts_have_singular_and_plural():
     assert counted(1, "item") == "1 item"
     assert counted(1200, "item") == "1,200 items"
     assert counted(1, "category", "categories") == "1 category"
@@ -30,7 +30,7 @@ def test_a_single_label_is_described_in_the_singular():
     assert "1 row had no label and was dropped" in summary
 
 
-def test_many_categories_and_columns_do_not_flood_a_message():
+def test_messages_with_many_categories_or_columns_stay_short():
     rows = [(n, "x", f"c{n}") for n in range(5000)]
     with pytest.raises(at.InputError, match="and 4,990 more") as refused:
         at.fit(rows, "majority", gold={1: "other"})

@@ -1,4 +1,4 @@
-"""Ids come back as they went in, whatever they are and wherever they came from."""
+"""Ids are kept, whatever their type and source."""
 
 import datetime
 from decimal import Decimal
@@ -35,7 +35,7 @@ DAY, TIME = datetime.date(2024, 2, 29), datetime.datetime(2024, 2, 29, 12, 30)
     ],
     ids=lambda ids: repr(ids[0])[:20],
 )
-def test_in_frames(frame, rows_of, ids):
+def test_ids_of_frames_are_kept(frame, rows_of, ids):
     rows = [(ids[0], ids[2], 1), (ids[1], ids[1], 2), (ids[0], ids[1], 2), (ids[2], ids[1], 1)]
     item, annotator, label = (list(column) for column in zip(*rows, strict=True))
     labels = Labels.of(
@@ -63,7 +63,7 @@ def test_in_frames(frame, rows_of, ids):
         (["ünï", "猫", "NA"], ["ünï", "猫", "NA"]),
     ],
 )
-def test_in_csv_they_are_integers_where_that_loses_nothing(tmp_path, written, expected):
+def test_ids_of_a_csv_become_integers_where_that_loses_nothing(tmp_path, written, expected):
     path = tmp_path / "labels.csv"
     rows = "".join(f"{value},{value},1\n" for value in written)
     path.write_text("item,annotator,label\n" + rows, encoding="utf-8")
@@ -83,26 +83,26 @@ def test_integers_beyond_64_bits_become_their_text():
         assert Labels.of(data).items.to_pylist() == [str(value) for value in big]
 
 
-def test_numpy_scalars_are_plain_values():
+def test_numpy_scalars_are_values():
     labels = Labels.of([(np.int64(3), np.str_("ann"), np.float32(2)), (np.int64(4), "bob", 1.0)])
     assert labels.items.to_pylist() == [3, 4]
     assert labels.annotators.to_pylist() == ["ann", "bob"]
     assert labels.scale.categories.to_pylist() == [1, 2]
 
 
-def test_tables_go_back_in_the_callers_library(frame):
+def test_tables_are_returned_in_the_callers_library(frame):
     data = frame({"item": [1], "annotator": ["a"], "label": ["x"]})
     home = type(data).__module__.partition(".")[0]
     expected = {"builtins": "pandas"}.get(home, home)
     assert Labels.of(data).frame == expected
 
 
-def test_one_million_characters_are_an_id(rows_of):
+def test_an_id_may_have_a_million_characters(rows_of):
     rows = [("x" * 10**6, "y" * 10**6, "z"), ("x" * 10**6 + "!", "y" * 10**6, "z")]
     assert rows_of(Labels.of(rows)) == rows
 
 
-def test_long_ids_do_not_drown_the_message():
+def test_messages_with_long_ids_stay_short():
     with pytest.raises(InputError, match=r"labelled twice.*\.\.\.'") as caught:
         Labels.of([("x" * 10**6, "y" * 10**6, 1)] * 2)
     assert len(str(caught.value)) < 300
@@ -122,7 +122,7 @@ def test_long_ids_do_not_drown_the_message():
     ],
 )
 @pytest.mark.parametrize("role", ["item", "annotator", "label"])
-def test_what_is_no_id_is_refused_by_column(values, kind, role):
+def test_types_that_cannot_be_ids_are_refused_by_column(values, kind, role):
     make = pl.DataFrame if isinstance(values, pl.Series) else pd.DataFrame
     columns = {"item": [1, 2], "annotator": [1, 2], "label": [1, 2], role: values}
     with pytest.raises(InputError, match=rf"column '{role}' holds .*{kind}.*text or numbers"):
@@ -143,7 +143,7 @@ NO_HALF_FLOATS = pytest.mark.skipif(
         pytest.param(pa.float16(), marks=NO_HALF_FLOATS),
     ],
 )
-def test_every_layout_of_arrow(kind):
+def test_every_arrow_type_is_read(kind):
     values = ["1", "2"] if "string" in str(kind) else [1, 2]
     array = pa.array(values, kind)
     labels = Labels.of(pa.table({"item": array, "annotator": array, "label": array}))

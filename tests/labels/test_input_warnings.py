@@ -1,4 +1,4 @@
-"""Labels that can be read but may be meant otherwise."""
+"""Warnings about labels that can be read, but may not be what was meant."""
 
 import warnings
 
@@ -6,25 +6,25 @@ import pytest
 
 import annotruth as at
 from annotruth.labels import Scale
-from annotruth.labels.input_warnings import doubts
+from annotruth.labels.input_warnings import input_warnings
 
 
-def doubted(*categories):
-    return " | ".join(doubts(Scale.nominal(list(categories))))
+def warnings_of(*categories):
+    return " | ".join(input_warnings(Scale.nominal(list(categories))))
 
 
 @pytest.mark.parametrize("other", ["cat ", " cat", "Cat", "CAT", "\u00a0cat"])
-def test_two_spellings_of_one_category(other):
-    assert "differ in blanks or capitals alone" in doubted("cat", other, "dog")
+def test_two_spellings_of_one_category_give_a_warning(other):
+    assert "differ only in spaces or capitals" in warnings_of("cat", other, "dog")
 
 
-def test_a_word_among_numbers():
-    assert "numbers but for 'None', 'null'" in doubted("1", "2", "None", "null")
-    assert "taken for words" in doubted("1", "2.5", "n/a")
+def test_text_among_numbers_gives_a_warning():
+    assert "numbers except 'None', 'null'" in warnings_of("1", "2", "None", "null")
+    assert "read as text" in warnings_of("1", "2.5", "n/a")
 
 
-def test_numbers_with_a_comma():
-    assert "such as '1,5' were taken for words: if they are numbers" in doubted("1,5", "2", "2,5")
+def test_decimal_commas_give_a_warning():
+    assert "such as '1,5' were read as text: if they are numbers" in warnings_of("1,5", "2", "2,5")
 
 
 @pytest.mark.parametrize(
@@ -39,20 +39,20 @@ def test_numbers_with_a_comma():
         ("1,5 kg", "2,5 kg"),
     ],
 )
-def test_plain_words_raise_no_doubt(categories):
-    assert doubted(*categories) == ""
+def test_plain_text_gives_no_warning(categories):
+    assert warnings_of(*categories) == ""
 
 
 ROWS = [("a", "x", "cat"), ("a", "y", "Cat"), ("b", "x", "cat"), ("b", "y", "cat")]
 
 
-def test_a_fit_warns_of_them():
+def test_a_fit_gives_the_warnings():
     with pytest.warns(at.AnnotruthWarning, match="'Cat' and 'cat' differ"):
         at.fit(ROWS, "majority")
 
 
 @pytest.mark.parametrize("said", [{"scale": "nominal"}, {"categories": ["cat", "Cat"]}])
-def test_whoever_says_what_the_labels_are_is_not_asked(said):
+def test_no_warnings_where_scale_or_categories_are_given(said):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         at.fit(ROWS, "majority", **said)

@@ -1,4 +1,4 @@
-"""The layout of Labels, against a plain reading of the rows."""
+"""The layout of Labels, compared with the rows."""
 
 from collections import Counter
 
@@ -27,7 +27,7 @@ CHECKED = settings(
 
 @CHECKED
 @given(rows=ROWS)
-def test_every_label_is_in_its_place(rows_of, rows):
+def test_every_label_is_in_its_cell(rows_of, rows):
     labels = Labels.of(rows, duplicates="keep")
     kept = [row for row in rows if row[2] is not None]
 
@@ -65,7 +65,7 @@ def test_every_label_is_in_its_place(rows_of, rows):
 
 @CHECKED
 @given(rows=ROWS)
-def test_the_last_of_each_pair_counts(rows_of, rows):
+def test_the_last_label_of_each_pair_is_kept(rows_of, rows):
     kept = [row for row in rows if row[2] is not None]
     last = {(item, person): number for number, (item, person, _) in enumerate(kept)}
     expected = [kept[number] for number in sorted(last.values())]
@@ -74,7 +74,7 @@ def test_the_last_of_each_pair_counts(rows_of, rows):
 
 @CHECKED
 @given(pairs=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=20))
-def test_repeats_are_found_with_what_they_supersede(pairs):
+def test_repeats_and_superseded_rows_are_found(pairs):
     item, annotator = np.array(pairs, dtype=np.int32).reshape(-1, 2).T
     later, superseded = find_repeats(RowCodes(item, annotator, item), 4)
     assert later.tolist() == [i for i, pair in enumerate(pairs) if pair in pairs[:i]]
@@ -83,7 +83,7 @@ def test_repeats_are_found_with_what_they_supersede(pairs):
 
 @CHECKED
 @given(ids=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, unique=True))
-def test_written_integers_are_read_back(ids):
+def test_integers_in_text_become_integers(ids):
     assert to_integers(pa.array([str(value) for value in ids])).to_pylist() == ids
 
 
@@ -106,7 +106,7 @@ def test_one_annotator_one_item_one_category(rows_of, label):
     assert repr(labels).startswith("Labels(1 ")
 
 
-def test_codes_make_the_same_labels(rows_of):
+def test_labels_are_made_of_codes(rows_of):
     rows = [(1, "b", "x"), (0, "a", "y"), (1, "a", "x")]
     labels = Labels.from_codes(
         np.array([1, 0, 1]),
@@ -123,13 +123,13 @@ def test_codes_make_the_same_labels(rows_of):
     assert (labels.n_dropped, labels.frame) == (2, "polars")
 
 
-def test_labels_go_back_to_arrow_in_the_order_they_came():
+def test_to_arrow_keeps_the_order_of_the_input():
     rows = [("b", 2, "x"), ("a", 1, "y"), ("b", 1, "x"), ("b", 3, "w")]
     table = Labels.of(rows).to_arrow()
     assert list(zip(*table.to_pydict().values(), strict=True)) == rows
 
 
-def test_kernels_get_the_very_arrays():
+def test_the_block_holds_the_arrays_themselves():
     labels = Labels.of([(1, "a", "x"), (1, "b", "y"), (2, "a", "x")]).with_gold({2: "x"})
     for name, array in labels.block()._asdict().items():
         assert array is getattr(labels, name)

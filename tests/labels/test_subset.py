@@ -1,4 +1,4 @@
-"""Some of the labels, as Labels of their own."""
+"""Subsets of labels."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ CHECKED = settings(
 
 @CHECKED
 @given(rows=ROWS)
-def test_the_kept_labels_stay_in_their_order(rows_of, rows):
+def test_a_subset_keeps_the_order_of_the_rows(rows_of, rows):
     labels = Labels.of([row[:3] for row in rows]).with_gold({rows[0][0]: rows[0][2]})
     kept = np.array([row[3] for row in rows])
     some = labels.subset(kept[labels.row])
@@ -34,7 +34,7 @@ def test_the_kept_labels_stay_in_their_order(rows_of, rows):
     } == {e for e in some.items.to_pylist() if e == rows[0][0]}
 
 
-def test_codes_stay_where_nobody_leaves():
+def test_codes_stay_where_no_id_is_left_out():
     labels = Labels.of([("a", "x", 1), ("b", "y", 2), ("b", "x", 2), ("a", "y", 1)])
     some = labels.subset(np.isin(labels.row, [1, 2, 3]))
     assert some.items.to_pylist() == ["a", "b"]
@@ -42,7 +42,7 @@ def test_codes_stay_where_nobody_leaves():
     assert some.n_labels == 3
 
 
-def test_the_record_of_those_who_stay_stays():
+def test_a_subset_keeps_the_annotator_prior():
     labels = Labels.of([("a", "x", 1), ("b", "y", 2), ("b", "z", 2)])
     labels = labels.with_annotator_prior({"x": 0.9, "z": 0.2})
     some = labels.subset(np.isin(labels.row, [1, 2]))

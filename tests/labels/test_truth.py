@@ -1,4 +1,4 @@
-"""Known answers find their items, or it is said which do not."""
+"""Known truths are matched with items, or refused."""
 
 import datetime
 
@@ -37,7 +37,7 @@ def labels() -> Labels:
     ],
     ids=lambda gold: type(gold).__name__,
 )
-def test_gold_in_any_form(labels, gold):
+def test_gold_may_be_a_frame_a_mapping_or_a_series(labels, gold):
     known = labels.with_gold(gold).known
     assert known.tolist() == [0, -1, 4]
     assert (labels.known == -1).all()
@@ -62,19 +62,19 @@ def test_columns_of_the_gold_can_be_named(labels):
         (["1" * 30, "2" * 30], {int("1" * 30): "x"}),
     ],
 )
-def test_ids_of_different_types_meet_as_text(ids, gold):
+def test_ids_of_different_types_match_as_text(ids, gold):
     labels = Labels.of([(item, "a", label) for item, label in zip(ids, "xy", strict=True)])
     assert labels.with_gold(gold).known.tolist() == [0, -1]
 
 
-def test_huge_floats_can_be_looked_up_among_texts():
+def test_huge_floats_are_matched_with_text():
     labels = Labels.of([("x", "a", 1)])
     with pytest.raises(InputError, match=r"names item 1e\+300, which has no labels"):
         labels.with_gold({1e300: 1})
 
 
 @pytest.mark.parametrize(
-    ("gold", "told"),
+    ("gold", "message"),
     [
         ({7: 1, 10: 1, 11: 1}, r"the gold names item 10, which has no labels \(2 in all\)"),
         ({"07": 1}, "item '07', which has no labels"),
@@ -96,24 +96,24 @@ def test_huge_floats_can_be_looked_up_among_texts():
         (5, "cannot read labels from int"),
     ],
 )
-def test_gold_that_cannot_be_used(labels, gold, told):
-    with pytest.raises(InputError, match=told) as caught:
+def test_bad_gold_is_refused(labels, gold, message):
+    with pytest.raises(InputError, match=message) as caught:
         labels.with_gold(gold)
     assert "\n" not in str(caught.value)
 
 
-def test_truth_is_named_in_its_messages(labels):
+def test_messages_name_the_role_of_the_truth(labels):
     with pytest.raises(InputError, match="the truth names item 1"):
         match_truth({1: 1}, labels, role="truth")
 
 
-def scores(labels: Labels, *answers) -> list[float]:
-    ids = labels.items.to_pylist()[: len(answers)]
-    truth = match_truth(dict(zip(ids, answers, strict=True)), labels, role="truth")
+def scores(labels: Labels, *truths) -> list[float]:
+    ids = labels.items.to_pylist()[: len(truths)]
+    truth = match_truth(dict(zip(ids, truths, strict=True)), labels, role="truth")
     return truth.scores().tolist()
 
 
-def test_scores_on_a_scale_of_numbers_may_lie_between_the_categories(labels):
+def test_scores_may_lie_between_numeric_categories(labels):
     assert scores(labels, 1, 3.4, 5.0) == [1, 3.4, 5]
     assert scores(labels, "2.5", "1") == [2.5, 1]
     for outside in (0.9, 5.1, -1):
@@ -121,14 +121,14 @@ def test_scores_on_a_scale_of_numbers_may_lie_between_the_categories(labels):
             scores(labels, 2, outside)
 
 
-def test_scores_on_a_scale_of_words_are_their_places():
+def test_scores_of_text_categories_are_their_places():
     labels = Labels.of([(1, "a", "bad"), (2, "a", "good")], categories=["bad", "fair", "good"])
     assert scores(labels, "good", "fair") == [3, 2]
     with pytest.raises(InputError, match="'great', which is not among the categories bad, fair"):
         scores(labels, "great")
 
 
-def test_words_are_no_scores_on_a_scale_of_numbers(labels):
+def test_text_scores_on_a_numeric_scale_are_refused(labels):
     with pytest.raises(InputError, match="'good', which is not among"):
         scores(labels, "good")
 
@@ -139,7 +139,7 @@ def test_scores_follow_the_values_of_the_scale():
     assert scores(labels, 0) == [0]
 
 
-def test_answers_can_be_asked_without_insisting(labels):
+def test_codes_are_negative_where_a_truth_is_not_a_category(labels):
     truth = match_truth({7: 1, 8: 2.5, 9: 9}, labels, role="truth")
     assert truth.codes().tolist() == [0, -1, -1]
     assert truth.item.tolist() == [0, 1, 2]

@@ -1,4 +1,4 @@
-"""Turning the words of the command line into Python values."""
+"""Parsing the values of command-line options."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from annotruth.errors import InputError
 
 
 def parse_pairs(text: str | None, option: str) -> dict[str, str]:
-    """Read ``a=x,b=y``; a pair with a comma in it stands in quotes."""
+    """Parse ``a=x,b=y``; a pair that contains a comma is quoted."""
     pairs: dict[str, str] = {}
-    for part in _parts(text or ""):
-        name, equals, value = (word.strip() for word in part.partition("="))
+    for pair in _split_at_commas(text or ""):
+        name, equals, value = (each.strip() for each in pair.partition("="))
         if not equals or not name or not value:
-            raise InputError(f"{option} takes NAME=VALUE pairs, not {part!r}")
+            raise InputError(f"{option} takes NAME=VALUE pairs, not {pair!r}")
         if name in pairs:
             raise InputError(f"{option} names {name!r} twice: keep one")
         pairs[name] = value
@@ -23,23 +23,25 @@ def parse_pairs(text: str | None, option: str) -> dict[str, str]:
 
 
 def parse_list(text: str | None) -> list[str] | None:
-    """Read ``A,B,C``; a word with a comma in it stands in quotes."""
+    """Parse ``A,B,C``; an entry that contains a comma is quoted."""
     if text is None:
         return None
-    return [part for part in _parts(text) if part]
+    return [entry for entry in _split_at_commas(text) if entry]
 
 
-def _parts(text: str) -> list[str]:
-    """Cut at commas, as CSV does."""
+def _split_at_commas(text: str) -> list[str]:
+    """Return what is between commas, with the quotes of CSV."""
     try:
         rows = list(csv.reader(io.StringIO(text, newline=""), skipinitialspace=True))
     except csv.Error as error:
-        raise InputError(f"{text[:60]!r}.. cannot be read ({error}): separate by commas") from error
-    return [part.strip() for row in rows for part in row]
+        raise InputError(
+            f"{text[:60]!r} cannot be parsed ({error}): separate entries by commas"
+        ) from error
+    return [entry.strip() for row in rows for entry in row]
 
 
 def parse_bins(text: str | None) -> int | list[float] | None:
-    """Read how many bins, ``10``, or their edges, ``0,20,50,100``."""
+    """Parse the number of bins, ``10``, or their edges, ``0,20,50,100``."""
     if text is None:
         return None
     try:
@@ -51,18 +53,18 @@ def parse_bins(text: str | None) -> int | list[float] | None:
 
 
 def parse_settings(settings: list[str] | None) -> dict[str, Any]:
-    """Read the model's own options, ``tol=1e-6`` and the like, as numbers where they are."""
-    found: dict[str, Any] = {}
+    """Parse the model's options, such as ``tol=1e-6``; numbers become numbers."""
+    options: dict[str, Any] = {}
     for setting in settings or []:
         for name, value in parse_pairs(setting, "--set").items():
-            found[name.replace("-", "_")] = _value(value)
-    return found
+            options[name.replace("-", "_")] = _parse_value(value)
+    return options
 
 
-def _value(text: str) -> Any:
-    words = {"true": True, "false": False, "none": None}
-    if text.lower() in words:
-        return words[text.lower()]
+def _parse_value(text: str) -> Any:
+    constants = {"true": True, "false": False, "none": None}
+    if text.lower() in constants:
+        return constants[text.lower()]
     for kind in (int, float):
         try:
             return kind(text)

@@ -1,4 +1,4 @@
-"""The options that the commands which read labels share, and what they mean."""
+"""The flags shared by the commands that read labels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ScaleChoice(StrEnum):
-    """What kind of scale the labels are on."""
+    """Values of ``--scale``."""
 
     auto = "auto"
     nominal = "nominal"
@@ -28,7 +28,7 @@ class ScaleChoice(StrEnum):
 
 
 class DuplicatesChoice(StrEnum):
-    """What to do when a person labelled an item twice."""
+    """Values of ``--duplicates``."""
 
     refuse = "refuse"
     keep = "keep"
@@ -66,26 +66,26 @@ KeepOption = Annotated[
 ]
 ScaleOption = Annotated[
     ScaleChoice,
-    typer.Option(help="auto: numbers and listed categories are ordinal, words nominal."),
+    typer.Option(help="auto: numbers and listed categories are ordinal, text is nominal."),
 ]
 CategoriesOption = Annotated[
     str | None,
     typer.Option(
         metavar="A,B,C",
-        help="All categories, lowest first; those nobody chose count too. One with a comma in "
-        "it stands in quotes.",
+        help="All categories, lowest first; those that no label names count too. Quote one that "
+        "contains a comma.",
     ),
 ]
 ColumnsOption = Annotated[
     str | None,
     typer.Option(
         metavar="item=..,annotator=..,label=..",
-        help="Which column is which, where the names do not say.",
+        help="The columns of item, annotator and label, where they have other names.",
     ),
 ]
 DuplicatesOption = Annotated[
     DuplicatesChoice,
-    typer.Option(help="When a person labelled an item twice: refuse, two votes, or the last."),
+    typer.Option(help="Labels of one annotator for one item: refuse, keep all, or keep the last."),
 ]
 BinsOption = Annotated[
     str | None,
@@ -98,12 +98,12 @@ InputFormatOption = Annotated[
     str | None,
     typer.Option(
         metavar="FORMAT",
-        help=f"What LABELS is, where it is taken for something else: {', '.join(INPUT_FORMATS)}.",
+        help=f"The format of LABELS, where it is not recognised: {', '.join(INPUT_FORMATS)}.",
     ),
 ]
 QuestionOption = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Which question, where LABELS has answers to several."),
+    typer.Option(metavar="NAME", help="The question to take, where LABELS has several."),
 ]
 TruthOption = Annotated[
     Path | None,
@@ -172,7 +172,7 @@ def takes_read_options(*, without: Collection[str] = ()) -> Callable[[_Command],
         @functools.wraps(command)
         def with_flags(**given: Any) -> None:
             values = {flag.name: given.pop(flag.name) for flag in flags}
-            command(read=read_options(values), **given)
+            command(read=make_read_options(values), **given)
 
         # Whatever reads the signature resolves names where the command stands; ReadOptions is
         # not among them, as importing it would load PyArrow.
@@ -191,7 +191,7 @@ def takes_read_options(*, without: Collection[str] = ()) -> Callable[[_Command],
     return decorate
 
 
-def read_options(flags: Mapping[str, Any]) -> ReadOptions:
+def make_read_options(flags: Mapping[str, Any]) -> ReadOptions:
     """Return the `ReadOptions` for the flags as they were typed."""
     from annotruth.io.options import ReadOptions
 

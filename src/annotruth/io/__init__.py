@@ -1,4 +1,4 @@
-"""Files in, files out; the parts load on first use."""
+"""Reading and writing files; names load on first use."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ __all__ = ["TableFormat", "read_labels", "read_table", "write_table", "write_tab
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'annotruth.io' has no attribute {name!r}")
-    home = "readers" if name.startswith("read_") else "writers"
-    return getattr(importlib.import_module(f"annotruth.io.{home}"), name)
+    module = "readers" if name.startswith("read_") else "writers"
+    return getattr(importlib.import_module(f"annotruth.io.{module}"), name)

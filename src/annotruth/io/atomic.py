@@ -1,6 +1,6 @@
-"""Write aside, then rename: nobody ever sees a half-written result.
+"""Atomic writes: a result is complete, or not there at all.
 
-What is being written bears a hidden, unique name on the same disk as its place, so the last
+What is being written has a hidden, unique name on the same disk as its destination, so the last
 step is a rename, which either happens or does not.
 """
 
@@ -16,64 +16,65 @@ from pathlib import Path
 
 from annotruth.errors import OutputError
 
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
-_NO_FOLDER = {errno.ENOTDIR, errno.EEXIST}
+_DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_NOT_ALLOWED = {errno.EACCES, errno.EPERM, errno.EROFS}
+_NOT_A_FOLDER = {errno.ENOTDIR, errno.EEXIST}
 
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Hand out a temporary file name that becomes ``path`` when the block ends well.
+    """Return a temporary file name that is renamed to ``path`` when the block succeeds.
 
-    Missing parent folders are made. When the block fails, the file, the folders made for it
-    and nothing else are removed, and what stood at ``path`` stays.
+    Missing parent folders are created. When the block fails, the temporary file and the folders
+    created for it are removed, and an existing file at ``path`` stays as it was.
     """
-    # A link is followed, as plain writing would: the file behind it is replaced, not the link.
-    place = Path(os.path.realpath(path))
-    with _told(path), _parents_made(place.parent):
-        _check_replaceable(place)
-        aside = place.parent / _hidden_name(place.suffix)
+    # As in plain writing, a link is followed: the file behind it is replaced, not the link.
+    destination = Path(os.path.realpath(path))
+    with _errors_reported(path), _parents_created(destination.parent):
+        _check_replaceable(destination)
+        temporary = destination.parent / _hidden_name(destination.suffix)
         try:
-            yield aside
-            aside.replace(place)
+            yield temporary
+            temporary.replace(destination)
         finally:
-            aside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
 
 @contextmanager
 def atomic_write_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
-    """Hand out a temporary folder whose files move into ``folder`` when the block ends well.
+    """Return a temporary folder whose files are moved to ``folder`` when the block succeeds.
 
-    A folder that is not there yet appears at once with all its files; in one that is there,
-    files are replaced one by one after all of them are written, and other files stay.
+    A new folder appears at once with all its files; in an existing one, files are replaced one by
+    one after all of them are written, and other files stay.
     """
-    place = Path(os.path.realpath(folder))
-    with _told(folder), _parents_made(place.parent):
-        aside = (place if place.is_dir() else place.parent) / _hidden_name()
-        if place.exists() and not place.is_dir():
+    destination = Path(os.path.realpath(folder))
+    with _errors_reported(folder), _parents_created(destination.parent):
+        exists = destination.is_dir()
+        temporary = (destination if exists else destination.parent) / _hidden_name()
+        if destination.exists() and not exists:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
-        aside.mkdir()
+        temporary.mkdir()
         try:
-            yield aside
-            _move_into(place, aside)
+            yield temporary
+            _move_files(temporary, destination)
         finally:
-            shutil.rmtree(aside, ignore_errors=True)
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _move_into(place: Path, aside: Path) -> None:
-    if not place.exists():
+def _move_files(temporary: Path, destination: Path) -> None:
+    if not destination.exists():
         try:
-            aside.rename(place)
+            temporary.rename(destination)
         except OSError:
-            if not place.is_dir():  # else someone else made it meanwhile
+            if not destination.is_dir():  # else another process created it meanwhile
                 raise
         else:
             return
-    files = sorted(aside.iterdir())
+    files = sorted(temporary.iterdir())
     for file in files:
-        _check_replaceable(place / file.name)
+        _check_replaceable(destination / file.name)
     for file in files:
-        file.replace(place / file.name)
+        file.replace(destination / file.name)
 
 
 def _hidden_name(suffix: str = "") -> str:
@@ -81,30 +82,30 @@ def _hidden_name(suffix: str = "") -> str:
     return f".annotruth-{secrets.token_hex(8)}{suffix}"
 
 
-def _check_replaceable(place: Path) -> None:
-    if place.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(place))
-    if place.exists() and not place.is_file():
-        # A rename would put a plain file where a device or a pipe was.
-        raise OSError(errno.EINVAL, "not a regular file", str(place))
+def _check_replaceable(path: Path) -> None:
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if path.exists() and not path.is_file():
+        # A rename would replace a device or a pipe by a plain file.
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
 
 
 @contextmanager
-def _parents_made(folder: Path) -> Iterator[None]:
-    made = [part for part in (folder, *folder.parents) if not part.exists()]
+def _parents_created(folder: Path) -> Iterator[None]:
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         yield
     except BaseException:
-        for part in made:
-            with suppress(OSError):  # not made after all, or in use by someone else
-                part.rmdir()
+        for each in missing:
+            with suppress(OSError):  # not created after all, or in use by another process
+                each.rmdir()
         raise
 
 
 @contextmanager
-def _told(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn what the system says into one line with the next step."""
+def _errors_reported(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn the system's errors into an `OutputError` of one line with the next step."""
     try:
         yield
     except OutputError:
@@ -116,14 +117,14 @@ def _told(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _next_step(code: int | None) -> str:
-    if code in _FULL:
+    if code in _DISK_FULL:
         return "free some space or write to another disk"
-    if code in _FORBIDDEN:
+    if code in _NOT_ALLOWED:
         return "choose a place that you may write to"
-    if code in _NO_FOLDER:
-        return "a folder is needed where a file stands, so choose another path"
+    if code in _NOT_A_FOLDER:
+        return "a file is in the place of a folder, so choose another path"
     if code == errno.EISDIR:
-        return "a folder stands there, so choose another name"
+        return "a folder of that name exists, so choose another name"
     if code == errno.ENAMETOOLONG:
         return "choose a shorter path"
     return "choose another path"

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from annotruth.errors import InputError
 from annotruth.io.content import check_utf8
-from annotruth.labels.frames import column_of
+from annotruth.labels.frames import make_column
 
 _BLOCK = 1 << 24  # bytes parsed at once; an object must fit in them
 _EXACT = 2.0**53  # beyond it, neighbouring integers are the same double
@@ -80,7 +80,7 @@ def _read_slowly(data: pa.Buffer) -> pa.Table:
             )
         rows.append(row)
         names.update(dict.fromkeys(row))
-    return pa.table({name: column_of(name, [row.get(name) for row in rows]) for name in names})
+    return pa.table({name: make_column(name, [row.get(name) for row in rows]) for name in names})
 
 
 def _describe_fault(error: json.JSONDecodeError | RecursionError) -> str:

@@ -1,4 +1,4 @@
-"""Tables as JSON: a list of records, one a row."""
+"""Tables as JSON: a list of records, one per row."""
 
 from __future__ import annotations
 
@@ -11,20 +11,24 @@ from typing import Any
 
 import pyarrow as pa
 
-_ROWS = 1 << 14  # what is turned into Python objects at once
+_ROWS_AT_ONCE = 1 << 14  # turned into Python objects
 
 
-def write_json(pieces: Iterable[pa.Table], path: Path) -> None:
-    """Write a table, in pieces, as a list of objects, one a line; what is not finite is null."""
+def write_json(partitions: Iterable[pa.Table], path: Path) -> None:
+    """Write a table, given in partitions, as a list of objects, one per line.
+
+    Numbers that are not finite are written as null.
+    """
+    batches = (table.to_batches(max_chunksize=_ROWS_AT_ONCE) for table in partitions)
     separator = "[\n"
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        for batch in chain.from_iterable(one.to_batches(max_chunksize=_ROWS) for one in pieces):
+        for batch in chain.from_iterable(batches):
             for row in batch.to_pylist():
-                record = {name: _value(value) for name, value in row.items()}
+                record = {name: _to_json(value) for name, value in row.items()}
                 file.write(separator + json.dumps(record, ensure_ascii=False, default=str))
                 separator = ",\n"
         file.write("[]\n" if separator == "[\n" else "\n]\n")
 
 
-def _value(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,4 +1,4 @@
-"""Tables that are made when they are written: whole, or piece by piece where that is too much."""
+"""Tables that are made when they are written: all at once, or some rows at a time."""
 
 from __future__ import annotations
 
@@ -10,27 +10,33 @@ import pyarrow as pa
 
 @dataclass(frozen=True)
 class LazyTable:
-    """A table of which pieces are made as they are asked for, as slices of an Arrow table are.
+    """A table whose rows are made on request, sliced as Arrow tables are.
 
     Attributes
     ----------
     num_rows
-        How many rows there are to ask for. Where a row asked for stands for several, or none,
-        the pieces are longer or shorter than what was asked.
-    make
+        The number of rows to request. Where a row requested yields several, or none, the tables
+        returned are longer or shorter than requested.
+    make_rows
         Makes some of the rows.
-    at_once
-        Whether there is room for all of it.
+    fits_in_memory
+        Whether all rows may be made at once.
+
+    Examples
+    --------
+    >>> table = LazyTable(3, lambda rows: pa.table({"n": list(range(3))[rows]}))
+    >>> table.slice(1, 5).to_pydict()
+    {'n': [1, 2]}
     """
 
     num_rows: int
-    make: Callable[[slice], pa.Table]
-    at_once: bool = False
+    make_rows: Callable[[slice], pa.Table]
+    fits_in_memory: bool = False
 
     def slice(self, start: int, length: int) -> pa.Table:
-        """Make ``length`` rows from ``start`` on, or as many as there are."""
-        return self.make(slice(start, min(start + length, self.num_rows)))
+        """Return ``length`` rows from ``start`` on, or as many as there are."""
+        return self.make_rows(slice(start, min(start + length, self.num_rows)))
 
-    def whole(self) -> pa.Table:
-        """Make all rows."""
+    def to_table(self) -> pa.Table:
+        """Return all rows."""
         return self.slice(0, self.num_rows)

@@ -1,4 +1,4 @@
-"""Soft labels for training: one row an item, one column a class."""
+"""Soft labels for training: one row per item, one column per class."""
 
 from __future__ import annotations
 
@@ -13,36 +13,38 @@ from annotruth.errors import InputError
 from annotruth.io.atomic import atomic_write
 from annotruth.io.writers import format_of, write_table
 
-ENDINGS = (".csv", ".parquet", ".json", ".npz")
+SUFFIXES = (".csv", ".parquet", ".json", ".npz")
 
 
-def check_ending(path: str | os.PathLike[str]) -> None:
-    """Refuse a name that does not say how to write soft labels."""
-    if Path(path).suffix.lower() not in ENDINGS:
-        raise InputError(f"{os.fspath(path)}: soft labels go to a name in {', '.join(ENDINGS)}")
+def check_suffix(path: str | os.PathLike[str]) -> None:
+    """Refuse a file name without a suffix that soft labels can be written in."""
+    if Path(path).suffix.lower() not in SUFFIXES:
+        raise InputError(
+            f"{os.fspath(path)}: soft labels are written to a name that ends in {', '.join(SUFFIXES)}"
+        )
 
 
 def write_soft_labels(table: pa.Table, classes: pa.Array, path: str | os.PathLike[str]) -> None:
-    """Write the table of `Fit.soft_labels` in the way that the name's ending says.
+    """Write the table of `Fit.soft_labels` in the format of the suffix.
 
-    In .npz it is the arrays ``items``, ``classes`` and ``probabilities`` (items x classes),
+    A .npz file holds the arrays ``items``, ``classes`` and ``probabilities`` (items x classes),
     which `numpy.load` reads without pickle.
     """
-    check_ending(path)
+    check_suffix(path)
     if Path(path).suffix.lower() != ".npz":
         write_table(table, path, format_of(path))
         return
     columns = [column.to_numpy() for column in table.columns[1:]]
-    with atomic_write(path) as aside:
+    with atomic_write(path) as temporary:
         np.savez(
-            aside,
-            items=_plain(table.column(0)),
-            classes=_plain(classes),
+            temporary,
+            items=_to_numpy(table.column(0)),
+            classes=_to_numpy(classes),
             probabilities=np.column_stack(columns),
         )
 
 
-def _plain(ids: pa.Array | pa.ChunkedArray) -> NDArray[np.generic]:
-    """Turn ids into an array of numbers or of text, which needs no pickle."""
+def _to_numpy(ids: pa.Array | pa.ChunkedArray) -> NDArray[np.generic]:
+    """Return ids as an array of numbers or of text, which needs no pickle."""
     values = np.asarray(ids.to_pylist())
     return values.astype(str) if values.dtype == object else values

@@ -1,4 +1,4 @@
-"""Tables to files, whole or not at all."""
+"""Tables to files, complete or not at all."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ TableFormat = Literal["csv", "parquet", "json"]
 
 
 def format_of(path: str | os.PathLike[str]) -> TableFormat:
-    """Take the format from the ending of a name."""
-    ending = Path(path).suffix.lower().removeprefix(".")
+    """Return the format of a file name's suffix."""
+    suffix = Path(path).suffix.lower().removeprefix(".")
     known: tuple[TableFormat, ...] = get_args(TableFormat)
     for format in known:
-        if ending == format:
+        if suffix == format:
             return format
     raise InputError(
         f"{os.fspath(path)}: the name must end in {', '.join(f'.{format}' for format in known)}"
@@ -37,8 +37,8 @@ def format_of(path: str | os.PathLike[str]) -> TableFormat:
 
 _ROWS_AT_ONCE = 1 << 16
 _ROWS_PER_GROUP = 1 << 24
-_CELLS_PER_PIECE = 1 << 21
-_DICTIONARY_SIZE = 1 << 28
+_CELLS_AT_ONCE = 1 << 21
+_DICTIONARY_BYTES = 1 << 28
 
 
 def write_table(
@@ -46,11 +46,11 @@ def write_table(
 ) -> None:
     """Write one table; the file appears when it is complete.
 
-    In CSV, text is quoted, a missing value or NaN is an empty cell, and numbers keep every digit.
+    In CSV, text is quoted, a missing value or NaN is an empty cell, and numbers keep all digits.
     """
     _check_format(format)
-    with atomic_write(path) as aside:
-        _write(table, aside, format, shown=path)
+    with atomic_write(path) as temporary:
+        _write(table, temporary, format, destination=path)
 
 
 def write_tables(
@@ -65,27 +65,30 @@ def write_tables(
     Parameters
     ----------
     tables
-        The tables by name, without an extension; `LazyTable` are made only now.
+        The tables by name, without a suffix; a `LazyTable` is made only now.
     folder
-        Where they go; made when it is not there.
+        The folder; it is created where it does not exist.
     format
         "csv", "parquet" or "json" (a list of records).
     extra
-        Texts by file name, with the extension.
+        Texts by file name, with the suffix.
     """
     _check_format(format)
-    with atomic_write_folder(folder) as aside:
+    with atomic_write_folder(folder) as temporary:
 
         def write(name: str) -> None:
             file = f"{name}.{format}"
-            _write(tables[name], aside / file, format, shown=Path(folder) / file)
+            _write(tables[name], temporary / file, format, destination=Path(folder) / file)
 
-        # Arrow writes Parquet on one thread. Where only pieces have room, it is for those of one.
-        room = all(isinstance(table, pa.Table) or table.at_once for table in tables.values())
-        with ThreadPoolExecutor(pa.cpu_count() if format == "parquet" and room else 1) as pool:
+        # Arrow writes Parquet on one thread. Tables that do not fit into memory take turns.
+        all_fit = all(
+            isinstance(table, pa.Table) or table.fits_in_memory for table in tables.values()
+        )
+        n_threads = pa.cpu_count() if format == "parquet" and all_fit else 1
+        with ThreadPoolExecutor(n_threads) as pool:
             list(pool.map(write, tables))
         for file, text in (extra or {}).items():
-            (aside / file).write_text(text, encoding="utf-8", newline="\n")
+            (temporary / file).write_text(text, encoding="utf-8", newline="\n")
 
 
 def _check_format(format: str) -> None:
@@ -94,64 +97,67 @@ def _check_format(format: str) -> None:
 
 
 def _write(
-    table: pa.Table | LazyTable, aside: Path, format: TableFormat, shown: str | os.PathLike[str]
+    table: pa.Table | LazyTable,
+    path: Path,
+    format: TableFormat,
+    destination: str | os.PathLike[str],
 ) -> None:
-    if isinstance(table, LazyTable) and table.at_once:
-        table = table.whole()
+    if isinstance(table, LazyTable) and table.fits_in_memory:
+        table = table.to_table()
     try:
         if format == "csv":
-            _write_csv(table, aside)
+            _write_csv(table, path)
         elif format == "json":
             from annotruth.io.json_tables import write_json
 
-            write_json(_pieces(table, _ROWS_AT_ONCE), aside)
+            write_json(_partitions(table, _ROWS_AT_ONCE), path)
         elif isinstance(table, LazyTable):
-            _write_parquet_pieces(table, aside)
+            _write_parquet_partitions(table, path)
         else:
-            _write_parquet(table, aside)
+            _write_parquet(table, path)
     except pa.ArrowException as error:
-        # Failures of the disk are plain OSErrors; this is, say, a list, which CSV cannot hold.
-        text = f"cannot write {os.fspath(shown)}: {error}; choose another format"
+        # Disk failures are OSErrors; this is, for example, a list, which CSV cannot hold.
+        text = f"cannot write {os.fspath(destination)}: {error}; choose another format"
         raise OutputError(" ".join(text.split())) from error
 
 
-def _pieces(table: pa.Table | LazyTable, rows: int) -> Iterator[pa.Table]:
-    """Hand out the rows in pieces, with the values of every dictionary."""
-    for at in slices(table.num_rows, rows):
-        yield decode_table(table.slice(at.start, rows))
+def _partitions(table: pa.Table | LazyTable, rows: int) -> Iterator[pa.Table]:
+    """Return the rows in partitions, with dictionaries replaced by their values."""
+    for part in slices(table.num_rows, rows):
+        yield decode_table(table.slice(part.start, rows))
 
 
 def _write_csv(table: pa.Table | LazyTable, path: Path) -> None:
-    """Write the rows in parts, some of which are spelled out while others are written."""
+    """Write the rows in partitions, formatting some while others are written."""
     import pyarrow.csv
 
-    def spelled(start: int) -> pa.Buffer:
+    def format_rows(start: int) -> pa.Buffer:
         text = pa.BufferOutputStream()
         pyarrow.csv.write_csv(
-            _with_gaps(decode_table(table.slice(start, _ROWS_AT_ONCE))),
+            _without_nan(decode_table(table.slice(start, _ROWS_AT_ONCE))),
             text,
             pyarrow.csv.WriteOptions(include_header=start == 0, batch_size=_ROWS_AT_ONCE),
         )
         return text.getvalue()
 
-    ahead: deque[Future[pa.Buffer]] = deque()
+    pending: deque[Future[pa.Buffer]] = deque()
     with path.open("wb") as file, ThreadPoolExecutor(pa.cpu_count()) as pool:
         for start in range(0, max(1, table.num_rows), _ROWS_AT_ONCE):
-            ahead.append(pool.submit(spelled, start))
-            if len(ahead) > 2 * pa.cpu_count():
-                file.write(ahead.popleft().result())
-        for text in ahead:
+            pending.append(pool.submit(format_rows, start))
+            if len(pending) > 2 * pa.cpu_count():
+                file.write(pending.popleft().result())
+        for text in pending:
             file.write(text.result())
 
 
-def _with_gaps(table: pa.Table) -> pa.Table:
-    """Leave cells empty where a number is none: a spreadsheet takes nan for a word."""
+def _without_nan(table: pa.Table) -> pa.Table:
+    """Replace NaN by null, an empty cell: spreadsheets take nan for text."""
     for place, column in enumerate(table.columns):
         if pa.types.is_floating(column.type):
-            none = pc.is_nan(column)
-            if pc.any(none).as_py():
-                gaps = pc.if_else(none, pa.scalar(None, column.type), column)
-                table = table.set_column(place, table.field(place), gaps)
+            is_nan = pc.is_nan(column)
+            if pc.any(is_nan).as_py():
+                column = pc.if_else(is_nan, pa.scalar(None, column.type), column)
+                table = table.set_column(place, table.field(place), column)
     return table
 
 
@@ -162,15 +168,15 @@ def _write_parquet(table: pa.Table, path: Path) -> None:
     if not coded:
         pyarrow.parquet.write_table(table, path, compression="zstd")
         return
-    # Dictionaries go in as they are, one for many rows; whoever reads the file sees plain values.
+    # Dictionaries are written as they are, one for many rows; readers of the file see values.
     plain = decode_table(table.slice(0, 0)).schema
     with pyarrow.parquet.ParquetWriter(
         path,
         table.schema,
         compression="zstd",
         use_dictionary=coded,
-        dictionary_pagesize_limit=_DICTIONARY_SIZE,
-        # Of a dictionary they take longer than all the rest, and labels come in any order.
+        dictionary_pagesize_limit=_DICTIONARY_BYTES,
+        # For dictionaries, statistics take longer than everything else, and labels are unsorted.
         write_statistics=False,
         store_schema=False,
     ) as file:
@@ -178,15 +184,15 @@ def _write_parquet(table: pa.Table, path: Path) -> None:
         file.add_key_value_metadata({"ARROW:schema": base64.b64encode(plain.serialize()).decode()})
 
 
-def _write_parquet_pieces(table: LazyTable, path: Path) -> None:
+def _write_parquet_partitions(table: LazyTable, path: Path) -> None:
     import pyarrow.parquet
 
     width = table.slice(0, 0).num_columns
     with ExitStack() as stack:
         file = None
-        for piece in _pieces(table, max(1, _CELLS_PER_PIECE // width)):
+        for part in _partitions(table, max(1, _CELLS_AT_ONCE // width)):
             if file is None:
                 file = stack.enter_context(
-                    pyarrow.parquet.ParquetWriter(path, piece.schema, compression="zstd")
+                    pyarrow.parquet.ParquetWriter(path, part.schema, compression="zstd")
                 )
-            file.write_table(piece)
+            file.write_table(part)

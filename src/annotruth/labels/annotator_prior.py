@@ -14,8 +14,8 @@ from annotruth.labels import validate
 from annotruth.labels.columns import find_columns
 from annotruth.labels.encode import match_ids
 from annotruth.labels.formatting import listed, shown
-from annotruth.labels.frames import column_of, to_arrow
-from annotruth.labels.scale import numbers_behind, plain
+from annotruth.labels.frames import make_column, to_arrow
+from annotruth.labels.scale import parse_numbers, to_plain
 
 if TYPE_CHECKING:
     from annotruth.labels.table import Labels
@@ -43,7 +43,7 @@ def match_annotator_prior(data: Any, labels: Labels) -> Floats:
             f"the annotator prior has no column 'reliability' (found: {listed(names)}): give the "
             "annotators of an earlier fit"
         )
-    ids = plain(table.column(annotator_column)).combine_chunks()
+    ids = to_plain(table.column(annotator_column)).combine_chunks()
     reliability = _numeric_column(table, "reliability")
     outside = np.flatnonzero(~((reliability >= 0.0) & (reliability <= 1.0)))
     if len(outside):
@@ -79,16 +79,16 @@ def _prior_table(data: Any) -> pa.Table:
     if isinstance(data, Mapping):
         return pa.table(
             {
-                "annotator": column_of("annotator", list(data)),
-                "reliability": column_of("reliability", list(data.values())),
+                "annotator": make_column("annotator", list(data)),
+                "reliability": make_column("reliability", list(data.values())),
             }
         )
     return to_arrow(data)[0]
 
 
 def _numeric_column(table: pa.Table, name: str) -> Floats:
-    column = plain(table.column(name))
-    numbers = None if validate.missing(column).any() else numbers_behind(column.combine_chunks())
+    column = to_plain(table.column(name))
+    numbers = None if validate.missing(column).any() else parse_numbers(column.combine_chunks())
     if numbers is None:
         raise InputError(f"column {name!r} of the annotator prior must hold a number in every row")
     return numbers

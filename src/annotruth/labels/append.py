@@ -35,7 +35,7 @@ def append_labels(
     gold
         Known truths of new or old items.
     duplicates
-        What to do when an annotator labels an item again: "refuse", "keep" (two votes) or "last"
+        What to do when an annotator labels the same item again: "refuse", "keep" (two votes) or "last"
         (the new label replaces the old one).
     """
     items, item_codes = _extend(base.items, new.items)
@@ -134,7 +134,7 @@ def _extend(ids: pa.Array, new: pa.Array) -> tuple[pa.Array, Codes]:
         try:
             more = more.cast(ids.type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            ids, more = to_text(ids), to_text(more)  # words among numbers
+            ids, more = to_text(ids), to_text(more)  # text among numbers
     return pa.concat_arrays([ids, more]), codes
 
 

@@ -1,7 +1,7 @@
-"""Between NumPy and Arrow without pandas.
+"""Conversions between NumPy and Arrow that do not load pandas.
 
-Arrow's own conversions load pandas wherever it is installed, which takes as long as all the rest
-of a small fit.
+Arrow's own conversions load pandas where it is installed, which takes as long as the rest of a
+small fit.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 
 def as_numpy(array: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
-    """Return numbers or truth values, none of them null, as an array that may be read only."""
+    """Return numbers or booleans, none of them null, as an array that may be read-only."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     if pa.types.is_boolean(array.type):
@@ -24,7 +24,7 @@ def as_numpy(array: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
 
 
 def as_arrow(values: NDArray[Any] | Sequence[str]) -> pa.Array:
-    """Return an array of numbers, truth values, or a list of texts in Arrow's form."""
+    """Return numbers, booleans, or a list of text as an Arrow array."""
     if not isinstance(values, np.ndarray):
         texts = [text.encode() for text in values]
         ends = np.cumsum([0, *map(len, texts)], dtype=np.int32)

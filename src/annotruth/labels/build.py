@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import slices
 from annotruth.labels import validate
-from annotruth.labels.bins import binned
+from annotruth.labels.bins import make_bins
 from annotruth.labels.buffers import as_arrow
 from annotruth.labels.columns import LABEL_ROLES, check_covariate_columns, find_columns
 from annotruth.labels.covariates import to_array, to_numbers
 from annotruth.labels.encode import BatchEncoder, encode_columns, to_integers
 from annotruth.labels.layout import Layout, RowCodes, TableSize, arrange_with_policy
 from annotruth.labels.options import DuplicatePolicy, TableOptions
-from annotruth.labels.scale import Scale, scale_of
+from annotruth.labels.scale import Scale, infer_scale
 
 MAX_NAMED_REPEATS = 3
 """How many repeated labels a message names."""
@@ -31,9 +31,9 @@ def decide_scale(
     """Return the scale of the distinct labels, and the category code of each of them."""
     validate.check_finite(values)
     if options.bins is not None:
-        scale, category = binned(values, options.bins)
+        scale, category = make_bins(values, options.bins)
     else:
-        scale, category = scale_of(
+        scale, category = infer_scale(
             values, kind=options.scale, categories=options.categories, from_text=from_text
         )
     validate.check_known_categories(category, values, scale)

@@ -32,6 +32,7 @@ def find_columns(
         raise InputError(
             f"columns has the unknown role {unknown[0]!r}: the roles are {', '.join(roles)}"
         )
+    is_labels = tuple(roles) == LABEL_ROLES  # the option columns is for the labels alone
     by_spelling = {str(name).strip().lower(): name for name in reversed(names)}
     by_spelling.update((name, name) for name in names)  # the exact spelling comes first
     found = {}
@@ -45,12 +46,12 @@ def find_columns(
         if not matches:
             raise InputError(
                 f"no column for the {role} (found: {listed(names)}); "
-                f"name it {ALIASES[role][0]!r}, or {pass_column(role)}"
+                f"name it {ALIASES[role][0]!r}{f', or {pass_column(role)}' if is_labels else ''}"
             )
         if len(matches) > 1:
             raise InputError(
                 f"columns {' and '.join(map(repr, matches))} could both be the {role}; "
-                f"{pass_column(role)}"
+                f"{pass_column(role) if is_labels else 'rename one'}"
             )
         found[role] = matches[0]
     for name in found.values():
@@ -60,7 +61,7 @@ def find_columns(
         if len(roles_of_column) > 1:
             raise InputError(
                 f"column {name!r} cannot be the {' and the '.join(roles_of_column)} at once; "
-                f"{pass_column(roles_of_column[1])}"
+                f"{pass_column(roles_of_column[1]) if is_labels else 'add the other column'}"
             )
     return found
 

@@ -17,7 +17,7 @@ from annotruth.labels.buffers import as_arrow
 from annotruth.labels.columns import find_columns
 from annotruth.labels.encode import encode_column, match_ids
 from annotruth.labels.frames import to_arrow
-from annotruth.labels.scale import plain
+from annotruth.labels.scale import to_plain
 
 Columns = Mapping[str, pa.Array]
 """Covariates by name."""
@@ -114,7 +114,7 @@ def _read_columns(data: Any, role: str) -> tuple[pa.Array, dict[str, pa.Array]]:
 
 def to_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Return a column as one array without a dictionary."""
-    column = plain(column)
+    column = to_plain(column)
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 

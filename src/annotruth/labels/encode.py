@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from annotruth.kernels.arrays import slices
 from annotruth.labels import layout
 from annotruth.labels.buffers import as_arrow, as_numpy
-from annotruth.labels.scale import is_text, plain
+from annotruth.labels.scale import is_text, to_plain
 
 _ROWS_AT_ONCE = 1 << 16
 _INITIAL_SIZE = 64
@@ -47,7 +47,7 @@ def encode_column(column: pa.ChunkedArray) -> EncodedColumn:
     """Encode a column, in order of first appearance."""
     if pa.types.is_dictionary(column.type):
         return _recode(column)
-    column = plain(column)
+    column = to_plain(column)
     if len(column) >= layout.MANY_ROWS and is_text(column.type) and not column.null_count:
         return _encode_text(column)
     chunks = column.dictionary_encode(null_encoding="encode").chunks
@@ -161,7 +161,7 @@ def match_ids(values: pa.Array, ids: pa.Array | pa.ChunkedArray) -> NDArray[np.i
 
     Ids of different types are compared as text, so that 7 in one file matches "7" in another.
     """
-    values, ids = plain(values), plain(ids)
+    values, ids = to_plain(values), to_plain(ids)
     if values.type != ids.type:
         values, ids = to_text(values), to_text(ids)
     # The many ids are looked up among the few values: a hash table of the ids takes longer.

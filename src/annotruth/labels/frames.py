@@ -1,4 +1,4 @@
-"""The border between the caller's frame library and Arrow, crossed once each way."""
+"""Conversion between the caller's frame library and Arrow."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from annotruth.labels.formatting import shown
 if TYPE_CHECKING:
     import narwhals as nw
 
-Choice = Callable[[list[str]], Iterable[str]]
+ChooseColumns = Callable[[list[str]], Iterable[str]]
+"""Picks the columns to convert, given the names of all columns."""
 
-# The packages of frames whose rows are on other machines, which must not be collected unasked.
+# The packages of frames whose rows are on other machines, which must not be collected implicitly.
 _DISTRIBUTED_FRAMES = {"pyspark.sql": "spark"}
 
 
-def to_arrow(data: Any, choose: Choice | None = None) -> tuple[pa.Table, str]:
-    """Turn a frame or a list of (item, annotator, label) tuples into Arrow.
+def to_arrow(data: Any, choose: ChooseColumns | None = None) -> tuple[pa.Table, str]:
+    """Return a frame or a list of (item, annotator, label) tuples as an Arrow table.
 
-    ``choose`` picks the columns of a frame to cross, given all their names.
-
-    Returns the table and the name of the caller's frame library, for the way back.
+    The second value is the name of the caller's frame library, in which tables are returned.
+    ``choose`` picks the columns of a frame to convert.
     """
     if isinstance(data, pa.Table):
         return data, "pyarrow"
@@ -49,7 +49,7 @@ def to_arrow(data: Any, choose: Choice | None = None) -> tuple[pa.Table, str]:
     if isinstance(frame, nw.DataFrame):
         return _frame_to_arrow(frame, choose), frame.implementation.name.lower()
     if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
-        with suppress(pa.ArrowInvalid):  # a single column is no table
+        with suppress(pa.ArrowInvalid):  # a single column is not a table
             return pa.table(data), "pyarrow"
     if isinstance(data, Iterable) and not isinstance(data, (str, bytes, dict)):
         return _tuples_to_arrow(list(data)), default_frame()
@@ -69,7 +69,7 @@ def distributed_library(data: Any) -> str | None:
 
 
 def from_arrow(table: pa.Table, frame: str) -> Any:
-    """Turn an Arrow table into a frame of the named library."""
+    """Return an Arrow table as a frame of the named library."""
     if frame == "pyarrow":
         return table
     import narwhals as nw
@@ -77,23 +77,23 @@ def from_arrow(table: pa.Table, frame: str) -> Any:
     return nw.from_arrow(table, backend=frame).to_native()  # type: ignore[arg-type]
 
 
-def need_pandas() -> None:
-    """Say so when pandas, which is no dependency, is missing where its own form is asked for."""
+def check_pandas_installed() -> None:
+    """Raise an error where a pandas object is requested and pandas is not installed."""
     if importlib.util.find_spec("pandas") is None:
-        raise AnnotruthError("this comes as a pandas Series or frame: install pandas")
+        raise AnnotruthError("this is returned as a pandas Series or frame: install pandas")
 
 
 def default_frame() -> str:
-    """Name the library for tables when the caller brought none: pandas if it is installed."""
+    """Return the frame library for callers who used none: pandas if it is installed."""
     return "pandas" if importlib.util.find_spec("pandas") else "pyarrow"
 
 
-def _frame_to_arrow(frame: nw.DataFrame[Any], choose: Choice | None) -> pa.Table:
-    # Columns that nobody needs may hold anything, so they are left where they are.
-    named = {str(name): name for name in frame.columns}
-    wanted = list(named) if choose is None else dict.fromkeys(choose(list(named)))
+def _frame_to_arrow(frame: nw.DataFrame[Any], choose: ChooseColumns | None) -> pa.Table:
+    # Columns that are not needed may hold anything, so they are not converted.
+    by_text = {str(name): name for name in frame.columns}
+    chosen = list(by_text) if choose is None else dict.fromkeys(choose(list(by_text)))
     return pa.table(
-        {name: _series_to_arrow(name, frame.get_column(named[name])) for name in wanted}
+        {name: _series_to_arrow(name, frame.get_column(by_text[name])) for name in chosen}
     )
 
 
@@ -101,8 +101,8 @@ def _series_to_arrow(name: str, series: nw.Series[Any]) -> pa.Array:
     try:
         return series.to_arrow()
     except (pa.ArrowException, OverflowError, UnicodeError):
-        # Arrow's own message names no row; look again for the mixed one.
-        return column_of(name, series.to_list())
+        # Arrow's message names no row, so convert again and find it.
+        return make_column(name, series.to_list())
 
 
 def _tuples_to_arrow(rows: Sequence[Any]) -> pa.Table:
@@ -112,14 +112,14 @@ def _tuples_to_arrow(rows: Sequence[Any]) -> pa.Table:
     columns = list(zip(*rows, strict=True)) or [(), (), ()]
     return pa.table(
         {
-            role: column_of(role, list(values))
+            role: make_column(role, list(values))
             for role, values in zip(LABEL_ROLES, columns, strict=True)
         }
     )
 
 
-def column_of(name: str, values: list[Any]) -> pa.Array:
-    """Make one Arrow column, and say which row breaks it when the types are mixed."""
+def make_column(name: str, values: list[Any]) -> pa.Array:
+    """Return values as an Arrow column; where types are mixed, the error names the row."""
     try:
         return pa.array(values, from_pandas=True)
     except (pa.ArrowException, OverflowError, UnicodeError):
@@ -128,7 +128,7 @@ def column_of(name: str, values: list[Any]) -> pa.Array:
     first = type(present[0][1])
     other = next(((row, v) for row, v in present if type(v) is not first), None)
     if other is None and first is int:
-        # Arrow has no room for integers beyond 64 bits: keep their text.
+        # Arrow has no integers beyond 64 bits: keep their text.
         return pa.array([None if _is_missing(v) else str(v) for v in values])
     if other is None:
         raise InputError(
@@ -145,5 +145,5 @@ def column_of(name: str, values: list[Any]) -> pa.Array:
 def _is_missing(value: Any) -> bool:
     try:
         return value is None or bool(value != value)  # noqa: PLR0124 - NaN
-    except (TypeError, ValueError):  # pandas' NA cannot say whether it equals itself
+    except (TypeError, ValueError):  # comparing pandas' NA with itself yields no boolean
         return True

@@ -1,4 +1,4 @@
-"""What is odd about labels that can be read: worth a line, not a refusal."""
+"""Warnings about labels that can be read, but may not be what was meant."""
 
 from __future__ import annotations
 
@@ -8,42 +8,42 @@ from itertools import islice
 
 from annotruth.labels.buffers import as_arrow
 from annotruth.labels.formatting import listed, shown
-from annotruth.labels.scale import Scale, is_text, numbers_behind
+from annotruth.labels.scale import Scale, is_text, parse_numbers
 
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+\s*")
 _WHOLE = re.compile(r"\s*[-+]?\d+\s*")
-_MOST_WORDS = 5  # among numbers; of more, the numbers are words too
+_MAX_TEXTS = 5  # among numbers; where there are more, the numbers are text as well
 
 
-def doubts(scale: Scale) -> Iterator[str]:
-    """Say what may be wrong with words that were taken for classes as they stand."""
+def input_warnings(scale: Scale) -> Iterator[str]:
+    """Return warnings about labels that were read as text, as classes without an order."""
     if scale.is_ordinal or not is_text(scale.categories.type):
         return
     names = scale.names
-    if pair := _spelled_twice(names):
+    if pair := _find_spelling_variants(names):
         yield (
-            f"labels {shown(pair[0])} and {shown(pair[1])} differ in blanks or capitals alone, "
+            f"labels {shown(pair[0])} and {shown(pair[1])} differ only in spaces or capitals, "
             "and are two categories: spell them alike if they are one"
         )
     if any(map(_DECIMAL_COMMA.fullmatch, names)) and all(
         _DECIMAL_COMMA.fullmatch(name) or _WHOLE.fullmatch(name) for name in names
     ):
         yield (
-            f"labels such as {shown(names[0])} were taken for words: if they are numbers, write "
+            f"labels such as {shown(names[0])} were read as text: if they are numbers, write "
             "them with a point"
         )
         return
-    among = (name for name in names if numbers_behind(as_arrow([name])) is None)
-    words = list(islice(among, _MOST_WORDS + 1))
-    if words and len(words) <= _MOST_WORDS and len(names) - len(words) > 1:
+    not_numbers = (name for name in names if parse_numbers(as_arrow([name])) is None)
+    texts = list(islice(not_numbers, _MAX_TEXTS + 1))
+    if texts and len(texts) <= _MAX_TEXTS and len(names) - len(texts) > 1:
         yield (
-            f"the labels are numbers but for {listed(map(shown, words))}, so all of them were "
-            "taken for words: leave a cell empty where there is no label"
+            f"the labels are numbers except {listed(map(shown, texts))}, so all of them were read "
+            "as text: leave a cell empty where there is no label"
         )
 
 
-def _spelled_twice(names: list[str]) -> tuple[str, str] | None:
-    """Find two names that are the same but for blanks around them and capitals."""
+def _find_spelling_variants(names: list[str]) -> tuple[str, str] | None:
+    """Return two names that differ only in spaces and capitals, if there are such."""
     seen: dict[str, str] = {}
     for name in names:
         other = seen.setdefault(" ".join(name.split()).casefold(), name)

@@ -55,7 +55,7 @@ class Layout(NamedTuple):
 
 
 class Repeats(NamedTuple):
-    """Rows in which an annotator labels an item again.
+    """Rows in which an annotator labels the same item again.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ def has_repeats(layout: Layout, n_annotators: int) -> bool:
 
 
 def find_repeats(codes: RowCodes, n_annotators: int) -> Repeats:
-    """Return the rows in which an annotator labels an item again."""
+    """Return the rows in which an annotator labels the same item again."""
     pair = codes.item.astype(np.int64) * n_annotators + codes.annotator
     order = np.argsort(pair, kind="stable")
     same = pair[order[1:]] == pair[order[:-1]]

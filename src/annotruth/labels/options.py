@@ -1,4 +1,4 @@
-"""How the columns of a table become labels: the options of `Labels.of`."""
+"""Options for making labels of a table, as `Labels.of` takes them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TableOptions:
         For numbers on a continuous scale: the number of bins of equal width, or the edges of the
         bins. Each bin is a category whose value is its centre.
     covariates
-        Further columns to keep with the labels, such as the time or the seconds a label took.
+        Further columns to keep with the labels, such as the time of a label.
 
     Examples
     --------

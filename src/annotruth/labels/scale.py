@@ -1,4 +1,4 @@
-"""The scale that labels were given on: which categories, in which order, worth which number."""
+"""The scale of labels: its categories, their order, and the number each stands for."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ScaleKind = Literal["auto", "nominal", "ordinal"]
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """Categories 1..N of the paper, as the user wrote them, and the number each stands for.
+    """The categories of labels, as they were written, and the number each stands for.
 
     Attributes
     ----------
@@ -30,10 +30,17 @@ class Scale:
     categories
         The categories in order, in the user's own type.
     values
-        What each category counts in an expectation: its own number when categories are
+        The value of each category in an expectation: the category itself where categories are
         numbers, otherwise its place 1..N.
     edges
         Where categories are bins of numbers, the edges of the bins.
+
+    Examples
+    --------
+    >>> Scale.ordinal(["bad", "fair", "good"]).values
+    array([1., 2., 3.])
+    >>> Scale.ordinal([10, 0, 5]).names
+    ['0', '5', '10']
     """
 
     kind: Literal["nominal", "ordinal"]
@@ -51,7 +58,7 @@ class Scale:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The lowest and the highest number that the scale holds."""
+        """The lowest and the highest value on the scale."""
         ends = self.values if self.edges is None else self.edges
         return float(ends[0]), float(ends[-1])
 
@@ -62,64 +69,65 @@ class Scale:
 
     @classmethod
     def ordinal(cls, categories: Sequence[Any]) -> Scale:
-        """Make an ordered scale; numbers are ordered by value, words keep the given order."""
-        return _declared(categories, "ordinal")
+        """Return an ordered scale; numbers are ordered by value, text keeps the given order."""
+        return _scale_of_listed(categories, "ordinal")
 
     @classmethod
     def nominal(cls, categories: Sequence[Any]) -> Scale:
-        """Make a scale of classes without an order."""
-        return _declared(categories, "nominal")
+        """Return a scale of classes without an order."""
+        return _scale_of_listed(categories, "nominal")
 
     def codes_of(self, values: pa.Array) -> NDArray[np.int32]:
-        """Find the code of each value, -1 where it is no category of this scale.
+        """Return the code of each value, -1 where it is not a category of this scale.
 
-        Numbers match by value ("2", 2 and 2.0 are the same) or fall into a bin, words match by
-        their text.
+        Numbers match by value ("2", 2 and 2.0 are the same) or fall into a bin; text matches
+        exactly.
         """
-        numbers, ours = numbers_behind(values), numbers_behind(self.categories)
+        numbers, ours = parse_numbers(values), parse_numbers(self.categories)
         if numbers is not None and self.edges is not None:
             inside = (numbers >= self.edges[0]) & (numbers <= self.edges[-1])
-            at = np.searchsorted(self.edges, numbers, side="right") - 1
-            found = np.where(inside, np.minimum(at, len(self) - 1), -1)
+            bin_number = np.searchsorted(self.edges, numbers, side="right") - 1
+            codes = np.where(inside, np.minimum(bin_number, len(self) - 1), -1)
         elif numbers is not None and ours is not None:
             order = np.argsort(ours)
-            at = np.minimum(np.searchsorted(ours[order], numbers), len(self) - 1)
-            found = np.where(ours[order][at] == numbers, order[at], -1)
+            place = np.minimum(np.searchsorted(ours[order], numbers), len(self) - 1)
+            codes = np.where(ours[order][place] == numbers, order[place], -1)
         else:
-            place = {name: code for code, name in enumerate(self.names)}
+            code_of = {name: code for code, name in enumerate(self.names)}
             names = [_name(value) for value in values.to_pylist()]
             if pa.types.is_boolean(self.categories.type):
                 names = [name.lower() for name in names]
-            found = np.array([place.get(name, -1) for name in names], dtype=np.int64)
-        return found.astype(np.int32)
+            codes = np.array([code_of.get(name, -1) for name in names], dtype=np.int64)
+        return codes.astype(np.int32)
 
 
-def scale_of(
+def infer_scale(
     observed: pa.Array,
     *,
     kind: ScaleKind = "auto",
     categories: Sequence[Any] | None = None,
     from_text: bool = False,
 ) -> tuple[Scale, NDArray[np.int32]]:
-    """Decide the scale of the observed label values and the code of each of them.
+    """Return the scale of the observed label values, and the code of each of them.
 
-    ``auto`` takes numbers and words in a given order as ordinal, everything else as nominal.
-    With ``from_text`` (a CSV, where nothing has a type) labels that all read as numbers become
-    numbers.
+    With "auto", numbers and listed categories are ordinal, everything else is nominal. With
+    ``from_text`` (a CSV, where nothing has a type) labels that are all numbers become numbers.
     """
     if categories is not None:
-        scale = _declared(categories, "ordinal" if kind == "auto" else kind, like=observed)
+        scale = _scale_of_listed(
+            categories, "ordinal" if kind == "auto" else kind, observed=observed
+        )
     else:
-        scale = _observed_scale(observed, kind, from_text=from_text)
+        scale = _scale_of_observed(observed, kind, from_text=from_text)
     return scale, scale.codes_of(observed)
 
 
-def numbers_behind(values: pa.Array) -> NDArray[np.float64] | None:
-    """Read the values as finite numbers, or return None when one of them is none.
+def parse_numbers(values: pa.Array) -> NDArray[np.float64] | None:
+    """Return the values as finite numbers, or None if one of them is not a number.
 
-    Integers that a double cannot tell from their neighbours are names, not numbers.
+    Integers too large to be exact as doubles are ids, not numbers.
     """
-    values = plain(values)
+    values = to_plain(values)
     if pa.types.is_boolean(values.type):
         return None
     if is_text(values.type):
@@ -134,51 +142,51 @@ def numbers_behind(values: pa.Array) -> NDArray[np.float64] | None:
     return array if exact and np.isfinite(array).all() else None
 
 
-def plain(values: Any) -> Any:
-    """Undo the layouts for which Arrow lacks functions: dictionaries and views of text."""
+def to_plain(values: Any) -> Any:
+    """Return values without the layouts that Arrow functions lack: dictionaries and string views."""
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     return values.cast(pa.large_string()) if pa.types.is_string_view(values.type) else values
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether an Arrow type holds text, in any of Arrow's layouts."""
+    """Return whether an Arrow type holds text, in any of Arrow's layouts."""
     return bool(
         pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
     )
 
 
-def whole_or_float(numbers: NDArray[np.float64]) -> pa.Array:
-    """Write numbers as integers when all of them are whole, so that 1.0 reads 1."""
+def to_categories(numbers: NDArray[np.float64]) -> pa.Array:
+    """Return numbers as categories: integers if all of them are whole, so that 1.0 is named 1."""
     whole = bool((numbers == np.round(numbers)).all() and (np.abs(numbers) < 2**53).all())
     return as_arrow(numbers.astype(np.int64) if whole else numbers)
 
 
-def _observed_scale(observed: pa.Array, kind: ScaleKind, *, from_text: bool) -> Scale:
-    numbers = numbers_behind(observed)
+def _scale_of_observed(observed: pa.Array, kind: ScaleKind, *, from_text: bool) -> Scale:
+    numbers = parse_numbers(observed)
     if numbers is None:
-        words = observed.take(pc.sort_indices(observed.cast(pa.string())))
+        texts = observed.take(pc.sort_indices(observed.cast(pa.string())))
         chosen: Literal["nominal", "ordinal"] = "nominal" if kind == "auto" else kind
         if chosen == "ordinal" and not pa.types.is_boolean(observed.type):
             raise InputError(
-                "an ordinal scale of words needs their order: give the categories from lowest "
-                f"to highest (found: {listed(words)})"
+                "an ordinal scale of text needs an order: pass categories from lowest to highest "
+                f"(`--categories A,B,C`; found: {listed(texts)})"
             )
-        return Scale(chosen, words, np.arange(1.0, len(words) + 1))
+        return Scale(chosen, texts, np.arange(1.0, len(texts) + 1))
     values, first = np.unique(numbers, return_index=True)
-    spelled = is_text(observed.type) and not from_text
-    categories = observed.take(as_arrow(first)) if spelled else whole_or_float(values)
+    stays_text = is_text(observed.type) and not from_text
+    categories = observed.take(as_arrow(first)) if stays_text else to_categories(values)
     return Scale("ordinal" if kind == "auto" else kind, categories, values)
 
 
-def _declared(
+def _scale_of_listed(
     categories: Sequence[Any],
     kind: Literal["nominal", "ordinal"],
-    like: pa.Array | None = None,
+    observed: pa.Array | None = None,
 ) -> Scale:
-    """Build a scale from categories that the user listed.
+    """Return a scale of listed categories.
 
-    ``like`` holds the observed labels: listed numbers stay words when the labels are words.
+    ``observed`` holds the labels: listed numbers stay text where the labels are text.
     """
     if isinstance(categories, str | set | frozenset) or len(categories) == 0:
         raise InputError(f"categories must be a list of at least one category, not {categories!r}")
@@ -188,18 +196,18 @@ def _declared(
         given = pa.array([str(category) for category in categories])
     if given.null_count:
         raise InputError("categories contain an empty one: name every category")
-    numbers = numbers_behind(given)
-    words = numbers is None or (like is not None and numbers_behind(like) is None)
-    keys = given.cast(pa.string()).to_pylist() if words else numbers.tolist()  # type: ignore[union-attr]
-    twice = sorted(str(key) for key, count in Counter(keys).items() if count > 1)
-    if twice:
-        raise InputError(f"categories name {listed(twice)} twice: list each category once")
-    if words:
+    numbers = parse_numbers(given)
+    as_text = numbers is None or (observed is not None and parse_numbers(observed) is None)
+    keys = given.cast(pa.string()).to_pylist() if as_text else numbers.tolist()  # type: ignore[union-attr]
+    repeated = sorted(str(key) for key, count in Counter(keys).items() if count > 1)
+    if repeated:
+        raise InputError(f"categories name {listed(repeated)} twice: list each category once")
+    if as_text:
         return Scale(kind, given, np.arange(1.0, len(given) + 1))
     values = np.sort(np.asarray(keys))
-    return Scale(kind, whole_or_float(values), values)
+    return Scale(kind, to_categories(values), values)
 
 
 def _name(value: Any) -> str:
-    """Write a category as text; true and false as files spell them."""
+    """Return a category as text; booleans as true and false, as in files."""
     return str(value).lower() if isinstance(value, bool) else str(value)

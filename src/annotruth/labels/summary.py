@@ -1,4 +1,4 @@
-"""What models know of labels without seeing one: how many there are of what, and their scale."""
+"""What is known about labels without the labels themselves: counts and the scale."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from annotruth.labels.scale import Scale
 
 
 class LabelSummary(ABC):
-    """How many labels there are of what, wherever they are.
+    """The scale and the counts of labels, wherever the labels are.
 
     Attributes
     ----------
     scale
         The categories, their order and their values.
     annotator_prior
-        What is known of annotators from earlier work, annotators x 2: how many labels it counts
-        for that were serious, and that were not. None where nothing is known of anybody.
+        What is known about annotators from earlier work, annotators x 2: pseudo-counts of serious
+        and of irregular labels. None where nothing is known.
     n_dropped
-        How many rows had no label.
+        The number of rows without a label.
     frame
-        The caller's frame library, in which tables go back.
+        The caller's frame library, in which tables are returned.
     read_as
-        What the file they came in was taken for; empty for a plain table.
+        The format that the file was read as; empty for a long table.
     """
 
     on_disk: ClassVar[bool] = False
-    """Whether there is more of them than memory may hold."""
+    """Whether the labels are on disk, because they exceed the memory that may be used."""
 
     scale: Scale
     annotator_prior: NDArray[np.float64] | None
@@ -42,35 +42,35 @@ class LabelSummary(ABC):
     @property
     @abstractmethod
     def n_items(self) -> int:
-        """How many items have a label."""
+        """The number of items, each of which has a label."""
 
     @property
     @abstractmethod
     def n_annotators(self) -> int:
-        """How many people gave a label."""
+        """The number of annotators, each of whom gave a label."""
 
     @property
     @abstractmethod
     def n_labels(self) -> int:
-        """How many labels there are."""
+        """The number of labels."""
 
     @property
     @abstractmethod
     def labels_per_annotator(self) -> NDArray[np.int64]:
-        """Count the labels of each annotator."""
+        """The number of labels of each annotator."""
 
     @property
     @abstractmethod
     def labels_per_category(self) -> NDArray[np.int64]:
-        """Count how often each annotator chose each category, annotators x categories."""
+        """How often each annotator chose each category, annotators x categories."""
 
     @property
     def n_categories(self) -> int:
-        """How many categories the scale has, chosen or not."""
+        """The number of categories of the scale, whether chosen or not."""
         return len(self.scale)
 
     def describe(self) -> str:
-        """Say in words how many there are of what."""
+        """Return the counts and the kind of scale as one line."""
         kind = self.scale.kind
         return (
             f"{counted(self.n_labels, 'label')} of {counted(self.n_items, 'item')} by "

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from annotruth.errors import InputError
 from annotruth.labels.buffers import as_arrow, as_numpy
 from annotruth.labels.formatting import listed, shown
-from annotruth.labels.scale import Scale, is_text, plain
+from annotruth.labels.scale import Scale, is_text, to_plain
 
 _MAX_VALUE = 1e100  # its square, and sums of many, are far from overflow
 
@@ -38,7 +38,7 @@ def _is_simple(kind: pa.DataType) -> bool:
 
 def missing(column: pa.Array) -> NDArray[np.bool_]:
     """Return which cells are empty: null, NaN, blank text, or the text nan."""
-    column = plain(column)
+    column = to_plain(column)
     if pa.types.is_null(column.type):
         return np.ones(len(column), dtype=bool)
     empty = pc.is_null(column, nan_is_null=pa.types.is_floating(column.type))
@@ -60,7 +60,7 @@ def check_any_labels(n_rows: int, n_kept: int) -> None:
 def check_finite(values: pa.Array) -> None:
     """Refuse infinite labels, also among numbers written as text."""
     try:
-        numbers = plain(values).cast(pa.float64(), safe=False)
+        numbers = to_plain(values).cast(pa.float64(), safe=False)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return
     if not pc.all(pc.is_finite(numbers)).as_py():

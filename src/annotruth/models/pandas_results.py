@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import pyarrow as pa
 
 from annotruth.errors import AnnotruthError
-from annotruth.labels.frames import need_pandas
+from annotruth.labels.frames import check_pandas_installed
 from annotruth.models.result import Fit
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class PandasResults:
     @property
     def probas_(self) -> pd.DataFrame:
         """The distribution of each item, one column per category (crowd-kit's name and form)."""
-        need_pandas()
+        check_pandas_installed()
         import pandas as pd
 
         fit = self._local_result()
@@ -77,7 +77,7 @@ class PandasResults:
 
     def _column(self, table: pa.Table, name: str, *, index: str, name_as: str) -> pd.Series[Any]:
         """Return a column of a table as a Series indexed by its first column, the id."""
-        need_pandas()
+        check_pandas_installed()
         import pandas as pd
 
         if name not in table.column_names:

@@ -126,19 +126,19 @@ class Fit(BaseFit):
         are made in partitions. There is a table of distributions if the items table has no columns
         for the categories.
         """
-        data, n_items, at_once = self.data, self.data.n_items, not self.data.on_disk
+        data, n_items, fits_in_memory = self.data, self.data.n_items, not self.data.on_disk
         label_rows = self._label_rows(data) if isinstance(data, MappedLabels) else None
         tables = {
-            "items": LazyTable(n_items, self._item_rows, at_once),
+            "items": LazyTable(n_items, self._item_rows, fits_in_memory),
             "annotators": LazyTable(
-                data.n_annotators, lambda _: self.annotator_table(), at_once=True
+                data.n_annotators, lambda _: self.annotator_table(), fits_in_memory=True
             ),
             "labels": LazyTable(
-                data.n_labels, label_rows or (lambda _: self._coded_label_table()), at_once
+                data.n_labels, label_rows or (lambda _: self._coded_label_table()), fits_in_memory
             ),
         }
         if self.distribution is not None and data.n_categories > MOST_COLUMNS:
-            tables["distributions"] = LazyTable(n_items, self._distribution_rows, at_once)
+            tables["distributions"] = LazyTable(n_items, self._distribution_rows, fits_in_memory)
         return tables
 
     def item_table(self) -> pa.Table:

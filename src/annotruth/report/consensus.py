@@ -12,7 +12,7 @@ from annotruth.advice.annotators import match_rate, recovered_labels
 from annotruth.agreement import Metric, fleiss_kappa, krippendorff_alpha
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
-from annotruth.labels.scale import numbers_behind
+from annotruth.labels.scale import parse_numbers
 from annotruth.models.result import Fit
 
 
@@ -159,7 +159,7 @@ def agreement_metrics(fit: Fit) -> list[Metric]:
     scale = fit.data.scale
     if not scale.is_ordinal:
         return ["nominal"]
-    numbers = numbers_behind(scale.categories) is not None
+    numbers = parse_numbers(scale.categories) is not None
     return ["ordinal", "interval", "nominal"] if numbers else ["ordinal", "nominal"]
 
 

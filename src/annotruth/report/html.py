@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from annotruth.io.atomic import atomic_write
-from annotruth.labels.formatting import cut
+from annotruth.labels.formatting import shorten
 from annotruth.report.charts.chart import NARROW_WIDTH, THEMES, Chart, chart_style, color_rules
 from annotruth.report.charts.drawing import escaped
 
@@ -48,7 +48,7 @@ def chips(names: Sequence[str], colors: Sequence[int], max_chips: int = 16) -> s
         shown = sorted({k * (n - 1) // (max_chips - 1) for k in range(max_chips)})
     parts = [
         f'<li><svg class="chip" width="12" height="12" aria-hidden="true"><rect '
-        f'class="at-k{colors[k]}" width="12" height="12" rx="3"/></svg>{escaped(cut(names[k]))}</li>'
+        f'class="at-k{colors[k]}" width="12" height="12" rx="3"/></svg>{escaped(shorten(names[k]))}</li>'
         for k in shown
     ]
     if n > max_chips:

@@ -14,7 +14,7 @@ from annotruth.advice.annotators import ASK_FROM, verdict_rules
 from annotruth.advice.items import ITEM_STATUS, LEAST_GAIN, MAX_PER_ROUND
 from annotruth.errors import AnnotruthError
 from annotruth.kernels.arrays import Codes
-from annotruth.labels.formatting import counted, cut
+from annotruth.labels.formatting import counted, shorten
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.result import Fit
 from annotruth.report.charts.chart import Chart, color_indices
@@ -268,7 +268,7 @@ def _group(
     text = escaped(title or word)
     if not len(chosen):
         return f"<li><p><b>0</b> · {text}</p></li>"
-    named = [cut(str(ids[int(k)].as_py())) for k in chosen[:_MAX_NAMED]]
+    named = [shorten(str(ids[int(k)].as_py())) for k in chosen[:_MAX_NAMED]]
     more = f", and {len(chosen) - len(named):,} more" if len(chosen) > len(named) else ""
     button = f'<button type="button" class="show" data-show="{table}|{column}|{word}">Show</button>'
     text += f" · {escaped(note)}" if note else ""
@@ -301,7 +301,7 @@ def _scale(fit: Fit) -> str:
     scale = fit.data.scale
     if not scale.is_ordinal:
         return "nominal: without an order"
-    return f"ordinal: {cut(scale.names[0])} lowest, {cut(scale.names[-1])} highest"
+    return f"ordinal: {shorten(scale.names[0])} lowest, {shorten(scale.names[-1])} highest"
 
 
 def _coefficient(value: float) -> str:

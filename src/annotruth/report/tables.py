@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from annotruth.advice.advice import Advice
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels.buffers import as_arrow
-from annotruth.labels.scale import plain
+from annotruth.labels.scale import to_plain
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.result import Fit
 from annotruth.report.consensus import CategoryBins, Consensus
@@ -247,7 +247,7 @@ def flag_column(name: str, values: Sequence[bool]) -> PageColumn:
 
 def _id_column(name: str, values: pa.Array) -> PageColumn:
     """Return a column of ids; integers stay numbers, so that they sort, unless too large."""
-    values = plain(values)
+    values = to_plain(values)
     listed = values.to_pylist()
     integers = pa.types.is_integer(values.type)
     if not (integers and all(abs(v) < _MAX_JAVASCRIPT_INTEGER for v in listed)):

@@ -21,7 +21,7 @@ from annotruth.io.options import ReadOptions
 from annotruth.io.readers import file_named_in_errors, load_labels, load_table
 from annotruth.labels import Labels
 from annotruth.labels.frames import from_arrow
-from annotruth.labels.truth import Truth, match_truth
+from annotruth.labels.truth import MatchedTruth, match_truth
 from annotruth.models.em import ProgressCallback
 from annotruth.models.registry import MODELS, get_model
 from annotruth.models.result import Fit
@@ -237,7 +237,7 @@ def compare(
     )
 
 
-def _match_truth(truth: Any, labels: Labels) -> Truth | None:
+def _match_truth(truth: Any, labels: Labels) -> MatchedTruth | None:
     """Match the truth to the items, before the fits, so that mistakes in it are reported early."""
     if truth is None:
         return None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from annotruth import metrics
-from annotruth.labels.truth import Truth
+from annotruth.labels.truth import MatchedTruth
 from annotruth.models.result import Fit
 
 
-def compute_metrics(fit: Fit, truth: Truth, *, scores: bool) -> dict[str, float]:
+def compute_metrics(fit: Fit, truth: MatchedTruth, *, scores: bool) -> dict[str, float]:
     """Return the metrics of `annotruth.evaluate`, from truths that are matched to the items."""
     results: dict[str, float] = {}
     ordinal = fit.data.scale.is_ordinal

@@ -1,4 +1,4 @@
-"""The same few labels in every platform's way of writing them."""
+"""The same labels in the format of every platform."""
 
 import json
 from collections.abc import Iterable

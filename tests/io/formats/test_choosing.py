@@ -1,4 +1,4 @@
-"""Which format a file is taken for, and how to say otherwise."""
+"""Recognising the format of a file, and choosing another."""
 
 import pytest
 
@@ -13,14 +13,14 @@ def test_an_unknown_format_names_the_known_ones(refused):
 
 
 @pytest.mark.parametrize("name", [name for name in INPUT_FORMATS if name != "long"])
-def test_every_format_refuses_a_file_that_is_none_of_its_kind(refused, name):
+def test_every_format_refuses_a_file_of_another_format(refused, name):
     refused('{"a": [1]}\n', "l.jsonl", input_format=name)
     refused("[]", "l.json", input_format=name)
     if name != "mace":  # for which any table is a matrix
         refused("item,note\n1,a\n", "l.csv", input_format=name)
 
 
-def test_a_long_table_is_never_taken_for_anything_else(monkeypatch, write, lines):
+def test_a_long_table_is_never_recognised_as_another_format(monkeypatch, write, lines):
     """Its reading asks no other format, and so costs what it did."""
 
     def asked(*_):
@@ -33,7 +33,7 @@ def test_a_long_table_is_never_taken_for_anything_else(monkeypatch, write, lines
         assert at.read_labels(path).n_labels == 2
 
 
-def test_long_can_be_insisted_on(refused, write):
+def test_the_long_format_can_be_required(refused, write):
     wide = "item,a,b\n1,1,2\n2,1,1\n"
     assert at.read_labels(write(wide, "w.csv")).n_annotators == 2
     assert "no column for the annotator" in refused(wide, "w.csv", input_format="long")
@@ -45,7 +45,7 @@ def test_formats_and_questions_are_for_files():
             at.fit([(1, "a", 1)], **option)
 
 
-def test_what_was_read_outlives_saving(tmp_path, write):
+def test_the_recognised_format_is_saved_with_a_fit(tmp_path, write):
     fit = at.fit(write("item,a,b\n1,1,2\n2,1,1\n", "w.csv"))
     fit.save(tmp_path / "fit")
     assert at.load(tmp_path / "fit").summary() == fit.summary()

@@ -1,4 +1,4 @@
-"""Whatever a file holds, the answer is labels or one clear line."""
+"""Any file gives labels or one clear line."""
 
 import json
 
@@ -88,33 +88,33 @@ def one_line_or_labels(path, **options):
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_the_sample_itself_is_read(write, name):
+def test_the_samples_are_read(write, name):
     labels = at.read_labels(write(SAMPLES[name], "x.json"))
     assert at.read_labels(write(SAMPLES[name], "x.json"), input_format=name).n_labels > 0
     assert labels.read_as
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_wrong_types_anywhere(write, name):
+def test_wrong_types_anywhere_give_one_line(write, name):
     sample = SAMPLES[name]
     spoiled = [replaced(sample, path, junk) for path in places(sample) for junk in JUNK]
     spoiled += [removed(sample, path) for path in places(sample) if path]
     for number, content in enumerate(spoiled):
-        # By turns recognised and told.
+        # Recognised and named by turns.
         options = {"input_format": name} if number % 2 else {}
         one_line_or_labels(write(json.dumps(content), "x.json"), **options)
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 @pytest.mark.parametrize("indent", [None, 1])
-def test_cut_files(refused, name, indent):
+def test_truncated_files_are_refused(refused, name, indent):
     whole = json.dumps(SAMPLES[name], indent=indent)
     for end in range(1, len(whole), max(1, len(whole) // 40)):
         refused(whole[:end], "x.json")
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_ids_that_are_missing(refused, write, name):
+def test_missing_ids_are_refused(refused, write, name):
     keys = {"annotator", "completed_by", "_session_id", "user", "user_id", "asset_id", "item"}
     if name != "argilla":  # where records without an id are counted
         keys.add("id")
@@ -124,7 +124,7 @@ def test_ids_that_are_missing(refused, write, name):
             assert "has a label but no" in text
 
 
-def test_other_hostile_json(refused):
+def test_other_bad_json_is_refused(refused):
     task = json.dumps([TASK])
     assert "nested too deep" in refused(task.replace('"x"', "[" * 10**5 + "]" * 10**5), "x.json")
     assert "not JSON" in refused(task.replace('"x"', "9" * 10_000), "x.json")
@@ -135,7 +135,7 @@ def test_other_hostile_json(refused):
     assert "is 7, which is not an object" in refused([TASK, 7], "x.json")
 
 
-def test_hostile_lines(refused, lines):
+def test_bad_json_lines_are_refused(refused, lines):
     record = SAMPLES["prodigy"][0]
     good = lines([record])
     assert "line 2 is not JSON" in refused(good + good[:20], "x.jsonl")
@@ -160,5 +160,5 @@ def test_hostile_lines(refused, lines):
         b"1,1,2\n1,1,\xff\n1,1,2\n",
     ],
 )
-def test_hostile_tables(refused, content):
+def test_bad_tables_are_refused(refused, content):
     refused(content, "table.txt")

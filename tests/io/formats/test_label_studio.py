@@ -81,7 +81,7 @@ def test_two_truths_that_differ_are_refused(refused, tasks):
     assert "item 1 has two truths, 'cat' and 'dog'" in refused(tasks, "export.json")
 
 
-def test_a_person_may_be_a_record(same, tasks, long):
+def test_an_annotator_may_be_a_record(same, tasks, long):
     for task in tasks:
         for one in task["annotations"]:
             one["completed_by"] = {"id": one["completed_by"], "email": "a@example.org"}
@@ -109,7 +109,7 @@ def test_ratings(same, by_item, scores):
     assert same(tasks, "export.json", scores).data.scale.is_ordinal
 
 
-def test_the_label_of_a_region_is_an_answer(same):
+def test_labels_of_regions_are_read(same):
     """As in the example of the platform's own documentation, one object and one box."""
     box = {"x": 50.8, "y": 5.9, "width": 12.4, "height": 10.5, "rectanglelabels": ["Moonwalker"]}
     task = {
@@ -137,7 +137,7 @@ def test_the_label_of_a_region_is_an_answer(same):
     same(json.dumps(task, indent=2), "task.json", [(1, 10, "Moonwalker")])
 
 
-def test_several_questions_need_a_choice(same, refused, tasks, long):
+def test_several_questions_need_the_option_question(same, refused, tasks, long):
     for task in tasks:
         for one in task["annotations"]:
             one["result"].append(result("sharp", "quality"))
@@ -160,7 +160,7 @@ def test_several_choices_are_one_category(write, tasks):
     assert "2 labels of several choices, each set one category" in labels.read_as
 
 
-def test_texts_and_relations_are_no_answers(same, tasks, long):
+def test_texts_and_relations_are_ignored(same, tasks, long):
     for task in tasks:
         task["annotations"][0]["result"] += [
             {"type": "relation", "from_id": "a", "to_id": "b"},
@@ -173,7 +173,7 @@ def test_texts_and_relations_are_no_answers(same, tasks, long):
     same(tasks, "export.json", long)
 
 
-def test_an_annotation_twice_follows_the_rule_for_duplicates(same, refused, tasks, long):
+def test_repeated_annotations_follow_the_option_duplicates(same, refused, tasks, long):
     tasks[0]["annotations"].append(copy.deepcopy(tasks[0]["annotations"][0]))
     assert "labelled twice: annotator 11 on item 1" in refused(tasks, "export.json")
     twice = [*long[:3], long[0], *long[3:]]
@@ -209,7 +209,7 @@ def test_the_short_export_as_csv(same, short, long):
     same("\n".join(rows), "export.csv", [(str(e), str(s), label) for e, s, label in long])
 
 
-def test_the_short_export_cannot_guess_without_disagreement(refused, same, short, long):
+def test_the_short_export_needs_a_question_without_disagreement(refused, same, short, long):
     agreed = [row for row in short if row["annotator"] == 11]
     text = refused(agreed, "min.json")
     assert "could be any of image, animal" in text
@@ -218,7 +218,7 @@ def test_the_short_export_cannot_guess_without_disagreement(refused, same, short
     same(agreed, "min.json", wanted, question="animal")
 
 
-def test_wrapped_answers_of_the_short_export(write, short):
+def test_wrapped_labels_of_the_short_export(write, short):
     for row in short:
         row["animal"] = [{"rating": 4}] if row["animal"] == "dog" else {"choices": [2]}
     assert at.read_labels(write(short, "min.json")).scale.names == ["2", "4"]

@@ -1,4 +1,4 @@
-"""Matrices of items by annotators: with names, without, and lying on their side."""
+"""Matrices of items by annotators: with names, without, and transposed."""
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ def text(rows, separator=","):
     return "\n".join(separator.join(row) for row in rows)
 
 
-def side(rows):
+def transpose(rows):
     return [list(column) for column in zip(*rows, strict=True)]
 
 
@@ -41,13 +41,13 @@ def test_numbers_and_separators(same, scores, separator):
     same(text(matrix(scores), separator), "wide.txt", scores)
 
 
-def test_decimals_of_whole_numbers(same, scores):
+def test_decimals_of_integers_are_integers(same, scores):
     decimals = [(item, person, float(label)) for item, person, label in scores]
     same(text(matrix(decimals, empty="nan")), "wide.csv", scores)
 
 
-def test_annotators_in_rows_where_the_corner_says_so(write, votes):
-    labels = at.read_labels(write(text(side(matrix(votes, corner="subject"))), "wide.csv"))
+def test_annotators_in_rows_by_the_name_of_the_first_column(write, votes):
+    labels = at.read_labels(write(text(transpose(matrix(votes, corner="subject"))), "wide.csv"))
     assert labels.annotators.to_pylist() == list(PEOPLE)
     assert sorted(labels.to_arrow().to_pylist(), key=str) == sorted(
         [{"item": i, "annotator": a, "label": x} for i, a, x in votes], key=str
@@ -55,20 +55,20 @@ def test_annotators_in_rows_where_the_corner_says_so(write, votes):
     assert "pass `--input-format wide`," in labels.read_as
 
 
-def test_annotators_in_rows_when_told(write, votes):
-    path = write(text(side(matrix(votes, corner=""))), "wide.csv")
+def test_annotators_in_rows_by_option(write, votes):
+    path = write(text(transpose(matrix(votes, corner=""))), "wide.csv")
     assert at.read_labels(path).n_annotators == 6
     assert at.read_labels(path, input_format="wide-transposed").n_annotators == 3
 
 
-def test_people_may_be_counted(same, scores):
+def test_annotators_may_be_numbered(same, scores):
     rows = matrix(scores, corner="")
     rows[0][1:] = ["1", "2", "3"]
     named = dict(zip(PEOPLE, (1, 2, 3), strict=True))
     same(text(rows), "wide.csv", [(item, named[p], label) for item, p, label in scores])
 
 
-def test_a_first_row_longer_than_the_first_look(write):
+def test_a_first_row_longer_than_the_window(write):
     names = [f"{n:0200}" for n in range(1000)]
     rows = [
         ["subject", *names],
@@ -89,7 +89,7 @@ def test_sliders_share_a_range_and_no_values(same):
 
 
 def test_a_matrix_in_parquet(tmp_path, scores):
-    rows = side(matrix(scores))
+    rows = transpose(matrix(scores))
     path = tmp_path / "wide.parquet"
     columns = {name: [float(cell or "nan") for cell in cells] for name, *cells in rows}
     table = pa.table(columns | {"stimulus": [int(e) for e in columns["stimulus"]]})
@@ -110,7 +110,7 @@ def test_a_matrix_in_parquet(tmp_path, scores):
         "item,annotator,mark\n1,1,1\n2,2,2\n",
     ],
 )
-def test_a_table_of_other_things_is_no_matrix(refused, content):
+def test_other_tables_are_not_matrices(refused, content):
     assert "no column for the" in refused(content, "table.csv")
 
 
@@ -131,24 +131,24 @@ def test_a_matrix_without_names_may_begin_with_an_empty_cell(same):
 
 
 @pytest.mark.parametrize("first", ["5,,4", "5,5,4", "4,3,4"])
-def test_a_first_row_of_labels_is_known_by_gaps_repeats_or_what_follows(write, first):
+def test_a_first_row_of_labels_is_recognised(write, first):
     path = write(f"{first}\n4,3,4\n3,4,4\n", "votes.csv")
     assert at.read_labels(path).n_items == 3
 
 
-def test_a_matrix_without_names_may_look_like_one_with_ids(write):
+def test_a_matrix_without_names_may_begin_with_a_column_of_numbers(write):
     labels = at.read_labels(write("1,3,2\n2,1,3\n3,2,2\n", "votes.csv"))
     assert (labels.n_items, labels.n_labels) == (3, 9)
 
 
-def test_a_name_can_be_given_to_a_matrix_of_doubt(write):
+def test_an_ambiguous_matrix_needs_the_option_input_format(write):
     path = write("3,4\n1,1\n2,1\n", "votes.csv")
     with pytest.raises(at.InputError, match="no column"):
         at.read_labels(path)
     assert at.read_labels(path, input_format="mace").n_labels == 6
 
 
-def test_matrices_that_hold_nothing(refused):
+def test_empty_matrices_are_refused(refused):
     assert "every row has an empty label (4 in all)" in refused(
         "item,a,b\n1,,\n2,,\n", "w.csv", input_format="wide"
     )
@@ -157,14 +157,14 @@ def test_matrices_that_hold_nothing(refused):
     assert "is CSV, and this file is not" in refused("{}", "w.json", input_format="mace")
 
 
-def test_a_ragged_matrix(refused):
+def test_ragged_matrices_are_refused(refused):
     assert "row 2 (line 3) has 2 fields" in refused(
         "item,a,b\n1,1,2\n2,1\n", "w.csv", input_format="wide"
     )
 
 
 @pytest.mark.parametrize("rows", [["3,4,3", "2,2,2"], ["3,4,nan", "2,2,2", "2,NA,2"]])
-def test_items_without_names_where_every_column_is_a_person(write, rows):
+def test_items_without_names_where_columns_are_named_as_annotators(write, rows):
     path = write("\n".join(["rater_1,rater_2,rater_3", *rows]), "wide.csv")
     labels = at.read_labels(path)
     assert labels.items.to_pylist() == list(range(1, len(rows) + 1))
@@ -173,7 +173,7 @@ def test_items_without_names_where_every_column_is_a_person(write, rows):
     assert "rows are items, numbered from 1" in labels.read_as
 
 
-def test_items_without_names_when_told(write):
+def test_items_without_names_by_option(write):
     path = write("A01,A02\n0.0,\n,1.0\n1.0,1.0\n", "wide.csv")
     with pytest.raises(at.InputError, match="no column for the item"):
         at.read_labels(path)
@@ -186,12 +186,12 @@ def test_items_without_names_when_told(write):
     ]
 
 
-def test_how_often_an_answer_occurred_is_no_annotator(write):
+def test_a_column_of_counts_is_not_an_annotator(write):
     with pytest.raises(at.InputError, match="no column for the item"):
         at.read_labels(write("rater_1,rater_2,n\n1,1,1880\n1,2,789\n", "grouped.csv"))
 
 
-def test_one_column_is_no_matrix(write):
+def test_a_matrix_of_one_column_is_refused(write):
     path = write('{"rater_1": 1}\n', "wide.jsonl")
     with pytest.raises(at.InputError, match="at least two columns"):
         at.read_labels(path, input_format="wide-counted")

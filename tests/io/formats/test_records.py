@@ -34,14 +34,14 @@ def test_choices_in_prodigy(same, lines, votes):
 
 
 def test_accepting_in_prodigy(same, lines, votes):
-    answers = {"cat": "accept", "dog": "reject"}
-    records = [prodigy(e, p, label="SPAM", answer=answers[x]) for e, p, x in votes]
+    decisions = {"cat": "accept", "dog": "reject"}
+    records = [prodigy(e, p, label="SPAM", answer=decisions[x]) for e, p, x in votes]
     for record in records:
         del record["_annotator_id"]  # older versions have the session alone
-    same(lines(records), "set.jsonl", [(10 * e, f"set-{p}", answers[x]) for e, p, x in votes])
+    same(lines(records), "set.jsonl", [(10 * e, f"set-{p}", decisions[x]) for e, p, x in votes])
 
 
-def test_spans_and_strange_answers_of_prodigy(refused, lines):
+def test_spans_and_unknown_decisions_of_prodigy_are_refused(refused, lines):
     spans = prodigy(1, "ann", spans=[{"start": 0, "end": 1, "label": "X"}])
     assert "spans" in refused(lines([spans]), "set.jsonl")
     assert "an answer is 'yes'" in refused(lines([prodigy(1, "a", answer="yes")]), "set.jsonl")
@@ -68,7 +68,7 @@ def of_user(votes, user):
 
 
 @pytest.mark.parametrize("packed", [True, False])
-def test_a_file_a_user_of_doccano(tmp_path, lines, votes, packed):
+def test_one_file_per_user_of_doccano(tmp_path, lines, votes, packed):
     by_person = sorted(votes, key=lambda vote: vote[1])
     path = tmp_path / ("export.zip" if packed else "export")
     if packed:
@@ -84,13 +84,13 @@ def test_a_file_a_user_of_doccano(tmp_path, lines, votes, packed):
     assert fit.data.read_as == "doccano export (3 users, one file each)"
 
 
-def test_one_users_file_of_doccano(same, lines, votes):
+def test_the_file_of_one_user_of_doccano(same, lines, votes):
     wanted = [vote for vote in votes if vote[1] == "bob"]
     fit = same(lines(of_user(votes, "bob")), "bob.jsonl", wanted)
     assert "one user; give the folder of all users" in fit.data.read_as
 
 
-def test_spans_of_doccano(refused, lines):
+def test_spans_of_doccano_are_refused(refused, lines):
     old = {"id": 1, "text": "x", "annotations": [{"label": 1, "user": 1, "start_offset": 0}]}
     new = {"id": 1, "text": "x", "label": [[0, 1, "PER"]]}
     for record in (old, new):
@@ -160,7 +160,7 @@ def test_discarded_and_drafted_responses_are_left_out(same, votes, by_item):
     assert "2 discarded or draft left out" in fit.data.read_as
 
 
-def test_several_questions_of_argilla_need_a_choice(same, refused, votes, by_item):
+def test_several_questions_of_argilla_need_the_option_question(same, refused, votes, by_item):
     records = argilla_2(by_item)
     for record in records:
         record["responses"]["mood"] = [{"value": "calm", "user_id": "u-ann"}]
@@ -169,32 +169,32 @@ def test_several_questions_of_argilla_need_a_choice(same, refused, votes, by_ite
     same(records, "records.json", long, question="animal")
 
 
-def test_flat_records_of_argilla_that_do_not_match(refused):
+def test_flat_records_of_argilla_of_different_lengths_are_refused(refused):
     record = {"id": 1, "x.responses": ["a", "b"], "x.responses.users": ["u"]}
     assert "2 responses by 1 users" in refused([record], "records.json")
 
 
-def test_answers_of_peerannot(same, tmp_path, scores):
-    answers = {}
+def test_labels_of_peerannot(same, tmp_path, scores):
+    labels = {}
     for item, person, label in scores:
-        answers.setdefault(str(item), {})[person] = label
-    fit = same(answers, "answers.json", scores)
+        labels.setdefault(str(item), {})[person] = label
+    fit = same(labels, "answers.json", scores)
     assert fit.data.read_as == "peerannot answers (6 tasks)"
-    same(json.dumps(answers, indent=1), "answers.json", scores)
+    same(json.dumps(labels, indent=1), "answers.json", scores)
     (tmp_path / "metadata.json").write_text('{"name": "x", "n_classes": 9, "n_workers": 3}')
-    fit = same(answers, "answers.json", scores, long_options={"categories": list(range(9))})
+    fit = same(labels, "answers.json", scores, long_options={"categories": list(range(9))})
     assert "9 classes by metadata.json" in fit.data.read_as
-    same(answers, "answers.json", scores, bins=2, long_options={"bins": 2})
+    same(labels, "answers.json", scores, bins=2, long_options={"bins": 2})
 
 
-@pytest.mark.parametrize("told", ["{", "[]", "\xff"])
-def test_metadata_that_cannot_be_read(refused, tmp_path, told):
-    (tmp_path / "metadata.json").write_bytes(told.encode("latin-1"))
+@pytest.mark.parametrize("content", ["{", "[]", "\xff"])
+def test_bad_metadata_is_refused(refused, tmp_path, content):
+    (tmp_path / "metadata.json").write_bytes(content.encode("latin-1"))
     assert "metadata.json" in refused({"1": {"a": 1}}, "answers.json")
 
 
 @pytest.mark.parametrize("count", [2, 10**30, "many", None, True])
-def test_metadata_that_does_not_fit_is_not_used(write, tmp_path, count):
+def test_metadata_that_does_not_fit_is_ignored(write, tmp_path, count):
     (tmp_path / "metadata.json").write_text(json.dumps({"n_classes": count}))
     labels = at.read_labels(write({"1": {"a": 3, "b": 4}}, "answers.json"))
     assert labels.n_categories == 2
@@ -233,7 +233,7 @@ def test_repeated_scores_of_sureal(same, refused):
     same(content, "films.json", long, duplicates="keep", long_options={"duplicates": "keep"})
 
 
-def test_a_program_is_never_run(refused, tmp_path):
+def test_python_files_are_not_executed(refused, tmp_path):
     code = f"dis_videos = []\nopen({str(tmp_path / 'ran')!r}, 'w')\n"
     text = refused(code, "dataset.py")
     assert "Python files are not executed" in text

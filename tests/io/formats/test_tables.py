@@ -39,7 +39,7 @@ def test_items_of_mturk_by_an_input(same, votes):
     same("\n".join(mturk(votes)), "batch.csv", urls, columns={"item": "Input.url"})
 
 
-def test_several_answers_of_mturk_need_a_choice(same, refused, votes, hits):
+def test_several_questions_of_mturk_need_the_option_question(same, refused, votes, hits):
     text = "\n".join(mturk(votes, more=",Answer.note"))
     assert refused(text, "b.csv") == (
         "there are several questions, animal, note: pass question=NAME (`--question NAME`)"
@@ -49,7 +49,7 @@ def test_several_answers_of_mturk_need_a_choice(same, refused, votes, hits):
     same(text, "b.csv", hits, columns={"label": "Answer.animal"})
 
 
-def test_mturk_without_an_answer(refused):
+def test_mturk_without_a_question_is_refused(refused):
     assert "no question with a label" in refused("HITId,WorkerId,Title\n1,a,x\n", "b.csv")
     text = refused("HITId,WorkerId,Answer.x\n", "b.csv")
     assert "no rows" in text
@@ -86,13 +86,13 @@ def test_assignments_of_toloka_with_golden_tasks(same, votes, photos):
     assert "output animal" in fit.data.read_as
 
 
-def test_two_golden_answers_are_refused(refused, votes):
+def test_two_golden_labels_are_refused(refused, votes):
     rows = toloka(votes, golden=[(1, "dog")])
     rows.append("p1\tcat\tcat\t\tdan\tAPPROVED")
     assert "item 'p1' has two golden labels" in refused("\n".join(rows), "a.tsv")
 
 
-def test_items_of_toloka_where_there_are_several_inputs(same, refused, votes, photos):
+def test_several_inputs_of_toloka_need_the_option_columns(same, refused, votes, photos):
     rows = [row.split("\t") for row in toloka(votes)]
     names = [*rows[0], "INPUT:page", "ASSIGNMENT:task_id"]
     more = [[*row, "7", f"t{row[0]}"] for row in rows[1:]]
@@ -103,7 +103,7 @@ def test_items_of_toloka_where_there_are_several_inputs(same, refused, votes, ph
     assert "INPUT:image, INPUT:page: pass columns" in refused(without, "a.tsv")
 
 
-def test_crowd_kits_columns_are_a_long_table(same, votes):
+def test_columns_of_crowd_kit_are_a_long_table(same, votes):
     rows = ["task\tworker\tlabel", *("\t".join(map(str, vote)) for vote in votes)]
     assert same("\n".join(rows), "crowd.tsv", votes).data.read_as == ""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from annotruth.app import read_options as reading
+from annotruth.app import read_options
 from annotruth.models.registry import MODELS
 
 if TYPE_CHECKING:
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from annotruth.selection.compare import Comparison
 
 
-@reading.takes_read_options(without=("memory",))
+@read_options.takes_read_options(without=("memory",))
 def compare(
     *,
-    labels: reading.LabelsFile,
-    truth: reading.TruthOption = None,
+    labels: read_options.LabelsFile,
+    truth: read_options.TruthOption = None,
     models: Annotated[
         str | None,
         typer.Option(metavar="A,B,C", help=f"Some of {', '.join(MODELS)}.", show_default="all"),
@@ -39,8 +39,8 @@ def compare(
             metavar="FILE", help="Write the table of models here: .csv, .parquet or .json."
         ),
     ] = None,
-    as_json: reading.JsonOption = False,
-    quiet: reading.QuietOption = False,
+    as_json: read_options.JsonOption = False,
+    quiet: read_options.QuietOption = False,
 ) -> None:
     """Compare models on one file of labels.
 

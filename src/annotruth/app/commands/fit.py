@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from annotruth.app import read_options as reading
+from annotruth.app import read_options
 from annotruth.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,22 +36,22 @@ class EngineChoice(StrEnum):
     spark = "spark"
 
 
-@reading.takes_read_options()
+@read_options.takes_read_options()
 def fit(
     *,
     labels: Annotated[
         str,
         typer.Argument(
             metavar="LABELS",
-            help=f"{reading.LABELS_HELP} With --engine spark also a folder, or a table by name.",
+            help=f"{read_options.LABELS_HELP} With --engine spark also a folder, or a table by name.",
         ),
     ],
-    model: reading.ModelOption = None,
+    model: read_options.ModelOption = None,
     read: ReadOptions,
-    gold: reading.GoldOption = None,
-    annotator_prior: reading.AnnotatorPriorOption = None,
-    truth: reading.TruthOption = None,
-    settings: reading.SettingsOption = None,
+    gold: read_options.GoldOption = None,
+    annotator_prior: read_options.AnnotatorPriorOption = None,
+    truth: read_options.TruthOption = None,
+    settings: read_options.SettingsOption = None,
     out: Annotated[
         str | None,
         typer.Option(
@@ -81,7 +81,7 @@ def fit(
             ".csv, .parquet, .json or .npz.",
         ),
     ] = None,
-    keep: reading.KeepOption = None,
+    keep: read_options.KeepOption = None,
     engine: Annotated[
         EngineChoice, typer.Option(help="Where the passes over the labels run.")
     ] = EngineChoice.memory,
@@ -97,8 +97,8 @@ def fit(
         str | None,
         typer.Option(metavar="URL", help="A folder that all of Spark's machines can reach."),
     ] = None,
-    as_json: reading.JsonOption = False,
-    quiet: reading.QuietOption = False,
+    as_json: read_options.JsonOption = False,
+    quiet: read_options.QuietOption = False,
 ) -> None:
     """Fit a model to a file of labels and print a summary.
 
@@ -142,7 +142,7 @@ def fit(
         model_options["engine"] = on_spark.make_engine(master, storage)
     elif master is not None or storage is not None:
         raise InputError("--master and --storage need --engine spark")
-    for path, check in ((soft, soft_labels.check_ending), (keep, writers.format_of)):
+    for path, check in ((soft, soft_labels.check_suffix), (keep, writers.format_of)):
         if path is not None:
             check(path)
     with (

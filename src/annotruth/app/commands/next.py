@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from annotruth.app import options
-from annotruth.app import read_options as reading
+from annotruth.app import options, read_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,10 +18,10 @@ if TYPE_CHECKING:
 _MAX_ROWS = 10
 
 
-@reading.takes_read_options(without=("memory",))
+@read_options.takes_read_options(without=("memory",))
 def next_(
     *,
-    data: reading.FitOrLabels,
+    data: read_options.FitOrLabels,
     budget: Annotated[
         int | None,
         typer.Option(
@@ -31,11 +30,11 @@ def next_(
             show_default="all that are worth it in this round",
         ),
     ] = None,
-    model: reading.ModelOption = None,
+    model: read_options.ModelOption = None,
     read: ReadOptions,
-    gold: reading.GoldOption = None,
-    annotator_prior: reading.AnnotatorPriorOption = None,
-    settings: reading.SettingsOption = None,
+    gold: read_options.GoldOption = None,
+    annotator_prior: read_options.AnnotatorPriorOption = None,
+    settings: read_options.SettingsOption = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -44,9 +43,9 @@ def next_(
             "gain): .csv, .parquet or .json.",
         ),
     ] = None,
-    keep: reading.KeepOption = None,
-    as_json: reading.JsonOption = False,
-    quiet: reading.QuietOption = False,
+    keep: read_options.KeepOption = None,
+    as_json: read_options.JsonOption = False,
+    quiet: read_options.QuietOption = False,
 ) -> None:
     """List the items that need more labels, and the annotators to ask and to drop.
 

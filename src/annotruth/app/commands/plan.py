@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from annotruth.app import options
-from annotruth.app import read_options as reading
+from annotruth.app import options, read_options
 from annotruth.errors import InputError
 
 if TYPE_CHECKING:
     from annotruth.io.options import ReadOptions
 
 
-@reading.takes_read_options(without=("memory",))
+@read_options.takes_read_options(without=("memory",))
 def plan(
     *,
-    data: reading.FitOrLabels,
+    data: read_options.FitOrLabels,
     target: Annotated[
         str,
         typer.Option(
@@ -28,14 +27,14 @@ def plan(
             "Each on average over items.",
         ),
     ],
-    model: reading.ModelOption = None,
+    model: read_options.ModelOption = None,
     read: ReadOptions,
-    gold: reading.GoldOption = None,
-    annotator_prior: reading.AnnotatorPriorOption = None,
-    settings: reading.SettingsOption = None,
+    gold: read_options.GoldOption = None,
+    annotator_prior: read_options.AnnotatorPriorOption = None,
+    settings: read_options.SettingsOption = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same plan.")] = 0,
-    as_json: reading.JsonOption = False,
-    quiet: reading.QuietOption = False,
+    as_json: read_options.JsonOption = False,
+    quiet: read_options.QuietOption = False,
 ) -> None:
     """Estimate how many labels a target needs, spent evenly or as `annotruth next` advises.
 

@@ -39,7 +39,7 @@ from annotruth.labels.build import decide_scale
 from annotruth.labels.columns import LABEL_ROLES, find_columns
 from annotruth.labels.encode import encode_column, encode_columns, match_ids
 from annotruth.labels.layout import RowCodes, find_repeats
-from annotruth.labels.truth import Answers, Truth, answers_of
+from annotruth.labels.truth import MatchedTruth, TruthTable, read_truths
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -173,16 +173,16 @@ def _column(frame: DataFrame, name: str) -> Column:
     return frame["`" + name.replace("`", "``") + "`"]
 
 
-def _collect_gold(gold: Any) -> Answers:
+def _collect_gold(gold: Any) -> TruthTable:
     """Return the known truths, which are few; refuse items that occur twice."""
-    known = answers_of(gold.toArrow() if is_spark_frame(gold) else gold, role="gold")
+    known = read_truths(gold.toArrow() if is_spark_frame(gold) else gold, role="gold")
     codes = encode_column(pa.chunked_array([known.ids])).codes
     validate.check_known_items(codes, known.ids, "gold")
     return known
 
 
-def _known_truths(known: Answers, scale: Scale) -> _KnownTruths:
-    truth = Truth(np.arange(len(known.ids)), known.values, scale, "gold")
+def _known_truths(known: TruthTable, scale: Scale) -> _KnownTruths:
+    truth = MatchedTruth(np.arange(len(known.ids)), known.values, scale, "gold")
     return _KnownTruths(known.ids, truth.categories())
 
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from annotruth.io.formats.source import ParsedLabels
 from annotruth.io.formats.votes import counted
-from annotruth.labels.frames import column_of
+from annotruth.labels.frames import make_column
 from annotruth.labels.scale import is_text
 from annotruth.labels.validate import missing
 
@@ -87,7 +87,7 @@ def unpivot(
         position, label = position[present], label.take(pa.array(present))
     row = pa.array(position % n_rows if n_rows else position)
     col = pa.array(position // n_rows if n_rows else position)
-    names = column_of("name", list(across)).take(col)
+    names = make_column("name", list(across)).take(col)
     item, annotator = (names, down.take(row)) if transposed else (down.take(row), names)
     return ParsedLabels(
         pa.table({"item": item, "annotator": annotator, "label": label}),

@@ -19,7 +19,7 @@ def _recognise(source: Source) -> bool:
 
 
 def _read(source: Source) -> ParsedLabels:
-    """Read the answers of all assignments that were not rejected; an item is a HIT."""
+    """Read the labels of all assignments that were not rejected; an item is a HIT."""
     if "label" in source.columns:
         answer = source.column("label", "")
     else:

@@ -8,7 +8,7 @@ from annotruth.errors import InputError
 from annotruth.io.formats.source import Format, ParsedLabels, Record, Source
 from annotruth.io.formats.votes import counted
 from annotruth.labels.columns import LABEL_ROLES, find_columns
-from annotruth.labels.frames import column_of
+from annotruth.labels.frames import make_column
 
 
 def _recognise(source: Source) -> bool:
@@ -23,7 +23,7 @@ def _read(source: Source) -> ParsedLabels:
     rows = list(source.records())
     columns = _columns(source, {name: None for row in rows for name in row})
     table = {
-        role: column_of(name, [row.get(name) for row in rows]) for role, name in columns.items()
+        role: make_column(name, [row.get(name) for row in rows]) for role, name in columns.items()
     }
     return ParsedLabels(pa.table(table), notes=(counted(len(rows), "record", "records"),))
 

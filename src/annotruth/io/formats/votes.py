@@ -13,7 +13,7 @@ from annotruth.errors import InputError
 from annotruth.io.formats.source import ParsedLabels, Record
 from annotruth.labels import formatting
 from annotruth.labels.formatting import listed, shown
-from annotruth.labels.frames import column_of
+from annotruth.labels.frames import make_column
 
 _JOINED = " + "
 
@@ -56,11 +56,11 @@ class Votes:
                 {
                     "item": ids.slice(0, len(self.items)),
                     "annotator": _ids(self.annotators),
-                    "label": column_of("label", self.labels),
+                    "label": make_column("label", self.labels),
                 }
             ),
             gold=pa.table(
-                {"item": ids.slice(len(self.items)), "label": column_of("gold", [*gold.values()])}
+                {"item": ids.slice(len(self.items)), "label": make_column("gold", [*gold.values()])}
             )
             if gold
             else None,
@@ -135,4 +135,4 @@ def _ids(values: list[Any]) -> pa.Array:
     """Return a column of ids; where numbers and text are mixed, all as text."""
     if len({type(value) for value in values if value is not None}) > 1:
         values = [None if value is None else str(value) for value in values]
-    return column_of("id", values)
+    return make_column("id", values)

@@ -12,7 +12,7 @@ from annotruth.engines import Session
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, LabelSummary
-from annotruth.labels.frames import need_pandas
+from annotruth.labels.frames import check_pandas_installed
 from annotruth.models.base import Capabilities, IterativeEstimator
 from annotruth.models.base_fit import BaseFit
 from annotruth.models.dawid_skene.steps import (
@@ -139,7 +139,7 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
     @property
     def priors_(self) -> pd.Series[Any]:
         """The class prior (crowd-kit's name and form)."""
-        need_pandas()
+        check_pandas_installed()
         import pandas as pd
 
         categories = self._local_result().data.scale.categories.to_pylist()
@@ -152,7 +152,7 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
 
         One row per annotator and label, one column per true category.
         """
-        need_pandas()
+        check_pandas_installed()
         import pandas as pd
 
         data = self._local_result().data

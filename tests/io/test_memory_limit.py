@@ -1,4 +1,4 @@
-"""Files fitted within a given memory: the same labels and answers, and nothing left behind."""
+"""Files fitted within a memory limit: the same labels and results, and nothing left behind."""
 
 import errno
 import gc
@@ -24,12 +24,12 @@ from annotruth.engines.memory import MemoryEngine
 from annotruth.labels.on_disk import disk
 from annotruth.models.registry import MODELS, get_model
 
-LITTLE = 50_000  # bytes: some hundred rows a batch, and some hundred labels a range of items
+LITTLE = 50_000  # bytes: batches of some 50 rows, and ranges of items with some 250 labels
 
 
 @pytest.fixture(scope="module")
 def table():
-    """Labels of items and people named by text, some of them missing, in any order."""
+    """Labels with text ids in any order, some of them missing."""
     crowd = simulate.crowd(n_items=300, n_annotators=25, n_categories=4, seed=3)
     table = crowd.labels.to_arrow()
     rng = np.random.default_rng(4)
@@ -76,7 +76,7 @@ def same_labels(one, other):
 
 
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet", "arrow", "arrows"])
-def test_the_labels_are_those_that_memory_would_hold(table, tmp_path, ending):
+def test_labels_on_disk_equal_those_in_memory(table, tmp_path, ending):
     path = written(table, tmp_path / f"labels.{ending}")
     same_labels(at.read_labels(path, memory=LITTLE), at.read_labels(path))
 
@@ -84,7 +84,7 @@ def test_the_labels_are_those_that_memory_would_hold(table, tmp_path, ending):
 @pytest.mark.parametrize(
     "item", [pa.int64(), pa.int16(), pa.float64(), pa.large_string(), pa.date32(), pa.bool_()]
 )
-def test_ids_of_any_type_come_back_as_they_were(tmp_path, item):
+def test_ids_of_any_type_are_kept(tmp_path, item):
     numbers = pa.array(np.random.default_rng(1).integers(2, size=900))
     if not pa.types.is_boolean(item):
         numbers = pa.array(np.random.default_rng(1).integers(500, size=900).astype(np.int32))
@@ -100,7 +100,7 @@ def test_ids_of_any_type_come_back_as_they_were(tmp_path, item):
 
 
 @pytest.mark.parametrize("ending", ["parquet", "arrow"])
-def test_categories_in_a_frame_librarys_order_keep_it(table, tmp_path, ending):
+def test_ordered_categoricals_keep_their_order(table, tmp_path, ending):
     words = pa.array(["bad", "fair", "good", "great"]).take(
         pa.array([None if v is None else v - 1 for v in table["label"].to_pylist()], pa.int32())
     )
@@ -115,7 +115,7 @@ def test_categories_in_a_frame_librarys_order_keep_it(table, tmp_path, ending):
 
 
 @pytest.mark.parametrize("duplicates", ["keep", "last"])
-def test_people_who_label_twice_count_as_they_do_in_memory(table, tmp_path, duplicates):
+def test_duplicates_are_handled_as_in_memory(table, tmp_path, duplicates):
     again = table.slice(50, 300).set_column(2, "label", pa.array([2] * 300))
     path = written(pa.concat_tables([table, again]), tmp_path / "labels.parquet")
     within = at.read_labels(path, memory=LITTLE, duplicates=duplicates)
@@ -140,7 +140,7 @@ def unnamed(role, ids):
     ],
     ids=["twice", "no item", "no annotator", "no label", "no rows", "no column", "lists"],
 )
-def test_bad_rows_are_refused_with_the_same_words(table, tmp_path, change):
+def test_bad_rows_give_the_same_messages_as_in_memory(table, tmp_path, change):
     path = written(change(table), tmp_path / "labels.parquet")
     with pytest.raises(at.InputError) as in_memory:
         at.read_labels(path)
@@ -149,7 +149,7 @@ def test_bad_rows_are_refused_with_the_same_words(table, tmp_path, change):
     assert str(within.value) == str(in_memory.value)
 
 
-def test_a_broken_row_of_a_csv_is_named(table, tmp_path):
+def test_bad_rows_of_a_csv_are_numbered(table, tmp_path):
     path = written(table, tmp_path / "labels.csv")
     path.write_text(path.read_text() + '"a","b",1,2\n')
     with pytest.raises(at.InputError, match=f"row {table.num_rows + 1} .* has 4 fields"):
@@ -167,7 +167,7 @@ MODELS_ON_DISK = [name for name in MODELS if get_model(name).capabilities.out_of
 
 @pytest.mark.parametrize("gold", [None, {"item-3": 1, "item-7": 4}], ids=["plain", "gold"])
 @pytest.mark.parametrize("model", MODELS_ON_DISK)
-def test_the_answer_is_the_same_to_the_last_bit(table, tmp_path, model, gold):
+def test_fits_are_identical_to_those_in_memory(table, tmp_path, model, gold):
     path = written(table, tmp_path / "labels.parquet")
     within, in_memory = fits(path, model=model, gold=gold, max_iter=30)
     assert within.data.on_disk
@@ -177,13 +177,13 @@ def test_the_answer_is_the_same_to_the_last_bit(table, tmp_path, model, gold):
     assert within.summary() == in_memory.summary()
 
 
-def test_three_models_at_least_fit_labels_on_disk():
+def test_three_models_or_more_fit_labels_on_disk():
     assert {"gpm", "robust-gpm", "dawid-skene"} <= set(MODELS_ON_DISK)
 
 
 @pytest.mark.parametrize("format", ["csv", "parquet", "json"])
-def test_tables_are_written_in_pieces_as_they_are_whole(table, tmp_path, run, monkeypatch, format):
-    monkeypatch.setattr("annotruth.io.writers._CELLS_PER_PIECE", 500)
+def test_partitioned_tables_are_written_as_complete_ones(table, tmp_path, run, monkeypatch, format):
+    monkeypatch.setattr("annotruth.io.writers._CELLS_AT_ONCE", 500)
     monkeypatch.setattr("annotruth.io.writers._ROWS_AT_ONCE", 70)
     path = written(table, tmp_path / "labels.csv")
     words = ["fit", path, "--format", format, "--quiet", "--out"]
@@ -197,8 +197,8 @@ def test_tables_are_written_in_pieces_as_they_are_whole(table, tmp_path, run, mo
             assert one.read_bytes() == other.read_bytes()
 
 
-def test_many_categories_are_written_in_pieces_too(tmp_path, run, monkeypatch):
-    monkeypatch.setattr("annotruth.io.writers._CELLS_PER_PIECE", 100)
+def test_distributions_of_many_categories_are_written_in_partitions(tmp_path, run, monkeypatch):
+    monkeypatch.setattr("annotruth.io.writers._CELLS_AT_ONCE", 100)
     rng = np.random.default_rng(5)
     labels = pa.table(
         {
@@ -220,7 +220,7 @@ def test_many_categories_are_written_in_pieces_too(tmp_path, run, monkeypatch):
 
 @pytest.fixture
 def scratch(tmp_path, monkeypatch):
-    """A folder for temporary files of which nothing else makes use."""
+    """A folder for temporary files that nothing else uses."""
     folder = tmp_path / "scratch"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
@@ -237,7 +237,7 @@ def maps_of(folder):
 def test_nothing_is_left_on_disk(table, tmp_path, scratch):
     path = written(table, tmp_path / "labels.csv")
     fit = at.fit(path, "gpm", memory="250KB")
-    assert maps_of(scratch)  # it is used, without a name that anybody could see
+    assert maps_of(scratch)  # it is used, by files without a name
     assert not list(scratch.iterdir())
     del fit
     gc.collect()
@@ -259,14 +259,14 @@ def test_nothing_is_left_on_disk_after_a_failure(table, tmp_path, scratch):
     assert not maps_of(scratch)
 
 
-def test_a_full_disk_is_told_in_one_line(table, tmp_path, monkeypatch):
+def test_too_little_disk_space_is_reported_in_one_line(table, tmp_path, monkeypatch):
     path = written(table, tmp_path / "labels.csv")
     monkeypatch.setattr(disk.shutil, "disk_usage", lambda _: SimpleNamespace(free=10))
     with pytest.raises(at.OutputError, match=r"are needed in .*, where 10 bytes are free: free"):
         at.fit(path, "gpm", memory="250KB")
 
 
-def test_a_disk_that_fills_up_is_told_in_one_line(table, tmp_path, monkeypatch):
+def test_a_full_disk_is_reported_in_one_line(table, tmp_path, monkeypatch):
     path = written(table, tmp_path / "labels.csv")
 
     def full(*_):
@@ -278,7 +278,7 @@ def test_a_disk_that_fills_up_is_told_in_one_line(table, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (["--memory", "lots"], "memory 'lots' is no size: write 500MB, 1GB or 1.5GiB"),
         (["--memory", "0MB"], "memory '0MB' is no size"),
@@ -293,16 +293,16 @@ def test_a_disk_that_fills_up_is_told_in_one_line(table, tmp_path, monkeypatch):
         ),
     ],
 )
-def test_what_cannot_be_done_is_refused_in_one_line(table, tmp_path, run, options, told):
+def test_unsupported_options_are_refused_in_one_line(table, tmp_path, run, options, message):
     path = written(table, tmp_path / "labels.csv")
     code, out, err = run("fit", path, "--out", tmp_path / "out", *options)
     assert (code, out) == (2, "")
-    assert told in err
+    assert message in err
     assert err.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
 
-def test_too_little_memory_for_the_annotators_sums_says_what_they_need(tmp_path):
+def test_the_memory_that_sums_of_annotators_need_is_named(tmp_path):
     labels = pa.table({"item": [1] * 400, "annotator": range(400), "label": [1, 2] * 200})
     path = written(labels, tmp_path / "labels.parquet")
     with pytest.raises(at.InputError, match=r"the sums of 400 annotators alone take .* at least"):
@@ -310,7 +310,7 @@ def test_too_little_memory_for_the_annotators_sums_says_what_they_need(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "message"),
     [
         (
             "labels.jsonl",
@@ -323,9 +323,9 @@ def test_too_little_memory_for_the_annotators_sums_says_what_they_need(tmp_path)
         ("labels.csv", b"item,annotator,label\n1,a,\0\n", "is NUL"),
     ],
 )
-def test_files_that_cannot_be_read_so_are_refused(tmp_path, name, content, told):
+def test_files_that_need_memory_are_refused(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(at.InputError, match=told):
+    with pytest.raises(at.InputError, match=message):
         at.read_labels(tmp_path / name, memory=LITTLE)
 
 
@@ -334,7 +334,7 @@ def test_memory_is_for_files(table):
         at.fit(table, memory="1GB")
 
 
-def test_what_models_put_beside_the_labels_is_on_disk_too(table, tmp_path):
+def test_arrays_of_models_are_on_disk_too(table, tmp_path):
     labels = at.read_labels(written(table, tmp_path / "labels.csv"), memory=LITTLE)
     with closing(MemoryEngine().open(labels)) as session:
         session.allocate("theta", per="cells", shape=(2,))
