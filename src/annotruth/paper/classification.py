@@ -61,7 +61,7 @@ def run_models(
     """
     assert data is not None
     labels = read_labels(data / dataset / "labels.csv")
-    known = match_truth(read_table(data / dataset / "truth.csv")[0], labels, role="truth")
+    known = match_truth(read_table(data / dataset / "truth.csv"), labels, role="truth")
     truth = known.categories()
     results: Results = {}
     is_correct = {}
