@@ -1,7 +1,7 @@
-"""What can go wrong, said so that the reader knows the next step.
+"""Exceptions and warnings.
 
-Every exception a user can cause derives from `AnnotruthError`; its text is one line that
-says what was found, where, and what to do.
+All errors that annotruth raises on purpose derive from `AnnotruthError`. Their text is one line: what
+is wrong, where (file, row, column, id), and what to do. Any other exception is a bug.
 """
 
 __all__ = [
@@ -15,24 +15,95 @@ __all__ = [
 
 
 class AnnotruthError(Exception):
-    """Base of every error that annotruth raises on purpose."""
+    """Base of all errors that annotruth raises on purpose.
+
+    Raised itself if a result was requested that the model does not have, such as the distribution of
+    a model of scores: use another result, or another model.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> fit = at.fit([("a", "ann", 1), ("a", "bob", 3)], "mean")
+    >>> fit.soft_labels()
+    Traceback (most recent call last):
+    annotruth.errors.AnnotruthError: mean estimates scores, not distributions: use items() instead
+    """
 
 
 class InputError(AnnotruthError, ValueError):
-    """The labels, the truth or an option cannot be used as they are."""
+    """The labels, the truth or an option cannot be used.
+
+    Correct the value that the message names: a row of the file, a column, or an option. The command
+    line exits with code 2.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> at.fit([("a", "ann", 1), ("a", "bob", 3)], tol=-1)
+    Traceback (most recent call last):
+    annotruth.errors.InputError: tol must be 0 or more, not -1
+    """
 
 
 class NotFittedError(AnnotruthError, AttributeError):
-    """An estimator was asked before it was fitted; to ``hasattr`` it has no answer yet."""
+    """A result was requested from an estimator that is not fitted: call its ``fit`` first.
+
+    It is an `AttributeError`, so that ``hasattr(estimator, "result_")`` is False before ``fit``.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> at.GPM().result_
+    Traceback (most recent call last):
+    annotruth.errors.NotFittedError: this GPM is not fitted yet: call fit first
+    """
 
 
 class OutputError(AnnotruthError, OSError):
-    """A result could not be written; nothing was left half-written."""
+    """A file or folder could not be written; files that existed before are unchanged.
+
+    Free space on the disk, or choose a path that can be written to, as the message says.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> fit = at.fit([("a", "ann", 1), ("a", "bob", 3)], "mean")
+    >>> fit.save("/dev/null/fit")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    annotruth.errors.OutputError: cannot write /dev/null/fit: ...
+    """
 
 
 class AnnotruthWarning(UserWarning):
-    """Base of every warning that annotruth gives; the answer stands, but read the line."""
+    """Base of all warnings. The result is valid, but probably not the one you want.
+
+    The message names the option that changes it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import annotruth as at
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", at.AnnotruthWarning)
+    ...     fit = at.fit([("a", "ann", 1), ("a", "bob", 3)], max_iter=1)
+    >>> fit.converged
+    False
+    """
 
 
 class ConvergenceWarning(AnnotruthWarning):
-    """The fit stopped at its cap of iterations before it settled."""
+    """The fit reached its maximum number of iterations before it converged.
+
+    Raise ``max_iter`` (`--set max_iter=5000`) or ``tol``, or use the result with care: `Fit.converged`
+    is False.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import annotruth as at
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     fit = at.fit([("a", "ann", 1), ("a", "bob", 3), ("b", "ann", 1)], "gpm", max_iter=1)
+    >>> issubclass(caught[-1].category, at.ConvergenceWarning)
+    True
+    """

@@ -1,1 +1,1 @@
-"""Estimators, one paper a file, on one EM loop."""
+"""Models: estimators, their EM loop, and their results."""

@@ -61,6 +61,15 @@ class BaseFit(ABC):
         Arrays by name that `Estimator.predict_proba` and warm starts need beyond the above.
     chosen
         For a model chosen by ``auto``: ``model``, ``why`` and ``scores``, from `Choice.to_dict`.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> fit = at.fit([("a", "ann", 1), ("a", "bob", 2), ("b", "ann", 1)], "gpm")
+    >>> fit.converged, fit.stop_reason
+    (True, 'change of Q below 0.0001')
+    >>> fit.to_dict()["n_labels"]
+    3
     """
 
     model: str

@@ -1,4 +1,4 @@
-"""What people did before models: vote, mean, median. All labels count the same."""
+"""Baselines without a model of annotators: majority vote, mean, median."""
 
 from __future__ import annotations
 
@@ -19,16 +19,24 @@ from annotruth.models.rounding import rounded_gaussians, rounding_variance
 
 @dataclass(kw_only=True)
 class MajorityVote(Estimator):
-    r"""The category that most annotators chose.
+    r"""The majority vote: every item's most frequent label.
 
     An item's distribution is the observed shares of its labels,
     :math:`\theta_{e,n} = |l_{e,n}| / |l_e|`; its label is the category of the largest share, and
-    an exact tie goes to the category that comes first on the scale. A known truth decides its
-    item. On an ordinal scale the expectation of the shares is the mean of the labels.
+    an exact tie goes to the category that comes first on the scale. A known truth replaces the
+    shares of its item. On an ordinal scale the expectation is the mean of the labels.
 
-    Nothing is said of annotators: how often they agree with the majority is no reliability, for
-    they are part of it. What anybody would say of an item, `predict_proba`, is the shares of its labels
-    and one label more that is split as all labels are, :math:`(|l_{e,n}| + q_n) / (|l_e| + 1)`.
+    There is no reliability: annotators are part of the majority that they would be compared with.
+    `predict_proba` is the same for all annotators. It adds one label with the distribution q of all
+    labels to those of the item, :math:`(|l_{e,n}| + q_n) / (|l_e| + 1)`.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> labels = [("a", "ann", "cat"), ("a", "bob", "cat"), ("a", "eve", "dog"), ("b", "ann", "dog")]
+    >>> fit = at.MajorityVote().fit(labels).result_
+    >>> fit.item_table().select(["item", "label", "confidence"]).to_pylist()[1]
+    {'item': 'b', 'label': 'dog', 'confidence': 1.0}
     """
 
     name: ClassVar[str] = "majority"
@@ -48,33 +56,40 @@ class MajorityVote(Estimator):
         data = self.result_.data
         votes = np.diff(data.cell_ptr).astype(float)
         counts = Distribution(data.item_ptr, data.cell_category, votes)
-        crowd = np.bincount(data.cell_category, votes, data.n_categories) / data.n_labels
-        rows = counts.rows(item, data.n_categories) + crowd
+        overall = np.bincount(data.cell_category, votes, data.n_categories) / data.n_labels
+        rows = counts.rows(item, data.n_categories) + overall
         shares: Floats = rows / (data.labels_per_item[item] + 1.0)[:, np.newaxis]
         return shares
 
 
 @dataclass(kw_only=True)
 class MeanScore(Estimator):
-    r"""The mean of an item's labels, known as the mean opinion score.
+    r"""The mean of every item's labels, known as the mean opinion score (MOS).
 
     With :math:`v` the values of the n labels of an item, the score is their mean
-    :math:`\bar v`. Columns ``score_low`` and ``score_high`` hold its 95% interval and ``std``
-    the standard deviation behind it,
+    :math:`\bar v`. Columns ``score_low`` and ``score_high`` are its 95% interval, and ``std`` is the
+    standard deviation of the labels,
 
     .. math:: \bar v \pm t_{0.975,\,n-1} \frac{d}{\sqrt n}, \qquad
               d^2 = \frac{1}{n - 1} \sum_i (v_i - \bar v)^2,
 
-    as broadcasters report it (ITU-R BT.500). The interval takes labels as Gaussian and may
-    reach beyond the scale; a single label has neither interval nor deviation (NaN). A known
-    truth is its item's score, without doubt; ``std`` still tells how far the labels lay apart.
+    as in ITU-R BT.500. The interval assumes Gaussian labels and may extend beyond the scale; with a
+    single label, interval and standard deviation are NaN. A known truth is its item's score, with
+    an interval of width 0; ``std`` remains that of the labels.
 
-    What anybody would say of an item, `predict_proba`, is a Gaussian around the score, rounded to the
-    scale. Its variance is :math:`s^2 (1 + 1/n)`: that of labels around scores, all items pooled
-    with n - 1 degrees of freedom each, and that of the score itself. It is no smaller than what
-    rounding leaves, :math:`h^2 / 12` for categories h apart.
+    `predict_proba` is the same for all annotators: a Gaussian around the score, rounded to the
+    scale. Its variance is :math:`s^2 (1 + 1/n)`: the variance of labels around scores, pooled over
+    all items with n - 1 degrees of freedom each, plus that of the score. It is at least that of
+    rounding, :math:`h^2 / 12` for categories at distance h.
 
     Only for ordinal scales.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> fit = at.MeanScore().fit([("a", "ann", 3), ("a", "bob", 5), ("b", "ann", 2)]).result_
+    >>> fit.score.tolist()
+    [4.0, 2.0]
     """
 
     name: ClassVar[str] = "mean"
@@ -92,17 +107,21 @@ class MeanScore(Estimator):
         several = n > 1
         std = np.full(labels.n_items, np.nan)
         std[several] = np.sqrt(squares[several] / (n[several] - 1))
-        reach = np.full(labels.n_items, np.nan)
-        reach[several] = stdtrit(n[several] - 1, 0.975) * std[several] / np.sqrt(n[several])
-        reach[labels.known >= 0] = 0.0
-        score = _or_known(mean, labels)
+        half_width = np.full(labels.n_items, np.nan)
+        half_width[several] = stdtrit(n[several] - 1, 0.975) * std[several] / np.sqrt(n[several])
+        half_width[labels.known >= 0] = 0.0
+        score = _with_known_truth(mean, labels)
         return Fit(
             model=self.name,
             settings=self.settings(),
             data=labels,
             history=direct_history(),
             score=score,
-            item_columns={"std": std, "score_low": score - reach, "score_high": score + reach},
+            item_columns={
+                "std": std,
+                "score_low": score - half_width,
+                "score_high": score + half_width,
+            },
         )
 
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
@@ -111,10 +130,17 @@ class MeanScore(Estimator):
 
 @dataclass(kw_only=True)
 class MedianScore(Estimator):
-    """The median of an item's labels; of an even number, the midpoint of the middle two.
+    """The median of every item's labels; of an even number, the midpoint of the middle two.
 
-    A known truth is its item's score. What anybody would say of an item, `predict_proba`, is a Gaussian
-    around the score as in `MeanScore`. Only for ordinal scales.
+    A known truth is its item's score. `predict_proba` is as for `MeanScore`. Only for ordinal
+    scales.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> labels = [("a", "ann", 1), ("a", "bob", 5), ("a", "eve", 4), ("b", "ann", 2), ("b", "bob", 3)]
+    >>> at.MedianScore().fit(labels).result_.score.tolist()
+    [4.0, 2.5]
     """
 
     name: ClassVar[str] = "median"
@@ -122,7 +148,7 @@ class MedianScore(Estimator):
 
     def _fit(self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None) -> Fit:
         values = _values(labels, self.name)[labels.cell_category]
-        # Labels stand in the order of their categories within an item, so the middle is a place.
+        # The labels of an item are sorted by category, so the median is found by position.
         first = labels.cell_ptr[labels.item_ptr[:-1]]
         n = labels.labels_per_item
         lower, upper = (
@@ -134,7 +160,7 @@ class MedianScore(Estimator):
             settings=self.settings(),
             data=labels,
             history=direct_history(),
-            score=_or_known((lower + upper) / 2, labels),
+            score=_with_known_truth((lower + upper) / 2, labels),
         )
 
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
@@ -142,27 +168,27 @@ class MedianScore(Estimator):
 
 
 def _around_scores(fit: Fit, item: Codes) -> Floats:
-    """Predict labels around the items' scores with the deviation that all items share."""
+    """Return the probability of each label: Gaussians around the scores, with pooled variance."""
     data, score = fit.data, fit.score
     assert score is not None
     values, votes = data.scale.values, np.diff(data.cell_ptr)
     squares = inner(votes, (values[data.cell_category] - score[data.item_of_cell()]) ** 2)
-    # A score that was fitted takes up one label; where each item has but one, nothing is left.
-    fitted = data.known < 0
-    freedom = data.n_labels - np.count_nonzero(fitted)
+    # Every estimated score takes one degree of freedom; with one label per item, none is left.
+    estimated = data.known < 0
+    freedom = data.n_labels - np.count_nonzero(estimated)
     least = rounding_variance(values)
     variance = max(squares / freedom, least) if freedom > 0 else float(np.ptp(values)) ** 2 + least
-    of_score = np.where(fitted, variance / data.labels_per_item, 0.0)
-    return rounded_gaussians(values, score[item], np.sqrt(variance + of_score[item]))
+    score_variance = np.where(estimated, variance / data.labels_per_item, 0.0)
+    return rounded_gaussians(values, score[item], np.sqrt(variance + score_variance[item]))
 
 
 def _values(labels: Labels, name: str) -> Floats:
-    """Return the values of the categories, refusing categories without an order."""
+    """Return the values of the categories; raise if they have no order."""
     scale = labels.scale
     check_ordinal(scale, name)
     return scale.values
 
 
-def _or_known(score: Floats, labels: Labels) -> Floats:
-    """Put the value of the known truth where there is one."""
+def _with_known_truth(score: Floats, labels: Labels) -> Floats:
+    """Return the scores, replaced by the value of the known truth where there is one."""
     return np.where(labels.known >= 0, labels.scale.values[labels.known], score)

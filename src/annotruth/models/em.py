@@ -1,4 +1,4 @@
-"""The EM loop of every iterative model: start, step, monitor, stop, and the reason for stopping."""
+"""The EM loop of the iterative models."""
 
 from __future__ import annotations
 
@@ -23,30 +23,63 @@ ROUNDING = 1e-13
 
 
 class Monitor(NamedTuple):
-    """What a step reports."""
+    """What a step reports to the loop.
+
+    Examples
+    --------
+    >>> from annotruth.models.em import Monitor
+    >>> Monitor(log_likelihood=-120.0, objective=-118.5).objective
+    -118.5
+    """
 
     log_likelihood: float
     """Observed-data log-likelihood of the parameters the step began with."""
     objective: float
-    """What the stopping rule compares between steps, such as EM's Q after the step."""
+    """What the stopping rule compares between steps, such as Q after the step."""
 
 
 class Progress(NamedTuple):
-    """What a progress callback gets after every iteration."""
+    """What a progress callback receives after every iteration.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> reported = []
+    >>> fit = at.fit([("a", "x", 1), ("a", "y", 2)], "gpm", progress=reported.append)
+    >>> reported[-1].n_iter == fit.n_iter
+    True
+    """
 
     n_iter: int
     max_iter: int
     log_likelihood: float
     change: float
     stage: str = ""
-    """What the fit is for, where there are several."""
+    """The purpose of the fit, if it is one of several."""
 
 
 ProgressCallback = Callable[[Progress], None]
 
 
 class Steps(Protocol[P]):
-    """What a model supplies to the loop: its equations over a session."""
+    """What a model supplies to the loop: its equations over a session.
+
+    Examples
+    --------
+    A model of a single number, with steps that halve its distance from 1:
+
+    >>> from annotruth.models.em import Monitor, run_em
+    >>> class Halving:
+    ...     objective_name = "the distance"
+    ...     def step(self, x):
+    ...         x = (1 + x) / 2
+    ...         return x, Monitor(log_likelihood=0.0, objective=1 - x)
+    ...     def finalize(self, x):
+    ...         return 0.0
+    >>> x, history = run_em(Halving(), 0.0, tol=1e-6, max_iter=100)
+    >>> round(x, 4), history.stop_reason
+    (1.0, 'change of the distance below 1e-06')
+    """
 
     objective_name: str
     """The name of the objective in messages."""
@@ -57,7 +90,7 @@ class Steps(Protocol[P]):
     def resume(self, previous: Any) -> P:
         """Return the parameters of a previous fit, as the start of a fit to more labels.
 
-        Items and annotators of the previous fit come first among those at hand.
+        The items and annotators of the previous fit come first among those of the session.
         """
 
     def step(self, parameters: P) -> tuple[P, Monitor]:
@@ -99,7 +132,7 @@ class History:
 
     @property
     def n_iter(self) -> int:
-        """How many steps were taken."""
+        """The number of steps."""
         return len(self.objective)
 
 
@@ -180,7 +213,7 @@ def direct_history() -> History:
 
 
 def check_loop_options(*, tol: float, max_iter: int) -> None:
-    """Refuse a tolerance or a number of iterations that no loop can keep."""
+    """Raise if the tolerance is negative or there are no iterations."""
     if not tol >= 0:
         raise InputError(f"tol must be 0 or more, not {tol}")
     if max_iter < 1:

@@ -1,4 +1,4 @@
-"""Intervals: profile likelihood intervals of reliabilities, and sets of likely categories."""
+"""Profile likelihood intervals of reliabilities, and credible sets of categories."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Profile = Callable[[Floats], tuple[Floats, Floats]]
 DROP_95 = 1.9207294103470627
 
 Z_95 = 1.959963984540054
-"""How many standard deviations either way hold 95% of a Gaussian."""
+"""The 97.5% quantile of the standard Gaussian."""
 
 _EDGE = 1e-9
 _PRECISION = 0.01
@@ -25,9 +25,9 @@ _MAX_STEPS = 60
 
 
 def likely_sets(probability: Floats, names: Sequence[str], share: float = 0.95) -> pa.Array:
-    """Return, for every row, the smallest set of categories that holds ``share`` of it.
+    """Return the smallest set of categories that contains ``share`` of each row's probability.
 
-    Sets are text: the names joined by a bar, in the scale's order.
+    A set is text: the names in the order of the scale, joined by "|".
     """
     order = np.argsort(-probability, axis=1, kind="stable")
     before = np.cumsum(np.take_along_axis(probability, order, axis=1), axis=1)
@@ -35,7 +35,7 @@ def likely_sets(probability: Floats, names: Sequence[str], share: float = 0.95) 
     before[:, 0] = 0.0
     within = np.zeros(probability.shape, dtype=bool)
     np.put_along_axis(within, order, before < share, axis=1)
-    # Few different sets occur: each text is made once.
+    # Few different sets occur, so each text is made once.
     sets, place = np.unique(np.packbits(within, axis=1), axis=0, return_inverse=True)
     members = np.unpackbits(sets, axis=1, count=len(names)).astype(bool)
     texts = [
@@ -48,11 +48,11 @@ def likelihood_interval(profiles: Iterable[Profile], peak: Floats) -> tuple[Floa
     """Return where each annotator's log-likelihood has fallen by 1.92 on either side of its maximum.
 
     ``profile(eps)`` returns the log-likelihood and its slope per annotator. It is concave in eps,
-    so Newton's method from the far end approaches the crossing without ever passing it; stopped
-    early, the interval is only wider.
+    so Newton's method from the far end approaches the crossing without passing it; stopped early,
+    the interval is only wider.
 
     The first of ``profiles`` belongs to the estimate. Others belong to other values of the
-    annotators' remaining parameters: the interval then holds the values within 1.92 of the
+    annotators' remaining parameters: the interval then contains the values within 1.92 of the
     estimate's log-likelihood under any of them.
     """
     floor, low, high = peak, peak, peak
@@ -76,14 +76,14 @@ def _crossing(profile: Profile, floor: Floats, end: float) -> Floats:
     never = np.zeros(len(eps), dtype=bool)
     for _ in range(_MAX_STEPS):
         value, slope = profile(eps)
-        short = np.subtract(floor, value, out=value)
-        # Measured on the likelihood: near an end a tiny move of eps still changes it much.
-        open_ = (short > _PRECISION) & ~never
-        if not open_.any():
+        shortfall = np.subtract(floor, value, out=value)
+        # Convergence is measured on the likelihood, which near 0 and 1 changes fast with eps.
+        active = (shortfall > _PRECISION) & ~never
+        if not active.any():
             break
-        move = np.divide(short, slope, out=short, where=open_)
-        move[~open_] = 0.0
-        # Newton's method turns back only beyond a maximum that is below the floor.
+        move = np.divide(shortfall, slope, out=shortfall, where=active)
+        move[~active] = 0.0
+        # Newton's method changes direction only beyond a maximum that is below the floor.
         never |= move < 0 if end < 0.5 else move > 0
         np.add(eps, move, out=eps, where=~never)
         np.clip(eps, _EDGE, 1 - _EDGE, out=eps)

@@ -1,14 +1,14 @@
-r"""Fewer passes over the labels: squared extrapolation of EM's steps (SQUAREM).
+r"""Acceleration of EM by squared extrapolation (SQUAREM), for fewer passes over the labels.
 
-EM's steps become ever smaller. From two of them, :math:`x_0 \to x_1 \to x_2`, squared extrapolation
+From two EM steps, :math:`x_0 \to x_1 \to x_2`, squared extrapolation
 (Varadhan and Roland, "Simple and globally convergent methods for accelerating the convergence of any
-EM algorithm", 2008) estimates where they lead:
+EM algorithm", 2008) estimates their limit:
 
 .. math:: x_0 + 2 a r + a^2 v, \qquad r = x_1 - x_0, \quad v = (x_2 - x_1) - r, \quad
     a = |r| / |v|.
 
 With step length :math:`a = 1` that is :math:`x_2`. If each step is :math:`\lambda` times the one
-before, it is the limit of the sequence. The next EM step begins there, and its pass over the labels
+before, it is the exact limit of the sequence. The next EM step begins there, and its pass over the labels
 yields the objective there, so an extrapolation costs no extra pass. If the objective has fallen, the
 extrapolation is rolled back and EM continues from :math:`x_2`. So the accepted objective never falls.
 
@@ -152,7 +152,7 @@ class Squarem(Generic[Point]):
         self._rise = np.inf
 
     def propose(self, current: Point) -> Point:
-        """Return where the next step begins: the current point, or after two steps an extrapolation."""
+        """Return the point to step from: the current one, or after two steps an extrapolation."""
         extrapolate = len(self._path) == 2 and self._last != "unconfirmed"
         if extrapolate or (self._safeguarded is not None and self._last != "unconfirmed"):
             self._checkpoint = current

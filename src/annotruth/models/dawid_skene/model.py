@@ -33,47 +33,48 @@ _MAX_BYTES = 2e9
 
 @dataclass(kw_only=True)
 class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
-    r"""Maximum Likelihood Estimation of Observer Error-Rates Using the EM Algorithm.
+    r"""Dawid and Skene's model: one confusion matrix per annotator.
 
-    An item is of class k with probability :math:`p_k`, and annotator s then gives the label l with
-    probability :math:`\pi_{s,k,l}`, independently of the others:
+    Dawid and Skene, "Maximum Likelihood Estimation of Observer Error-Rates Using the EM Algorithm",
+    Applied Statistics 28 (1979), 20-28. An item is of class k with probability :math:`p_k`, and
+    annotator s then gives the label l with probability :math:`\pi_{s,k,l}`, independently of the
+    others:
 
     .. math:: L = \prod_e \sum_k p_k \prod_{s \in l_e} \pi_{s,k,r_{e,s}}.
 
-    Maximum likelihood by EM over E items (Dawid and Skene, Applied Statistics 28, 1979, 20-28):
+    Maximum likelihood by EM over E items:
 
     .. math::
         \text{E:}\quad T_{e,k} &\propto p_k \prod_{s \in l_e} \pi_{s,k,r_{e,s}} \\
         \text{M:}\quad p_k &= \frac{1}{E} \sum_e T_{e,k}, \quad
         \pi_{s,k,l} = \frac{\sum_{e \in l_{s,l}} T_{e,k}}{\sum_{e \in l_s} T_{e,k}}.
 
-    It starts, as in the paper, with the observed shares for T. An item's distribution is
-    :math:`T_e` at the end: how likely each class is to be the one right answer. A known truth
-    fixes T at the item, and its likelihood counts with that of the labels.
+    The start, as in the paper, is the observed shares for T. An item's distribution is the final
+    :math:`T_e`, the posterior of its class. A known truth fixes T, and the likelihood is that of
+    labels and known truths.
 
-    An annotator's reliability is the expected share of their labels that name the item's class,
-    :math:`\sum_{e \in l_s} T_{e,r_{e,s}} / |l_s|`. It is high for those who always name a frequent
-    class: ``confusion_`` shows the difference.
+    An annotator's reliability is the expected share of their labels that are the item's class,
+    :math:`\sum_{e \in l_s} T_{e,r_{e,s}} / |l_s|`. It is high for annotators who always give the
+    most frequent label; ``confusion_`` shows the difference.
 
     Left open by the paper:
 
-    - There is no smoothing. A zero in :math:`p` or :math:`\pi` stays: the class is then impossible
-      for the items concerned. EM never makes all classes of an item impossible.
-    - Where an annotator met no item of a class, the denominator of :math:`\pi_{s,k}` is 0 and any
+    - There is no smoothing. A zero in :math:`p` or :math:`\pi` stays zero: the class is then
+      impossible for the items concerned. EM never makes all classes of an item impossible.
+    - If an annotator labelled no item of a class, the denominator of :math:`\pi_{s,k}` is 0 and any
       value is equally likely: the row keeps its last value, at the start 1/N.
-    - The stopping rule: the log-likelihood per label changes by less than ``tol``, so that it
-      means the same on small and large tables. On sparse tables that is short of the maximum:
-      the likelihood may rise slowly for thousands of steps. ``tol=0`` iterates to the maximum.
-      With acceleration the same ``tol`` stops closer to it.
+    - The stopping rule: the log-likelihood per label changes by less than ``tol``, which does not
+      depend on the number of labels. On sparse tables this may stop short of the maximum, as the
+      likelihood may rise slowly over thousands of steps. ``tol=0`` iterates to the maximum. With
+      acceleration, the same ``tol`` stops closer to it.
 
     An item's label is the class of highest probability; an exact tie goes to the category that
-    comes first on the scale. `predict_proba` predicts the label l with
-    :math:`\sum_k T_{e,k} \pi_{s,k,l}`.
+    comes first on the scale. `predict_proba` returns :math:`\sum_k T_{e,k} \pi_{s,k,l}` for label l.
 
     Parameters
     ----------
     tol, max_iter
-        The stopping rule and its cap; reaching the cap warns.
+        The stopping rule and the maximum number of iterations; reaching it warns.
     acceleration
         Whether to extrapolate EM's steps (`annotruth.models.squarem`) for fewer passes over the
         labels.
@@ -83,9 +84,13 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
     Examples
     --------
     >>> import annotruth as at
-    >>> labels = [("a", "ann", "cat"), ("a", "bob", "cat"), ("b", "ann", "dog"), ("b", "bob", "dog")]
-    >>> at.DawidSkene().fit(labels).confusion_.shape
-    (2, 2, 2)
+    >>> labels = [(item, name, "cat" if item % 2 else "dog") for item in range(6) for name in "abc"]
+    >>> labels += [(item, "eve", "cat") for item in range(6)]
+    >>> model = at.DawidSkene().fit(labels)
+    >>> model.confusion_[3].round(2).tolist()  # eve: one row per class, one column per label
+    [[1.0, 0.0], [1.0, 0.0]]
+    >>> model.prevalence_.round(2).tolist()
+    [0.5, 0.5]
     """
 
     name: ClassVar[str] = "dawid-skene"
@@ -171,12 +176,12 @@ def _item_results(labels: Labels, arrays: Mapping[str, NDArray[Any]]) -> ItemRes
 
 
 def _check_size(labels: LabelSummary) -> None:
-    people, classes = labels.n_annotators, labels.n_categories
-    items = labels.n_items if isinstance(labels, Labels) else 0  # here, and not elsewhere
-    n_bytes = 8 * classes * (people * classes + items)
+    n_annotators, n_classes = labels.n_annotators, labels.n_categories
+    n_items = labels.n_items if isinstance(labels, Labels) else 0  # others are on the workers
+    n_bytes = 8 * n_classes * (n_annotators * n_classes + n_items)
     if n_bytes > _MAX_BYTES:
         raise InputError(
-            f"dawid-skene needs {n_bytes / 1e9:,.1f} GB for {people:,} confusion matrices of "
-            f"{classes:,} x {classes:,} and {items:,} x {classes:,} probabilities (at most "
+            f"dawid-skene needs {n_bytes / 1e9:,.1f} GB for {n_annotators:,} confusion matrices of "
+            f"{n_classes:,} x {n_classes:,} and {n_items:,} x {n_classes:,} probabilities (at most "
             f"{_MAX_BYTES / 1e9:g} GB): merge rare categories, or use gpm, which needs neither"
         )

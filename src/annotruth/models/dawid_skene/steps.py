@@ -18,14 +18,40 @@ _INPUTS = (Input("prior"), Input("confusion", annotator_axis=1))
 
 
 class DawidSkeneParameters(NamedTuple):
-    """The class prior p[k], and the annotators' confusion matrices pi[s, k, l]."""
+    """The class prior p[k], and the annotators' confusion matrices pi[s, k, l].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annotruth.models.dawid_skene.steps import DawidSkeneParameters
+    >>> DawidSkeneParameters(np.full(2, 0.5), np.full((2, 3, 2), 0.5)).prior
+    array([0.5, 0.5])
+    """
 
     prior: Floats
     confusion: Floats  # pi as labels x annotators x classes, the order in which the kernels read it
 
 
 class DawidSkeneSteps:
-    """Dawid and Skene's EM over a session; posteriors leave it only at the end."""
+    """Dawid and Skene's EM over a session; posteriors leave it only at the end.
+
+    Parameters
+    ----------
+    labels, session
+        The labels, or their summary, and the session they are open in.
+
+    Examples
+    --------
+    >>> from contextlib import closing
+    >>> import annotruth as at
+    >>> from annotruth.engines import get_engine
+    >>> from annotruth.models.dawid_skene.steps import DawidSkeneSteps
+    >>> labels = at.Labels.of([("a", "ann", 1), ("a", "bob", 1), ("b", "ann", 2), ("b", "bob", 1)])
+    >>> with closing(get_engine("reference").open(labels)) as session:
+    ...     parameters = DawidSkeneSteps(labels, session).start()
+    >>> parameters.prior.tolist()  # the observed shares, averaged over items
+    [0.75, 0.25]
+    """
 
     objective_name = "the log-likelihood per label"
 
@@ -81,14 +107,14 @@ class DawidSkeneSteps:
         return Squarem(DawidSkeneParameters, shares(axis=0), shares(axis=0))
 
     def share_correct(self, parameters: DawidSkeneParameters) -> Floats:
-        """Return the expected share of each annotator's labels that name the item's class."""
+        """Return the expected share of each annotator's labels that are the item's class."""
         counts = self._session.run_pass(self._step, **parameters._asdict())["counts"]
         correct: Floats = np.einsum("ksk->s", counts)
-        return np.minimum(correct / self._labels_per_annotator, 1.0)  # sums may round above 1
+        return np.minimum(correct / self._labels_per_annotator, 1.0)  # rounding
 
 
 def dawid_skene_parameters(fit: BaseFit) -> DawidSkeneParameters:
-    """Return the parameters that a fit holds."""
+    """Return the parameters of a fit."""
     n_annotators, n = fit.data.n_annotators, fit.data.n_categories
     # Stored as "rates", the name that saved fits have.
     return DawidSkeneParameters(
@@ -97,7 +123,7 @@ def dawid_skene_parameters(fit: BaseFit) -> DawidSkeneParameters:
 
 
 def _normalised(counts: Floats, classes: Floats, old: Floats) -> DawidSkeneParameters:
-    """Turn counts into shares, in place; a class that s never met keeps its old ones."""
+    """Return counts as shares, in place; a row without counts keeps the old shares."""
     totals = counts.sum(axis=0)
     np.divide(counts, totals, out=counts, where=totals > 0)
     np.copyto(counts, old, where=totals == 0)

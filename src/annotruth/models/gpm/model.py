@@ -1,4 +1,4 @@
-r"""GPM, the paper's model, exactly."""
+"""GPM, as in its paper."""
 
 from __future__ import annotations
 
@@ -32,15 +32,16 @@ _RESUMED_TOL = 1e-6
 
 @dataclass(kw_only=True)
 class GPM(IterativeEstimator[GPMSteps]):
-    r"""A Generic Probabilistic Model to Recover Annotator's Behavior and Ground Truth Labeling.
+    r"""GPM: a generic probabilistic model of annotators' behavior and of opinions on items.
 
-    Annotator s answers item e seriously with probability :math:`\epsilon_s`, drawing from the
-    item's distribution of serious opinion :math:`\theta_e`; otherwise from an irregular
-    behavior :math:`\pi_s`:
+    Li, Ling, Wang, Li and Le Callet, "A Generic Probabilistic Model to Recover Annotator's Behavior
+    and Ground Truth Labeling" (2020). Annotator s labels item e seriously with probability
+    :math:`\epsilon_s`, drawing from the item's distribution of serious opinion :math:`\theta_e`;
+    otherwise from an irregular behavior :math:`\pi_s`:
 
     .. math:: p(r_{e,s} = n) = \epsilon_s \theta_{e,n} + (1 - \epsilon_s) \pi_{s,n}.
 
-    Maximum likelihood by EM (Li, Ling, Wang, Li and Le Callet, 2020):
+    Maximum likelihood by EM:
 
     .. math::
         \text{E:}\quad \mu_{e,s} &= \frac{\epsilon_s \theta_{e,r}}
@@ -49,29 +50,29 @@ class GPM(IterativeEstimator[GPMSteps]):
         \theta_{e,n} = \frac{\sum_{s \in l_{e,n}} \mu_{e,s}}{\sum_{s \in l_e} \mu_{e,s}}, \quad
         \pi_{s,n} = \frac{\sum_{e \in l_{s,n}} (1 - \mu_{e,s})}{\sum_{e \in l_s} (1 - \mu_{e,s})}.
 
-    It starts at :math:`\epsilon = 0.5`, the observed shares and :math:`\pi = 1/N`, and stops when
-    Q changes by less than ``tol`` from one step to the next. (The paper prints the E-step's
-    numerator without :math:`\epsilon_s`; its likelihood and its authors' code have it.)
+    The start is :math:`\epsilon = 0.5`, the observed shares for :math:`\theta`, and
+    :math:`\pi = 1/N`. The loop stops when Q changes by less than ``tol`` from one step to the next.
+    (The paper prints the E-step's numerator without :math:`\epsilon_s`; its likelihood and its
+    authors' code have it.)
 
-    An item's label is the category of highest probability; an exact tie goes to the category
-    that comes first on the scale. A known truth fixes the item's distribution. An annotator is a
-    spammer when :math:`\epsilon_s < 0.5`. The interval of a reliability holds the values whose
-    log-likelihood is within 1.92 of the best, the items' distributions taken as they are.
-    `predict_proba` predicts labels by the model's own equation, :math:`p(r_{e,s} = n)` above.
+    An item's label is the category of highest probability; an exact tie goes to the category that
+    comes first on the scale. A known truth fixes the item's distribution. An annotator is a
+    spammer if :math:`\epsilon_s < 0.5`. The interval of a reliability contains the values whose
+    log-likelihood is within 1.92 of the maximum, given the items' distributions. `predict_proba`
+    returns :math:`p(r_{e,s} = n)` of the equation above.
 
-    With few labels per item, theta fits its own noise and reliabilities run to 1. This is a
-    property of the paper's estimator, and its intervals do not account for it.
+    With few labels per item, theta overfits and reliabilities approach 1. This is a property of the
+    paper's estimator, and its intervals do not account for it.
 
     Parameters
     ----------
     behavior
-        "uniform", the paper's choice: irregular labels are random. "learned" estimates
-        :math:`\pi_s` too. It would degenerate for annotators with few labels, whose few labels
-        would then be their whole behavior, so it is learned from 5 labels per category on and
-        stays uniform below; an annotator without a single irregular label keeps the behavior of
-        the step before.
+        "uniform", as in the paper: irregular labels are random. "learned" estimates :math:`\pi_s`,
+        too, for annotators with at least 5 labels per category; with fewer labels it would be
+        degenerate and stays uniform. An annotator without irregular labels keeps the behavior of
+        the last step.
     tol, max_iter
-        The stopping rule and its cap; reaching the cap warns.
+        The stopping rule and the maximum number of iterations; reaching it warns.
     acceleration
         Whether to extrapolate EM's steps (`annotruth.models.squarem`) for fewer passes over the
         labels. The paper does not.
@@ -81,9 +82,13 @@ class GPM(IterativeEstimator[GPMSteps]):
     Examples
     --------
     >>> import annotruth as at
-    >>> labels = [("a", "ann", 1), ("a", "bob", 1), ("b", "ann", 2), ("b", "bob", 2)]
-    >>> at.GPM().fit(labels).result_.n_spammers
-    0
+    >>> labels = [(item, name, item % 3) for item in range(9) for name in ("ann", "bob", "cem")]
+    >>> labels += [(item, "eve", 2 * item // 3 % 3) for item in range(9)]
+    >>> fit = at.GPM().fit(labels).result_
+    >>> fit.reliability.round(2).tolist()
+    [1.0, 1.0, 1.0, 0.0]
+    >>> fit.n_spammers
+    1
     """
 
     name: ClassVar[str] = "gpm"

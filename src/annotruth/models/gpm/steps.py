@@ -21,14 +21,43 @@ _INPUTS = (Input("eps", annotator_axis=0), Input("pi", annotator_axis=0), Input(
 
 
 class GPMParameters(NamedTuple):
-    """Annotators' parameters: reliability eps[s], and behavior pi[s, n] if learned."""
+    """Annotators' parameters: reliability eps[s], and behavior pi[s, n] if learned.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annotruth.models.gpm.steps import GPMParameters
+    >>> GPMParameters(eps=np.array([0.9, 0.2]), pi=np.empty((0, 0))).eps
+    array([0.9, 0.2])
+    """
 
     eps: Floats
     pi: Floats  # annotators x categories; empty when behavior is uniform
 
 
 class GPMSteps:
-    """GPM's EM over a session; theta stays in the session."""
+    """GPM's EM over a session; theta stays in the session.
+
+    Parameters
+    ----------
+    labels, session
+        The labels, or their summary, and the session they are open in.
+    learned
+        Whether irregular behaviors are estimated.
+
+    Examples
+    --------
+    >>> from contextlib import closing
+    >>> import annotruth as at
+    >>> from annotruth.engines import get_engine
+    >>> from annotruth.models.gpm.steps import GPMSteps
+    >>> labels = at.Labels.of([("a", "ann", 1), ("a", "bob", 1), ("b", "ann", 2), ("b", "bob", 1)])
+    >>> with closing(get_engine("reference").open(labels)) as session:
+    ...     steps = GPMSteps(labels, session, learned=False)
+    ...     parameters, monitor = steps.step(steps.start())
+    >>> parameters.eps.round(3).tolist()
+    [0.583, 0.583]
+    """
 
     objective_name = "Q"
 
@@ -66,7 +95,7 @@ class GPMSteps:
         )
 
     def start(self) -> GPMParameters:
-        """Return the paper's start: eps = 0.5, theta = observed shares, pi = 1/N."""
+        """Return eps = 0.5 and pi = 1/N; theta starts at the observed shares, as in the paper."""
         self._session.allocate("theta", per="cells")
         self._session.run_pass(self._start)
         return GPMParameters(
