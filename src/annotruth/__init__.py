@@ -1,10 +1,13 @@
 """Recover the truth from labels given by unreliable annotators.
 
 >>> import annotruth as at
->>> fit = at.fit("labels.csv", model="gpm")  # doctest: +SKIP
->>> fit.items(), fit.annotators(), fit.labels()  # doctest: +SKIP
+>>> labels = [("a", "ann", "cat"), ("a", "bob", "cat"), ("b", "ann", "dog"), ("b", "bob", "dog")]
+>>> fit = at.fit(labels, model="gpm")  # or a path: at.fit("labels.csv")
+>>> fit.item_table()["label"].to_pylist()
+['cat', 'dog']
+>>> tables = fit.items(), fit.annotators(), fit.labels()
 
-Names load on first use, so that importing the package costs next to nothing.
+Names are imported on first use, so that ``import annotruth`` is fast.
 """
 
 from __future__ import annotations
@@ -89,7 +92,7 @@ __all__ = [
     "update",
 ]
 
-_HOMES = {
+_MODULE_OF = {
     "GLAD": "annotruth.models.glad.model",
     "GPM": "annotruth.models.gpm.model",
     "Advice": "annotruth.advice.advice",
@@ -126,7 +129,7 @@ _HOMES = {
     "read_labels": "annotruth.io.readers",
     "update": "annotruth.api",
 }
-_ROOMS = ("agreement", "metrics", "simulate")
+_MODULES = ("agreement", "metrics", "simulate")
 
 
 def __getattr__(name: str) -> Any:
@@ -134,10 +137,10 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("annotruth")
-    if name in _ROOMS:
+    if name in _MODULES:
         return importlib.import_module(f"annotruth.{name}")
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in _MODULE_OF:
+        return getattr(importlib.import_module(_MODULE_OF[name]), name)
     raise AttributeError(f"module 'annotruth' has no attribute {name!r}")
 
 
