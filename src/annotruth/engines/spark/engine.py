@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _LOCAL_PARTITIONS = 4  # of labels that are in memory, which are few
 
 # The options for reading that Spark does not support, and their flags.
-_LOCAL_OPTIONS = {
+_UNSUPPORTED_OPTIONS = {
     "input_format": "--input-format",
     "question": "--question",
     "covariates": "--covariates",
@@ -93,7 +93,7 @@ class SparkEngine:
                     "file itself, or choose engine='memory' (`--engine memory`)"
                 )
             return labels
-        for name, flag in _LOCAL_OPTIONS.items():
+        for name, flag in _UNSUPPORTED_OPTIONS.items():
             if name in options.changed():
                 raise InputError(f"{name} (`{flag}`) is not supported on Spark: leave it out")
         with file_named_in_errors(gold):

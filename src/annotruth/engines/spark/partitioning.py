@@ -25,8 +25,8 @@ from annotruth.engines.spark.annotator_codes import (
     AnnotatorCodes,
     assign_codes,
     codes_in_partition,
-    sort_codes,
 )
+from annotruth.engines.spark.encoded_rows import EncodedRows, check_rows, encode_rows
 from annotruth.engines.spark.frames import is_spark_frame
 from annotruth.engines.spark.labels import SparkLabels
 from annotruth.engines.spark.partitions import LabelPartition, write_partition
@@ -37,7 +37,7 @@ from annotruth.labels import DuplicatePolicy, Labels, Scale, TableOptions, valid
 from annotruth.labels.buffers import as_arrow, as_numpy
 from annotruth.labels.build import decide_scale
 from annotruth.labels.columns import LABEL_ROLES, find_columns
-from annotruth.labels.encode import encode_column, encode_columns, match_ids
+from annotruth.labels.encode import encode_column, match_ids
 from annotruth.labels.layout import RowCodes, find_repeats
 from annotruth.labels.truth import MatchedTruth, TruthTable, read_truths
 
@@ -46,29 +46,6 @@ if TYPE_CHECKING:
 
 _MAX_VALUES = 100_000  # distinct labels, which the driver collects
 _NAMED_REPEATS = 3  # in a message
-
-
-class EncodedRows(NamedTuple):
-    """What a task returns of the rows it has encoded.
-
-    Attributes
-    ----------
-    file
-        The codes and ids of the rows that have a label.
-    n_rows, n_kept, n_annotators
-        The numbers of rows, of rows with a label, and of annotators.
-    values
-        The distinct labels.
-    n_unnamed
-        How many rows have a label but no item, and no annotator.
-    """
-
-    file: str
-    n_rows: int
-    n_kept: int
-    n_annotators: int
-    values: pa.Array
-    n_unnamed: dict[str, int]
 
 
 class SortedPartition(NamedTuple):
@@ -142,8 +119,8 @@ def partition_frame(
         rows.repartition("item") if n_partitions is None else rows.repartition(n_partitions, "item")
     )
 
-    encoded = run_on_partitions(shuffled, partial(_encode_rows, folder))
-    _check_rows(encoded)
+    encoded = run_on_partitions(shuffled, partial(encode_rows, folder))
+    check_rows(encoded)
     categories = _decide_categories(encoded, options, from_text=from_text)
     files = [one.file for one in encoded]
     id_type = empty.schema.field("annotator").type
@@ -184,48 +161,6 @@ def _collect_gold(gold: Any) -> TruthTable:
 def _known_truths(known: TruthTable, scale: Scale) -> _KnownTruths:
     truth = MatchedTruth(np.arange(len(known.ids)), known.values, scale, "gold")
     return _KnownTruths(known.ids, truth.categories())
-
-
-def _encode_rows(folder: SharedFolder, rows: pa.Table) -> EncodedRows | None:
-    """Encode the ids of some rows, drop the rows without a label, and write the codes."""
-    if not rows.num_rows:
-        return None
-    coded = encode_columns({role: rows.column(role) for role in LABEL_ROLES})
-    empty = validate.missing(coded["label"].values)
-    if empty.any():
-        kept = ~empty[coded["label"].codes]
-        coded = {role: column.take(kept) for role, column in coded.items()}
-    coded = {role: sort_codes(column) for role, column in coded.items()}
-    n_unnamed = {
-        role: int(validate.missing(column.values)[column.codes].sum())
-        for role, column in coded.items()
-    }
-    annotator = coded["annotator"]
-    n_annotators = len(annotator.values)
-    file = folder.write(
-        "rows",
-        {
-            **{f"{role}_codes": column.codes for role, column in coded.items()},
-            **{role: column.values for role, column in coded.items()},
-            "n_labels": np.bincount(annotator.codes, minlength=n_annotators),
-        },
-    )
-    n_kept = len(annotator.codes)
-    values = coded["label"].values
-    return EncodedRows(file, rows.num_rows, n_kept, n_annotators, values, n_unnamed)
-
-
-def _check_rows(encoded: list[EncodedRows]) -> None:
-    """Refuse a frame without labels, and labels without an item or annotator."""
-    validate.check_any_labels(
-        sum(one.n_rows for one in encoded), sum(one.n_kept for one in encoded)
-    )
-    for role in ("item", "annotator"):
-        n = sum(one.n_unnamed[role] for one in encoded)
-        if n:
-            raise InputError(
-                f"{n:,} rows have a label but no {role}: name the {role} or remove the rows"
-            )
 
 
 def _decide_categories(
