@@ -101,7 +101,7 @@ def test_labels_on_disk_are_refused(tmp_path, make_engine, storage):
     path.write_text("item,annotator,label\na,x,1\na,y,2\n")
     labels = at.read_labels(path, memory="1GB")
     assert labels.on_disk
-    with pytest.raises(at.InputError, match=r"\(`--memory`\) are not for Spark: pass the file"):
+    with pytest.raises(at.InputError, match="the engine spark takes no labels on disk"):
         at.GPM(engine=make_engine()).fit(labels)
     assert not list(storage.iterdir())
 

@@ -52,7 +52,7 @@ class MemoryEngine:
     """
 
     name: ClassVar[str] = "memory"
-    capabilities: ClassVar[EngineCapabilities] = EngineCapabilities()
+    capabilities: ClassVar[EngineCapabilities] = EngineCapabilities(out_of_core=True)
 
     def __init__(self, threads: int | None = None) -> None:
         self.threads = threads or usable_cores()

@@ -251,12 +251,12 @@ class EngineCapabilities:
     distributed
         Whether labels and item-sized results may be on other machines: a model then sees a
         `LabelSummary` only, and the result's tables are distributed frames.
-    annotator_prior
-        Whether it takes knowledge about annotators from earlier work.
+    out_of_core
+        Whether it opens labels on disk, without an array of them in memory.
     """
 
     distributed: bool = False
-    annotator_prior: bool = True
+    out_of_core: bool = False
 
 
 class Engine(Protocol):

@@ -154,6 +154,11 @@ class Estimator(PandasResults, ABC):
             )
         if labels.on_disk:
             self.check_out_of_core()
+            if not engine.capabilities.out_of_core:
+                raise InputError(
+                    f"the engine {engine.name} takes no labels on disk: leave out memory "
+                    "(`--memory`), or choose engine='memory' (`--engine memory`)"
+                )
 
     def check_distributed(self) -> None:
         """Refuse a distributed engine if the model cannot run there."""

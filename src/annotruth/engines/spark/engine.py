@@ -60,9 +60,7 @@ class SparkEngine:
     """
 
     name: ClassVar[str] = "spark"
-    capabilities: ClassVar[EngineCapabilities] = EngineCapabilities(
-        distributed=True, annotator_prior=False
-    )
+    capabilities: ClassVar[EngineCapabilities] = EngineCapabilities(distributed=True)
 
     spark: SparkSession | None = None
     storage: str | Path | None = None
@@ -86,13 +84,7 @@ class SparkEngine:
                 raise InputError("gold belongs to reading the labels: pass it there")
             return source
         if not (is_spark_frame(source) or isinstance(source, str | Path)):
-            labels = load_labels(source, options, gold=gold)
-            if labels.on_disk:
-                raise InputError(
-                    "labels that were read with memory (`--memory`) are not for Spark: pass the "
-                    "file itself, or choose engine='memory' (`--engine memory`)"
-                )
-            return labels
+            return load_labels(source, options, gold=gold)
         for name, flag in _UNSUPPORTED_OPTIONS.items():
             if name in options.changed():
                 raise InputError(f"{name} (`{flag}`) is not supported on Spark: leave it out")
