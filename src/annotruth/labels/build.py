@@ -127,6 +127,14 @@ class LabelBuilder:
         Where the codes go; in memory unless given.
     from_text
         Whether the columns have no types, as in a CSV.
+
+    Examples
+    --------
+    >>> builder = LabelBuilder(TableOptions())
+    >>> for item in ("a", "b"):
+    ...     builder.add(pa.table({"item": [item], "annotator": ["ann"], "label": [1]}))
+    >>> builder.finish().items.to_pylist()
+    ['a', 'b']
     """
 
     def __init__(

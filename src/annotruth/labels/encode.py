@@ -32,6 +32,12 @@ class EncodedColumn(NamedTuple):
         The distinct values in order of first appearance; null may be one of them.
     levels
         The levels in order, where the column was a frame library's ordered categorical.
+
+    Examples
+    --------
+    >>> column = encode_column(pa.chunked_array([["b", "a", "b"]]))
+    >>> column.codes.tolist(), column.values.to_pylist()
+    ([0, 1, 0], ['b', 'a'])
     """
 
     codes: NDArray[np.int32]
@@ -67,7 +73,18 @@ def encode_columns(columns: Mapping[str, pa.ChunkedArray]) -> dict[str, EncodedC
 
 
 class BatchEncoder:
-    """Codes of a column that comes in batches, in order of first appearance over all of them."""
+    """Codes of a column that comes in batches, in order of first appearance over all of them.
+
+    Examples
+    --------
+    >>> encoder = BatchEncoder()
+    >>> for batch in (["b", "a"], ["c", "a"]):
+    ...     encoder.add(encode_column(pa.chunked_array([batch]))).tolist()
+    [0, 1]
+    [2, 1]
+    >>> encoder.values().to_pylist()
+    ['b', 'a', 'c']
+    """
 
     def __init__(self) -> None:
         self._values: pa.Array | None = None  # of the only batch so far
@@ -187,7 +204,16 @@ def to_text(ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 
 class IdTable:
-    """A growing table of distinct values, all of one type."""
+    """A growing hash table of distinct values, all of one type.
+
+    Examples
+    --------
+    >>> table = IdTable()
+    >>> table.add(pa.array(["b", "a", "b"])).tolist()
+    [0, 1, 0]
+    >>> table.values().to_pylist()
+    ['b', 'a']
+    """
 
     def __init__(self) -> None:
         self._type: pa.DataType | None = None

@@ -17,7 +17,14 @@ MANY_ROWS = 100_000
 
 
 class RowCodes(NamedTuple):
-    """The codes of labels in row order, one entry per label."""
+    """The codes of labels in row order, one entry per label.
+
+    Examples
+    --------
+    >>> codes = RowCodes(np.array([1, 0]), np.array([0, 0]), np.array([2, 1]))
+    >>> codes.append(codes.take(codes.label == 2)).label.tolist()
+    [2, 1, 2]
+    """
 
     item: NDArray[np.integer[Any]]
     annotator: NDArray[np.integer[Any]]
@@ -45,7 +52,15 @@ class TableSize(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Labels sorted by item and category: the arrays of `Labels` of the same names."""
+    """Labels sorted by item and category: the arrays of `Labels` of the same names.
+
+    Examples
+    --------
+    >>> codes = RowCodes(np.array([1, 0, 1]), np.array([0, 0, 1]), np.array([0, 1, 0]))
+    >>> layout = arrange(codes, n_items=2, n_categories=2)
+    >>> layout.item_ptr.tolist(), layout.cell_category.tolist(), layout.cell_ptr.tolist()
+    ([0, 1, 2], [1, 0], [0, 1, 3])
+    """
 
     item_ptr: NDArray[np.int64]
     cell_category: NDArray[np.int32]
@@ -63,6 +78,13 @@ class Repeats(NamedTuple):
         The rows that repeat an earlier one, in order.
     superseded
         The rows that a later one repeats, in order.
+
+    Examples
+    --------
+    >>> codes = RowCodes(np.array([0, 0, 0]), np.array([0, 1, 0]), np.array([1, 1, 2]))
+    >>> repeats = find_repeats(codes, n_annotators=2)
+    >>> repeats.later.tolist(), repeats.superseded.tolist()
+    ([2], [0])
     """
 
     later: NDArray[np.int64]

@@ -217,6 +217,13 @@ class ItemSubset(NamedTuple):
         The code there of each item that was asked for.
     annotator
         The codes that the annotators had before.
+
+    Examples
+    --------
+    >>> labels = Labels.of([("a", "ann", 1), ("b", "bob", 5)])
+    >>> subset = labels.subset_items(np.array([1, 1]))
+    >>> subset.labels.items.to_pylist(), subset.item.tolist(), subset.annotator.tolist()
+    (['b'], [0, 0], [1])
     """
 
     labels: Labels

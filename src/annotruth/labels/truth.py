@@ -52,6 +52,13 @@ class MatchedTruth:
         The scale of the labels.
     role
         What it is for, "gold" or "truth", in messages.
+
+    Examples
+    --------
+    >>> from annotruth import Labels
+    >>> labels = Labels.of([("a", "ann", 1), ("b", "ann", 5)])
+    >>> match_truth({"b": 5}, labels, role="truth").categories().tolist()
+    [1]
     """
 
     item: NDArray[np.int64]

@@ -44,6 +44,12 @@ class ParsedLabels:
         All categories, where the file names them.
     title
         The name of the format in messages; empty for a long table.
+
+    Examples
+    --------
+    >>> table = pa.table({"item": [1], "annotator": ["ann"], "label": ["cat"]})
+    >>> ParsedLabels(table, title="matrix", notes=("1 row", "")).read_as
+    'matrix (1 row)'
     """
 
     table: pa.Table
@@ -73,6 +79,12 @@ class Format:
         Returns whether a source is in the format, by its column names, first rows or first record.
     read
         Reads the labels.
+
+    Examples
+    --------
+    >>> from annotruth.io.formats.wide import FORMATS
+    >>> [format.name for format in FORMATS]
+    ['wide-transposed', 'wide', 'wide-counted']
     """
 
     name: str
@@ -83,7 +95,7 @@ class Format:
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """An opened file: its first rows, and methods to read the rest.
+    r"""An opened file: its first rows, and methods to read the rest.
 
     Attributes
     ----------
@@ -91,6 +103,15 @@ class Source:
         The file and its content, decompressed.
     columns, question
         The caller's options: the column of each role, and the question to take.
+
+    Examples
+    --------
+    >>> content = FileContent("text", pa.py_buffer(b"film,ann,bob\nX,1,2\n"))
+    >>> source = Source(Path("votes.csv"), content)
+    >>> source.names
+    ['film', 'ann', 'bob']
+    >>> source.rows[1]
+    ['X', '1', '2']
     """
 
     path: Path

@@ -20,7 +20,15 @@ _JOINED = " + "
 
 @dataclass
 class Votes:
-    """Labels collected from nested records, and the known truths among them."""
+    """Labels collected from nested records, and the known truths among them.
+
+    Examples
+    --------
+    >>> votes = Votes()
+    >>> votes.add("a", "ann", ["cat", "dog"])
+    >>> votes.parsed().table["label"].to_pylist()
+    ['cat + dog']
+    """
 
     items: list[Any] = field(default_factory=list)
     annotators: list[Any] = field(default_factory=list)

@@ -57,6 +57,13 @@ class Disk:
     Their pages, and everything else that the process allocates from now on, take about
     ``memory`` bytes; pages beyond that are released, and read again when they are needed. (Only
     Linux reports how much a process holds; elsewhere the system decides which pages stay.)
+
+    Examples
+    --------
+    >>> array = Disk(parse_size("1MB")).zeros((2, 2))
+    >>> array[0] = 1.0
+    >>> array.sum()
+    np.float64(2.0)
     """
 
     def __init__(self, memory: int) -> None:
@@ -147,7 +154,16 @@ class Disk:
 
 
 class DiskColumn:
-    """A column on disk that is appended to, and then becomes an array."""
+    """A column on disk that is appended to, and then becomes an array.
+
+    Examples
+    --------
+    >>> column = Disk(parse_size("1MB")).column(np.int32)
+    >>> column.append(np.array([1, 2]))
+    >>> column.append(np.array([3]))
+    >>> column.to_array().tolist()
+    [1, 2, 3]
+    """
 
     def __init__(self, disk: Disk, dtype: np.dtype[Any]) -> None:
         self._disk = disk

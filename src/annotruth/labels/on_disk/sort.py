@@ -27,6 +27,14 @@ class DiskStore:
         Where they are.
     rows
         The codes in row order, once the labels are sorted.
+
+    Examples
+    --------
+    >>> store = DiskStore(Disk(1_000_000))
+    >>> store.append(RowCodes(np.array([1, 0]), np.array([0, 0]), np.array([0, 0])))
+    >>> arranged = store.arrange(np.zeros(1, dtype=np.int32), TableSize(2, 1, 1), "refuse")
+    >>> arranged.layout.row.tolist()
+    [1, 0]
     """
 
     def __init__(self, disk: Disk) -> None:
