@@ -20,9 +20,9 @@ from annotruth.io.options import ReadOptions
 from annotruth.io.readers import file_named_in_errors, load_labels, load_table
 from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.bins import MANY_NUMBERS
-from annotruth.labels.input_warnings import input_warnings
 from annotruth.labels.scale import parse_numbers
 from annotruth.labels.truth import match_truth
+from annotruth.labels.validate import input_warnings
 from annotruth.models.base import Estimator
 from annotruth.models.base_fit import BaseFit
 from annotruth.models.em import Progress, ProgressCallback

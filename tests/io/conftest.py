@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 
 from annotruth.errors import InputError
-from annotruth.io import read_labels
+from annotruth.io.readers import read_labels
 
 ROWS = [("a,1", "ann", 2), ("a,1", "böb", 5), ('b"2', "ann", 2), ("c\n3", "böb", 3)]
 

@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from annotruth.errors import InputError
-from annotruth.io import read_labels
+from annotruth.io.readers import read_labels
 
 HEADER = b"item,annotator,label\n"
 

@@ -8,7 +8,7 @@ import pytest
 
 from annotruth.errors import InputError
 from annotruth.labels import Labels
-from annotruth.labels.columns import LABEL_ROLES, TRUTH_ROLES, find_columns
+from annotruth.labels.frames import LABEL_ROLES, TRUTH_ROLES, find_columns
 
 
 def test_numbered_columns_of_pandas_can_be_named():

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from annotruth.errors import InputError
-from annotruth.io import read_labels
+from annotruth.io.readers import read_labels
 from annotruth.labels import Labels
 
 DAY, TIME = datetime.date(2024, 2, 29), datetime.datetime(2024, 2, 29, 12, 30)

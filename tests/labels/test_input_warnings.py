@@ -6,7 +6,7 @@ import pytest
 
 import annotruth as at
 from annotruth.labels import Scale
-from annotruth.labels.input_warnings import input_warnings
+from annotruth.labels.validate import input_warnings
 
 
 def warnings_of(*categories):

@@ -1,12 +1,217 @@
-"""Parsing the values of command-line options."""
+"""The options that commands share: their flags, and parsing their values."""
 
 from __future__ import annotations
 
 import csv
+import functools
+import inspect
 import io
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
 
 from annotruth.errors import InputError
+from annotruth.io.formats import INPUT_FORMATS
+from annotruth.models.registry import DEFAULT_MODEL, MODELS
+
+if TYPE_CHECKING:
+    from annotruth.io.options import ReadOptions
+
+
+class ScaleChoice(StrEnum):
+    """Values of ``--scale``."""
+
+    auto = "auto"
+    nominal = "nominal"
+    ordinal = "ordinal"
+
+
+class DuplicatesChoice(StrEnum):
+    """Values of ``--duplicates``."""
+
+    refuse = "refuse"
+    keep = "keep"
+    last = "last"
+
+
+LABELS_HELP = (
+    "CSV, TSV, Parquet, Arrow or JSON lines, also compressed, with columns item, annotator, label; "
+    "or a matrix, or what a platform exports."
+)
+LabelsFile = Annotated[Path, typer.Argument(metavar="LABELS", help=LABELS_HELP)]
+FitOrLabels = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FIT|LABELS",
+        help="A folder that `annotruth fit --save` wrote, or labels in any format that `annotruth "
+        "fit` reads.",
+    ),
+]
+ModelOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help=f"One of {', '.join(MODELS)}; or auto: the model that predicts held-out labels best.",
+        show_default=DEFAULT_MODEL,
+    ),
+]
+KeepOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write which annotators to keep, to drop and to ask, with the reason, here: .csv, "
+        ".parquet or .json.",
+    ),
+]
+ScaleOption = Annotated[
+    ScaleChoice,
+    typer.Option(help="auto: numbers and listed categories are ordinal, text is nominal."),
+]
+CategoriesOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B,C",
+        help="All categories, lowest first; those that no label names count too. Quote one that "
+        "contains a comma.",
+    ),
+]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="item=..,annotator=..,label=..",
+        help="The columns of item, annotator and label, where they have other names.",
+    ),
+]
+DuplicatesOption = Annotated[
+    DuplicatesChoice,
+    typer.Option(help="Labels of one annotator for one item: refuse, keep all, or keep the last."),
+]
+BinsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N|E1,E2,..",
+        help="Put numbers of a continuous scale into N bins of equal width, or by these edges.",
+    ),
+]
+InputFormatOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FORMAT",
+        help=f"The format of LABELS, where it is not recognised: {', '.join(INPUT_FORMATS)}.",
+    ),
+]
+QuestionOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The question to take, where LABELS has several."),
+]
+TruthOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Known truths (item, label) to measure the fit against."),
+]
+GoldOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Known truths (item, label) that the fit may use."),
+]
+AnnotatorPriorOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="What is known about annotators: their table from an earlier fit (robust-gpm).",
+    ),
+]
+SettingsOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="An option of the model, such as tol=1e-6."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", help="Print errors only.")]
+
+
+CovariatesOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME,...", help="Further columns to keep with the labels, such as time,seconds."
+    ),
+]
+MemoryOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Fit within this much memory, such as 1GB; the labels stay on disk (TMPDIR).",
+    ),
+]
+
+_Command = Callable[..., None]
+# The flags for reading labels, in the order in which the help lists them: type and default.
+_READ_FLAGS: Mapping[str, tuple[Any, Any]] = {
+    "scale": (ScaleOption, ScaleChoice.auto),
+    "categories": (CategoriesOption, None),
+    "columns": (ColumnsOption, None),
+    "duplicates": (DuplicatesOption, DuplicatesChoice.refuse),
+    "bins": (BinsOption, None),
+    "input_format": (InputFormatOption, None),
+    "question": (QuestionOption, None),
+    "covariates": (CovariatesOption, None),
+    "memory": (MemoryOption, None),
+}
+
+
+def takes_read_options(*, without: Collection[str] = ()) -> Callable[[_Command], _Command]:
+    """Give a command the flags for reading labels in place of its parameter ``read``.
+
+    The command itself receives a `ReadOptions`. ``without`` names options that it does not take.
+    """
+    flags = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default) in _READ_FLAGS.items()
+        if name not in without
+    ]
+
+    def decorate(command: _Command) -> _Command:
+        @functools.wraps(command)
+        def with_flags(**given: Any) -> None:
+            values = {flag.name: given.pop(flag.name) for flag in flags}
+            command(read=make_read_options(values), **given)
+
+        # Whatever reads the signature resolves names where the command stands; ReadOptions is
+        # not among them, as importing it would load PyArrow.
+        hints = get_type_hints(command, localns={"ReadOptions": object}, include_extras=True)
+        parameters: list[inspect.Parameter] = []
+        for parameter in inspect.signature(command).parameters.values():
+            if parameter.name == "read":
+                parameters += flags
+            else:
+                kind = inspect.Parameter.KEYWORD_ONLY
+                parameters.append(parameter.replace(kind=kind, annotation=hints[parameter.name]))
+        with_flags.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        with_flags.__annotations__ = {each.name: each.annotation for each in parameters}
+        return with_flags
+
+    return decorate
+
+
+def make_read_options(flags: Mapping[str, Any]) -> ReadOptions:
+    """Return the `ReadOptions` for the flags as they were typed."""
+    from annotruth.io.options import ReadOptions
+
+    parsers: Mapping[str, Callable[[Any], Any]] = {
+        "scale": lambda choice: choice.value,
+        "duplicates": lambda choice: choice.value,
+        "columns": lambda text: parse_pairs(text, "--columns") or None,
+        "categories": parse_list,
+        "covariates": lambda text: tuple(parse_list(text) or ()),
+        "bins": parse_bins,
+    }
+    return ReadOptions(
+        **{name: parsers.get(name, _unchanged)(value) for name, value in flags.items()}
+    )
+
+
+def _unchanged(value: Any) -> Any:
+    return value
 
 
 def parse_pairs(text: str | None, option: str) -> dict[str, str]:

@@ -11,13 +11,15 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from annotruth.errors import InputError, OutputError
-from annotruth.labels.on_disk.disk import Disk
+
+if TYPE_CHECKING:
+    from annotruth.labels.on_disk.disk import Disk
 
 ContentKind = Literal["text", "json", "parquet", "arrow"]
 

@@ -19,7 +19,7 @@ from annotruth.io.content import ContentKind, read_content
 from annotruth.io.formats.source import ParsedLabels, Source
 from annotruth.io.options import ReadOptions
 from annotruth.labels.build import LabelBuilder
-from annotruth.labels.columns import is_known_name
+from annotruth.labels.frames import is_known_name
 from annotruth.labels.table import Labels
 
 if TYPE_CHECKING:

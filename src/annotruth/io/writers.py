@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import os
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -16,11 +17,44 @@ import pyarrow.compute as pc
 
 from annotruth.errors import InputError, OutputError
 from annotruth.io.atomic import atomic_write, atomic_write_folder
-from annotruth.io.lazy_table import LazyTable
 from annotruth.kernels.arrays import slices
 from annotruth.labels.encode import decode_table
 
 TableFormat = Literal["csv", "parquet", "json"]
+
+
+@dataclass(frozen=True)
+class LazyTable:
+    """A table whose rows are made on request, sliced as Arrow tables are.
+
+    Attributes
+    ----------
+    num_rows
+        The number of rows to request. Where a row requested yields several, or none, the tables
+        returned are longer or shorter than requested.
+    make_rows
+        Makes some of the rows.
+    fits_in_memory
+        Whether all rows may be made at once.
+
+    Examples
+    --------
+    >>> table = LazyTable(3, lambda rows: pa.table({"n": list(range(3))[rows]}))
+    >>> table.slice(1, 5).to_pydict()
+    {'n': [1, 2]}
+    """
+
+    num_rows: int
+    make_rows: Callable[[slice], pa.Table]
+    fits_in_memory: bool = False
+
+    def slice(self, start: int, length: int) -> pa.Table:
+        """Return ``length`` rows from ``start`` on, or as many as there are."""
+        return self.make_rows(slice(start, min(start + length, self.num_rows)))
+
+    def to_table(self) -> pa.Table:
+        """Return all rows."""
+        return self.slice(0, self.num_rows)
 
 
 def format_of(path: str | os.PathLike[str]) -> TableFormat:

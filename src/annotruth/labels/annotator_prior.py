@@ -11,10 +11,9 @@ import pyarrow as pa
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import validate
-from annotruth.labels.columns import find_columns
 from annotruth.labels.encode import match_ids
 from annotruth.labels.formatting import listed, shown
-from annotruth.labels.frames import make_column, to_arrow
+from annotruth.labels.frames import find_columns, make_column, to_arrow
 from annotruth.labels.scale import parse_numbers, to_plain
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,8 @@ from annotruth.labels import validate
 from annotruth.labels.covariates import Covariates, append_rows, merge_by_code
 from annotruth.labels.encode import match_ids, to_text
 from annotruth.labels.options import DuplicatePolicy
-from annotruth.labels.scale import Scale
 from annotruth.labels.table import Labels
-from annotruth.labels.truth import match_truth
+from annotruth.labels.truth import match_truth_to_items
 
 
 def append_labels(
@@ -81,7 +80,7 @@ def append_labels(
     truths = np.flatnonzero(new.known >= 0)  # a file may hold known truths itself
     known[item_codes[truths]] = category[new.known[truths]]
     if gold is not None:
-        truth = match_truth(gold, _Named(items, base.scale), role="gold")
+        truth = match_truth_to_items(gold, items, base.scale, role="gold")
         known[truth.item] = truth.categories()
     prior = base.annotator_prior
     if prior is not None:
@@ -112,14 +111,6 @@ def _append_label_covariates(
     new_columns = new.covariates.take(new_rows, nobody, nobody).labels
     columns = append_rows(old_columns, len(old_rows), new_columns, len(new_rows))
     return Covariates(labels=columns).take(row, nobody, nobody).labels
-
-
-@dataclass(frozen=True)
-class _Named:
-    """The ids that known truths are matched with, and the scale they are on."""
-
-    items: pa.Array
-    scale: Scale
 
 
 def _extend(ids: pa.Array, new: pa.Array) -> tuple[pa.Array, Codes]:

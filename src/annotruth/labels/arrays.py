@@ -1,12 +1,13 @@
-"""The arrays of labels, and what follows from them."""
+"""What is known about labels: the scale and counts, and the arrays they follow from."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,14 +15,84 @@ from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Block, slices
 from annotruth.labels.buffers import as_arrow
-from annotruth.labels.columns import LABEL_ROLES
 from annotruth.labels.covariates import Covariates
 from annotruth.labels.encode import decode_table
+from annotruth.labels.formatting import counted
+from annotruth.labels.frames import LABEL_ROLES
 from annotruth.labels.layout import to_row_order
 from annotruth.labels.scale import Scale
-from annotruth.labels.summary import LabelSummary
 
 _COUNTED_AT_ONCE = 1 << 22
+
+
+class LabelSummary(ABC):
+    """The scale and the counts of labels, wherever the labels are.
+
+    Attributes
+    ----------
+    scale
+        The categories, their order and their values.
+    annotator_prior
+        What is known about annotators from earlier work, annotators x 2: pseudo-counts of serious
+        and of irregular labels. None where nothing is known.
+    n_dropped
+        The number of rows without a label.
+    frame
+        The caller's frame library, in which tables are returned.
+    read_as
+        The format that the file was read as; empty for a long table.
+    """
+
+    on_disk: ClassVar[bool] = False
+    """Whether the labels are on disk, because they exceed the memory that may be used."""
+
+    scale: Scale
+    annotator_prior: NDArray[np.float64] | None
+    n_dropped: int
+    frame: str
+    read_as: str
+
+    @property
+    @abstractmethod
+    def n_items(self) -> int:
+        """The number of items, each of which has a label."""
+
+    @property
+    @abstractmethod
+    def n_annotators(self) -> int:
+        """The number of annotators, each of whom gave a label."""
+
+    @property
+    @abstractmethod
+    def n_labels(self) -> int:
+        """The number of labels."""
+
+    @property
+    @abstractmethod
+    def labels_per_annotator(self) -> NDArray[np.int64]:
+        """The number of labels of each annotator."""
+
+    @property
+    @abstractmethod
+    def labels_per_category(self) -> NDArray[np.int64]:
+        """How often each annotator chose each category, annotators x categories."""
+
+    @property
+    def n_categories(self) -> int:
+        """The number of categories of the scale, whether chosen or not."""
+        return len(self.scale)
+
+    def describe(self) -> str:
+        """Return the counts and the kind of scale as one line."""
+        kind = self.scale.kind
+        return (
+            f"{counted(self.n_labels, 'label')} of {counted(self.n_items, 'item')} by "
+            f"{counted(self.n_annotators, 'annotator')}, "
+            f"{counted(self.n_categories, f'{kind} category', f'{kind} categories')}"
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.describe()})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -131,11 +202,13 @@ class LabelArrays(LabelSummary):
         """Return a table of item, annotator and label, one row per label, in row order."""
         return decode_table(self.to_codes())
 
-    def to_codes(self) -> pa.Table:
-        """Return the table of `to_arrow` with dictionaries for ids."""
+    def to_codes(self, rows: slice = slice(None)) -> pa.Table:
+        """Return rows of the table of `to_arrow`, with dictionaries for ids."""
         codes = (self.item_of_label(), self.annotator, self.category_of_label())
         with ThreadPoolExecutor(len(codes)) as pool:
-            return self._with_ids(*pool.map(self.in_row_order, codes))
+            table = self._with_ids(*pool.map(self.in_row_order, codes))
+        start, stop, _ = rows.indices(self.n_labels)
+        return table.slice(start, stop - start)
 
     def _with_ids(self, *codes: NDArray[np.int32]) -> pa.Table:
         ids = (self.items, self.annotators, self.scale.categories)

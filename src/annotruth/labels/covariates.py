@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from annotruth.errors import InputError
 from annotruth.labels import validate
 from annotruth.labels.buffers import as_arrow
-from annotruth.labels.columns import find_columns
 from annotruth.labels.encode import encode_column, match_ids
-from annotruth.labels.frames import to_arrow
+from annotruth.labels.frames import find_columns, to_arrow
 from annotruth.labels.scale import to_plain
 
 Columns = Mapping[str, pa.Array]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,23 +12,13 @@ from numpy.typing import NDArray
 
 from annotruth.errors import InputError
 from annotruth.labels import validate
-from annotruth.labels.columns import TRUTH_ROLES, find_columns
 from annotruth.labels.encode import match_ids
 from annotruth.labels.formatting import listed, shown
-from annotruth.labels.frames import make_column, to_arrow
+from annotruth.labels.frames import TRUTH_ROLES, find_columns, make_column, to_arrow
 from annotruth.labels.scale import Scale, parse_numbers, to_plain
 
-
-class HasItems(Protocol):
-    """Items by their ids, with the scale of their labels."""
-
-    @property
-    def items(self) -> pa.Array | pa.ChunkedArray:
-        """The ids."""
-
-    @property
-    def scale(self) -> Scale:
-        """The scale."""
+if TYPE_CHECKING:
+    from annotruth.labels.arrays import LabelArrays
 
 
 class TruthTable(NamedTuple):
@@ -127,16 +117,28 @@ def read_truths(data: Any, *, role: str, columns: Mapping[str, str] | None = Non
 
 
 def match_truth(
-    data: Any, labels: HasItems, *, role: str, columns: Mapping[str, str] | None = None
+    data: Any, labels: LabelArrays, *, role: str, columns: Mapping[str, str] | None = None
 ) -> MatchedTruth:
     """Match known truths, as `read_truths` reads them, with the items of the labels.
 
     Unknown items are refused.
     """
+    return match_truth_to_items(data, labels.items, labels.scale, role=role, columns=columns)
+
+
+def match_truth_to_items(
+    data: Any,
+    items: pa.Array,
+    scale: Scale,
+    *,
+    role: str,
+    columns: Mapping[str, str] | None = None,
+) -> MatchedTruth:
+    """Match known truths with items by their ids, as `match_truth` does."""
     ids, values = read_truths(data, role=role, columns=columns)
-    item = match_ids(ids, labels.items)
+    item = match_ids(ids, items)
     validate.check_known_items(item, ids, role)
-    return MatchedTruth(item, values, labels.scale, role)
+    return MatchedTruth(item, values, scale, role)
 
 
 def _to_table(data: Any, columns: Mapping[str, str] | None) -> pa.Table:

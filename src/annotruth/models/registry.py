@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from annotruth.errors import InputError
-from annotruth.labels.formatting import shown
 
 if TYPE_CHECKING:
     from annotruth.models.base import Estimator
@@ -48,6 +47,7 @@ def models_with(capability: str) -> str:
 def make_estimator(model: str | Estimator, options: Mapping[str, Any]) -> Estimator:
     """Return an estimator of the named model; raise for options it does not have."""
     if not isinstance(model, str):
+        from annotruth.labels.formatting import shown
         from annotruth.models.base import Estimator
 
         if not isinstance(model, Estimator):

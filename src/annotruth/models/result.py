@@ -14,13 +14,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.errors import AnnotruthError
-from annotruth.io.lazy_table import LazyTable
+from annotruth.io.writers import LazyTable
 from annotruth.kernels.arrays import Floats, slices
 from annotruth.labels import Labels
 from annotruth.labels.buffers import as_arrow
 from annotruth.labels.encode import decode_table
 from annotruth.labels.frames import from_arrow
-from annotruth.labels.on_disk.table import MappedLabels
 from annotruth.models.base_fit import SPAMMER_BELOW, BaseFit, Column, table_of
 from annotruth.models.distribution import Distribution
 
@@ -127,7 +126,7 @@ class Fit(BaseFit):
         for the categories.
         """
         data, n_items, fits_in_memory = self.data, self.data.n_items, not self.data.on_disk
-        label_rows = self._label_rows(data) if isinstance(data, MappedLabels) else None
+        label_rows = self._label_rows() if data.on_disk else None
         tables = {
             "items": LazyTable(n_items, self._item_rows, fits_in_memory),
             "annotators": LazyTable(
@@ -189,8 +188,9 @@ class Fit(BaseFit):
         p_serious = self.data.in_row_order(self.p_serious)
         return table.append_column("p_serious", as_arrow(p_serious))
 
-    def _label_rows(self, data: MappedLabels) -> Callable[[slice], pa.Table]:
+    def _label_rows(self) -> Callable[[slice], pa.Table]:
         """Return a function that makes some rows of the labels table."""
+        data = self.data
         p_serious = None if self.p_serious is None else data.in_row_order(self.p_serious)
 
         def make(rows: slice) -> pa.Table:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from annotruth.app import read_options
+from annotruth.app import options
 from annotruth.models.registry import MODELS
 
 if TYPE_CHECKING:
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from annotruth.selection.compare import Comparison
 
 
-@read_options.takes_read_options(without=("memory",))
+@options.takes_read_options(without=("memory",))
 def compare(
     *,
-    labels: read_options.LabelsFile,
-    truth: read_options.TruthOption = None,
+    labels: options.LabelsFile,
+    truth: options.TruthOption = None,
     models: Annotated[
         str | None,
         typer.Option(metavar="A,B,C", help=f"Some of {', '.join(MODELS)}.", show_default="all"),
@@ -39,8 +39,8 @@ def compare(
             metavar="FILE", help="Write the table of models here: .csv, .parquet or .json."
         ),
     ] = None,
-    as_json: read_options.JsonOption = False,
-    quiet: read_options.QuietOption = False,
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Compare models on one file of labels.
 
@@ -53,7 +53,7 @@ def compare(
 
         annotruth compare labels.csv --truth truth.csv --models robust-gpm,dawid-skene,majority
     """
-    from annotruth.app import console, options
+    from annotruth.app import console
     from annotruth.io import writers
     from annotruth.selection.compare import compare as compare_models
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from annotruth.app import read_options
+from annotruth.app import options
 from annotruth.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,22 +36,22 @@ class EngineChoice(StrEnum):
     spark = "spark"
 
 
-@read_options.takes_read_options()
+@options.takes_read_options()
 def fit(
     *,
     labels: Annotated[
         str,
         typer.Argument(
             metavar="LABELS",
-            help=f"{read_options.LABELS_HELP} With --engine spark also a folder, or a table by name.",
+            help=f"{options.LABELS_HELP} With --engine spark also a folder, or a table by name.",
         ),
     ],
-    model: read_options.ModelOption = None,
+    model: options.ModelOption = None,
     read: ReadOptions,
-    gold: read_options.GoldOption = None,
-    annotator_prior: read_options.AnnotatorPriorOption = None,
-    truth: read_options.TruthOption = None,
-    settings: read_options.SettingsOption = None,
+    gold: options.GoldOption = None,
+    annotator_prior: options.AnnotatorPriorOption = None,
+    truth: options.TruthOption = None,
+    settings: options.SettingsOption = None,
     out: Annotated[
         str | None,
         typer.Option(
@@ -81,7 +81,7 @@ def fit(
             ".csv, .parquet, .json or .npz.",
         ),
     ] = None,
-    keep: read_options.KeepOption = None,
+    keep: options.KeepOption = None,
     engine: Annotated[
         EngineChoice, typer.Option(help="Where the passes over the labels run.")
     ] = EngineChoice.memory,
@@ -97,8 +97,8 @@ def fit(
         str | None,
         typer.Option(metavar="URL", help="A folder that all of Spark's machines can reach."),
     ] = None,
-    as_json: read_options.JsonOption = False,
-    quiet: read_options.QuietOption = False,
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Fit a model to a file of labels and print a summary.
 
@@ -128,7 +128,7 @@ def fit(
         annotruth fit crowd.labels --engine spark --master yarn --storage hdfs:///tmp --out result
     """
     from annotruth import api
-    from annotruth.app import console, options
+    from annotruth.app import console
     from annotruth.io import soft_labels, writers
 
     model_options = options.parse_settings(settings)

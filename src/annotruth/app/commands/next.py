@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from annotruth.app import options, read_options
+from annotruth.app import options
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 _MAX_ROWS = 10
 
 
-@read_options.takes_read_options(without=("memory",))
+@options.takes_read_options(without=("memory",))
 def next_(
     *,
-    data: read_options.FitOrLabels,
+    data: options.FitOrLabels,
     budget: Annotated[
         int | None,
         typer.Option(
@@ -30,11 +30,11 @@ def next_(
             show_default="all that are worth it in this round",
         ),
     ] = None,
-    model: read_options.ModelOption = None,
+    model: options.ModelOption = None,
     read: ReadOptions,
-    gold: read_options.GoldOption = None,
-    annotator_prior: read_options.AnnotatorPriorOption = None,
-    settings: read_options.SettingsOption = None,
+    gold: options.GoldOption = None,
+    annotator_prior: options.AnnotatorPriorOption = None,
+    settings: options.SettingsOption = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -43,9 +43,9 @@ def next_(
             "gain): .csv, .parquet or .json.",
         ),
     ] = None,
-    keep: read_options.KeepOption = None,
-    as_json: read_options.JsonOption = False,
-    quiet: read_options.QuietOption = False,
+    keep: options.KeepOption = None,
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """List the items that need more labels, and the annotators to ask and to drop.
 

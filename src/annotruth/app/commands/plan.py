@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from annotruth.app import options, read_options
+from annotruth.app import options
 from annotruth.errors import InputError
 
 if TYPE_CHECKING:
     from annotruth.io.options import ReadOptions
 
 
-@read_options.takes_read_options(without=("memory",))
+@options.takes_read_options(without=("memory",))
 def plan(
     *,
-    data: read_options.FitOrLabels,
+    data: options.FitOrLabels,
     target: Annotated[
         str,
         typer.Option(
@@ -27,14 +27,14 @@ def plan(
             "Each on average over items.",
         ),
     ],
-    model: read_options.ModelOption = None,
+    model: options.ModelOption = None,
     read: ReadOptions,
-    gold: read_options.GoldOption = None,
-    annotator_prior: read_options.AnnotatorPriorOption = None,
-    settings: read_options.SettingsOption = None,
+    gold: options.GoldOption = None,
+    annotator_prior: options.AnnotatorPriorOption = None,
+    settings: options.SettingsOption = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same plan.")] = 0,
-    as_json: read_options.JsonOption = False,
-    quiet: read_options.QuietOption = False,
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Estimate how many labels a target needs, spent evenly or as `annotruth next` advises.
 

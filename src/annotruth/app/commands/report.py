@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from annotruth.app import read_options as reading
+from annotruth.app import options
 
 
 def report(
@@ -25,7 +25,7 @@ def report(
             show_default="the folder's name",
         ),
     ] = None,
-    quiet: reading.QuietOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Write the report of a saved fit, without fitting again.
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from annotruth.app import read_options
+from annotruth.app import options
 from annotruth.app.commands.fit import json_entries
 
 if TYPE_CHECKING:
     from annotruth.io.options import ReadOptions
 
 
-@read_options.takes_read_options(without=("scale", "categories", "bins", "memory"))
+@options.takes_read_options(without=("scale", "categories", "bins", "memory"))
 def update(
     *,
     fit: Annotated[
@@ -44,8 +44,8 @@ def update(
         Path | None,
         typer.Option(metavar="FILE", help="Known truths (item, label) of new or old items."),
     ] = None,
-    as_json: read_options.JsonOption = False,
-    quiet: read_options.QuietOption = False,
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Add labels to a saved fit, fit all of them, and show what changed.
 

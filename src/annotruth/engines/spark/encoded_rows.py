@@ -11,8 +11,8 @@ from annotruth.engines.spark.annotator_codes import sort_codes
 from annotruth.engines.spark.shared_folder import SharedFolder
 from annotruth.errors import InputError
 from annotruth.labels import validate
-from annotruth.labels.columns import LABEL_ROLES
 from annotruth.labels.encode import encode_columns
+from annotruth.labels.frames import LABEL_ROLES
 
 
 class EncodedRows(NamedTuple):

@@ -36,8 +36,8 @@ from annotruth.errors import InputError
 from annotruth.labels import DuplicatePolicy, Labels, Scale, TableOptions, validate
 from annotruth.labels.buffers import as_arrow, as_numpy
 from annotruth.labels.build import decide_scale
-from annotruth.labels.columns import LABEL_ROLES, find_columns
 from annotruth.labels.encode import encode_column, match_ids
+from annotruth.labels.frames import LABEL_ROLES, find_columns
 from annotruth.labels.layout import RowCodes, find_repeats
 from annotruth.labels.truth import MatchedTruth, TruthTable, read_truths
 

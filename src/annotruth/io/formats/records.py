@@ -7,8 +7,7 @@ import pyarrow as pa
 from annotruth.errors import InputError
 from annotruth.io.formats.source import Format, ParsedLabels, Record, Source
 from annotruth.io.formats.votes import counted
-from annotruth.labels.columns import LABEL_ROLES, find_columns
-from annotruth.labels.frames import make_column
+from annotruth.labels.frames import LABEL_ROLES, find_columns, make_column
 
 
 def _recognise(source: Source) -> bool:

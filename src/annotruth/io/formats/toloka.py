@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 from annotruth.errors import InputError
 from annotruth.io.formats.source import Format, ParsedLabels, Source
 from annotruth.io.formats.votes import chosen, counted
-from annotruth.labels.columns import pass_column
 from annotruth.labels.formatting import listed, shown
+from annotruth.labels.frames import pass_column
 from annotruth.labels.validate import missing
 
 _WORKER, _TASK, _STATUS = "ASSIGNMENT:worker_id", "ASSIGNMENT:task_id", "ASSIGNMENT:status"

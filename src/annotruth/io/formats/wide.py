@@ -12,7 +12,7 @@ import pyarrow as pa
 from annotruth.errors import InputError
 from annotruth.io.formats.matrix import cells_agree, cells_overlap, is_empty, normalise, unpivot
 from annotruth.io.formats.source import Format, ParsedLabels, Source
-from annotruth.labels.columns import ALIASES
+from annotruth.labels.frames import ALIASES
 
 _ITEMS = {*ALIASES["item"], "stimulus", "stimuli", "pvs", "image", "video", "id", "index"}
 _ANNOTATORS = {*ALIASES["annotator"], "subject", "observer", "participant", "user", "coder"}
