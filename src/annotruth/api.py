@@ -378,7 +378,7 @@ def _fit_or_load(
     """Return the fit that is given or saved in a folder, or fit the labels."""
     read, own = ReadOptions.split(read, options)
     if read.memory is not None:
-        raise InputError("memory is for fit alone: leave it out")
+        raise InputError("memory is only for fit: leave it out")
     saved = isinstance(data, str | Path) and Path(data).is_dir()
     if not (saved or isinstance(data, Fit)):
         fitted = fit(

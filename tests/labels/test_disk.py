@@ -28,7 +28,7 @@ def test_sizes_are_parsed(text, size):
 
 @pytest.mark.parametrize("text", ["", "MB", "much", "1.MB", "1e9", "-3", "0", "1 G B", "3PB", None])
 def test_bad_sizes_are_refused(text):
-    with pytest.raises(InputError, match="is no size: write 500MB, 1GB or"):
+    with pytest.raises(InputError, match="is not a size: write 500MB, 1GB or"):
         parse_size(text)
 
 

@@ -176,8 +176,8 @@ def takes_read_options(*, without: Collection[str] = ()) -> Callable[[_Command],
             values = {flag.name: given.pop(flag.name) for flag in flags}
             command(read=make_read_options(values), **given)
 
-        # Whatever reads the signature resolves names where the command stands; ReadOptions is
-        # not among them, as importing it would load PyArrow.
+        # Typer resolves the types in the module of the command, where ReadOptions is not imported,
+        # as that would load PyArrow.
         hints = get_type_hints(command, localns={"ReadOptions": object}, include_extras=True)
         parameters: list[inspect.Parameter] = []
         for parameter in inspect.signature(command).parameters.values():

@@ -29,7 +29,7 @@ def read_delimited(
     """Read a CSV, separated by whichever of , tab ; | its header uses, into columns of text.
 
     ``choose`` picks the columns to read, given the names in the header. Only an empty cell is
-    null: NA may be somebody's name. Unless ``in_batches``, all rows come in one table.
+    null: NA may be an id. Unless ``in_batches``, all rows come in one table.
     """
     import pyarrow.csv
 

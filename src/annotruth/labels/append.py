@@ -106,11 +106,11 @@ def _append_label_covariates(
     """Return the covariates of the kept rows of ``base`` and of all of ``new``, as laid out."""
     old_rows = np.argsort(base.row)[kept]
     new_rows = np.argsort(new.row)
-    nobody = np.empty(0, dtype=np.int64)
-    old_columns = base.covariates.take(old_rows, nobody, nobody).labels
-    new_columns = new.covariates.take(new_rows, nobody, nobody).labels
+    none = np.empty(0, dtype=np.int64)
+    old_columns = base.covariates.take(old_rows, none, none).labels
+    new_columns = new.covariates.take(new_rows, none, none).labels
     columns = append_rows(old_columns, len(old_rows), new_columns, len(new_rows))
-    return Covariates(labels=columns).take(row, nobody, nobody).labels
+    return Covariates(labels=columns).take(row, none, none).labels
 
 
 def _extend(ids: pa.Array, new: pa.Array) -> tuple[pa.Array, Codes]:

@@ -246,5 +246,5 @@ class LabelArrays(LabelSummary):
         return bounds
 
     def block(self) -> Block:
-        """Return the layout as the kernels take it: arrays alone."""
+        """Return the layout as the kernels take it: as arrays only."""
         return Block(self.item_ptr, self.cell_category, self.cell_ptr, self.annotator, self.known)

@@ -166,7 +166,7 @@ def decode_table(table: pa.Table) -> pa.Table:
 def to_integers(ids: pa.Array) -> pa.Array:
     """Turn ids read from a text file into integers where that loses nothing ("007" stays)."""
     try:
-        ids[:1].cast(pa.int64())  # most ids that are no numbers fail here, at once
+        ids[:1].cast(pa.int64())  # most ids that are not numbers fail here, at once
         numbers = ids.cast(pa.int64())
     except pa.ArrowInvalid:
         return ids
@@ -185,9 +185,9 @@ def match_ids(values: pa.Array, ids: pa.Array | pa.ChunkedArray) -> NDArray[np.i
     values = values.dictionary_encode()
     is_asked = pc.index_in(ids, value_set=values.dictionary).is_valid()
     positions = np.flatnonzero(as_numpy(is_asked))
-    found = pc.index_in(ids.take(as_arrow(positions)), value_set=values.dictionary)
+    code = pc.index_in(ids.take(as_arrow(positions)), value_set=values.dictionary)
     position = np.full(len(values.dictionary) + 1, -1, dtype=np.int64)
-    position[as_numpy(found)] = positions
+    position[as_numpy(code)] = positions
     codes = as_numpy(pc.fill_null(values.indices, len(values.dictionary)))
     matched: NDArray[np.int64] = position[codes]
     return matched

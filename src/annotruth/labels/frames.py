@@ -46,15 +46,15 @@ def find_columns(
         raise InputError(
             f"columns has the unknown role {unknown[0]!r}: the roles are {', '.join(roles)}"
         )
-    is_labels = tuple(roles) == LABEL_ROLES  # the option columns is for the labels alone
+    is_labels = tuple(roles) == LABEL_ROLES  # the option columns is only for labels
     by_spelling = {str(name).strip().lower(): name for name in reversed(names)}
     by_spelling.update((name, name) for name in names)  # the exact spelling comes first
-    found = {}
+    columns: dict[str, str] = {}
     for role in roles:
         if role in given:
             if given[role] not in names:
                 raise InputError(f"no column {given[role]!r} (found: {listed(names)})")
-            found[role] = given[role]
+            columns[role] = given[role]
             continue
         matches = [by_spelling[alias] for alias in ALIASES[role] if alias in by_spelling]
         if not matches:
@@ -67,17 +67,17 @@ def find_columns(
                 f"columns {' and '.join(map(repr, matches))} could both be the {role}; "
                 f"{pass_column(role) if is_labels else 'rename one'}"
             )
-        found[role] = matches[0]
-    for name in found.values():
+        columns[role] = matches[0]
+    for name in columns.values():
         if names.count(name) > 1:
             raise InputError(f"two columns are named {name!r}: rename one")
-        roles_of_column = [role for role, column in found.items() if column == name]
+        roles_of_column = [role for role, column in columns.items() if column == name]
         if len(roles_of_column) > 1:
             raise InputError(
                 f"column {name!r} cannot be the {' and the '.join(roles_of_column)} at once; "
                 f"{pass_column(roles_of_column[1]) if is_labels else 'add the other column'}"
             )
-    return found
+    return columns
 
 
 def pass_column(role: str) -> str:

@@ -105,9 +105,9 @@ def read_truths(data: Any, *, role: str, columns: Mapping[str, str] | None = Non
     pandas Series of labels by item.
     """
     table = _to_table(data, columns)
-    found = find_columns(table.column_names, TRUTH_ROLES, columns)
-    by_role = {name: table.column(found[name]) for name in TRUTH_ROLES}
-    validate.check_types(by_role, found)
+    names = find_columns(table.column_names, TRUTH_ROLES, columns)
+    by_role = {role: table.column(names[role]) for role in TRUTH_ROLES}
+    validate.check_types(by_role, names)
     ids, values = (to_plain(column) for column in by_role.values())
     if table.num_rows == 0:
         raise InputError(f"the {role} has no rows")

@@ -75,7 +75,9 @@ def _annotator(completed_by: Any) -> Any:
         return completed_by
     known = completed_by.get("id", completed_by.get("email"))
     if known is None:
-        raise InputError(f"completed_by names nobody ({completed_by!r}): export the file again")
+        raise InputError(
+            f"completed_by has neither id nor email ({completed_by!r}): export the file again"
+        )
     return known
 
 

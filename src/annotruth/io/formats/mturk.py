@@ -33,8 +33,8 @@ def _read(source: Source) -> ParsedLabels:
     table = source.table([item, worker, answer, *review])
     rejected = np.zeros(table.num_rows, dtype=bool)
     if _STATUS in review:
-        words = pc.utf8_lower(pc.utf8_trim_whitespace(table.column(_STATUS).cast(pa.string())))
-        rejected |= pc.fill_null(pc.equal(words, "rejected"), False).to_numpy()
+        status = pc.utf8_lower(pc.utf8_trim_whitespace(table.column(_STATUS).cast(pa.string())))
+        rejected |= pc.fill_null(pc.equal(status, "rejected"), False).to_numpy()
     if _REASON in review:
         rejected |= ~missing(table.column(_REASON))
     kept = table.filter(pa.array(~rejected))

@@ -39,7 +39,7 @@ def parse_size(text: str | int) -> int:
     matched = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?I?B)?\s*", str(text).upper())
     size = int(float(matched[1]) * _UNITS.get(matched[2] or "", 0)) if matched else 0
     if size < 1:
-        raise InputError(f"memory {str(text)!r} is no size: write 500MB, 1GB or 1.5GiB")
+        raise InputError(f"memory {str(text)!r} is not a size: write 500MB, 1GB or 1.5GiB")
     return size
 
 
@@ -102,7 +102,7 @@ class Disk:
         if n_bytes > self.memory:
             raise InputError(
                 f"memory of {format_size(self.memory)} is too little: {what} alone take "
-                f"{format_size(n_bytes)}; give at least {format_size(2 * n_bytes)}"
+                f"{format_size(n_bytes)}; pass at least {format_size(2 * n_bytes)} (`--memory`)"
             )
 
     def release_if_over_limit(self) -> None:
@@ -209,5 +209,5 @@ def _resident_bytes() -> tuple[int, int] | None:
         text = Path("/proc/self/statm").read_text()
     except OSError:
         return None
-    pages = [int(word) for word in text.split()]
+    pages = [int(number) for number in text.split()]
     return pages[1] * mmap.PAGESIZE, pages[2] * mmap.PAGESIZE
