@@ -1,4 +1,4 @@
-"""The command line as a person or a script uses it."""
+"""The command line: output, exit codes and errors."""
 
 import json
 import subprocess
@@ -40,18 +40,18 @@ def test_fit_prints_a_summary(run, crowd):
 
 def test_fit_json_is_one_object_and_nothing_else(run, crowd):
     code, out, err = run("fit", crowd / "labels.csv", "--truth", crowd / "truth.csv", "--json")
-    told = json.loads(out)
+    entries = json.loads(out)
     assert (code, err) == (0, "")
-    assert list(told) == [
+    assert list(entries) == [
         *("model", "n_items", "n_annotators", "n_labels", "n_categories", "n_iter"),
         *("converged", "stop_reason", "log_likelihood", "spammers", "metrics"),
     ]
-    assert (told["model"], told["n_items"], told["n_categories"]) == ("robust-gpm", 40, 5)
-    assert list(told["metrics"]) == ["accuracy", "f1_macro", "plcc", "srocc", "rmse"]
-    assert 0.0 < told["metrics"]["accuracy"] <= 1.0
+    assert (entries["model"], entries["n_items"], entries["n_categories"]) == ("robust-gpm", 40, 5)
+    assert list(entries["metrics"]) == ["accuracy", "f1_macro", "plcc", "srocc", "rmse"]
+    assert 0.0 < entries["metrics"]["accuracy"] <= 1.0
 
 
-def test_metrics_of_classes_are_accuracy_and_f1(run, crowd):
+def test_metrics_on_a_nominal_scale_are_accuracy_and_f1(run, crowd):
     _, out, _ = run(
         *("fit", crowd / "labels.csv", "--truth", crowd / "truth.csv"),
         *("--json", "--scale", "nominal"),
@@ -59,7 +59,7 @@ def test_metrics_of_classes_are_accuracy_and_f1(run, crowd):
     assert list(json.loads(out)["metrics"]) == ["accuracy", "f1_macro"]
 
 
-def test_scores_are_measured_on_a_scale_that_is_said_to_be_ordinal(run, write):
+def test_scores_as_truth_need_an_ordinal_scale(run, write):
     labels, truth = write("l.csv", GOOD), write("t.csv", "item,label\na,1.4\nb,2\n")
     code, _, err = run("fit", labels, "--truth", truth, "--json")
     assert code == 2
@@ -69,7 +69,7 @@ def test_scores_are_measured_on_a_scale_that_is_said_to_be_ordinal(run, write):
     assert list(json.loads(out)["metrics"]) == ["plcc", "srocc", "rmse"]
 
 
-def test_a_correlation_that_is_none_is_null(run, write):
+def test_an_undefined_correlation_is_null(run, write):
     labels = write("l.csv", GOOD)
     truth = write("t.csv", "item,label\na,2\nb,2\n")
     code, out, _ = run("fit", labels, "--truth", truth, "--json")
@@ -78,7 +78,7 @@ def test_a_correlation_that_is_none_is_null(run, write):
 
 
 @pytest.mark.parametrize("format_", ["csv", "parquet"])
-def test_out_writes_three_tables_and_the_record(run, crowd, tmp_path, format_):
+def test_out_writes_three_tables_and_fit_json(run, crowd, tmp_path, format_):
     code, _, _ = run(
         *("fit", crowd / "labels.csv", "--out", tmp_path / "deep" / "out", "--format", format_)
     )
@@ -86,10 +86,10 @@ def test_out_writes_three_tables_and_the_record(run, crowd, tmp_path, format_):
     folder = tmp_path / "deep" / "out"
     names = {f"{name}.{format_}" for name in ("items", "annotators", "labels")}
     assert {path.name for path in folder.iterdir()} == names | {"fit.json"}
-    told = json.loads((folder / "fit.json").read_text())
-    assert told["settings"]["tol"] == 1e-4
-    assert len(told["history"]["objective"]) == told["n_iter"]
-    assert told["versions"].keys() >= {"annotruth", "numpy", "python"}
+    entries = json.loads((folder / "fit.json").read_text())
+    assert entries["settings"]["tol"] == 1e-4
+    assert len(entries["history"]["objective"]) == entries["n_iter"]
+    assert entries["versions"].keys() >= {"annotruth", "numpy", "python"}
     if format_ == "parquet":
         assert pq.read_table(folder / "items.parquet").num_rows == 40
     else:
@@ -117,18 +117,18 @@ def test_demo_writes_a_report(run, tmp_path):
     assert "A simulated crowd" in (tmp_path / "demo.html").read_text()
 
 
-def test_out_leaves_other_files_alone(run, crowd, tmp_path):
+def test_out_does_not_change_other_files(run, crowd, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "notes.txt").write_text("mine")
     assert run("fit", crowd / "labels.csv", "--out", tmp_path / "out")[0] == 0
     assert (tmp_path / "out" / "notes.txt").read_text() == "mine"
 
 
-def test_quiet_says_nothing(run, crowd):
+def test_quiet_prints_nothing(run, crowd):
     assert run("fit", crowd / "labels.csv", "--quiet") == (0, "", "")
 
 
-def test_the_cap_is_a_line_on_stderr(run, crowd):
+def test_reaching_max_iter_is_one_line_on_stderr(run, crowd):
     code, out, err = run("fit", crowd / "labels.csv", "--set", "max-iter=2", "--json")
     assert code == 0
     assert json.loads(out)["converged"] is False
@@ -136,33 +136,33 @@ def test_the_cap_is_a_line_on_stderr(run, crowd):
     assert "warning: reached max_iter (2) before convergence" in err
 
 
-def test_the_models_own_options_can_be_set(run, crowd):
+def test_options_of_the_model_can_be_set(run, crowd):
     _, out, _ = run("fit", crowd / "labels.csv", "--set", "tol=10", "--json")
     assert json.loads(out)["stop_reason"] == "change of the bound per label below 10"
 
 
-def test_auto_says_which_model_and_why(run, crowd, tmp_path):
+def test_auto_reports_the_model_and_the_reason(run, crowd, tmp_path):
     words = ("fit", crowd / "labels.csv", "--model", "auto")
     code, out, err = run(*words, "--json", "--out", tmp_path / "out")
-    told = json.loads(out)
+    entries = json.loads(out)
     assert (code, err) == (0, "")
-    assert told["chosen"]["model"] == told["model"] in MODELS
-    assert set(told["chosen"]["scores"]) == set(MODELS)
-    assert told["model"] in told["chosen"]["why"]
-    assert json.loads((tmp_path / "out" / "fit.json").read_text())["chosen"] == told["chosen"]
+    assert entries["chosen"]["model"] == entries["model"] in MODELS
+    assert set(entries["chosen"]["scores"]) == set(MODELS)
+    assert entries["model"] in entries["chosen"]["why"]
+    assert json.loads((tmp_path / "out" / "fit.json").read_text())["chosen"] == entries["chosen"]
     code, out, _ = run(*words)
     assert code == 0
-    assert f"chosen: {told['chosen']['why']}" in out
+    assert f"chosen: {entries['chosen']['why']}" in out
 
 
-def test_words_in_a_given_order(run, write):
+def test_categories_can_be_given_in_order(run, write):
     path = write("w.csv", "item,annotator,label\na,x,G\na,y,P\nb,x,X\nb,y,X\n")
     code, out, _ = run("fit", path, "--categories", "G,P,R,X", "--json")
     assert code == 0
     assert json.loads(out)["n_categories"] == 4
 
 
-def test_categories_and_columns_with_a_comma_stand_in_quotes(run, write):
+def test_names_with_a_comma_are_quoted(run, write):
     path = write("l.csv", 'item,annotator,"said, at last"\na,x,"no, never"\na,y,yes\nb,x,yes\n')
     code, out, err = run(
         *("fit", path, "--categories", '"no, never", yes', "--json"),
@@ -172,14 +172,14 @@ def test_categories_and_columns_with_a_comma_stand_in_quotes(run, write):
     assert json.loads(out)["n_categories"] == 2
 
 
-def test_columns_of_any_name(run, write):
+def test_columns_can_be_named(run, write):
     path = write("c.csv", "film,user,stars\na,x,1\na,y,2\n")
     code, out, _ = run("fit", path, "--columns", "item=film,annotator=user,label=stars", "--json")
     assert code == 0
     assert json.loads(out)["n_labels"] == 2
 
 
-def test_gold_enters_the_fit(run, write, tmp_path):
+def test_gold_fixes_the_label(run, write, tmp_path):
     labels, gold = write("l.csv", GOOD), write("g.csv", "item,label\na,2\n")
     assert run("fit", labels, "--gold", gold, "--out", tmp_path / "o", "--quiet")[0] == 0
     first = (tmp_path / "o" / "items.csv").read_text().splitlines()[1]
@@ -196,7 +196,7 @@ def test_simulate_is_seeded(run, tmp_path):
         assert one == two != three
 
 
-def test_demo_prints_truth_beside_what_was_found(run, tmp_path, monkeypatch):
+def test_demo_prints_the_truth_beside_the_result(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, out, err = run("demo")
     assert "report written to annotruth-demo.html" in out
@@ -206,10 +206,10 @@ def test_demo_prints_truth_beside_what_was_found(run, tmp_path, monkeypatch):
     assert "correlation with the truth" in out
 
 
-def test_help_teaches_and_version_tells(run):
-    told = run("fit", "--help")[1]
-    assert "annotruth fit labels.csv --out result" in told
-    assert all(name in told for name in MODELS)
+def test_help_shows_examples_and_models_and_version_the_version(run):
+    text = run("fit", "--help")[1]
+    assert "annotruth fit labels.csv --out result" in text
+    assert all(name in text for name in MODELS)
     assert run("--version")[1].startswith("annotruth 0.")
 
 
@@ -278,14 +278,14 @@ def test_bad_gold_and_truth_are_one_line_and_exit_2(run, write, tmp_path, option
     assert not (tmp_path / "out").exists()
 
 
-def test_parquet_that_is_not_one(run, write, tmp_path):
+def test_an_invalid_parquet_file_is_one_line_and_exit_2(run, write, tmp_path):
     code, _, err = run("fit", write("l.parquet", GOOD), "--out", tmp_path / "out")
     assert code == 2
     assert "Parquet" in err
     assert err.count("\n") == 1
 
 
-def test_a_place_that_cannot_be_written(run, write, tmp_path):
+def test_a_path_that_cannot_be_written_is_one_line_and_exit_2(run, write, tmp_path):
     labels, file = write("l.csv", GOOD), write("file", "here")
     code, out, err = run("fit", labels, "--out", file / "out")
     assert (code, out) == (2, "")
@@ -294,14 +294,14 @@ def test_a_place_that_cannot_be_written(run, write, tmp_path):
     assert file.read_text() == "here"
 
 
-def test_options_that_cannot_be_simulated(run, tmp_path):
+def test_invalid_options_of_simulate_are_refused(run, tmp_path):
     code, _, err = run("simulate", "--out", tmp_path / "s", "--spammers", "2")
     assert code == 2
     assert err.count("\n") == 1
     assert not (tmp_path / "s").exists()
 
 
-def test_a_reader_that_leaves_early_is_no_error_to_speak_of(write):
+def test_a_closed_pipe_prints_no_traceback(write):
     command = f"{Path(sys.executable).parent / 'annotruth'} fit {write('l.csv', GOOD)} | true"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
@@ -318,7 +318,7 @@ def test_ctrl_c_is_one_line_and_exit_1(run, write, tmp_path, monkeypatch):
     assert not (tmp_path / "o").exists()
 
 
-def test_an_output_that_is_full_is_one_line_and_exit_1(run, write, monkeypatch):
+def test_a_full_disk_is_one_line_and_exit_1(run, write, monkeypatch):
     def full(_):
         raise OSError(28, "No space left on device")
 
@@ -327,13 +327,13 @@ def test_an_output_that_is_full_is_one_line_and_exit_1(run, write, monkeypatch):
     assert (code, err) == (1, "annotruth: cannot continue: [Errno 28] No space left on device\n")
 
 
-def test_a_wrong_option_points_at_the_help_of_its_command(run):
+def test_an_unknown_option_refers_to_the_help_of_its_command(run):
     code, _, err = run("next", "l.csv", "--nothing")
     assert code == 2
     assert err.endswith(". Try 'annotruth next --help'.\n")
 
 
-def test_no_command_is_the_help_and_nothing_else(run):
+def test_without_a_command_the_help_is_printed(run):
     code, out, err = run()
     assert (code, err) == (2, "")
     assert "Usage: annotruth" in out

@@ -1,4 +1,4 @@
-"""`annotruth fit` on any file, and what else it writes."""
+"""`annotruth fit`: input formats, and the files it writes."""
 
 import json
 
@@ -16,15 +16,15 @@ def wide(tmp_path):
     return path
 
 
-def test_what_a_file_was_taken_for_is_told(run, wide, tmp_path):
+def test_the_recognised_format_is_reported(run, wide, tmp_path):
     code, out, err = run("fit", wide, "--out", tmp_path / "out")
     assert (code, err) == (0, "")
     assert out.splitlines()[1].startswith("read as: matrix of items by annotators (4 rows by 3")
-    told = json.loads((tmp_path / "out" / "fit.json").read_text())
-    assert told["read_as"].startswith("matrix of items by annotators (")
+    entries = json.loads((tmp_path / "out" / "fit.json").read_text())
+    assert entries["read_as"].startswith("matrix of items by annotators (")
 
 
-def test_a_file_can_be_named_something_else(run, wide):
+def test_the_input_format_can_be_given(run, wide):
     _, out, _ = run("fit", wide, "--input-format", "wide-transposed", "--json")
     assert json.loads(out)["n_annotators"] == 4
     assert json.loads(out)["n_items"] == 3
@@ -38,7 +38,7 @@ def test_help_lists_the_formats(run):
     assert all(name in out for name in INPUT_FORMATS)
 
 
-def test_questions(run, tmp_path):
+def test_one_of_several_questions_is_chosen(run, tmp_path):
     path = tmp_path / "batch.csv"
     path.write_text("HITId,WorkerId,Answer.a,Answer.b\n1,x,1,9\n1,y,2,9\n")
     code, _, err = run("fit", path)
@@ -62,7 +62,7 @@ def test_covariates_are_kept_with_a_saved_fit(run, tmp_path):
 
 
 @pytest.mark.parametrize(("bins", "n"), [("4", 4), ("0,20,100", 2)])
-def test_bins(run, tmp_path, bins, n):
+def test_numbers_are_put_into_bins(run, tmp_path, bins, n):
     path = tmp_path / "sliders.csv"
     rows = [f"{e},{s},{(e * 37 + s * 11) % 101}" for e in range(9) for s in range(4)]
     path.write_text("\n".join(["item,annotator,label", *rows]))
@@ -77,7 +77,7 @@ def test_bins(run, tmp_path, bins, n):
     assert "--bins takes a number of bins or edges" in err
 
 
-def test_soft_labels_and_verdicts(run, wide, tmp_path):
+def test_soft_labels_and_verdicts_are_written(run, wide, tmp_path):
     soft, keep = tmp_path / "soft.npz", tmp_path / "people.csv"
     code, out, _ = run("fit", wide, "--soft", soft, "--keep", keep, "--set", "tol=1")
     assert code == 0
@@ -87,7 +87,7 @@ def test_soft_labels_and_verdicts(run, wide, tmp_path):
     assert keep.read_text().count("\n") == 4
 
 
-def test_tables_as_json(run, wide, tmp_path):
+def test_tables_are_written_as_json(run, wide, tmp_path):
     assert run("fit", wide, "--out", tmp_path / "out", "--format", "json", "--quiet")[0] == 0
     rows = json.loads((tmp_path / "out" / "items.json").read_text())
     assert [row["item"] for row in rows] == [1, 2, 3, 4]
@@ -101,7 +101,7 @@ def test_tables_as_json(run, wide, tmp_path):
         (("--soft", "soft.csv", "--model", "mean"), "mean estimates scores, not distributions"),
     ],
 )
-def test_what_cannot_be_written_is_said_before_anything_is(
+def test_results_that_cannot_be_written_are_refused_before_anything_is_written(
     run, wide, tmp_path, monkeypatch, words, text
 ):
     monkeypatch.chdir(tmp_path)

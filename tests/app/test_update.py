@@ -1,4 +1,4 @@
-"""`annotruth update` as a person or a script uses it."""
+"""`annotruth update`."""
 
 import json
 
@@ -23,20 +23,20 @@ def files(tmp_path, run):
     return tmp_path
 
 
-def test_in_place(run, files):
+def test_the_saved_fit_is_updated_in_place(run, files):
     code, out, err = run("update", files / "fit", files / "more.csv")
     assert (code, err) == (0, "")
     assert "new: 3 labels, 1 item, 1 annotator" in out
     assert at.load(files / "fit").data.n_labels == 39
 
 
-def test_elsewhere_and_json(run, files):
+def test_out_saves_elsewhere_and_json_lists_the_changes(run, files):
     words = ("--out", files / "fit2", "--json", "--refit")
     code, out, err = run("update", files / "fit", files / "more.csv", *words)
-    told = json.loads(out)
+    entries = json.loads(out)
     assert (code, err) == (0, "")
-    assert (told["new_labels"], told["new_items"], told["n_labels"]) == (3, 1, 39)
-    assert told["n_iter"] > 0
+    assert (entries["new_labels"], entries["new_items"], entries["n_labels"]) == (3, 1, 39)
+    assert entries["n_iter"] > 0
     assert at.load(files / "fit").data.n_labels == 36
     assert at.load(files / "fit2").data.n_labels == 39
 
@@ -50,7 +50,7 @@ def test_elsewhere_and_json(run, files):
         ("item,annotator,label\n2,u,1\n", "labelled twice: annotator 'u' on item 2"),
     ],
 )
-def test_bad_labels_change_nothing(run, files, content, line):
+def test_invalid_labels_do_not_change_the_fit(run, files, content, line):
     (files / "more.csv").write_text(content)
     code, out, err = run("update", files / "fit", files / "more.csv")
     assert (code, out) == (2, "")

@@ -1,4 +1,4 @@
-"""What every estimator keeps, on every engine."""
+"""The contract of all estimators, on all engines."""
 
 import dataclasses
 import itertools
@@ -32,7 +32,7 @@ def fitted(name, data, **options):
         return at.fit(data, name, **options)
 
 
-def fitted_in_place(estimator, data):
+def fit_without_warnings(estimator, data):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", at.ConvergenceWarning)
         return estimator.fit(data)
@@ -49,13 +49,13 @@ def frame(crowd):
 
 
 def options(name, **wanted):
-    """Those of the options that the model has."""
+    """Return those of the options that the model has."""
     return {key: value for key, value in wanted.items() if key in get_model(name)().settings()}
 
 
 def same_fit(one, other, tolerance):
-    for part in ("expectation", "reliability", "low", "high", "p_serious", "log_likelihood"):
-        a, b = getattr(one, part), getattr(other, part)
+    for field in ("expectation", "reliability", "low", "high", "p_serious", "log_likelihood"):
+        a, b = getattr(one, field), getattr(other, field)
         assert (a is None) == (b is None)
         if a is not None:
             np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
@@ -76,7 +76,7 @@ def test_engines_agree(name, crowd):
     same_fit(one, other, 1e-9)
 
 
-def test_the_number_of_threads_changes_nothing(name, crowd, monkeypatch):
+def test_the_number_of_threads_does_not_change_the_result(name, crowd, monkeypatch):
     if not options(name, engine=""):
         pytest.skip("computed directly, without an engine")
     monkeypatch.setattr(memory, "_LABELS_PER_PARTITION", 16)
@@ -88,8 +88,7 @@ def test_the_number_of_threads_changes_nothing(name, crowd, monkeypatch):
         same_fit(one, other, 0.0)
 
 
-def test_acceleration_climbs_the_same_hill(name, crowd):
-    """And what it has reached it never gives up; nor does it depend on engine or threads."""
+def test_acceleration_reaches_the_same_optimum_and_the_objective_never_falls(name, crowd):
     if not options(name, acceleration=True):
         pytest.skip("there is nothing to accelerate")
     n = crowd.labels.n_labels
@@ -99,20 +98,21 @@ def test_acceleration_climbs_the_same_hill(name, crowd):
         for on in (True, False)
     ]
     # GPM's objective is Q, which need not rise.
-    heights = [
+    objectives = [
         fit.history.log_likelihood[:-1] if name == "gpm" else fit.history.objective for fit in fits
     ]
     assert all(fit.converged for fit in fits)
-    fast, plain = heights
-    assert not np.array_equal(fast, plain)
-    assert np.diff(fast).min() >= -1e-12 * abs(fast[-1])
-    near = 1e-6 * (1.0 if name == "dawid-skene" else n)
-    assert fast[-1] >= plain[-1] - near
-    if name != "ordinal-mixture":  # whose plain steps may stick on the lattice, short of the top
-        assert fast[-1] <= plain[-1] + near
+    accelerated, plain = objectives
+    assert not np.array_equal(accelerated, plain)
+    assert np.diff(accelerated).min() >= -1e-12 * abs(accelerated[-1])
+    tolerance = 1e-6 * (1.0 if name == "dawid-skene" else n)
+    assert accelerated[-1] >= plain[-1] - tolerance
+    # Plain steps of ordinal-mixture may end on the lattice before they reach the maximum.
+    if name != "ordinal-mixture":
+        assert accelerated[-1] <= plain[-1] + tolerance
 
 
-def test_acceleration_is_the_same_everywhere(name, crowd, monkeypatch):
+def test_acceleration_does_not_depend_on_engine_or_threads(name, crowd, monkeypatch):
     if not options(name, acceleration=True):
         pytest.skip("there is nothing to accelerate")
     one, other = (
@@ -128,14 +128,14 @@ def test_acceleration_is_the_same_everywhere(name, crowd, monkeypatch):
     same_fit(*threads, 0.0)
 
 
-def test_the_order_of_rows_changes_nothing_that_matters(name, frame):
+def test_the_order_of_rows_does_not_matter(name, frame):
     shuffled = frame.sample(frac=1.0, random_state=0)
     one, other = fitted(name, frame), fitted(name, shuffled)
     a, b = (f.items().set_index("item").sort_index() for f in (one, other))
     pd.testing.assert_frame_equal(a, b, atol=1e-6)
 
 
-def test_scikit_learns_way(name, frame):
+def test_fit_returns_the_estimator_and_does_not_change_its_options(name, frame):
     cls = get_model(name)
     estimator = cls()
     before = estimator.settings()
@@ -145,20 +145,20 @@ def test_scikit_learns_way(name, frame):
     assert repr(estimator).startswith(cls.__name__)
 
 
-def test_crowd_kits_way(name, frame):
-    asked = frame.rename(columns={"item": "task", "annotator": "worker"})
+def test_results_have_crowd_kits_names_and_forms(name, frame):
+    table = frame.rename(columns={"item": "task", "annotator": "worker"})
     estimator = get_model(name)()
-    if fitted(name, asked).distribution is None:
+    if fitted(name, table).distribution is None:
         with pytest.raises(at.AnnotruthError, match=f"{name} has no column .label."):
-            estimator.fit_predict(asked)
+            estimator.fit_predict(table)
         with pytest.raises(at.AnnotruthError, match=f"{name} estimates scores, not distributions"):
-            estimator.fit_predict_proba(asked)
+            estimator.fit_predict_proba(table)
         return
-    predicted = estimator.fit_predict(asked)
+    predicted = estimator.fit_predict(table)
     assert isinstance(predicted, pd.Series)
     assert (predicted.name, predicted.index.name) == ("agg_label", "task")
     assert set(predicted.index) == set(frame.item)
-    probabilities = estimator.fit_predict_proba(asked)
+    probabilities = estimator.fit_predict_proba(table)
     assert list(probabilities.columns) == [1, 2, 3, 4]
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
     assert (probabilities.idxmax(axis=1) == predicted).all()
@@ -166,7 +166,7 @@ def test_crowd_kits_way(name, frame):
         assert estimator.skills_.index.name == "worker"
 
 
-def test_an_unfitted_estimator_says_so(name):
+def test_an_unfitted_estimator_has_no_results(name):
     with pytest.raises(at.AnnotruthError, match="not fitted yet: call fit first"):
         _ = get_model(name)().labels_
     with pytest.raises(at.AnnotruthError, match="not fitted yet: call fit first"):
@@ -174,16 +174,16 @@ def test_an_unfitted_estimator_says_so(name):
     assert not hasattr(get_model(name)(), "result_")
 
 
-def test_scikit_learn_can_clone_it(name, frame):
+def test_scikit_learn_can_clone_an_estimator(name, frame):
     made = get_model(name)(**options(name, tol=0.5, max_iter=3))
-    copied = clone(fitted_in_place(made, frame))
+    copied = clone(fit_without_warnings(made, frame))
     assert copied is not made
     assert copied.get_params() == made.get_params()
     with pytest.raises(at.AnnotruthError, match="not fitted yet"):
         _ = copied.result_
 
 
-def test_options_can_be_set_and_others_are_refused(name):
+def test_options_can_be_set_and_unknown_ones_are_refused(name):
     model = get_model(name)()
     wanted = options(name, max_iter=7)
     assert model.set_params(**wanted).get_params().items() >= wanted.items()
@@ -191,15 +191,15 @@ def test_options_can_be_set_and_others_are_refused(name):
         model.set_params(speed=9)
 
 
-def test_tables_hold_what_was_promised(name, frame):
+def test_tables_have_the_documented_columns(name, frame):
     fit = fitted(name, frame)
     items, annotators, labels = fit.items(), fit.annotators(), fit.labels()
     shares = [f"p_{n}" for n in (1, 2, 3, 4)]
     has_distribution = fit.distribution is not None
-    promised = ["item", "n_labels", "label", "expectation", "confidence", "entropy"]
-    given = promised if has_distribution else ["item", "n_labels", "expectation"]
-    own = list(fit.item_columns)
-    assert list(items.columns) == [*given, *own, *(shares if has_distribution else [])]
+    documented = ["item", "n_labels", "label", "expectation", "confidence", "entropy"]
+    expected = documented if has_distribution else ["item", "n_labels", "expectation"]
+    expected = [*expected, *fit.item_columns]
+    assert list(items.columns) == [*expected, *(shares if has_distribution else [])]
     assert np.isfinite(items.expectation).all()
     if has_distribution:
         np.testing.assert_allclose(items[shares].sum(axis=1), 1.0)
@@ -218,7 +218,7 @@ def test_tables_hold_what_was_promised(name, frame):
         assert labels.p_serious.between(0, 1).all()
 
 
-def test_tables_come_back_in_the_callers_library(name, frame):
+def test_tables_are_in_the_callers_frame_library(name, frame):
     for data, kind in [
         (frame, pd.DataFrame),
         (pl.from_pandas(frame), pl.DataFrame),
@@ -234,7 +234,7 @@ def test_tables_come_back_in_the_callers_library(name, frame):
             assert isinstance(fit.distributions(), kind)
 
 
-def test_a_fit_is_frozen_and_tells_how_it_ended(name, frame):
+def test_a_fit_is_frozen_and_has_a_stop_reason(name, frame):
     fit = fitted(name, frame)
     with pytest.raises(dataclasses.FrozenInstanceError):
         fit.model = "other"
@@ -245,7 +245,7 @@ def test_a_fit_is_frozen_and_tells_how_it_ended(name, frame):
     assert fit.settings == get_model(name)().settings()
 
 
-def test_a_saved_fit_comes_back_whole(name, frame, tmp_path):
+def test_a_loaded_fit_equals_the_saved_one(name, frame, tmp_path):
     fit = fitted(name, frame)
     fit.save(tmp_path / "fit")
     again = at.load(tmp_path / "fit")
@@ -269,7 +269,7 @@ def test_the_smallest_tables_can_be_fitted(name, engine, table, gold):
 
 
 def every_pair(labels):
-    """Codes of all items and annotators, each with each."""
+    """Return the codes of all pairs of items and annotators."""
     return np.indices((labels.n_items, labels.n_annotators)).reshape(2, -1)
 
 
@@ -280,7 +280,7 @@ def predicted(name, labels, **options):
 
 
 @pytest.mark.parametrize("gold", [{}, {1: 2, 2: 4}], ids=["no gold", "gold"])
-def test_answers_are_distributions(name, crowd, gold):
+def test_predictions_are_distributions(name, crowd, gold):
     labels = crowd.labels.with_gold(gold) if gold else crowd.labels
     rows = predicted(name, labels)
     assert rows.shape == (40 * 12, 4)
@@ -288,20 +288,20 @@ def test_answers_are_distributions(name, crowd, gold):
     np.testing.assert_allclose(rows.sum(axis=1), 1.0, rtol=1e-9)
 
 
-def test_answers_do_not_depend_on_what_else_is_asked(name):
+def test_predictions_do_not_depend_on_what_else_is_predicted(name):
     labels = simulate.crowd(
         n_items=30, n_annotators=12, n_categories=4, labels_per_item=3, seed=2
     ).labels
     model = get_model(name)().fit(labels)
     item, annotator = every_pair(labels)
-    # Of two items, whose labels are by some of the annotators only.
-    some = np.random.default_rng(0).permutation(np.flatnonzero(np.isin(item, [7, 20])))
-    alone = model.predict_proba(item[some], annotator[some])
-    np.testing.assert_allclose(alone, model.predict_proba(item, annotator)[some], rtol=1e-12)
+    # Two items, whose labels are by some of the annotators only.
+    rows = np.random.default_rng(0).permutation(np.flatnonzero(np.isin(item, [7, 20])))
+    alone = model.predict_proba(item[rows], annotator[rows])
+    np.testing.assert_allclose(alone, model.predict_proba(item, annotator)[rows], rtol=1e-12)
     assert model.predict_proba([], []).shape == (0, 4)
 
 
-def test_answers_beat_chance_on_labels_seen(name, crowd):
+def test_predictions_of_fitted_labels_are_better_than_chance(name, crowd):
     labels = crowd.labels
     model = get_model(name)().fit(labels)
     rows = model.predict_proba(labels.item_of_label(), labels.annotator)
@@ -309,21 +309,21 @@ def test_answers_beat_chance_on_labels_seen(name, crowd):
     assert np.log(likely).mean() > np.log(1 / 4) + 0.1
 
 
-def test_engines_agree_on_answers(name, crowd):
+def test_engines_agree_on_predictions(name, crowd):
     if not options(name, engine=""):
         pytest.skip("computed directly, without an engine")
     one, other = (predicted(name, crowd.labels, engine=engine) for engine in ENGINES)
     np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-9)
 
 
-def test_answers_of_the_smallest_tables_are_distributions(name):
+def test_predictions_for_the_smallest_tables_are_distributions(name):
     for table in SMALLEST.values():
         rows = predicted(name, at.Labels.of(table))
         assert (rows >= 0).all()
         np.testing.assert_allclose(rows.sum(axis=1), 1.0, rtol=1e-9)
 
 
-def test_answers_want_codes_of_the_fit(name, frame):
+def test_codes_that_are_not_in_the_fit_are_refused(name, frame):
     model = get_model(name)()
     with pytest.raises(at.AnnotruthError, match="not fitted yet: call fit first"):
         model.predict_proba([0], [0])
@@ -336,7 +336,7 @@ def test_answers_want_codes_of_the_fit(name, frame):
         model.predict_proba([0, 1], [0])
 
 
-def test_progress_is_told_every_iteration(name, frame):
-    told = []
-    fit = fitted(name, frame, progress=told.append)
-    assert [p.n_iter for p in told] == list(range(1, fit.n_iter + 1))
+def test_progress_is_called_after_every_iteration(name, frame):
+    reported = []
+    fit = fitted(name, frame, progress=reported.append)
+    assert [p.n_iter for p in reported] == list(range(1, fit.n_iter + 1))

@@ -1,4 +1,4 @@
-"""Majority vote, mean and median against what plain Python finds."""
+"""Majority vote, mean and median against plain Python."""
 
 from collections import Counter
 from statistics import median
@@ -21,7 +21,7 @@ def fitted(cls, data, gold=None):
 
 @pytest.fixture(params=range(4))
 def crowd(request):
-    """Votes on a scale with gaps, 1 to 9 an item, in no order."""
+    """Votes on a scale with gaps, 1 to 9 per item, in random order."""
     rng = np.random.default_rng(request.param)
     rows = [
         (e, s, float(rng.choice([0.5, 1.0, 2.5, 4.0]))) for e in range(60) for s in range(1 + e % 9)
@@ -36,7 +36,7 @@ def by_item(table):
     return votes
 
 
-def test_the_majority_is_the_most_frequent_label_and_a_tie_the_lowest(crowd):
+def test_the_majority_is_the_most_frequent_label_and_a_tie_goes_to_the_lowest(crowd):
     items = fitted(MajorityVote, crowd).items().set_index("item")
     for item, votes in by_item(crowd).items():
         counts = Counter(votes)
@@ -48,7 +48,7 @@ def test_the_majority_is_the_most_frequent_label_and_a_tie_the_lowest(crowd):
             assert items.loc[item, f"p_{label}"] == pytest.approx(counts[label] / len(votes))
 
 
-def test_the_mean_with_its_interval(crowd):
+def test_mean_and_interval(crowd):
     items = fitted(MeanScore, crowd).items().set_index("item")
     for item, votes in by_item(crowd).items():
         row = items.loc[item]
@@ -62,13 +62,13 @@ def test_the_mean_with_its_interval(crowd):
         assert row.score_high == pytest.approx(np.mean(votes) + reach)
 
 
-def test_the_median_is_the_middle_or_the_midpoint(crowd):
+def test_median(crowd):
     items = fitted(MedianScore, crowd).items().set_index("item")
     for item, votes in by_item(crowd).items():
         assert items.loc[item, "expectation"] == median(votes)
 
 
-def test_the_interval_holds_the_truth_19_times_in_20():
+def test_the_interval_covers_the_truth_in_95_percent():
     rng = np.random.default_rng(5)
     votes = rng.binomial(20, 0.5, size=(2000, 12))
     table = pd.DataFrame(
@@ -85,14 +85,14 @@ def test_the_interval_holds_the_truth_19_times_in_20():
 
 
 @pytest.mark.parametrize("cls", SCORERS)
-def test_words_in_order_count_by_their_place(cls):
+def test_ordered_words_have_the_values_of_their_positions(cls):
     table = [("a", "x", "bad"), ("a", "y", "good"), ("b", "x", "fair")]
     fit = fitted(cls, Labels.of(table, categories=["bad", "fair", "good"]))
     assert fit.items().expectation.tolist() == [2.0, 2.0]
 
 
 @pytest.mark.parametrize("cls", SCORERS)
-def test_a_scale_without_order_has_no_score(cls):
+def test_nominal_labels_are_refused(cls):
     with pytest.raises(
         at.InputError,
         match=rf"{cls.name} needs an ordinal scale, and these 2 categories have no order: list",
@@ -100,7 +100,7 @@ def test_a_scale_without_order_has_no_score(cls):
         fitted(cls, [("a", "x", "cat"), ("a", "y", "dog")])
 
 
-def test_gold_decides():
+def test_a_known_truth_replaces_labels_and_scores():
     table = [("a", "x", 1), ("a", "y", 1), ("b", "x", 3), ("b", "y", 5)]
     majority = fitted(MajorityVote, table, gold={"a": 5}).items().set_index("item")
     assert majority.loc["a", ["label", "p_5", "p_1"]].tolist() == [5, 1.0, 0.0]
@@ -124,7 +124,7 @@ def test_gold_decides():
     ],
     ids=["one label", "one annotator", "one item", "one category"],
 )
-def test_the_smallest_tables(cls, table, tmp_path):
+def test_the_smallest_tables_can_be_fitted(cls, table, tmp_path):
     fit = fitted(cls, table)
     assert np.isfinite(fit.expectation).all()
     assert (fit.n_iter, fit.converged, fit.stop_reason) == (0, True, "computed directly")

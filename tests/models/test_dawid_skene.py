@@ -1,4 +1,4 @@
-"""Dawid and Skene: the equations, the likelihood, the read-outs."""
+"""Dawid and Skene: equations, likelihood and results."""
 
 import itertools
 import math
@@ -28,27 +28,27 @@ CLASSES = (1, 2, 3)
 
 
 def fit_unconverged(data, *, gold=None, **options):
-    """Fit without minding that the cap was reached."""
+    """Fit, ignoring the warning that it did not converge."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", at.ConvergenceWarning)
         return DawidSkene(**options).fit(data, gold=gold)
 
 
 def m_step_by_hand(table, t):
-    """The prior and the confusion of posteriors t[item, class], with dictionaries."""
+    """Return the prior and the confusion matrices of posteriors t[item, class]."""
     items, people = sorted({e for e, *_ in table}), sorted({s for _, s, _ in table})
     p = {k: sum(t[e, k] for e in items) / len(items) for k in CLASSES}
     pi = {}
     for s, k in itertools.product(people, CLASSES):
         seen = sum(t[e, k] for e, who, _ in table if who == s)
         for n in CLASSES:
-            said = sum(t[e, k] for e, who, r in table if (who, r) == (s, n))
-            pi[s, k, n] = said / seen if seen else 1 / 3
+            count = sum(t[e, k] for e, who, r in table if (who, r) == (s, n))
+            pi[s, k, n] = count / seen if seen else 1 / 3
     return p, pi
 
 
 def e_step_by_hand(table, p, pi):
-    """The posteriors, and the log-likelihood with the prior once an item."""
+    """Return the posteriors and the log-likelihood."""
     t, log_likelihood = {}, 0.0
     for e in sorted({e for e, *_ in table}):
         joint = {k: p[k] * math.prod(pi[s, k, r] for i, s, r in table if i == e) for k in CLASSES}
@@ -58,7 +58,7 @@ def e_step_by_hand(table, p, pi):
 
 
 @pytest.mark.parametrize("engine", ["memory", "reference"])
-def test_the_first_step_is_the_papers(engine):
+def test_the_first_step_equals_the_papers_equations(engine):
     shares = {
         (e, k): sum((i, r) == (e, k) for i, _, r in TABLE) / sum(i == e for i, *_ in TABLE)
         for e in "abc"
@@ -98,7 +98,7 @@ def test_the_log_likelihood_rises_at_every_step(
 ):
     rng = np.random.default_rng(seed)
     labels = make_labels(rng, n_items=n_items, n_annotators=n_annotators, n_categories=n_categories)
-    # Many votes of one person on one item: products far below what a float can hold.
+    # Many labels by one annotator on one item: products that underflow.
     cell = np.repeat(labels.cell_of_label(), copies)
     labels = Labels.from_codes(
         labels.item_of_cell()[cell],
@@ -118,16 +118,16 @@ def test_the_log_likelihood_rises_at_every_step(
 
 
 def from_the_model(rng, *, prior, confusion, n_items, labels_per_item):
-    """Labels that the model itself gives, with their true classes."""
+    """Draw labels from the model; return them and the true classes."""
     n_annotators = len(confusion)
     truth = rng.choice(len(prior), size=n_items, p=prior)
     people = np.argsort(rng.random((n_items, n_annotators)), axis=1)[:, :labels_per_item]
     below = np.cumsum(confusion[people, truth[:, np.newaxis]], axis=2)[:, :, :-1]
-    said = (rng.random((*people.shape, 1)) >= below).sum(axis=2)
+    label = (rng.random((*people.shape, 1)) >= below).sum(axis=2)
     labels = Labels.from_codes(
         np.repeat(np.arange(n_items), labels_per_item),
         people.ravel(),
-        said.ravel(),
+        label.ravel(),
         items=np.arange(n_items),
         annotators=np.arange(n_annotators),
         scale=Scale.nominal(["x", "y", "z"]),
@@ -140,19 +140,19 @@ def made():
     rng = np.random.default_rng(5)
     prior = np.array([0.5, 0.3, 0.2])
     confusion = 0.6 * np.eye(3) + 0.4 * rng.dirichlet(np.ones(3), size=(12, 3))
-    confusion[0] = [0.9, 0.05, 0.05]  # says x whatever it is
+    confusion[0] = [0.9, 0.05, 0.05]  # always x
     labels, truth = from_the_model(
         rng, prior=prior, confusion=confusion, n_items=4000, labels_per_item=5
     )
     return labels, truth, prior, confusion
 
 
-def test_it_finds_its_own_parameters(made):
+def test_parameters_of_simulated_labels_are_recovered(made):
     labels, truth, prior, confusion = made
     model = DawidSkene().fit(labels)
     assert model.result_.converged
     np.testing.assert_allclose(model.prevalence_, prior, atol=0.02)
-    # About 300 labels an annotator of the rarest class: a standard error of up to 0.027.
+    # About 300 labels per annotator on the rarest class: a standard error of up to 0.027.
     assert np.abs(model.confusion_ - confusion).mean() < 0.02
     assert np.abs(model.confusion_ - confusion).max() < 0.1
     right = np.einsum("k,skk->s", prior, confusion)
@@ -160,25 +160,25 @@ def test_it_finds_its_own_parameters(made):
     assert (model.result_.label == truth).mean() > 0.9
 
 
-def test_the_truth_is_no_likelier_than_what_it_finds(made):
+def test_the_likelihood_is_at_least_that_of_the_true_parameters(made):
     labels, _, prior, confusion = made
     fit = DawidSkene(tol=1e-10).fit(labels).result_
     cell = labels.cell_of_label()
     joint = np.tile(np.log(prior), (labels.n_items, 1))
-    said = np.log(confusion)[labels.annotator, :, labels.cell_category[cell]]
-    np.add.at(joint, labels.item_of_cell()[cell], said)
+    log_p = np.log(confusion)[labels.annotator, :, labels.cell_category[cell]]
+    np.add.at(joint, labels.item_of_cell()[cell], log_p)
     assert fit.log_likelihood > np.logaddexp.reduce(joint, axis=1).sum()
 
 
-def test_its_certainty_is_calibrated(made):
+def test_confidence_is_calibrated(made):
     labels, truth, *_ = made
     fit = DawidSkene().fit(labels).result_
     confidence = fit.distribution.confidence()
     assert confidence.mean() == pytest.approx((fit.label == truth).mean(), abs=0.015)
 
 
-def test_who_contradicts_the_others_tells_the_truth_all_the_same():
-    # d says the opposite of the truth: a confusion matrix makes that as good as the truth.
+def test_an_annotator_who_inverts_labels_is_as_informative():
+    # d gives the opposite of the truth, which a confusion matrix corrects.
     rng = np.random.default_rng(0)
     truth = rng.integers(2, size=200)
     noisy = [(e, s, int(t ^ (rng.random() < 0.3))) for e, t in enumerate(truth) for s in "abc"]
@@ -189,7 +189,7 @@ def test_who_contradicts_the_others_tells_the_truth_all_the_same():
     assert fit.annotators().set_index("annotator").reliability["d"] < 0.5
 
 
-def test_gold_decides_the_item_and_teaches_who_is_right():
+def test_gold_fixes_the_item_and_changes_the_annotators():
     table = [(e, s, (e + (s in "de")) % 2) for e in range(20) for s in "abcde"]
     plain = DawidSkene().fit(table)
     assert plain.result_.items().label.tolist() == [0, 1] * 10
@@ -201,7 +201,7 @@ def test_gold_decides_the_item_and_teaches_who_is_right():
     assert gold.skills_["d"] > 0.99
 
 
-def test_the_likelihood_counts_a_known_truth_with_its_labels():
+def test_the_likelihood_includes_known_truths():
     table = [("a", "x", 1), ("b", "x", 2), ("c", "x", 2)]
     model = DawidSkene().fit(table, gold={"a": 1, "b": 1, "c": 2})
     np.testing.assert_allclose(model.confusion_[0], [[0.5, 0.5], [0.0, 1.0]])
@@ -209,7 +209,7 @@ def test_the_likelihood_counts_a_known_truth_with_its_labels():
     assert model.result_.log_likelihood == pytest.approx(expected)
 
 
-def test_gold_may_name_a_category_nobody_chose():
+def test_gold_may_be_a_category_without_labels():
     labels = Labels.of([("a", "x", 1), ("a", "y", 1), ("b", "x", 2)], categories=[1, 2, 3])
     model = fit_unconverged(labels, gold={"a": 3})
     row = model.result_.items().set_index("item").loc["a"]
@@ -217,7 +217,7 @@ def test_gold_may_name_a_category_nobody_chose():
     np.testing.assert_allclose(model.confusion_[:, 2], [[1, 0, 0], [1, 0, 0]], atol=1e-15)
 
 
-def test_a_category_nobody_chose_has_no_share_and_an_even_row():
+def test_a_category_without_labels_has_prior_0_and_a_uniform_row():
     labels = Labels.of(TABLE, categories=[1, 2, 3, 4])
     model = DawidSkene().fit(labels)
     assert model.prevalence_[3] == 0.0
@@ -226,7 +226,7 @@ def test_a_category_nobody_chose_has_no_share_and_an_even_row():
     assert (model.result_.items().p_4 == 0.0).all()
 
 
-def test_two_thousand_labels_of_one_item():
+def test_two_thousand_labels_of_one_item_do_not_underflow():
     rng = np.random.default_rng(2)
     table = [(e, s, int(rng.random() < (0.3, 0.7)[e % 2])) for e in range(6) for s in range(2000)]
     fit = fit_unconverged(table, max_iter=20).result_
@@ -236,7 +236,7 @@ def test_two_thousand_labels_of_one_item():
 
 
 @pytest.mark.parametrize("engine", ["memory", "reference"])
-def test_one_annotator_is_believed(engine):
+def test_the_labels_of_a_single_annotator_are_the_result(engine):
     table = [("a", "x", 1), ("b", "x", 2), ("c", "x", 2)]
     model = DawidSkene(engine=engine).fit(table)
     assert model.result_.items().label.tolist() == [1, 2, 2]
@@ -245,7 +245,7 @@ def test_one_annotator_is_believed(engine):
     assert model.result_.log_likelihood == pytest.approx(math.log(1 / 3) + 2 * math.log(2 / 3))
 
 
-def test_one_category_leaves_nothing_to_say():
+def test_one_category_is_certain():
     fit = DawidSkene().fit([("a", "x", 1), ("a", "y", 1), ("b", "x", 1)]).result_
     assert fit.log_likelihood == 0.0
     assert fit.reliability.tolist() == [1.0, 1.0]
@@ -258,7 +258,7 @@ def test_a_tie_goes_to_the_first_category_of_the_scale():
         assert fit.items().label.tolist() == [first]
 
 
-def test_a_tolerance_per_label_means_the_same_on_a_table_twice_as_long():
+def test_the_tolerance_does_not_depend_on_the_number_of_labels():
     rng = np.random.default_rng(3)
     table = [(e, s, int(rng.integers(3))) for e in range(40) for s in range(6)]
     twice = table + [(e + 40, s, r) for e, s, r in table]
@@ -267,15 +267,15 @@ def test_a_tolerance_per_label_means_the_same_on_a_table_twice_as_long():
     assert one.stop_reason == "change of the log-likelihood per label below 1e-07"
 
 
-def test_confusion_in_crowd_kits_form():
+def test_confusion_matrices_in_crowd_kits_form():
     model = fit_unconverged(TABLE, max_iter=3)
     errors, priors = model.errors_, model.priors_
     assert errors.index.names == ["worker", "label"]
     assert list(errors.columns) == [1, 2, 3]
-    for (s, who), (r, said), (k, true) in itertools.product(
+    for (s, who), (r, label), (k, true) in itertools.product(
         enumerate(["ann", "bob", "cy"]), enumerate(CLASSES), enumerate(CLASSES)
     ):
-        assert errors.loc[(who, said), true] == model.confusion_[s, k, r]
+        assert errors.loc[(who, label), true] == model.confusion_[s, k, r]
     np.testing.assert_allclose(errors.groupby("worker").sum(), 1.0)
     pd.testing.assert_series_equal(
         priors,
@@ -284,12 +284,12 @@ def test_confusion_in_crowd_kits_form():
 
 
 @pytest.mark.parametrize("name", ["errors_", "priors_"])
-def test_an_unfitted_model_has_no_confusion(name):
+def test_an_unfitted_model_has_no_confusion_matrices(name):
     with pytest.raises(at.AnnotruthError, match="not fitted yet: call fit first"):
         getattr(DawidSkene(), name)
 
 
-def test_what_would_not_fit_in_memory_is_refused():
+def test_too_many_categories_for_memory_are_refused():
     n_annotators, n_categories = 300, 1000
     labels = Labels.from_codes(
         np.zeros(n_annotators, dtype=np.int64),
@@ -313,6 +313,6 @@ def test_what_would_not_fit_in_memory_is_refused():
         ({"engine": "abacus"}, "unknown engine 'abacus'"),
     ],
 )
-def test_options_that_cannot_be_are_refused(options, text):
+def test_invalid_options_are_refused(options, text):
     with pytest.raises(at.InputError, match=text):
         DawidSkene(**options).fit(TABLE)

@@ -1,4 +1,4 @@
-"""The loop that every iterative model runs in."""
+"""The EM loop."""
 
 import numpy as np
 import pytest

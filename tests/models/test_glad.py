@@ -1,4 +1,4 @@
-"""GLAD against its paper, its own simulations and the cases where it could break."""
+"""GLAD: equations, log-posterior, results on simulated labels and edge cases."""
 
 import itertools
 import math
@@ -64,7 +64,7 @@ def log_posterior(labels, alpha, b):
     return value + norm.logpdf(alpha, 1.0).sum() + norm.logpdf(b, 1.0).sum()
 
 
-def quietly(data, **options):
+def fit_without_warnings(data, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", at.ConvergenceWarning)
         return GLAD(**options).fit(data)
@@ -76,7 +76,7 @@ def parameters(model):
 
 @pytest.mark.parametrize("engine", ["memory", "reference"])
 def test_the_first_step_by_hand(engine):
-    model = quietly(TABLE, max_iter=1, acceleration=False, engine=engine)
+    model = fit_without_warnings(TABLE, max_iter=1, acceleration=False, engine=engine)
     fit = model.result_
     e = math.e  # alpha = b = 1, so every x = alpha beta is e
     sigma = sigmoid(e)
@@ -138,7 +138,7 @@ def test_the_first_step_by_hand(engine):
     copies=st.integers(1, 30),
     agreement=st.floats(0.0, 1.0),
 )
-@example(  # a leap after which sums of 1e22 cancel
+@example(  # an extrapolation after which sums of 1e22 cancel
     seed=638398,
     n_items=6,
     n_annotators=4,
@@ -154,7 +154,7 @@ def test_the_log_posterior_rises_at_every_step(
 ):
     rng = np.random.default_rng(seed)
     labels = make_labels(rng, n_items=n_items, n_annotators=n_annotators, n_categories=n_categories)
-    # From noise to unanimity, and many votes of one person on one item: steep curves.
+    # From noise to unanimity, and many labels by one annotator on one item: high curvature.
     cell = np.repeat(labels.cell_of_label(), copies)
     item = labels.item_of_cell()[cell]
     agrees = rng.random(len(item)) < agreement
@@ -167,7 +167,7 @@ def test_the_log_posterior_rises_at_every_step(
         scale=Scale.ordinal(list(range(n_categories + unused))),
     )
     labels.known[:n_known] = rng.integers(n_categories + unused, size=n_known)[:n_items]
-    history = quietly(labels, tol=1e-9, max_iter=100).result_.history
+    history = fit_without_warnings(labels, tol=1e-9, max_iter=100).result_.history
     start = history.log_likelihood[0] - 0.5 * (n_items + n_annotators) * np.log(2 * np.pi)
     history = np.append(start, history.objective)
     assert np.isfinite(history).all()
@@ -175,7 +175,7 @@ def test_the_log_posterior_rises_at_every_step(
 
 
 @pytest.mark.parametrize("n_categories", [2, 4])
-def test_the_objective_is_the_log_posterior_and_ends_on_a_peak(make_labels, n_categories):
+def test_the_objective_is_the_log_posterior_and_ends_at_a_maximum(make_labels, n_categories):
     rng = np.random.default_rng(n_categories)
     labels = make_labels(rng, n_items=15, n_annotators=6, n_categories=n_categories)
     labels.known[3] = 1
@@ -189,12 +189,12 @@ def test_the_objective_is_the_log_posterior_and_ends_on_a_peak(make_labels, n_ca
             values[i] += sign
             assert log_posterior(labels, alpha, b) < top
             values[i] -= sign
-    # The direction in which the labels say nothing, only the priors do.
+    # The direction in which only the priors differ.
     for u in (1e-3, -1e-3):
         assert log_posterior(labels, np.exp(u) * alpha, b - u) < top
 
 
-def test_it_recovers_what_it_simulates():
+def test_parameters_of_simulated_labels_are_recovered():
     labels, truth, alpha, b = simulated(
         n_items=1500, n_annotators=60, n_categories=4, per_item=30, seed=1
     )
@@ -209,7 +209,7 @@ def test_it_recovers_what_it_simulates():
     assert ((fit.reliability < 0.5) == (alpha < 0))[np.abs(alpha) > 0.15].all()
 
 
-def test_it_settles_in_few_steps():
+def test_it_converges_in_few_steps():
     for seed in range(3):
         labels, *_ = simulated(
             n_items=1500, n_annotators=60, n_categories=4, per_item=30, seed=seed
@@ -217,7 +217,7 @@ def test_it_settles_in_few_steps():
         assert GLAD().fit(labels).result_.n_iter <= 30
 
 
-def test_the_scale_is_where_the_priors_are_highest():
+def test_the_scale_maximises_the_priors():
     rng = np.random.default_rng(0)
     grid = np.linspace(-4, 4, 80_001)
     for _ in range(20):
@@ -230,25 +230,25 @@ def test_the_scale_is_where_the_priors_are_highest():
         assert u == pytest.approx(grid[priors.argmax()], abs=1e-3)
 
 
-def test_the_scale_stays_where_its_search_ends_lower():
-    """Far more annotators than items: the priors have two peaks, with a valley between."""
+def test_the_scale_is_kept_if_its_search_ends_at_a_lower_prior():
+    """With far more annotators than items, the priors have two maxima."""
     alpha, slope = np.full(100, 0.05), 0.115
     assert _best_log_scale(alpha, alpha @ alpha - alpha.sum() + slope, 3) == 0.0
 
 
-def test_it_makes_fewer_mistakes_than_the_majority():
-    mistakes = np.zeros(2)
+def test_it_makes_fewer_errors_than_the_majority():
+    errors = np.zeros(2)
     for seed in range(4):
         labels, truth, *_ = simulated(
             n_items=1000, n_annotators=40, n_categories=3, per_item=5, seed=seed
         )
         majority = labels.observed_shares().argmax(axis=1)
-        found = GLAD().fit(labels).result_.label
-        mistakes += (found != truth).mean(), (majority != truth).mean()
-    assert mistakes[0] < 0.75 * mistakes[1]
+        label = GLAD().fit(labels).result_.label
+        errors += (label != truth).mean(), (majority != truth).mean()
+    assert errors[0] < 0.75 * errors[1]
 
 
-def test_confidence_is_calibrated_on_its_own_data():
+def test_confidence_is_calibrated_on_simulated_labels():
     labels, truth, *_ = simulated(n_items=4000, n_annotators=50, n_categories=3, per_item=4, seed=3)
     fit = GLAD().fit(labels).result_
     right = fit.label == truth
@@ -277,7 +277,7 @@ def test_reliability_is_the_expected_share_of_right_labels():
         assert reliability == pytest.approx(right.mean(), rel=1e-9)
 
 
-def test_whoever_contradicts_the_crowd_has_a_negative_ability():
+def test_an_annotator_who_contradicts_the_others_has_a_negative_ability():
     crowd = [(e, s, e % 2) for e in range(30) for s in "abcde"]
     table = [*crowd, *((e, "contrary", 1 - e % 2) for e in range(30))]
     annotators = GLAD().fit(table).result_.annotators().set_index("annotator")
@@ -287,7 +287,7 @@ def test_whoever_contradicts_the_crowd_has_a_negative_ability():
     }
 
 
-def test_items_that_divide_people_are_harder():
+def test_items_with_disagreement_are_more_difficult():
     clear = [(e, s, e % 2) for e in range(20) for s in range(8)]
     hard = [(e, s, (e + s) % 2) for e in range(20, 25) for s in range(8)]
     items = GLAD().fit(clear + hard).result_.items().set_index("item")
@@ -295,7 +295,7 @@ def test_items_that_divide_people_are_harder():
     assert items.difficulty[20:].min() > 2 * items.difficulty[:20].max()
 
 
-def test_gold_decides_the_item_and_who_agrees_with_it():
+def test_gold_fixes_the_item_and_changes_the_annotators():
     table = [(e, s, int(s in "de")) for e in range(20) for s in "abcde"]
     plain = GLAD().fit(table).alphas_
     model = GLAD().fit(table, gold=dict.fromkeys(range(20), 1))
@@ -305,14 +305,14 @@ def test_gold_decides_the_item_and_who_agrees_with_it():
     assert model.alphas_["d"] > 0 > model.alphas_["a"]
 
 
-def test_gold_may_name_a_category_nobody_chose_for_the_item():
+def test_gold_may_be_a_category_without_labels():
     table = [("a", "x", 1), ("a", "y", 1), ("b", "x", 2), ("b", "y", 2), ("c", "x", 3)]
     model = GLAD().fit(table, gold={"a": 2})
     assert model.probas_.loc["a"].tolist() == [0.0, 1.0, 0.0]
     assert np.isfinite(model.result_.history.objective).all()
 
 
-def test_one_category_leaves_everything_at_its_prior():
+def test_with_one_category_parameters_stay_at_their_priors():
     model = GLAD().fit([("a", "x", 1), ("a", "y", 1), ("b", "x", 1)])
     fit = model.result_
     assert fit.log_likelihood == 0.0
@@ -323,7 +323,7 @@ def test_one_category_leaves_everything_at_its_prior():
 
 
 def test_one_label_by_hand():
-    """Two classes, one label: p(r) = 1/2 whatever alpha and b, which stay at their priors."""
+    """With two classes and one label, p(r) = 1/2 for all alpha and b, which stay at the priors."""
     model = GLAD(tol=1e-12).fit(Labels.of([("a", "x", 1)], categories=[1, 2]))
     assert model.result_.log_likelihood == pytest.approx(math.log(0.5))
     assert model.alphas_["x"] == pytest.approx(1.0, abs=1e-5)
@@ -331,7 +331,7 @@ def test_one_label_by_hand():
     assert model.probas_.loc["a", 1] == pytest.approx(sigmoid(math.e), abs=1e-5)
 
 
-def test_crowd_kits_names():
+def test_parameters_have_crowd_kits_names():
     model = GLAD().fit(TABLE)
     assert (model.alphas_.name, model.alphas_.index.name) == ("alpha", "worker")
     assert (model.betas_.name, model.betas_.index.name) == ("beta", "task")
@@ -342,7 +342,7 @@ def test_crowd_kits_names():
         _ = GLAD().alphas_
 
 
-def test_a_thousand_classes_need_no_items_by_classes_array():
+def test_memory_does_not_grow_with_items_times_classes():
     rng = np.random.default_rng(0)
     n_items = 100_000
     item = np.repeat(np.arange(n_items), 2)
@@ -356,7 +356,7 @@ def test_a_thousand_classes_need_no_items_by_classes_array():
     )
     labels.known[0] = 999
     tracemalloc.start()
-    fit = quietly(labels, max_iter=2).result_
+    fit = fit_without_warnings(labels, max_iter=2).result_
     fit.item_table()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -377,20 +377,20 @@ def test_a_thousand_classes_need_no_items_by_classes_array():
         ({"engine": "abacus"}, "unknown engine 'abacus'"),
     ],
 )
-def test_options_that_cannot_be_are_refused(options, text):
+def test_invalid_options_are_refused(options, text):
     with pytest.raises(at.InputError, match=text):
         GLAD(**options).fit(TABLE)
 
 
-def test_the_cap_warns():
+def test_reaching_max_iter_warns():
     with pytest.warns(at.ConvergenceWarning, match="last change of the log-posterior"):
         GLAD(max_iter=2, tol=0).fit(TABLE)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_abilities_are_not_turned_round_where_most_labels_are_wrong(seed):
-    # Two labels in five are right, and the wrong ones are spread over four classes: the votes
-    # still point to the truth, though every ability is below zero.
+def test_abilities_do_not_change_sign_where_most_labels_are_wrong(seed):
+    # Two labels in five are correct, and the wrong ones are spread over four classes: the majority
+    # is still correct, although every ability is negative.
     made = simulate.gaussian(
         n_items=174, n_annotators=60, labels_per_item=16, spammer_share=0.0, seed=seed
     )

@@ -1,4 +1,4 @@
-"""GPM: its equations, its likelihood, its read-outs."""
+"""GPM: equations, likelihood and results."""
 
 import tracemalloc
 import warnings
@@ -53,7 +53,7 @@ def one_step_by_hand(table):
 
 
 @pytest.mark.parametrize("engine", ["memory", "reference"])
-def test_the_first_step_is_the_papers(engine):
+def test_the_first_step_equals_the_papers_equations(engine):
     eps, theta, log_likelihood, q = one_step_by_hand(TABLE)
     with pytest.warns(at.ConvergenceWarning, match=r"reached max_iter \(1\)"):
         fit = at.fit(TABLE, "gpm", max_iter=1, engine=engine)
@@ -80,7 +80,7 @@ def test_the_log_likelihood_rises_at_every_step(
 ):
     rng = np.random.default_rng(seed)
     labels = make_labels(rng, n_items=n_items, n_annotators=n_annotators, n_categories=n_categories)
-    # Several votes of one person on one item: enough labels for a behavior to be learned.
+    # Several labels by one annotator on one item: enough labels for a behavior to be learned.
     cell = np.repeat(labels.cell_of_label(), copies)
     labels = Labels.from_codes(
         labels.item_of_cell()[cell],
@@ -99,7 +99,7 @@ def test_the_log_likelihood_rises_at_every_step(
     assert np.diff(history).min() >= -1e-11 * max(1.0, abs(history[0]))
 
 
-def test_reliabilities_are_found_when_labels_abound():
+def test_reliabilities_are_recovered_from_many_labels():
     errors = []
     for seed in range(3):
         made = simulate.crowd(n_items=1000, n_annotators=200, spammer_share=0.2, seed=seed)
@@ -108,7 +108,7 @@ def test_reliabilities_are_found_when_labels_abound():
     assert np.mean(errors) < 0.06
 
 
-def test_random_clickers_are_found_when_labels_abound():
+def test_random_annotators_are_recovered_from_many_labels():
     made = simulate.crowd(n_items=400, n_annotators=60, spammer_share=0.25, seed=1)
     fit = at.fit(made.labels, "gpm", tol=0.1)
     true = made.reliability < 0.5
@@ -125,15 +125,15 @@ def test_p_serious_separates_serious_labels():
 
 def test_an_annotator_with_three_labels_has_a_wide_interval():
     crowd = [(e, s, e % 3) for e in range(30) for s in range(8)]
-    few = [(e, "newcomer", e % 3) for e in range(3)]
+    few = [(e, "new", e % 3) for e in range(3)]
     fit = at.fit([(e, str(s), r) for e, s, r in crowd] + few, "gpm")
     table = fit.annotators().set_index("annotator")
-    assert table.loc["newcomer", "low"] < 0.45
-    assert table.loc["newcomer", "high"] == 1.0
+    assert table.loc["new", "low"] < 0.45
+    assert table.loc["new", "high"] == 1.0
     assert table.loc["0", "low"] > 0.85
 
 
-def test_the_interval_ends_where_the_likelihood_has_fallen_by_1_92():
+def test_the_log_likelihood_at_the_ends_of_the_interval_is_1_92_lower():
     made = simulate.crowd(n_items=60, n_annotators=12, seed=5)
     fit = at.fit(made.labels, "gpm")
     data, theta = fit.data, fit.distribution.probability
@@ -152,7 +152,7 @@ def test_the_interval_ends_where_the_likelihood_has_fallen_by_1_92():
                 assert best - support(end) < 1.93
 
 
-def test_learned_behavior_finds_who_repeats_a_label():
+def test_learned_behavior_detects_repeated_labels():
     made = simulate.crowd(n_items=300, n_annotators=30, behavior="repeated", seed=3)
     fit = at.fit(made.labels, "gpm", behavior="learned", max_iter=5000)
     spammers = np.flatnonzero(made.reliability < 0.3)
@@ -161,14 +161,14 @@ def test_learned_behavior_finds_who_repeats_a_label():
         assert fit.behavior[s] == f"repeated {made.repeated_label[s] + 1}"
 
 
-def test_learned_behavior_leaves_people_with_few_labels_alone():
+def test_behaviors_of_annotators_with_few_labels_stay_uniform():
     crowd = [(e, str(s), e % 2) for e in range(40) for s in range(5)]
     fit = at.fit([*crowd, (0, "one label", 0)], "gpm", behavior="learned", max_iter=5000)
     table = fit.annotators().set_index("annotator")
     assert table.loc["one label", "reliability"] > 0.5
 
 
-def test_gold_decides_the_item_and_who_agrees_with_it():
+def test_gold_fixes_the_item_and_changes_the_annotators():
     table = [(e, s, int(s in "de")) for e in range(20) for s in "abcde"]
     plain = at.fit(table, "gpm").annotators().set_index("annotator").reliability
     gold = at.fit(table, "gpm", gold=dict.fromkeys(range(20), 1))
@@ -180,7 +180,7 @@ def test_gold_decides_the_item_and_who_agrees_with_it():
     assert with_gold["d"] > 0.9
 
 
-def test_gold_may_name_a_category_nobody_chose_for_the_item():
+def test_gold_may_be_a_category_without_labels():
     fit = at.fit([("a", "x", 1), ("a", "y", 1), ("b", "x", 2), ("b", "y", 2)], "gpm", gold={"a": 2})
     row = fit.items().set_index("item").loc["a"]
     assert (row.label, row.p_2, row.p_1, row.entropy) == (2, 1.0, 0.0, 0.0)
@@ -192,7 +192,7 @@ def test_a_tie_goes_to_the_first_category_of_the_scale():
     assert at.fit(table, "gpm", categories=["hi", "lo"]).items().label.tolist() == ["hi"]
 
 
-def test_read_outs_of_a_distribution_by_hand():
+def test_results_of_a_distribution_by_hand():
     votes = [("a", s, r) for s, r in zip("vwxyz", [1, 1, 1, 5, 5], strict=True)]
     with pytest.warns(at.ConvergenceWarning):
         row = at.fit(votes, "gpm", max_iter=3).items().iloc[0]
@@ -203,7 +203,7 @@ def test_read_outs_of_a_distribution_by_hand():
     assert row.entropy == pytest.approx(-(p * np.log(p)).sum())
 
 
-def test_a_thousand_classes_need_no_items_by_classes_array():
+def test_memory_does_not_grow_with_items_times_classes():
     rng = np.random.default_rng(0)
     n_items = 200_000
     item = np.repeat(np.arange(n_items), 2)
@@ -237,12 +237,12 @@ def test_a_thousand_classes_need_no_items_by_classes_array():
         ({"shrink": 1}, "gpm has no option 'shrink': it has tol, max_iter"),
     ],
 )
-def test_options_that_cannot_be_are_refused(options, text):
+def test_invalid_options_are_refused(options, text):
     with pytest.raises(at.InputError, match=text):
         at.fit(TABLE, "gpm", **options)
 
 
 @pytest.mark.parametrize("model", [at.GPM, 5])
-def test_a_model_is_a_name_or_an_estimator(model):
+def test_a_model_that_is_neither_name_nor_estimator_is_refused(model):
     with pytest.raises(at.InputError, match="pass a name, or an estimator such as"):
         at.fit(TABLE, model)

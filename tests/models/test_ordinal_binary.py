@@ -1,4 +1,4 @@
-"""Ord-bin: its equations, its log-posterior, its read-outs."""
+"""Ord-bin: equations, log-posterior and results."""
 
 import warnings
 
@@ -45,10 +45,12 @@ def m_step(table, c, mu, prior):
     """Sensitivity, specificity and prevalence at threshold c, written out."""
     alpha, beta = {}, {}
     for s in {s for _, s, _ in table}:
-        own = [(mu[e], r > c) for e, t, r in table if t == s]
-        alpha[s] = (prior + sum(m for m, yes in own if yes)) / (2 * prior + sum(m for m, _ in own))
-        beta[s] = (prior + sum(1 - m for m, yes in own if not yes)) / (
-            2 * prior + sum(1 - m for m, _ in own)
+        labels = [(mu[e], r > c) for e, t, r in table if t == s]
+        alpha[s] = (prior + sum(m for m, yes in labels if yes)) / (
+            2 * prior + sum(m for m, _ in labels)
+        )
+        beta[s] = (prior + sum(1 - m for m, yes in labels if not yes)) / (
+            2 * prior + sum(1 - m for m, _ in labels)
         )
     return alpha, beta, np.mean(list(mu.values()))
 
@@ -72,7 +74,7 @@ def one_step_by_hand(table, c, prior):
 
 @pytest.mark.parametrize("engine", ["memory", "reference"])
 @pytest.mark.parametrize("prior", [0.5, 1.0])
-def test_the_first_step_is_the_papers(engine, prior):
+def test_the_first_step_equals_the_papers_equations(engine, prior):
     with pytest.warns(at.ConvergenceWarning, match=r"reached max_iter \(1\)"):
         fit = OrdinalBinary(prior=prior, max_iter=1, engine=engine).fit(TABLE).result_
     people = fit.annotators().set_index("annotator")
@@ -117,15 +119,19 @@ def test_the_log_posterior_rises_at_every_step(
     np.testing.assert_allclose(theta.sum(axis=1), 1.0, atol=1e-12)
 
 
-def test_every_threshold_is_a_binary_problem_of_its_own(make_labels):
+def test_thresholds_are_independent_binary_problems(make_labels):
     labels = make_labels(np.random.default_rng(0), n_items=30, n_annotators=6, n_categories=4)
     cell = labels.cell_of_label()
     item, label = labels.item_of_cell()[cell], labels.cell_category[cell]
-    plainly = {"tol": 0.0, "max_iter": 20, "acceleration": False}  # a leap is of all thresholds
-    together = fitted(labels, **plainly)
+    options = {
+        "tol": 0.0,
+        "max_iter": 20,
+        "acceleration": False,
+    }  # extrapolations are of all thresholds
+    together = fitted(labels, **options)
     log_likelihood = 0.0
     for c in range(3):
-        alone = fitted(labels_of(item, labels.annotator, (label > c).astype(int), 2), **plainly)
+        alone = fitted(labels_of(item, labels.annotator, (label > c).astype(int), 2), **options)
         log_likelihood += alone.history.log_likelihood
         for rate in ("sensitivity", "specificity"):
             np.testing.assert_allclose(
@@ -136,7 +142,7 @@ def test_every_threshold_is_a_binary_problem_of_its_own(make_labels):
     np.testing.assert_allclose(together.history.log_likelihood, log_likelihood, rtol=1e-12)
 
 
-def test_rates_are_found_when_labels_abound():
+def test_rates_are_recovered_from_many_labels():
     rng = np.random.default_rng(1)
     n_items, n_annotators = 4000, 15
     alpha, beta = rng.uniform(0.5, 0.95, size=(2, n_annotators))
@@ -159,27 +165,27 @@ def test_scores_are_closer_to_the_truth_than_the_mean_of_the_labels():
         assert at.metrics.rmse(made.score, fit.expectation) < at.metrics.rmse(made.score, mean)
 
 
-def test_informedness_ranks_annotators_and_tells_guessing_from_inverting():
+def test_informedness_separates_experts_random_and_inverting_annotators():
     made = simulate.crowd(n_items=300, n_annotators=40, seed=2)
     informedness = fitted(made.labels).annotator_columns["informedness"]
     assert np.corrcoef(informedness, made.reliability)[0, 1] > 0.85
 
     rng = np.random.default_rng(3)
     truth = rng.integers(5, size=400)
-    answers = np.stack([*[truth] * 5, rng.integers(5, size=400), 4 - truth], axis=1)
-    # The five experts err now and then, each on their own.
+    responses = np.stack([*[truth] * 5, rng.integers(5, size=400), 4 - truth], axis=1)
+    # The five experts make independent errors.
     wrong = rng.random((400, 5)) < 0.2
-    answers[:, :5][wrong] = rng.integers(5, size=wrong.sum())
-    item, annotator = np.indices(answers.shape)
-    fit = fitted(labels_of(item.ravel(), annotator.ravel(), answers.ravel(), 5))
-    found = fit.annotator_columns["informedness"]
-    assert (np.abs(found[:5] - 0.8) < 0.1).all()
-    assert abs(found[5]) < 0.1
-    assert found[6] == pytest.approx(-0.5, abs=0.05)  # -1 only where the middle is rare
+    responses[:, :5][wrong] = rng.integers(5, size=wrong.sum())
+    item, annotator = np.indices(responses.shape)
+    fit = fitted(labels_of(item.ravel(), annotator.ravel(), responses.ravel(), 5))
+    informedness = fit.annotator_columns["informedness"]
+    assert (np.abs(informedness[:5] - 0.8) < 0.1).all()
+    assert abs(informedness[5]) < 0.1
+    assert informedness[6] == pytest.approx(-0.5, abs=0.05)  # -1 only where the middle is rare
     assert fit.reliability is None
 
 
-def test_the_scale_read_from_the_other_end_gives_the_same_answer(make_labels):
+def test_inverting_the_scale_inverts_the_result(make_labels):
     labels = make_labels(np.random.default_rng(4), n_items=25, n_annotators=6, n_categories=5)
     cell = labels.cell_of_label()
     item, label = labels.item_of_cell()[cell], labels.cell_category[cell]
@@ -195,7 +201,7 @@ def test_the_scale_read_from_the_other_end_gives_the_same_answer(make_labels):
     )
 
 
-def test_gold_decides_the_item_and_who_agrees_with_it():
+def test_gold_fixes_the_item_and_changes_the_annotators():
     table = [(e, s, 5 if s in "de" else 1) for e in range(20) for s in "abcde"]
     gold = dict.fromkeys(range(0, 20, 2), 5) | dict.fromkeys(range(1, 20, 2), 1)
     fit = fitted(table, gold=gold)
@@ -205,39 +211,39 @@ def test_gold_decides_the_item_and_who_agrees_with_it():
     np.testing.assert_allclose(people.sensitivity, [1 / 12] * 3 + [11 / 12] * 2)
 
 
-def test_gold_may_name_a_category_nobody_chose_for_the_item():
+def test_gold_may_be_a_category_without_labels():
     table = [("a", "x", 1), ("a", "y", 1), ("b", "x", 3), ("b", "y", 3)]
     row = fitted(table, gold={"a": 3}).items().set_index("item").loc["a"]
     assert (row.label, row.p_3, row.p_1, row.entropy) == (3, 1.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("prior", [0.0, 1.0])
-def test_categories_nobody_chose_have_no_probability(prior):
+def test_categories_without_labels_have_probability_0(prior):
     labels = Labels.of([("a", "x", 2), ("a", "y", 3), ("b", "x", 3)], categories=[1, 2, 3, 4, 5])
     theta = fitted(labels, prior=prior).distribution.dense(5)
     np.testing.assert_array_equal(theta[:, [0, 3, 4]], 0.0)
 
 
-def test_only_maximum_likelihood_takes_a_newcomer_for_infallible():
+def test_without_a_prior_an_annotator_with_two_labels_seems_infallible():
     crowd = [(e, str(s), 1 + (e + (s == e % 5)) % 2) for e in range(40) for s in range(5)]
-    newcomer = [(0, "newcomer", 1), (1, "newcomer", 2)]
+    new = [(0, "new", 1), (1, "new", 2)]
     by_prior = {
-        prior: fitted(crowd + newcomer, prior=prior).annotators().set_index("annotator")
+        prior: fitted(crowd + new, prior=prior).annotators().set_index("annotator")
         for prior in (0.0, 1.0)
     }
-    assert by_prior[0.0].loc["newcomer", "sensitivity"] == pytest.approx(1.0, abs=1e-4)
-    assert by_prior[1.0].loc["newcomer", "sensitivity"] == pytest.approx(2 / 3, abs=0.01)
-    assert by_prior[1.0].loc["0", "sensitivity"] > by_prior[1.0].loc["newcomer", "sensitivity"]
+    assert by_prior[0.0].loc["new", "sensitivity"] == pytest.approx(1.0, abs=1e-4)
+    assert by_prior[1.0].loc["new", "sensitivity"] == pytest.approx(2 / 3, abs=0.01)
+    assert by_prior[1.0].loc["0", "sensitivity"] > by_prior[1.0].loc["new", "sensitivity"]
 
 
-def test_categories_without_an_order_go_by_their_place():
+def test_nominal_categories_are_used_in_the_order_of_the_scale():
     words = [(e, s, {1: "cat", 2: "dog", 3: "owl"}[r]) for e, s, r in TABLE]
     fit, numbers = fitted(words), fitted(TABLE)
     assert fit.expectation is None
     np.testing.assert_array_equal(fit.distribution.dense(3), numbers.distribution.dense(3))
 
 
-def test_annotators_have_a_column_a_threshold_while_these_are_few():
+def test_annotators_have_columns_per_threshold_if_these_are_few():
     means = ["sensitivity", "specificity", "informedness"]
     for n_categories, n_columns in [(1, 0), (2, 0), (3, 4), (10, 18), (11, 0)]:
         scale = list(range(1, n_categories + 1))
@@ -248,7 +254,7 @@ def test_annotators_have_a_column_a_threshold_while_these_are_few():
         assert all(np.isnan(columns[mean]).all() == (n_categories == 1) for mean in means)
 
 
-def test_tables_too_large_are_refused_with_their_size():
+def test_arrays_that_exceed_memory_are_refused_with_their_size():
     n_items = 3000
     labels = Labels.from_codes(
         np.arange(n_items),
@@ -260,7 +266,7 @@ def test_tables_too_large_are_refused_with_their_size():
     )
     text = r"3,000 items x 100,000 categories, 2\.4 GB \(at most 2\.1 GB\): merge categories"
     with pytest.raises(at.InputError, match=text):
-        fitted(labels, max_iter=0)  # ends at once, with another message, if the check is missing
+        fitted(labels, max_iter=0)  # without the check, another error is raised
 
 
 @pytest.mark.parametrize(
@@ -274,6 +280,6 @@ def test_tables_too_large_are_refused_with_their_size():
         ({"engine": "abacus"}, "unknown engine 'abacus'"),
     ],
 )
-def test_options_that_cannot_be_are_refused(options, text):
+def test_invalid_options_are_refused(options, text):
     with pytest.raises(at.InputError, match=text):
         fitted(TABLE, **options)

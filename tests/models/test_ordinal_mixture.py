@@ -1,4 +1,4 @@
-"""The ordinal-discrete mixture: its equations, its log-posterior, its read-outs."""
+"""The ordinal-discrete mixture: equations, log-posterior and results."""
 
 import warnings
 
@@ -34,7 +34,7 @@ def fitted(data, gold=None, **options):
 
 
 def drawn(seed, *, n_items=150, n_annotators=25, n_categories=5, per_item=None, eps=None):
-    """Labels drawn from the model itself, with what they were drawn from."""
+    """Draw labels from the model; return them and the parameters."""
     rng = np.random.default_rng(seed)
     score = rng.uniform(1, n_categories, size=n_items)
     eps = rng.beta(4, 1.5, size=n_annotators) if eps is None else np.full(n_annotators, eps)
@@ -58,7 +58,7 @@ def drawn(seed, *, n_items=150, n_annotators=25, n_categories=5, per_item=None, 
 
 
 def one_step_by_hand(table):
-    """The first EM step, written out with dictionaries, on the model's lattice."""
+    """Return the first EM step, written out with dictionaries, on the model's lattice."""
     values = np.array([1.0, 2.0, 4.0])
     on = make_lattice(values, 3.0, 3.0)
     bounds = dict(zip((1, 2, 4), [(-np.inf, 1.5), (1.5, 3.0), (3.0, np.inf)], strict=True))
@@ -135,7 +135,7 @@ def test_the_log_posterior_rises_at_every_step(
 ):
     rng = np.random.default_rng(seed)
     labels = make_labels(rng, n_items=n_items, n_annotators=n_annotators, n_categories=n_categories)
-    # Several votes of one person on one item: enough labels for a behavior to be learned.
+    # Several labels by one annotator on one item: enough labels for a behavior to be learned.
     cell = np.repeat(labels.cell_of_label(), copies)
     scale = np.cumsum(rng.choice([1.0, 0.5, 7.0], size=n_categories + unused))
     labels = Labels.from_codes(
@@ -169,13 +169,13 @@ def test_the_log_posterior_rises_at_every_step(
     np.testing.assert_allclose(fit.distribution.dense(len(scale)).sum(axis=1), 1.0)
 
 
-def test_what_labels_were_drawn_from_is_found():
-    found = []
+def test_parameters_of_simulated_labels_are_recovered():
+    errors = []
     for seed in range(3):
         labels, score, eps, noise, difficulty, _ = drawn(seed, n_items=400)
         fit = fitted(labels)
         assert fit.converged
-        found.append(
+        errors.append(
             (
                 metrics.rmse(score, fit.score),
                 metrics.rmse(eps, fit.reliability),
@@ -183,7 +183,7 @@ def test_what_labels_were_drawn_from_is_found():
                 metrics.srocc(difficulty, fit.item_columns["difficulty"]),
             )
         )
-    of_score, of_eps, of_noise, of_difficulty = np.mean(found, axis=0)
+    of_score, of_eps, of_noise, of_difficulty = np.mean(errors, axis=0)
     assert of_score < 0.28
     assert of_eps < 0.07
     assert of_noise < 0.2
@@ -191,7 +191,7 @@ def test_what_labels_were_drawn_from_is_found():
 
 
 @pytest.mark.parametrize("per_item", [4, None])
-def test_95_percent_intervals_hold_what_they_promise(per_item):
+def test_intervals_cover_the_true_scores_in_95_percent(per_item):
     of_scores, of_reliabilities = [], []
     for seed in range(4):
         labels, score, eps, *_ = drawn(seed, n_annotators=40, per_item=per_item)
@@ -204,14 +204,14 @@ def test_95_percent_intervals_hold_what_they_promise(per_item):
     assert np.mean(of_reliabilities) > 0.93
 
 
-def test_two_categories_leave_reliability_open():
+def test_with_two_categories_reliability_is_uncertain():
     labels, _, eps, *_ = drawn(1, n_categories=2, n_items=300)
     fit = fitted(labels)
     assert np.mean((fit.low <= eps) & (eps <= fit.high)) > 0.9
     assert np.mean(fit.high - fit.low) > 0.6
 
 
-def test_an_interval_is_the_union_over_the_noise_and_passes_over_what_cannot_be():
+def test_the_interval_is_the_union_over_noise_levels_that_reach_the_floor():
     def bell(center, height):
         def support(eps):
             return height - (eps - center) ** 2 / 0.02, (center - eps) / 0.01
@@ -243,7 +243,7 @@ def test_p_serious_is_calibrated():
         {"n_items": 400, "n_annotators": 50, "labels_per_item": 6},
     ],
 )
-def test_it_is_ahead_of_gpm_and_of_the_mean_where_opinions_are_gaussian(crowd):
+def test_scores_are_closer_than_those_of_gpm_and_mean_for_gaussian_opinions(crowd):
     ours, gpm, mean = [], [], []
     for seed in range(4):
         made = simulate.gaussian(seed=seed, **crowd)
@@ -253,10 +253,10 @@ def test_it_is_ahead_of_gpm_and_of_the_mean_where_opinions_are_gaussian(crowd):
         mean.append(metrics.rmse(made.score, data.observed_shares() @ data.scale.values))
     assert np.mean(ours) < 0.85 * min(np.mean(gpm), np.mean(mean))
     if not crowd:
-        assert np.mean(ours) < 0.3050  # what the GPM paper prints for this model
+        assert np.mean(ours) < 0.3050  # the figure in the GPM paper for this model
 
 
-def test_learned_behavior_finds_who_repeats_a_label():
+def test_learned_behavior_detects_repeated_labels():
     made = simulate.gaussian(n_items=300, behavior="repeated", seed=3)
     fit = fitted(made.labels, behavior="learned")
     spammers = np.flatnonzero(made.reliability < 0.3)
@@ -266,7 +266,7 @@ def test_learned_behavior_finds_who_repeats_a_label():
     assert set(fitted(made.labels).behavior) == {"serious", "irregular"}
 
 
-def test_learned_behavior_leaves_people_with_few_labels_alone():
+def test_behaviors_of_annotators_with_few_labels_stay_uniform():
     crowd = [(e, s, 1 + e % 5) for e in range(24) for s in "abc"]
     few = fitted(crowd, behavior="learned")
     np.testing.assert_allclose(few.reliability, fitted(crowd).reliability)
@@ -274,7 +274,7 @@ def test_learned_behavior_leaves_people_with_few_labels_alone():
     assert fitted(enough, behavior="learned").log_likelihood != fitted(enough).log_likelihood
 
 
-def test_scores_lie_on_the_scale_and_follow_its_values():
+def test_scores_lie_within_the_scale_and_follow_its_values():
     table = [(e, s, (1, 2, 10)[e % 3]) for e in range(30) for s in "abcde"]
     fit = fitted(table)
     low, middle, high = (fit.score[e::3] for e in range(3))
@@ -306,7 +306,7 @@ def test_units_and_direction_of_the_scale_do_not_matter():
         np.testing.assert_allclose(noise, fit.annotator_columns["noise"], rtol=1e-9)
 
 
-def test_items_that_divide_people_are_the_difficult_ones():
+def test_items_with_disagreement_are_more_difficult():
     made = simulate.gaussian(n_items=80, n_annotators=20, spammer_share=0.0, gamma="scale", seed=4)
     rng = np.random.default_rng(0)
     rows = [(r["item"], r["annotator"], r["label"]) for r in made.labels.to_arrow().to_pylist()]
@@ -316,7 +316,7 @@ def test_items_that_divide_people_are_the_difficult_ones():
     assert fit.item_columns["difficulty"][80] > 1.2
 
 
-def test_gold_decides_the_item_and_who_agrees_with_it():
+def test_gold_fixes_the_item_and_changes_the_annotators():
     table = [(e, s, 2 if s in "de" else 4) for e in range(20) for s in "abcde"]
     table += [(20, "a", 1), (20, "b", 5)]
     plain = fitted(table)
@@ -328,7 +328,7 @@ def test_gold_decides_the_item_and_who_agrees_with_it():
     assert items.p_2.tolist() == [1.0] * 20
     assert (plain.score[:20] > 3).all()
     assert gold.reliability[3] > gold.reliability[0]
-    # A taken score has no prior, so two ways to fix an item's score are as likely.
+    # A known score has no prior, so both fits have the same likelihood.
     one, other = (fitted([("x", "a", 1), ("x", "b", 2)], gold={"x": r}) for r in (1, 2))
     assert one.history.log_likelihood[0] == pytest.approx(other.history.log_likelihood[0], rel=1e-9)
 
@@ -340,7 +340,7 @@ def test_gold_on_a_scale_with_more_categories_than_scores():
     assert fit.label[3] == 26
 
 
-def test_the_mean_of_nothing_known_is_the_middle_of_the_scale():
+def test_the_score_without_information_is_the_middle_of_the_scale():
     fit = fitted(Labels.of([("a", "x", 3)], categories=[1, 2, 3, 4, 5]))
     assert fit.score[0] == pytest.approx(3.0)
     assert 1.0 < fit.item_columns["score_low"][0] < 1.6
@@ -354,7 +354,7 @@ def test_a_nominal_scale_is_refused():
         OrdinalMixture().fit([("a", "x", "cat"), ("a", "y", "dog")])
 
 
-def test_tables_beyond_memory_are_refused_before_they_are_made():
+def test_tables_that_exceed_memory_are_refused_before_they_are_computed():
     labels = Labels.of([("a", "x", 1)], categories=list(range(20_000)))
     with pytest.raises(at.InputError, match=r"more than 2\.1 GB for 20,000 categories and 1 items"):
         OrdinalMixture().fit(labels)
@@ -372,6 +372,6 @@ def test_tables_beyond_memory_are_refused_before_they_are_made():
         ({"engine": "abacus"}, "unknown engine 'abacus'"),
     ],
 )
-def test_options_that_cannot_be_are_refused(options, text):
+def test_invalid_options_are_refused(options, text):
     with pytest.raises(at.InputError, match=text):
         OrdinalMixture(**options).fit(TABLE)

@@ -1,4 +1,4 @@
-"""What each model predicts an annotator to say, against its formula written out."""
+"""The predictions of each model, against its formula written out."""
 
 from dataclasses import replace
 
@@ -29,7 +29,7 @@ def every_pair(labels):
     return item, annotator
 
 
-def test_distributions_of_some_items_are_rows_of_all(crowd):
+def test_rows_of_some_items_equal_those_of_the_dense_array(crowd):
     theta = at.GPM().fit(crowd).result_.distribution
     item = np.array([3, 0, 3, 59, 17])
     np.testing.assert_array_equal(theta.rows(item, 4), theta.dense(4)[item])
@@ -38,28 +38,27 @@ def test_distributions_of_some_items_are_rows_of_all(crowd):
 
 
 def test_gpm_by_hand():
-    """One step from known values: eps = 0.5, shares, and then the sums of a page of paper."""
+    """One step from eps = 0.5 and the observed shares, computed by hand."""
     model = at.GPM(max_iter=1)
     with pytest.warns(at.ConvergenceWarning):
         fit = model.fit(ROWS).result_
     # mu of a label with share q is q / (q + 1/3): 2/3 -> 2/3, 1/3 -> 1/2, 1 -> 3/4.
     eps = {"x": (2 / 3 + 2 / 3 + 3 / 4) / 3, "z": (1 / 2 + 2 / 3) / 2}
-    # Of item a the mass of 1 is 2/3 + 2/3, of 2 is 1/2.
+    # For item a, the sum of mu is 2/3 + 2/3 for label 1, and 1/2 for label 2.
     theta = np.array([4 / 3, 1 / 2, 0.0]) / (4 / 3 + 1 / 2)
-    found = model.predict_proba([0, 0], [0, 2])
+    predicted = model.predict_proba([0, 0], [0, 2])
     expected = [eps[s] * theta + (1 - eps[s]) / 3 for s in ("x", "z")]
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    np.testing.assert_allclose(predicted, expected, rtol=1e-12)
     assert fit.data.annotators.to_pylist() == ["x", "y", "z"]
 
 
-def test_gpm_with_learned_behavior():
+def test_gpm_with_learned_behavior_predicts_the_repeated_label():
     made = simulate.crowd(n_items=80, n_annotators=8, behavior="repeated", seed=2)
     model = at.GPM(behavior="learned").fit(made.labels)
     s = int(made.reliability.argmin())
-    (found,) = model.predict_proba([0], [s])
-    # What a spammer repeats is likely on any item.
-    assert found.argmax() == made.repeated_label[s]
-    assert found.max() > 0.5
+    (predicted,) = model.predict_proba([0], [s])
+    assert predicted.argmax() == made.repeated_label[s]
+    assert predicted.max() > 0.5
 
 
 def test_dawid_skene_by_hand():
@@ -77,60 +76,60 @@ def test_dawid_skene_by_hand():
             np.testing.assert_allclose(model.predict_proba([e], [s])[0], expected, rtol=1e-12)
 
 
-def test_dawid_skene_of_two_perfect_annotators():
+def test_dawid_skene_predicts_perfect_and_inverted_annotators():
     rows = [(e, s, 1 + e % 2) for e in range(6) for s in "xy"]
     rows += [(e, "z", 2 - e % 2) for e in range(4)]
-    found = at.DawidSkene().fit(rows).predict_proba([0, 0, 1, 5], [0, 2, 2, 2])
-    np.testing.assert_allclose(found, [[1, 0], [0, 1], [1, 0], [1, 0]], atol=1e-6)
+    predicted = at.DawidSkene().fit(rows).predict_proba([0, 0, 1, 5], [0, 2, 2, 2])
+    np.testing.assert_allclose(predicted, [[1, 0], [0, 1], [1, 0], [1, 0]], atol=1e-6)
 
 
-def test_glad_is_right_or_anywhere_else(crowd):
+def test_glad_predicts_correct_labels_and_uniform_errors(crowd):
     model = at.GLAD().fit(crowd)
     item, annotator = every_pair(crowd)
     p = model.result_.distribution.dense(4)[item]
     x = model.alphas_.to_numpy()[annotator] * np.exp(model.betas_.to_numpy()[item])
-    right = expit(x)[:, np.newaxis]
+    correct = expit(x)[:, np.newaxis]
     confusion = np.where(
-        np.eye(4, dtype=bool), right[..., np.newaxis], (1 - right[..., np.newaxis]) / 3
+        np.eye(4, dtype=bool), correct[..., np.newaxis], (1 - correct[..., np.newaxis]) / 3
     )
     expected = (p[:, :, np.newaxis] * confusion).sum(axis=1)
     np.testing.assert_allclose(model.predict_proba(item, annotator), expected, rtol=1e-10)
 
 
-def test_glad_on_a_scale_too_long_to_write_out():
+def test_glad_with_too_many_categories_to_store_all_posteriors():
     labels = [("a", "x", 1), ("a", "y", 1), ("b", "x", 2), ("b", "y", 150)]
     data = at.Labels.of(labels, categories=list(range(1, 151)))
-    found = at.GLAD().fit(data).predict_proba([0, 1], [0, 1])
-    np.testing.assert_allclose(found.sum(axis=1), 1.0)
-    assert (found > 0).all()
-    assert np.ptp(found[0, 1:]) < 1e-12
+    predicted = at.GLAD().fit(data).predict_proba([0, 1], [0, 1])
+    np.testing.assert_allclose(predicted.sum(axis=1), 1.0)
+    assert (predicted > 0).all()
+    assert np.ptp(predicted[0, 1:]) < 1e-12
 
 
-def test_ord_bin_answers_every_threshold(crowd):
+def test_ord_bin_predicts_labels_above_each_threshold(crowd):
     model = at.OrdinalBinary().fit(crowd)
     item, annotator = every_pair(crowd)
     theta = model.result_.distribution.dense(4)[item]
     people = model.result_.annotators()
-    found = model.predict_proba(item, annotator)
+    predicted = model.predict_proba(item, annotator)
     for c in (1, 2, 3):
         mu = theta[:, c:].sum(axis=1)
         hit = people[f"sensitivity_{c + 1}"].to_numpy()[annotator]
         rejection = people[f"specificity_{c + 1}"].to_numpy()[annotator]
         above = mu * hit + (1 - mu) * (1 - rejection)
-        # All that is left of contradictions between thresholds.
-        assert np.median(np.abs(found[:, c:].sum(axis=1) - above)) < 1e-3
+        # The rest is due to contradictions between thresholds.
+        assert np.median(np.abs(predicted[:, c:].sum(axis=1) - above)) < 1e-3
 
 
-def test_ord_bin_meets_contradictions_halfway():
+def test_ord_bin_averages_contradicting_thresholds():
     model = at.OrdinalBinary().fit([("a", "x", 1), ("a", "y", 3), ("b", "x", 2)])
-    rising = np.array([[0.2, 0.6], [0.9, 0.3]])
-    model.load_fit(replace(model.result_, parameters={"hit": rising, "false_alarm": rising}))
-    # 0.2 and 0.6 become 0.4 twice; 0.9 and 0.3 fall already.
-    found = model.predict_proba([0, 0], [0, 1])
-    np.testing.assert_allclose(found, [[0.6, 0.0, 0.4], [0.1, 0.6, 0.3]], atol=1e-12)
+    rates = np.array([[0.2, 0.6], [0.9, 0.3]])
+    model.load_fit(replace(model.result_, parameters={"hit": rates, "false_alarm": rates}))
+    # 0.2 and 0.6 both become 0.4; 0.9 and 0.3 are in order.
+    predicted = model.predict_proba([0, 0], [0, 1])
+    np.testing.assert_allclose(predicted, [[0.6, 0.0, 0.4], [0.1, 0.6, 0.3]], atol=1e-12)
 
 
-def test_ord_dis_mix_of_a_typical_annotator_is_the_items_distribution(crowd):
+def test_ord_dis_mix_predicts_the_items_distribution_for_a_typical_annotator(crowd):
     model = at.OrdinalMixture().fit(crowd)
     fit = model.result_
     level = fit.parameters["level"]
@@ -143,16 +142,18 @@ def test_ord_dis_mix_of_a_typical_annotator_is_the_items_distribution(crowd):
     np.testing.assert_allclose(model.predict_proba(item, annotator), expected, rtol=1e-9)
 
 
-def test_ord_dis_mix_of_the_noisy_is_wider(crowd):
+def test_ord_dis_mix_predicts_a_wider_distribution_for_a_noisy_annotator(crowd):
     model = at.OrdinalMixture().fit(crowd)
     level = model.result_.parameters["level"]
-    loud, quiet = int(level.argmin()), int(level.argmax())
+    noisy, precise = int(level.argmin()), int(level.argmax())
     model.load_fit(replace(model.result_, reliability=np.full(14, 0.999)))
-    a, b = (model.predict_proba(np.arange(60), np.full(60, s)).max(axis=1) for s in (loud, quiet))
+    a, b = (
+        model.predict_proba(np.arange(60), np.full(60, s)).max(axis=1) for s in (noisy, precise)
+    )
     assert (a < b).mean() > 0.9
 
 
-def test_ord_dis_mix_with_learned_behavior():
+def test_ord_dis_mix_with_learned_behavior_predicts_the_repeated_label():
     made = simulate.crowd(n_items=100, n_annotators=10, behavior="repeated", seed=2)
     s = int(made.reliability.argmin())
     plain, learned = (
@@ -165,32 +166,32 @@ def test_ord_dis_mix_with_learned_behavior():
     assert learned[:, n].mean() > plain[:, n].mean() + 0.1
 
 
-def test_subject_bias_is_a_rounded_gaussian(crowd):
+def test_subject_bias_predicts_a_rounded_gaussian(crowd):
     model = at.SubjectBias().fit(crowd)
     fit = model.result_
     e, s = 7, 3
     items, people = fit.items().loc[e], fit.annotators().loc[s]
-    of_score = (items.score_high - items.score_low) / (2 * 1.959964)
-    sd = np.sqrt(items.ambiguity**2 + people.inconsistency**2 + of_score**2)
+    score_std = (items.score_high - items.score_low) / (2 * 1.959964)
+    sd = np.sqrt(items.ambiguity**2 + people.inconsistency**2 + score_std**2)
     below = norm.cdf([1.5, 2.5, 3.5], items.expectation + people.bias, sd)
     expected = np.diff([0.0, *below, 1.0])
     np.testing.assert_allclose(model.predict_proba([e], [s])[0], expected, rtol=1e-5)
 
 
-def test_subject_bias_without_ambiguity_of_items(crowd):
-    found = at.SubjectBias(ambiguity="shared").fit(crowd).predict_proba(*every_pair(crowd))
-    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+def test_subject_bias_with_shared_ambiguity_predicts_distributions(crowd):
+    predicted = at.SubjectBias(ambiguity="shared").fit(crowd).predict_proba(*every_pair(crowd))
+    np.testing.assert_allclose(predicted.sum(axis=1), 1.0)
 
 
-def test_robust_gpm_of_a_known_class_is_the_annotators_row():
+def test_robust_gpm_predicts_the_row_of_a_known_class():
     made = simulate.crowd(n_items=60, n_annotators=9, seed=1)
     labels = made.labels.with_gold({1: 3})
     model = at.RobustGPM(truth="class").fit(labels)
-    found = model.predict_proba(np.zeros(9, dtype=int), np.arange(9))
-    np.testing.assert_allclose(found, model.result_.parameters["own_rates"][:, :, 2], rtol=1e-9)
+    predicted = model.predict_proba(np.zeros(9, dtype=int), np.arange(9))
+    np.testing.assert_allclose(predicted, model.result_.parameters["own_rates"][:, :, 2], rtol=1e-9)
 
 
-def test_robust_gpm_knows_who_turns_the_scale_round():
+def test_robust_gpm_predicts_annotators_who_invert_the_scale():
     made = simulate.crowd(
         n_items=120, n_annotators=12, behavior="inverted", spammer_share=0.25, seed=4
     )
@@ -200,16 +201,16 @@ def test_robust_gpm_knows_who_turns_the_scale_round():
     for s in range(12):
         score = model.predict_proba(np.arange(120), np.full(120, s)) @ values
         slopes.append(np.polyfit(made.score, score, 1)[0])
-    # Someone serious with probability eps follows the scores by 2 eps - 1.
+    # The slope of an annotator of reliability eps is 2 eps - 1.
     assert np.corrcoef(slopes, 2 * made.reliability - 1)[0, 1] > 0.95
     assert min(slopes) < 0 < max(slopes)
 
 
 def test_majority_by_hand():
-    found = at.MajorityVote().fit(ROWS).predict_proba([0, 1], [0, 2])
-    crowd = np.array([4, 3, 1]) / 8
-    expected = [(np.array([2, 1, 0]) + crowd) / 4, (np.array([0, 2, 1]) + crowd) / 4]
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    predicted = at.MajorityVote().fit(ROWS).predict_proba([0, 1], [0, 2])
+    overall = np.array([4, 3, 1]) / 8
+    expected = [(np.array([2, 1, 0]) + overall) / 4, (np.array([0, 2, 1]) + overall) / 4]
+    np.testing.assert_allclose(predicted, expected, rtol=1e-12)
 
 
 def test_mean_and_median_by_hand():
@@ -218,11 +219,11 @@ def test_mean_and_median_by_hand():
         squares = sum(((np.array(v) - middle(v)) ** 2).sum() for v in values.values())
         sd = np.sqrt(squares / (8 - 3) * (1 + 1 / 3))
         below = norm.cdf([1.5, 2.5], middle(values["b"]), sd)
-        found = model.fit(ROWS).predict_proba([1], [0])
-        np.testing.assert_allclose(found, [np.diff([0.0, *below, 1.0])], rtol=1e-9)
+        predicted = model.fit(ROWS).predict_proba([1], [0])
+        np.testing.assert_allclose(predicted, [np.diff([0.0, *below, 1.0])], rtol=1e-9)
 
 
-def test_a_known_score_has_no_doubt_of_its_own():
+def test_a_known_truth_adds_no_variance():
     model = at.MeanScore().fit(ROWS, gold={"b": 3})
     squares = 2 / 3 + 2 * (2 - 3) ** 2
     below = norm.cdf([1.5, 2.5], 3, np.sqrt(squares / (8 - 2)))
@@ -231,9 +232,9 @@ def test_a_known_score_has_no_doubt_of_its_own():
     )
 
 
-def test_one_label_an_item_tells_the_mean_little():
-    found = at.MeanScore().fit([("a", "x", 1), ("b", "x", 3)]).predict_proba([0], [0])
-    assert 0.3 < found.min() < found.max() < 0.7
+def test_with_one_label_per_item_the_mean_predicts_a_wide_distribution():
+    predicted = at.MeanScore().fit([("a", "x", 1), ("b", "x", 3)]).predict_proba([0], [0])
+    assert 0.3 < predicted.min() < predicted.max() < 0.7
 
 
 def test_rounded_gaussians_of_a_single_category():

@@ -21,14 +21,14 @@ from annotruth.models.squarem import (
 RATES = np.array([0.5, 0.9, 0.99])
 
 
-class Place(NamedTuple):
+class Point(NamedTuple):
     x: np.ndarray
 
 
-def slow(place):
+def slow(point):
     """Converge to 0 at three rates; the objective is that before the step."""
-    objective = -float(place.x @ place.x)
-    return Place(RATES * place.x), Monitor(objective, objective)
+    objective = -float(point.x @ point.x)
+    return Point(RATES * point.x), Monitor(objective, objective)
 
 
 class PlainSteps:
@@ -40,37 +40,37 @@ class PlainSteps:
         self.step = step
         self.rule = rule
 
-    def finalize(self, place):
+    def finalize(self, point):
         return 0.0
 
     def acceleration(self):
-        return Squarem(Place, self.rule)
+        return Squarem(Point, self.rule)
 
 
 def run(step=slow, start=None, rule=numbers, accelerate=True, **options):
     return run_em(
         PlainSteps(step, rule),
-        Place(np.ones(3)) if start is None else start,
+        Point(np.ones(3)) if start is None else start,
         accelerate=accelerate,
         **{"tol": 1e-10, "max_iter": 5000} | options,
     )
 
 
 def test_each_number_has_its_own_step_length():
-    place, history = run()
+    point, history = run()
     _, plain = run(accelerate=False)
     assert history.converged
     assert history.n_iter < plain.n_iter / 20
-    np.testing.assert_allclose(place.x, 0.0, atol=1e-6)
+    np.testing.assert_allclose(point.x, 0.0, atol=1e-6)
 
 
 def test_a_single_small_step_does_not_stop_the_loop():
     """Two equal objectives in a row do not stop the loop."""
     objectives = iter([0.0, 1.0, 1.0, 2.0, 3.0, 3.0, 3.0, 3.0, 3.0])
 
-    def step(place):
+    def step(point):
         objective = next(objectives)
-        return place, Monitor(objective, objective)
+        return point, Monitor(objective, objective)
 
     _, history = run(step, rule=newest)
     np.testing.assert_array_equal(history.objective, [0.0, 1.0, 1.0, 2.0, 3.0, 3.0, 3.0, 3.0])
@@ -81,33 +81,33 @@ def test_an_extrapolation_that_lowers_the_objective_is_rolled_back(bad):
     """Every step that begins elsewhere than at the last step's end is reported as worse."""
     extrapolated, ends = [], [1.0]
 
-    def step(place):
-        (x,) = place.x
+    def step(point):
+        (x,) = point.x
         moved = x != ends[-1]
         extrapolated.append(moved)
         objective = bad if moved else -x
         if not moved:
             ends.append(0.9 * x)
-        return Place(np.array([0.9 * x])), Monitor(objective, objective)
+        return Point(np.array([0.9 * x])), Monitor(objective, objective)
 
-    place, history = run(step, Place(np.ones(1)), max_iter=200, tol=1e-3)
+    point, history = run(step, Point(np.ones(1)), max_iter=200, tol=1e-3)
     assert history.converged
     assert sum(extrapolated) > 3
     assert (np.diff(history.objective) >= 0).all()
     # As many plain steps as passes that were not rolled back.
-    assert place.x[0] == pytest.approx(0.9 ** extrapolated.count(False), rel=1e-12)
+    assert point.x[0] == pytest.approx(0.9 ** extrapolated.count(False), rel=1e-12)
     assert (np.diff(history.objective) == 0).sum() == sum(extrapolated)
 
 
 def test_the_burn_in_has_no_extrapolation():
     began = []
 
-    def step(place):
-        began.append(place.x[0])
-        return Place(0.9 * place.x), Monitor(-place.x[0], -place.x[0])
+    def step(point):
+        began.append(point.x[0])
+        return Point(0.9 * point.x), Monitor(-point.x[0], -point.x[0])
 
     with pytest.warns(match="max_iter"):
-        run(step, Place(np.ones(1)), max_iter=6, tol=0.0)
+        run(step, Point(np.ones(1)), max_iter=6, tol=0.0)
     np.testing.assert_allclose(began[:5], 0.9 ** np.arange(5))
     assert began[5] < 0.9**6  # three steps of burn-in, two to learn from, an extrapolation
 
@@ -116,14 +116,14 @@ def test_item_side_arrays_are_extrapolated_and_rolled_back(make_labels):
     labels = make_labels(np.random.default_rng(0), n_items=9, n_annotators=4, n_categories=3)
     with closing(get_engine("memory").open(labels)) as session:
         session.put("b", np.linspace(1.0, 2.0, 9), per="items")
-        extrapolation = Squarem(Place, newest, session=session, items={"b": "numbers"})
-        here, objectives, ends = Place(np.ones(1)), iter([0.0, 1.0, 2.0, 3.0, 4.0, -9.0]), []
+        extrapolation = Squarem(Point, newest, session=session, items={"b": "numbers"})
+        current, objectives, ends = Point(np.ones(1)), iter([0.0, 1.0, 2.0, 3.0, 4.0, -9.0]), []
         for extrapolated in (False, False, False, False, False, True):
-            extrapolation.propose(here)
+            extrapolation.propose(current)
             at = session.collect("b").copy()
             ends.append(0.9 * at)
             session.collect("b")[:] = ends[-1]
-            _, kept = extrapolation.accept(here, {"objective": next(objectives)})
+            _, kept = extrapolation.accept(current, {"objective": next(objectives)})
             assert kept != extrapolated
         # Steps of 10% end at 0; the first extrapolation is at most 3 of 10.
         x0 = ends[2]
@@ -133,14 +133,16 @@ def test_item_side_arrays_are_extrapolated_and_rolled_back(make_labels):
 
 def run_steps(objectives, *, n_steps, **options):
     """Run steps that halve their start; return where each began and whether it was accepted."""
-    extrapolation = Squarem(Place, numbers, **options)
-    here, began, kept, objectives = Place(np.ones(1)), [], [], iter(objectives)
+    extrapolation = Squarem(Point, numbers, **options)
+    current, began, kept, objectives = Point(np.ones(1)), [], [], iter(objectives)
     for _ in range(n_steps):
-        at = extrapolation.propose(here)
-        began.append(at.x[0])
-        here, accepted = extrapolation.accept(Place(0.5 * at.x), {"objective": next(objectives)})
+        start = extrapolation.propose(current)
+        began.append(start.x[0])
+        current, accepted = extrapolation.accept(
+            Point(0.5 * start.x), {"objective": next(objectives)}
+        )
         kept.append(accepted)
-    return extrapolation, here, began, kept
+    return extrapolation, current, began, kept
 
 
 RISING = [0.0, 1.0, 2.0, 3.0, 4.0]
@@ -148,33 +150,33 @@ RISING = [0.0, 1.0, 2.0, 3.0, 4.0]
 
 @pytest.mark.parametrize("confirmed", [True, False])
 def test_an_extrapolation_that_falls_a_little_has_one_step_to_be_confirmed(confirmed):
-    extrapolation, here, began, kept = run_steps(
+    extrapolation, current, began, kept = run_steps(
         [*RISING, -5.0, 5.0 if confirmed else 3.0], n_steps=7
     )
     assert began[6] == 0.5 * began[5]  # the step after the extrapolation continues from it
     assert kept == [True] * 5 + [False, confirmed]
-    assert here.x[0] == (0.25 * began[5] if confirmed else 0.5**5)
+    assert current.x[0] == (0.25 * began[5] if confirmed else 0.5**5)
     if confirmed:  # and the two are the path of the next extrapolation
-        assert extrapolation.propose(here).x[0] == pytest.approx(0.0, abs=1e-12)
+        assert extrapolation.propose(current).x[0] == pytest.approx(0.0, abs=1e-12)
 
 
 def test_an_unconfirmed_extrapolation_is_rolled_back_when_the_loop_ends():
-    extrapolation, here, began, _ = run_steps([*RISING, -5.0], n_steps=6)
-    assert here.x[0] == 0.5 * began[5]
-    assert extrapolation.finish(here).x[0] == 0.5**5
+    extrapolation, current, began, _ = run_steps([*RISING, -5.0], n_steps=6)
+    assert current.x[0] == 0.5 * began[5]
+    assert extrapolation.finish(current).x[0] == 0.5**5
 
 
 def test_an_unproven_update_that_falls_is_replaced_by_the_safeguarded_one():
-    def safeguarded(place):
-        return Place(np.round(place.x, 1) + 7.0)
+    def safeguarded(point):
+        return Point(np.round(point.x, 1) + 7.0)
 
-    extrapolation, here, began, kept = run_steps(
+    extrapolation, current, began, kept = run_steps(
         [0.0, -1.0, -2.0], n_steps=3, safeguarded=safeguarded
     )
     # The second step fell, so the third began at the safeguarded update.
     assert began == [1.0, 0.5, 7.5]
     assert kept == [True, False, True]
-    assert extrapolation.finish(here) == safeguarded(here)
+    assert extrapolation.finish(current) == safeguarded(current)
 
 
 def test_item_side_arrays_are_rolled_back_when_an_unproven_update_falls(make_labels):
@@ -182,17 +184,17 @@ def test_item_side_arrays_are_rolled_back_when_an_unproven_update_falls(make_lab
     with closing(get_engine("memory").open(labels)) as session:
         session.put("b", np.linspace(1.0, 2.0, 9), per="items")
         extrapolation = Squarem(
-            Place,
+            Point,
             newest,
             session=session,
             items={"b": "numbers"},
-            safeguarded=lambda place: place,
+            safeguarded=lambda point: point,
         )
         for objective in (0.0, -1.0):
             before = session.collect("b").copy()
-            extrapolation.propose(Place(np.ones(1)))
+            extrapolation.propose(Point(np.ones(1)))
             session.collect("b")[:] *= 3.0
-            extrapolation.accept(Place(np.ones(1)), {"objective": objective})
+            extrapolation.accept(Point(np.ones(1)), {"objective": objective})
         np.testing.assert_array_equal(session.collect("b"), before)
 
 

@@ -1,4 +1,4 @@
-"""Fits on disk: open formats, whole or not at all, and no trust in what is read."""
+"""Saved fits: open formats, atomic writes, and checks of what is read."""
 
 import json
 import shutil
@@ -32,29 +32,29 @@ def test_known_truths_are_kept(saved):
     assert at.load(saved).data.known.tolist() == [1, -1]
 
 
-def test_saving_again_replaces(saved):
+def test_saving_again_replaces_the_fit(saved):
     other = at.fit([("c", "x", 1), ("c", "y", 2)])
     other.save(saved)
     assert at.load(saved).data.items.to_pylist() == ["c"]
 
 
-def test_saving_over_another_model_leaves_none_of_its_parameters(saved):
+def test_saving_over_another_model_ignores_its_parameters(saved):
     at.fit([("c", "x", 1), ("c", "y", 2)], "dawid-skene").save(saved)
     assert set(at.load(saved).parameters) == {"prior", "rates"}
     at.fit([("c", "x", 1), ("c", "y", 2)], "gpm").save(saved)
     assert not at.load(saved).parameters
 
 
-def test_only_open_formats(saved):
+def test_all_files_are_json_or_arrow(saved):
     assert {path.suffix for path in saved.iterdir()} == {".json", ".arrow"}
 
 
-def test_a_folder_without_a_fit(tmp_path):
+def test_a_folder_without_a_fit_is_refused(tmp_path):
     with pytest.raises(at.InputError, match=r"no saved fit in .*: .*fit\.json is missing"):
         at.load(tmp_path / "nothing")
 
 
-def test_a_missing_part(saved):
+def test_a_missing_file_is_refused(saved):
     (saved / "cells.arrow").unlink()
     with pytest.raises(
         at.InputError,
@@ -65,9 +65,9 @@ def test_a_missing_part(saved):
         at.load(saved / "fit.json")
 
 
-def test_another_format(saved):
-    told = json.loads((saved / "fit.json").read_text()) | {"format": 99}
-    (saved / "fit.json").write_text(json.dumps(told))
+def test_another_format_is_refused(saved):
+    entries = json.loads((saved / "fit.json").read_text()) | {"format": 99}
+    (saved / "fit.json").write_text(json.dumps(entries))
     with pytest.raises(
         at.InputError, match=r"format 99, .* reads format 1\): fit the labels again"
     ):
@@ -84,21 +84,21 @@ def test_another_format(saved):
         ("distribution", "category", [5, 5, 5]),
     ],
 )
-def test_numbers_that_point_elsewhere_are_refused(saved, name, column, values):
+def test_indices_out_of_range_are_refused(saved, name, column, values):
     change(saved, name, column, values)
     with pytest.raises(at.InputError, match="cannot be read"):
         at.load(saved)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'{"format": 1}', b"\xff\xfe"])
-def test_junk_is_refused_in_one_line(saved, content):
+def test_invalid_json_is_refused_in_one_line(saved, content):
     (saved / "fit.json").write_bytes(content)
     with pytest.raises(at.InputError, match="cannot be read") as raised:
         at.load(saved)
     assert "\n" not in str(raised.value)
 
 
-def test_a_place_that_cannot_be_written(saved, tmp_path):
+def test_a_path_that_cannot_be_written_is_refused(saved, tmp_path):
     (tmp_path / "file").write_text("here")
     with pytest.raises(at.OutputError, match="cannot write"):
         at.load(saved).save(tmp_path / "file" / "fit")
@@ -112,7 +112,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_fit_from_disk_predicts_as_before(name, tmp_path):
+def test_a_loaded_fit_predicts_the_same(name, tmp_path):
     model = get_model(name)().fit(ROWS)
     item, annotator = np.repeat(np.arange(30), 6), np.tile(np.arange(6), 30)
     expected = model.predict_proba(item, annotator)
@@ -137,7 +137,7 @@ def test_confusion_matrices_are_kept(tmp_path):
     np.testing.assert_array_equal(again.prevalence_, model.prevalence_)
 
 
-def test_parameters_that_do_not_fit_are_refused(tmp_path):
+def test_parameters_of_a_wrong_shape_are_refused(tmp_path):
     folder = tmp_path / "fit"
     at.DawidSkene().fit(ROWS).result_.save(folder)
     shutil.copy(folder / "parameter-prior.arrow", folder / "parameter-rates.arrow")
@@ -146,7 +146,7 @@ def test_parameters_that_do_not_fit_are_refused(tmp_path):
         again.predict_proba([0], [0])
 
 
-def test_parameters_that_are_none_are_refused(tmp_path):
+def test_parameter_files_that_cannot_be_read_are_refused(tmp_path):
     folder = tmp_path / "fit"
     at.DawidSkene().fit(ROWS).result_.save(folder)
     (folder / "parameter-rates.arrow").write_bytes(b"\xff\xff\xff\xff nothing")
@@ -154,7 +154,7 @@ def test_parameters_that_are_none_are_refused(tmp_path):
         at.load(folder)
 
 
-def test_fits_without_parameters_are_read(tmp_path):
+def test_fits_without_parameters_can_be_read(tmp_path):
     folder = tmp_path / "fit"
     model = at.RobustGPM().fit(ROWS)
     model.result_.save(folder)

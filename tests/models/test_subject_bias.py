@@ -1,4 +1,4 @@
-"""Subject bias: its equations, its likelihood, its floor, its read-outs."""
+"""Subject bias: equations, likelihood, floor and results."""
 
 import warnings
 
@@ -62,7 +62,7 @@ def rows(labels):
 
 
 def one_step_by_hand(table):
-    """The start and the first step with one ambiguity for all, written out plainly."""
+    """Return the start and the first step with shared ambiguity, written out in pandas."""
     frame = pd.DataFrame(table, columns=["e", "s", "x"])
     floor = 1 / 12  # a tenth of the deviation at the start is less
     frame["psi"] = frame.groupby("e").x.transform("mean")
@@ -121,18 +121,18 @@ def test_the_log_likelihood_rises_at_every_step(
     labels.known[:n_known] = rng.integers(n_categories + unused, size=n_known)[:n_items]
     if ambiguity == "group":
         ambiguity = {item: int(rng.integers(n_groups)) for item in labels.items.to_pylist()}
-    # Plain steps: a leap may begin lower, and its step then has to make up for it.
+    # Plain steps: an extrapolation may begin at a lower likelihood, which its step makes up for.
     fit = fitted(labels, ambiguity=ambiguity, tol=1e-9, max_iter=200, acceleration=False)
     history = fit.history.log_likelihood
     assert np.isfinite(history).all()
     assert np.diff(history).min() >= -1e-11 * max(1.0, np.abs(history).max())
-    # What a step says it reached is what the next one finds; at the end scores are read anew.
+    # The objective after a step is the likelihood before the next; at the end scores are updated.
     np.testing.assert_allclose(fit.history.objective[:-1], history[1:-1], rtol=1e-9, atol=1e-9)
     assert np.isfinite(fit.items().drop(columns="item").to_numpy(dtype=float)).all()
     assert np.isfinite(fit.annotators().drop(columns="annotator").to_numpy(dtype=float)).all()
 
 
-def test_it_rises_where_scoring_alone_would_fall():
+def test_the_log_likelihood_rises_where_scoring_alone_would_lower_it():
     for seed in (21, 81, 227):
         rng = np.random.default_rng(seed)
         ambiguity = 10 ** rng.uniform(-1, 1.3, size=40)
@@ -145,13 +145,13 @@ def test_it_rises_where_scoring_alone_would_fall():
         assert np.diff(fit.history.log_likelihood).min() > 0
 
 
-def test_no_part_of_the_variance_waits_at_its_bound():
+def test_no_variance_is_held_at_its_bound():
     labels, *_ = votes(np.random.default_rng(0), ambiguity=np.tile([3.0, 5.0, 9.0], 40))
     fit = fitted(labels, ambiguity={e: e % 3 for e in range(120)}, tol=1e-9)
     assert fit.n_iter < 20
 
 
-def test_the_optimum_is_that_of_a_general_optimizer():
+def test_the_optimum_equals_that_of_a_general_optimizer():
     rng = np.random.default_rng(1)
     labels, *_ = votes(rng, n_items=60, n_annotators=15, ambiguity=np.tile([0.0, 5.0, 9.0], 20))
     fit = fitted(labels, ambiguity={e: e % 3 for e in range(60)}, tol=1e-11)
@@ -182,7 +182,7 @@ def test_the_optimum_is_that_of_a_general_optimizer():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_fit_with_an_ambiguity_an_item_is_stationary(make_labels, seed):
+def test_a_fit_with_ambiguities_of_items_is_stationary(make_labels, seed):
     rng = np.random.default_rng(seed)
     labels = make_labels(rng, n_items=25, n_annotators=9, n_categories=5, density=0.9)
     fit = fitted(labels, tol=1e-13, max_iter=20_000)
@@ -202,7 +202,7 @@ def test_a_fit_with_an_ambiguity_an_item_is_stationary(make_labels, seed):
         assert (slope[held] <= 1e-3).all()
 
 
-def test_parameters_of_simulated_votes_are_found():
+def test_parameters_of_simulated_votes_are_recovered():
     rng = np.random.default_rng(2)
     ambiguity = np.tile([0.0, 4.0, 8.0, 12.0], 75)
     labels, score, bias, inconsistency = votes(rng, n_items=300, ambiguity=ambiguity)
@@ -221,7 +221,7 @@ def test_parameters_of_simulated_votes_are_found():
     assert fit.n_iter < 30
 
 
-def test_an_ambiguity_for_every_item_follows_the_true_one():
+def test_ambiguities_of_items_correlate_with_the_true_ones():
     rng = np.random.default_rng(3)
     ambiguity = rng.uniform(0, 1.2, 200) * 25  # on a scale of 1 to 5
     labels, score, bias, _ = votes(rng, n_items=200, top=4, ambiguity=ambiguity)
@@ -232,7 +232,7 @@ def test_an_ambiguity_for_every_item_follows_the_true_one():
     assert fit.n_iter < 100
 
 
-def test_sparse_votes_take_tens_of_steps():
+def test_sparse_votes_converge_in_tens_of_steps():
     labels, score, bias, _ = votes(np.random.default_rng(4), n_items=400, votes_each=8)
     fit = fitted(labels, ambiguity="shared")
     assert fit.n_iter < 40
@@ -241,7 +241,7 @@ def test_sparse_votes_take_tens_of_steps():
 
 
 @pytest.mark.parametrize("ambiguity", ["item", "shared"])
-def test_three_annotators_do_not_end_in_an_inconsistency_of_nothing(ambiguity):
+def test_inconsistencies_of_three_annotators_stay_above_the_floor(ambiguity):
     labels, *_ = votes(np.random.default_rng(5), n_items=40, n_annotators=3, top=4)
     fit = fitted(labels, ambiguity=ambiguity, tol=1e-9, max_iter=10_000)
     people = fit.annotators()
@@ -249,9 +249,9 @@ def test_three_annotators_do_not_end_in_an_inconsistency_of_nothing(ambiguity):
     held = people.inconsistency < np.sqrt(1 / 12) + 1e-6
     assert (people.at_floor == held).all()
     assert held.any()
-    said = f"the inconsistency of {held.sum()} of 3 annotators is at its floor of 0.289"
-    assert said in fit.stop_reason
-    assert said in fit.summary()
+    note = f"the inconsistency of {held.sum()} of 3 annotators is at its floor of 0.289"
+    assert note in fit.stop_reason
+    assert note in fit.summary()
 
 
 def test_the_floor_is_a_tenth_of_the_deviation_on_a_fine_scale():
@@ -263,7 +263,7 @@ def test_the_floor_is_a_tenth_of_the_deviation_on_a_fine_scale():
     assert fit.annotator_columns["inconsistency"].min() == pytest.approx(0.1 * start, rel=1e-9)
 
 
-def test_where_all_agree_the_floor_is_that_of_rounding():
+def test_with_full_agreement_the_floor_is_that_of_rounding():
     table = [(e, s, 0.5 * (e % 3)) for e in range(6) for s in "xyz"]
     fit = fitted(table, ambiguity="shared")
     np.testing.assert_allclose(fit.score, [0.5 * (e % 3) for e in range(6)], atol=1e-12)
@@ -273,17 +273,17 @@ def test_where_all_agree_the_floor_is_that_of_rounding():
     np.testing.assert_allclose(half, 1.959964 * 0.5 / np.sqrt(12) / np.sqrt(3), rtol=1e-6)
 
 
-def test_biases_average_to_zero_and_the_clearest_content_has_no_ambiguity():
+def test_biases_have_mean_0_and_the_least_ambiguity_is_0():
     labels, *_ = votes(np.random.default_rng(7), ambiguity=np.tile([5.0, 9.0], 60))
     fit = fitted(labels, ambiguity={e: "dim" if e % 2 else "sharp" for e in range(120)})
     assert fit.annotator_columns["bias"].mean() == pytest.approx(0, abs=1e-12)
     assert fit.item_columns["ambiguity"].min() == 0.0
-    # What votes of the clearest content vary by counts as inconsistency.
+    # The variance of votes on the least ambiguous content counts as inconsistency.
     assert fit.annotator_columns["inconsistency"].min() > 4.5
 
 
-def test_gold_is_the_score_and_sets_the_level():
-    # Everybody votes one too high; only known truths can tell.
+def test_gold_is_the_score_and_sets_the_level_of_biases():
+    # All annotators vote one too high, which only known truths reveal.
     table = [(e, s, 1 + e % 3 + 1 + (s == "z" and e % 2)) for e in range(30) for s in "xyz"]
     plain = fitted(table, ambiguity="shared")
     assert plain.annotator_columns["bias"].mean() == pytest.approx(0, abs=1e-12)
@@ -306,7 +306,7 @@ def test_a_few_known_truths_set_the_level_in_tens_of_steps():
     assert (fit.score[4:] - score[4:]).mean() == pytest.approx(10, abs=1.5)
 
 
-def test_words_count_by_their_place_and_nothing_is_invented():
+def test_ordered_words_are_scored_and_other_results_are_absent():
     table = [("a", s, w) for s, w in zip("xyz", ["bad", "bad", "good"], strict=True)]
     fit = fitted(Labels.of(table, categories=["bad", "fair", "good"]), ambiguity="shared")
     assert 1.0 <= fit.score[0] <= 3.0
@@ -320,7 +320,7 @@ def test_words_count_by_their_place_and_nothing_is_invented():
     ]
 
 
-def test_a_saved_fit_comes_back_whole(tmp_path):
+def test_a_loaded_fit_equals_the_saved_one(tmp_path):
     fit = fitted(TABLE, ambiguity={"a": 0, "b": 0, "c": 1})
     fit.save(tmp_path / "fit")
     again = at.load(tmp_path / "fit")
@@ -329,11 +329,11 @@ def test_a_saved_fit_comes_back_whole(tmp_path):
     assert again.settings["ambiguity"] == "dict"
 
 
-def test_groups_come_as_a_mapping_or_as_a_column_beside_the_labels():
+def test_groups_are_given_by_a_mapping_or_a_column():
     frame = pd.DataFrame(TABLE, columns=["item", "annotator", "label"])
     frame["content"] = frame.item.map({"a": "sea", "b": "sea", "c": "city"})
     by_column = fitted(frame, ambiguity=frame.set_index("item")["content"])
-    # Items without labels may be there too.
+    # Items without labels are ignored.
     groups = {"c": 7, "a": 3, "b": 3, "unseen": 9}
     by_mapping = fitted(frame, ambiguity=groups)
     pd.testing.assert_frame_equal(by_column.items(), by_mapping.items())
@@ -373,7 +373,7 @@ def test_engines_agree(ambiguity):
         ({"engine": "abacus"}, "unknown engine 'abacus'"),
     ],
 )
-def test_options_that_cannot_be_are_refused(options, text):
+def test_invalid_options_are_refused(options, text):
     with pytest.raises(at.InputError, match=text):
         SubjectBias(**options).fit(TABLE)
 

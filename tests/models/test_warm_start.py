@@ -1,4 +1,4 @@
-"""More labels later: a fit of all labels that starts from the last one."""
+"""Warm starts: fits of more labels that start from the last fit."""
 
 import dataclasses
 import warnings
@@ -39,7 +39,7 @@ def in_the_order_of(other, fit):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_warm_start_ends_where_a_full_fit_does(name):
+def test_a_warm_start_reaches_the_result_of_a_full_fit(name):
     labels = crowd(seed=4)
     base, new = split(labels, 60)
     options = TIGHT if name == "gpm" else {}
@@ -73,7 +73,7 @@ def test_a_warm_start_takes_fewer_iterations(name):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_new_items_and_new_annotators(name):
+def test_new_items_and_annotators_are_fitted(name):
     base = [(f"i{e}", f"a{s}", (e + (s == 3)) % 2) for e in range(12) for s in range(5)]
     new = [("i0", "late", 0), ("fresh", "late", 1), ("fresh", "a0", 1), ("fresh", "a1", 1)]
     with warnings.catch_warnings():
@@ -95,7 +95,7 @@ def test_learned_behaviors_are_resumed():
     np.testing.assert_allclose(updated.reliability, in_the_order_of(updated, full)[0], atol=0.02)
 
 
-def test_a_category_that_nobody_had_chosen_for_an_item_can_win():
+def test_a_category_new_to_an_item_can_become_its_label():
     base = [("a", f"s{n}", 1) for n in range(3)]
     base += [(f"i{e}", f"s{n}", e % 2 + 1) for e in range(9) for n in range(9)]
     votes = [("a", f"s{n}", 2) for n in range(3, 9)]
@@ -112,7 +112,7 @@ def test_a_warm_start_from_a_fit_of_other_labels_or_of_another_model_is_refused(
         at.DawidSkene().fit(TABLE, warm_start=fit)
 
 
-def test_known_truths_of_new_and_old_items():
+def test_known_truths_of_new_and_old_items_are_used():
     labels = crowd(seed=4)
     base, new = split(labels, 40)
     names = base.scale.categories.to_pylist()
@@ -123,7 +123,7 @@ def test_known_truths_of_new_and_old_items():
     assert fit.label[base.items.to_pylist().index(old_item)] == 2
 
 
-def test_earlier_gold_stays():
+def test_known_truths_of_the_last_fit_are_kept():
     labels = crowd(seed=4)
     base, new = split(labels, 40)
     base = base.with_gold({base.items[0].as_py(): base.scale.categories[2].as_py()})
@@ -133,7 +133,7 @@ def test_earlier_gold_stays():
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_the_last_label_counts_when_asked_for(times):
+def test_the_last_label_replaces_the_first_on_request(times):
     model = at.GPM().fit(TABLE)
     for number in range(times):
         again = [(2, "u", 1), (9, "u", 1)] if number == 0 else [(2, "u", 0)]
@@ -145,12 +145,12 @@ def test_the_last_label_counts_when_asked_for(times):
     assert model.result_.data.labels_per_annotator.sum() == len(table)
 
 
-def test_two_votes_are_kept_when_asked_for():
+def test_both_labels_are_kept_on_request():
     model = at.GPM().fit(TABLE).partial_fit([(2, "u", 1)], duplicates="keep")
     assert model.result_.data.n_labels == len(TABLE) + 1
 
 
-def test_labelling_again_is_refused_and_changes_nothing():
+def test_a_second_label_is_refused_and_the_fit_unchanged():
     model = at.GPM().fit(TABLE)
     before = model.result_
     with pytest.raises(at.InputError, match=r"labelled twice: annotator 'u' on item 2"):
@@ -172,7 +172,7 @@ def test_ids_of_different_types_are_matched():
     assert model.result_.data.n_annotators == 7
 
 
-def test_the_first_labels_are_fitted():
+def test_without_a_fit_the_labels_are_fitted():
     assert at.GPM().partial_fit(TABLE).result_.data.n_labels == len(TABLE)
 
 
@@ -215,7 +215,7 @@ def test_changes_between_fits():
     assert "2: 0 -> 1" in changes.summary()
 
 
-def test_labels_of_bins_fall_into_the_same_bins():
+def test_new_numbers_are_put_into_the_bins_of_the_fit():
     rows = [(e, s, 10.0 * e + n) for e in range(5) for n, s in enumerate("uvwxyz")]
     labels = Labels.of(rows, bins=5)
     fit = at.GPM().fit(labels).partial_fit([(9, "u", 12.25)]).result_

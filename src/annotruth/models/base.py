@@ -206,7 +206,7 @@ class Estimator(PandasResults, ABC):
         gold
             Known truths, of new or old items.
         duplicates
-            What to do if an annotator labels an item again: "refuse", "keep" (both count) or
+            What to do if an annotator gives an item a second label: "refuse", "keep" (both count) or
             "last" (the new label replaces the old one).
         refit
             Whether to fit all labels from scratch instead.

@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 
 
 class FormatChoice(StrEnum):
-    """File formats of the tables."""
+    """File formats of the tables.
+
+    Examples
+    --------
+    >>> FormatChoice("parquet").value
+    'parquet'
+    """
 
     csv = "csv"
     parquet = "parquet"
@@ -30,7 +36,13 @@ class FormatChoice(StrEnum):
 
 
 class EngineChoice(StrEnum):
-    """Where passes over the labels run."""
+    """Where passes over the labels run.
+
+    Examples
+    --------
+    >>> [choice.value for choice in EngineChoice]
+    ['memory', 'spark']
+    """
 
     memory = "memory"
     spark = "spark"
