@@ -174,7 +174,8 @@ def run_em(
             monitor = monitors[-1]
         if not np.isfinite(monitor.objective):
             raise AnnotruthError(
-                f"the fit failed at iteration {len(monitors) + 1}: {name} is not finite"
+                f"the fit failed at iteration {len(monitors) + 1}: {name} is not finite; try "
+                "acceleration=False (`--set acceleration=false`)"
             )
         if accepted:
             recent = [*recent[-span:], monitor.objective]
@@ -192,7 +193,7 @@ def run_em(
         reason = f"reached max_iter ({max_iter:,}) before convergence"
         warnings.warn(
             f"{reason}: the last change of {name} was {change:.3g} (tol {tol:g}); raise max_iter "
-            "or tol",
+            f"(`--set max_iter={10 * max_iter}`) or tol",
             ConvergenceWarning,
             stacklevel=3,
         )

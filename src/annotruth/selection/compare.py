@@ -202,7 +202,9 @@ def compare(
     if read.memory is not None:
         raise InputError("compare fits many models in memory: leave out memory (`--memory`)")
     if models is not None and not models:
-        raise InputError(f"no model to compare: choose some of {', '.join(MODELS)}")
+        raise InputError(
+            f"no model to compare: pass models (`--models A,B`), some of {', '.join(MODELS)}"
+        )
     names = sorted(dict.fromkeys(models or MODELS), key=preference_rank)
     for name in names:
         get_model(name)
