@@ -215,6 +215,8 @@ class LabelBuilder:
 
     def _arrange_covariates(self, arranged: ArrangedCodes) -> dict[str, pa.Array]:
         """Return the covariates of the labels, in the order of the layout."""
+        if not self._covariates:
+            return {}
         rows = np.delete(np.arange(self._n_kept), arranged.superseded)[arranged.layout.row]
         columns = {
             name: pa.concat_arrays(parts).take(as_arrow(rows))
