@@ -78,7 +78,18 @@ def check_local(data: Any) -> PassData:
 
 
 class MemorySession:
-    """Data on this machine with their item-side arrays."""
+    """Data on this machine with their item-side arrays.
+
+    Examples
+    --------
+    >>> from contextlib import closing
+    >>> import annotruth as at
+    >>> from annotruth.engines.memory import MemoryEngine
+    >>> labels = at.Labels.of([("a", "ann", 1), ("a", "bob", 2)])
+    >>> with closing(MemoryEngine(threads=1).open(labels)) as session:
+    ...     session.single_precision(tol=1e-4)  # only with many labels
+    False
+    """
 
     kernel_package: ClassVar[str] = "annotruth.kernels"
 

@@ -49,6 +49,12 @@ class Input:
     annotator_axis
         The axis that runs over the annotators, if any. An engine whose partitions hold only some of
         the annotators cuts the array along it.
+
+    Examples
+    --------
+    >>> from annotruth.engines import Input
+    >>> Input("eps", annotator_axis=0)
+    Input(name='eps', annotator_axis=0)
     """
 
     name: str
@@ -69,6 +75,12 @@ class Sum:
         The axis that runs over the annotators, if any.
     single_precision
         Whether an engine may hold it in single precision. Such sums come before all others.
+
+    Examples
+    --------
+    >>> from annotruth.engines import Sum
+    >>> Sum("serious", shape=(20,), annotator_axis=0).shape
+    (20,)
     """
 
     name: str
@@ -132,6 +144,14 @@ class PassData(Protocol):
     """Data on this machine that a session can open: labels, or anything laid out like them.
 
     Items are the units that partitions are made of; a kernel finds its own arrays in ``block()``.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> from annotruth.engines import PassData
+    >>> labels = at.Labels.of([("a", "ann", 1), ("a", "bob", 2)])
+    >>> isinstance(labels, PassData), labels.length("cells")
+    (True, 2)
     """
 
     @property
@@ -159,7 +179,21 @@ class PassData(Protocol):
 
 
 class Session(Protocol):
-    """Data opened on some hardware, with the item-side arrays beside them."""
+    """Data opened on some hardware, with the item-side arrays beside them.
+
+    Examples
+    --------
+    >>> from contextlib import closing
+    >>> import annotruth as at
+    >>> from annotruth.engines import Pass, get_engine
+    >>> labels = at.Labels.of([("a", "ann", 1), ("a", "bob", 2), ("b", "ann", 2)])
+    >>> with closing(get_engine("memory").open(labels)) as session:
+    ...     session.allocate("theta", per="cells")
+    ...     sums = session.run_pass(Pass("gpm.start", state=("theta",)))
+    ...     theta = session.collect("theta")
+    >>> theta.tolist()  # the observed shares of each item's labels
+    [0.5, 0.5, 1.0]
+    """
 
     def allocate(self, name: str, per: Extent, shape: tuple[int, ...] = ()) -> None:
         """Make an item-side array of zeros: one entry, or one of ``shape``, per item, cell, label."""
@@ -188,14 +222,29 @@ BuildTables: TypeAlias = "Callable[[Labels, Mapping[str, NDArray[Any]]], Mapping
 
 
 class DistributedFrame(Protocol):
-    """A frame whose rows are in partitions on other machines: for annotations only."""
+    """A frame whose rows are in partitions on other machines: for annotations only.
+
+    Examples
+    --------
+    >>> from annotruth.engines.protocol import DistributedFrame
+    >>> def rows(frame: DistributedFrame) -> int:  # accepts a Spark frame
+    ...     return frame.count()
+    """
 
     def repartition(self, *args: Any, **kwargs: Any) -> Any:
         """Return the frame with other partitions."""
 
 
 class DistributedLabels(LabelSummary):
-    """Labels on other machines: a model sees their summary only."""
+    """Labels on other machines: a model sees their summary only.
+
+    Examples
+    --------
+    >>> from annotruth.engines import DistributedLabels
+    >>> from annotruth.labels import LabelSummary
+    >>> issubclass(DistributedLabels, LabelSummary)
+    True
+    """
 
     @abstractmethod
     def close(self) -> None:
@@ -203,7 +252,15 @@ class DistributedLabels(LabelSummary):
 
 
 class DistributedFrames(Protocol):
-    """Tables that an engine's workers wrote: frames of the engine's library, by name."""
+    """Tables that an engine's workers wrote: frames of the engine's library, by name.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> fit = at.fit("crowd.votes", "gpm", engine="spark")  # doctest: +SKIP
+    >>> list(fit.frames)  # doctest: +SKIP
+    ['items', 'labels', 'annotators']
+    """
 
     def __getitem__(self, name: str) -> Any:
         """Return a table as a frame."""
@@ -227,7 +284,16 @@ class DistributedFrames(Protocol):
 
 @runtime_checkable
 class DistributedSession(Session, Protocol):
-    """A session on distributed labels."""
+    """A session on distributed labels.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> from annotruth.engines import DistributedSession, get_engine
+    >>> labels = at.Labels.of([("a", "ann", 1), ("a", "bob", 2)])
+    >>> isinstance(get_engine("memory").open(labels), DistributedSession)
+    False
+    """
 
     def write_tables(self, build: BuildTables, arrays: tuple[str, ...]) -> DistributedFrames:
         """Build the tables of every partition on the workers, and return frames of them.
@@ -253,6 +319,12 @@ class EngineCapabilities:
         `LabelSummary` only, and the result's tables are distributed frames.
     out_of_core
         Whether it opens labels on disk, without an array of them in memory.
+
+    Examples
+    --------
+    >>> from annotruth.engines import get_engine
+    >>> get_engine("memory").capabilities
+    EngineCapabilities(distributed=False, out_of_core=True)
     """
 
     distributed: bool = False
@@ -260,7 +332,20 @@ class EngineCapabilities:
 
 
 class Engine(Protocol):
-    """A place where passes over the data run."""
+    """A place where passes over the data run.
+
+    Examples
+    --------
+    >>> from contextlib import closing
+    >>> from annotruth.engines import get_engine
+    >>> from annotruth.io.options import ReadOptions
+    >>> engine = get_engine("memory")
+    >>> labels = engine.read([("a", "ann", 1), ("a", "bob", 2)], ReadOptions())
+    >>> with closing(engine.open(labels)) as session:
+    ...     session.allocate("score", per="items")
+    ...     session.collect("score").tolist()
+    [0.0]
+    """
 
     name: ClassVar[str]
     """The name it is chosen by."""
@@ -278,7 +363,14 @@ class Engine(Protocol):
 
 
 class DistributedEngine(Engine, Protocol):
-    """An engine on other machines, which gives a `DistributedFit` of a file, table or frame."""
+    """An engine on other machines, which gives a `DistributedFit` of a file, table or frame.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> at.fit("crowd.votes", "gpm", engine=at.SparkEngine())  # doctest: +SKIP
+    DistributedFit(gpm on 300 labels of 100 items by 20 annotators, 5 ordinal categories: ...)
+    """
 
     def open(self, data: Any) -> DistributedSession:
         """Open data and return a session on them."""

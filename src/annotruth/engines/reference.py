@@ -28,7 +28,20 @@ class ReferenceEngine(MemoryEngine):
 
 
 class ReferenceSession(MemorySession):
-    """A session that runs NumPy kernels, always in double precision."""
+    """A session that runs NumPy kernels, always in double precision.
+
+    Examples
+    --------
+    >>> from contextlib import closing
+    >>> import annotruth as at
+    >>> from annotruth.engines import Pass, get_engine
+    >>> labels = at.Labels.of([("a", "ann", 1), ("a", "bob", 2), ("b", "ann", 2)])
+    >>> with closing(get_engine("reference").open(labels)) as session:
+    ...     session.allocate("theta", per="cells")
+    ...     sums = session.run_pass(Pass("gpm.start", state=("theta",)))
+    ...     session.collect("theta").tolist()
+    [0.5, 0.5, 1.0]
+    """
 
     kernel_package: ClassVar[str] = "annotruth.kernels.reference"
 

@@ -47,6 +47,16 @@ class AnnotatorPosterior:
         The posterior of each annotator's strategies, annotators x strategies.
     tempered_log_weights
         The logarithm of the same with the likelihood tempered, not normalised.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> from annotruth.models.robust_gpm.results import FinalState, final_model
+    >>> labels = at.simulate.crowd(n_items=20, n_annotators=6, seed=0).labels
+    >>> fit = at.fit(labels)
+    >>> posterior = final_model(labels, FinalState.from_fit(fit)).posterior
+    >>> bool((abs(posterior.reliability - fit.reliability) < 1e-9).all())
+    True
     """
 
     strategies: ResponseStrategies

@@ -39,6 +39,14 @@ class TrueClasses(ItemModel):
     """Latent classes where every item has one right label: the categories.
 
     The crowd's confusion matrix, P(serious label | class), is learned.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> from annotruth.models.robust_gpm.classes import TrueClasses
+    >>> items = TrueClasses(at.Labels.of([("a", "ann", "cat"), ("a", "bob", "dog")]))
+    >>> items.one_truth, items.n_classes
+    (True, 2)
     """
 
     one_truth = True
@@ -118,6 +126,14 @@ class ConfusionParameters(NamedTuple):
         p[k]: the share of items in each class.
     confusion
         P(label | class) of each annotator: annotators x categories x classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annotruth.models.robust_gpm.classes import ConfusionParameters
+    >>> parameters = ConfusionParameters(np.array([0.5, 0.5]), np.full((4, 2, 2), 0.5))
+    >>> parameters.confusion.shape  # annotators x categories x classes
+    (4, 2, 2)
     """
 
     class_prior: Floats
@@ -125,7 +141,20 @@ class ConfusionParameters(NamedTuple):
 
 
 class ClassSteps(RobustGPMSteps[TrueClasses]):
-    """The steps where every item has one right label."""
+    """The steps where every item has one right label.
+
+    Examples
+    --------
+    >>> from contextlib import closing
+    >>> import annotruth as at
+    >>> from annotruth.engines import get_engine
+    >>> from annotruth.models.robust_gpm.classes import ClassSteps, TrueClasses
+    >>> labels = at.Labels.of([("a", "ann", "cat"), ("a", "bob", "dog"), ("b", "ann", "dog")])
+    >>> with closing(get_engine("reference").open(labels)) as session:
+    ...     start = ClassSteps(TrueClasses(labels), session).start()
+    >>> start.serious.shape  # shifts x categories x classes
+    (1, 2, 2)
+    """
 
     def start(self) -> RobustGPMParameters:
         """Return the parameters for which the posteriors are the observed shares."""
@@ -140,6 +169,20 @@ class ConfusionSteps:
     """The second stage where every item has one right label: annotators' confusion matrices.
 
     Dawid and Skene's EM, each matrix with pseudo-counts from the annotator's response strategies.
+
+    Examples
+    --------
+    >>> from contextlib import closing
+    >>> import annotruth as at
+    >>> from annotruth.engines import get_engine
+    >>> from annotruth.models.robust_gpm.classes import ClassSteps, ConfusionSteps, TrueClasses
+    >>> labels = at.Labels.of([("a", "ann", "cat"), ("a", "bob", "dog"), ("b", "ann", "dog")])
+    >>> with closing(get_engine("reference").open(labels)) as session:
+    ...     first = ClassSteps(TrueClasses(labels), session)
+    ...     parameters, _ = first.step(first.start())
+    ...     start = ConfusionSteps(first, parameters).start()
+    >>> start.confusion.shape  # annotators x categories x classes
+    (2, 2, 2)
     """
 
     objective_name = "the log-posterior per label"

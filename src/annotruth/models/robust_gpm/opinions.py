@@ -51,6 +51,14 @@ class OpinionShapes(ItemModel):
     """Latent classes where opinions differ: Beta distributions over the scale, in equal bins.
 
     Their means and concentrations are fixed. Annotators may shift the mean.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> from annotruth.models.robust_gpm.opinions import OpinionShapes
+    >>> items = OpinionShapes(at.simulate.crowd(n_items=20, n_annotators=6, seed=0).labels)
+    >>> items.serious.shape  # shifts x categories x classes
+    (5, 5, 32)
     """
 
     one_truth = False
@@ -131,7 +139,22 @@ class OpinionShapes(ItemModel):
 
 
 class OpinionSteps(RobustGPMSteps[OpinionShapes]):
-    """The steps where opinions differ."""
+    """The steps where opinions differ.
+
+    Examples
+    --------
+    >>> from contextlib import closing
+    >>> import annotruth as at
+    >>> from annotruth.engines import get_engine
+    >>> from annotruth.models.robust_gpm.opinions import OpinionShapes, OpinionSteps
+    >>> labels = at.simulate.crowd(n_items=20, n_annotators=6, seed=0).labels
+    >>> with closing(get_engine("reference").open(labels)) as session:
+    ...     steps = OpinionSteps(OpinionShapes(labels), session)
+    ...     first, before = steps.step(steps.start())
+    ...     second, after = steps.step(first)
+    >>> after.objective > before.objective
+    True
+    """
 
     def start(self) -> RobustGPMParameters:
         """Return the prior of the strategies, and all classes alike."""
@@ -150,6 +173,19 @@ class SinglePrecisionOpinionSteps(OpinionSteps):
     The log-likelihood and the parameters that all annotators share are in double precision. The
     steps agree with those in double precision to six digits. Work on annotators is divided in a way
     that depends on their number only, so results are the same on any number of threads.
+
+    Examples
+    --------
+    >>> from contextlib import closing
+    >>> import annotruth as at
+    >>> from annotruth.engines import get_engine
+    >>> from annotruth.models.robust_gpm.opinions import OpinionShapes, SinglePrecisionOpinionSteps
+    >>> labels = at.simulate.crowd(n_items=20, n_annotators=6, seed=0).labels
+    >>> with closing(get_engine("memory").open(labels)) as session:
+    ...     steps = SinglePrecisionOpinionSteps(OpinionShapes(labels), session)
+    ...     parameters, monitor = steps.step(steps.start())
+    >>> str(parameters.strategy_weights.dtype)
+    'float32'
     """
 
     def __init__(self, items: OpinionShapes, session: Session) -> None:

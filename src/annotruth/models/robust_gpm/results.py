@@ -55,6 +55,14 @@ class FinalState:
         Each annotator's leave-one-out log-likelihood in every strategy.
     repeated_label
         The label that each annotator repeats, if any.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> from annotruth.models.robust_gpm.results import FinalState
+    >>> fit = at.fit(at.simulate.crowd(n_items=20, n_annotators=6, seed=0).labels)
+    >>> FinalState.from_fit(fit).one_truth  # opinions on an ordinal scale may differ
+    False
     """
 
     parameters: RobustGPMParameters
@@ -107,7 +115,14 @@ class FinalState:
 
 
 class ItemUncertainty(NamedTuple):
-    """What intervals of items need beyond their posteriors."""
+    """What intervals of items need beyond their posteriors.
+
+    Examples
+    --------
+    >>> from annotruth.models.robust_gpm.results import ItemUncertainty
+    >>> ItemUncertainty(variance_inflation=1.4, score_variance=0.1, one_truth=False).one_truth
+    False
+    """
 
     variance_inflation: float  # the factor by which variances are multiplied
     score_variance: float  # within a class
@@ -130,6 +145,15 @@ class FinalModel:
         The confusion matrices that items' results and predictions are computed with.
     uncertainty
         What intervals of items need beyond their posteriors.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> from annotruth.models.robust_gpm.results import FinalState, final_model
+    >>> labels = at.simulate.crowd(n_items=20, n_annotators=6, seed=0).labels
+    >>> final = final_model(labels, FinalState.from_fit(at.fit(labels)))
+    >>> final.confusion.shape  # annotators x categories x classes
+    (6, 5, 32)
     """
 
     items: ItemModel

@@ -47,6 +47,18 @@ class RobustGPMParameters(NamedTuple):
         The share of annotators who are always serious.
     serious
         The distributions of serious labels, shifts x categories x classes.
+
+    Examples
+    --------
+    >>> from contextlib import closing
+    >>> import annotruth as at
+    >>> from annotruth.engines import get_engine
+    >>> from annotruth.models.robust_gpm.classes import ClassSteps, TrueClasses
+    >>> labels = at.Labels.of([("a", "ann", "cat"), ("a", "bob", "dog"), ("b", "ann", "dog")])
+    >>> with closing(get_engine("reference").open(labels)) as session:
+    ...     start = ClassSteps(TrueClasses(labels), session).start()
+    >>> start.class_prior.round(2).tolist()
+    [0.33, 0.67]
     """
 
     strategy_weights: Floats | Singles
@@ -64,6 +76,13 @@ class ExpectedCounts(NamedTuple):
         Over each annotator's labels: annotators x categories x classes.
     classes
         Over all items.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annotruth.models.robust_gpm.steps import ExpectedCounts
+    >>> ExpectedCounts(labels=np.ones((3, 2, 2)), classes=np.array([4.0, 6.0])).classes
+    array([4., 6.])
     """
 
     labels: Floats
@@ -71,7 +90,16 @@ class ExpectedCounts(NamedTuple):
 
 
 class EStepResult(NamedTuple):
-    """What an E-step returns: expected counts, and the terms of the evidence lower bound."""
+    """What an E-step returns: expected counts, and the terms of the evidence lower bound.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annotruth.models.robust_gpm.steps import EStepResult, ExpectedCounts
+    >>> counts = ExpectedCounts(np.ones((3, 2, 2)), np.array([4.0, 6.0]))
+    >>> EStepResult(counts, log_likelihood=-12.5, divergence=1.5).log_likelihood
+    -12.5
+    """
 
     counts: ExpectedCounts
     log_likelihood: float
@@ -87,6 +115,14 @@ class ItemModel(ABC):
         The summary of the labels.
     known_truth
         The likelihood of a known truth, categories x classes.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> from annotruth.models.robust_gpm.opinions import OpinionShapes
+    >>> items = OpinionShapes(at.simulate.crowd(n_items=20, n_annotators=6, seed=0).labels)
+    >>> items.one_truth, items.n_classes  # latent classes are shapes of opinion over the scale
+    (False, 32)
     """
 
     one_truth: ClassVar[bool]
@@ -152,7 +188,22 @@ Items = TypeVar("Items", bound=ItemModel)
 
 
 class RobustGPMSteps(ABC, Generic[Items]):
-    """Variational EM over a session: latent classes of items, response strategies of annotators."""
+    """Variational EM over a session: latent classes of items, response strategies of annotators.
+
+    Examples
+    --------
+    >>> from contextlib import closing
+    >>> import annotruth as at
+    >>> from annotruth.engines import get_engine
+    >>> from annotruth.models.robust_gpm.classes import ClassSteps, TrueClasses
+    >>> labels = at.simulate.crowd(n_items=20, n_annotators=6, n_categories=3, seed=0).labels
+    >>> with closing(get_engine("reference").open(labels)) as session:
+    ...     steps = ClassSteps(TrueClasses(labels), session)
+    ...     first, before = steps.step(steps.start())
+    ...     second, after = steps.step(first)
+    >>> after.objective > before.objective
+    True
+    """
 
     objective_name = "the bound per label"
 

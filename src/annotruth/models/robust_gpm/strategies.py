@@ -34,6 +34,14 @@ class LabelTable(NamedTuple):
     """A value for every strategy, label and latent class: strategies x categories x classes.
 
     Each annotator has one label that they repeat in some strategies; its values are apart.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annotruth.models.robust_gpm.strategies import LabelTable
+    >>> table = LabelTable(other=np.zeros((2, 3, 1)), repeated=np.ones((2, 3, 1)))
+    >>> table.average(np.array([[0.5, 0.5]]), repeated_label=np.array([1])).ravel()
+    array([0., 1., 0.])
     """
 
     other: Floats  # of labels other than the repeated one
@@ -74,6 +82,17 @@ class ResponseStrategies:
         P(label | latent class) in each strategy, and its logarithm.
     p_serious
         The probability that such a label is serious.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> from annotruth.models.robust_gpm.classes import TrueClasses
+    >>> items = TrueClasses(at.Labels.of([("a", "ann", "cat"), ("a", "bob", "dog")]))
+    >>> strategies = items.strategies(items.serious_from_counts(np.eye(2)))
+    >>> sorted({behavior.name for behavior in strategies.behaviors})
+    ['random', 'repeated']
+    >>> bool(strategies.always_serious.any())
+    True
     """
 
     behaviors: tuple[Behavior, ...]
