@@ -77,7 +77,19 @@ _DECOMPRESSED_AT_ONCE = 1 << 24
 
 
 class FileContent(NamedTuple):
-    """The bytes of a file, decompressed, and what they are."""
+    """The bytes of a file, decompressed, and what they are.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from annotruth.io.content import read_content
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "labels.csv")
+    ...     _ = path.write_text("item,annotator,label")
+    ...     read_content(path).kind
+    'text'
+    """
 
     kind: ContentKind
     data: pa.Buffer

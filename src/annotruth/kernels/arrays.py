@@ -55,6 +55,13 @@ class Block(NamedTuple):
     ``item_ptr[e]:item_ptr[e+1]``. The labels of cell c are ``cell_ptr[c]:cell_ptr[c+1]``, of the
     category ``cell_category[c]``; ``annotator`` has one entry per label. ``known[e]`` is the category
     code of the item's known truth, or -1.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> block = at.Labels.of([("a", "ann", 1), ("a", "bob", 1), ("b", "ann", 2)]).block()
+    >>> block.item_ptr.tolist(), block.cell_category.tolist(), block.cell_ptr.tolist()
+    ([0, 1, 2], [0, 1], [0, 2, 3])
     """
 
     item_ptr: NDArray[np.int64]

@@ -40,7 +40,14 @@ _LOG_ABOVE = 1e280
 
 
 class GLADCurve(NamedTuple):
-    """An item's f at some b, and its derivatives."""
+    """An item's f at some b, and its derivatives.
+
+    Examples
+    --------
+    >>> from annotruth.kernels.glad import GLADCurve
+    >>> GLADCurve(f=-2.0, slope=0.5, curvature=1.5, log_likelihood=-1.5, other=0.1).slope
+    0.5
+    """
 
     f: float
     slope: float

@@ -19,7 +19,16 @@ from annotruth.kernels.shared import (
 
 
 class GLADCurves(NamedTuple):
-    """Every item's f at some b, its derivatives, and p(z = c), items x categories."""
+    """Every item's f at some b, its derivatives, and p(z = c), items x categories.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annotruth.kernels.reference.glad import GLADCurves
+    >>> zeros = np.zeros(3)
+    >>> GLADCurves(zeros, zeros, zeros, zeros, p=np.full((3, 2), 0.5)).p.shape
+    (3, 2)
+    """
 
     f: Floats
     slope: Floats
