@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 
 
 class ScaleChoice(StrEnum):
-    """Values of ``--scale``."""
+    """Values of ``--scale``.
+
+    Examples
+    --------
+    >>> ScaleChoice("ordinal").value
+    'ordinal'
+    """
 
     auto = "auto"
     nominal = "nominal"
@@ -30,7 +36,13 @@ class ScaleChoice(StrEnum):
 
 
 class DuplicatesChoice(StrEnum):
-    """Values of ``--duplicates``."""
+    """Values of ``--duplicates``.
+
+    Examples
+    --------
+    >>> DuplicatesChoice("last").value
+    'last'
+    """
 
     refuse = "refuse"
     keep = "keep"

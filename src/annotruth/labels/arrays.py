@@ -41,6 +41,13 @@ class LabelSummary(ABC):
         The caller's frame library, in which tables are returned.
     read_as
         The format that the file was read as; empty for a long table.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> labels = at.Labels.of([("a", "ann", 1), ("a", "bob", 3)])
+    >>> labels.describe()
+    '2 labels of 1 item by 2 annotators, 2 ordinal categories'
     """
 
     on_disk: ClassVar[bool] = False
@@ -103,6 +110,13 @@ class LabelArrays(LabelSummary):
     belongs to an (item, category) pair has one entry per cell, so memory grows with the pairs
     that occur and not with items x categories. Cells of item e are ``item_ptr[e]:item_ptr[e+1]``;
     labels of cell c are ``cell_ptr[c]:cell_ptr[c+1]``. The attributes are those of `Labels`.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> labels = at.Labels.of([("a", "ann", 3), ("a", "bob", 1), ("b", "ann", 3)])
+    >>> labels.n_cells, labels.item_ptr.tolist(), labels.cell_category.tolist()
+    (3, [0, 2, 3], [0, 1, 1])
     """
 
     items: pa.Array

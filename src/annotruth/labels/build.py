@@ -54,6 +54,15 @@ class ArrangedCodes(NamedTuple):
         The first of them.
     superseded
         The rows that were left out because a later one repeats them.
+
+    Examples
+    --------
+    >>> from annotruth.labels.build import MemoryStore
+    >>> from annotruth.labels.layout import RowCodes, TableSize
+    >>> store = MemoryStore()
+    >>> store.append(RowCodes(np.array([0, 0]), np.array([0, 0]), np.array([1, 0])))
+    >>> store.arrange(np.array([0, 1]), TableSize(1, 1, 2), "keep").n_repeats
+    1
     """
 
     layout: Layout
@@ -63,7 +72,17 @@ class ArrangedCodes(NamedTuple):
 
 
 class CodeStore(Protocol):
-    """Where the codes of labels are kept until all of them are there, and then sorted."""
+    """Where the codes of labels are kept until all of them are there, and then sorted.
+
+    Examples
+    --------
+    >>> from annotruth.labels.build import CodeStore, LabelBuilder, MemoryStore
+    >>> store: CodeStore = MemoryStore()
+    >>> builder = LabelBuilder(TableOptions(), store=store)
+    >>> builder.add(pa.table({"item": ["a"], "annotator": ["ann"], "label": [1]}))
+    >>> builder.finish().layout.row.tolist()
+    [0]
+    """
 
     def append(self, codes: RowCodes) -> None:
         """Add the codes of some rows."""
@@ -78,7 +97,17 @@ class CodeStore(Protocol):
 
 
 class MemoryStore:
-    """Keeps the codes in memory."""
+    """Keeps the codes in memory.
+
+    Examples
+    --------
+    >>> from annotruth.labels.build import MemoryStore
+    >>> from annotruth.labels.layout import RowCodes, TableSize
+    >>> store = MemoryStore()
+    >>> store.append(RowCodes(np.array([1, 0]), np.array([0, 0]), np.array([0, 1])))
+    >>> store.arrange(np.array([0, 1]), TableSize(2, 1, 2), "refuse").layout.cell_category.tolist()
+    [1, 0]
+    """
 
     def __init__(self) -> None:
         self._batches: list[RowCodes] = []
@@ -106,7 +135,17 @@ class MemoryStore:
 
 
 class BuiltLabels(NamedTuple):
-    """What a `LabelBuilder` made of all rows: attributes of `Labels`, and covariates of labels."""
+    """What a `LabelBuilder` made of all rows: attributes of `Labels`, and covariates of labels.
+
+    Examples
+    --------
+    >>> from annotruth.labels.build import LabelBuilder
+    >>> builder = LabelBuilder(TableOptions())
+    >>> builder.add(pa.table({"item": ["a"], "annotator": ["ann"], "label": ["cat"]}))
+    >>> built = builder.finish()
+    >>> built.scale.kind, built.n_dropped
+    ('nominal', 0)
+    """
 
     layout: Layout
     items: pa.Array

@@ -44,7 +44,13 @@ class RowCodes(NamedTuple):
 
 
 class TableSize(NamedTuple):
-    """The numbers of items, annotators and categories."""
+    """The numbers of items, annotators and categories.
+
+    Examples
+    --------
+    >>> TableSize(n_items=100, n_annotators=20, n_categories=5).n_items
+    100
+    """
 
     n_items: int
     n_annotators: int

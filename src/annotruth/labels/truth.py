@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 
 
 class TruthTable(NamedTuple):
-    """Known truths before they are matched: the id of an item, and its label or score."""
+    """Known truths before they are matched: the id of an item, and its label or score.
+
+    Examples
+    --------
+    >>> TruthTable(pa.array(["a", "b"]), pa.array([1, 5])).ids.to_pylist()
+    ['a', 'b']
+    """
 
     ids: pa.Array
     values: pa.Array

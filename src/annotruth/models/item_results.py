@@ -16,7 +16,16 @@ from annotruth.models.result import Fit
 
 
 class ItemResults(NamedTuple):
-    """Results per item and per label: the fields of `Fit` of the same names."""
+    """Results per item and per label: the fields of `Fit` of the same names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annotruth.models.distribution import Distribution
+    >>> results = ItemResults(Distribution.of_dense(np.array([[0.2, 0.8]])))
+    >>> results.distribution.mode().tolist(), results.p_serious
+    ([1], None)
+    """
 
     distribution: Distribution
     p_serious: Floats | None = None

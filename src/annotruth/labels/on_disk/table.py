@@ -27,6 +27,19 @@ class MappedLabels(Labels):
         Where the arrays are.
     rows
         The codes of the labels in row order.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pyarrow as pa
+    >>> from pyarrow import parquet
+    >>> from annotruth import read_labels
+    >>> table = pa.table({"item": ["a", "a"], "annotator": ["ann", "bob"], "label": [1, 2]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     parquet.write_table(table, f"{folder}/labels.parquet")
+    ...     labels = read_labels(f"{folder}/labels.parquet", memory="1GB")
+    >>> type(labels).__name__, labels.on_disk
+    ('MappedLabels', True)
     """
 
     on_disk: ClassVar[bool] = True
