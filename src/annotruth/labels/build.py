@@ -61,7 +61,7 @@ class ArrangedCodes(NamedTuple):
     >>> from annotruth.labels.layout import RowCodes, TableSize
     >>> store = MemoryStore()
     >>> store.append(RowCodes(np.array([0, 0]), np.array([0, 0]), np.array([1, 0])))
-    >>> store.arrange(np.array([0, 1]), TableSize(1, 1, 2), "keep").n_repeats
+    >>> store.arrange(np.array([0, 1]), TableSize(1, 1, 2), "refuse").n_repeats
     1
     """
 
