@@ -36,6 +36,16 @@ class AnnotatorCodes(NamedTuple):
         The numbers of the label partitions that they occur in, ascending.
     bounds
         The bounds of the label partitions among the pairs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annotruth.engines.spark.annotator_codes import AnnotatorCodes
+    >>> from annotruth.engines.spark.partitions import AnnotatorPartition
+    >>> partition = AnnotatorPartition("annotators-1.arrow", n_annotators=3)
+    >>> codes = AnnotatorCodes(partition, np.array([0, 4]), bounds=np.array([0, 2, 3]))
+    >>> np.diff(codes.bounds).tolist()  # annotators in the label partitions 0 and 4
+    [2, 1]
     """
 
     partition: AnnotatorPartition

@@ -26,6 +26,12 @@ class AnnotatorRanges(NamedTuple):
     """Ranges of annotator codes, so that no task holds the sums of all annotators.
 
     The driver adds the sums of a single range; tasks add those of several.
+
+    Examples
+    --------
+    >>> from annotruth.engines.spark.annotator_sums import AnnotatorRanges
+    >>> AnnotatorRanges(n_annotators=10, n_ranges=2).bounds().tolist()
+    [0, 5, 10]
     """
 
     n_annotators: int

@@ -28,6 +28,14 @@ class EncodedRows(NamedTuple):
         The distinct labels.
     n_unnamed
         How many rows have a label but no item, and no annotator.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from annotruth.engines.spark.encoded_rows import EncodedRows
+    >>> encoded = EncodedRows("rows-1.arrow", 100, 98, 12, pa.array([1, 2, 3]), {})
+    >>> encoded.n_rows - encoded.n_kept  # rows without a label
+    2
     """
 
     file: str

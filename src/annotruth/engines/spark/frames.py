@@ -50,6 +50,12 @@ class SparkFrames:
     """The tables of a fit as Spark frames by name, and the folder of the files behind them.
 
     The folder is removed when the frames are closed or no longer referenced.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> with at.fit(spark.table("crowd.votes"), "gpm") as fit:  # doctest: +SKIP
+    ...     fit.frames["items"].write.saveAsTable("crowd.truths")
     """
 
     def __init__(self, labels: SparkLabels) -> None:

@@ -25,6 +25,15 @@ class StoredArray:
         What it has an entry for, and the shape of an entry.
     files
         The file of each partition; None before a task has written it: the entries are zero.
+
+    Examples
+    --------
+    >>> from annotruth.engines.spark.item_arrays import StoredArray
+    >>> from annotruth.engines.spark.partitions import LabelPartition
+    >>> from annotruth.engines.spark.shared_folder import SharedFolder
+    >>> partition = LabelPartition("labels-1.arrow", 2, 3, 4, 2)
+    >>> StoredArray("cells", (), [None]).read(SharedFolder("/tmp"), [partition], 0)
+    array([0., 0., 0.])
     """
 
     per: Extent

@@ -43,6 +43,14 @@ class SparkLabels(DistributedLabels):
         The files of the annotators' ids, in the order of their codes.
     scale, n_dropped, annotator_prior, frame, read_as
         As in `LabelSummary`.
+
+    Examples
+    --------
+    >>> from annotruth import SparkEngine
+    >>> from annotruth.io.options import ReadOptions
+    >>> labels = SparkEngine().read("crowd.votes", ReadOptions())  # doctest: +SKIP
+    >>> labels.describe()  # doctest: +SKIP
+    '300 labels of 100 items by 20 annotators, 5 ordinal categories'
     """
 
     spark: SparkSession

@@ -59,6 +59,16 @@ class SortedPartition(NamedTuple):
         How many labels repeat an item and annotator, and the ids of some of them.
     n_known
         How many of its items have a known truth.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from annotruth.engines.spark.partitioning import SortedPartition
+    >>> from annotruth.engines.spark.partitions import LabelPartition
+    >>> partition = LabelPartition("labels-1.arrow", 10, 25, 40, 7)
+    >>> no_ids = (pa.array([], pa.string()), pa.array([], pa.string()))
+    >>> SortedPartition(partition, n_repeats=0, repeats=no_ids, n_known=2).partition.n_labels
+    40
     """
 
     partition: LabelPartition

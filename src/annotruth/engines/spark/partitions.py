@@ -20,7 +20,15 @@ _LOADED_PARTITIONS = 4  # kept in memory by a worker for the next pass
 
 
 class LabelPartition(NamedTuple):
-    """The file of a label partition, which holds all labels of some items, and its counts."""
+    """The file of a label partition, which holds all labels of some items, and its counts.
+
+    Examples
+    --------
+    >>> from annotruth.engines.spark.partitions import LabelPartition
+    >>> partition = LabelPartition("labels-1.arrow", 10, 25, 40, 7)
+    >>> partition.length("cells")
+    25
+    """
 
     file: str
     n_items: int
@@ -37,6 +45,12 @@ class AnnotatorPartition(NamedTuple):
     """The file of an annotator partition, which holds ids and numbers of labels.
 
     The codes of its annotators follow those of the partition before.
+
+    Examples
+    --------
+    >>> from annotruth.engines.spark.partitions import AnnotatorPartition
+    >>> AnnotatorPartition("annotators-1.arrow", n_annotators=7).n_annotators
+    7
     """
 
     file: str
@@ -52,6 +66,15 @@ class LoadedPartition(NamedTuple):
         Its labels, in which its annotators have the codes 0, 1, ...
     annotator_codes
         The codes of its annotators among all annotators, ascending.
+
+    Examples
+    --------
+    >>> from annotruth import Labels
+    >>> from annotruth.engines.spark.partitions import LoadedPartition
+    >>> labels = Labels.of([("a", "ann", 1), ("a", "bob", 2)])
+    >>> loaded = LoadedPartition(labels, annotator_codes=np.array([3, 8]))
+    >>> loaded.annotator_codes[labels.annotator].tolist()  # the annotator of each label
+    [3, 8]
     """
 
     labels: Labels

@@ -22,7 +22,14 @@ from annotruth.labels.buffers import as_numpy
 
 @dataclass(frozen=True)
 class StoredInput:
-    """An input with one entry per annotator, in a file from which tasks take what they need."""
+    """An input with one entry per annotator, in a file from which tasks take what they need.
+
+    Examples
+    --------
+    >>> from annotruth.engines.spark.pass_tasks import StoredInput
+    >>> StoredInput("input-1.arrow", shape=(20,), annotator_axis=0).shape
+    (20,)
+    """
 
     file: str
     shape: tuple[int, ...]
@@ -39,6 +46,16 @@ class PassTask:
     """What a task needs to run a pass over a partition: a function of the partition's number.
 
     ``inputs`` are by name, those with one entry per annotator as a `StoredInput`.
+
+    Examples
+    --------
+    >>> from annotruth.engines.protocol import Pass
+    >>> from annotruth.engines.spark.annotator_sums import AnnotatorRanges
+    >>> from annotruth.engines.spark.pass_tasks import PassTask
+    >>> from annotruth.engines.spark.shared_folder import SharedFolder
+    >>> task = PassTask(SharedFolder("/tmp"), [], Pass("gpm.start"), {}, {}, AnnotatorRanges(10, 1))
+    >>> task.one.kernel
+    'gpm.start'
     """
 
     folder: SharedFolder
@@ -101,6 +118,12 @@ class PartitionResult(NamedTuple):
         The file of the sums by annotator, if the pass has any.
     other_sums
         The other sums, in the order of the pass.
+
+    Examples
+    --------
+    >>> from annotruth.engines.spark.pass_tasks import PartitionResult
+    >>> PartitionResult({"theta": "theta-1.arrow"}, annotator_sums=None, other_sums=[]).state
+    {'theta': 'theta-1.arrow'}
     """
 
     state: dict[str, str]

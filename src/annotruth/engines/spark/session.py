@@ -41,6 +41,18 @@ class SparkPassSession:
     remove_labels
         Whether closing the session removes the labels and with them all of its own files; else
         closing the labels does.
+
+    Examples
+    --------
+    >>> from contextlib import closing
+    >>> from annotruth import SparkEngine
+    >>> from annotruth.engines import Pass
+    >>> from annotruth.io.options import ReadOptions
+    >>> engine = SparkEngine()
+    >>> labels = engine.read("crowd.votes", ReadOptions())  # doctest: +SKIP
+    >>> with closing(engine.open(labels)) as session:  # doctest: +SKIP
+    ...     session.allocate("theta", per="cells")
+    ...     sums = session.run_pass(Pass("gpm.start", state=("theta",)))
     """
 
     def __init__(self, labels: SparkLabels, *, remove_labels: bool = False) -> None:

@@ -31,6 +31,16 @@ class SharedFolder:
     Object stores can neither rename files nor map them into memory, and a task may run twice. So
     every file has a unique name, and is used only after its name has been returned to the driver.
     Files hold Arrow data only, so reading one never runs code from it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from annotruth.engines.spark.shared_folder import SharedFolder
+    >>> with tempfile.TemporaryDirectory() as path:
+    ...     folder = SharedFolder(path).make_subfolder()
+    ...     name = folder.write("codes", {"annotator": np.array([2, 0, 1])})
+    ...     folder.read(name)["annotator"].to_pylist()
+    [2, 0, 1]
     """
 
     uri: str
