@@ -21,7 +21,6 @@ from annotruth.io.readers import file_named_in_errors, load_labels, load_table
 from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.bins import MANY_NUMBERS
 from annotruth.labels.scale import parse_numbers
-from annotruth.labels.truth import match_truth
 from annotruth.labels.validate import input_warnings
 from annotruth.models.base import Estimator
 from annotruth.models.base_fit import BaseFit
@@ -274,6 +273,8 @@ def evaluate(fit: Fit, truth: Any, *, scores: bool = False) -> dict[str, float]:
         ``srocc`` and ``rmse`` of the expectations on an ordinal scale.
     """
     _refuse_distributed(fit)
+    from annotruth.labels.truth import match_truth
+
     with file_named_in_errors(truth):
         matched = match_truth(load_table(truth), fit.data, role="truth")
         from annotruth.selection.evaluate import compute_metrics

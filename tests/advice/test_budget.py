@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotruth.advice.budget import NOBODY, assign, share_out
+from annotruth.advice.annotators import NOBODY, assign
+from annotruth.advice.items import share_out
 from annotruth.labels import Labels
 
 LEAST = 1e-3

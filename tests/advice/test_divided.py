@@ -5,7 +5,7 @@ import pytest
 
 import annotruth as at
 from annotruth.advice.advice import basis_of
-from annotruth.advice.divided import estimate_divided
+from annotruth.advice.latent_classes import estimate_divided
 from annotruth.labels import Labels
 from annotruth.models.robust_gpm.model import RobustGPM
 

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 import annotruth as at
-from annotruth.labels.formatting import counted, listed, shown
+from annotruth.errors import counted, listed, shown
 
 
 def test_long_lists_show_the_first_names():

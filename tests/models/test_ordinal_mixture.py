@@ -11,7 +11,7 @@ from scipy.stats import norm
 import annotruth as at
 from annotruth import metrics, simulate
 from annotruth.labels import Labels, Scale
-from annotruth.models.intervals import likelihood_interval
+from annotruth.models.distribution import likelihood_interval
 from annotruth.models.ordinal_mixture.lattice import make_lattice
 from annotruth.models.ordinal_mixture.model import OrdinalMixture
 

@@ -7,7 +7,7 @@ import pytest
 import annotruth as at
 from annotruth import simulate
 from annotruth.models.base_fit import TOO_FEW
-from annotruth.models.intervals import likely_sets
+from annotruth.models.distribution import likely_sets
 from annotruth.models.robust_gpm.annotators import reliability_interval
 from annotruth.models.robust_gpm.strategies import tabulate_strategies
 

@@ -11,24 +11,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.advice.annotators import AnnotatorAdvice, annotator_advice
-from annotruth.advice.budget import NOBODY, assign, share_out
+from annotruth.advice.annotators import NOBODY, AnnotatorAdvice, annotator_advice, assign
 from annotruth.advice.items import (
     LEAST_GAIN,
     MAX_PER_ROUND,
     ItemAdvice,
     ItemAssessment,
     item_advice,
+    share_out,
 )
 from annotruth.advice.latent_classes import LatentClassBasis
-from annotruth.errors import InputError
+from annotruth.errors import InputError, counted
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels.buffers import as_arrow
-from annotruth.labels.formatting import counted
-from annotruth.labels.frames import from_arrow
+from annotruth.labels.frames import as_arrow, from_arrow
 from annotruth.labels.validate import is_integer
-from annotruth.models.base_fit import table_of
-from annotruth.models.latent_classes import LatentClasses
+from annotruth.models.base_fit import LatentClasses, table_of
 from annotruth.models.registry import MODELS, get_model
 from annotruth.models.result import Fit
 

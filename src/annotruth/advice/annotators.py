@@ -9,10 +9,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from annotruth.errors import counted
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels.formatting import counted
+from annotruth.labels import Labels
 from annotruth.models.base_fit import SPAMMER_BELOW, TOO_FEW, table_of
 from annotruth.models.result import Fit
+
+NOBODY = -1
+"""Code of an assignment to a new annotator, where none of those to ask is left."""
 
 FEW_LABELS = 5
 """Annotators with fewer labels get no verdict where the model gives no interval."""
@@ -193,3 +197,40 @@ def far_below_median(fit: Fit) -> NDArray[np.bool_]:
     error = np.sqrt(np.maximum(median * (1.0 - median), 1e-9) / fit.data.labels_per_annotator)
     far: NDArray[np.bool_] = (rate < median - _STANDARD_ERRORS * error) & (rate < median - _MARGIN)
     return far
+
+
+def assign(
+    labels: Labels,
+    add: Codes,
+    gain: Floats,
+    information: Floats,
+    ask: NDArray[np.bool_],
+    max_per_annotator: int,
+) -> tuple[Codes, Codes]:
+    """Assign the labels to add: codes of items, and of annotators or `NOBODY`.
+
+    Items with the highest gain choose first: they take the most informative annotators who have
+    not labelled the item and have fewer than ``max_per_annotator`` assignments.
+    """
+    free = np.flatnonzero(ask)[np.argsort(-information[ask], kind="stable")].tolist()
+    load = np.zeros(labels.n_annotators, dtype=np.int64)
+    starts = labels.cell_ptr[labels.item_ptr]
+    items: list[int] = []
+    annotators: list[int] = []
+    for e in np.argsort(-gain, kind="stable").tolist():
+        wanted = int(add[e])
+        if not wanted:
+            continue
+        labelled_by = set(labels.annotator[starts[e] : starts[e + 1]].tolist())
+        chosen: list[int] = []
+        for s in free:
+            if len(chosen) == wanted:
+                break
+            if s not in labelled_by:
+                chosen.append(s)
+        load[chosen] += 1
+        if chosen and load[chosen].max() >= max_per_annotator:
+            free = [s for s in free if load[s] < max_per_annotator]
+        items += [e] * wanted
+        annotators += chosen + [NOBODY] * (wanted - len(chosen))
+    return np.array(items, dtype=np.int64), np.array(annotators, dtype=np.int64)

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from annotruth.labels.buffers import as_arrow
-from annotruth.labels.formatting import counted
-from annotruth.labels.frames import from_arrow
+from annotruth.errors import counted
+from annotruth.labels.frames import as_arrow, from_arrow
 from annotruth.models.result import Fit
 
 _MAX_LISTED = 5  # in the summary, of items and of annotators

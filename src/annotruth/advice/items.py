@@ -1,4 +1,15 @@
-"""Which items need labels: their status, how many labels to add, and why."""
+r"""Which items need labels: their status, how many labels to add, and why.
+
+Each further label of an item gains less than the one before. With uncertainty U and the first
+label's gain g, the uncertainty after m labels is taken as
+
+.. math:: U_m = U \frac{c}{c + m}, \quad c = U / g - 1,
+
+which holds exactly for the posterior variance of a normal mean and, on average, of Dirichlet shares:
+c is the number of labels that the present knowledge is worth. The m-th label then gains
+:math:`U c / ((c + m - 1)(c + m))`, which falls with m. So the greedy allocation is optimal, and
+one least gain (a "price") below which no label is bought gives all counts at once.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +23,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels.buffers import as_arrow
+from annotruth.labels.frames import as_arrow
 from annotruth.models.distribution import Distribution
 from annotruth.models.result import Fit
+
+_LEAST = 1e-15
+_BISECTIONS = 60
 
 LEAST_GAIN = 0.001
 """Labels that gain less, in squared Hellinger distance, are not asked for.
@@ -214,3 +228,55 @@ def _members(text: str, names: Sequence[str]) -> list[str]:
             if rest:
                 return [name, *rest]
     return []
+
+
+def share_out(
+    budget: int | None,
+    uncertainty: Floats,
+    gain: Floats,
+    least_gain: float,
+    max_per_item: int | None = None,
+) -> Codes:
+    """Return how many labels each item gets, none of which gains less than ``least_gain``.
+
+    Without a budget every item gets all labels that gain as much, with a budget the labels that
+    gain most; no item gets more than ``max_per_item``.
+    """
+    bought = _bought(least_gain, uncertainty, gain, max_per_item)
+    if budget is None or bought.sum() <= budget:
+        return bought
+    # Bisect for the lowest price at which the budget suffices.
+    low, high = np.log(least_gain), np.log(gain.max()) + 1e-9
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2.0
+        price = float(np.exp(middle))
+        suffices = _bought(price, uncertainty, gain, max_per_item).sum() <= budget
+        low, high = (low, middle) if suffices else (middle, high)
+    bought = _bought(float(np.exp(high)), uncertainty, gain, max_per_item)
+    left = int(budget - bought.sum())
+    # The rest goes to the labels that gain most of those not bought; of equals, the first.
+    marginal = _marginal(bought + 1, uncertainty, gain)
+    if max_per_item is not None:
+        marginal[bought >= max_per_item] = -1.0
+    bought[np.argsort(-marginal, kind="stable")[:left]] += 1
+    return bought
+
+
+def _labels_so_far(uncertainty: Floats, gain: Floats) -> Floats:
+    """Return c, the number of labels that the present knowledge is worth."""
+    return np.maximum(uncertainty / np.maximum(gain, _LEAST) - 1.0, 1e-3)
+
+
+def _marginal(m: Codes, uncertainty: Floats, gain: Floats) -> Floats:
+    """Return the gain of the m-th label."""
+    c = _labels_so_far(uncertainty, gain)
+    marginal: Floats = np.where(gain > _LEAST, uncertainty * c / ((c + m - 1) * (c + m)), 0.0)
+    return marginal
+
+
+def _bought(price: float, uncertainty: Floats, gain: Floats, max_per_item: int | None) -> Codes:
+    """Return the last m whose gain is at least the price."""
+    c = _labels_so_far(uncertainty, gain)
+    last = np.floor(0.5 - c + np.sqrt(0.25 + uncertainty * c / price) + 1e-9)
+    last = np.clip(last, 1.0, max_per_item)
+    return np.where(gain >= price, last, 0.0).astype(np.int64)

@@ -32,12 +32,19 @@ from scipy.special import softmax
 from annotruth.advice.items import ItemAssessment, Reasons, TopTwo
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
-from annotruth.models.intervals import likely_sets
-from annotruth.models.latent_classes import LatentClasses
+from annotruth.models.base_fit import LatentClasses
+from annotruth.models.distribution import likely_sets
 from annotruth.models.result import Fit
 
 MAX_NUMBERS = 4_000_000
 """How many numbers are held at once for a partition of the items."""
+
+_DIVIDED, _NOT_DIVIDED = 1.0, 4.0  # pseudo-counts of items
+_EACH = 0.5  # pseudo-counts of labels per category and class
+_SAMPLE_NUMBERS, _MAX_PARTITIONS = 250_000, 4  # a sample of the items is enough
+_MAX_ITERATIONS = 100
+_TOLERANCE = 1e-4
+_MIN_PROBABILITY = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,8 +222,6 @@ class LatentClassBasis:
         self.fit = fit
         self.classes, self.divided_share = classes, 0.0
         if classes.one_truth and fit.data.n_categories > 1:
-            from annotruth.advice.divided import estimate_divided
-
             self.classes, self.divided_share = estimate_divided(fit.data, classes)
 
     def posteriors(self) -> Iterator[tuple[int, int, ClassPosterior]]:
@@ -263,3 +268,44 @@ class LatentClassBasis:
         return ItemAssessment(
             uncertainty, gain, TopTwo.concatenate(top), Reasons.of_sets(sets, labels.scale.names)
         )
+
+
+def estimate_divided(labels: Labels, classes: LatentClasses) -> tuple[LatentClasses, float]:
+    r"""Return classes whose confusion is that on items that are not divided, and the share that is.
+
+    A model that assumes one right label per item attributes divided items to the annotators'
+    confusion. Here an item is in class k with probability :math:`(1 - \delta) p_k`, or divided
+    between any two classes with probability :math:`\delta`. EM estimates :math:`\delta`, with a
+    prior of 1 divided item in 5, and the crowd's confusion matrix M from the items that have a
+    class; the annotators' confusion follows it:
+
+    .. math:: a_s(n \mid k) \propto a_s(n \mid k) \, M^{new}_{n,k} / M^{old}_{n,k}.
+    """
+    every = partitions(labels, classes, _SAMPLE_NUMBERS)
+    sample = every[:: -(-len(every) // _MAX_PARTITIONS)]
+    n_items = sum(hi - lo for lo, hi in sample)
+    matrix, _ = _confusion(labels, classes, 0.0, sample)
+    share = _DIVIDED / (_DIVIDED + _NOT_DIVIDED)
+    for _ in range(_MAX_ITERATIONS):
+        new, n_divided = _confusion(labels, classes, share, sample)
+        confusion = classes.confusion * (new / matrix)
+        confusion /= confusion.sum(axis=1, keepdims=True)
+        classes, matrix = replace(classes, confusion=np.maximum(confusion, _MIN_PROBABILITY)), new
+        before = share
+        share = (n_divided + _DIVIDED) / (n_items + _DIVIDED + _NOT_DIVIDED)
+        if abs(share - before) < _TOLERANCE:
+            break
+    return classes, share
+
+
+def _confusion(
+    labels: Labels, classes: LatentClasses, share: float, sample: list[tuple[int, int]]
+) -> tuple[Floats, float]:
+    """Return the crowd's confusion matrix, labels x classes, and the number of divided items."""
+    matrix = np.full((labels.n_categories, labels.n_categories), _EACH)
+    n_divided = 0.0
+    for lo, hi in sample:
+        weights = posterior_of(labels, classes, share, lo, hi).weights
+        matrix += category_counts(labels, lo, hi).T @ weights[:, : labels.n_categories]
+        n_divided += float(weights[:, labels.n_categories :].sum())
+    return matrix / matrix.sum(axis=0), n_divided

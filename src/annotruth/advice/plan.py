@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from annotruth.advice.advice import Advice, AdviceBasis, advise, basis_of
-from annotruth.advice.budget import share_out
+from annotruth.advice.items import share_out
 from annotruth.advice.simulation import simulate
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Floats

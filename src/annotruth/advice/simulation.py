@@ -13,7 +13,7 @@ from annotruth.advice.generic import OpinionBasis, ScoreBasis
 from annotruth.advice.latent_classes import MAX_NUMBERS, ClassPosterior, LatentClassBasis
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.intervals import Z_95
+from annotruth.models.distribution import Z_95
 
 _ROWS = 1000  # items simulated, some of them several times where there are fewer
 _LEAST_ROWS = 100

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, counted
 from annotruth.io.content import check_utf8, partitions
-from annotruth.labels.formatting import counted
 
 _SEPARATORS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
 _HEADER_WINDOW = 1 << 20

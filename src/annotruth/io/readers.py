@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from annotruth.errors import InputError, OutputError
-from annotruth.io import formats
 from annotruth.io.batches import read_batches, read_columns
 from annotruth.io.content import ContentKind, read_content
-from annotruth.io.formats.source import ParsedLabels, Source
 from annotruth.io.options import ReadOptions
 from annotruth.labels.build import LabelBuilder
 from annotruth.labels.frames import is_known_name
 from annotruth.labels.table import Labels
 
 if TYPE_CHECKING:
+    from annotruth.io.formats.source import ParsedLabels
     from annotruth.labels.on_disk.table import MappedLabels
 
 _NO_HEADER = "; if the first row holds no names, put one before it: item,annotator,label"
@@ -79,8 +78,11 @@ def read_labels(
     if read.memory is not None:
         return _read_to_disk(Path(path), read)
     with file_errors_reported(path):
-        parsed = _parse_file(Path(path), read)  # the file itself is closed from here on
-        if read.covariates and parsed.title:
+        long_table = _read_long_table(Path(path), read)
+        if long_table is not None:
+            return long_table
+        parsed = _parse_other_format(Path(path), read)
+        if read.covariates:
             raise InputError(
                 f"covariates are columns of a long table, and this is a {parsed.title}: leave "
                 "them out (`--covariates`)"
@@ -101,8 +103,31 @@ class _NoLongTableError(InputError):
     """The columns of a long table are missing."""
 
 
-def _parse_file(path: Path, read: ReadOptions) -> ParsedLabels:
-    """Return the labels of a long table, or of a format that is named or recognised."""
+def _read_long_table(path: Path, read: ReadOptions) -> Labels | None:
+    """Return the labels of a long table; None for another format, named or to be recognised."""
+    if read.input_format not in (None, "long") or path.suffix.lower() in (".py", ".zip"):
+        return None
+    if path.is_dir():
+        return None
+    content = read_content(path)
+    # The keys of JSON lines are known only once they are read, so other formats are tried first.
+    if read.input_format is None and content.kind == "json":
+        return None
+    try:
+        choose = partial(_choose_long_table, LabelBuilder(read), content.kind, read)
+        table = read_columns(content, choose, keep_codes=True)
+    except _NoLongTableError:
+        if read.input_format is None:
+            return None
+        raise
+    return Labels.from_arrow(table, read, from_text=content.kind == "text")
+
+
+def _parse_other_format(path: Path, read: ReadOptions) -> ParsedLabels:
+    """Return the labels of a format that is named or recognised, or of JSON lines."""
+    from annotruth.io import formats
+    from annotruth.io.formats.source import ParsedLabels, Source
+
     formats.check_name(read.input_format)
     several = formats.read_several(path)
     if several is not None:
@@ -110,20 +135,11 @@ def _parse_file(path: Path, read: ReadOptions) -> ParsedLabels:
     source = Source(path, read_content(path), read.columns or {}, read.question)
     if read.input_format not in (None, "long"):
         return formats.read_as(read.input_format, source)
-    may_recognise = read.input_format is None
-    # The keys of JSON lines are known only once they are read, so look at the first object before.
-    if may_recognise and source.kind == "json":
-        recognised = formats.recognise(source)
-        if recognised is not None:
-            return recognised
-    try:
-        choose = partial(_choose_long_table, LabelBuilder(read), source.kind, read)
-        table = read_columns(source.content, choose, keep_codes=True)
-    except _NoLongTableError:
-        recognised = formats.recognise(source) if may_recognise and source.kind != "json" else None
-        if recognised is None:
-            raise
+    recognised = formats.recognise(source) if read.input_format is None else None
+    if recognised is not None:
         return recognised
+    choose = partial(_choose_long_table, LabelBuilder(read), source.kind, read)
+    table = read_columns(source.content, choose, keep_codes=True)
     return ParsedLabels(table, columns=read.columns, from_text=source.from_text)
 
 

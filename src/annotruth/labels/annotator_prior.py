@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, listed, shown
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import validate
 from annotruth.labels.encode import match_ids
-from annotruth.labels.formatting import listed, shown
 from annotruth.labels.frames import find_columns, make_column, to_arrow
 from annotruth.labels.scale import parse_numbers, to_plain
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes
 from annotruth.labels import validate
-from annotruth.labels.covariates import Covariates, append_rows, merge_by_code
+from annotruth.labels.arrays import Covariates
+from annotruth.labels.covariates import append_rows, merge_by_code
 from annotruth.labels.encode import match_ids, to_text
 from annotruth.labels.options import DuplicatePolicy
 from annotruth.labels.table import Labels

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -13,16 +13,75 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from annotruth.errors import counted
 from annotruth.kernels.arrays import Block, slices
-from annotruth.labels.buffers import as_arrow
-from annotruth.labels.covariates import Covariates
 from annotruth.labels.encode import decode_table
-from annotruth.labels.formatting import counted
-from annotruth.labels.frames import LABEL_ROLES
+from annotruth.labels.frames import LABEL_ROLES, as_arrow
 from annotruth.labels.layout import to_row_order
 from annotruth.labels.scale import Scale
 
 _COUNTED_AT_ONCE = 1 << 22
+
+
+Columns = Mapping[str, pa.Array]
+"""Covariates by name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Covariates:
+    """Optional data that travel with labels; values may be missing.
+
+    Attributes
+    ----------
+    labels
+        One value per label, in the order of the layout: the time, the seconds it took, ...
+    annotators
+        One value per annotator: traits such as age or language.
+    items
+        One value per item: its content, length, source, ...
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from annotruth import Labels
+    >>> table = pa.table(
+    ...     {"item": ["a", "a"], "annotator": ["x", "y"], "label": [2, 1], "seconds": [3.5, 1.5]}
+    ... )
+    >>> labels = Labels.of(table, covariates=["seconds"])
+    >>> labels.covariates.labels["seconds"].to_pylist()  # sorted by item and category
+    [1.5, 3.5]
+    """
+
+    labels: Columns = field(default_factory=dict)
+    annotators: Columns = field(default_factory=dict)
+    items: Columns = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.labels or self.annotators or self.items)
+
+    def take(
+        self,
+        labels: NDArray[np.integer[Any]],
+        annotators: NDArray[np.integer[Any]],
+        items: NDArray[np.integer[Any]],
+    ) -> Covariates:
+        """Return the covariates of some labels, annotators and items, by position."""
+        return Covariates(
+            _take(self.labels, labels), _take(self.annotators, annotators), _take(self.items, items)
+        )
+
+    def with_annotators(self, columns: Columns) -> Covariates:
+        """Return these covariates with those of annotators added; equal names are replaced."""
+        return replace(self, annotators={**self.annotators, **columns})
+
+    def with_items(self, columns: Columns) -> Covariates:
+        """Return these covariates with those of items added; equal names are replaced."""
+        return replace(self, items={**self.items, **columns})
+
+
+def _take(columns: Columns, positions: NDArray[np.integer[Any]]) -> dict[str, pa.Array]:
+    index = as_arrow(positions)
+    return {name: column.take(index) for name, column in columns.items()}
 
 
 class LabelSummary(ABC):

@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.errors import InputError
-from annotruth.labels.formatting import shown
+from annotruth.errors import InputError, shown
 from annotruth.labels.scale import Scale, parse_numbers, to_categories
 
 Bins = int | Sequence[float]

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from annotruth.kernels.arrays import slices
 from annotruth.labels import validate
 from annotruth.labels.bins import make_bins
-from annotruth.labels.buffers import as_arrow
 from annotruth.labels.covariates import to_array, to_numbers
 from annotruth.labels.encode import BatchEncoder, encode_columns, to_integers
-from annotruth.labels.frames import LABEL_ROLES, check_covariate_columns, find_columns
+from annotruth.labels.frames import LABEL_ROLES, as_arrow, check_covariate_columns, find_columns
 from annotruth.labels.layout import Layout, RowCodes, TableSize, arrange_with_policy
 from annotruth.labels.options import DuplicatePolicy, TableOptions
 from annotruth.labels.scale import Scale, infer_scale

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,65 +12,10 @@ from numpy.typing import NDArray
 
 from annotruth.errors import InputError
 from annotruth.labels import validate
-from annotruth.labels.buffers import as_arrow
+from annotruth.labels.arrays import Columns
 from annotruth.labels.encode import encode_column, match_ids
 from annotruth.labels.frames import find_columns, to_arrow
 from annotruth.labels.scale import to_plain
-
-Columns = Mapping[str, pa.Array]
-"""Covariates by name."""
-
-
-@dataclass(frozen=True, eq=False)
-class Covariates:
-    """Optional data that travel with labels; values may be missing.
-
-    Attributes
-    ----------
-    labels
-        One value per label, in the order of the layout: the time, the seconds it took, ...
-    annotators
-        One value per annotator: traits such as age or language.
-    items
-        One value per item: its content, length, source, ...
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from annotruth import Labels
-    >>> table = pa.table(
-    ...     {"item": ["a", "a"], "annotator": ["x", "y"], "label": [2, 1], "seconds": [3.5, 1.5]}
-    ... )
-    >>> labels = Labels.of(table, covariates=["seconds"])
-    >>> labels.covariates.labels["seconds"].to_pylist()  # sorted by item and category
-    [1.5, 3.5]
-    """
-
-    labels: Columns = field(default_factory=dict)
-    annotators: Columns = field(default_factory=dict)
-    items: Columns = field(default_factory=dict)
-
-    def __bool__(self) -> bool:
-        return bool(self.labels or self.annotators or self.items)
-
-    def take(
-        self,
-        labels: NDArray[np.integer[Any]],
-        annotators: NDArray[np.integer[Any]],
-        items: NDArray[np.integer[Any]],
-    ) -> Covariates:
-        """Return the covariates of some labels, annotators and items, by position."""
-        return Covariates(
-            _take(self.labels, labels), _take(self.annotators, annotators), _take(self.items, items)
-        )
-
-    def with_annotators(self, columns: Columns) -> Covariates:
-        """Return these covariates with those of annotators added; equal names are replaced."""
-        return replace(self, annotators={**self.annotators, **columns})
-
-    def with_items(self, columns: Columns) -> Covariates:
-        """Return these covariates with those of items added; equal names are replaced."""
-        return replace(self, items={**self.items, **columns})
 
 
 def match_annotator_covariates(data: Any, annotators: pa.Array) -> dict[str, pa.Array]:
@@ -125,11 +69,6 @@ def to_numbers(column: pa.Array) -> pa.Array:
         except pa.ArrowInvalid:
             continue
     return column
-
-
-def _take(columns: Columns, positions: NDArray[np.integer[Any]]) -> dict[str, pa.Array]:
-    index = as_arrow(positions)
-    return {name: column.take(index) for name, column in columns.items()}
 
 
 def _scatter(columns: Columns, code: NDArray[np.int64], n: int) -> dict[str, pa.Array]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import slices
 from annotruth.labels import layout
-from annotruth.labels.buffers import as_arrow, as_numpy
+from annotruth.labels.frames import as_arrow, as_numpy
 from annotruth.labels.scale import is_text, to_plain
 
 _ROWS_AT_ONCE = 1 << 16

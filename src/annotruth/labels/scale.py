@@ -12,9 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.errors import InputError
-from annotruth.labels.buffers import as_arrow, as_numpy
-from annotruth.labels.formatting import listed
+from annotruth.errors import InputError, listed
+from annotruth.labels.frames import as_arrow, as_numpy
 
 ScaleKind = Literal["auto", "nominal", "ordinal"]
 

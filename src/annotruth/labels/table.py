@@ -12,19 +12,12 @@ from numpy.typing import NDArray
 
 from annotruth.errors import InputError
 from annotruth.labels import validate
-from annotruth.labels.annotator_prior import match_annotator_prior
-from annotruth.labels.arrays import LabelArrays
+from annotruth.labels.arrays import Covariates, LabelArrays
 from annotruth.labels.build import BuiltLabels, LabelBuilder
-from annotruth.labels.covariates import (
-    Covariates,
-    match_annotator_covariates,
-    match_item_covariates,
-)
 from annotruth.labels.frames import default_frame, to_arrow
 from annotruth.labels.layout import RowCodes, arrange
 from annotruth.labels.options import TableOptions
 from annotruth.labels.scale import Scale
-from annotruth.labels.truth import match_truth
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -139,6 +132,8 @@ class Labels(LabelArrays):
 
         ``gold`` is a frame of ``item, label``, a mapping, or a pandas Series.
         """
+        from annotruth.labels.truth import match_truth
+
         truth = match_truth(gold, self, role="gold", columns=columns)
         known = self.known.copy()
         known[truth.item] = truth.categories()
@@ -150,6 +145,8 @@ class Labels(LabelArrays):
         ``annotator_prior`` is the annotators' table of an earlier fit, or a mapping of annotator
         to reliability.
         """
+        from annotruth.labels.annotator_prior import match_annotator_prior
+
         return replace(self, annotator_prior=match_annotator_prior(annotator_prior, self))
 
     def with_annotator_covariates(self, data: Any) -> Labels:
@@ -158,6 +155,8 @@ class Labels(LabelArrays):
         ``data`` is a frame with a column ``annotator`` and further columns, one row per
         annotator. Annotators without a row get null; those without labels are ignored.
         """
+        from annotruth.labels.covariates import match_annotator_covariates
+
         columns = match_annotator_covariates(data, self.annotators)
         return replace(self, covariates=self.covariates.with_annotators(columns))
 
@@ -167,6 +166,8 @@ class Labels(LabelArrays):
         ``data`` is a frame with a column ``item`` and further columns, one row per item. Items
         without a row get null; those without labels are refused.
         """
+        from annotruth.labels.covariates import match_item_covariates
+
         columns = match_item_covariates(data, self.items)
         return replace(self, covariates=self.covariates.with_items(columns))
 

@@ -10,10 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, listed, shown
 from annotruth.labels import validate
 from annotruth.labels.encode import match_ids
-from annotruth.labels.formatting import listed, shown
 from annotruth.labels.frames import TRUTH_ROLES, find_columns, make_column, to_arrow
 from annotruth.labels.scale import Scale, parse_numbers, to_plain
 

@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.errors import InputError
-from annotruth.labels.buffers import as_arrow, as_numpy
-from annotruth.labels.formatting import listed, shown
+from annotruth.errors import InputError, listed, shown
+from annotruth.labels.frames import as_arrow, as_numpy
 from annotruth.labels.scale import Scale, is_text, parse_numbers, to_plain
 
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+\s*")

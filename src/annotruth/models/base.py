@@ -16,7 +16,6 @@ from annotruth.errors import AnnotruthError, InputError, NotFittedError
 from annotruth.io.options import ReadOptions
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import DuplicatePolicy, Labels, LabelSummary
-from annotruth.labels.append import append_labels
 from annotruth.labels.validate import check_option
 from annotruth.models.base_fit import BaseFit
 from annotruth.models.em import History, ProgressCallback, Steps, run_em
@@ -26,7 +25,7 @@ from annotruth.models.result import Fit
 from annotruth.models.warm_start import check_warm_start
 
 if TYPE_CHECKING:
-    from annotruth.models.latent_classes import LatentClasses
+    from annotruth.models.base_fit import LatentClasses
 
 P = TypeVar("P")
 
@@ -218,6 +217,8 @@ class Estimator(PandasResults, ABC):
         if not hasattr(self, "_result"):
             return self.fit(new, gold=gold, progress=progress)
         previous = self._local_result()
+        from annotruth.labels.append import append_labels
+
         labels = append_labels(previous.data, new, gold=gold, duplicates=duplicates)
         self.fit(labels, warm_start=None if refit else previous, progress=progress)
         return self.load_fit(replace(self._result, chosen=previous.chosen))

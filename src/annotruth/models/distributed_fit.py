@@ -14,8 +14,7 @@ from annotruth.engines import DistributedFrames, DistributedSession
 from annotruth.labels import Labels, LabelSummary
 from annotruth.models.base_fit import BaseFit
 from annotruth.models.em import direct_history
-from annotruth.models.item_results import BuildItemResults
-from annotruth.models.result import MOST_COLUMNS, Fit
+from annotruth.models.result import MOST_COLUMNS, BuildItemResults, Fit
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

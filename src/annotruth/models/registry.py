@@ -47,7 +47,7 @@ def models_with(capability: str) -> str:
 def make_estimator(model: str | Estimator, options: Mapping[str, Any]) -> Estimator:
     """Return an estimator of the named model; raise for options it does not have."""
     if not isinstance(model, str):
-        from annotruth.labels.formatting import shown
+        from annotruth.errors import shown
         from annotruth.models.base import Estimator
 
         if not isinstance(model, Estimator):

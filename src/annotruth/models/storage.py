@@ -19,7 +19,7 @@ from pyarrow import feather
 from annotruth.errors import InputError
 from annotruth.io.atomic import atomic_write_folder
 from annotruth.labels import Labels, Scale
-from annotruth.labels.covariates import Covariates
+from annotruth.labels.arrays import Covariates
 from annotruth.labels.scale import is_text
 from annotruth.models.base_fit import FORMAT
 from annotruth.models.distribution import Distribution

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Floats
-from annotruth.models.intervals import Z_95
+from annotruth.models.distribution import Z_95
 from annotruth.report.charts import shapes
 from annotruth.report.charts.chart import Chart
 from annotruth.report.charts.drawing import escaped

@@ -14,8 +14,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from annotruth.errors import shorten
 from annotruth.io.atomic import atomic_write
-from annotruth.labels.formatting import shorten
 from annotruth.report.charts.chart import NARROW_WIDTH, THEMES, Chart, chart_style, color_rules
 from annotruth.report.charts.drawing import escaped
 

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from annotruth.advice.advice import Advice
 from annotruth.advice.annotators import ASK_FROM, verdict_rules
 from annotruth.advice.items import ITEM_STATUS, LEAST_GAIN, MAX_PER_ROUND
-from annotruth.errors import AnnotruthError
+from annotruth.errors import AnnotruthError, counted, shorten
 from annotruth.kernels.arrays import Codes
-from annotruth.labels.formatting import counted, shorten
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.result import Fit
 from annotruth.report.charts.chart import Chart, color_indices

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from annotruth.advice.advice import Advice
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels.buffers import as_arrow
+from annotruth.labels.frames import as_arrow
 from annotruth.labels.scale import to_plain
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.result import Fit

@@ -139,9 +139,11 @@ def fit(
 
         annotruth fit crowd.labels --engine spark --master yarn --storage hdfs:///tmp --out result
     """
-    from annotruth import api
+    from annotruth.api import evaluate
+    from annotruth.api import fit as fit_labels
     from annotruth.app import console
-    from annotruth.io import soft_labels, writers
+    from annotruth.io.soft_labels import check_suffix, write_soft_labels
+    from annotruth.io.writers import format_of, write_table, write_tables
 
     model_options = options.parse_settings(settings)
     if engine is EngineChoice.spark:
@@ -154,14 +156,14 @@ def fit(
         model_options["engine"] = on_spark.make_engine(master, storage)
     elif master is not None or storage is not None:
         raise InputError("--master and --storage need --engine spark")
-    for path, check in ((soft, soft_labels.check_suffix), (keep, writers.format_of)):
+    for path, check in ((soft, check_suffix), (keep, format_of)):
         if path is not None:
             check(path)
     with (
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
     ):
-        result = api.fit(
+        result = fit_labels(
             labels,
             model,
             gold=gold,
@@ -177,12 +179,12 @@ def fit(
             _print_result(distributed, None, [out], as_json=as_json, quiet=quiet)
         return
     scores = read.scale == "ordinal"
-    metrics = None if truth is None else api.evaluate(result, truth, scores=scores)
+    metrics = None if truth is None else evaluate(result, truth, scores=scores)
     # Tables that some models do not have are made before anything is written.
     targets = None if soft is None else result.soft_label_table()
     verdicts = None if keep is None else result.verdict_table()
     if out is not None:
-        writers.write_tables(
+        write_tables(
             result.tables(),
             Path(out),
             format=format_.value,
@@ -193,9 +195,9 @@ def fit(
     if report is not None:
         result.report(report, source=Path(labels).name)
     if soft is not None:
-        soft_labels.write_soft_labels(targets, result.data.scale.categories, soft)
+        write_soft_labels(targets, result.data.scale.categories, soft)
     if keep is not None:
-        writers.write_table(verdicts, keep, writers.format_of(keep))
+        write_table(verdicts, keep, format_of(keep))
 
     _print_result(result, metrics, [out, save, soft, keep], report, as_json=as_json, quiet=quiet)
 

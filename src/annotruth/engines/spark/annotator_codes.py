@@ -15,8 +15,8 @@ from annotruth.engines.spark.partitions import AnnotatorPartition
 from annotruth.engines.spark.shared_folder import SharedFolder
 from annotruth.engines.spark.tasks import map_batches, run_on_partitions
 from annotruth.kernels.arrays import Codes
-from annotruth.labels.buffers import as_arrow, as_numpy
 from annotruth.labels.encode import EncodedColumn, encode_column
+from annotruth.labels.frames import as_arrow, as_numpy
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

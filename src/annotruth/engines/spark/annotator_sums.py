@@ -13,7 +13,7 @@ from annotruth.engines.spark.partitions import LabelPartition
 from annotruth.engines.spark.shared_folder import SharedFolder
 from annotruth.engines.spark.tasks import run_tasks
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels.buffers import as_numpy
+from annotruth.labels.frames import as_numpy
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

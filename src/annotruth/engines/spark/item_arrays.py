@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from annotruth.engines.protocol import Extent
 from annotruth.engines.spark.partitions import LabelPartition
 from annotruth.engines.spark.shared_folder import SharedFolder
-from annotruth.labels.buffers import as_numpy
+from annotruth.labels.frames import as_numpy
 
 
 @dataclass

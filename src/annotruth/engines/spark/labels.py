@@ -21,7 +21,7 @@ from annotruth.engines.spark.partitions import (
 from annotruth.engines.spark.shared_folder import SharedFolder
 from annotruth.engines.spark.tasks import run_tasks
 from annotruth.labels import Labels, Scale
-from annotruth.labels.buffers import as_arrow, as_numpy
+from annotruth.labels.frames import as_arrow, as_numpy
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

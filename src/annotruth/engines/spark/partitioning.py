@@ -34,10 +34,9 @@ from annotruth.engines.spark.shared_folder import SharedFolder
 from annotruth.engines.spark.tasks import run_on_partitions, run_tasks
 from annotruth.errors import InputError
 from annotruth.labels import DuplicatePolicy, Labels, Scale, TableOptions, validate
-from annotruth.labels.buffers import as_arrow, as_numpy
 from annotruth.labels.build import decide_scale
 from annotruth.labels.encode import encode_column, match_ids
-from annotruth.labels.frames import LABEL_ROLES, find_columns
+from annotruth.labels.frames import LABEL_ROLES, as_arrow, as_numpy, find_columns
 from annotruth.labels.layout import RowCodes, find_repeats
 from annotruth.labels.truth import MatchedTruth, TruthTable, read_truths
 

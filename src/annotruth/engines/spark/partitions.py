@@ -13,7 +13,7 @@ from annotruth.engines.protocol import Extent
 from annotruth.engines.spark.shared_folder import Columns, SharedFolder
 from annotruth.kernels.arrays import Codes
 from annotruth.labels import Labels, Scale
-from annotruth.labels.buffers import as_numpy
+from annotruth.labels.frames import as_numpy
 
 _ARRAYS = ("item_ptr", "cell_category", "cell_ptr", "annotator", "row", "known")
 _LOADED_PARTITIONS = 4  # kept in memory by a worker for the next pass

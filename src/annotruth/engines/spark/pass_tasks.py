@@ -17,7 +17,7 @@ from annotruth.engines.spark.item_arrays import StoredArray, write_values
 from annotruth.engines.spark.partitions import LabelPartition, load_partition
 from annotruth.engines.spark.shared_folder import SharedFolder
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels.buffers import as_numpy
+from annotruth.labels.frames import as_numpy
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import fs
 
-from annotruth.labels.buffers import as_arrow
+from annotruth.labels.frames import as_arrow
 
 Columns: TypeAlias = Mapping[str, pa.Array | NDArray[Any] | Sequence[str]]
 

@@ -7,10 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, listed
 from annotruth.io.formats.source import Format, ParsedLabels, Record, Source
 from annotruth.io.formats.votes import Votes, counted
-from annotruth.labels.formatting import listed
 
 _OURS = {"annotator", "annotation_id", "lead_time"}
 _KNOWN = _OURS | {"id", "created_at", "updated_at", "agreement"}

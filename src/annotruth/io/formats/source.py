@@ -12,11 +12,10 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, listed, shown
 from annotruth.io.batches import read_columns
 from annotruth.io.content import ContentKind, FileContent, check_utf8
 from annotruth.io.delimited import read_first_rows
-from annotruth.labels.formatting import listed, shown
 from annotruth.labels.frames import pass_column
 
 Record = dict[str, Any]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, shown
 from annotruth.io.formats.source import Format, ParsedLabels, Source
 from annotruth.io.formats.votes import Votes, counted, mapping, sequence
-from annotruth.labels.formatting import shown
 
 
 def _recognise(source: Source) -> bool:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, listed, shown
 from annotruth.io.formats.source import Format, ParsedLabels, Source
 from annotruth.io.formats.votes import chosen, counted
-from annotruth.labels.formatting import listed, shown
 from annotruth.labels.frames import pass_column
 from annotruth.labels.validate import missing
 

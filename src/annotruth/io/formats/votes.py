@@ -9,10 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, listed, shown
 from annotruth.io.formats.source import ParsedLabels, Record
 from annotruth.labels import formatting
-from annotruth.labels.formatting import listed, shown
 from annotruth.labels.frames import make_column
 
 _JOINED = " + "

@@ -22,7 +22,7 @@ from annotruth.models.dawid_skene.steps import (
 )
 from annotruth.models.distribution import Distribution, mixed_confusion
 from annotruth.models.em import History
-from annotruth.models.item_results import ItemResults, make_fit
+from annotruth.models.result import ItemResults, make_fit
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -24,7 +24,7 @@ from annotruth.models.behaviors import (
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import History, ProgressCallback
 from annotruth.models.gpm.steps import GPMParameters, GPMSteps
-from annotruth.models.item_results import ItemResults, make_fit
+from annotruth.models.result import ItemResults, make_fit
 
 # Per label, of a fit that starts from a previous one.
 _RESUMED_TOL = 1e-6

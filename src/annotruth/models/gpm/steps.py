@@ -10,9 +10,8 @@ from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Floats, inner, slices
 from annotruth.labels import Labels, LabelSummary
 from annotruth.models.behaviors import enough_labels
-from annotruth.models.distribution import xlogy
+from annotruth.models.distribution import likelihood_interval, xlogy
 from annotruth.models.em import Monitor
-from annotruth.models.intervals import likelihood_interval
 from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem, probabilities, shares
 from annotruth.models.warm_start import off_bounds, resumed_shares, with_new_rows

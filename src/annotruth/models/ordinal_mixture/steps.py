@@ -11,8 +11,8 @@ from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
 from annotruth.models.behaviors import enough_labels
+from annotruth.models.distribution import Profile, likelihood_interval
 from annotruth.models.em import Monitor
-from annotruth.models.intervals import Profile, likelihood_interval
 from annotruth.models.ordinal_mixture.lattice import Lattice
 from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem, newest, probabilities, shares

@@ -13,8 +13,8 @@ import numpy as np
 from annotruth.engines import Pass
 from annotruth.kernels.arrays import Codes, Floats, Singles
 from annotruth.labels import LabelSummary
+from annotruth.models.base_fit import variance_inflation
 from annotruth.models.em import Monitor
-from annotruth.models.latent_classes import variance_inflation
 from annotruth.models.robust_gpm.steps import (
     ExpectedCounts,
     ItemModel,

@@ -13,9 +13,8 @@ from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Capabilities, EMEstimator
-from annotruth.models.base_fit import BaseFit
+from annotruth.models.base_fit import BaseFit, LatentClasses
 from annotruth.models.em import History, ProgressCallback
-from annotruth.models.latent_classes import LatentClasses
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm.classes import ClassSteps, ConfusionSteps, TrueClasses
 from annotruth.models.robust_gpm.opinions import N_SHAPES, OpinionShapes, opinion_steps

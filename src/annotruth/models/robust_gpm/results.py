@@ -15,13 +15,10 @@ from numpy.typing import NDArray
 from annotruth.engines import Engine, Input, Pass, Sum
 from annotruth.kernels.arrays import Codes, Floats, slices
 from annotruth.labels import Labels, LabelSummary, Scale
-from annotruth.models.base_fit import BaseFit, Column
-from annotruth.models.distribution import Distribution, mixed_confusion
+from annotruth.models.base_fit import BaseFit, Column, LatentClasses, variance_inflation
+from annotruth.models.distribution import Z_95, Distribution, likely_sets, mixed_confusion
 from annotruth.models.em import History
-from annotruth.models.intervals import Z_95, likely_sets
-from annotruth.models.item_results import ItemResults, make_fit
-from annotruth.models.latent_classes import LatentClasses, variance_inflation
-from annotruth.models.result import Fit
+from annotruth.models.result import Fit, ItemResults, make_fit
 from annotruth.models.robust_gpm.annotators import (
     AnnotatorPosterior,
     annotator_posterior,

@@ -15,8 +15,8 @@ from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.covariates import match_groups
 from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Capabilities, IterativeEstimator
+from annotruth.models.distribution import Z_95
 from annotruth.models.em import History
-from annotruth.models.intervals import Z_95
 from annotruth.models.result import Fit
 from annotruth.models.rounding import rounded_gaussians
 from annotruth.models.subject_bias.steps import SubjectBiasParameters, SubjectBiasSteps
