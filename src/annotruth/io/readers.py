@@ -82,7 +82,7 @@ def read_labels(
         if long_table is not None:
             return long_table
         parsed = _parse_other_format(Path(path), read)
-        if read.covariates:
+        if read.covariates and parsed.title:
             raise InputError(
                 f"covariates are columns of a long table, and this is a {parsed.title}: leave "
                 "them out (`--covariates`)"

@@ -9,7 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from annotruth.errors import InputError, counted, listed, shown
+from annotruth import errors
+from annotruth.errors import InputError, listed, shown
 from annotruth.io.formats.source import ParsedLabels, Record
 from annotruth.labels.frames import make_column
 
@@ -134,7 +135,7 @@ def chosen(names: Iterable[str], wanted: str | None, what: str) -> str:
 
 def counted(number: int, one: str, many: str) -> str:
     """Return a count with its noun, an empty text for zero."""
-    return counted(number, one, many) if number else ""
+    return errors.counted(number, one, many) if number else ""
 
 
 def _ids(values: list[Any]) -> pa.Array:
