@@ -13,7 +13,7 @@ probability :math:`p_n = \sum_k w_k a(n \mid k)` and turns w into
 
 Where every item has one right label, a divided item fits no class: each new label would overturn
 the posterior, and more would be asked for without end. So one more class is added there, half and
-half between the two categories that most of the item's labels name; `annotruth.advice.divided`
+half between the two categories that most of the item's labels name; `estimate_divided`
 estimates the share of such items.
 """
 
