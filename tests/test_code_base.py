@@ -247,7 +247,6 @@ def test_retired_words_are_recognised(tmp_path):
     assert violations([path], tmp_path) == []
 
 
-@pytest.mark.xfail(strict=False, reason="identifiers and texts are still being renamed")
 @pytest.mark.parametrize("folder", ["src", "tests", "benchmarks", "docs", "."])
 def test_no_retired_words(folder):
     if folder == ".":

@@ -12,10 +12,10 @@ LABELS = [("a", "x", 1), ("a", "y", 2), ("b", "x", 1), ("b", "y", 1)]
 def test_start_and_end_of_a_fit_are_logged(caplog):
     with caplog.at_level(logging.INFO, "annotruth"):
         fit = at.fit(LABELS, "gpm")
-    start, end = [record.getMessage() for record in caplog.records]
+    start, end = [entry.getMessage() for entry in caplog.records]
     assert start.startswith("fitting gpm to 4 labels of 2 items by 2 annotators")
     assert end == f"gpm after {fit.n_iter} iterations: {fit.stop_reason}"
-    assert {record.name for record in caplog.records} == {"annotruth.api"}
+    assert {entry.name for entry in caplog.records} == {"annotruth.api"}
 
 
 def test_iterations_are_logged_at_debug_and_reach_the_callback(caplog):
