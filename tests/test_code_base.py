@@ -131,7 +131,9 @@ RETIRED_CLASSES = {
 }
 
 # Where a retired word is the right one: (file, word or phrase as reported) -> why.
-EXCEPTIONS: dict[tuple[str, str], str] = {}
+EXCEPTIONS: dict[tuple[str, str], str] = {
+    ("CHANGELOG.md", "settled"): "a name that changed",
+}
 
 # This file lists the retired words.
 _UNCHECKED = {Path(__file__).resolve()}
