@@ -5,10 +5,11 @@ import io
 import re
 
 import pytest
-from playwright.sync_api import expect
 
 import annotruth as at
 from annotruth.report.page import report_page
+
+expect = pytest.importorskip("playwright.sync_api").expect
 
 SOURCES = {"face": ("nominal", "gpm"), "web": ("ordinal", "robust-gpm"), "ftv": ("ordinal", "mean")}
 
