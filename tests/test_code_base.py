@@ -189,19 +189,19 @@ print("\\n" + json.dumps(files))
 """
 
 
-@pytest.mark.xfail(strict=False, reason="modules are still being merged")
 def test_a_fit_with_tables_and_report_runs_functions_of_few_files(tmp_path):
     rows = [f"item {e},person {s},{1 + (e * s) % 5}" for e in range(12) for s in range(6)]
     (tmp_path / "labels.csv").write_text("\n".join(["item,annotator,label", *rows]) + "\n")
     arguments = ["fit", "labels.csv", "--out", "o", "--report", "r.html"]
-    done = subprocess.run(
-        [sys.executable, "-c", COUNT_FILES, str(PACKAGE), *arguments],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    for _ in range(2):  # the first run may compile kernels, which needs further files
+        done = subprocess.run(
+            [sys.executable, "-c", COUNT_FILES, str(PACKAGE), *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
     assert (tmp_path / "r.html").exists()
     assert (tmp_path / "o" / "items.csv").exists()
     files = {
