@@ -223,7 +223,7 @@ def test_compressed_content_is_compared_with_the_name(refused):
 
 
 def test_bad_rows_are_numbered_across_blocks(refused, monkeypatch):
-    monkeypatch.setattr("annotruth.io.delimited._BLOCK", 256)
+    monkeypatch.setattr("annotruth.io.batches._BLOCK", 256)
     rows = b"".join(b"%d,ann,1\n" % i for i in range(500))
     assert "row 501 (line 502) has 2 fields" in refused(HEADER + rows + b"1,2\n" + rows)
 

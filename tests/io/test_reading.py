@@ -156,7 +156,7 @@ def test_the_separator_is_looked_for_outside_quotes(tmp_path):
 
 
 def test_several_blocks_make_one_table(tmp_path, monkeypatch):
-    monkeypatch.setattr("annotruth.io.delimited._BLOCK", 64)
+    monkeypatch.setattr("annotruth.io.batches._BLOCK", 64)
     path = tmp_path / "labels.csv"
     path.write_text("item,annotator,label\n" + "".join(f'{i},"a\nb",{i % 3}\n' for i in range(99)))
     labels = read_labels(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from annotruth.errors import InputError
-from annotruth.io.delimited import find_separator, read_delimited
+from annotruth.io.batches import find_separator, read_delimited
 from annotruth.io.formats.matrix import cells_agree, cells_overlap, is_empty, normalise, unpivot
 from annotruth.io.formats.source import Format, ParsedLabels, Source
 

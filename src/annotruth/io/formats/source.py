@@ -13,9 +13,8 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from annotruth.errors import InputError, listed, shown
-from annotruth.io.batches import read_columns
+from annotruth.io.batches import read_columns, read_first_rows
 from annotruth.io.content import ContentKind, FileContent, check_utf8
-from annotruth.io.delimited import read_first_rows
 from annotruth.labels.frames import pass_column
 
 Record = dict[str, Any]
