@@ -110,9 +110,9 @@ def test_unsupported_models_and_engines_name_the_alternatives(frame, labels):
     for data in (frame, labels):
         with pytest.raises(at.InputError, match=r"glad runs on the engines memory.*choose gpm"):
             at.GLAD(engine="spark").fit(data)
-    with pytest.raises(at.InputError, match="choose engine='spark'"):
+    with pytest.raises(at.InputError, match="pass engine='spark'"):
         at.GPM().fit(frame)
-    with pytest.raises(at.InputError, match=r"choose engine='spark' \(`--engine spark`\)"):
+    with pytest.raises(at.InputError, match=r"pass engine='spark' \(`--engine spark`\)"):
         Labels.of(frame)
     with pytest.raises(at.InputError, match=r"annotator_prior .* is not supported on Spark"):
         at.RobustGPM(engine="spark").fit(frame, annotator_prior={"x": 0.9})
