@@ -117,7 +117,7 @@ def to_arrow(data: Any, choose: ChooseColumns | None = None) -> tuple[pa.Table, 
     library = distributed_library(data)
     if library is not None:
         raise InputError(
-            f"this is a distributed frame: choose engine={library!r} (`--engine {library}`), or "
+            f"this is a distributed frame: pass engine={library!r} (`--engine {library}`), or "
             "collect it"
         )
     import narwhals as nw
