@@ -1,0 +1,1 @@
+"""Whether a model claims more than its labels hold."""

@@ -1,0 +1,222 @@
+"""The measurements of `benchmarks/honesty`, on tiny crowds and on figures known by hand."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import annotruth as at
+from annotruth.labels import Labels, Scale
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))  # benchmarks are not installed
+
+from benchmarks.honesty import calibration, chance, crowds, nobody_gave, real, speed
+from benchmarks.honesty.__main__ import main
+from benchmarks.honesty.measures import (
+    accuracy_with_ties,
+    area_under_curve,
+    calibrated_error,
+    calibration_error,
+    negative_log_likelihood,
+)
+from benchmarks.honesty.options import (
+    PartOptions,
+    PartTable,
+    Target,
+    TargetFigure,
+    probabilities,
+)
+
+TINY = crowds.Design(n_items=30, n_annotators=8, n_classes=3, labels_per_item=4)
+
+
+def test_calibration_error_is_the_mean_gap_over_bins():
+    confidence = np.array([0.81, 0.83, 0.99, 0.99])
+    correct = np.array([1.0, 0.0, 1.0, 1.0])
+    assert calibration_error(confidence, correct) == pytest.approx((0.64 + 0.02) / 4)
+
+
+def test_calibrated_error_is_that_of_draws():
+    rng = np.random.default_rng(0)
+    confidence = rng.uniform(0.3, 1.0, size=500)
+    drawn = [calibration_error(confidence, rng.random(500) < confidence) for _ in range(400)]
+    assert calibrated_error(confidence) == pytest.approx(np.mean(drawn), rel=0.05)
+
+
+def test_losses_have_a_floor_and_ties_share_credit():
+    p = np.array([[0.5, 0.5, 0.0], [0.2, 0.8, 0.0], [0.2, 0.8, 0.0]])
+    truth = np.array([0, 1, 2])
+    assert accuracy_with_ties(truth, p).tolist() == [0.5, 1.0, 0.0]
+    assert negative_log_likelihood(truth, p) == pytest.approx(
+        -np.log([0.99 * 0.5 + 0.01 / 3, 0.99 * 0.8 + 0.01 / 3, 0.01 / 3])
+    )
+
+
+def test_area_under_curve_counts_ties_half():
+    is_positive = np.array([True, True, False, False])
+    assert area_under_curve(is_positive, np.array([0.9, 0.5, 0.5, 0.1])) == 0.875
+
+
+def test_a_missed_target_is_marked():
+    rows = [
+        (("a",), [TargetFigure(0.2, Target(high=0.3)), "x"]),
+        (("b",), [TargetFigure(0.4, Target(high=0.3)), "x"]),
+        (("c",), [TargetFigure(float("nan"), Target(low=0.0)), "x"]),
+        (("d",), [TargetFigure(0.4), "x"]),
+    ]
+    text = PartTable("T", "D", ("n",), ("f", "g"), rows).to_markdown()
+    assert [line.split("|")[-2].strip() for line in text.splitlines() if "| x |" in line] == [
+        "yes",
+        "no",
+        "no",
+        "",
+    ]
+    assert "**0.400**" in text
+    assert text.endswith("1 of 3 rows meet their targets.")
+
+
+def test_posterior_with_true_parameters_follows_bayes():
+    rng = np.random.default_rng(3)
+    rows = rng.dirichlet(np.ones(3), size=(2, 8, 3))
+    crowd = crowds.NominalCrowd(
+        prior=np.array([0.5, 0.3, 0.2]), rows=rows, variant_weights=np.array([0.6, 0.4])
+    )
+    drawn = crowds.draw_labels(crowd, TINY, rng)
+    labels = drawn.labels
+    item = 7
+    of_item = np.flatnonzero(labels.item_of_label() == item)
+    expected = np.zeros(3)
+    for k in range(3):
+        for v in range(2):
+            terms = [
+                rows[v, drawn.annotator[labels.annotator[n]], k, labels.category_of_label()[n]]
+                for n in of_item
+            ]
+            expected[k] += crowd.prior[k] * crowd.variant_weights[v] * np.prod(terms)
+    assert drawn.posterior[item] == pytest.approx(expected / expected.sum())
+
+
+def test_labels_are_drawn_from_the_rows():
+    rng = np.random.default_rng(0)
+    rows = np.array([[0.2, 0.0, 0.8], [0.0, 1.0, 0.0]])
+    drawn = crowds.draw_rows(rows, (np.repeat([0, 1], 20_000),), rng)
+    assert np.bincount(drawn[:20_000]) / 20_000 == pytest.approx([0.2, 0.0, 0.8], abs=0.01)
+    assert (drawn[20_000:] == 1).all()
+
+
+@pytest.mark.parametrize("maker", [crowds.dawid_skene_rows, crowds.one_coin_rows])
+def test_rows_are_distributions_around_the_diagonal(maker):
+    rows = maker(
+        crowds.Design(n_items=1, n_annotators=500, n_classes=4, labels_per_item=1),
+        np.random.default_rng(0),
+    )
+    assert rows.sum(axis=-1) == pytest.approx(1)
+    assert np.einsum("jkk->", rows) / 2000 == pytest.approx(0.725, abs=0.02)
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+def test_class_priors_sum_to_one(balanced):
+    prior = crowds.class_prior(10, balanced=balanced)
+    assert prior.sum() == pytest.approx(1)
+    assert (prior.max() > 2 * prior.min()) is np.bool_(not balanced)
+
+
+@pytest.mark.parametrize("kind", chance.KINDS)
+def test_labels_of_chance_do_not_depend_on_the_item(kind):
+    design = crowds.Design(n_items=2000, n_annotators=10, n_classes=2, labels_per_item=2)
+    labels = chance.KINDS[kind](design, np.random.default_rng(1))
+    share = np.bincount(labels.item_of_label(), labels.category_of_label()) / 2
+    # Two independent labels agree as often as the shares of the annotators say.
+    by_annotator = np.bincount(labels.annotator, labels.category_of_label())
+    by_annotator /= labels.labels_per_annotator
+    pairs = np.outer(by_annotator, by_annotator) + np.outer(1 - by_annotator, 1 - by_annotator)
+    expected = pairs[~np.eye(10, dtype=bool)].mean()
+    assert np.mean(share != 0.5) == pytest.approx(expected, abs=0.04)
+
+
+def test_half_chance_is_measured():
+    labels = at.simulate.crowd(n_items=20, n_annotators=4, seed=0).labels
+    fit = at.fit(labels, "gpm")
+    order = np.argsort(np.argsort(fit.reliability))
+    best = chance.measure_half_chance(order >= 2, order / 4, fit)
+    assert (best.auc, best.best_auc, best.above_all) == (1, 1, 1)
+    assert chance.measure_half_chance(order < 2, order / 4, fit).auc == 0
+
+
+def test_eighteen_settings_are_all_combinations():
+    settings = calibration.settings(3, 300, 18)
+    assert len(set(settings)) == 18
+    assert len({s.design.labels_per_item for s in settings[:3]}) == 3
+
+
+@pytest.mark.parametrize("kind", [*calibration.WELL_SPECIFIED, *calibration.MISSPECIFIED])
+def test_the_oracle_of_every_crowd_is_calibrated(kind):
+    makers = {**calibration.WELL_SPECIFIED, **calibration.MISSPECIFIED}
+    design = crowds.Design(n_items=4000, n_annotators=20, n_classes=4, labels_per_item=3)
+    rng = np.random.default_rng(5)
+    crowd = makers[kind](calibration.Setting(design, False), rng)
+    drawn = crowds.draw_labels(crowd, design, rng)
+    confidence = drawn.posterior.max(axis=1)
+    correct = accuracy_with_ties(drawn.truth, drawn.posterior)
+    assert calibration_error(confidence, correct) < 2.5 * calibrated_error(confidence)
+
+
+def test_labels_that_nobody_gave_are_counted():
+    scale = Scale.nominal(["a", "b", "c"])
+    item, annotator = np.repeat(np.arange(4), 3), np.tile(np.arange(3), 4)
+    label = np.array([0, 0, 0, 1, 1, 1, 2, 2, 0, 0, 0, 1])
+    labels = Labels.from_codes(
+        item, annotator, label, items=list("wxyz"), annotators=list("123"), scale=scale
+    )
+    assert real.votes(labels).tolist() == [[3, 0, 0], [0, 3, 0], [1, 0, 2], [2, 1, 0]]
+    fit = at.fit(labels, "majority")
+    assert nobody_gave.measure_nobody_gave(fit) == (0, 0)
+    other = fit.data.subset(fit.data.item_of_label() >= 0)
+    fit = at.fit(other.with_gold({"w": "c"}), "majority")
+    assert probabilities(fit)[0, 2] == 1
+    assert nobody_gave.measure_nobody_gave(fit) == (25, 25)
+
+
+def test_sets_of_classes_are_found(tmp_path):
+    for name, truth in {"classes": "a", "scores": "3.5"}.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "labels.csv").write_text("item,annotator,label\n1,x,a\n1,y,b\n2,x,b\n")
+        (folder / "truth.csv").write_text(f"item,label\n1,{truth}\n")
+    assert [name for name, _ in real.class_sets(tmp_path)] == ["classes"]
+
+
+def test_speed_is_measured_on_few_labels():
+    (table,) = speed.speed(PartOptions(model="gpm", runs=1), n_labels=2000)
+    assert [cells for cells, _ in table.rows] == [
+        ("2,000", "dawid-skene"),
+        ("2,000", "gpm"),
+        ("20,000", "gpm"),
+    ]
+
+
+def test_parts_print_tables(monkeypatch, capsys):
+    monkeypatch.setattr(chance, "N_CLASSES", (2, 3))
+    monkeypatch.setattr(chance, "N_ITEMS", (20,))
+    monkeypatch.setattr(calibration, "N_CLASSES", (2,))
+    monkeypatch.setattr(calibration, "N_ITEMS", (40,))
+    argv = ["honesty", "chance", "half-chance", "calibration", "misspecified"]
+    monkeypatch.setattr(sys, "argv", [*argv, "--model", "majority", "--runs", "1"])
+    assert main() == 0
+    first = capsys.readouterr().out
+    assert "## Pure chance: majority" in first
+    assert "## Calibration by factor: majority" in first
+    assert main() == 0
+    again = capsys.readouterr().out
+    assert [x for x in again.splitlines() if "|" in x] == [
+        x for x in first.splitlines() if "|" in x
+    ]
+
+
+def test_a_part_without_its_data_says_what_to_pass(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["honesty", "nobody-gave"])
+    with pytest.raises(SystemExit):
+        main()
+    assert "pass `--data-dir DIR`" in capsys.readouterr().err
