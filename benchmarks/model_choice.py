@@ -1,79 +1,149 @@
-"""Whether the model that predicts held-out labels best is also the most accurate.
+"""Whether the model that predicts held-out labels best is also the closest to the truth.
 
-Prints Markdown tables of every model's held-out score on real labels and, where the truth is
-known, of its accuracy and error.
+Prints Markdown tables: every model's held-out score beside its accuracy and the negative
+log-likelihood of the truth (as in benchmarks.truth) on sets of classes, its error on sets of
+grades, and the regret: how far the chosen model is behind the best one, on average over the sets.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import numpy as np
 
 from annotruth import choose, evaluate
 from annotruth.io.readers import read_labels
-from annotruth.labels import Labels, ScaleKind
+from annotruth.models.registry import MODELS, get_model
 from annotruth.paper.measures import fit_model
 from annotruth.paper.tables import markdown_table
-from annotruth.selection.choose import PREFERENCE, Choice
+from annotruth.selection.choose import Choice, registry_rank
+from benchmarks.truth.contenders import ours
+from benchmarks.truth.sets import GROUPS, load_set
 
-# The scale of each dataset, which a file of numbers does not state.
-SCALES: dict[str, ScaleKind] = {
-    "face": "nominal",
-    "dog": "nominal",
-    "duck": "nominal",
-    "product": "nominal",
-    "rte": "nominal",
-    "web": "ordinal",
-    "adult": "ordinal",
-    "emotion-0-100": "ordinal",
-    "ftv": "ordinal",
-    "movielens-100k": "ordinal",
-}
-Cells = dict[str, dict[str, str]]
+GRADES = ("web", "adult", "emotion-0-100", "ftv", "movielens-100k")
+CHOSEN = "auto"
+
+Figures = dict[str, dict[str, float]]
+"""By set, then by model."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.model_choice", description=__doc__)
     parser.add_argument("--data-dir", type=Path, required=True, help="folder of real labels")
-    parser.add_argument("--sets", default=",".join(SCALES), help="names, separated by commas")
+    parser.add_argument("--classes", default=",".join(GROUPS["docs"]), help="sets of classes")
+    parser.add_argument("--grades", default=",".join(GRADES), help="sets of grades or scores")
+    parser.add_argument("--models", help="names, separated by commas (default: all)")
     options = parser.parse_args()
+    models = tuple(MODELS) if options.models is None else tuple(options.models.split(","))
 
-    names = options.sets.split(",")
-    tables: dict[str, Cells] = {}
-    for name in names:
-        folder = options.data_dir / name
-        # Only adult has repeated labels of one annotator on one item.
-        duplicates = "last" if name == "adult" else "refuse"
-        labels = read_labels(folder / "labels.csv", scale=SCALES[name], duplicates=duplicates)
-        choice = choose(labels)
-        print(f"{name}: {choice.why}", file=sys.stderr)
-        scores = tables.setdefault("held-out score", {})
-        scores[name] = {m: f"{heldout.score:.4f}" for m, heldout in choice.scores.items()}
-        if (folder / "truth.csv").exists():
-            for measure, row in against_truth(labels, folder / "truth.csv", choice).items():
-                tables.setdefault(measure, {})[name] = row
-        for rows in tables.values():
-            if name in rows:
-                rows[name][choice.model] = f"**{rows[name].get(choice.model, '')}**"
-    for measure, rows in tables.items():
-        head = [measure, *rows]
-        body = [[m, *(row.get(m, "") for row in rows.values())] for m in PREFERENCE]
-        compared = [line for line in body if any(line[1:])]
-        print(f"\n{markdown_table(head, compared, n_left=1)}")
+    classes = [options.data_dir / name for name in options.classes.split(",") if name]
+    chosen, scores, accuracy, nll = compare_classes(classes, models)
+    for title, figures in (
+        ("held-out score", scores), ("accuracy", accuracy), ("negative log-likelihood", nll)
+    ):  # fmt: skip
+        print_table(title, figures, chosen)
+    if classes:
+        print_regret(accuracy, nll, chosen)
+
+    grades = [options.data_dir / name for name in options.grades.split(",") if name]
+    chosen, scores, rmse = compare_grades(grades, models)
+    print_table("held-out score", scores, chosen)
+    print_table("rmse", rmse, chosen)
     return 0
 
 
-def against_truth(labels: Labels, truth: Path, choice: Choice) -> Cells:
-    """Return accuracy of classes and RMSE of grades for every model that was compared."""
-    figures: Cells = {"accuracy": {}, "rmse": {}}
-    has_classes = labels.n_categories < 20
-    for model in choice.scores:
-        measured = evaluate(fit_model(labels, model), truth, scores=not has_classes)
-        for measure, row in figures.items():
-            if measure in measured:
-                row[model] = f"{measured[measure]:.4f}"
-    return {measure: row for measure, row in figures.items() if row}
+def compare_classes(
+    folders: Sequence[Path], models: Sequence[str]
+) -> tuple[dict[str, str], Figures, Figures, Figures]:
+    """Return the chosen models, held-out scores, accuracies and likelihoods on sets of classes."""
+    usable = [name for name in models if not get_model(name).capabilities.ordinal_only]
+    contenders, _ = ours(usable)
+    chosen: dict[str, str] = {}
+    scores, accuracy, nll = Figures(), Figures(), Figures()
+    for folder in folders:
+        found = load_set(folder, "nominal")
+        choice = choose(found.labels, usable)
+        note(f"{found.name}: {choice.why}")
+        chosen[found.name], scores[found.name] = choice.model, held_out_scores(choice)
+        measured = {name: contenders[name](found) for name in choice.scores}
+        accuracy[found.name] = {name: score.accuracy for name, score in measured.items()}
+        nll[found.name] = {
+            name: score.nll for name, score in measured.items() if score.nll is not None
+        }
+    return chosen, scores, accuracy, nll
+
+
+def compare_grades(
+    folders: Sequence[Path], models: Sequence[str]
+) -> tuple[dict[str, str], Figures, Figures]:
+    """Return the chosen models, held-out scores and, with a truth, errors on sets of grades."""
+    chosen: dict[str, str] = {}
+    scores, rmse = Figures(), Figures()
+    for folder in folders:
+        labels = read_labels(folder / "labels.csv", scale="ordinal", duplicates="last")
+        choice = choose(labels, models)
+        note(f"{folder.name}: {choice.why}")
+        chosen[folder.name], scores[folder.name] = choice.model, held_out_scores(choice)
+        if (folder / "truth.csv").exists():
+            fits = {name: fit_model(labels, name) for name in choice.scores}
+            measured = {
+                name: evaluate(fit, folder / "truth.csv", scores=True) for name, fit in fits.items()
+            }
+            rmse[folder.name] = {name: one["rmse"] for name, one in measured.items()}
+    return chosen, scores, rmse
+
+
+def held_out_scores(choice: Choice) -> dict[str, float]:
+    return {name: result.score for name, result in choice.scores.items()}
+
+
+def regret(figures: Figures, taken: Mapping[str, str], *, higher_is_better: bool) -> list[float]:
+    """Return how far the taken model of each set is behind the best one; 0 if it is the best."""
+    sign = 1.0 if higher_is_better else -1.0
+    return [
+        max(sign * value for value in by_model.values()) - sign * by_model[taken[name]]
+        for name, by_model in figures.items()
+    ]
+
+
+def print_regret(accuracy: Figures, nll: Figures, chosen: Mapping[str, str]) -> None:
+    """Print the mean regret of the choice, and of always taking the same model."""
+    rules = {CHOSEN: dict(chosen)}
+    everywhere = [
+        name for name in sorted(MODELS, key=registry_rank)
+        if all(name in by_model for by_model in nll.values())
+    ]  # fmt: skip
+    rules |= {f"always {name}": dict.fromkeys(accuracy, name) for name in everywhere}
+    body = []
+    for rule, taken in rules.items():
+        losses = (
+            regret(accuracy, taken, higher_is_better=True),
+            regret(nll, taken, higher_is_better=False),
+        )
+        body.append([rule, *(f"{f(loss):.4f}" for loss in losses for f in (np.mean, np.max))])
+    head = ["rule", "accuracy, mean regret", "largest", "negative log-likelihood, mean", "largest"]
+    print(f"\n{markdown_table(head, body, n_left=1)}")
+
+
+def print_table(title: str, figures: Figures, chosen: Mapping[str, str]) -> None:
+    """Print one row per model, one column per set, the chosen ones in bold."""
+    compared = {model for by_model in figures.values() for model in by_model}
+    body = []
+    for model in sorted(compared, key=registry_rank):
+        cells = (
+            (f"{by_model[model]:.4f}" if model in by_model else "", chosen[name] == model)
+            for name, by_model in figures.items()
+        )
+        body.append([model, *(f"**{text}**" if bold and text else text for text, bold in cells)])
+    if body:
+        print(f"\n{markdown_table([title, *figures], body, n_left=1)}")
+
+
+def note(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ import annotruth as at
 from annotruth import simulate
 from annotruth.models.registry import MODELS
 from annotruth.selection import choose as choosing
-from annotruth.selection.choose import PREFERENCE
 from annotruth.selection.heldout import HeldOut
 
 NEEDS_ORDER = {"mean", "median", "ordinal-binary", "ordinal-mixture", "subject-bias"}
@@ -33,7 +32,12 @@ def decide(**log_p):
     """Decide among models with these log-probabilities of four labels of four items."""
     scores = {
         name.replace("_", "-"): HeldOut(
-            name.replace("_", "-"), np.array(p), np.arange(4), n_unscored=0, converged=True
+            name.replace("_", "-"),
+            np.array(p, dtype=float),
+            np.arange(len(p)),
+            np.arange(len(p)),
+            n_unscored=0,
+            converged=True,
         )
         for name, p in log_p.items()
     }
@@ -45,31 +49,42 @@ def test_the_best_score_wins():
     assert model == "majority"
     assert why == (
         "majority predicts held-out labels best (mean log-probability -1.0250 ± 0.0250 per label), "
-        "1.0000 ± 0.0000 ahead of robust-gpm"
+        "1.0000 ± 0.0000 ahead of the default robust-gpm"
     )
+    model, why = decide(majority=[-2, -2, -2, -2.1], gpm=[-3] * 4)
+    assert model == "majority"
+    assert why.endswith(", 0.9750 ± 0.0250 ahead of gpm")
 
 
-def test_within_one_standard_error_the_preferred_model_wins():
+def test_the_default_is_kept_within_one_standard_error():
     """The standard error is that of the difference, which is smaller than those of the scores."""
     best = [-1.0, -5.0, -1.0, -5.0]
     near = [-1.2, -4.9, -1.1, -4.9]  # 0.025 behind, with an error of 0.075
-    model, why = decide(glad=best, gpm=near)
-    assert model == "gpm"
+    model, why = decide(glad=best, robust_gpm=near)
+    assert model == "robust-gpm"
     assert why.startswith("glad predicts held-out labels best (mean log-probability -3.0000 ± ")
     assert why.endswith(
-        "; gpm is within one standard error (0.0250 ± 0.0750 behind) and reports more"
+        "; the default robust-gpm is within one standard error (0.0250 ± 0.0750 behind)"
     )
     always_behind = [p - 0.1 for p in best]
-    assert decide(glad=best, gpm=always_behind)[0] == "glad"
-    assert decide(glad=best, gpm=near, robust_gpm=always_behind)[0] == "gpm"
+    assert decide(glad=best, robust_gpm=always_behind)[0] == "glad"
+    # Of other models, the best one is taken.
+    assert decide(glad=best, gpm=near, robust_gpm=always_behind)[0] == "glad"
 
 
-def test_ties_with_the_best_are_broken_by_preference():
-    assert decide(median=[-1.0] * 4, mean=[-1.0] * 4, gpm=[-1.1] * 4)[0] == "mean"
+def test_the_default_is_kept_if_the_error_is_unknown():
+    model, why = decide(glad=[-1.0], robust_gpm=[-2.0])
+    assert model == "robust-gpm"
+    assert why.endswith("robust-gpm is not known to be worse (1.0000 ± unknown behind)")
 
 
-def test_every_model_has_a_preference_rank():
-    assert set(PREFERENCE) == set(MODELS)
+def test_of_equal_models_the_first_in_the_registry_wins():
+    labels = [(item, person, 1) for item in range(4) for person in "ab"]
+    choice = at.choose(labels, ["glad", "gpm", "majority"], folds=2)
+    tied = [name for name in MODELS if name in choice.scores]
+    scores = {choice.scores[name].score for name in ("majority", "gpm")}
+    assert len(scores) == 1
+    assert choice.model == tied[0] == "majority"
 
 
 def test_all_models_are_scored_on_the_same_labels(made, choice):
@@ -139,6 +154,20 @@ def test_many_labels_are_sampled_by_item(made, monkeypatch):
     shuffled = made.labels.to_arrow().to_pandas().sample(frac=1.0, random_state=0)
     again = at.choose(shuffled, ["gpm", "majority"], folds=2)
     assert again.scores["gpm"].score == pytest.approx(choice.scores["gpm"].score, abs=1e-6)
+
+
+def test_enough_scored_labels_need_no_further_folds(made, monkeypatch):
+    reported = []
+    all_folds = at.choose(made.labels, ["gpm", "majority"])
+    monkeypatch.setattr(choosing, "MAX_SCORED", 150)
+    choice = at.choose(made.labels, ["gpm", "majority"], progress=reported.append)
+    # Two folds of 100 labels each, whose models are fitted to all other labels.
+    assert choice.scores["gpm"].n_scored == 200
+    assert choice.scores["gpm"].n_unscored == 300
+    assert {one.stage for one in reported if "gpm" in one.stage} == {
+        f"cross-validating gpm, fold {k} of 2" for k in (1, 2)
+    }
+    assert set(choice.scores["gpm"].log_p) <= set(all_folds.scores["gpm"].log_p)
 
 
 def test_auto_fits_the_chosen_model_to_all_labels(made, tmp_path):

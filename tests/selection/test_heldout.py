@@ -16,7 +16,7 @@ from annotruth.models.base import Estimator
 from annotruth.models.em import direct_history
 from annotruth.models.registry import MODELS
 from annotruth.models.result import Fit
-from annotruth.selection.heldout import assign_folds
+from annotruth.selection.heldout import HeldOut, assign_folds
 
 QUICK = ("majority", "mean", "gpm", "robust-gpm", "dawid-skene", "glad", "subject-bias")
 
@@ -117,10 +117,26 @@ def test_score_and_standard_error_computed_by_hand():
     log_p = {e: [log_p_of[n] for item, _, n in rows if item == e] for e in range(3)}
     mean = np.mean([p for of_item in log_p.values() for p in of_item])
     assert result.score == pytest.approx(mean, rel=1e-12)
-    sums = [sum(p - mean for p in of_item) for of_item in log_p.values()]
-    error = np.sqrt(3 / 2 * sum(u**2 for u in sums)) / 9
+    # Three items and three annotators: V_item + V_annotator - V_label.
+    deviation = np.array(list(log_p.values())) - mean
+    by_item, by_annotator = (3 / 2 * (deviation.sum(axis=k) ** 2).sum() for k in (1, 0))
+    variance = by_item + by_annotator - 9 / 8 * (deviation**2).sum()
+    error = np.sqrt(max(variance, by_item, by_annotator)) / 9
     assert result.standard_error == pytest.approx(error, rel=1e-12)
     assert "9 labels scored" in repr(result)
+
+
+def test_the_standard_error_covers_effects_of_items_and_of_annotators():
+    """The spread of means over new items and new annotators is close to the standard error."""
+    rng = np.random.default_rng(3)
+    item, annotator = np.indices((40, 25)).reshape(2, -1)
+    means, errors = [], []
+    for _ in range(400):
+        effects = rng.normal(size=40)[item] + rng.normal(size=25)[annotator]
+        held_out = HeldOut("any", effects + rng.normal(size=1000), item, annotator, 0, True)
+        means.append(held_out.score)
+        errors.append(held_out.standard_error)
+    assert np.mean(errors) == pytest.approx(np.std(means), rel=0.1)
 
 
 def test_the_loss_of_a_label_is_bounded(crowd):

@@ -12,12 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from annotruth.errors import AnnotruthError, InputError
+from annotruth.kernels.arrays import Codes
 from annotruth.labels import Labels
 from annotruth.labels.frames import from_arrow
 from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Estimator
 from annotruth.models.em import ProgressCallback
-from annotruth.models.registry import MODELS, get_model
+from annotruth.models.registry import DEFAULT_MODEL, MODELS, get_model
 from annotruth.selection.heldout import (
     HeldOut,
     assign_folds,
@@ -26,25 +27,11 @@ from annotruth.selection.heldout import (
     score_folds,
 )
 
-# The order among models that predict equally well: those that report more come first. First models
-# that report distributions of items, behaviors of annotators and calibrated intervals, then those
-# without the intervals, then those that report how often annotators are right, then scores only. Of
-# two that report the same, the one that is more often closer to the truth comes first.
-PREFERENCE = (
-    "robust-gpm",
-    "ordinal-mixture",
-    "gpm",
-    "dawid-skene",
-    "glad",
-    "ordinal-binary",
-    "subject-bias",
-    "majority",
-    "mean",
-    "median",
-)
-
 MAX_LABELS = 200_000
 """With more labels, models are compared on a random sample of the items."""
+
+MAX_SCORED = 20_000
+"""No further fold is held out once this many labels are scored."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,9 +112,9 @@ def choose(
 ) -> Choice:
     """Choose the model that predicts held-out labels best (see `held_out`).
 
-    Models within one standard error of the best one, by the difference of the scores on the same
-    labels, count as equally good; of these, the one that reports most is selected, robust-gpm
-    first. Models for ordered categories are left out on nominal scales.
+    The default model, robust-gpm, is kept unless another one is better by more than one standard
+    error of the difference on the same labels; then the best one is selected. Models for ordered
+    categories are left out on nominal scales.
 
     The model that predicts labels best is often, but not always, the one closest to the truth.
 
@@ -138,8 +125,9 @@ def choose(
     models
         The names of the models to choose from; all by default.
     folds, seed
-        As in `held_out`. With more than 200,000 labels, the seed also draws a sample of items with
-        about that many labels, which bounds the time.
+        As in `held_out`. Two limits bound the time. No further fold is held out once 20,000 labels
+        are scored: of 100,000 labels or more, that is one fold. With more than 200,000 labels,
+        the seed also draws a sample of items with about that many labels.
     progress
         Called after every iteration of every fit.
 
@@ -156,9 +144,9 @@ def choose(
     'dawid-skene'
     """
     labels = Labels.of(data)
-    names = sorted(dict.fromkeys(models or MODELS), key=preference_rank)
+    names = sorted(dict.fromkeys(models or MODELS), key=registry_rank)
     sample = _sample(labels, seed)
-    fold = assign_folds(sample, folds, seed)
+    fold = _first_folds(assign_folds(sample, folds, seed))
     results: dict[str, HeldOut] = {}
     refused: dict[str, str] = {}
     for name in names:
@@ -188,24 +176,22 @@ def make_for(name: str, labels: Labels) -> Estimator:
 
 
 def _decide(scores: Mapping[str, HeldOut]) -> tuple[str, str]:
-    """Return the preferred model among those as good as the best, and the reason."""
+    """Return the default model if it is as good as the best one, else the best; and the reason."""
     best, *others = scores.values()
-    as_good = [best.model]
-    for other in others:
-        behind, error = best.ahead_of(other)
-        if behind <= error:
-            as_good.append(other.model)
-    model = min(as_good, key=preference_rank)
     score = f"mean log-probability {format_with_error(best.score, best.standard_error)} per label"
     if not others:
-        return model, f"{model} is the only model that could be compared ({score})"
-    if model == best.model:
-        gap = f"{_gap(best, others[0])} ahead of {others[0].model}"
-        return model, f"{model} predicts held-out labels best ({score}), {gap}"
-    return model, (
-        f"{best.model} predicts held-out labels best ({score}); {model} is within one standard "
-        f"error ({_gap(best, scores[model])} behind) and reports more"
-    )
+        return best.model, f"{best.model} is the only model that could be compared ({score})"
+    reason = f"{best.model} predicts held-out labels best ({score})"
+    default = scores.get(DEFAULT_MODEL)
+    if default is None or default is best:
+        return best.model, f"{reason}, {_gap(best, others[0])} ahead of {others[0].model}"
+    behind, error = best.ahead_of(default)
+    gap = format_with_error(behind, error)
+    if behind > error:
+        return best.model, f"{reason}, {gap} ahead of the default {DEFAULT_MODEL}"
+    # An unknown error is no reason to leave the default either.
+    within = "not known to be worse" if math.isnan(error) else "within one standard error"
+    return DEFAULT_MODEL, f"{reason}; the default {DEFAULT_MODEL} is {within} ({gap} behind)"
 
 
 def _gap(one: HeldOut, other: HeldOut) -> str:
@@ -225,9 +211,16 @@ def _sample(labels: Labels, seed: int) -> Labels:
     return labels.subset(drawn[labels.item_of_label()])
 
 
-def preference_rank(name: str) -> int:
-    """Return a model's rank in the order of preference; models not in it come last."""
-    return PREFERENCE.index(name) if name in PREFERENCE else len(PREFERENCE)
+def _first_folds(fold: Codes) -> Codes:
+    """Return the folds up to the one with which `MAX_SCORED` labels are scored; -1 for others."""
+    n_scored = np.bincount(fold[fold >= 0]).cumsum()
+    return np.where(fold <= np.searchsorted(n_scored, MAX_SCORED), fold, -1)
+
+
+def registry_rank(name: str) -> int:
+    """Return a model's place in the order of comparison: the default first, then as registered."""
+    names = [DEFAULT_MODEL, *MODELS]
+    return names.index(name) if name in names else len(names)
 
 
 def _finite(value: float) -> float | None:

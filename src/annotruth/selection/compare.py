@@ -25,7 +25,7 @@ from annotruth.labels.truth import MatchedTruth, match_truth
 from annotruth.models.em import ProgressCallback
 from annotruth.models.registry import MODELS, get_model
 from annotruth.models.result import Fit
-from annotruth.selection.choose import Choice, choose, make_for, preference_rank
+from annotruth.selection.choose import Choice, choose, make_for, registry_rank
 from annotruth.selection.evaluate import compute_metrics
 
 _MODEL_COLUMNS = {
@@ -205,7 +205,7 @@ def compare(
         raise InputError(
             f"no model to compare: pass models (`--models A,B`), some of {', '.join(MODELS)}"
         )
-    names = sorted(dict.fromkeys(models or MODELS), key=preference_rank)
+    names = sorted(dict.fromkeys(models or MODELS), key=registry_rank)
     for name in names:
         get_model(name)
     labels = load_labels(data, read)

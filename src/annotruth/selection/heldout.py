@@ -38,10 +38,11 @@ class HeldOut:
         The model's name.
     log_p
         The log-probability, in nats, of each scored label.
-    item
-        The item of each scored label.
+    item, annotator
+        The item and the annotator of each scored label.
     n_unscored
-        The number of labels that were not scored, as their item or annotator has no other label.
+        The number of labels that were not scored: their item or annotator has no other label, or
+        enough labels were scored without them (see `choose`).
     converged
         Whether every fit met its stopping rule.
 
@@ -60,6 +61,7 @@ class HeldOut:
     model: str
     log_p: Floats
     item: NDArray[np.integer[Any]]
+    annotator: NDArray[np.integer[Any]]
     n_unscored: int
     converged: bool
 
@@ -81,13 +83,13 @@ class HeldOut:
 
     @cached_property
     def standard_error(self) -> float:
-        """The standard error of the score, clustered by item; NaN for a single item."""
-        return _standard_error(self.log_p, self.item)
+        """The standard error of the score, clustered by item and annotator; NaN if unknown."""
+        return _standard_error(self.log_p, self.item, self.annotator)
 
     def ahead_of(self, other: HeldOut) -> tuple[float, float]:
         """Return the mean difference of the scores on the same labels, and its standard error."""
         gain = self.log_p - other.log_p
-        return float(gain.mean()), _standard_error(gain, self.item)
+        return float(gain.mean()), _standard_error(gain, self.item, self.annotator)
 
 
 def held_out(
@@ -111,8 +113,9 @@ def held_out(
 
     The labels of each item are spread evenly over the folds. Folds depend on the ids and the seed,
     not on the model or the order of rows. A label whose item or annotator would have no other label
-    left is never held out, and not scored. As labels of one item share its truth, the standard
-    error is clustered by item.
+    left is never held out, and not scored. As labels of one item share its truth, and those of one
+    annotator a behavior, the standard error is clustered by both (Cameron, Gelbach and Miller 2011,
+    Robust Inference With Multiway Clustering).
 
     Parameters
     ----------
@@ -190,7 +193,14 @@ def score_folds(
             p = proba[np.arange(len(rows)), category[rows]]
             log_p[rows] = np.log((1.0 - FLOOR) * p + FLOOR / labels.n_categories)
     scored = fold >= 0
-    return HeldOut(model.name, log_p[scored], item[scored], int((~scored).sum()), converged)
+    return HeldOut(
+        model=model.name,
+        log_p=log_p[scored],
+        item=item[scored],
+        annotator=labels.annotator[scored],
+        n_unscored=int((~scored).sum()),
+        converged=converged,
+    )
 
 
 def id_ranks(ids: pa.Array) -> Codes:
@@ -219,13 +229,27 @@ def format_with_error(value: float, error: float) -> str:
     return f"{value:.4f} ± {f'{error:.4f}' if math.isfinite(error) else 'unknown'}"
 
 
-def _standard_error(values: Floats, item: NDArray[np.integer[Any]]) -> float:
-    """Return the standard error of a mean of values that are correlated within items."""
-    _, code = np.unique(item, return_inverse=True)
-    sums = np.bincount(code, values - values.mean())
-    if len(sums) < 2:
-        return float("nan")
-    return float(np.sqrt(len(sums) / (len(sums) - 1) * (sums**2).sum()) / len(values))
+def _standard_error(
+    values: Floats, item: NDArray[np.integer[Any]], annotator: NDArray[np.integer[Any]]
+) -> float:
+    """Return the standard error of a mean of values correlated within items and annotators.
+
+    The variance is V_item + V_annotator - V_label, each from the sums of deviations within its
+    clusters, and never less than V_item or V_annotator. It is NaN for a single item or annotator.
+    """
+    deviation = values - values.mean()
+    by_item, by_annotator = (_variance_of_sums(deviation, owner) for owner in (item, annotator))
+    by_label = _variance_of_sums(deviation, np.arange(len(values)))
+    variance = np.max([by_item + by_annotator - by_label, by_item, by_annotator])
+    return float(np.sqrt(variance) / len(values))
+
+
+def _variance_of_sums(deviation: Floats, owner: NDArray[np.integer[Any]]) -> float:
+    """Return the variance of a total whose terms are independent between owners only."""
+    _, code = np.unique(owner, return_inverse=True)
+    sums = np.bincount(code, deviation)
+    n = len(sums)
+    return float(n / (n - 1) * (sums**2).sum()) if n > 1 else math.nan
 
 
 def _with_stage(progress: ProgressCallback | None, stage: str) -> ProgressCallback | None:
