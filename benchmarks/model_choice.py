@@ -137,7 +137,9 @@ def print_table(title: str, figures: Figures, chosen: Mapping[str, str]) -> None
             (f"{by_model[model]:.4f}" if model in by_model else "", chosen[name] == model)
             for name, by_model in figures.items()
         )
-        body.append([model, *(f"**{text}**" if bold and text else text for text, bold in cells)])
+        body.append(
+            [model, *(f"**{text}**" if marked and text else text for text, marked in cells)]
+        )
     if body:
         print(f"\n{markdown_table([title, *figures], body, n_left=1)}")
 
