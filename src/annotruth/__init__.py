@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from annotruth.io.readers import read_labels
     from annotruth.labels import Labels, Scale
     from annotruth.models.baselines import MajorityVote, MeanScore, MedianScore
+    from annotruth.models.confusion.ibcc import IBCC
+    from annotruth.models.confusion.one_coin import OneCoin
     from annotruth.models.dawid_skene.model import DawidSkene
     from annotruth.models.distributed_fit import DistributedFit
     from annotruth.models.glad.model import GLAD
@@ -54,6 +56,7 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 __all__ = [
     "GLAD",
     "GPM",
+    "IBCC",
     "Advice",
     "AnnotruthError",
     "AnnotruthWarning",
@@ -67,6 +70,7 @@ __all__ = [
     "MajorityVote",
     "MeanScore",
     "MedianScore",
+    "OneCoin",
     "OrdinalBinary",
     "OrdinalMixture",
     "OutputError",
@@ -95,6 +99,7 @@ __all__ = [
 _MODULE_OF = {
     "GLAD": "annotruth.models.glad.model",
     "GPM": "annotruth.models.gpm.model",
+    "IBCC": "annotruth.models.confusion.ibcc",
     "Advice": "annotruth.advice.advice",
     "AnnotruthError": "annotruth.errors",
     "AnnotruthWarning": "annotruth.errors",
@@ -108,6 +113,7 @@ _MODULE_OF = {
     "MajorityVote": "annotruth.models.baselines",
     "MeanScore": "annotruth.models.baselines",
     "MedianScore": "annotruth.models.baselines",
+    "OneCoin": "annotruth.models.confusion.one_coin",
     "OrdinalBinary": "annotruth.models.ordinal_binary",
     "OrdinalMixture": "annotruth.models.ordinal_mixture.model",
     "OutputError": "annotruth.errors",

@@ -122,7 +122,7 @@ class ReadOptions(TableOptions):
     memory
         How much memory the labels and the fit may take, such as "1GB": the labels then stay on
         disk, in the folder for temporary files, and the result is the same. For files that hold
-        a long table, and the models gpm, robust-gpm and dawid-skene.
+        a long table, and a model that supports it, such as robust-gpm or dawid-skene.
 
     Examples
     --------

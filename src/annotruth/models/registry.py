@@ -19,6 +19,8 @@ MODELS = {
     "gpm": ("annotruth.models.gpm.model", "GPM"),
     "robust-gpm": ("annotruth.models.robust_gpm.model", "RobustGPM"),
     "dawid-skene": ("annotruth.models.dawid_skene.model", "DawidSkene"),
+    "one-coin": ("annotruth.models.confusion.one_coin", "OneCoin"),
+    "ibcc": ("annotruth.models.confusion.ibcc", "IBCC"),
     "glad": ("annotruth.models.glad.model", "GLAD"),
     "ordinal-binary": ("annotruth.models.ordinal_binary", "OrdinalBinary"),
     "ordinal-mixture": ("annotruth.models.ordinal_mixture.model", "OrdinalMixture"),

@@ -82,12 +82,12 @@ def numbers(x0: Floats, x1: Floats, x2: Floats, limit: float) -> Floats:
     return _extrapolate(x0, x1, x2, limit, None)
 
 
-def numbers_above(least: float) -> Rule:
-    """Return the rule for numbers that stay above a bound."""
+def numbers_above(least: float | Floats, axis: int | None = None) -> Rule:
+    """Return the rule for numbers that stay above a bound, with one step length along an axis."""
 
     def rule(x0: Floats, x1: Floats, x2: Floats, limit: float) -> Floats:
         bounded: Floats = np.maximum(
-            numbers(x0, x1, x2, limit), least + VARIANCE_MARGIN * (x2 - least)
+            _extrapolate(x0, x1, x2, limit, axis), least + VARIANCE_MARGIN * (x2 - least)
         )
         return bounded
 

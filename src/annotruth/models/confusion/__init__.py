@@ -1,0 +1,1 @@
+"""Models with latent classes of items and a confusion matrix per annotator."""

@@ -1,0 +1,106 @@
+"""The passes that the models of this package share."""
+
+from __future__ import annotations
+
+from typing import Any, Generic
+
+from annotruth.engines import Input, Pass, Session, Sum
+from annotruth.kernels.arrays import Floats
+from annotruth.labels import LabelSummary
+from annotruth.models.base_fit import BaseFit
+from annotruth.models.confusion.equations import ClassCounts, ClassEquations, EStepTables, P
+from annotruth.models.em import Monitor
+from annotruth.models.squarem import Squarem
+
+_INPUTS = (Input("prior"), Input("known_truth"), Input("likelihood", annotator_axis=0))
+_POSTERIOR = Pass("robust_gpm.posterior", ("posterior",), _INPUTS)
+
+
+class LatentClassSteps(Generic[P]):
+    """EM of a model with latent classes over a session; posteriors leave it only at the end.
+
+    Parameters
+    ----------
+    equations
+        The model's equations.
+    session
+        The session that the labels are open in.
+
+    Examples
+    --------
+    >>> from contextlib import closing
+    >>> import annotruth as at
+    >>> from annotruth.engines import get_engine
+    >>> from annotruth.models.confusion.one_coin import OneCoinEquations
+    >>> from annotruth.models.confusion.steps import LatentClassSteps
+    >>> labels = at.Labels.of([("a", "ann", 1), ("a", "bob", 1), ("b", "ann", 2), ("b", "bob", 1)])
+    >>> with closing(get_engine("reference").open(labels)) as session:
+    ...     start = LatentClassSteps(OneCoinEquations(labels), session).start()
+    >>> start.prior.tolist()  # the observed shares, averaged over items
+    [0.75, 0.25]
+    """
+
+    def __init__(self, equations: ClassEquations[P], session: Session) -> None:
+        labels = equations.labels
+        self.equations = equations
+        self.objective_name = equations.objective_name
+        self.final_counts: ClassCounts | None = None
+        self._session = session
+        self._n_labels = labels.n_labels
+        self._step = Pass(
+            "robust_gpm.step",
+            inputs=_INPUTS,
+            sums=(*_counts(labels, equations.n_classes), Sum("log_likelihood", (1,))),
+        )
+
+    def start(self) -> P:
+        """Return the parameters that follow from the observed shares as posteriors."""
+        return self.equations.start(count_votes(self.equations.labels, self._session))
+
+    def resume(self, previous: BaseFit) -> P:
+        """Return the parameters of a previous fit; new annotators start as in a first fit."""
+        return self.equations.resume(self.equations.parameters_of(previous), self.start())
+
+    def step(self, old: P) -> tuple[P, Monitor]:
+        """Pass over the labels once, then update the parameters."""
+        counts, log_likelihood = self.e_step(old)
+        objective = log_likelihood + self.equations.log_prior(old)
+        new = self.equations.m_step(counts, old)
+        return new, Monitor(log_likelihood, objective / self._n_labels)
+
+    def e_step(self, parameters: P) -> tuple[ClassCounts, float]:
+        """Pass over the labels once; return the posteriors' sums and the log-likelihood."""
+        tables = self.equations.tables(parameters)
+        sums = self._session.run_pass(self._step, **_inputs(self.equations, tables))
+        return ClassCounts(sums["labels"], sums["classes"]), float(sums["log_likelihood"][0])
+
+    def finalize(self, parameters: P) -> float:
+        """Compute the posterior of every item; return the log-likelihood."""
+        self.final_counts, log_likelihood = self.e_step(parameters)
+        write_posteriors(self.equations, self.equations.tables(parameters), self._session)
+        return log_likelihood
+
+    def acceleration(self) -> Squarem[P]:
+        """Return how to extrapolate the steps."""
+        return self.equations.acceleration()
+
+
+def count_votes(labels: LabelSummary, session: Session) -> ClassCounts:
+    """Return the counts with observed shares as posteriors; the classes are the categories."""
+    sums = session.run_pass(Pass("robust_gpm.start", sums=_counts(labels, labels.n_categories)))
+    return ClassCounts(**sums)
+
+
+def write_posteriors(equations: ClassEquations[Any], tables: EStepTables, session: Session) -> None:
+    """Write the items' posteriors to the session's array "posterior", items x classes."""
+    session.allocate("posterior", per="items", shape=(equations.n_classes,))
+    session.run_pass(_POSTERIOR, **_inputs(equations, tables))
+
+
+def _inputs(equations: ClassEquations[Any], tables: EStepTables) -> dict[str, Floats]:
+    return {**tables._asdict(), "known_truth": equations.known_truth}
+
+
+def _counts(labels: LabelSummary, n_classes: int) -> tuple[Sum, Sum]:
+    shape = (labels.n_annotators, labels.n_categories, n_classes)
+    return Sum("labels", shape, annotator_axis=0), Sum("classes", (n_classes,))
