@@ -15,7 +15,6 @@ sys.path.insert(0, str(ROOT))  # benchmarks are not installed
 from benchmarks.honesty import calibration, chance, crowds, nobody_gave, real, speed
 from benchmarks.honesty.__main__ import main
 from benchmarks.honesty.measures import (
-    accuracy_with_ties,
     area_under_curve,
     calibrated_error,
     calibration_error,
@@ -28,6 +27,7 @@ from benchmarks.honesty.options import (
     TargetFigure,
     probabilities,
 )
+from benchmarks.truth.scoring import shared_credit
 
 TINY = crowds.Design(n_items=30, n_annotators=8, n_classes=3, labels_per_item=4)
 
@@ -45,10 +45,9 @@ def test_calibrated_error_is_that_of_draws():
     assert calibrated_error(confidence) == pytest.approx(np.mean(drawn), rel=0.05)
 
 
-def test_losses_have_a_floor_and_ties_share_credit():
+def test_losses_are_bounded():
     p = np.array([[0.5, 0.5, 0.0], [0.2, 0.8, 0.0], [0.2, 0.8, 0.0]])
     truth = np.array([0, 1, 2])
-    assert accuracy_with_ties(truth, p).tolist() == [0.5, 1.0, 0.0]
     assert negative_log_likelihood(truth, p) == pytest.approx(
         -np.log([0.99 * 0.5 + 0.01 / 3, 0.99 * 0.8 + 0.01 / 3, 0.01 / 3])
     )
@@ -159,7 +158,7 @@ def test_the_oracle_of_every_crowd_is_calibrated(kind):
     crowd = makers[kind](calibration.Setting(design, False), rng)
     drawn = crowds.draw_labels(crowd, design, rng)
     confidence = drawn.posterior.max(axis=1)
-    correct = accuracy_with_ties(drawn.truth, drawn.posterior)
+    correct = shared_credit(drawn.posterior, drawn.truth)
     assert calibration_error(confidence, correct) < 2.5 * calibrated_error(confidence)
 
 

@@ -13,8 +13,10 @@ from annotruth.models.registry import DEFAULT_MODEL
 from benchmarks.honesty.calibration import calibration, misspecified
 from benchmarks.honesty.chance import chance, half_chance
 from benchmarks.honesty.nobody_gave import nobody_gave
+from benchmarks.honesty.opinions import opinions
 from benchmarks.honesty.options import PartOptions, PartTable
 from benchmarks.honesty.speed import speed
+from benchmarks.honesty.symmetry import symmetry
 from benchmarks.panel.__main__ import positive
 
 PARTS: dict[str, Callable[[PartOptions], list[PartTable]]] = {
@@ -22,6 +24,8 @@ PARTS: dict[str, Callable[[PartOptions], list[PartTable]]] = {
     "half-chance": half_chance,
     "calibration": calibration,
     "misspecified": misspecified,
+    "opinions": opinions,
+    "symmetry": symmetry,
     "nobody-gave": nobody_gave,
     "speed": speed,
 }

@@ -19,7 +19,6 @@ from benchmarks.honesty.crowds import (
     one_variant,
 )
 from benchmarks.honesty.measures import (
-    accuracy_with_ties,
     calibrated_error,
     calibration_error,
     negative_log_likelihood,
@@ -32,6 +31,7 @@ from benchmarks.honesty.options import (
     fit_model,
     probabilities,
 )
+from benchmarks.truth.scoring import shared_credit
 
 N_CLASSES = (2, 3, 5, 10)
 N_ITEMS = (300, 3000)
@@ -164,7 +164,7 @@ def _score_all(
                     Scored(
                         setting,
                         p.max(axis=1),
-                        accuracy_with_ties(drawn.truth, p),
+                        shared_credit(p, drawn.truth.astype(np.int32)),
                         negative_log_likelihood(drawn.truth, p),
                     )
                 )

@@ -6,9 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats
-
-N_BINS = 15
-FLOOR = 0.01
+from benchmarks.truth.scoring import FLOOR, N_BINS
 
 
 def negative_log_likelihood(truth: Codes, p: Floats) -> Floats:
@@ -16,13 +14,6 @@ def negative_log_likelihood(truth: Codes, p: Floats) -> Floats:
     given = p[np.arange(truth.size), truth]
     losses: Floats = -np.log((1.0 - FLOOR) * given + FLOOR / p.shape[1])
     return losses
-
-
-def accuracy_with_ties(truth: Codes, p: Floats) -> Floats:
-    """Return whether the top class is the true one, per item; tied classes share the credit."""
-    is_top = p >= p.max(axis=1, keepdims=True) * (1 - 1e-9)
-    credit: Floats = is_top[np.arange(truth.size), truth] / is_top.sum(axis=1)
-    return credit
 
 
 def calibration_error(confidence: Floats, correct: Floats | NDArray[np.bool_]) -> float:

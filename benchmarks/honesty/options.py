@@ -61,9 +61,10 @@ class TargetFigure:
     value: float
     target: Target | None = None
     digits: int = 3
+    kind: str = "f"
 
     def __str__(self) -> str:
-        text = f"{self.value:.{self.digits}f}"
+        text = f"{self.value:.{self.digits}{self.kind}}"
         return text if self.target is None or self.target.is_met(self.value) else f"**{text}**"
 
 
