@@ -12,14 +12,25 @@ from annotruth.labels import Labels, Scale
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # benchmarks are not installed
 
-from benchmarks.honesty import calibration, chance, crowds, nobody_gave, real, speed
+from benchmarks.honesty import (
+    calibration,
+    chance,
+    crowds,
+    nobody_gave,
+    opinions,
+    real,
+    speed,
+    symmetry,
+)
 from benchmarks.honesty.__main__ import main
+from benchmarks.honesty.coverage import measure_coverage
 from benchmarks.honesty.measures import (
     area_under_curve,
     calibrated_error,
     calibration_error,
     negative_log_likelihood,
 )
+from benchmarks.honesty.new_crowds import NEW_CROWDS
 from benchmarks.honesty.options import (
     PartOptions,
     PartTable,
@@ -185,6 +196,139 @@ def test_sets_of_classes_are_found(tmp_path):
         (folder / "labels.csv").write_text("item,annotator,label\n1,x,a\n1,y,b\n2,x,b\n")
         (folder / "truth.csv").write_text(f"item,label\n1,{truth}\n")
     assert [name for name, _ in real.class_sets(tmp_path)] == ["classes"]
+
+
+def crowd_of_classes() -> Labels:
+    design = crowds.Design(n_items=60, n_annotators=12, n_classes=3, labels_per_item=5)
+    rng = np.random.default_rng(2)
+    crowd = crowds.one_variant(np.array([0.5, 0.3, 0.2]), crowds.dawid_skene_rows(design, rng))
+    return crowds.draw_labels(crowd, design, rng, oracle=False).labels
+
+
+def test_half_of_the_labels_is_held_back_and_a_quarter_of_annotators_click():
+    labels = crowd_of_classes()
+    held_back = opinions.hold_back(labels, np.random.default_rng(0))
+    counts = real.votes(labels)
+    assert (held_back.votes.sum(axis=1) == 2).all()
+    assert (held_back.votes <= counts).all()
+    n_left = labels.n_labels - held_back.votes.sum()
+    assert held_back.labels.n_annotators == 16
+    by_clickers = held_back.labels.annotator >= 12
+    assert by_clickers.sum() == pytest.approx(n_left / 3, rel=0.15)
+    # What is neither held back nor of a clicker is what was there.
+    of_others = held_back.labels.subset(~by_clickers)
+    assert (real.votes(of_others) + held_back.votes == counts).all()
+
+
+def test_items_with_few_labels_lose_none():
+    labels = crowd_of_classes()
+    first = labels.item_of_label() == 0
+    few = labels.subset(~first | (np.cumsum(first) <= 3))
+    assert opinions.hold_back(few, np.random.default_rng(0)).votes[0].sum() == 0
+
+
+def test_divergence_is_floored_and_0_where_shares_are_equal():
+    held_back = np.array([[1, 1, 0], [0, 0, 0], [2, 0, 0]])
+    shares = np.array([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    first, last = np.log(1.001), np.log(1.002 / 0.001)
+    assert opinions.divergence(held_back, shares) == pytest.approx((first + last) / 2)
+
+
+def test_smoothing_is_chosen_by_the_labels():
+    rng = np.random.default_rng(0)
+    agreeing = np.eye(4, dtype=np.int64)[rng.integers(4, size=300)] * 5
+    assert opinions.choose_smoothing(agreeing, np.ones(4)) == opinions.PSEUDO_COUNTS[0]
+    uniform = rng.multinomial(5, np.full(4, 0.25), size=300)
+    assert opinions.choose_smoothing(uniform, np.ones(4)) > 5
+
+
+def test_estimates_of_opinion_are_distributions():
+    estimates = opinions.estimates(crowd_of_classes(), "gpm")
+    assert set(opinions.COMPARED) <= set(estimates)
+    for estimate in estimates.values():
+        assert estimate.sum(axis=1) == pytest.approx(1)
+
+
+def test_a_permutation_is_undone_before_fits_are_compared():
+    labels = crowd_of_classes()
+    triples, rng = symmetry.triples_of(labels), np.random.default_rng(0)
+    before = at.fit(triples.to_labels(3), "dawid-skene")
+    for changed in (*symmetry.PERMUTED, "all"):
+        by = symmetry.draw_permutation(labels, changed, rng)
+        after = at.fit(symmetry.permute(triples, by).to_labels(3), "dawid-skene")
+        assert max(symmetry.largest_change(before, after, by)) < 1e-9
+        if changed != "row":
+            kept = symmetry.draw_permutation(labels, "none", rng)
+            assert max(symmetry.largest_change(before, after, kept)) > 0.1
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_mirrored_crowds_have_ties(n_classes):
+    labels, tied = symmetry.mirrored_crowd(n_classes, np.random.default_rng(0))
+    triples = symmetry.triples_of(labels)
+    exchanged = np.arange(n_classes)
+    exchanged[:2] = 1, 0
+    image_of = np.concatenate([np.arange(60) + 60, np.arange(60), tied])
+    image = (image_of[triples.item], triples.annotator ^ 1, exchanged[triples.category])
+    assert set(zip(*image, strict=True)) == set(zip(*triples, strict=True))
+    p = probabilities(at.fit(labels, "dawid-skene"))
+    assert symmetry.tie_gap(p, tied) < 1e-9
+    assert symmetry.tie_gap(p, np.arange(60)) > 0.5
+
+
+@pytest.mark.parametrize("kind", NEW_CROWDS)
+def test_new_crowds_are_reproducible_and_complete(kind):
+    crowd = NEW_CROWDS[kind](0)
+    assert crowd.reliability.shape == (crowd.labels.n_annotators,)
+    assert ((crowd.reliability >= 0) & (crowd.reliability <= 1)).all()
+    assert (crowd.score is None) is (not crowd.labels.scale.is_ordinal)
+    again = NEW_CROWDS[kind](0).labels
+    assert (again.cell_category == crowd.labels.cell_category).all()
+    assert (again.annotator == crowd.labels.annotator).all()
+
+
+@pytest.mark.parametrize("kind", ["lazy community", "drifting reliability", "copying pairs"])
+def test_votes_follow_the_score_as_often_as_annotators_are_serious(kind):
+    """Irregular votes ignore the score here, so that the slope of votes is the reliability."""
+    slopes, reliabilities = [], []
+    for seed in range(10):
+        crowd = NEW_CROWDS[kind](seed)
+        labels = crowd.labels
+        score = crowd.score[labels.item_of_label()]
+        vote = labels.scale.values[labels.category_of_label()]
+        for annotator in range(labels.n_annotators):
+            own = labels.annotator == annotator
+            slopes.append(np.polyfit(score[own], vote[own], 1)[0])
+        reliabilities.append(crowd.reliability)
+    reliability = np.concatenate(reliabilities)
+    assert np.mean(slopes - reliability) == pytest.approx(0, abs=0.04)
+    assert np.polyfit(reliability, slopes, 1)[0] == pytest.approx(1, abs=0.15)
+
+
+@pytest.mark.parametrize(("kind", "right"), [("confusable classes", 0.64), ("rare class", 0.85)])
+def test_serious_labels_of_classes_are_mostly_the_plurality(kind, right):
+    shares = []
+    for seed in range(10):
+        crowd = NEW_CROWDS[kind](seed)
+        labels = crowd.labels
+        top = real.votes(labels).argmax(axis=1)[labels.item_of_label()]
+        share = np.bincount(labels.annotator, labels.category_of_label() == top)
+        share /= labels.labels_per_annotator
+        is_serious = crowd.reliability > 0.9
+        shares.append((share[is_serious].mean(), share[crowd.reliability < 0.3].mean()))
+    serious, irregular = np.mean(shares, axis=0)
+    assert serious == pytest.approx(right, abs=0.1)
+    assert irregular < right - 0.15
+
+
+def test_coverage_counts_true_values_within_intervals():
+    crowd = NEW_CROWDS["3 categories"](0)
+    fit = at.fit(crowd.labels, "gpm")
+    inside = crowd._replace(reliability=(fit.low + fit.high) / 2)
+    assert measure_coverage(inside, "gpm")["reliability"] == 1
+    outside = crowd._replace(reliability=fit.high + 0.01)
+    assert measure_coverage(outside, "gpm")["reliability"] == 0
+    assert "score" not in measure_coverage(crowd, "gpm")
 
 
 def test_speed_is_measured_on_few_labels():

@@ -12,6 +12,7 @@ from annotruth.errors import InputError
 from annotruth.models.registry import DEFAULT_MODEL
 from benchmarks.honesty.calibration import calibration, misspecified
 from benchmarks.honesty.chance import chance, half_chance
+from benchmarks.honesty.coverage import coverage
 from benchmarks.honesty.nobody_gave import nobody_gave
 from benchmarks.honesty.opinions import opinions
 from benchmarks.honesty.options import PartOptions, PartTable
@@ -25,6 +26,7 @@ PARTS: dict[str, Callable[[PartOptions], list[PartTable]]] = {
     "calibration": calibration,
     "misspecified": misspecified,
     "opinions": opinions,
+    "coverage": coverage,
     "symmetry": symmetry,
     "nobody-gave": nobody_gave,
     "speed": speed,

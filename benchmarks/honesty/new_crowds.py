@@ -65,20 +65,38 @@ def rare_class(seed: int) -> CrowdTruth:
 
 def few_annotators(seed: int) -> CrowdTruth:
     """Return votes of 5 annotators, of different behaviors, on 600 items each."""
-    size = {"n_items": 600, "n_annotators": 5}
-    return _votes(simulate.crowd(behavior="mixed", mixing="annotator", seed=seed, **size))
+    return _votes(
+        simulate.crowd(n_items=600, n_annotators=5, behavior="mixed", mixing="annotator", seed=seed)
+    )
 
 
 def five_labels_each(seed: int) -> CrowdTruth:
     """Return votes of 300 annotators with about 5 labels each."""
-    size = {"n_items": 300, "n_annotators": 300, "labels_per_item": 5}
-    return _votes(simulate.crowd(behavior="mixed", mixing="annotator", seed=seed, **size))
+    return _votes(
+        simulate.crowd(
+            n_items=300,
+            n_annotators=300,
+            labels_per_item=5,
+            behavior="mixed",
+            mixing="annotator",
+            seed=seed,
+        )
+    )
 
 
 def three_categories(seed: int) -> CrowdTruth:
     """Return votes on a scale of 3."""
-    size = {"n_items": 200, "n_annotators": 25, "n_categories": 3, "labels_per_item": 6}
-    return _votes(simulate.crowd(behavior="mixed", mixing="annotator", seed=seed, **size))
+    return _votes(
+        simulate.crowd(
+            n_items=200,
+            n_annotators=25,
+            n_categories=3,
+            labels_per_item=6,
+            behavior="mixed",
+            mixing="annotator",
+            seed=seed,
+        )
+    )
 
 
 def lazy_community(seed: int) -> CrowdTruth:

@@ -170,8 +170,8 @@ def opinions(options: PartOptions) -> list[PartTable]:
         for name, values in results.items():
             target = Target(high=float(best)) if name == options.model else None
             error = np.std(values, ddof=1) / np.sqrt(runs) if runs > 1 else np.nan
-            figures = [TargetFigure(float(np.mean(values)), target, 4), f"{error:.4f}"]
-            rows.append(((folder.name, name), figures))
+            mean = TargetFigure(float(np.mean(values)), target, 4)
+            rows.append(((folder.name, name), [mean, f"{error:.4f}"]))
     return [
         PartTable(
             title=f"Opinions: {options.model}",

@@ -84,10 +84,10 @@ def _mean_vote(score: Floats, n_categories: int) -> Floats:
 def _coverage(simulation: Simulation, score: Floats, top_label: Codes | None, fit: Fit) -> Measured:
     measured: Measured = {}
     if fit.low is not None and fit.high is not None:
-        measured |= _covered("reliability", simulation.reliability, fit.low, fit.high)
+        measured |= covered("reliability", simulation.reliability, fit.low, fit.high)
     items = fit.item_columns
     if "score_low" in items:
-        measured |= _covered("score", score, items["score_low"], items["score_high"])
+        measured |= covered("score", score, items["score_low"], items["score_high"])
     if top_label is not None and "may_lead" in items:
         sets = [text.split("|") for text in items["may_lead"].to_pylist()]
         names = [fit.data.scale.names[n] for n in top_label]
@@ -96,7 +96,8 @@ def _coverage(simulation: Simulation, score: Floats, top_label: Codes | None, fi
     return measured
 
 
-def _covered(name: str, truth: Floats, low: Any, high: Any) -> Measured:
+def covered(name: str, truth: Floats, low: Any, high: Any) -> Measured:
+    """Return the share of true values within intervals, and the mean width of these."""
     return {
         name: float(((low <= truth) & (truth <= high)).mean()),
         f"{name}_width": float((high - low).mean()),
