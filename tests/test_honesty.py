@@ -95,17 +95,19 @@ def test_posterior_with_true_parameters_follows_bayes():
     )
     drawn = crowds.draw_labels(crowd, TINY, rng)
     labels = drawn.labels
-    item = 7
-    of_item = np.flatnonzero(labels.item_of_label() == item)
-    expected = np.zeros(3)
-    for k in range(3):
-        for v in range(2):
-            terms = [
-                rows[v, drawn.annotator[labels.annotator[n]], k, labels.category_of_label()[n]]
-                for n in of_item
-            ]
-            expected[k] += crowd.prior[k] * crowd.variant_weights[v] * np.prod(terms)
-    assert drawn.posterior[item] == pytest.approx(expected / expected.sum())
+    joint = np.zeros((TINY.n_items, 3))
+    for item in range(TINY.n_items):
+        of_item = np.flatnonzero(labels.item_of_label() == item)
+        for k in range(3):
+            for v in range(2):
+                terms = [
+                    rows[v, drawn.annotator[labels.annotator[n]], k, labels.category_of_label()[n]]
+                    for n in of_item
+                ]
+                joint[item, k] += crowd.prior[k] * crowd.variant_weights[v] * np.prod(terms)
+    likelihood = joint.sum(axis=1)
+    assert drawn.posterior == pytest.approx(joint / likelihood[:, np.newaxis])
+    assert drawn.log_likelihood == pytest.approx(np.log(likelihood).sum())
 
 
 def test_labels_are_drawn_from_the_rows():
@@ -153,6 +155,16 @@ def test_half_chance_is_measured():
     best = chance.measure_half_chance(order >= 2, order / 4, fit)
     assert (best.auc, best.best_auc, best.above_all) == (1, 1, 1)
     assert chance.measure_half_chance(order < 2, order / 4, fit).auc == 0
+
+
+def test_half_chance_of_many_items_is_detectable(monkeypatch):
+    def run(n_items):
+        return chance._half_chance_run(5, 10, n_items, "gpm", (7000, 0))
+
+    assert run(500).detectable
+    # One serious annotator alone agrees with nobody more than by chance.
+    monkeypatch.setattr(chance, "SERIOUS_SHARE", 0.1)
+    assert not run(500).detectable
 
 
 def test_eighteen_settings_are_all_combinations():
@@ -240,6 +252,29 @@ def test_smoothing_is_chosen_by_the_labels():
     assert opinions.choose_smoothing(agreeing, np.ones(4)) == opinions.PSEUDO_COUNTS[0]
     uniform = rng.multinomial(5, np.full(4, 0.25), size=300)
     assert opinions.choose_smoothing(uniform, np.ones(4)) > 5
+
+
+class FitWithOpinions:
+    """A fit whose distributions of opinion differ from its probabilities."""
+
+    def __init__(self, data):
+        self.data = data
+
+    def distributions(self, kind):
+        assert kind == "opinion"
+        names = self.data.scale.names
+        rows = [(item, names[2], 0.75) for item in reversed(self.data.items.to_pylist())]
+        rows += [(item, names[0], 0.25) for item in self.data.items.to_pylist()]
+        columns = zip(*rows, strict=True)
+        return dict(zip(("item", "label", "p"), columns, strict=True))
+
+
+def test_distributions_of_opinion_are_read_where_a_model_has_them():
+    labels = crowd_of_classes()
+    shares = opinions.opinion_shares(FitWithOpinions(labels))
+    assert (shares == [0.25, 0, 0.75]).all()
+    fit = at.fit(labels, "gpm")
+    assert (opinions.opinion_shares(fit) == probabilities(fit)).all()
 
 
 def test_estimates_of_opinion_are_distributions():

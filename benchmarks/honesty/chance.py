@@ -46,6 +46,7 @@ SURE_ITEMS = Target(high=0.01)
 SERIOUS_ACCURACY = (0.7, 0.95)
 SERIOUS_SHARE = 1 / 3
 CALLED_SERIOUS = 0.5
+DETECTABLE = 100.0
 SILENT = Target(high=0.0)
 FINDS = Target(low=0.9)
 
@@ -62,9 +63,12 @@ class HalfChanceRun(NamedTuple):
     """How well a fit finds the serious annotators.
 
     ``best_auc`` is that of every annotator's share of right labels, which only the truth gives.
+    ``detectable`` is whether the labels are at least 100 times as likely with the true parameters
+    as by chance: without that, not even these give clear evidence of serious annotators.
     """
 
     says_so: bool
+    detectable: bool
     auc: float
     best_auc: float
     above_all: float
@@ -174,28 +178,38 @@ def half_chance(options: PartOptions) -> list[PartTable]:
     """Fit labels of crowds in which a third of the annotators is serious."""
     runs = options.runs_or(DEFAULT_RUNS)
     rows = []
-    for n_classes, n_annotators in product(N_CLASSES, N_ANNOTATORS):
+    for n_classes, n_annotators, n_items in product(N_CLASSES, N_ANNOTATORS, N_ITEMS):
         results = [
             _half_chance_run(n_classes, n_annotators, n_items, options.model, (options.seed, run))
-            for n_items in N_ITEMS
             for run in range(runs)
         ]
-        rows.append(((str(n_classes), str(n_annotators)), _summarize_half(results)))
+        cells = (str(n_classes), str(n_annotators), str(n_items))
+        rows.append((cells, _summarize_half(results)))
     return [
         PartTable(
             title=f"Half chance: {options.model}",
             description=(
                 f"A third of the annotators is serious, with accuracies of {SERIOUS_ACCURACY[0]} "
-                f"to {SERIOUS_ACCURACY[1]}; the labels of the others are uniform. {runs} runs per "
-                f"number of items {N_ITEMS}, {LABELS_PER_ITEM} labels per item. Share of the fits "
-                "that say that labels agree no better than chance (target 0); area under the curve "
-                f"of reliability for serious annotators (target {FINDS}), beside that of the share of "
-                "right labels, which needs the truth; share of the serious "
-                "whose reliability is above that of all others; precision and recall of "
-                f"reliability from {CALLED_SERIOUS} on."
+                f"to {SERIOUS_ACCURACY[1]}; the labels of the others are uniform. {runs} runs, "
+                f"{LABELS_PER_ITEM} labels per item. Share of the fits that say that labels agree "
+                "no better than chance (target 0); share of the runs whose labels are at least "
+                f"{DETECTABLE:g} times as likely with the true parameters as by chance: in the "
+                "others not even these give clear evidence of serious annotators. Area under the curve of "
+                f"reliability for serious annotators (target {FINDS}), beside that of the share of "
+                "right labels, which needs the truth; share of the serious whose reliability is "
+                f"above that of all others; precision and recall of reliability from "
+                f"{CALLED_SERIOUS} on."
             ),
-            heads=("classes", "annotators"),
-            columns=("says so", "AUC", "truth known", "above all others", "precision", "recall"),
+            heads=("classes", "annotators", "items"),
+            columns=(
+                "says so",
+                "detectable",
+                "AUC",
+                "truth known",
+                "above all others",
+                "precision",
+                "recall",
+            ),
             rows=rows,
         )
     ]
@@ -215,11 +229,14 @@ def _half_chance_run(
     is_serious = np.arange(n_annotators) < round(SERIOUS_SHARE * n_annotators)
     rows[~is_serious] = 1 / n_classes
     crowd = one_variant(class_prior(n_classes, balanced=True), rows)
-    drawn = draw_labels(crowd, design, rng, oracle=False)
+    drawn = draw_labels(crowd, design, rng)
     fit = fit_model(drawn.labels, model)
+    by_chance = -drawn.labels.n_labels * np.log(n_classes)
+    detectable = drawn.log_likelihood - by_chance > np.log(DETECTABLE)
     is_right = drawn.labels.category_of_label() == drawn.truth[drawn.labels.item_of_label()]
     share_right = np.bincount(drawn.labels.annotator, is_right) / drawn.labels.labels_per_annotator
-    return measure_half_chance(is_serious[drawn.annotator], share_right, fit)
+    found = measure_half_chance(is_serious[drawn.annotator], share_right, fit)
+    return found._replace(detectable=bool(detectable))
 
 
 def measure_half_chance(
@@ -229,11 +246,12 @@ def measure_half_chance(
     says_so, reliability = says_chance(fit), fit.reliability
     best_auc = area_under_curve(is_serious, share_right)
     if reliability is None:
-        return HalfChanceRun(says_so, np.nan, best_auc, np.nan, np.nan, np.nan)
+        return HalfChanceRun(says_so, True, np.nan, best_auc, np.nan, np.nan, np.nan)
     called = reliability >= CALLED_SERIOUS
     n_found = np.count_nonzero(called & is_serious)
     return HalfChanceRun(
         says_so,
+        True,
         area_under_curve(is_serious, reliability),
         best_auc,
         float((reliability[is_serious] > reliability[~is_serious].max()).mean()),
@@ -243,9 +261,10 @@ def measure_half_chance(
 
 
 def _summarize_half(results: Sequence[HalfChanceRun]) -> list[TargetFigure | str]:
-    says_so, auc, *rest = np.mean(results, axis=0)
+    says_so, detectable, auc, *rest = np.mean(results, axis=0)
     return [
         TargetFigure(says_so, SILENT),
+        TargetFigure(detectable, digits=2),
         TargetFigure(auc, FINDS),
         *(TargetFigure(figure) for figure in rest),
     ]

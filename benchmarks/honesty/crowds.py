@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp, softmax
 
 from annotruth import simulate
 from annotruth.kernels.arrays import Codes, Floats
@@ -64,6 +65,8 @@ class NominalLabels:
     posterior
         The probabilities of the classes with the true parameters, items x classes; None if it was
         not computed.
+    log_likelihood
+        Log-likelihood of all labels with the true parameters; nan if it was not computed.
     annotator
         The number of every listed annotator in the crowd.
     """
@@ -71,6 +74,7 @@ class NominalLabels:
     labels: Labels
     truth: Codes
     posterior: Floats | None
+    log_likelihood: float
     annotator: Codes
 
 
@@ -106,7 +110,7 @@ def with_classes(assigned: Labels, label: Codes, n_classes: int) -> Labels:
 def draw_labels(
     crowd: NominalCrowd, design: Design, rng: np.random.Generator, *, oracle: bool = True
 ) -> NominalLabels:
-    """Draw labels, and compute the posterior with the true parameters."""
+    """Draw labels, and compute posterior and likelihood with the true parameters."""
     assigned = draw_design(design, rng)
     item = assigned.item_of_label()
     number = np.asarray(assigned.annotators.to_numpy(zero_copy_only=False)) - 1
@@ -114,10 +118,15 @@ def draw_labels(
     truth = rng.choice(design.n_classes, size=design.n_items, p=crowd.prior)
     variant = rng.choice(crowd.variant_weights.size, size=design.n_items, p=crowd.variant_weights)
     label = draw_rows(crowd.rows, (variant[item], annotator, truth[item]), rng)
+    posterior, log_likelihood = None, np.nan
+    if oracle:
+        joint = _joint(crowd, item, annotator, label)
+        posterior, log_likelihood = softmax(joint, axis=1), float(logsumexp(joint, axis=1).sum())
     return NominalLabels(
         labels=with_classes(assigned, label, design.n_classes),
         truth=truth,
-        posterior=_posterior(crowd, item, annotator, label) if oracle else None,
+        posterior=posterior,
+        log_likelihood=log_likelihood,
         annotator=number,
     )
 
@@ -132,7 +141,8 @@ def draw_rows(rows: Floats, index: tuple[AnyCodes, ...], rng: np.random.Generato
     return label
 
 
-def _posterior(crowd: NominalCrowd, item: AnyCodes, annotator: AnyCodes, label: Codes) -> Floats:
+def _joint(crowd: NominalCrowd, item: AnyCodes, annotator: AnyCodes, label: Codes) -> Floats:
+    """Return the log-probability of an item's labels and class, items x classes."""
     n_items = int(item.max()) + 1
     log_rows = np.log(np.maximum(crowd.rows, 1e-300))
     log_p = np.empty((crowd.variant_weights.size, n_items, crowd.prior.size))
@@ -140,9 +150,8 @@ def _posterior(crowd: NominalCrowd, item: AnyCodes, annotator: AnyCodes, label: 
         for k, prior in enumerate(crowd.prior):
             terms = log_rows[v, annotator, k, label]
             log_p[v, :, k] = np.log(weight * prior) + np.bincount(item, terms, n_items)
-    p = np.exp(log_p - log_p.max(axis=(0, 2), keepdims=True)).sum(axis=0)
-    posterior: Floats = p / p.sum(axis=1, keepdims=True)
-    return posterior
+    joint: Floats = logsumexp(log_p, axis=0)
+    return joint
 
 
 def class_prior(n_classes: int, *, balanced: bool) -> Floats:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from annotruth.errors import AnnotruthError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
 from annotruth.models.result import Fit
@@ -126,7 +127,7 @@ def opinion_shares(fit: Fit) -> Floats:
     """Return the fit's distributions of opinion, items x classes, or else its probabilities."""
     try:
         table = fit.distributions("opinion")  # type: ignore[call-arg]
-    except TypeError:
+    except (TypeError, AnnotruthError):  # a model without distributions of opinion
         return probabilities(fit)
     data = fit.data
     item = {name: code for code, name in enumerate(data.items.to_pylist())}
