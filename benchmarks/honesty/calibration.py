@@ -38,10 +38,11 @@ N_ITEMS = (300, 3000)
 LABELS_PER_ITEM = (3, 5, 10)
 N_ANNOTATORS = (15, 40, 100)
 BALANCED = (True, False)
-DEFAULT_RUNS = 18
+DEFAULT_RUNS = 36
 ORACLE = "true parameters"
 OTHERS = ("dawid-skene", "majority")
 CALIBRATION = Target(high=0.03)
+COLUMNS = ("accuracy", "NLL", "ECE", "calibrated", "bias", "per run", "3 labels")
 
 DIFFICULTIES = (0.0, 0.4, 0.8)
 LOOKALIKE_SHARE = 0.3
@@ -213,10 +214,11 @@ def _table(
             "calibration error of a finite sample is biased upwards: `calibrated` is what a "
             "calibrated forecaster with the same confidences would get on average. Bias is mean "
             "confidence minus accuracy. Per run: the mean over runs of the calibration error of "
-            "one run, less that of a calibrated forecaster."
+            "one run, less that of a calibrated forecaster. Last, the calibration error of the "
+            "runs with 3 labels per item."
         ),
         heads=("crowd", "classes", "items", "method"),
-        columns=("accuracy", "NLL", "ECE", "calibrated", "bias", "per run"),
+        columns=COLUMNS,
         rows=rows,
     )
 
@@ -241,7 +243,7 @@ def _by_factor(scored: ScoredCells, options: PartOptions) -> list[PartTable]:
             title=f"Calibration by factor: {options.model}",
             description="The same runs, pooled by one factor of the design at a time.",
             heads=("factor", "level"),
-            columns=("accuracy", "NLL", "ECE", "calibrated", "bias", "per run"),
+            columns=COLUMNS,
             rows=rows,
         )
     ]
@@ -249,9 +251,10 @@ def _by_factor(scored: ScoredCells, options: PartOptions) -> list[PartTable]:
 
 def _figures(runs_of: Sequence[Scored], target: Target | None) -> list[TargetFigure | str]:
     if not runs_of:
-        return [""] * 6
+        return [""] * len(COLUMNS)
     confidence = np.concatenate([run.confidence for run in runs_of])
     correct = np.concatenate([run.correct for run in runs_of])
+    few = [run for run in runs_of if run.setting.design.labels_per_item == LABELS_PER_ITEM[0]]
     excess = [
         calibration_error(run.confidence, run.correct) - calibrated_error(run.confidence)
         for run in runs_of
@@ -263,4 +266,12 @@ def _figures(runs_of: Sequence[Scored], target: Target | None) -> list[TargetFig
         TargetFigure(calibrated_error(confidence)),
         f"{confidence.mean() - correct.mean():+.3f}",
         TargetFigure(float(np.mean(excess))),
+        TargetFigure(_pooled_error(few)) if few else "",
     ]
+
+
+def _pooled_error(runs_of: Sequence[Scored]) -> float:
+    return calibration_error(
+        np.concatenate([run.confidence for run in runs_of]),
+        np.concatenate([run.correct for run in runs_of]),
+    )

@@ -36,7 +36,8 @@ N_CLASSES = (2, 5, 10, 26, 60)
 N_ANNOTATORS = (10, 20, 50)
 N_ITEMS = (100, 200, 500)
 LABELS_PER_ITEM = 5
-DEFAULT_RUNS = 3
+DEFAULT_RUNS = 12
+HALF_CHANCE_RUNS = 6
 
 SURE = 0.9
 SAYS_SO = Target(low=0.99)
@@ -57,6 +58,10 @@ class ChanceRun(NamedTuple):
     says_so: bool
     reliability: float
     sure: float
+
+
+ChanceResults = dict[tuple[str, str, str], list[ChanceRun]]
+"""The runs by number of classes, annotators x items, and kind of labels."""
 
 
 class HalfChanceRun(NamedTuple):
@@ -105,15 +110,18 @@ def chance(options: PartOptions) -> list[PartTable]:
     runs = options.runs_or(DEFAULT_RUNS)
     sizes = list(product(N_ANNOTATORS, N_ITEMS))
     rows = []
+    all_results: ChanceResults = {}
     for kind, n_classes in product(KINDS, N_CLASSES):
-        results = {
-            size: [
+        results: ChanceResults = {
+            (str(n_classes), f"{size[0]} x {size[1]}", kind): [
                 _chance_run(kind, n_classes, size, options.model, (options.seed, run))
                 for run in range(runs)
             ]
             for size in sizes
         }
         rows.append(((kind, str(n_classes)), _summarize(results)))
+        all_results |= results
+    rows.append((("all", "all"), _summarize(all_results)))
     return [
         PartTable(
             title=f"Pure chance: {options.model}",
@@ -161,9 +169,9 @@ def measure_chance(fit: Fit) -> ChanceRun:
     )
 
 
-def _summarize(results: dict[tuple[int, int], list[ChanceRun]]) -> list[TargetFigure | str]:
+def _summarize(results: ChanceResults) -> list[TargetFigure | str]:
     means = np.array([np.mean(runs, axis=0) for runs in results.values()])
-    sizes = [f"{n_annotators} x {n_items}" for n_annotators, n_items in results]
+    sizes = [size for _, size, _ in results]
     says_so, reliability, sure = means.mean(axis=0)
     worst = (means[:, 0].argmin(), means[:, 1].argmax(), means[:, 2].argmax())
     return [
@@ -176,7 +184,7 @@ def _summarize(results: dict[tuple[int, int], list[ChanceRun]]) -> list[TargetFi
 
 def half_chance(options: PartOptions) -> list[PartTable]:
     """Fit labels of crowds in which a third of the annotators is serious."""
-    runs = options.runs_or(DEFAULT_RUNS)
+    runs = options.runs_or(HALF_CHANCE_RUNS)
     rows = []
     for n_classes, n_annotators, n_items in product(N_CLASSES, N_ANNOTATORS, N_ITEMS):
         results = [
