@@ -41,7 +41,7 @@ def decide(**log_p):
         )
         for name, p in log_p.items()
     }
-    return choosing._decide(dict(sorted(scores.items(), key=lambda pair: -pair[1].score)))
+    return choosing.decide(dict(sorted(scores.items(), key=lambda pair: -pair[1].score)))
 
 
 def test_the_best_score_wins():

@@ -165,7 +165,7 @@ def choose(
     if not results:
         raise InputError(f"no model can be fitted; {refused[names[0]]}")
     scores = dict(sorted(results.items(), key=lambda pair: -pair[1].score))
-    model, why = _decide(scores)
+    model, why = decide(scores)
     if sample is not labels:
         why += (
             f"; compared on {sample.n_labels:,} of {labels.n_labels:,} labels, those of a random "
@@ -182,7 +182,7 @@ def make_for(name: str, labels: Labels) -> Estimator:
     return estimator
 
 
-def _decide(scores: Mapping[str, HeldOut]) -> tuple[str, str]:
+def decide(scores: Mapping[str, HeldOut]) -> tuple[str, str]:
     """Return the default model if it is as good as the best one, else the best; and the reason."""
     best, *others = scores.values()
     score = f"mean log-probability {format_with_error(best.score, best.standard_error)} per label"
