@@ -34,7 +34,10 @@ if TYPE_CHECKING:
     from annotruth.io.readers import read_labels
     from annotruth.labels import Labels, Scale
     from annotruth.models.baselines import MajorityVote, MeanScore, MedianScore
+    from annotruth.models.bwa import BWA
+    from annotruth.models.confusion.ebcc import EBCC
     from annotruth.models.confusion.ibcc import IBCC
+    from annotruth.models.confusion.mace import MACE
     from annotruth.models.confusion.one_coin import OneCoin
     from annotruth.models.dawid_skene.model import DawidSkene
     from annotruth.models.distributed_fit import DistributedFit
@@ -54,9 +57,12 @@ if TYPE_CHECKING:
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __all__ = [
+    "BWA",
+    "EBCC",
     "GLAD",
     "GPM",
     "IBCC",
+    "MACE",
     "Advice",
     "AnnotruthError",
     "AnnotruthWarning",
@@ -97,9 +103,12 @@ __all__ = [
 ]
 
 _MODULE_OF = {
+    "BWA": "annotruth.models.bwa",
+    "EBCC": "annotruth.models.confusion.ebcc",
     "GLAD": "annotruth.models.glad.model",
     "GPM": "annotruth.models.gpm.model",
     "IBCC": "annotruth.models.confusion.ibcc",
+    "MACE": "annotruth.models.confusion.mace",
     "Advice": "annotruth.advice.advice",
     "AnnotruthError": "annotruth.errors",
     "AnnotruthWarning": "annotruth.errors",

@@ -17,7 +17,7 @@ from annotruth.engines import memory
 from annotruth.models.registry import MODELS, get_model
 
 # Models whose objective is per label.
-PER_LABEL = ("dawid-skene", "one-coin", "ibcc")
+PER_LABEL = ("dawid-skene", "one-coin", "ibcc", "ebcc", "bwa", "mace")
 ENGINES = ("memory", "reference")
 SMALLEST = {
     "one label": [("a", "x", 1)],

@@ -10,9 +10,10 @@ from abc import ABC, abstractmethod
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
+import pyarrow.compute as pc
 
 from annotruth.kernels.arrays import Floats
-from annotruth.labels import LabelSummary
+from annotruth.labels import Labels, LabelSummary
 from annotruth.models.base_fit import BaseFit
 from annotruth.models.squarem import Squarem
 
@@ -105,8 +106,11 @@ class ClassEquations(ABC, Generic[P]):
         """The likelihood of a known truth, categories x classes."""
         return np.repeat(np.eye(self.n_categories), self.n_subtypes, axis=1)
 
-    def start(self, votes: ClassCounts) -> P:
-        """Return the first parameters, given the counts with observed shares as posteriors."""
+    def start(self, votes: ClassCounts, rng: np.random.Generator) -> P:
+        """Return the first parameters, given the counts with observed shares as posteriors.
+
+        Models with random starts use ``rng``; `in_order_of_ids` assigns its draws to annotators.
+        """
         return self.m_step(votes, None)
 
     @abstractmethod
@@ -115,7 +119,10 @@ class ClassEquations(ABC, Generic[P]):
 
     @abstractmethod
     def m_step(self, counts: ClassCounts, old: P | None) -> P:
-        """Return the parameters that maximize the objective, given the posteriors' sums."""
+        """Return the parameters that maximize the objective, given the posteriors' sums.
+
+        ``old`` are the parameters of the posteriors; None if these are the observed shares.
+        """
 
     @abstractmethod
     def tables(self, parameters: P) -> EStepTables:
@@ -145,3 +152,12 @@ class ClassEquations(ABC, Generic[P]):
         """Return the expected share of each annotator's labels that are the item's class."""
         correct: Floats = np.einsum("snk,nk->s", counts.labels, self.known_truth)
         return np.minimum(correct / self.labels.labels_per_annotator, 1.0)  # rounding
+
+
+def in_order_of_ids(draws: Floats, labels: LabelSummary) -> Floats:
+    """Return random draws, one row per annotator, so that the order of the labels is irrelevant."""
+    if not isinstance(labels, Labels):
+        return draws
+    arranged = np.empty_like(draws)
+    arranged[pc.array_sort_indices(labels.annotators).to_numpy()] = draws
+    return arranged

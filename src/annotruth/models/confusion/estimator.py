@@ -144,6 +144,45 @@ class LatentClassEstimator(IterativeEstimator[LatentClassSteps[Any]]):
         return equations, equations.parameters_of(fit)
 
 
+@dataclass(kw_only=True)
+class RestartedEstimator(LatentClassEstimator):
+    """Base of models with random starts.
+
+    Parameters
+    ----------
+    n_init, seed
+        The number of random starts, of which the best is continued, and their seed.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> from annotruth.models.confusion.estimator import RestartedEstimator
+    >>> issubclass(at.MACE, RestartedEstimator)
+    True
+    """
+
+    n_init: int = 5
+    seed: int = 0
+
+    def _check(self, labels: LabelSummary) -> None:
+        if self.n_init < 1:
+            raise InputError(f"n_init must be 1 or more, not {self.n_init}")
+        if self.seed < 0:
+            raise InputError(f"seed must be 0 or more, not {self.seed}")
+        super()._check(labels)
+
+    def _steps(self, labels: Labels, session: Session) -> LatentClassSteps[Any]:
+        equations = self._equations(labels)
+        return LatentClassSteps(equations, session, n_init=self.n_init, seed=self.seed)
+
+
+def check_positive(**options: float) -> None:
+    """Refuse options that are not above 0."""
+    for name, value in options.items():
+        if not value > 0:
+            raise InputError(f"{name} must be above 0, not {value}")
+
+
 def _item_results(
     n_subtypes: int, labels: Labels, arrays: Mapping[str, NDArray[Any]]
 ) -> ItemResults:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from annotruth.errors import InputError
 from annotruth.labels import LabelSummary
 from annotruth.models.confusion.dirichlet import DirichletEquations
-from annotruth.models.confusion.estimator import LatentClassEstimator
+from annotruth.models.confusion.estimator import LatentClassEstimator, check_positive
 
 
 @dataclass(kw_only=True)
@@ -83,9 +82,7 @@ class IBCC(LatentClassEstimator):
     off_diagonal: float = 1.0
 
     def _check(self, labels: LabelSummary) -> None:
-        for option in ("alpha", "diagonal", "off_diagonal"):
-            if not getattr(self, option) > 0:
-                raise InputError(f"{option} must be above 0, not {getattr(self, option)}")
+        check_positive(alpha=self.alpha, diagonal=self.diagonal, off_diagonal=self.off_diagonal)
         super()._check(labels)
 
     def _equations(self, labels: LabelSummary) -> DirichletEquations:

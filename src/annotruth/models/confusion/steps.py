@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Generic
 
+import numpy as np
+
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import LabelSummary
@@ -11,6 +13,9 @@ from annotruth.models.base_fit import BaseFit
 from annotruth.models.confusion.equations import ClassCounts, ClassEquations, EStepTables, P
 from annotruth.models.em import Monitor
 from annotruth.models.squarem import Squarem
+
+STEPS_PER_START = 20
+"""Steps from each of several random starts, before the best of them is continued."""
 
 _INPUTS = (Input("prior"), Input("known_truth"), Input("likelihood", annotator_axis=0))
 _POSTERIOR = Pass("robust_gpm.posterior", ("posterior",), _INPUTS)
@@ -25,6 +30,9 @@ class LatentClassSteps(Generic[P]):
         The model's equations.
     session
         The session that the labels are open in.
+    n_init, seed
+        The number of random starts, and their seed. Of several, the one with the highest objective
+        after `STEPS_PER_START` steps is kept.
 
     Examples
     --------
@@ -40,12 +48,15 @@ class LatentClassSteps(Generic[P]):
     [0.75, 0.25]
     """
 
-    def __init__(self, equations: ClassEquations[P], session: Session) -> None:
+    def __init__(
+        self, equations: ClassEquations[P], session: Session, *, n_init: int = 1, seed: int = 0
+    ) -> None:
         labels = equations.labels
         self.equations = equations
         self.objective_name = equations.objective_name
         self.final_counts: ClassCounts | None = None
         self._session = session
+        self._n_init, self._seed = n_init, seed
         self._n_labels = labels.n_labels
         self._step = Pass(
             "robust_gpm.step",
@@ -54,12 +65,28 @@ class LatentClassSteps(Generic[P]):
         )
 
     def start(self) -> P:
-        """Return the parameters that follow from the observed shares as posteriors."""
-        return self.equations.start(count_votes(self.equations.labels, self._session))
+        """Return the first parameters; with several random starts, the best after a few steps."""
+        if self._n_init == 1:
+            return self._start(0)
+        # One at a time: the parameters of all starts may not fit into memory.
+        best, highest = None, -np.inf
+        for number in range(self._n_init):
+            parameters = self._start(number)
+            for _ in range(STEPS_PER_START):
+                parameters, monitor = self.step(parameters)
+            if best is None or monitor.objective > highest:
+                best, highest = parameters, monitor.objective
+        assert best is not None
+        return best
+
+    def _start(self, number: int) -> P:
+        """Return the parameters of one start."""
+        votes = count_votes(self.equations.labels, self._session)
+        return self.equations.start(votes, np.random.default_rng([self._seed, number]))
 
     def resume(self, previous: BaseFit) -> P:
         """Return the parameters of a previous fit; new annotators start as in a first fit."""
-        return self.equations.resume(self.equations.parameters_of(previous), self.start())
+        return self.equations.resume(self.equations.parameters_of(previous), self._start(0))
 
     def step(self, old: P) -> tuple[P, Monitor]:
         """Pass over the labels once, then update the parameters."""
