@@ -45,6 +45,15 @@ def test_a_frame_is_fitted_as_in_memory(name, partitions, frame, in_memory, make
         assert fit.n_iter == in_memory[name].n_iter
 
 
+@pytest.mark.parametrize("name", ["one-coin", "ibcc", "ebcc", "bwa", "mace"])
+def test_models_of_classes_are_fitted_as_in_memory(name, frame, make_engine):
+    starts = {"n_init": 1} if name in ("ebcc", "mace") else {}
+    in_memory = fit_model(make_model(name, **starts), frame.toArrow())
+    with fit_model(make_model(name, engine=make_engine(4), **starts), frame) as fit:
+        assert_same_tables(fit, in_memory)
+        assert fit.log_likelihood == pytest.approx(in_memory.log_likelihood, rel=1e-12)
+
+
 def assert_same_fit(one, other):
     assert isinstance(one, at.Fit)
     ids = ["item", "annotator", "label"]

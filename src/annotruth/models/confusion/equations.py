@@ -93,6 +93,7 @@ class ClassEquations(ABC, Generic[P]):
 
     def __init__(self, labels: LabelSummary, *, n_subtypes: int = 1) -> None:
         self.labels = labels
+        self.labels_per_annotator = labels.labels_per_annotator  # a file, on some engines
         self.n_categories = labels.n_categories
         self.n_subtypes = n_subtypes
 
@@ -151,7 +152,7 @@ class ClassEquations(ABC, Generic[P]):
     def reliability(self, parameters: P, counts: ClassCounts) -> Floats:
         """Return the expected share of each annotator's labels that are the item's class."""
         correct: Floats = np.einsum("snk,nk->s", counts.labels, self.known_truth)
-        return np.minimum(correct / self.labels.labels_per_annotator, 1.0)  # rounding
+        return np.minimum(correct / self.labels_per_annotator, 1.0)  # rounding
 
 
 def in_order_of_ids(draws: Floats, labels: LabelSummary) -> Floats:

@@ -80,7 +80,7 @@ class MACEEquations(ClassEquations[MACEParameters]):
         """Return random competences, as sure as the annotators' labels; spam is uniform."""
         low, high = _COMPETENCE
         draws = in_order_of_ids(rng.uniform(low, high, self.labels.n_annotators), self.labels)
-        n_labels = self.labels.labels_per_annotator[:, np.newaxis]
+        n_labels = self.labels_per_annotator[:, np.newaxis]
         return MACEParameters(
             self.prior.competence + n_labels * np.stack([draws, 1.0 - draws], axis=1),
             self.prior.spam + n_labels / self.n_categories,

@@ -63,7 +63,7 @@ class OneCoinEquations(ClassEquations[OneCoinParameters]):
 
     def m_step(self, counts: ClassCounts, old: OneCoinParameters | None) -> OneCoinParameters:
         """Return the shares of the classes and of right labels."""
-        right = np.einsum("snn->s", counts.labels) / self.labels.labels_per_annotator
+        right = np.einsum("snn->s", counts.labels) / self.labels_per_annotator
         return OneCoinParameters(
             np.maximum(counts.classes / counts.classes.sum(), MIN_SHARE),
             np.minimum(right, 1.0),  # rounding
