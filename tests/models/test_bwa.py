@@ -178,6 +178,16 @@ def test_a_warm_start_ends_at_the_same_optimum():
     np.testing.assert_allclose(updated_fit.reliability, fresh.reliability, atol=1e-4)
 
 
+def test_a_warm_start_begins_with_the_weights_of_the_previous_fit():
+    previous = at.BWA().fit(TABLE[:-1]).result_
+    labels = Labels.of([*TABLE, ("c", "new", "cat")])
+    with closing(get_engine("memory").open(labels)) as session:
+        steps = at.BWA()._steps(labels, session)
+        resumed, start = steps.resume(previous), steps.start()
+    np.testing.assert_array_equal(resumed.weight[:3], previous.parameters["weight"])
+    np.testing.assert_array_equal(resumed.weight[3], start.weight[3])
+
+
 @pytest.mark.parametrize("option", ["pseudo_labels", "strength"])
 def test_priors_that_are_not_positive_are_refused(option):
     with pytest.raises(at.InputError, match=f"{option} must be above 0, not 0"):

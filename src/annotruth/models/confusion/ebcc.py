@@ -87,7 +87,7 @@ class EBCC(RestartedEstimator):
     of class k by observed shares (here at least 1). They divide each item at random among the
     subtypes at first, and take the best of 40 runs by the evidence lower bound. Here the start
     divides each annotator's counts, which needs no random numbers per item and is as random; of
-    ``n_init`` starts the one with the highest bound after 10 steps is continued. Optima are many,
+    ``n_init`` starts the one with the highest bound after 20 steps is continued. Optima are many,
     and accuracies of runs differ by some hundredths, so figures of the paper are met only to within
     that.
 

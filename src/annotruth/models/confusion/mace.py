@@ -182,7 +182,7 @@ class MACE(RestartedEstimator):
     that of the geometric means, with classes summed out.
 
     The priors are the authors': :math:`\alpha = \beta = 0.5`, :math:`\gamma = 10`. They keep the best
-    of ten random starts of 50 steps. Here the one with the highest bound after 10 steps is
+    of ten random starts of 50 steps. Here the one with the highest bound after 20 steps is
     continued. Competences start between 0.3 and 0.7, and :math:`\xi` is uniform, so that renaming
     categories changes nothing.
 
@@ -193,8 +193,8 @@ class MACE(RestartedEstimator):
 
     Errors do not depend on the item. Where classes are of very different frequency, annotators
     who often give the frequent label look like spammers, and the equal class priors favour the rare
-    classes: on the product set, where 12% of the items are matches, the optimum is worse than the
-    majority vote.
+    classes: on the product set, where one item in eight is a match, the optimum is worse than
+    the majority vote.
 
     Parameters
     ----------
