@@ -27,7 +27,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--sets", type=names, help=f"separated by commas; {', '.join(GROUPS)} stands for several"
     )
-    parser.add_argument("--peers", action="store_true", help="also run crowd-kit's models")
+    parser.add_argument(
+        "--peers", type=names, nargs="?", const=contenders.CROWD_KIT, default=(),
+        help="also run crowd-kit's models: all, or those named",
+    )  # fmt: skip
     parser.add_argument("--out", type=Path, help="folder for the results and the chart")
     parser.add_argument(
         "--scale", choices=("nominal", "auto"), default="nominal",
@@ -43,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
     for name in unknown:
         note(f"{name} is left out: annotruth has no such model")
     if options.peers and contenders.has_crowd_kit():
-        compared |= contenders.crowd_kit()
+        compared |= contenders.crowd_kit(options.peers)
     elif options.peers:
         note("crowd-kit is left out: it is not installed")
 
@@ -90,7 +93,8 @@ def run(
             try:
                 score = contender(found)
             except Exception as error:  # noqa: BLE001 (other packages fail in many ways)
-                note(f"{name} on {found.name}: {type(error).__name__}: {error}")
+                text = " ".join(str(error).split())[:120]
+                note(f"{found.name}: {name} failed: {type(error).__name__}: {text}")
                 continue
             scores[name][found.name] = score
             nll = "" if score.nll is None else f", negative log-likelihood {score.nll:.4f}"

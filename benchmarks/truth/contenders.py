@@ -31,7 +31,7 @@ OURS = (
     "mace",
     AUTO,
 )
-CROWD_KIT = (*("MajorityVote", "DawidSkene", "OneCoinDawidSkene", "GLAD", "MACE", "MMSR", "Wawa"),)
+CROWD_KIT = ("MajorityVote", "DawidSkene", "OneCoinDawidSkene", "GLAD", "MACE", "MMSR", "Wawa")
 # Their own examples' number of iterations, where the class has no default.
 _ITERATIONS = {"DawidSkene": 100, "OneCoinDawidSkene": 100}
 
@@ -72,9 +72,9 @@ def _fit(labels: Labels, name: str) -> Any:
         return annotruth.fit(labels, name)
 
 
-def crowd_kit() -> dict[str, Contender]:
-    """Return crowd-kit's models by name."""
-    return {f"{name} (crowd-kit)": _peer(name) for name in CROWD_KIT}
+def crowd_kit(names: Sequence[str] = CROWD_KIT) -> dict[str, Contender]:
+    """Return models of crowd-kit by the names of their classes."""
+    return {f"{name} (crowd-kit)": _peer(name) for name in names}
 
 
 def _peer(name: str) -> Contender:
@@ -90,9 +90,7 @@ def _peer(name: str) -> Contender:
         start = perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model.fit(frame) if hasattr(model, "fit") else model.fit_predict(frame)
-            if not hasattr(model, "labels_") or model.labels_ is None:
-                model.fit_predict(frame)
+            model.fit_predict(frame)
         seconds = perf_counter() - start
         probas = getattr(model, "probas_", None)
         items = np.arange(labels.n_items)
