@@ -19,6 +19,7 @@ from annotruth.models.distribution import Z_95
 from annotruth.models.em import History
 from annotruth.models.result import Fit
 from annotruth.models.rounding import rounded_gaussians
+from annotruth.models.subject_bias.posterior import vote_posterior
 from annotruth.models.subject_bias.steps import SubjectBiasParameters, SubjectBiasSteps
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class SubjectBias(IterativeEstimator[SubjectBiasSteps]):
         parameters: SubjectBiasParameters,
         history: History,
     ) -> Fit:
-        psi, a2, precision = (session.collect(name) for name in ("psi", "a2", "precision"))
+        psi, a2 = (session.collect(name) for name in ("psi", "a2"))
         known = labels.known >= 0
         level = 0.0 if known.any() else parameters.b.mean()
         v2 = parameters.v2 + a2.min()
@@ -129,16 +130,25 @@ class SubjectBias(IterativeEstimator[SubjectBiasSteps]):
                 f"is at its floor of {np.sqrt(steps.floor):.3g}"
             )
             history = replace(history, stop_reason=f"{history.stop_reason}; {note}")
-        score = psi + level
-        half_width = np.where(known, 0.0, Z_95 / np.sqrt(precision))
-        items = {"score_low": score - half_width, "score_high": score + half_width}
+        score, bias = psi + level, parameters.b - level
+        in_groups = steps.per == "group"
+        posterior = vote_posterior(
+            labels,
+            session,
+            bias,
+            a2 - a2.min() if in_groups else np.zeros(len(a2)),
+            steps.noise,
+            ambiguous=steps.per == "item",
+        )
+        low, high = (posterior.score + sign * posterior.half_width for sign in (-1.0, 1.0))
+        items = {"score_low": np.minimum(low, score), "score_high": np.maximum(high, score)}
         if steps.per != "shared":
             items["ambiguity"] = np.sqrt(a2 - a2.min())
         annotators: dict[str, Any] = {
-            "bias": parameters.b - level,
-            "bias_std": 1.0 / np.sqrt(steps.moments[:, 0]),
+            "bias": bias,
+            "bias_std": posterior.bias_error(bias),
             "inconsistency": np.sqrt(v2),
-            "inconsistency_std": 1.0 / np.sqrt(2.0 * v2 * steps.moments[:, 2]),
+            "inconsistency_std": posterior.inconsistency_error(np.sqrt(v2)),
             "at_floor": at_floor,
         }
         return Fit(

@@ -81,9 +81,10 @@ class SubjectBiasSteps:
         self._unproven = unproven and per != "group"
         self.per = per
         self.floor = 0.0
-        self.moments = np.zeros((n_annotators, 5))
+        self.noise = 0.0
         self._session = session
         self._values = labels.scale.values
+        self._n_items = labels.n_items
         self._n_votes = labels.labels_per_annotator.astype(float)
         rounds = _UNPROVEN_ROUNDS if self._unproven else _ROUNDS
         self._rounds = rounds if per == "item" else 0
@@ -149,6 +150,9 @@ class SubjectBiasSteps:
         variance = np.maximum(moments[:, 1] / self._n_votes - b**2, 0.0)
         overall = inner(variance, self._n_votes) / self._n_votes.sum()
         self.floor = max(rounding_variance(self._values), _MIN_SHARE * overall)
+        n_votes = self._n_votes.sum()
+        freedom = n_votes - self._n_items - len(b) + 1
+        self.noise = max(overall * n_votes / max(freedom, 1.0), self.floor)
         group_a2 = np.full(self._n_groups, self._share * overall)
         self._set_group_a2(group_a2)
         v2 = np.maximum((1.0 - self._share) * variance, self.floor)
@@ -246,7 +250,7 @@ class SubjectBiasSteps:
     def finalize(self, parameters: SubjectBiasParameters) -> float:
         """Compute the scores of the final parameters; return their log-likelihood."""
         self._pass_items(parameters, 0)
-        self.moments, (log_likelihood, _) = self._pass_items(parameters, 0)
+        _, (log_likelihood, _) = self._pass_items(parameters, 0)
         return float(log_likelihood)
 
 

@@ -1,0 +1,260 @@
+"""The posterior of scores, biases and inconsistencies in the model of subject bias."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from annotruth.engines import Input, Pass, Session, Sum
+from annotruth.kernels.arrays import Floats
+from annotruth.labels import Labels
+from annotruth.models.distribution import Z_95
+
+# Standard deviations, in units of the votes' noise at the start.
+_INCONSISTENCIES = np.geomspace(1 / 8, 4, 17)
+_AMBIGUITIES = np.append(0.0, np.geomspace(1 / 4, 3, 7))
+
+# Priors of standard deviations, averaged by their likelihood: Gaussians of log-inconsistencies with
+# these means and deviations, half-Gaussians of ambiguities with these scales.
+_LOG_MEANS = np.linspace(-1.5, 0.75, 19)
+_LOG_DEVIATIONS = (0.05, 0.1, 0.2, 0.4, 0.8)
+_AMBIGUITY_SCALES = (0.02, 0.1, 0.2, 0.4, 0.6, 0.8, 1.2)
+
+_MAX_ROUNDS = 30
+_TOLERANCE = 0.02  # of the logarithms of squared inconsistencies
+
+
+@dataclass(frozen=True, eq=False)
+class VotePosterior:
+    """The posterior of scores, biases and inconsistencies.
+
+    Attributes
+    ----------
+    score, half_width
+        Of each item: the posterior mean and half the width of the 95% interval.
+    bias, bias_variance
+        Of each annotator: the posterior mean and variance.
+    inconsistency
+        The levels of inconsistency.
+    weights
+        The posterior of each annotator's inconsistency, annotators x levels.
+
+    Examples
+    --------
+    >>> from contextlib import closing
+    >>> import numpy as np
+    >>> import annotruth as at
+    >>> from annotruth.engines import get_engine
+    >>> from annotruth.models.subject_bias.posterior import vote_posterior
+    >>> labels = at.Labels.of([(e, s, e + s) for e in (1, 2, 3, 4) for s in (0, 1)])
+    >>> with closing(get_engine("reference").open(labels)) as session:
+    ...     posterior = vote_posterior(
+    ...         labels, session, np.array([-0.5, 0.5]), np.zeros(4), 0.1, ambiguous=False
+    ...     )
+    >>> posterior.score.round(6).tolist()
+    [1.5, 2.5, 3.5, 4.5]
+    """
+
+    score: Floats
+    half_width: Floats
+    bias: Floats
+    bias_variance: Floats
+    inconsistency: Floats
+    weights: Floats
+
+    def bias_error(self, bias: Floats) -> Floats:
+        """Return the root of the expected squared error of estimated biases."""
+        error: Floats = np.sqrt(self.bias_variance + (self.bias - bias) ** 2)
+        return error
+
+    def inconsistency_error(self, inconsistency: Floats) -> Floats:
+        """Return the root of the expected squared error of estimated inconsistencies."""
+        difference = self.inconsistency - inconsistency[:, np.newaxis]
+        error: Floats = np.sqrt((self.weights * difference**2).sum(axis=1))
+        return error
+
+
+class _Annotators(NamedTuple):
+    """Biases and squared inconsistencies: estimates and their uncertainty."""
+
+    b: Floats
+    b_variance: Floats
+    v2: Floats  # the exponential of the mean logarithm
+    weights: Floats  # annotators x levels
+
+
+def vote_posterior(
+    labels: Labels,
+    session: Session,
+    bias: Floats,
+    offset: Floats,
+    noise: float,
+    *,
+    ambiguous: bool,
+) -> VotePosterior:
+    """Return the posterior, computed as in the docstring of `annotruth.SubjectBias`.
+
+    Parameters
+    ----------
+    labels, session
+        The labels, and the session they are open in.
+    bias
+        Biases to start from.
+    offset
+        The part of each item's squared ambiguity that is taken as known.
+    noise
+        The variance of votes, roughly.
+    ambiguous
+        Whether each item has an unknown ambiguity.
+    """
+    session.put("offset", offset, per="items")
+    levels = noise * (np.square(_AMBIGUITIES) if ambiguous else np.zeros(1))
+    log_hyper = _log_ambiguity_priors() if ambiguous else np.zeros((1, 1))
+    v2_levels = noise * np.square(_INCONSISTENCIES)
+    log_v2, log_v2_priors = np.log(v2_levels), _log_inconsistency_priors()
+    n = labels.n_annotators
+    has_gold = bool((labels.known >= 0).any())
+    step = Pass(
+        "subject_bias_posterior.step",
+        state=("offset",),
+        inputs=tuple(
+            Input(name)
+            for name in (
+                *("values", "b", "variance", "levels", "log_prior", "v2_levels", "log_hyper"),
+            )
+        ),
+        sums=(
+            Sum("log_likelihood", (n, len(v2_levels))),
+            Sum("information", (n, len(v2_levels))),
+            Sum("moments", (n, 2)),
+            Sum("hyper", (len(log_hyper),)),
+        ),
+    )
+    values = labels.scale.values
+    # Biases are known to be smaller than the spread of all votes.
+    b_precision = 1.0 / max(float(np.ptp(values)) ** 2, noise)
+    log_prior = log_hyper[0]
+    b, v2 = bias, np.full(n, noise)
+    b_variance = noise / labels.labels_per_annotator
+    for _ in range(_MAX_ROUNDS):
+        sums = session.run_pass(
+            step,
+            values=values,
+            b=b,
+            variance=v2 + b_variance,
+            levels=levels,
+            log_prior=log_prior,
+            v2_levels=v2_levels,
+            log_hyper=log_hyper,
+        )
+        information = sums["information"] + b_precision
+        log_likelihood = sums["log_likelihood"] - 0.5 * np.log(information)
+        weights = _posterior(log_likelihood, log_v2_priors)
+        # Half steps: ambiguities and inconsistencies explain the same noise, and would take turns.
+        log_prior = np.logaddexp(log_prior, _average(log_hyper, sums["hyper"])) - np.log(2.0)
+        before, v2 = v2, np.exp(0.5 * (weights @ log_v2 + np.log(v2)))
+        b_variance = 1.0 / (weights * information).sum(axis=1)
+        b = b + sums["moments"][:, 0] / sums["moments"][:, 1]
+        b = b if has_gold else b - b.mean()
+        if np.abs(np.log(v2 / before)).max() < _TOLERANCE:
+            break
+    annotators = _Annotators(b, b_variance, v2, weights)
+    b_total = np.inf if has_gold else float(b_variance.sum())
+    score, half_width = _scores(
+        labels, session, annotators, v2_levels, b_total, levels=levels, log_prior=log_prior
+    )
+    return VotePosterior(
+        score,
+        half_width,
+        b,
+        np.maximum(b_variance - b_variance**2 / b_total, 0.0),
+        np.sqrt(v2_levels),
+        weights,
+    )
+
+
+def _scores(
+    labels: Labels,
+    session: Session,
+    annotators: _Annotators,
+    v2_levels: Floats,
+    b_total: float,
+    *,
+    levels: Floats,
+    log_prior: Floats,
+) -> tuple[Floats, Floats]:
+    """Return the scores' posterior means and half the widths of their 95% intervals."""
+    from scipy.special import stdtrit  # imported here because that takes longer than a small fit
+
+    state = ("mean", "variance", "spread")
+    for name in state:
+        session.allocate(name, per="items")
+    inputs = ("values", "b", "b_variance", "b_total", "v2", "v2_moments", "levels", "log_prior")
+    one = Pass(
+        "subject_bias_posterior.score_moments",
+        state=("offset", *state),
+        inputs=tuple(Input(name) for name in inputs),
+    )
+    weights = annotators.weights
+    means = weights @ np.stack([v2_levels, v2_levels**2, np.log(v2_levels) ** 2], axis=1)
+    mean = means[:, 0]
+    variances = (mean, means[:, 1] - mean**2, means[:, 2] - np.log(annotators.v2) ** 2)
+    session.run_pass(
+        one,
+        values=labels.scale.values,
+        b=annotators.b,
+        b_variance=annotators.b_variance,
+        b_total=b_total,
+        v2=annotators.v2,
+        v2_moments=np.maximum(np.stack(variances, axis=1), 0.0),
+        levels=levels,
+        log_prior=log_prior,
+    )
+    score, variance, spread = (session.collect(name) for name in state)
+    # Student's t of the same variance, whose variance varies as much.
+    squared_variation = np.maximum(spread / np.maximum(variance, 1e-300) ** 2, 1e-9)
+    freedom = 4.0 + 2.0 / squared_variation
+    scale = np.sqrt(variance * (freedom - 2.0) / freedom)
+    half_width: Floats = stdtrit(freedom, 0.975) * scale
+    return score, half_width
+
+
+def _log_inconsistency_priors() -> Floats:
+    """Return the logarithms of the priors of inconsistencies, priors x levels."""
+    logs = np.log(_INCONSISTENCIES)
+    rows = [-0.5 * ((logs - m) / d) ** 2 for m in _LOG_MEANS for d in _LOG_DEVIATIONS]
+    return _normalised(np.array(rows))
+
+
+def _log_ambiguity_priors() -> Floats:
+    """Return the logarithms of the priors of ambiguities, priors x levels."""
+    from scipy.special import ndtr
+
+    middles = (_AMBIGUITIES[1:] + _AMBIGUITIES[:-1]) / 2.0
+    edges = np.concatenate([[0.0], middles, [np.inf]])
+    mass = np.diff(ndtr(edges / np.array(_AMBIGUITY_SCALES)[:, np.newaxis]), axis=1)
+    return _normalised(np.log(np.maximum(mass, 1e-12)))
+
+
+def _normalised(log_weights: Floats) -> Floats:
+    """Return log-weights whose exponentials sum to 1 in every row."""
+    normalised: Floats = log_weights - np.logaddexp.reduce(log_weights, axis=-1)[..., np.newaxis]
+    return normalised
+
+
+def _average(log_priors: Floats, log_likelihood: Floats) -> Floats:
+    """Return the logarithm of the mean of priors, by their likelihood."""
+    weights = np.exp(_normalised(log_likelihood))
+    average: Floats = np.log(weights @ np.exp(log_priors))
+    return average
+
+
+def _posterior(log_likelihood: Floats, log_priors: Floats) -> Floats:
+    """Return the posterior over levels, one row per annotator, with the average of the priors."""
+    likelihood = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
+    of_priors = np.log(np.maximum(likelihood @ np.exp(log_priors).T, 1e-300)).sum(axis=0)
+    weights = likelihood * np.exp(_average(log_priors, of_priors))
+    shares: Floats = weights / weights.sum(axis=1, keepdims=True)
+    return shares
