@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from annotruth.kernels import subject_bias, subject_bias_groups
+from annotruth.kernels import subject_bias, subject_bias_groups, subject_bias_posterior
 from annotruth.kernels.reference import subject_bias as reference
 from annotruth.kernels.reference import subject_bias_groups as reference_groups
+from annotruth.kernels.reference import subject_bias_posterior as reference_posterior
 from annotruth.kernels.shared import propose_variances
 
 N_ITEMS, N_ANNOTATORS, N_GROUPS = 40, 9, 5
@@ -130,3 +131,46 @@ def test_scoring_is_exact_if_the_rest_of_the_variance_is_zero():
     x = 0.7
     _, scoring = propose_variances(x, 4, 4 / x, 4 / x**2, (r**2).sum() / x**2, 0.0)
     assert scoring == pytest.approx((r**2).mean(), rel=1e-14)
+
+
+POSTERIOR = (subject_bias_posterior, reference_posterior)
+LEVELS = pytest.mark.parametrize("levels", [[0.0], [0.0, 0.3, 2.0]])
+COUPLED = pytest.mark.parametrize("coupled", [True, False])
+
+
+@LEVELS
+@COUPLED
+@RANGES
+def test_posterior_step_equals_its_twin(problem, levels, coupled, lo, hi):
+    block, state, values, b, v2 = problem
+    log_prior = np.log(np.full(len(levels), 1 / len(levels)))
+    log_hyper = np.stack([log_prior, log_prior - np.arange(len(levels))])
+    variance, v2_levels = 0.9 * v2, np.array([0.1, 0.5, 2.5])
+    inputs = (values, b, v2, variance, np.array(levels), log_prior, v2_levels, log_hyper)
+    n = N_ANNOTATORS if coupled else 0
+    shapes = [(N_ANNOTATORS, 3), (N_ANNOTATORS, 3), (N_ANNOTATORS, 2), (2,), (n, n)]
+    arrays = (state["a2"],)
+    assert_same("step", block, lo, hi, arrays, inputs, shapes, POSTERIOR)
+
+
+@LEVELS
+@COUPLED
+@RANGES
+def test_score_moments_equal_their_twin(problem, levels, coupled, lo, hi):
+    block, state, values, b, v2 = problem
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(N_ANNOTATORS, N_ANNOTATORS))
+    covariance = 0.01 * root @ root.T if coupled else np.empty((0, 0))
+    moments = rng.uniform(0.1, 1, (N_ANNOTATORS, 3))
+    log_prior = np.log(np.full(len(levels), 1 / len(levels)))
+    arrays = (state["a2"], *(np.zeros(N_ITEMS) for _ in range(3)))
+    inputs = (values, b, 0.1 * v2, covariance, v2, moments, np.array(levels), log_prior)
+    _, mean, variance, spread = assert_same(
+        "score_moments", block, lo, hi, arrays, inputs, [], POSTERIOR
+    )
+    known = np.arange(lo, hi)[block.known[lo:hi] >= 0]
+    np.testing.assert_array_equal(mean[known], values[2])
+    unknown = np.arange(lo, hi)[block.known[lo:hi] < 0]
+    assert (variance[unknown] > 0).all()
+    assert (variance[known] == 0).all()
+    assert (spread[unknown] > 0).all()

@@ -10,7 +10,7 @@ from scipy.stats import norm
 import annotruth as at
 from annotruth import simulate
 from annotruth.models.distribution import Distribution
-from annotruth.models.rounding import rounded_gaussians
+from annotruth.models.rounding import rounded_gaussians, shared_rounding_variance
 
 ROWS = [
     *(("a", "x", 1), ("a", "y", 1), ("a", "z", 2)),
@@ -239,3 +239,13 @@ def test_with_one_label_per_item_the_mean_predicts_a_wide_distribution():
 
 def test_rounded_gaussians_of_a_single_category():
     assert rounded_gaussians(np.array([3.0]), np.array([9.0]), np.array([0.1])).tolist() == [[1.0]]
+
+
+def test_the_rounding_error_that_votes_have_in_common():
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(1.5, 4.5, 4000)
+    for noise in (0.0, 0.15, 0.3, 0.6):
+        votes = np.round(scores[:, np.newaxis] + noise * rng.normal(size=(4000, 200)))
+        expected = ((votes.mean(axis=1) - scores) ** 2).mean() - votes.var(axis=1).mean() / 200
+        actual = shared_rounding_variance(np.arange(1.0, 6.0), noise**2 + 1 / 12)
+        assert actual == pytest.approx(expected, abs=0.002)

@@ -67,6 +67,26 @@ def _log_sum(log_weights: Floats, weights: Floats) -> float:
 
 
 @compiled
+def _add_coupling(
+    block: Block, e: int, share: float, a: float, v2: Floats, coupling: Floats
+) -> None:
+    """Add a share of an item's information on biases: w on the diagonal, less w w' / W."""
+    first, last = block.cell_ptr[block.item_ptr[e]], block.cell_ptr[block.item_ptr[e + 1]]
+    precision = 0.0
+    for i in range(first, last):
+        w = 1.0 / (v2[block.annotator[i]] + a)
+        precision += w
+        coupling[block.annotator[i], block.annotator[i]] += share * w
+    if block.known[e] >= 0:
+        return
+    for i in range(first, last):
+        w = 1.0 / (v2[block.annotator[i]] + a)
+        for k in range(first, last):
+            other = 1.0 / (v2[block.annotator[k]] + a)
+            coupling[block.annotator[i], block.annotator[k]] -= share * w * other / precision
+
+
+@compiled
 def step(
     block: Block,
     lo: int,
@@ -74,6 +94,7 @@ def step(
     offset: Floats,
     values: Floats,
     b: Floats,
+    v2: Floats,
     variance: Floats,
     levels: Floats,
     log_prior: Floats,
@@ -83,13 +104,15 @@ def step(
     information: Floats,
     moments: Floats,
     hyper: Floats,
+    coupling: Floats,
 ) -> None:
     """Add up the log-likelihood of every inconsistency, given the other votes on each item.
 
     Adds to ``log_likelihood[s, k]`` the logarithm of p(x_es | x_e,-s) with the k-th of ``v2_levels``
     as the squared inconsistency of s, ambiguities summed out; to ``information[s, k]`` the Fisher
     information of the bias in it; to ``moments[s]`` the expectations of wr and w; and to
-    ``hyper[h]`` the log-likelihood of the items with the prior ``log_hyper[h]`` of ambiguities.
+    ``hyper[h]`` the log-likelihood of the items with the prior ``log_hyper[h]`` of ambiguities. Unless
+    it is empty, adds to ``coupling`` the Fisher information of all biases, scores profiled out.
     """
     n_levels, n_v2 = len(levels), len(v2_levels)
     score, precision = np.empty(n_levels), np.empty(n_levels)
@@ -113,6 +136,9 @@ def step(
                     w = share[j] / (variance[s] + offset[e] + levels[j])
                     moments[s, 0] += w * (x - b[s] - score[j])
                     moments[s, 1] += w
+        if len(coupling):
+            for j in range(n_levels):
+                _add_coupling(block, e, share[j], offset[e] + levels[j], v2, coupling)
         if not is_known and block.cell_ptr[last] - block.cell_ptr[first] < 2:
             continue  # nothing to compare the vote with
         for c in range(first, last):
@@ -152,6 +178,25 @@ def step(
 
 
 @compiled
+def _bias_variance(
+    block: Block, e: int, a: float, v2: Floats, b_variance: Floats, b_covariance: Floats
+) -> float:
+    """Return the variance of the weighted sum of the biases in an item's votes."""
+    first, last = block.cell_ptr[block.item_ptr[e]], block.cell_ptr[block.item_ptr[e + 1]]
+    total = 0.0
+    for i in range(first, last):
+        s = block.annotator[i]
+        w = 1.0 / (v2[s] + a)
+        if len(b_covariance):
+            for k in range(first, last):
+                other = block.annotator[k]
+                total += w * b_covariance[s, other] / (v2[other] + a)
+        else:
+            total += w * w * b_variance[s]
+    return max(total, 0.0)
+
+
+@compiled
 def score_moments(
     block: Block,
     lo: int,
@@ -163,7 +208,7 @@ def score_moments(
     values: Floats,
     b: Floats,
     b_variance: Floats,
-    b_total: float,
+    b_covariance: Floats,
     v2: Floats,
     v2_moments: Floats,
     levels: Floats,
@@ -172,13 +217,13 @@ def score_moments(
     """Set the posterior mean and variance of each score, and the variance of that variance.
 
     ``v2_moments[s]`` are the mean and the variance of the squared inconsistency, and the variance of
-    its logarithm. Biases have variances ``b_variance``, given that their sum is known if ``b_total``
-    is the sum of these; infinite where it is not.
+    its logarithm. Biases have the covariance ``b_covariance``; if that is empty, they are independent
+    with variances ``b_variance``.
     """
     n_levels = len(levels)
     logs, share = np.empty(n_levels), np.empty(n_levels)
     m, total, of_total = np.empty(n_levels), np.empty(n_levels), np.empty(n_levels)
-    with_biases = v2 + b_variance
+    variance_less_bias = v2**2 / (v2 + b_variance)
     for e in range(lo, hi):
         if block.known[e] >= 0:
             mean[e] = values[block.known[e]]
@@ -187,11 +232,9 @@ def score_moments(
             continue
         for j in range(n_levels):
             a = offset[e] + levels[j]
-            logs[j] = log_prior[j] + _at_level(block, e, a, values, b, with_biases)[2]
+            logs[j] = log_prior[j] + _at_level(block, e, a, values, b, variance_less_bias)[2]
             m[j], precision, _ = _at_level(block, e, a, values, b, v2)
             noise = 0.0
-            of_biases = 0.0
-            common = 0.0
             of_total[j] = 0.0
             for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
                 r = values[block.cell_category[c]] - m[j]
@@ -201,10 +244,9 @@ def score_moments(
                     u = w / precision
                     noise += u * u * (v2_moments[s, 0] + a)
                     noise += (u * (r - b[s]) * v2[s] * w) ** 2 * v2_moments[s, 2]
-                    of_biases += u * u * b_variance[s]
-                    common += u * b_variance[s]
                     of_total[j] += u**4 * v2_moments[s, 1]
-            total[j] = noise + max(of_biases - common * common / b_total, 0.0)
+            of_biases = _bias_variance(block, e, a, v2, b_variance, b_covariance)
+            total[j] = noise + of_biases / precision**2
         _log_sum(logs, share)
         average = (share * m).sum()
         expected = (share * total).sum()

@@ -39,3 +39,22 @@ def rounding_variance(values: Floats) -> float:
     """Return the variance of rounding to the scale where its categories are closest."""
     step = np.diff(values).min() if len(values) > 1 else 1.0
     return float(step**2 / 12.0)
+
+
+def shared_rounding_variance(values: Floats, variance: float) -> float:
+    r"""Return the variance of the rounding error that all votes on an item have in common.
+
+    Where votes hardly vary before they are rounded to steps of h, they are rounded alike. With their
+    variance :math:`\sigma^2` before rounding and the score anywhere between two categories, the mean
+    vote differs from the score by
+
+    .. math:: \sum_k \frac{h^2}{2 \pi^2 k^2} e^{-4 \pi^2 k^2 \sigma^2 / h^2}
+
+    on average, squared: the Fourier series of a sawtooth, smoothed by a Gaussian. Without noise that
+    is :math:`h^2 / 12`. ``variance`` is that of rounded votes, :math:`\sigma^2 + h^2 / 12`.
+    """
+    of_rounding = rounding_variance(values)
+    noise = max(variance / of_rounding - 1.0, 0.0) / 12.0  # in squared steps
+    k = np.arange(1, 51)
+    terms = 6.0 / (np.pi * k) ** 2 * np.exp(-4.0 * np.pi**2 * k**2 * noise)
+    return of_rounding * float(terms.sum())

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from annotruth.kernels.arrays import Block, Floats
+from annotruth.kernels.arrays import Block, Codes, Floats
 from annotruth.kernels.reference.rows import LabelRows, label_rows
 
 
@@ -14,8 +15,8 @@ class _Votes(NamedTuple):
     """Votes less their biases at every level of ambiguity: the last axis runs over the levels."""
 
     rows: LabelRows
-    item: Floats  # the place of each vote's item
-    known: Floats  # whether each item has a known truth
+    item: Codes  # the place of each vote's item
+    known: NDArray[np.bool_]  # whether each item has a known truth
     z: Floats  # votes less biases, votes x 1
     w: Floats
     precision: Floats  # of the items' scores
@@ -23,7 +24,7 @@ class _Votes(NamedTuple):
     log_p: Floats  # log-likelihood of the items' votes, items x levels
 
 
-def _sum_by(item: Floats, n: int, values: Floats) -> Floats:
+def _sum_by(item: Codes, n: int, values: Floats) -> Floats:
     """Return the sums of the rows of ``values`` by item."""
     total = np.zeros((n, values.shape[1]))
     np.add.at(total, item, values)
@@ -46,9 +47,7 @@ def _at_levels(
     w = 1.0 / ((variance[rows.annotator] + offset[rows.item])[:, np.newaxis] + levels)
     precision = _sum_by(item, hi - lo, w)
     known = (truth >= 0)[:, np.newaxis]
-    score = np.where(
-        known, values[truth][:, np.newaxis], _sum_by(item, hi - lo, w * z) / precision
-    )
+    score = np.where(known, values[truth][:, np.newaxis], _sum_by(item, hi - lo, w * z) / precision)
     r = z - score[item]
     log_p = 0.5 * (
         _sum_by(item, hi - lo, np.log(w) - w * r**2) - np.where(known, 0.0, np.log(precision))
@@ -70,6 +69,7 @@ def step(
     offset: Floats,
     values: Floats,
     b: Floats,
+    v2: Floats,
     variance: Floats,
     levels: Floats,
     log_prior: Floats,
@@ -79,6 +79,7 @@ def step(
     information: Floats,
     moments: Floats,
     hyper: Floats,
+    coupling: Floats,
 ) -> None:
     """Add up the log-likelihood of every inconsistency, given the other votes on each item."""
     votes = _at_levels(block, lo, hi, offset, values, b, variance, levels)
@@ -89,6 +90,15 @@ def step(
     np.add.at(moments[:, 1], annotator, (share * votes.w).sum(axis=1))
 
     is_known = votes.known[item, 0]
+    if len(coupling):
+        a = levels + offset[votes.rows.item][:, np.newaxis]
+        weight = 1.0 / (v2[annotator][:, np.newaxis] + a)
+        precision = _sum_by(item, hi - lo, weight)
+        np.add.at(coupling, (annotator, annotator), (share * weight).sum(axis=1))
+        for e in np.flatnonzero(~votes.known[:, 0]):
+            mine = np.flatnonzero(item == e)
+            product = (share[mine] * weight[mine] / precision[e]) @ weight[mine].T
+            np.add.at(coupling, np.ix_(annotator[mine], annotator[mine]), -product)
     some = is_known | (np.bincount(item)[item] > 1)
     annotator, is_known = annotator[some], is_known[some, np.newaxis]
     w, r, total = votes.w[some], votes.r[some], votes.precision[item][some]
@@ -118,7 +128,7 @@ def score_moments(
     values: Floats,
     b: Floats,
     b_variance: Floats,
-    b_total: float,
+    b_covariance: Floats,
     v2: Floats,
     v2_moments: Floats,
     levels: Floats,
@@ -126,7 +136,7 @@ def score_moments(
 ) -> None:
     """Set the posterior mean and variance of each score, and the variance of that variance."""
     n = hi - lo
-    votes = _at_levels(block, lo, hi, offset, values, b, v2 + b_variance, levels)
+    votes = _at_levels(block, lo, hi, offset, values, b, v2**2 / (v2 + b_variance), levels)
     share = _shares(votes.log_p + log_prior)
     votes = _at_levels(block, lo, hi, offset, values, b, v2, levels)
     item, s = votes.item, votes.rows.annotator
@@ -136,8 +146,14 @@ def score_moments(
     v = v2[s][:, np.newaxis]
     noise = 1.0 / votes.w - v + of_v2[:, :1]
     weights = (u * votes.r * v * votes.w) ** 2 * of_v2[:, 2:]
-    common = _sum_by(item, n, u * of_bias) ** 2 / b_total
-    biases = np.maximum(_sum_by(item, n, u**2 * of_bias) - common, 0.0)
+    if len(b_covariance):
+        biases = np.zeros_like(m)
+        for e in range(n):
+            mine = np.flatnonzero(item == e)
+            covariance = b_covariance[np.ix_(s[mine], s[mine])]
+            biases[e] = np.maximum((u[mine] * (covariance @ u[mine])).sum(axis=0), 0.0)
+    else:
+        biases = _sum_by(item, n, u**2 * of_bias)
     total = _sum_by(item, n, u**2 * noise + weights) + biases
     of_total = _sum_by(item, n, u**4 * of_v2[:, 1:2])
     truth = block.known[lo:hi]

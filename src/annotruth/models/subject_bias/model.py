@@ -66,11 +66,57 @@ class SubjectBias(IterativeEstimator[SubjectBiasSteps]):
       therefore not reported.
 
     An item's score is :math:`\psi_e`, which may lie beyond the ends of the scale; a known truth is
-    its item's score. ``score_low`` and ``score_high`` are its 95% interval from the Fisher
-    information :math:`\sum_s w`; the standard errors ``bias_std`` and ``inconsistency_std`` are
-    computed likewise, each with the other parameters fixed. There is no distribution and no
-    reliability. `predict_proba` rounds the model's Gaussian to the scale; its variance includes
-    that of the score, the inverse of its Fisher information.
+    its item's score. There is no distribution and no reliability.
+
+    **Intervals.** At the maximum of the likelihood variances are too small, the more so the fewer
+    votes an item has, and the Fisher information of the scores, :math:`\sum_s w`, takes variances and
+    biases as known. So ``score_low`` and ``score_high`` are the central 95% of a posterior. Scores have
+    a flat prior and are integrated out: given an ambiguity a, with :math:`z = x - b_s`,
+    :math:`W = \sum_s w` and :math:`u = w / W`,
+
+    .. math::
+        \log p(x_e \mid a) = \tfrac12 \sum_s (\log w - w (z - \psi_e)^2) - \tfrac12 \log W.
+
+    - *Ambiguities* have eight levels, which are summed out; their prior is half of a Gaussian, averaged
+      over seven scales by :math:`\sum_e \log \sum_a p(a) \, p(x_e \mid a)`. Those of groups are taken as
+      estimated.
+    - *Inconsistencies* have 17 levels and a Gaussian prior of their logarithm, averaged over its mean
+      and standard deviation by the likelihood. By the chain rule the likelihood of :math:`v_s` is that
+      of the votes of s given the votes of the others,
+
+      .. math::
+          \sum_e \log \sum_a p(a \mid x_{e,-s}) \, N\bigl(z;\; \psi_{e,-s},\; v_s^2 + a^2 + 1/W_{-s}\bigr)
+          - \tfrac12 \log I_s,
+
+      with :math:`I_s` the Fisher information of the bias in it, which integrates the bias out (REML). A
+      vote cannot confirm itself in it, so no inconsistency approaches 0. The variance of other votes
+      less their biases is :math:`v^2` less that of the bias, because biases are fitted to the same
+      votes.
+    - *Biases* have the covariance C, the inverse of their Fisher information with scores profiled out,
+      :math:`\mathrm{diag}(\sum_e w_e) - \sum_e w_e w_e^T / W_e`, given that their sum is 0. With more
+      than 400 annotators they are taken as independent.
+    - *The score* has the variance
+
+      .. math::
+          \sum_s u^2 (\mathrm{E} v_s^2 + a^2) + u^T C u
+          + \sum_s (u \, w \, v_s^2 \, (z - \psi_e))^2 \, \mathrm{var} \log v_s^2 + \rho,
+
+      whose third term is the error of the weights, averaged over ambiguities, plus the variance of
+      :math:`\psi_e` between these. :math:`\rho` is the error of rounding that all votes have in common
+      (`annotruth.models.rounding.shared_rounding_variance`), which matters where everybody agrees. The
+      interval is that of Student's t with this variance and the degrees of freedom, as in
+      Satterthwaite's approximation, with which it varies as much as the variance does: 4 plus two over
+      the squared coefficient of variation.
+
+    Intervals extend to the estimate where that lies outside. They refer to scores at which the biases
+    of these annotators have mean 0: the mean vote of this panel. Near the ends of a scale that is
+    nearer to the middle than the score of a vote without limits would be. ``bias_std`` and
+    ``inconsistency_std`` are roots of the expected squared errors of the estimates in this posterior.
+    `predict_proba` rounds the model's Gaussian to the scale; its variance includes that of the score.
+
+    **Limitations.** In simulated panels of 5 to 40 annotators and 10 to 200 items, complete or with 3 to
+    6 votes per item, 92 to 97% of the scores were in their intervals; with fewer than 4 votes per
+    annotator 89 to 93%.
 
     Parameters
     ----------
@@ -138,6 +184,7 @@ class SubjectBias(IterativeEstimator[SubjectBiasSteps]):
             bias,
             a2 - a2.min() if in_groups else np.zeros(len(a2)),
             steps.noise,
+            floor=steps.floor,
             ambiguous=steps.per == "item",
         )
         low, high = (posterior.score + sign * posterior.half_width for sign in (-1.0, 1.0))

@@ -10,7 +10,7 @@ import numpy as np
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import Labels
-from annotruth.models.distribution import Z_95
+from annotruth.models.rounding import shared_rounding_variance
 
 # Standard deviations, in units of the votes' noise at the start.
 _INCONSISTENCIES = np.geomspace(1 / 8, 4, 17)
@@ -21,6 +21,9 @@ _AMBIGUITIES = np.append(0.0, np.geomspace(1 / 4, 3, 7))
 _LOG_MEANS = np.linspace(-1.5, 0.75, 19)
 _LOG_DEVIATIONS = (0.05, 0.1, 0.2, 0.4, 0.8)
 _AMBIGUITY_SCALES = (0.02, 0.1, 0.2, 0.4, 0.6, 0.8, 1.2)
+
+# Biases of more annotators are taken as independent of one another.
+_MAX_COUPLED = 400
 
 _MAX_ROUNDS = 30
 _TOLERANCE = 0.02  # of the logarithms of squared inconsistencies
@@ -51,7 +54,7 @@ class VotePosterior:
     >>> labels = at.Labels.of([(e, s, e + s) for e in (1, 2, 3, 4) for s in (0, 1)])
     >>> with closing(get_engine("reference").open(labels)) as session:
     ...     posterior = vote_posterior(
-    ...         labels, session, np.array([-0.5, 0.5]), np.zeros(4), 0.1, ambiguous=False
+    ...         labels, session, np.array([-0.5, 0.5]), np.zeros(4), 0.1, floor=0.08, ambiguous=False
     ...     )
     >>> posterior.score.round(6).tolist()
     [1.5, 2.5, 3.5, 4.5]
@@ -81,8 +84,10 @@ class _Annotators(NamedTuple):
 
     b: Floats
     b_variance: Floats
+    b_covariance: Floats  # empty for many annotators
     v2: Floats  # the exponential of the mean logarithm
     weights: Floats  # annotators x levels
+    level_variance: float  # of the logarithm of all squared inconsistencies together
 
 
 def vote_posterior(
@@ -92,6 +97,7 @@ def vote_posterior(
     offset: Floats,
     noise: float,
     *,
+    floor: float,
     ambiguous: bool,
 ) -> VotePosterior:
     """Return the posterior, computed as in the docstring of `annotruth.SubjectBias`.
@@ -106,15 +112,18 @@ def vote_posterior(
         The part of each item's squared ambiguity that is taken as known.
     noise
         The variance of votes, roughly.
+    floor
+        The least squared inconsistency.
     ambiguous
         Whether each item has an unknown ambiguity.
     """
     session.put("offset", offset, per="items")
     levels = noise * (np.square(_AMBIGUITIES) if ambiguous else np.zeros(1))
     log_hyper = _log_ambiguity_priors() if ambiguous else np.zeros((1, 1))
-    v2_levels = noise * np.square(_INCONSISTENCIES)
+    v2_levels = np.maximum(noise * np.square(_INCONSISTENCIES), floor)
     log_v2, log_v2_priors = np.log(v2_levels), _log_inconsistency_priors()
     n = labels.n_annotators
+    n_coupled = n if n <= _MAX_COUPLED else 0
     has_gold = bool((labels.known >= 0).any())
     step = Pass(
         "subject_bias_posterior.step",
@@ -122,7 +131,7 @@ def vote_posterior(
         inputs=tuple(
             Input(name)
             for name in (
-                *("values", "b", "variance", "levels", "log_prior", "v2_levels", "log_hyper"),
+                *("values", "b", "v2", "variance", "levels", "log_prior", "v2_levels", "log_hyper"),
             )
         ),
         sums=(
@@ -130,6 +139,7 @@ def vote_posterior(
             Sum("information", (n, len(v2_levels))),
             Sum("moments", (n, 2)),
             Sum("hyper", (len(log_hyper),)),
+            Sum("coupling", (n_coupled, n_coupled)),
         ),
     )
     values = labels.scale.values
@@ -137,13 +147,15 @@ def vote_posterior(
     b_precision = 1.0 / max(float(np.ptp(values)) ** 2, noise)
     log_prior = log_hyper[0]
     b, v2 = bias, np.full(n, noise)
+    v2_mean = v2
     b_variance = noise / labels.labels_per_annotator
     for _ in range(_MAX_ROUNDS):
         sums = session.run_pass(
             step,
             values=values,
             b=b,
-            variance=v2 + b_variance,
+            v2=v2_mean,
+            variance=v2**2 / (v2 + b_variance),
             levels=levels,
             log_prior=log_prior,
             v2_levels=v2_levels,
@@ -151,28 +163,37 @@ def vote_posterior(
         )
         information = sums["information"] + b_precision
         log_likelihood = sums["log_likelihood"] - 0.5 * np.log(information)
-        weights = _posterior(log_likelihood, log_v2_priors)
+        weights, level_variance = _posterior(log_likelihood, log_v2_priors, log_v2)
         # Half steps: ambiguities and inconsistencies explain the same noise, and would take turns.
         log_prior = np.logaddexp(log_prior, _average(log_hyper, sums["hyper"])) - np.log(2.0)
         before, v2 = v2, np.exp(0.5 * (weights @ log_v2 + np.log(v2)))
-        b_variance = 1.0 / (weights * information).sum(axis=1)
-        b = b + sums["moments"][:, 0] / sums["moments"][:, 1]
+        v2_mean = weights @ v2_levels
+        gradient, slope = sums["moments"].T
+        if n_coupled:
+            covariance = _covariance(sums["coupling"] + b_precision * np.eye(n), has_gold)
+            b_variance = np.maximum(np.diag(covariance), 0.0)
+        else:
+            covariance = np.empty((0, 0))
+            b_variance = 1.0 / (weights * information).sum(axis=1)
+        b = b + gradient / slope
         b = b if has_gold else b - b.mean()
         if np.abs(np.log(v2 / before)).max() < _TOLERANCE:
             break
-    annotators = _Annotators(b, b_variance, v2, weights)
-    b_total = np.inf if has_gold else float(b_variance.sum())
+    annotators = _Annotators(b, b_variance, covariance, v2, weights, level_variance)
     score, half_width = _scores(
-        labels, session, annotators, v2_levels, b_total, levels=levels, log_prior=log_prior
+        labels, session, annotators, v2_levels, levels=levels, log_prior=log_prior
     )
-    return VotePosterior(
-        score,
-        half_width,
-        b,
-        np.maximum(b_variance - b_variance**2 / b_total, 0.0),
-        np.sqrt(v2_levels),
-        weights,
-    )
+    return VotePosterior(score, half_width, b, b_variance, np.sqrt(v2_levels), weights)
+
+
+def _covariance(precision: Floats, has_gold: bool) -> Floats:
+    """Return the covariance of biases: given their sum, unless known truths fix their level."""
+    covariance = np.linalg.inv(precision).astype(np.float64)
+    if has_gold:
+        return covariance
+    total = covariance.sum(axis=1)
+    given: Floats = covariance - np.outer(total, total) / total.sum()
+    return given
 
 
 def _scores(
@@ -180,7 +201,6 @@ def _scores(
     session: Session,
     annotators: _Annotators,
     v2_levels: Floats,
-    b_total: float,
     *,
     levels: Floats,
     log_prior: Floats,
@@ -191,7 +211,9 @@ def _scores(
     state = ("mean", "variance", "spread")
     for name in state:
         session.allocate(name, per="items")
-    inputs = ("values", "b", "b_variance", "b_total", "v2", "v2_moments", "levels", "log_prior")
+    inputs = (
+        *("values", "b", "b_variance", "b_covariance", "v2", "v2_moments", "levels", "log_prior"),
+    )
     one = Pass(
         "subject_bias_posterior.score_moments",
         state=("offset", *state),
@@ -206,18 +228,24 @@ def _scores(
         values=labels.scale.values,
         b=annotators.b,
         b_variance=annotators.b_variance,
-        b_total=b_total,
+        b_covariance=annotators.b_covariance,
         v2=annotators.v2,
         v2_moments=np.maximum(np.stack(variances, axis=1), 0.0),
         levels=levels,
         log_prior=log_prior,
     )
-    score, variance, spread = (session.collect(name) for name in state)
+    score, of_noise, spread = (session.collect(name) for name in state)
+    share = labels.labels_per_annotator / labels.n_labels
+    of_votes = share @ (mean + annotators.b**2) - (share @ annotators.b) ** 2
+    common = shared_rounding_variance(labels.scale.values, float(of_votes))
+    variance = np.where(labels.known < 0, of_noise + common, 0.0)
     # Student's t of the same variance, whose variance varies as much.
-    squared_variation = np.maximum(spread / np.maximum(variance, 1e-300) ** 2, 1e-9)
+    unknown = variance > 0.0
+    squared_variation = np.full(len(score), max(annotators.level_variance, 1e-9))
+    squared_variation[unknown] += spread[unknown] / variance[unknown] ** 2
     freedom = 4.0 + 2.0 / squared_variation
     scale = np.sqrt(variance * (freedom - 2.0) / freedom)
-    half_width: Floats = stdtrit(freedom, 0.975) * scale
+    half_width: Floats = scale * np.asarray(stdtrit(freedom, 0.975), dtype=np.float64)
     return score, half_width
 
 
@@ -251,10 +279,17 @@ def _average(log_priors: Floats, log_likelihood: Floats) -> Floats:
     return average
 
 
-def _posterior(log_likelihood: Floats, log_priors: Floats) -> Floats:
-    """Return the posterior over levels, one row per annotator, with the average of the priors."""
+def _posterior(log_likelihood: Floats, log_priors: Floats, log_v2: Floats) -> tuple[Floats, float]:
+    """Return the posterior over levels, annotators x levels, with the average of the priors.
+
+    Also returns the variance, between the priors, of the mean logarithm over annotators.
+    """
     likelihood = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
-    of_priors = np.log(np.maximum(likelihood @ np.exp(log_priors).T, 1e-300)).sum(axis=0)
+    priors = np.exp(log_priors)
+    marginal = np.maximum(likelihood @ priors.T, 1e-300)  # annotators x priors
+    of_priors = np.log(marginal).sum(axis=0)
     weights = likelihood * np.exp(_average(log_priors, of_priors))
     shares: Floats = weights / weights.sum(axis=1, keepdims=True)
-    return shares
+    mean = (likelihood @ (priors * log_v2).T / marginal).mean(axis=0)
+    of_priors = np.exp(_normalised(of_priors))
+    return shares, float(of_priors @ (mean - of_priors @ mean) ** 2)
