@@ -68,8 +68,8 @@ class SubjectBias(IterativeEstimator[SubjectBiasSteps]):
     An item's score is :math:`\psi_e`, which may lie beyond the ends of the scale; a known truth is
     its item's score. There is no distribution and no reliability.
 
-    **Intervals.** At the maximum of the likelihood variances are too small, the more so the fewer
-    votes an item has, and the Fisher information of the scores, :math:`\sum_s w`, takes variances and
+    **Intervals.** At the maximum of the likelihood variances are too small, the more so with few
+    votes per item, and the Fisher information of the scores, :math:`\sum_s w`, takes variances and
     biases as known. So ``score_low`` and ``score_high`` are the central 95% of a posterior. Scores have
     a flat prior and are integrated out: given an ambiguity a, with :math:`z = x - b_s`,
     :math:`W = \sum_s w` and :math:`u = w / W`,
