@@ -22,6 +22,7 @@ from annotruth.paper.measures import fit_model
 from annotruth.paper.tables import markdown_table
 from annotruth.selection.choose import Choice, decide, registry_rank
 from benchmarks.choice_crowds import KINDS, draw_crowd
+from benchmarks.pages import replace_tables
 from benchmarks.truth.contenders import ours
 from benchmarks.truth.sets import GROUPS, load_set
 
@@ -40,28 +41,48 @@ def main() -> int:
     parser.add_argument("--crowds", type=int, default=0, help="simulated crowds of each kind")
     parser.add_argument("--classes", default=",".join(GROUPS["docs"]), help="sets of classes")
     parser.add_argument("--grades", default=",".join(GRADES), help="sets of grades or scores")
+    parser.add_argument(
+        "--docs", type=Path, help="docs folder whose page on model choice is brought up to date"
+    )
     parser.add_argument("--models", help="names, separated by commas (default: all)")
     options = parser.parse_args()
     models = tuple(MODELS) if options.models is None else tuple(options.models.split(","))
 
+    tables: dict[str, str] = {}
     if options.crowds:
-        print_simulated(models, options.crowds)
-    if options.data_dir is None:
-        return 0
-    classes = [options.data_dir / name for name in options.classes.split(",") if name]
-    chosen, scores, accuracy, nll = compare_classes(classes, models)
-    for title, figures in (
-        ("held-out score", scores), ("accuracy", accuracy), ("negative log-likelihood", nll)
-    ):  # fmt: skip
-        print_table(title, figures, chosen)
-    if classes:
-        print_regret(accuracy, nll, {CHOSEN: chosen})
-
-    grades = [options.data_dir / name for name in options.grades.split(",") if name]
-    chosen, scores, rmse = compare_grades(grades, models)
-    print_table("held-out score", scores, chosen)
-    print_table("rmse", rmse, chosen)
+        tables["crowds"] = simulated_table(models, options.crowds)
+    if options.data_dir is not None:
+        classes, grades = (
+            [options.data_dir / name for name in names.split(",") if name]
+            for names in (options.classes, options.grades)
+        )
+        tables |= class_tables(classes, models) if classes else {}
+        tables |= grade_tables(grades, models) if grades else {}
+    for table in tables.values():
+        print(f"\n{table}")
+    if options.docs is not None:
+        replace_tables(options.docs / "development" / "model-choice.md", tables)
     return 0
+
+
+def class_tables(folders: Sequence[Path], models: Sequence[str]) -> dict[str, str]:
+    """Return the tables of sets of classes by name."""
+    chosen, scores, accuracy, nll = compare_classes(folders, models)
+    return {
+        "scores": score_table("held-out score", scores, chosen),
+        "accuracy": score_table("accuracy", accuracy, chosen),
+        "nll": score_table("negative log-likelihood", nll, chosen),
+        "regret": regret_table(accuracy, nll, {CHOSEN: chosen}),
+    }
+
+
+def grade_tables(folders: Sequence[Path], models: Sequence[str]) -> dict[str, str]:
+    """Return the tables of sets of grades by name."""
+    chosen, scores, rmse = compare_grades(folders, models)
+    return {
+        "grades": score_table("held-out score", scores, chosen),
+        "rmse": score_table("rmse", rmse, chosen),
+    }
 
 
 def compare_classes(
@@ -89,16 +110,18 @@ def for_classes(models: Sequence[str]) -> list[str]:
     return [name for name in models if not get_model(name).capabilities.ordinal_only]
 
 
-def print_simulated(models: Sequence[str], n_crowds: int) -> None:
-    """Print the regret on simulated crowds, also of a choice by the models' own predictions."""
+def simulated_table(models: Sequence[str], n_crowds: int) -> str:
+    """Return mean regrets on simulated crowds, also of a choice by the models' own predictions."""
     usable = for_classes(models)
     contenders, _ = ours(usable)
-    accuracy, nll = Figures(), Figures()
-    rules: dict[str, dict[str, str]] = {CHOSEN: {}, OWN: {}}
+    columns: dict[str, list[str]] = {}
+    means: dict[str, list[tuple[float, float]]] = {}
     for kind, about in KINDS.items():
+        note(f"{kind}: {about}")
         rng = np.random.default_rng(SEED)
-        names = [f"{kind} {number}" for number in range(n_crowds)]
-        for name in names:
+        accuracy, nll = Figures(), Figures()
+        rules: dict[str, dict[str, str]] = {CHOSEN: {}, OWN: {}}
+        for name in map(str, range(n_crowds)):
             found = draw_crowd(kind, rng)
             own = {model: held_out(model, found.labels) for model in usable}
             ranked = dict(sorted(own.items(), key=lambda pair: -pair[1].score))
@@ -107,10 +130,13 @@ def print_simulated(models: Sequence[str], n_crowds: int) -> None:
             measured = {model: contenders[model](found) for model in usable}
             accuracy[name] = {model: score.accuracy for model, score in measured.items()}
             nll[name] = {model: score.nll or 0.0 for model, score in measured.items()}
-        print(f"\n{kind}: {about}; {n_crowds} crowds")
-        print_regret(*({name: all_[name] for name in names} for all_ in (accuracy, nll)), rules)
-    print(f"\nAll {len(accuracy)} crowds")
-    print_regret(accuracy, nll, rules)
+        for rule, losses in regrets(accuracy, nll, rules).items():
+            pair = (float(np.mean(losses[0])), float(np.mean(losses[1])))
+            means.setdefault(rule, []).append(pair)
+    for rule, pairs in means.items():
+        columns[rule] = [f"{a:.4f} / {b:.4f}" for a, b in (*pairs, np.mean(pairs, axis=0))]
+    body = [[rule, *cells] for rule, cells in columns.items()]
+    return markdown_table(["rule", *KINDS, "mean"], body, n_left=1)
 
 
 def compare_grades(
@@ -146,27 +172,36 @@ def regret(figures: Figures, taken: Mapping[str, str], *, higher_is_better: bool
     ]
 
 
-def print_regret(accuracy: Figures, nll: Figures, chosen: Mapping[str, Mapping[str, str]]) -> None:
-    """Print the mean regret of rules of choice, and of always taking the same model."""
-    rules = dict(chosen)
+def regrets(
+    accuracy: Figures, nll: Figures, chosen: Mapping[str, Mapping[str, str]]
+) -> dict[str, tuple[list[float], list[float]]]:
+    """Return the regrets of rules of choice, and of always taking the same model."""
     everywhere = [
         name for name in sorted(MODELS, key=registry_rank)
         if all(name in by_model for by_model in nll.values())
     ]  # fmt: skip
-    rules |= {f"always {name}": dict.fromkeys(accuracy, name) for name in everywhere}
-    body = []
-    for rule, taken in rules.items():
-        losses = (
+    rules = {**chosen, **{f"always {name}": dict.fromkeys(nll, name) for name in everywhere}}
+    return {
+        rule: (
             regret(accuracy, taken, higher_is_better=True),
             regret(nll, taken, higher_is_better=False),
         )
-        body.append([rule, *(f"{f(loss):.4f}" for loss in losses for f in (np.mean, np.max))])
+        for rule, taken in rules.items()
+    }
+
+
+def regret_table(accuracy: Figures, nll: Figures, chosen: Mapping[str, Mapping[str, str]]) -> str:
+    """Return the mean and the largest regret of every rule."""
+    body = [
+        [rule, *(f"{f(loss):.4f}" for loss in losses for f in (np.mean, np.max))]
+        for rule, losses in regrets(accuracy, nll, chosen).items()
+    ]
     head = ["rule", "accuracy, mean regret", "largest", "negative log-likelihood, mean", "largest"]
-    print(f"\n{markdown_table(head, body, n_left=1)}")
+    return markdown_table(head, body, n_left=1)
 
 
-def print_table(title: str, figures: Figures, chosen: Mapping[str, str]) -> None:
-    """Print one row per model, one column per set, the chosen ones in bold."""
+def score_table(title: str, figures: Figures, chosen: Mapping[str, str]) -> str:
+    """Return one row per model, one column per set, the chosen ones in bold."""
     compared = {model for by_model in figures.values() for model in by_model}
     body = []
     for model in sorted(compared, key=registry_rank):
@@ -177,8 +212,7 @@ def print_table(title: str, figures: Figures, chosen: Mapping[str, str]) -> None
         body.append(
             [model, *(f"**{text}**" if marked and text else text for text, marked in cells)]
         )
-    if body:
-        print(f"\n{markdown_table([title, *figures], body, n_left=1)}")
+    return markdown_table([title, *figures], body, n_left=1)
 
 
 def note(text: str) -> None:

@@ -148,3 +148,28 @@ def test_published_figures_are_reproduced(truth, datasets):
     majority, gpm = (contender(found) for contender in contenders.values())
     assert [round(x, 4) for x in majority[:3]] == [0.8822, 0.4484, 0.0936]
     assert [round(x, 4) for x in gpm[:3]] == [0.8839, 0.4413, 0.0649]
+
+
+def test_the_page_in_the_documentation_is_brought_up_to_date(truth, data, tmp_path, capsys):
+    docs = tmp_path / "docs"
+    (docs / "pictures").mkdir(parents=True)
+    page = (ROOT / "docs" / "accuracy.md").read_text("utf-8")
+    (docs / "accuracy.md").write_text(page, "utf-8")
+    arguments = ["--data-dir", str(data), "--models", "gpm,majority", "--docs", str(docs)]
+    assert truth("__main__").main(arguments) == 0
+    text = (docs / "accuracy.md").read_text("utf-8")
+    assert "| mine " in text
+    assert "| hate-speech |" not in text
+    assert text.count("<!-- ") == page.count("<!-- ")
+    assert (docs / "pictures" / "calibration.svg").exists()
+
+
+def test_a_page_without_a_place_for_a_table_is_refused(truth, tmp_path):
+    truth("sets")
+    replace_tables = importlib.import_module("benchmarks.pages").replace_tables
+    (tmp_path / "page.md").write_text("<!-- one -->old<!-- end one --> text")
+    replace_tables(tmp_path / "page.md", {"one": r"| \1 |"})
+    text = (tmp_path / "page.md").read_text()
+    assert text == "<!-- one -->\n\n| \\1 |\n\n<!-- end one --> text"
+    with pytest.raises(ValueError, match="no place for the table two"):
+        replace_tables(tmp_path / "page.md", {"two": ""})

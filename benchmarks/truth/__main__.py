@@ -12,6 +12,7 @@ from pathlib import Path
 
 from annotruth.errors import InputError
 from benchmarks import machine
+from benchmarks.pages import replace_tables
 from benchmarks.truth import contenders, summary
 from benchmarks.truth.calibration import calibration_chart
 from benchmarks.truth.scoring import Score
@@ -32,6 +33,9 @@ def main(arguments: list[str] | None = None) -> int:
         help="also run crowd-kit's models: all, or those named",
     )  # fmt: skip
     parser.add_argument("--out", type=Path, help="folder for the results and the chart")
+    parser.add_argument(
+        "--docs", type=Path, help="docs folder whose accuracy.md and chart are brought up to date"
+    )
     parser.add_argument(
         "--scale", choices=("nominal", "auto"), default="nominal",
         help="auto reads numbers as ordered categories (default: nominal)",
@@ -59,7 +63,29 @@ def main(arguments: list[str] | None = None) -> int:
         chart = calibration_chart(scores)
         if chart is not None:
             chart.save(options.out / "calibration.svg")
+    if options.docs is not None:
+        update_docs(options.docs, scores, sets, found)
     return 0
+
+
+def update_docs(
+    folder: Path,
+    scores: dict[str, dict[str, Score]],
+    sets: list[TruthSet],
+    found: dict[str, dict[str, summary.Difference]],
+) -> None:
+    """Replace the tables of accuracy.md and the chart."""
+    tables = {
+        "sets": summary.set_description(sets),
+        "means": summary.mean_table(scores, sets),
+        "differences": summary.difference_table(found),
+        **{name: summary.set_table(scores, sets, name) for name in ("accuracy", "nll", "ece")},
+        "machine": machine.describe(),
+    }
+    replace_tables(folder / "accuracy.md", tables)
+    chart = calibration_chart(scores)
+    if chart is not None:
+        chart.save(folder / "pictures" / "calibration.svg")
 
 
 def load_sets(folder: Path, chosen: tuple[str, ...] | None, scale: str) -> list[TruthSet]:

@@ -15,6 +15,7 @@ from benchmarks.truth.scoring import Score
 
 _SIDE, _GAP, _TOP, _COLUMNS = 150.0, 40.0, 28.0, 4
 _MAX_RADIUS = 9.0
+_MIN_ITEMS = 10  # a bin of fewer shows chance
 
 
 class Curve(NamedTuple):
@@ -32,7 +33,7 @@ def pooled_curve(scores: Mapping[str, Score]) -> Curve | None:
         return None
     shares = np.array([one.n / one.n.sum() for one in bins])
     total = shares.sum(axis=0)
-    used = total > 0
+    used = sum(one.n for one in bins) >= _MIN_ITEMS
     confidence, accuracy = (
         (shares * np.array([getattr(one, name) for one in bins])).sum(axis=0)[used] / total[used]
         for name in ("confidence", "accuracy")
@@ -73,7 +74,8 @@ def calibration_chart(scores: Mapping[str, Mapping[str, Score]]) -> Chart | None
         "calibration",
         "Accuracy by confidence",
         "On the dashed line, items of 80% confidence are right 80% of the time; below it, the model "
-        "is overconfident. The area of a dot is the share of items.",
+        "is overconfident. The area of a dot is the share of items; bins of fewer than "
+        f"{_MIN_ITEMS} items are left out.",
         columns,
         draw,
         width=width,
