@@ -13,7 +13,7 @@ from scipy.special import expit, logsumexp, rel_entr
 
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base_fit import SPAMMER_BELOW, TOO_FEW, Column
-from annotruth.models.robust_gpm.opinions import SHIFTS, OpinionShapes
+from annotruth.models.robust_gpm.opinions import OpinionShapes
 from annotruth.models.robust_gpm.steps import ItemModel
 from annotruth.models.robust_gpm.strategies import ResponseStrategies, normalise_log_weights
 
@@ -209,7 +209,7 @@ def _lean(items: ItemModel, posterior: AnnotatorPosterior) -> NDArray[Any]:
     strategies, weights = posterior.strategies, posterior.weights
     if not isinstance(items, OpinionShapes):
         return np.full(len(weights), "serious", dtype=object)
-    beyond = SHIFTS[strategies.shift] - items.crowd_shifts(strategies, weights) @ SHIFTS
+    beyond = items.shifts[strategies.shift] - items.crowd_shifts(strategies, weights) @ items.shifts
     generous = weights[:, beyond > _LEAN].sum(axis=1) > _SURE
     harsh = weights[:, beyond < -_LEAN].sum(axis=1) > _SURE
     return np.where(generous, "generous", np.where(harsh, "harsh", "serious"))

@@ -17,7 +17,7 @@ from annotruth.models.base_fit import BaseFit, LatentClasses
 from annotruth.models.em import History, ProgressCallback
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm.classes import ClassSteps, ConfusionSteps, TrueClasses
-from annotruth.models.robust_gpm.opinions import N_SHAPES, OpinionShapes, opinion_steps
+from annotruth.models.robust_gpm.opinions import OpinionShapes, count_shapes, opinion_steps
 from annotruth.models.robust_gpm.results import (
     FinalState,
     item_classes,
@@ -242,7 +242,7 @@ def _size_problem(labels: LabelSummary) -> str:
     n_annotators, n = labels.n_annotators, labels.n_categories
     if n > _MAX_CATEGORIES:
         return f"they have {n:,} categories, and it takes at most {_MAX_CATEGORIES}"
-    n_bytes = _N_TABLES * 8 * n_annotators * n * max(n, N_SHAPES)
+    n_bytes = _N_TABLES * 8 * n_annotators * n * max(n, count_shapes(n))
     if n_bytes > _MAX_BYTES:
         return (
             f"its tables of {n_annotators:,} annotators x {n:,} categories would take "

@@ -25,16 +25,18 @@ from annotruth.models.robust_gpm.strategies import (
 )
 
 N_MEANS = 16
-"""How many means the shapes of opinion have."""
+"""How many means the broad shapes of opinion have."""
 
-CONCENTRATIONS = (5.0, 15.0)
-"""The concentrations (sums of both parameters) of the Beta distributions behind the shapes."""
+CONCENTRATIONS = (5.0, 15.0, 45.0, 135.0, 405.0)
+"""The concentrations (sums of both parameters) of the Beta distributions behind the shapes.
 
-N_SHAPES = N_MEANS * len(CONCENTRATIONS)
-"""How many shapes of opinion there are."""
+The first two are those of every scale. A further one is used where its shapes are not narrower than
+categories are: a scale from 0 to 100 shows more than one from 1 to 5.
+"""
 
-SHIFTS = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
-"""How far annotators may shift the logit of the mean of serious opinion."""
+_N_BROAD = 2  # of the concentrations, used on every scale
+_MIN_WIDTH = 0.6  # of other shapes: their standard deviation in the middle, in categories
+_MAX_SHIFT = 1.0
 
 _LOG_POSTERIOR_INPUTS = (Input("log_prior"), Input("log_likelihood", annotator_axis=0))
 
@@ -50,7 +52,8 @@ _INFLATION, _INFLATION_BY_INVERSION = 1.1, 29.0
 class OpinionShapes(ItemModel):
     """Latent classes where opinions differ: Beta distributions over the scale, in equal bins.
 
-    Their means and concentrations are fixed. Annotators may shift the mean.
+    Their means and concentrations are fixed. Annotators may shift the mean. On longer scales there
+    are narrower shapes, with means as much closer to one another, and shifts in finer steps.
 
     Examples
     --------
@@ -65,16 +68,19 @@ class OpinionShapes(ItemModel):
     class_pseudo_count = _SHAPE_PSEUDO_COUNT
 
     def __init__(self, labels: LabelSummary) -> None:
-        self.serious = _discretised_betas(labels.n_categories)
-        weights = np.exp(-0.5 * (SHIFTS / _SHIFT_DEVIATION) ** 2)
+        concentrations = scale_concentrations(labels.n_categories)
+        self.shifts = _scale_shifts(concentrations)
+        self.serious = _discretised_betas(labels.n_categories, concentrations, self.shifts)
+        weights = np.exp(-0.5 * (self.shifts / _SHIFT_DEVIATION) ** 2)
         self._strategies = tabulate_strategies(self.serious, weights / weights.sum(), ordinal=True)
         # A known truth counts as one more serious label.
-        super().__init__(labels, known_truth=self.serious[len(SHIFTS) // 2])
+        super().__init__(labels, known_truth=self.serious[len(self.shifts) // 2])
 
     @property
     def serious_shape(self) -> tuple[int, int, int]:
         """Shifts x categories x shapes."""
-        return len(SHIFTS), self.labels.n_categories, N_SHAPES
+        n_shifts, n_categories, n_shapes = self.serious.shape
+        return n_shifts, n_categories, n_shapes
 
     def strategies(self, serious: Floats) -> ResponseStrategies:
         """Return all response strategies, which are fixed."""
@@ -104,20 +110,21 @@ class OpinionShapes(ItemModel):
     def crowd_shifts(self, strategies: ResponseStrategies, weights: Floats | Singles) -> Floats:
         """Return the share of each shift in all serious labels."""
         serious = self.labels.labels_per_annotator @ (weights * strategies.reliability)
-        by_shift = np.bincount(strategies.shift, serious)
+        by_shift = np.bincount(strategies.shift, serious, minlength=len(self.shifts))
         shares: Floats = by_shift / by_shift.sum()
         return shares
 
     def score_shifts(self, class_prior: Floats) -> Floats:
         """Return by how much each shift moves the mean score of serious labels, over all items."""
         scores = self.labels.scale.values @ self.serious @ class_prior
-        moves: Floats = scores - scores[len(SHIFTS) // 2]
+        moves: Floats = scores - scores[len(self.shifts) // 2]
         return moves
 
     def score_variance(self) -> float:
         """Return the variance within the bin between two means."""
         values = self.labels.scale.values
-        return float(((values[-1] - values[0]) / N_MEANS) ** 2 / 12.0)
+        n_means = count_means(scale_concentrations(len(values))[-1])
+        return float(((values[-1] - values[0]) / n_means) ** 2 / 12.0)
 
     def variance_inflation(self, strategies: ResponseStrategies, weights: Floats) -> float:
         r"""Return the factor by which the variances of scores and confidences are multiplied.
@@ -289,18 +296,49 @@ class SinglePrecisionOpinionSteps(OpinionSteps):
 
 def opinion_steps(items: OpinionShapes, session: Session, tol: float) -> OpinionSteps:
     """Return the steps in the precision that the engine chooses."""
-    single = session.single_precision(tol)
+    # The kernels in single precision hold the shapes of scales that are not long.
+    single = session.single_precision(tol) and items.n_classes == N_MEANS * _N_BROAD
     return (SinglePrecisionOpinionSteps if single else OpinionSteps)(items, session)
 
 
-def _discretised_betas(n_categories: int) -> Floats:
+def scale_concentrations(n_categories: int) -> Floats:
+    """Return the concentrations of the shapes on a scale, in ascending order."""
+    all_of_them = np.array(CONCENTRATIONS)
+    deviation = 0.5 / np.sqrt(all_of_them + 1.0)
+    n = max(_N_BROAD, int((deviation * n_categories >= _MIN_WIDTH).sum()))
+    concentrations: Floats = all_of_them[:n]
+    return concentrations
+
+
+def count_means(concentration: float) -> int:
+    """Return how many means shapes have: the narrower they are, the more."""
+    return round(N_MEANS * max(1.0, float(np.sqrt(concentration / CONCENTRATIONS[_N_BROAD - 1]))))
+
+
+def count_shapes(n_categories: int) -> int:
+    """Return how many shapes of opinion there are on a scale."""
+    return sum(count_means(c) for c in scale_concentrations(n_categories))
+
+
+def _scale_shifts(concentrations: Floats) -> Floats:
+    """Return how far annotators may shift the logit of the mean of serious opinion.
+
+    A step is the standard deviation of the narrowest shape in the middle of the scale, as a logit.
+    """
+    deviation = 4.0 * 0.5 / np.sqrt(concentrations[-1] + 1.0)  # 0.5 with broad shapes only
+    n = round(_MAX_SHIFT / deviation)
+    return np.linspace(-_MAX_SHIFT, _MAX_SHIFT, 2 * n + 1)
+
+
+def _discretised_betas(n_categories: int, concentrations: Floats, shifts: Floats) -> Floats:
     """Return the shapes of opinion, shifts x categories x shapes."""
-    mean = (np.arange(N_MEANS) + 0.5) / N_MEANS
+    n_means = [count_means(c) for c in concentrations]
+    mean = np.concatenate([(np.arange(n) + 0.5) / n for n in n_means])
+    concentration = np.repeat(concentrations, n_means)
     logit = np.log(mean / (1.0 - mean))
-    shifted = 1.0 / (1.0 + np.exp(-(logit + SHIFTS[:, np.newaxis])))  # shifts x means
-    concentration = np.array(CONCENTRATIONS)[:, np.newaxis]
-    alpha = (concentration * shifted[:, np.newaxis]).reshape(len(SHIFTS), -1, 1)
-    beta = (concentration * (1.0 - shifted[:, np.newaxis])).reshape(len(SHIFTS), -1, 1)
+    shifted = 1.0 / (1.0 + np.exp(-(logit + shifts[:, np.newaxis])))  # shifts x shapes
+    alpha = (concentration * shifted)[:, :, np.newaxis]
+    beta = (concentration * (1.0 - shifted))[:, :, np.newaxis]
     edges = np.arange(n_categories + 1) / n_categories
     mass = np.maximum(np.diff(betainc(alpha, beta, edges), axis=2), MIN_PROBABILITY)
     mass = mass.transpose(0, 2, 1)
