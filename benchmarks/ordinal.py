@@ -148,8 +148,11 @@ def long_scales(runs: int) -> str:
         errors = []
         for seed in range(runs):
             votes, truth = slider_votes(kind, seed)
-            scores = [votes.groupby("item").label.mean().to_numpy(), remove_bias(votes)]
-            scores.append(at.fit(votes, "subject-bias", scale="ordinal").expectation)
+            scores = [
+                votes.groupby("item").label.mean().to_numpy(),
+                remove_bias(votes),
+                at.fit(votes, "subject-bias", scale="ordinal").score,
+            ]
             for bins in BINS:
                 # More numbers than robust-gpm takes as they are.
                 bins = 100 if bins is None and kind.startswith("difference") else bins

@@ -248,7 +248,7 @@ def _warn_of_many_numbers(found: BaseFit) -> None:
     if parse_numbers(scale.categories) is not None and scale.edges is None:
         warnings.warn(
             f"the labels are {len(scale):,} different numbers, each a category of its own: if the "
-            "scale is continuous, put them into bins with bins=10 (`--bins 10`)",
+            "scale is continuous, put them into bins with bins=20 (`--bins 20`)",
             AnnotruthWarning,
             stacklevel=3,
         )

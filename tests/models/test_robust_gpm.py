@@ -267,3 +267,35 @@ def test_a_category_may_have_the_name_of_a_column():
     np.testing.assert_array_equal(table["p_leads"], fit.item_columns["p_leads"])
     np.testing.assert_array_equal(table["p_leads_"], shares[:, 0])
     np.testing.assert_array_equal(table["p_x"], shares[:, 1])
+
+
+def slider_votes(rng, *, n_items=120, n_annotators=25, per_item=6):
+    """Votes on a scale of 0 to 100 with biases and unequal noise, and the true scores."""
+    score = rng.uniform(10, 90, n_items)
+    bias, noise = rng.normal(0, 6, n_annotators), rng.uniform(3, 20, n_annotators)
+    item = np.repeat(np.arange(n_items), per_item)
+    who = np.concatenate([rng.permutation(n_annotators)[:per_item] for _ in range(n_items)])
+    vote = score[item] + (bias - bias.mean())[who] + noise[who] * rng.normal(size=len(item))
+    return item, who, np.clip(np.round(vote), 0, 100), score
+
+
+def test_long_scales_are_no_worse_than_votes_less_biases():
+    errors = []
+    for seed in range(3):
+        item, who, vote, score = slider_votes(np.random.default_rng(seed))
+        deviation = vote - (np.bincount(item, vote) / np.bincount(item))[item]
+        less_bias = vote - (np.bincount(who, deviation) / np.bincount(who))[who]
+        plain = np.bincount(item, less_bias) / np.bincount(item)
+        fit = at.fit(list(zip(item, who, vote, strict=True)), scale="ordinal", bins=20)
+        errors.append([np.mean((s - score) ** 2) for s in (fit.expectation, plain)])
+    ours, theirs = np.mean(errors, axis=0)
+    assert ours < theirs
+
+
+def test_shapes_are_narrower_on_long_scales():
+    for n, n_shifts, n_shapes in ((2, 5, 32), (5, 5, 32), (8, 5, 32), (10, 21, 60), (40, 63, 191)):
+        labels = at.Labels.of([("a", "x", 1), ("b", "x", n)], categories=list(range(1, n + 1)))
+        items = OpinionShapes(labels)
+        assert items.serious.shape == (n_shifts, n, n_shapes)
+        assert items.shifts[n_shifts // 2] == 0.0
+        np.testing.assert_allclose(items.serious.sum(axis=1), 1.0)

@@ -53,7 +53,9 @@ class RobustGPM(EMEstimator):
         a_g(n \mid k) = \epsilon_g \theta^{(d_g)}_{k,n} + (1 - \epsilon_g) b_g(n \mid k).
 
     The latent classes depend on what the truth is. Where opinions differ, they are 32 shapes: Beta
-    distributions with 16 means and the concentrations 5 and 15, in N equal bins. Where every item has
+    distributions with 16 means and the concentrations 5 and 15, in N equal bins; on scales of more than
+    8 categories also 45, 135 and 405, as long as a shape's standard deviation is at least 0.6
+    categories, with means as much closer to one another. Where every item has
     one right label, they are the N categories, and :math:`\theta_{k}` is a column of the crowd's
     confusion matrix, which is learned from serious labels. By default the labels decide: opinions
     differ if serious labels are next to an item's class at least half as often as on it, according to
@@ -69,7 +71,9 @@ class RobustGPM(EMEstimator):
       the first two. The label that an annotator may repeat is the one whose share they have most
       above the crowd's.
     - A shift moves the logit of the mean of serious opinion by -1, -0.5, 0, 0.5 or 1, with a Gaussian
-      prior of standard deviation 0.5: generous and harsh annotators are serious.
+      prior of standard deviation 0.5: generous and harsh annotators are serious. With narrower shapes
+      the steps are as much finer, and annotators who are always serious have their own sharpness: the
+      concentration of their labels is that of the shape times 1/3, 1 or 3 (prior weights 1, 2, 1).
     - The share of annotators who are always serious is learned (pseudo-counts 2 and 1). The other
       levels of reliability have the prior weights 2, 1.5, 0.5, 0.15, 0.15, and 1 from 0.5 on.
     - Pseudo-counts of items: 0.2 per shape, or 0.5 per class; and 0.5 labels per entry of the crowd's
@@ -118,7 +122,9 @@ class RobustGPM(EMEstimator):
     was inverted and opinions were not Beta distributions, and 83% where more than half of all labels
     were inverted. With 3 categories and 5 labels per item, opinions may be mistaken for classes;
     intervals then contain 67%, and ``truth="opinions"`` helps. Long scales whose labels pile up at one
-    end, such as sliders left at 0, are not Beta distributions.
+    end, such as sliders left at 0, are not Beta distributions: in simulated votes with a pile-up, and
+    where annotators are equally noisy, scores are up to 7% worse than votes less biases. Bins lose
+    precision: with 10 bins on a scale of 0 to 100, up to 17%.
 
     Parameters
     ----------

@@ -38,6 +38,10 @@ _N_BROAD = 2  # of the concentrations, used on every scale
 _MIN_WIDTH = 0.6  # of other shapes: their standard deviation in the middle, in categories
 _MAX_SHIFT = 1.0
 
+# On long scales annotators differ in how closely they follow opinion: factors of the concentration,
+# one step of the concentrations down and up, and their prior weights.
+_SHARPNESS, _SHARPNESS_WEIGHTS = (1 / 3, 1.0, 3.0), (1.0, 2.0, 1.0)
+
 _LOG_POSTERIOR_INPUTS = (Input("log_prior"), Input("log_likelihood", annotator_axis=0))
 
 _SHIFT_DEVIATION = 0.5  # standard deviation of the Gaussian prior of shifts
@@ -69,10 +73,21 @@ class OpinionShapes(ItemModel):
 
     def __init__(self, labels: LabelSummary) -> None:
         concentrations = scale_concentrations(labels.n_categories)
-        self.shifts = _scale_shifts(concentrations)
-        self.serious = _discretised_betas(labels.n_categories, concentrations, self.shifts)
+        shifts = _scale_shifts(concentrations)
+        is_long = len(concentrations) > _N_BROAD
+        sharpness = np.array(_SHARPNESS if is_long else (1.0,))
+        self.serious = np.concatenate(
+            [_discretised_betas(labels.n_categories, concentrations, shifts, f) for f in sharpness]
+        )
+        self.shifts = np.tile(shifts, len(sharpness))
         weights = np.exp(-0.5 * (self.shifts / _SHIFT_DEVIATION) ** 2)
-        self._strategies = tabulate_strategies(self.serious, weights / weights.sum(), ordinal=True)
+        weights *= np.repeat(_SHARPNESS_WEIGHTS if is_long else (1.0,), len(shifts))
+        self._strategies = tabulate_strategies(
+            self.serious,
+            weights / weights.sum(),
+            ordinal=True,
+            always_only=np.repeat(sharpness != 1.0, len(shifts)),
+        )
         # A known truth counts as one more serious label.
         super().__init__(labels, known_truth=self.serious[len(self.shifts) // 2])
 
@@ -330,11 +345,13 @@ def _scale_shifts(concentrations: Floats) -> Floats:
     return np.linspace(-_MAX_SHIFT, _MAX_SHIFT, 2 * n + 1)
 
 
-def _discretised_betas(n_categories: int, concentrations: Floats, shifts: Floats) -> Floats:
+def _discretised_betas(
+    n_categories: int, concentrations: Floats, shifts: Floats, sharpness: float
+) -> Floats:
     """Return the shapes of opinion, shifts x categories x shapes."""
     n_means = [count_means(c) for c in concentrations]
     mean = np.concatenate([(np.arange(n) + 0.5) / n for n in n_means])
-    concentration = np.repeat(concentrations, n_means)
+    concentration = sharpness * np.repeat(concentrations, n_means)
     logit = np.log(mean / (1.0 - mean))
     shifted = 1.0 / (1.0 + np.exp(-(logit + shifts[:, np.newaxis])))  # shifts x shapes
     alpha = (concentration * shifted)[:, :, np.newaxis]

@@ -145,7 +145,11 @@ class ResponseStrategies:
 
 
 def tabulate_strategies(
-    serious: Floats, shift_weights: Floats, *, ordinal: bool
+    serious: Floats,
+    shift_weights: Floats,
+    *,
+    ordinal: bool,
+    always_only: NDArray[np.bool_] | None = None,
 ) -> ResponseStrategies:
     """Return all strategies over latent classes with the given distributions of serious labels.
 
@@ -157,6 +161,8 @@ def tabulate_strategies(
         The prior probability of each shift.
     ordinal
         Whether the categories have an order.
+    always_only
+        Which shifts only annotators have who are always serious; by default none.
     """
     n_shifts, n_categories, _ = serious.shape
     n_levels = len(_LEVEL_WEIGHTS)
@@ -164,7 +170,10 @@ def tabulate_strategies(
     level_weights = np.append(_LEVEL_WEIGHTS / _LEVEL_WEIGHTS.sum(), 0.0)
     behaviors = tuple(b for b in IRREGULAR_BEHAVIORS if ordinal or not b.ordinal_only)
     behavior, shift, level, weight = _distinct_strategies(
-        _behavior_weights(behaviors, n_categories), shift_weights, levels
+        _behavior_weights(behaviors, n_categories),
+        shift_weights,
+        levels,
+        np.zeros(n_shifts, dtype=np.bool_) if always_only is None else always_only,
     )
     reliability = levels[level][:, np.newaxis, np.newaxis]
     unshifted = serious[n_shifts // 2]
@@ -209,7 +218,10 @@ def _irregular_distributions(
 
 
 def _distinct_strategies(
-    behavior_weights: Floats, shift_weights: Floats, levels: Floats
+    behavior_weights: Floats,
+    shift_weights: Floats,
+    levels: Floats,
+    always_only: NDArray[np.bool_],
 ) -> tuple[Codes, Codes, Codes, Floats]:
     """Return behavior, shift, level and weight of each strategy that labels can tell from others.
 
@@ -217,14 +229,15 @@ def _distinct_strategies(
     these strategies have the first behavior only.
     """
     no_shift = len(shift_weights) // 2
+    other_weights = shift_weights / shift_weights[~always_only].sum()
     strategies: list[tuple[int, int, int, Any]] = []
     for level, reliability in enumerate(levels):
         for shift, shift_weight in enumerate(shift_weights):
             if reliability == ALWAYS_SERIOUS:
                 strategies.append((0, shift, level, shift_weight))
-            elif reliability > _SHIFTED_ABOVE:
+            elif reliability > _SHIFTED_ABOVE and not always_only[shift]:
                 strategies += [
-                    (behavior, shift, level, shift_weight * weight)
+                    (behavior, shift, level, other_weights[shift] * weight)
                     for behavior, weight in enumerate(behavior_weights)
                 ]
             elif shift == no_shift:
