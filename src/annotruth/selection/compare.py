@@ -174,7 +174,7 @@ def compare(
 ) -> Comparison:
     """Fit several models to the same labels and compare them.
 
-    Each model, with its default options, is cross-validated (see `held_out`), then fitted to all
+    Each model, with its default options, is cross-validated (see `choose`), then fitted to all
     labels, which is timed. Models that cannot be fitted to the labels are listed with the reason.
 
     Parameters
