@@ -20,7 +20,8 @@ from annotruth.labels import Labels
 from annotruth.models import dawid_skene
 from annotruth.models.gpm import GPM
 from annotruth.models.robust_gpm.model import RobustGPM
-from annotruth.models.robust_gpm.opinions import OpinionShapes, OpinionSteps, opinion_steps
+from annotruth.models.robust_gpm.opinion_steps import OpinionSteps, opinion_steps
+from annotruth.models.robust_gpm.opinions import OpinionShapes
 from benchmarks import machine, peerannot, scaling
 from benchmarks.crowds import peer_frame, simulated
 from benchmarks.timing import Sample, Timings, measure_in_turn, time_difference, time_steps

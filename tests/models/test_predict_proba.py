@@ -10,6 +10,7 @@ from scipy.stats import norm
 import annotruth as at
 from annotruth import simulate
 from annotruth.models.distribution import Distribution
+from annotruth.models.robust_gpm.class_results import ClassState
 from annotruth.models.rounding import rounded_gaussians, shared_rounding_variance
 
 ROWS = [
@@ -188,7 +189,11 @@ def test_robust_gpm_predicts_the_row_of_a_known_class():
     labels = made.labels.with_gold({1: 3})
     model = at.RobustGPM(truth="class").fit(labels)
     predicted = model.predict_proba(np.zeros(9, dtype=int), np.arange(9))
-    np.testing.assert_allclose(predicted, model.result_.parameters["own_rates"][:, :, 2], rtol=1e-9)
+    state = ClassState.from_fit(model.result_)
+    of_class = np.arange(len(state.parameters.state_prior)) // state.choice.candidate.n_subtypes
+    rows = state.parameters.confusion[:, :, of_class == 2]
+    assert (predicted >= rows.min(axis=2) - 1e-9).all()
+    assert (predicted <= rows.max(axis=2) + 1e-9).all()
 
 
 def test_robust_gpm_predicts_annotators_who_invert_the_scale():

@@ -14,9 +14,10 @@ from annotruth.engines import get_engine
 from annotruth.engines.memory import MemorySession
 from annotruth.labels import Labels, Scale
 from annotruth.models.robust_gpm import model as model_module
-from annotruth.models.robust_gpm.classes import ClassSteps, ConfusionSteps, TrueClasses
+from annotruth.models.robust_gpm.classes import ClassSteps, TrueClasses
 from annotruth.models.robust_gpm.model import RobustGPM, has_room
-from annotruth.models.robust_gpm.opinions import OpinionShapes, OpinionSteps
+from annotruth.models.robust_gpm.opinion_steps import OpinionSteps
+from annotruth.models.robust_gpm.opinions import OpinionShapes
 
 
 def fit_robust(data, **options):
@@ -53,11 +54,6 @@ def test_every_step_raises_the_objective(make_labels, seed, categories, gold):
         labels.known[0] = 0
     opinions = OpinionSteps(OpinionShapes(labels), get_engine("memory").open(labels))
     assert run_steps(opinions, opinions.start())[1].min() > -1e-10
-    first = class_steps(labels)
-    parameters, rises = run_steps(first, first.start())
-    assert rises.min() > -1e-10
-    second = ConfusionSteps(first, parameters)
-    assert run_steps(second, second.start())[1].min() > -1e-10
 
 
 @pytest.mark.parametrize(
@@ -123,10 +119,10 @@ def test_labels_decide_between_one_truth_and_opinions():
     for labels in (one_truth, opinions):
         steps = class_steps(labels)
         parameters, _ = run_steps(steps, steps.start())
-        ratios.append(steps.items.adjacent_ratio(parameters.serious, parameters.class_prior))
+        ratios.append(steps.items.adjacent_ratio(parameters))
     assert ratios[0] < 0.5 < ratios[1]
     fits = fit_robust(one_truth), fit_robust(opinions)
-    assert ["own_rates" in fit.parameters for fit in fits] == [True, False]
+    assert [fit.readout for fit in fits] == ["right", "opinion"]
     assert (fits[0].label == truth).mean() > 0.9
 
 
@@ -202,7 +198,7 @@ def test_uncertainty_about_inversion_inflates_the_variance_of_all_items():
     rows = [("a", "ann", 1), ("b", "ann", 2), ("c", "ann", 3), ("a", "bob", 1)]
     labels = Labels.of(rows, scale="ordinal")
     items = OpinionShapes(labels)
-    strategies = items.strategies(items.serious)
+    strategies = items.strategies
     names = [behavior.name for behavior in strategies.behaviors]
     always = np.flatnonzero(strategies.always_serious & (strategies.shift == 2))[0]
     is_inverted = strategies.behavior == names.index("inverted")
@@ -217,18 +213,6 @@ def test_uncertainty_about_inversion_inflates_the_variance_of_all_items():
     assert items.variance_inflation(strategies, weights) == pytest.approx(expected)
     inflation = TrueClasses(labels).variance_inflation(strategies, weights)
     assert inflation == pytest.approx(1.12 + 7.5 * 2 / 4)
-
-
-def test_the_class_prior_has_pseudo_counts(make_labels):
-    labels = make_labels(np.random.default_rng(0), n_items=30, n_annotators=6, n_categories=3)
-    steps = class_steps(labels)
-    start = steps.start()
-    likelihood = steps.likelihood(start, steps.items.strategies(start.serious))
-    counts, _ = steps.expected_counts(start.class_prior, likelihood)
-    assert counts.classes.sum() == pytest.approx(labels.n_items)
-    after, _ = steps.step(start)
-    expected = (counts.classes + 0.5) / (counts.classes + 0.5).sum()
-    np.testing.assert_allclose(after.class_prior, expected)
 
 
 @pytest.mark.parametrize("truth", ["class", "opinions"])
@@ -254,10 +238,13 @@ def test_latent_classes_need_no_pass_over_the_labels(truth, tmp_path, monkeypatc
 def test_stored_parameters_keep_their_names():
     # Saved fits are read by these names.
     rows = [(e, s, e % 2) for e in range(6) for s in "xyz"]
-    common = {"weights", "prior", "always", "serious", "support", "repeated"}
-    assert fit_robust(rows, truth="class").parameters.keys() == common | {"own_prior", "own_rates"}
+    assert fit_robust(rows, truth="class").parameters.keys() == {
+        *("state_prior", "serious", "strategy_prior", "counts", "pseudo_counts"),
+        *("choice", "loo_log_likelihood", "repeated_label"),
+    }
     ordinal = Labels.of(rows, scale="ordinal")
-    assert fit_robust(ordinal, truth="opinions").parameters.keys() == common
+    names = {"weights", "prior", "always", "support", "repeated"}
+    assert fit_robust(ordinal, truth="opinions").parameters.keys() == names
 
 
 def test_a_category_may_have_the_name_of_a_column():

@@ -10,13 +10,10 @@ from hypothesis import strategies as st
 import annotruth as at
 from annotruth import simulate
 from annotruth.engines import get_engine, memory
-from annotruth.models.robust_gpm import opinions
+from annotruth.models.robust_gpm import opinion_steps
 from annotruth.models.robust_gpm.model import RobustGPM
-from annotruth.models.robust_gpm.opinions import (
-    OpinionShapes,
-    OpinionSteps,
-    SinglePrecisionOpinionSteps,
-)
+from annotruth.models.robust_gpm.opinion_steps import OpinionSteps, SinglePrecisionOpinionSteps
+from annotruth.models.robust_gpm.opinions import OpinionShapes
 
 
 def run_steps(steps, n_steps):
@@ -66,7 +63,7 @@ def test_many_labels_are_fitted_in_single_precision_unless_tol_is_fine(monkeypat
             made.append(self)
             super().__init__(*arguments)
 
-    monkeypatch.setattr(opinions, "SinglePrecisionOpinionSteps", CountedSteps)
+    monkeypatch.setattr(opinion_steps, "SinglePrecisionOpinionSteps", CountedSteps)
     double = at.fit(crowd.labels, "robust-gpm")
     assert not made
     monkeypatch.setattr(memory, "SINGLE_PRECISION_LABELS", crowd.labels.n_labels)

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -23,11 +23,22 @@ from annotruth.models.em import History
 Column: TypeAlias = Floats | NDArray[np.bool_] | pa.Array
 """A model-specific column of a table: numbers, truth values, or text."""
 
+Readout: TypeAlias = Literal["right", "opinion"]
+"""What items' probabilities are: of the right label, or the shares of serious opinion."""
+
+Verdict: TypeAlias = Literal["informative", "chance"]
+"""Whether labels agree better than chance, or no better."""
+
 SPAMMER_BELOW = 0.5
 """Reliability below which the GPM paper calls an annotator a spammer."""
 
 TOO_FEW = "too few labels to tell"
 """The behavior of annotators with too few labels to estimate it."""
+
+CHANCE_LINE = (
+    "labels agree no better than chance: labels and reliabilities below say next to nothing"
+)
+"""What the summary and the report say about labels of chance."""
 
 FORMAT = 1
 """Version of the files that a fit is saved in; a change that old code cannot read raises it."""
@@ -58,6 +69,12 @@ class BaseFit(ABC):
         Further estimates per annotator, such as a bias: additional columns of the table.
     parameters
         Arrays by name that `Estimator.predict_proba` and warm starts need beyond the above.
+    readout
+        What items' probabilities are: "right", those of the right label, or "opinion", the shares
+        of serious opinion.
+    verdict
+        "chance" if the labels agree no better than chance, "informative" if they agree better; None
+        for models that do not test it.
     chosen
         For a model chosen by ``auto``: ``model``, ``why`` and ``scores``, from `Choice.to_dict`.
 
@@ -82,6 +99,8 @@ class BaseFit(ABC):
     annotator_columns: Mapping[str, Column] = field(default_factory=dict)
     parameters: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     chosen: Mapping[str, Any] | None = None
+    readout: Readout = "right"
+    verdict: Verdict | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model} on {self.data.describe()}: {self.stop_reason})"
@@ -167,6 +186,8 @@ class BaseFit(ABC):
                 f"log-likelihood {self.log_likelihood:,.2f}, "
                 f"{self.log_likelihood / data.n_labels:.6f} per label"
             )
+        if self.verdict == "chance":
+            lines.append(CHANCE_LINE)
         if self.reliability is not None:
             line = f"annotators: median reliability {np.median(self.reliability):.2f}"
             if self.n_spammers is not None:
@@ -199,6 +220,8 @@ class BaseFit(ABC):
             "converged": self.converged,
             "stop_reason": self.stop_reason,
             "log_likelihood": self.log_likelihood,
+            "readout": self.readout,
+            "verdict": self.verdict,
             "history": {
                 "log_likelihood": self.history.log_likelihood.tolist(),
                 "objective": self.history.objective.tolist(),

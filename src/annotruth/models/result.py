@@ -7,21 +7,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.engines import DistributedSession, Session
-from annotruth.errors import AnnotruthError
+from annotruth.errors import AnnotruthError, InputError
 from annotruth.io.writers import LazyTable
 from annotruth.kernels.arrays import Floats, slices
 from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.encode import decode_table
 from annotruth.labels.frames import as_arrow, from_arrow
-from annotruth.models.base_fit import SPAMMER_BELOW, BaseFit, Column, table_of
+from annotruth.models.base_fit import SPAMMER_BELOW, BaseFit, Column, Readout, table_of
 from annotruth.models.distribution import Distribution
+from annotruth.models.registry import DEFAULT_MODEL
 
 if TYPE_CHECKING:
     from annotruth.report.charts.fit_charts import FitCharts
@@ -43,13 +44,15 @@ class Fit(BaseFit):
     data
         The labels.
     distribution
-        Each item's distribution of serious opinion.
+        Each item's distribution: what ``readout`` says.
     score
         Each item's score, for models that estimate it directly.
     p_serious
         The probability that each label was serious, in the order of ``data``.
     item_columns
         Further estimates per item, such as a difficulty: additional columns of the table.
+    other_distribution
+        The other read-out of each item, for models that have both: see `distributions`.
 
     Examples
     --------
@@ -71,6 +74,7 @@ class Fit(BaseFit):
     score: Floats | None = None
     p_serious: Floats | None = None
     item_columns: Mapping[str, Column] = field(default_factory=dict)
+    other_distribution: Distribution | None = None
 
     @property
     def knows_serious(self) -> bool:
@@ -102,13 +106,23 @@ class Fit(BaseFit):
         """Return one row per label, in the order of the input, with the probability it was serious."""
         return from_arrow(self.label_table(), self.data.frame)
 
-    def distributions(self) -> Any:
-        """Return one row per item and category of probability above 0: item, label, p."""
-        return from_arrow(self.distribution_table(), self.data.frame)
+    def distributions(self, readout: Readout | None = None) -> Any:
+        """Return one row per item and category of probability above 0: item, label, p.
 
-    def soft_labels(self) -> Any:
-        """Return one row per item, one column per class, p_<label>: targets for training."""
-        return from_arrow(self.soft_label_table(), self.data.frame)
+        Parameters
+        ----------
+        readout
+            "right": p is the probability that the label is the right one. "opinion": p is the share
+            of serious opinion. By default as in `items`, which `readout` says.
+        """
+        return from_arrow(self.distribution_table(readout), self.data.frame)
+
+    def soft_labels(self, readout: Readout | None = None) -> Any:
+        """Return one row per item, one column per class, p_<label>: targets for training.
+
+        ``readout`` is as in `distributions`.
+        """
+        return from_arrow(self.soft_label_table(readout), self.data.frame)
 
     def keep(self) -> Any:
         """Return one row per annotator: annotator, verdict, ask, reason.
@@ -201,9 +215,9 @@ class Fit(BaseFit):
 
         return make
 
-    def soft_label_table(self) -> pa.Table:
+    def soft_label_table(self, readout: Readout | None = None) -> pa.Table:
         """Return the table of soft labels in Arrow, with a column for every class."""
-        shares = self._distribution().dense(len(self.data.scale))
+        shares = self._distribution(readout).dense(len(self.data.scale))
         names = [f"p_{name}" for name in self.data.scale.names]
         return pa.table([self.data.items, *shares.T], names=["item", *names])
 
@@ -213,12 +227,12 @@ class Fit(BaseFit):
 
         return keep_table(self)
 
-    def distribution_table(self) -> pa.Table:
+    def distribution_table(self, readout: Readout | None = None) -> pa.Table:
         """Return the table of distributions in Arrow, without zeros."""
-        return self._distribution_rows(slice(0, self.data.n_items))
+        return self._distribution_rows(slice(0, self.data.n_items), readout)
 
-    def _distribution_rows(self, rows: slice) -> pa.Table:
-        theta = self._distribution().partition(rows)
+    def _distribution_rows(self, rows: slice, readout: Readout | None = None) -> pa.Table:
+        theta = self._distribution(readout).partition(rows)
         nonzero = np.flatnonzero(theta.probability > 0)
         return table_of(
             {
@@ -228,12 +242,21 @@ class Fit(BaseFit):
             }
         )
 
-    def _distribution(self) -> Distribution:
+    def _distribution(self, readout: Readout | None = None) -> Distribution:
         if self.distribution is None:
             raise AnnotruthError(
                 f"{self.model} estimates scores, not distributions: use items() instead"
             )
-        return self.distribution
+        if readout is None or readout == self.readout:
+            return self.distribution
+        if readout not in get_args(Readout):
+            raise InputError(f"unknown read-out {readout!r}: choose right or opinion")
+        if self.other_distribution is None:
+            raise InputError(
+                f"{self.model} has no read-out {readout!r}: choose {self.readout!r}, or the model "
+                f"{DEFAULT_MODEL}, which has both"
+            )
+        return self.other_distribution
 
     def summary(self) -> str:
         """Return a few lines: the data, convergence, annotators, items and labels."""
@@ -253,7 +276,8 @@ class Fit(BaseFit):
         if self.distribution is not None:
             n_sure = np.count_nonzero(self.distribution.confidence() > 0.9)
             lines.append(
-                f"items: {n_sure:,} of {data.n_items:,} have a top label above 90% probability; "
+                f"items: {n_sure:,} of {data.n_items:,} have a top label above 90% "
+                f"{'probability' if self.readout == 'right' else 'of opinion'}; "
                 f"mean difficulty (entropy) {self.distribution.entropy().mean():.2f} "
                 f"of at most {math.log(len(data.scale)):.2f}"
             )
@@ -311,6 +335,7 @@ class ItemResults(NamedTuple):
     distribution: Distribution
     p_serious: Floats | None = None
     item_columns: Mapping[str, Column] = {}
+    other_distribution: Distribution | None = None
 
 
 BuildItemResults: TypeAlias = Callable[[Labels, Mapping[str, NDArray[Any]]], ItemResults]

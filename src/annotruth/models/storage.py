@@ -201,6 +201,8 @@ def _fit(
         annotator_columns=_model_columns(annotators),
         parameters=parameters,
         chosen=entries.get("chosen"),
+        readout=entries.get("readout", "right"),
+        verdict=entries.get("verdict"),
     )
 
 

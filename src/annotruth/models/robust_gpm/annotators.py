@@ -13,8 +13,7 @@ from scipy.special import expit, logsumexp, rel_entr
 
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base_fit import SPAMMER_BELOW, TOO_FEW, Column
-from annotruth.models.robust_gpm.opinions import OpinionShapes
-from annotruth.models.robust_gpm.steps import ItemModel
+from annotruth.models.robust_gpm.opinions import ItemModel, OpinionShapes
 from annotruth.models.robust_gpm.strategies import ResponseStrategies, normalise_log_weights
 
 TEMPERING = 0.85
@@ -47,14 +46,16 @@ class AnnotatorPosterior:
         The posterior of each annotator's strategies, annotators x strategies.
     tempered_log_weights
         The logarithm of the same with the likelihood tempered, not normalised.
+    log_prior
+        The log-prior of the strategies of an unknown annotator.
 
     Examples
     --------
     >>> import annotruth as at
-    >>> from annotruth.models.robust_gpm.results import FinalState, final_model
+    >>> from annotruth.models.robust_gpm.opinion_results import OpinionState, final_model
     >>> labels = at.simulate.crowd(n_items=20, n_annotators=6, seed=0).labels
     >>> fit = at.fit(labels)
-    >>> posterior = final_model(labels, FinalState.from_fit(fit)).posterior
+    >>> posterior = final_model(labels, OpinionState.from_fit(fit)).posterior
     >>> bool((abs(posterior.reliability - fit.reliability) < 1e-9).all())
     True
     """
@@ -62,6 +63,7 @@ class AnnotatorPosterior:
     strategies: ResponseStrategies
     weights: Floats
     tempered_log_weights: Floats
+    log_prior: Floats
 
     @cached_property
     def reliability(self) -> Floats:
@@ -76,13 +78,18 @@ class AnnotatorPosterior:
 
 
 def annotator_posterior(
-    strategies: ResponseStrategies, log_prior: Floats, loo_log_likelihood: Floats
+    strategies: ResponseStrategies,
+    log_prior: Floats,
+    annotator_prior: Floats | None,
+    loo_log_likelihood: Floats,
 ) -> AnnotatorPosterior:
     """Return the posterior, given its log-prior and the leave-one-out log-likelihood."""
+    own_prior = strategies.annotator_log_prior(log_prior, annotator_prior)
     return AnnotatorPosterior(
         strategies,
-        normalise_log_weights(loo_log_likelihood + log_prior),
-        TEMPERING * loo_log_likelihood + log_prior,
+        normalise_log_weights(loo_log_likelihood + own_prior),
+        TEMPERING * loo_log_likelihood + own_prior,
+        log_prior,
     )
 
 
@@ -90,15 +97,13 @@ def annotator_results(
     items: ItemModel,
     posterior: AnnotatorPosterior,
     class_prior: Floats,
-    always_share: float,
     repeated_label: Codes,
 ) -> dict[str, Any]:
     """Return the fields of `annotruth.models.base_fit.BaseFit` that describe annotators."""
     reliability = posterior.reliability
     low, high = reliability_interval(posterior.tempered_weights, posterior.strategies)
-    columns = annotator_columns(items, posterior, class_prior, always_share)
-    log_prior = posterior.strategies.log_prior(always_share)
-    too_few = has_too_few_labels(posterior, log_prior, high - low, columns)
+    columns = annotator_columns(items, posterior, class_prior)
+    too_few = has_too_few_labels(posterior, high - low, columns)
     return {
         "reliability": reliability,
         "low": np.minimum(low, reliability),
@@ -128,7 +133,7 @@ def reliability_interval(weights: Floats, strategies: ResponseStrategies) -> tup
 
 
 def annotator_columns(
-    items: ItemModel, posterior: AnnotatorPosterior, class_prior: Floats, always_share: float
+    items: ItemModel, posterior: AnnotatorPosterior, class_prior: Floats
 ) -> dict[str, Column]:
     """Return the model's own columns of the annotators' table.
 
@@ -141,7 +146,7 @@ def annotator_columns(
     spammer = strategies.reliability < SPAMMER_BELOW
     before, after = (
         logsumexp(logs[:, spammer], axis=1) - logsumexp(logs[:, ~spammer], axis=1)
-        for logs in (strategies.log_prior(always_share)[np.newaxis], log_weights)
+        for logs in (posterior.log_prior[np.newaxis], log_weights)
     )
     columns: dict[str, Column] = {
         "p_spammer": expit(after),
@@ -156,7 +161,7 @@ def annotator_columns(
 
 
 def has_too_few_labels(
-    posterior: AnnotatorPosterior, log_prior: Floats, width: Floats, columns: Mapping[str, Column]
+    posterior: AnnotatorPosterior, width: Floats, columns: Mapping[str, Column]
 ) -> NDArray[np.bool_]:
     """Return, per annotator, whether the labels say too little to name a behavior.
 
@@ -165,8 +170,8 @@ def has_too_few_labels(
 
     Parameters
     ----------
-    posterior, log_prior
-        The posterior of the strategies, and the log-prior of those of an unknown annotator.
+    posterior
+        The posterior of the strategies.
     width
         The widths of the reliabilities' intervals.
     columns
@@ -175,7 +180,8 @@ def has_too_few_labels(
     p_spammer, evidence = (np.asarray(columns[name]) for name in ("p_spammer", "evidence"))
     uncertain = (np.maximum(p_spammer, 1.0 - p_spammer) < _SURE) & (width > _BROAD_INTERVAL)
     _, is_level = posterior.strategies.by_reliability()
-    after, before = posterior.tempered_weights @ is_level, np.exp(log_prior) @ is_level
+    before = normalise_log_weights(posterior.log_prior[np.newaxis]) @ is_level
+    after = posterior.tempered_weights @ is_level
     information = rel_entr(after, before).sum(axis=1)
     weak = (np.abs(evidence) < _MIN_EVIDENCE) & (information < _MIN_INFORMATION)
     too_few: NDArray[np.bool_] = uncertain | weak

@@ -1,8 +1,4 @@
-"""RobustGPM where every item has one right label: the latent classes are the categories.
-
-EM has two stages: response strategies of annotators and the crowd's confusion matrix first, then a
-confusion matrix per annotator.
-"""
+"""RobustGPM where every item has one right label: latent classes with subtypes, and their EM."""
 
 from __future__ import annotations
 
@@ -10,65 +6,89 @@ from typing import NamedTuple
 
 import numpy as np
 
-from annotruth.engines import Pass
+from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats, Singles
+from annotruth.kernels.shared import AGREEMENT_BINS, NEVER
 from annotruth.labels import LabelSummary
 from annotruth.models.base_fit import variance_inflation
 from annotruth.models.em import Monitor
-from annotruth.models.robust_gpm.steps import (
+from annotruth.models.robust_gpm.opinions import (
+    POSTERIOR_INPUTS,
     ExpectedCounts,
     ItemModel,
-    RobustGPMParameters,
-    RobustGPMSteps,
+    leave_one_out,
 )
 from annotruth.models.robust_gpm.strategies import (
     MIN_PROBABILITY,
     LabelTable,
     ResponseStrategies,
+    find_repeated_labels,
+    normalise_log_weights,
     tabulate_strategies,
 )
-from annotruth.models.squarem import Squarem, shares
+from annotruth.models.squarem import Squarem
+from annotruth.models.warm_start import with_new_rows
 
-_PSEUDO_COUNT = 0.5  # items per class, and serious labels per label and class
-_CONFUSION_PSEUDO_COUNT = 3.0  # labels per class, distributed as the annotator's strategies have it
+# Pseudo-counts: of labels per class, on the class and spread over all labels; of items, spread over
+# the states; of annotators, spread over the strategies.
+_ON_CLASS, _ON_ALL_LABELS, _ITEMS, _ANNOTATORS = 1.0, 1.0, 1.0, 1.0
+
+_CERTAIN = 1e12  # pseudo-counts on the class, where serious labels are always right
+
 _ADJACENT_PSEUDO_COUNT = 50.0  # labels next to the class, and labels on it
-_ALWAYS_START = 0.3  # the share of annotators who are always serious, before the first step
+
+START_CONCENTRATION = 16.0
+"""The concentration of confusion matrices before held-out labels have said which is best."""
+
+_OWN_SUBTYPE = 0.9  # what an item's first posterior has on the subtype of its level of agreement
+
+_FOLD_INPUTS = (Input("held"),)
 
 
 class TrueClasses(ItemModel):
-    """Latent classes where every item has one right label: the categories.
+    """Latent states where every item has one right label: a category, and a subtype of it.
 
-    The crowd's confusion matrix, P(serious label | class), is learned.
+    State z is of class z // M, with M subtypes per class. The crowd's confusion matrix,
+    P(serious label | state), is learned.
 
     Examples
     --------
     >>> import annotruth as at
     >>> from annotruth.models.robust_gpm.classes import TrueClasses
-    >>> items = TrueClasses(at.Labels.of([("a", "ann", "cat"), ("a", "bob", "dog")]))
-    >>> items.one_truth, items.n_classes
-    (True, 2)
+    >>> items = TrueClasses(at.Labels.of([("a", "ann", "cat"), ("a", "bob", "dog")]), n_subtypes=3)
+    >>> items.one_truth, items.n_classes, items.class_of.tolist()
+    (True, 6, [0, 0, 0, 1, 1, 1])
     """
 
     one_truth = True
-    class_pseudo_count = _PSEUDO_COUNT
 
-    def __init__(self, labels: LabelSummary) -> None:
-        super().__init__(labels, known_truth=np.eye(labels.n_categories))
+    def __init__(
+        self, labels: LabelSummary, n_subtypes: int = 1, *, learn_crowd: bool = True
+    ) -> None:
+        n = labels.n_categories
+        super().__init__(labels, known_truth=np.repeat(np.eye(n), n_subtypes, axis=1))
+        self.n_subtypes = n_subtypes
+        self._learn_crowd = learn_crowd
+        self.class_of: Codes = np.repeat(np.arange(n), n_subtypes)
         self._ordinal = labels.scale.is_ordinal
-
-    @property
-    def serious_shape(self) -> tuple[int, int, int]:
-        """1 x categories x classes: the crowd's confusion matrix, without shifts."""
-        return 1, self.labels.n_categories, self.labels.n_categories
 
     def strategies(self, serious: Floats) -> ResponseStrategies:
         """Return all response strategies with this confusion matrix."""
-        return tabulate_strategies(serious, np.ones(1), ordinal=self._ordinal)
+        return tabulate_strategies(serious[np.newaxis], np.ones(1), ordinal=self._ordinal)
 
     def serious_from_counts(self, counts: Floats) -> Floats:
-        """Return the crowd's confusion matrix, given counts of serious labels, labels x classes."""
-        mass = counts + _PSEUDO_COUNT
-        confusion: Floats = (mass / mass.sum(axis=0, keepdims=True))[np.newaxis]
+        """Return the crowd's confusion matrix, given counts of serious labels, labels x states.
+
+        There is one pseudo-count on the class and one spread over all labels. No label is likelier
+        than the class: those that would be share the mean with it.
+        """
+        states = np.arange(self.n_classes)
+        mass = counts + _ON_ALL_LABELS / len(counts)
+        mass[self.class_of, states] += _ON_CLASS if self._learn_crowd else _CERTAIN
+        confusion: Floats = mass / mass.sum(axis=0)
+        above = confusion > confusion[self.class_of, states]
+        for z in np.flatnonzero(above.any(axis=0)):
+            confusion[:, z] = _pooled(confusion[:, z], self.class_of[z])
         return confusion
 
     def update_serious(
@@ -84,19 +104,32 @@ class TrueClasses(ItemModel):
         serious = (p_serious * counts).sum(axis=0)
         if self._ordinal:
             # Inverted labels are serious ones counted from the other end of the scale.
-            inverted = strategies.inverted_share[:, np.newaxis, np.newaxis] * old[0, ::-1]
+            inverted = strategies.inverted_share[:, np.newaxis, np.newaxis] * old[::-1]
             table = LabelTable(*(inverted / p for p in strategies.probability))
             p_inverted = table.average(weights, repeated_label)
             serious += (p_inverted * counts).sum(axis=0)[::-1]
         return self.serious_from_counts(serious)
 
-    def log_prior(self, serious: Floats) -> float:
-        """Return the log-prior of the crowd's confusion matrix."""
-        return float(_PSEUDO_COUNT * np.log(serious).sum())
+    def right_labels(self, serious: Floats) -> Floats:
+        r"""Return the distribution of the right label in each state, states x categories.
 
-    def opinions(self, strategies: ResponseStrategies, weights: Floats) -> Floats:
-        """Return the identity: all serious opinion is on the class."""
-        return np.eye(self.labels.n_categories)
+        On the items of a class that the crowd agrees on most, it is the class. In a subtype z on
+        which the crowd agrees less, the difference is taken as a difference of opinion rather than
+        as errors: with :math:`\theta_k` of the first and :math:`c = \theta_{z,k} / \theta_{k,k}`, the
+        right label is the class with probability c, and otherwise distributed as what
+        :math:`\theta_z` has beyond :math:`c \, \theta_k`.
+        """
+        states = np.arange(self.n_classes)
+        on_class = serious[self.class_of, states].reshape(-1, self.n_subtypes)
+        easiest = np.arange(len(on_class)) * self.n_subtypes + on_class.argmax(axis=1)
+        share = (on_class / on_class.max(axis=1, keepdims=True)).ravel()
+        beyond = np.maximum(serious - share * serious[:, easiest[self.class_of]], 0.0)
+        beyond[self.class_of, states] = 0.0
+        total = beyond.sum(axis=0)
+        right = np.divide((1.0 - share) * beyond, total, out=np.zeros_like(beyond), where=total > 0)
+        right[self.class_of, states] = 1.0 - right.sum(axis=0)
+        labels: Floats = np.ascontiguousarray(right.T)
+        return labels
 
     def score_variance(self) -> float:
         """Return 0: the score of a class is the value of its category."""
@@ -106,42 +139,43 @@ class TrueClasses(ItemModel):
         """Return the factor by which the variances of scores are multiplied."""
         return variance_inflation(self.labels)
 
-    def adjacent_ratio(self, serious: Floats, class_prior: Floats) -> float:
+    def adjacent_ratio(self, parameters: ClassParameters) -> float:
         """Return how many serious labels are next to the class per one on it; 0 if nominal."""
         if not self._ordinal:
             return 0.0
-        joint = self.labels.n_labels * serious[0] * class_prior
+        joint = self.labels.n_labels * parameters.serious * parameters.state_prior
         adjacent = np.trace(joint, 1) + np.trace(joint, -1)
         return float(
             (adjacent + _ADJACENT_PSEUDO_COUNT) / (np.trace(joint) + _ADJACENT_PSEUDO_COUNT)
         )
 
 
-class ConfusionParameters(NamedTuple):
-    """The parameters of the second stage.
+def _pooled(distribution: Floats, place: int) -> Floats:
+    """Return the distribution with the mean of all entries that would exceed it at ``place``."""
+    others = np.sort(np.delete(distribution, place))[::-1]
+    total, n = distribution[place], 1
+    for other in others:
+        if other <= total / n:
+            break
+        total, n = total + other, n + 1
+    pooled = distribution > total / n
+    pooled[place] = True
+    return np.where(pooled, total / n, distribution)
+
+
+class ClassParameters(NamedTuple):
+    """The parameters where every item has one right label.
 
     Attributes
     ----------
-    class_prior
-        p[k]: the share of items in each class.
+    state_prior
+        The share of items in each state.
     confusion
-        P(label | class) of each annotator: annotators x categories x classes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from annotruth.models.robust_gpm.classes import ConfusionParameters
-    >>> parameters = ConfusionParameters(np.array([0.5, 0.5]), np.full((4, 2, 2), 0.5))
-    >>> parameters.confusion.shape  # annotators x categories x classes
-    (4, 2, 2)
-    """
-
-    class_prior: Floats
-    confusion: Floats
-
-
-class ClassSteps(RobustGPMSteps[TrueClasses]):
-    """The steps where every item has one right label.
+        P(label | state) of each annotator: annotators x categories x states.
+    serious
+        The crowd's confusion matrix, categories x states.
+    strategy_prior
+        The share of annotators in each response strategy.
 
     Examples
     --------
@@ -152,85 +186,236 @@ class ClassSteps(RobustGPMSteps[TrueClasses]):
     >>> labels = at.Labels.of([("a", "ann", "cat"), ("a", "bob", "dog"), ("b", "ann", "dog")])
     >>> with closing(get_engine("reference").open(labels)) as session:
     ...     start = ClassSteps(TrueClasses(labels), session).start()
-    >>> start.serious.shape  # shifts x categories x classes
-    (1, 2, 2)
+    >>> start.confusion.shape  # annotators x categories x states
+    (2, 2, 2)
     """
 
-    def start(self) -> RobustGPMParameters:
-        """Return the parameters for which the posteriors are the observed shares."""
-        sums = self.session.run_pass(Pass("robust_gpm.start", sums=self._count.sums[:2]))
-        counts = ExpectedCounts(**sums)
-        serious = self.items.serious_from_counts(counts.labels.sum(axis=0))
-        blank = RobustGPMParameters(np.empty((0, 0)), np.empty(0), _ALWAYS_START, serious)
-        return self.m_step(blank, self.items.strategies(serious), counts)
+    state_prior: Floats
+    confusion: Floats
+    serious: Floats
+    strategy_prior: Floats
 
 
-class ConfusionSteps:
-    """The second stage where every item has one right label: annotators' confusion matrices.
+class AnnotatorCounts(NamedTuple):
+    """Counts of annotators' labels in each state, and pseudo-counts.
 
-    Dawid and Skene's EM, each matrix with pseudo-counts from the annotator's response strategies.
+    Both are annotators x (categories + 1) x states, with totals after the last category.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annotruth.models.robust_gpm.classes import AnnotatorCounts
+    >>> counts = AnnotatorCounts.of(np.ones((4, 2, 2)), np.full((4, 2, 2), 0.5))
+    >>> counts.confusion().shape, float(counts.pseudo_counts[0, 2, 0])
+    ((4, 2, 2), 1.0)
+    """
+
+    counts: Floats
+    pseudo_counts: Floats
+
+    @classmethod
+    def of(cls, counts: Floats, pseudo_counts: Floats) -> AnnotatorCounts:
+        """Return the tables with totals appended."""
+        return cls(
+            *(
+                np.concatenate([table, table.sum(axis=1, keepdims=True)], axis=1)
+                for table in (counts, pseudo_counts)
+            )
+        )
+
+    def confusion(self) -> Floats:
+        """Return P(label | state) of each annotator."""
+        mass = self.counts + self.pseudo_counts
+        return np.maximum(mass[:, :-1] / mass[:, -1:], MIN_PROBABILITY)
+
+
+class ClassSteps:
+    """EM over a session where every item has one right label.
+
+    Parameters
+    ----------
+    items, session
+        The latent states of items, and the session that the labels are open in.
+    concentration
+        How many labels per state count as much as what an annotator's strategies expect.
+    held
+        The fold of labels that are left out (`annotruth.models.robust_gpm.choice`).
 
     Examples
     --------
     >>> from contextlib import closing
     >>> import annotruth as at
     >>> from annotruth.engines import get_engine
-    >>> from annotruth.models.robust_gpm.classes import ClassSteps, ConfusionSteps, TrueClasses
-    >>> labels = at.Labels.of([("a", "ann", "cat"), ("a", "bob", "dog"), ("b", "ann", "dog")])
+    >>> from annotruth.models.robust_gpm.classes import ClassSteps, TrueClasses
+    >>> labels = at.simulate.crowd(n_items=20, n_annotators=6, n_categories=3, seed=0).labels
     >>> with closing(get_engine("reference").open(labels)) as session:
-    ...     first = ClassSteps(TrueClasses(labels), session)
-    ...     parameters, _ = first.step(first.start())
-    ...     start = ConfusionSteps(first, parameters).start()
-    >>> start.confusion.shape  # annotators x categories x classes
-    (2, 2, 2)
+    ...     steps = ClassSteps(TrueClasses(labels, n_subtypes=3), session)
+    ...     parameters, monitor = steps.step(steps.start())
+    >>> parameters.serious.shape  # categories x states
+    (3, 9)
     """
 
-    objective_name = "the log-posterior per label"
+    objective_name = "the log-likelihood per label"
 
-    def __init__(self, first: ClassSteps, parameters: RobustGPMParameters) -> None:
-        strategies = first.items.strategies(parameters.serious)
-        expected = strategies.probability.average(parameters.strategy_weights, first.repeated_label)
-        self._first = first
-        self._parameters = parameters
-        self._pseudo_counts = ExpectedCounts(
-            _CONFUSION_PSEUDO_COUNT * expected, np.full(expected.shape[2], _PSEUDO_COUNT)
+    def __init__(
+        self,
+        items: TrueClasses,
+        session: Session,
+        concentration: float = START_CONCENTRATION,
+        held: int = NEVER,
+    ) -> None:
+        labels = items.labels
+        self.items = items
+        self.labels = labels
+        self.session = session
+        self.repeated_label: Codes = find_repeated_labels(labels.labels_per_category)
+        self._concentration = concentration
+        self._held = held
+        shape = (labels.n_annotators, labels.n_categories, items.n_classes)
+        counts = (
+            Sum("labels", shape, annotator_axis=0),
+            Sum("classes", (items.n_classes,)),
+        )
+        log_likelihood = Sum("log_likelihood", (1,))
+        self._agreement = Pass(
+            "item_states.agreement", ("fold",), _FOLD_INPUTS, (Sum("items", (AGREEMENT_BINS,)),)
+        )
+        self._start = Pass(
+            "item_states.start", ("fold",), (*_FOLD_INPUTS, Input("subtypes")), counts
+        )
+        if held == NEVER:
+            self._step = Pass("robust_gpm.step", (), POSTERIOR_INPUTS, (*counts, log_likelihood))
+        else:
+            self._step = Pass(
+                "item_states.step",
+                ("fold",),
+                (*_FOLD_INPUTS, *POSTERIOR_INPUTS),
+                (*counts, log_likelihood),
+            )
+
+    def start(self) -> ClassParameters:
+        """Return the parameters for which the posteriors of classes are the observed shares.
+
+        Subtypes begin as equal shares of the items, from those whose labels agree most to those
+        whose labels agree least.
+        """
+        if self._held == NEVER:
+            self.session.allocate("fold", per="labels")
+        items = self.session.run_pass(self._agreement, held=self._held)["items"]
+        subtypes = _subtype_weights(items, self.items.n_subtypes)
+        sums = self.session.run_pass(self._start, held=self._held, subtypes=subtypes)
+        counts = ExpectedCounts(**sums)
+        serious = self.items.serious_from_counts(counts.labels.sum(axis=0))
+        n_strategies = self.items.strategies(serious).n_strategies
+        blank = ClassParameters(
+            np.empty(0),
+            np.empty((0, 0, 0)),
+            serious,
+            np.full(n_strategies, 1.0 / n_strategies),
+        )
+        return self.m_step(blank, counts)[0]
+
+    def resume(self, previous: ClassParameters) -> ClassParameters:
+        """Return the parameters of a previous fit; new annotators are as in a start."""
+        confusion = with_new_rows(previous.confusion, self.start().confusion)
+        return previous._replace(confusion=confusion)
+
+    def step(self, old: ClassParameters) -> tuple[ClassParameters, Monitor]:
+        """Pass over the labels once and update all parameters."""
+        counts, log_likelihood = self.e_step(old)
+        return self.m_step(old, counts)[0], Monitor(
+            log_likelihood, log_likelihood / self.labels.n_labels
         )
 
-    def start(self) -> ConfusionParameters:
-        """Return the parameters that follow from the posteriors of the first stage."""
-        first, parameters = self._first, self._parameters
-        likelihood = first.likelihood(parameters, first.items.strategies(parameters.serious))
-        return self._m_step(first.expected_counts(parameters.class_prior, likelihood)[0])
+    def e_step(self, parameters: ClassParameters) -> tuple[ExpectedCounts, float]:
+        """Compute the items' posteriors; return their sums and the log-likelihood."""
+        held = {} if self._held == NEVER else {"held": self._held}
+        sums = self.session.run_pass(
+            self._step,
+            **held,
+            prior=parameters.state_prior,
+            known_truth=self.items.known_truth,
+            likelihood=parameters.confusion,
+        )
+        counts = ExpectedCounts(sums["labels"], sums["classes"])
+        return counts, float(sums["log_likelihood"][0])
 
-    def resume(self, previous: ConfusionParameters) -> ConfusionParameters:
-        """Return the start: the first stage was resumed."""
-        return self.start()
-
-    def step(self, old: ConfusionParameters) -> tuple[ConfusionParameters, Monitor]:
-        """Pass over the labels once, then normalise the counts."""
-        counts, log_likelihood = self._first.expected_counts(*old)
-        of_confusion = (self._pseudo_counts.labels * np.log(old.confusion)).sum()
-        of_classes = (self._pseudo_counts.classes * np.log(old.class_prior)).sum()
-        objective = float(log_likelihood + of_confusion + of_classes)
-        monitor = Monitor(log_likelihood, objective / self._first.labels.n_labels)
-        return self._m_step(counts), monitor
-
-    def finalize(self, parameters: ConfusionParameters) -> float:
-        """Return the log-likelihood, classes summed out."""
-        return self._first.expected_counts(*parameters)[1]
-
-    def acceleration(self) -> Squarem[ConfusionParameters]:
-        """Return how to extrapolate the steps."""
-        return Squarem(ConfusionParameters, shares(axis=0), _confusion)
-
-    def _m_step(self, counts: ExpectedCounts) -> ConfusionParameters:
-        confusion = counts.labels + self._pseudo_counts.labels
+    def m_step(
+        self, old: ClassParameters, counts: ExpectedCounts
+    ) -> tuple[ClassParameters, Floats]:
+        """Update all parameters; return them and the pseudo-counts of annotators' confusion."""
+        strategies = self.items.strategies(old.serious)
+        weights = self.strategy_weights(old, strategies, counts.labels)
+        expected = strategies.probability.average(weights, self.repeated_label)
+        serious = self.items.update_serious(
+            old.serious, strategies, weights, counts.labels, self.repeated_label
+        )
+        pseudo_counts = self._concentration * expected
+        confusion = counts.labels + pseudo_counts
         confusion /= confusion.sum(axis=1, keepdims=True)
-        prior = counts.classes + self._pseudo_counts.classes
-        return ConfusionParameters(prior / prior.sum(), np.maximum(confusion, MIN_PROBABILITY))
+        state_prior = counts.classes + _ITEMS / len(counts.classes)
+        strategy_prior = weights.sum(axis=0) + _ANNOTATORS / weights.shape[1]
+        new = ClassParameters(
+            state_prior / state_prior.sum(),
+            np.maximum(confusion, MIN_PROBABILITY),
+            serious,
+            strategy_prior / strategy_prior.sum(),
+        )
+        return new, pseudo_counts
+
+    def strategy_weights(
+        self, parameters: ClassParameters, strategies: ResponseStrategies, counts: Floats
+    ) -> Floats:
+        """Return the posterior of each annotator's strategies, given the expected counts."""
+        log_prior = strategies.annotator_log_prior(
+            strategies.log_prior_of(parameters.strategy_prior),
+            self.labels.annotator_prior,
+        )
+        log_likelihood = strategies.log_probability.total(counts, self.repeated_label)
+        return normalise_log_weights(log_likelihood + log_prior)
+
+    def annotator_counts(self, parameters: ClassParameters) -> AnnotatorCounts:
+        """Return the counts of annotators' labels and their pseudo-counts, after one more pass."""
+        counts, _ = self.e_step(parameters)
+        return AnnotatorCounts.of(counts.labels, self.m_step(parameters, counts)[1])
+
+    def finalize(self, parameters: ClassParameters) -> float:
+        """Return the log-likelihood, states summed out."""
+        return self.e_step(parameters)[1]
+
+    def acceleration(self) -> Squarem[ClassParameters]:
+        """Raise: few steps are needed, and none is extrapolated."""
+        raise NotImplementedError
+
+    def leave_one_out(
+        self, state_prior: Floats, confusion: Floats, strategies: ResponseStrategies
+    ) -> Floats:
+        """Return each annotator's leave-one-out log-likelihood in every strategy."""
+        return leave_one_out(
+            self.session,
+            self.items,
+            strategies,
+            self.repeated_label,
+            prior=state_prior,
+            likelihood=confusion,
+        )
 
 
-def _confusion(x0: Floats, x1: Floats, x2: Floats, limit: float) -> Floats:
-    """Extrapolate confusion matrices."""
-    extrapolated: Floats = np.maximum(shares(axis=1)(x0, x1, x2, limit), MIN_PROBABILITY)
-    return extrapolated
+def _subtype_weights(items: Floats, n_subtypes: int) -> Floats:
+    """Return how items start on the subtypes, agreement bins x subtypes.
+
+    ``items`` are counts by how much labels agree, most first. Subtypes are equal shares of the items
+    in that order; items that agree alike are divided alike, whatever their order.
+    """
+    if n_subtypes == 1:
+        return np.ones((len(items), 1))
+    last = np.cumsum(items) / max(items.sum(), 1.0)
+    first = last - items / max(items.sum(), 1.0)
+    bounds = np.arange(n_subtypes + 1) / n_subtypes
+    within = np.minimum(last[:, np.newaxis], bounds[1:])
+    within = np.maximum(within - np.maximum(first[:, np.newaxis], bounds[:-1]), 0.0)
+    shares = within / np.maximum(within.sum(axis=1, keepdims=True), MIN_PROBABILITY)
+    spread: Floats = _OWN_SUBTYPE * shares + (1.0 - _OWN_SUBTYPE) * (1.0 - shares) / (
+        n_subtypes - 1
+    )
+    return spread

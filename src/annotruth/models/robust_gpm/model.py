@@ -14,17 +14,17 @@ from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Capabilities, EMEstimator
 from annotruth.models.base_fit import BaseFit, LatentClasses
-from annotruth.models.em import History, ProgressCallback
+from annotruth.models.em import ProgressCallback, check_loop_options, run_em
 from annotruth.models.result import Fit
-from annotruth.models.robust_gpm.classes import ClassSteps, ConfusionSteps, TrueClasses
-from annotruth.models.robust_gpm.opinions import OpinionShapes, count_shapes, opinion_steps
-from annotruth.models.robust_gpm.results import (
-    FinalState,
-    item_classes,
-    make_result,
-    predict_labels,
+from annotruth.models.robust_gpm.classes import ClassParameters, ClassSteps, TrueClasses
+from annotruth.models.robust_gpm.opinion_results import (
+    OpinionState,
+    make_opinion_fit,
+    opinion_latent_classes,
+    predict_opinion_labels,
 )
-from annotruth.models.robust_gpm.steps import RobustGPMParameters, RobustGPMSteps
+from annotruth.models.robust_gpm.opinion_steps import opinion_steps
+from annotruth.models.robust_gpm.opinions import OpinionShapes, count_shapes
 
 Truth = Literal["auto", "class", "opinions"]
 
@@ -32,6 +32,10 @@ Truth = Literal["auto", "class", "opinions"]
 # on it, and on longer ordinal scales in any case.
 _OPINIONS_FROM = 0.5
 _MAX_ORDINAL_CLASSES = 12
+
+# Where items have one right label, steps that change the log-likelihood per label by less than this
+# many times tol do not improve predictions of held-out labels.
+_CLASS_TOL = 10.0
 
 _MAX_CATEGORIES = 128
 _MAX_BYTES = 4e9
@@ -42,59 +46,81 @@ _N_TABLES = (
 
 @dataclass(kw_only=True)
 class RobustGPM(EMEstimator):
-    r"""GPM for few labels per item, with named irregular behaviors.
+    r"""GPM for few labels per item, with named irregular behaviors, which knows what it does not know.
 
-    **Model.** As in GPM, annotator s is serious with probability :math:`\epsilon_s`. But an item e
-    belongs to one of K latent classes, to class k with probability :math:`p_k`, and the class is
-    summed out, so that a label cannot confirm itself; and irregular labels follow a behavior:
-
-    .. math::
-        L = \prod_e \sum_k p_k \prod_{s \in l_e} a_{g_s}(r_{e,s} \mid k), \quad
-        a_g(n \mid k) = \epsilon_g \theta^{(d_g)}_{k,n} + (1 - \epsilon_g) b_g(n \mid k).
-
-    The latent classes depend on what the truth is. Where opinions differ, they are 32 shapes: Beta
-    distributions with 16 means and the concentrations 5 and 15, in N equal bins; on scales of more than
-    8 categories also 45, 135 and 405, as long as a shape's standard deviation is at least 0.6
-    categories, with means as much closer to one another. Where every item has
-    one right label, they are the N categories, and :math:`\theta_{k}` is a column of the crowd's
-    confusion matrix, which is learned from serious labels. By default the labels decide: opinions
-    differ if serious labels are next to an item's class at least half as often as on it, according to
-    a fit with one right label (with 50 labels of either sort as pseudo-counts). Items on nominal
-    scales have one right label; on ordinal scales of more than 12 categories opinions differ.
-
-    **Prior.** An annotator's response strategy g has a reliability (10 levels, and 0.995 for
-    annotators who are always serious), an irregular behavior b and, if the reliability is above 0.5,
-    a shift d of serious labels.
-
-    - Behaviors: random, 1/N; repeated, always the same label; inverted, :math:`\theta_{k,N+1-n}`;
-      mixed, a third of each. Their prior weights are 0.4, 0.2/N, 0.05 and 0.35/N; nominal scales have
-      the first two. The label that an annotator may repeat is the one whose share they have most
-      above the crowd's.
-    - A shift moves the logit of the mean of serious opinion by -1, -0.5, 0, 0.5 or 1, with a Gaussian
-      prior of standard deviation 0.5: generous and harsh annotators are serious. With narrower shapes
-      the steps are as much finer, and annotators who are always serious have their own sharpness: the
-      concentration of their labels is that of the shape times 1/3, 1 or 3 (prior weights 1, 2, 1).
-    - The share of annotators who are always serious is learned (pseudo-counts 2 and 1). The other
-      levels of reliability have the prior weights 2, 1.5, 0.5, 0.15, 0.15, and 1 from 0.5 on.
-    - Pseudo-counts of items: 0.2 per shape, or 0.5 per class; and 0.5 labels per entry of the crowd's
-      confusion matrix.
-    - An annotator prior counts as labels that are known to be serious, or not to be. A known truth
-      fixes the class, or counts as one more serious label for the shape.
-
-    **Inference.** Variational EM:
+    **Model.** As in GPM, annotator s is serious with probability :math:`\epsilon_s`. But an item e is
+    in one of the latent states z, in z with probability :math:`p_z`, and the state is summed out, so
+    that a label cannot confirm itself; and irregular labels follow a behavior. An annotator's response
+    strategy g is a reliability (10 levels, and 0.995 for annotators who are always serious), an
+    irregular behavior b and, where opinions differ, a shift d of serious labels:
 
     .. math::
-        w_{e,k} &\propto p_k \prod_{s \in l_e} \exp \sum_g q_{s,g} \log a_g(r_{e,s} \mid k), \\
-        q_{s,g} &\propto \pi_g \exp \sum_{e,k} w_{e,k} \log a_g(r_{e,s} \mid k).
+        a_g(n \mid z) = \epsilon_g \theta^{(d_g)}_{z,n} + (1 - \epsilon_g) b_g(n \mid z).
 
-    The lower bound of the log-posterior rises in every step; EM stops when the bound per label changes
-    by less than ``tol``. Where items have one right label, a second stage follows: Dawid and Skene's
-    EM with a confusion matrix per annotator and 3 pseudo-counts per class, distributed as the
-    annotator's strategies q have it. Progress, history and stopping are those of the last stage. With
-    many labels an engine may hold the tables of shapes in single precision (the memory engine from
-    131,072 labels on, unless ``tol`` is below 1e-6).
+    Behaviors are random, 1/N; repeated, always the same label (the one whose share the annotator has
+    most above the crowd's); on ordinal scales also inverted, :math:`\theta_{z,N+1-n}`, and mixed, a
+    third of each. Nominal and ordinal scales differ in what the states are.
 
-    **Annotators.** At the end q is computed once more with leave-one-out log-likelihoods: the class of
+    **One right label.** A state is a class k, one of the N categories, and one of M subtypes, so that
+    items of a class may be easy or hard. :math:`\theta_z` is learned from serious labels, with one
+    pseudo-count on the class and one spread over all labels; no label is likelier than the class.
+    Annotators have confusion matrices of their own around what their strategies expect,
+
+    .. math::
+        v_{s,z} \sim \mathrm{Dirichlet}\Big(c \sum_g q_{s,g} a_g(\cdot \mid z)\Big), \quad
+        L = \prod_e \sum_z p_z \prod_{s \in l_e} v_{s,z}(r_{e,s}).
+
+    The shares of strategies are learned, with one pseudo-annotator spread over them, and so are the
+    shares of states, with one pseudo-item. EM starts at the observed shares, with the items' subtypes
+    by how much their labels agree, and stops when the log-likelihood per label changes by less than
+    ten times ``tol``.
+
+    *Held-out labels* choose the rest (`annotruth.models.robust_gpm.choice`): whether :math:`\theta` is
+    learned or serious labels are right; M, 1 or 3; c, 4 to 1024; and :math:`\rho`, the correlation of
+    an item's labels within its state, 0 to 0.8. Up to 10,000 labels are held out, in up to 5 folds;
+    among candidates within one standard error of the best the simplest is taken. If the best predicts
+    by less than three standard errors better than annotators' own shares of labels, which ignore
+    items, labels agree no better than *chance*: ``verdict`` says so, an item's labels count as one
+    label, and annotators are compared with the others' votes.
+
+    *Items.* An item's labels are taken out of the counts before they are read by them, and m labels
+    count as :math:`m / (1 + (m - 1) \rho)`. ``distributions("right")``, the default, are the
+    probabilities of the right label: in the easiest subtype of a class it is the class; in others,
+    what the crowd agrees less is a difference of opinion (`TrueClasses.right_labels`). A label that
+    nobody gave the item is never more probable than the best one that somebody gave.
+    ``distributions("opinion")`` are the shares of opinion: labels in the item's states, weighted by
+    the annotators' reliabilities.
+
+    **Opinions differ.** The states are 32 shapes: Beta distributions with 16 means and the
+    concentrations 5 and 15, in N equal bins; on scales of more than 8 categories also 45, 135 and 405,
+    as long as a shape's standard deviation is at least 0.6 categories, with means as much closer to
+    one another. A shift moves the logit of the mean by -1, -0.5, 0, 0.5 or 1, with a Gaussian prior
+    of standard deviation 0.5: generous and harsh annotators are serious. With narrower shapes the
+    steps are as much finer, and annotators who are always serious have their own sharpness: the
+    concentration of their labels is that of the shape times 1/3, 1 or 3 (prior weights 1, 2, 1).
+    Behaviors have the prior weights 0.4, 0.2/N, 0.05 and 0.35/N, levels of reliability 2, 1.5, 0.5,
+    0.15, 0.15, and 1 from 0.5 on; the share of annotators who are always serious is learned
+    (pseudo-counts 2 and 1), and that of shapes, with 0.2 pseudo-items each. Variational EM
+
+    .. math::
+        w_{e,z} &\propto p_z \prod_{s \in l_e} \exp \sum_g q_{s,g} \log a_g(r_{e,s} \mid z), \\
+        q_{s,g} &\propto \pi_g \exp \sum_{e,z} w_{e,z} \log a_g(r_{e,s} \mid z)
+
+    raises the lower bound of the log-posterior in every step, and stops when the bound per label
+    changes by less than ``tol``. With many labels an engine may hold the tables of shapes in single
+    precision (the memory engine from 131,072 labels on, unless ``tol`` is below 1e-6). An item's
+    distribution is the mean over shapes, shifted as the crowd is on average, and
+    ``distributions("right")`` are the probabilities that a label leads.
+
+    With ``truth="auto"``, items on nominal scales have one right label and opinions differ on ordinal
+    scales of more than 12 categories. On other ordinal scales opinions differ if serious labels are
+    next to an item's class at least half as often as on it, in a fit with one right label (with 50
+    labels of either sort as pseudo-counts).
+
+    **Knowledge.** An annotator prior counts as labels that are known to be serious, or not to be. A
+    known truth fixes the class, or counts as one more serious label for the shape.
+
+    **Annotators.** At the end q is computed once more with leave-one-out log-likelihoods: the state of
     each item is inferred without the annotator's own label. The reliability is the posterior mean, its
     interval the central 95% with the likelihood tempered by 0.85. ``p_spammer`` is the probability of
     a reliability below 0.5, ``evidence`` the log10 of the factor by which the labels raised its odds,
@@ -102,11 +128,6 @@ class RobustGPM(EMEstimator):
     named only if the labels say enough: the odds of a spammer changed by a factor of ten or the labels
     gave half a nat of information about the reliability; and, where the interval is wider than 0.5,
     the odds are nine to one.
-
-    **Items.** The posterior of the class is computed with the mean of :math:`a_g` over these q, or with
-    the annotators' confusion matrices. An item's distribution is the mean over classes, shifted as the
-    crowd is on average; it is certain of a known truth. `predict_proba` returns
-    :math:`\sum_k w_{e,k} a_s(n \mid k)` with the same matrices.
 
     **Intervals of items.** ``score_low`` and ``score_high`` contain the mean serious label, ``may_lead``
     the categories that may be the top label, with 95%. Annotators are compared with one another, so
@@ -132,10 +153,10 @@ class RobustGPM(EMEstimator):
         "class": every item has one right label. "opinions": serious annotators differ. "auto": the
         labels decide.
     tol, max_iter
-        The stopping rule of every stage and its cap; reaching the cap in the last stage warns.
+        The stopping rule and its cap; reaching the cap warns.
     acceleration
         Whether to extrapolate EM's steps (`annotruth.models.squarem`) for fewer passes over the
-        labels.
+        labels, where opinions differ.
     engine
         Where the passes over the labels run.
 
@@ -158,75 +179,108 @@ class RobustGPM(EMEstimator):
 
     def latent_classes(self) -> LatentClasses:
         """Return the latent classes and the annotators' confusion, from the fitted parameters."""
+        fit = self._local_result()
         with _one_blas_thread():
-            return item_classes(self._local_result())
+            if not is_class_fit(fit):
+                return opinion_latent_classes(fit)
+            from annotruth.models.robust_gpm.class_results import class_latent_classes
+
+            return class_latent_classes(fit)
 
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
+        fit, engine = self.result_, get_engine(self.engine)
         with _one_blas_thread():
-            return predict_labels(self.result_, get_engine(self.engine), item, annotator)
+            if not is_class_fit(fit):
+                return predict_opinion_labels(fit, engine, item, annotator)
+            from annotruth.models.robust_gpm.class_results import predict_class_labels
+
+            return predict_class_labels(fit, engine, item, annotator)
 
     def _fit(
         self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None
     ) -> BaseFit:
         self._check(labels)
-        before = None if previous is None else FinalState.from_fit(previous)
         with _one_blas_thread(), closing(get_engine(self.engine).open(labels)) as session:
-            fit = None
-            if self._may_have_one_truth(labels, before):
-                fit = self._fit_classes(labels, session, before, progress)
-            return fit or self._fit_opinions(labels, session, before, progress)
+            if self._has_one_truth(labels, session, previous):
+                return self._fit_classes(labels, session, previous, progress)
+            return self._fit_opinions(labels, session, previous, progress)
 
-    def _may_have_one_truth(self, labels: LabelSummary, before: FinalState | None) -> bool:
-        """Whether items may have one right label, before their labels are looked at."""
+    def _has_one_truth(self, labels: LabelSummary, session: Session, previous: Fit | None) -> bool:
+        """Whether items have one right label: as the option says, or as the labels do."""
         if self.truth != "auto":
             return self.truth == "class"
-        if labels.scale.is_ordinal and labels.n_categories > _MAX_ORDINAL_CLASSES:
+        if not labels.scale.is_ordinal:
+            return True
+        if labels.n_categories > _MAX_ORDINAL_CLASSES:
             return False
-        return before is None or before.one_truth
+        if previous is not None and not is_class_fit(previous):
+            return False
+        steps = ClassSteps(TrueClasses(labels), session)
+        parameters = self._run_plain_em(steps, steps.start())
+        return steps.items.adjacent_ratio(parameters) < _OPINIONS_FROM
 
     def _fit_classes(
         self,
         labels: LabelSummary,
         session: Session,
-        before: FinalState | None,
+        previous: Fit | None,
         progress: ProgressCallback | None,
-    ) -> BaseFit | None:
-        """Fit items with one right label; return None if the labels show that opinions differ."""
-        steps = ClassSteps(TrueClasses(labels), session)
+    ) -> BaseFit:
+        """Fit items with one right label."""
+        # Loaded only where items have one right label.
+        from annotruth.models.robust_gpm.choice import choose
+        from annotruth.models.robust_gpm.class_results import (
+            ClassState,
+            chance_state,
+            final_state,
+            make_class_fit,
+        )
+
+        choice = choose(labels, session, max_states=_most_states(labels))
+        steps = choice.candidate.steps(labels, session)
+        start = steps.start()
+        if previous is not None and is_class_fit(previous):
+            before = ClassState.from_fit(previous)
+            if before.choice.candidate == choice.candidate:
+                start = steps.resume(before.parameters)
+        parameters, history = run_em(
+            steps, start, tol=_CLASS_TOL * self.tol, max_iter=self.max_iter, progress=progress
+        )
+        if choice.chance:
+            steps, state = chance_state(labels, session)
+        else:
+            state = final_state(steps, parameters, choice)
+        return make_class_fit(
+            steps, state, model=self.name, settings=self.settings(), history=history
+        )
+
+    def _run_plain_em(self, steps: ClassSteps, start: ClassParameters) -> ClassParameters:
+        """Run EM for parameters that are not the result."""
         with warnings.catch_warnings():
-            # The second stage, or the fit of opinions, warns.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            first, _ = self._run_em(steps, _start(steps, before))
-        if self.truth == "auto":
-            ratio = steps.items.adjacent_ratio(first.serious, first.class_prior)
-            if ratio >= _OPINIONS_FROM:
-                return None
-        second = ConfusionSteps(steps, first)
-        confusion, history = self._run_em(second, second.start(), progress)
-        strategies = steps.items.strategies(first.serious)
-        loo_log_likelihood = steps.leave_one_out_by(*confusion, strategies)
-        state = FinalState(first, confusion, loo_log_likelihood, steps.repeated_label)
-        return self._make_fit(steps, state, history)
+            return run_em(steps, start, tol=_CLASS_TOL * self.tol, max_iter=self.max_iter)[0]
 
     def _fit_opinions(
         self,
         labels: LabelSummary,
         session: Session,
-        before: FinalState | None,
+        previous: Fit | None,
         progress: ProgressCallback | None,
     ) -> BaseFit:
         """Fit items on which opinions differ."""
         steps = opinion_steps(OpinionShapes(labels), session, self.tol)
-        parameters, history = self._run_em(steps, _start(steps, before), progress)
-        loo_log_likelihood = steps.leave_one_out(parameters)
-        state = FinalState(parameters, None, loo_log_likelihood, steps.repeated_label)
-        return self._make_fit(steps, state, history)
-
-    def _make_fit(self, steps: RobustGPMSteps[Any], state: FinalState, history: History) -> BaseFit:
-        return make_result(steps, state, model=self.name, settings=self.settings(), history=history)
+        start = steps.start()
+        if previous is not None and not is_class_fit(previous):
+            start = steps.resume(OpinionState.from_fit(previous).parameters)
+        parameters, history = self._run_em(steps, start, progress)
+        state = OpinionState(parameters, steps.leave_one_out(parameters), steps.repeated_label)
+        return make_opinion_fit(
+            steps, state, model=self.name, settings=self.settings(), history=history
+        )
 
     def _check(self, labels: LabelSummary) -> None:
         """Refuse options and labels that the model cannot be fitted with."""
+        check_loop_options(tol=self.tol, max_iter=self.max_iter)
         if self.truth not in get_args(Truth):
             raise InputError(f"unknown truth {self.truth!r}: choose auto, class or opinions")
         if self.truth == "opinions":
@@ -236,6 +290,11 @@ class RobustGPM(EMEstimator):
                 f"these labels are too large for {self.name}: {problem}; merge categories, or "
                 "choose another model, such as gpm (`--model gpm`)"
             )
+
+
+def is_class_fit(fit: BaseFit) -> bool:
+    """Whether every item has one right label in a fit of RobustGPM."""
+    return "state_prior" in fit.parameters
 
 
 def has_room(labels: LabelSummary) -> bool:
@@ -257,11 +316,10 @@ def _size_problem(labels: LabelSummary) -> str:
     return ""
 
 
-def _start(steps: RobustGPMSteps[Any], before: FinalState | None) -> RobustGPMParameters:
-    """Return where EM starts: at a previous fit if its items have the same latent classes."""
-    if before is None or before.one_truth != steps.items.one_truth:
-        return steps.start()
-    return steps.resume(before.parameters)
+def _most_states(labels: LabelSummary) -> int:
+    """Return how many latent states fit into memory."""
+    per_state = _N_TABLES * 8 * labels.n_annotators * labels.n_categories
+    return int(_MAX_BYTES // per_state)
 
 
 def _one_blas_thread() -> AbstractContextManager[Any]:

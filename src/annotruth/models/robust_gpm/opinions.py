@@ -1,26 +1,19 @@
-"""RobustGPM where opinions differ: the latent classes of items are shapes of opinion."""
+"""Latent classes of RobustGPM's items: what both kinds share, and the shapes of opinion."""
 
 from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import betainc
 
 from annotruth.engines import Input, Pass, Session, Sum
-from annotruth.kernels.arrays import Codes, Floats, Singles, aligned_empty
-from annotruth.kernels.shared import LOG_ZERO, pad
+from annotruth.kernels.arrays import Codes, Floats, Singles
 from annotruth.labels import LabelSummary
-from annotruth.models.robust_gpm.steps import (
-    STRATEGY_INPUTS,
-    EStepResult,
-    ExpectedCounts,
-    ItemModel,
-    RobustGPMParameters,
-    RobustGPMSteps,
-)
 from annotruth.models.robust_gpm.strategies import (
     MIN_PROBABILITY,
     ResponseStrategies,
-    normalise_log_weights,
     tabulate_strategies,
 )
 
@@ -34,7 +27,9 @@ The first two are those of every scale. A further one is used where its shapes a
 categories are: a scale from 0 to 100 shows more than one from 1 to 5.
 """
 
-_N_BROAD = 2  # of the concentrations, used on every scale
+N_BROAD = 2
+"""How many of the concentrations are used on every scale."""
+
 _MIN_WIDTH = 0.6  # of other shapes: their standard deviation in the middle, in categories
 _MAX_SHIFT = 1.0
 
@@ -42,15 +37,118 @@ _MAX_SHIFT = 1.0
 # one step of the concentrations down and up, and their prior weights.
 _SHARPNESS, _SHARPNESS_WEIGHTS = (1 / 3, 1.0, 3.0), (1.0, 2.0, 1.0)
 
-_LOG_POSTERIOR_INPUTS = (Input("log_prior"), Input("log_likelihood", annotator_axis=0))
-
 _SHIFT_DEVIATION = 0.5  # standard deviation of the Gaussian prior of shifts
-_SHAPE_PSEUDO_COUNT = 0.2  # items per shape
-_ALWAYS_START = 0.65  # the share of annotators who are always serious, before the first step
 
 # Variances are multiplied by the first, plus the second times the relative variance of inverted
 # shares. Chosen on simulated crowds.
 _INFLATION, _INFLATION_BY_INVERSION = 1.1, 29.0
+
+POSTERIOR_INPUTS = (Input("prior"), Input("known_truth"), Input("likelihood", annotator_axis=0))
+"""The inputs of passes that compute items' posteriors."""
+
+STRATEGY_INPUTS = (Input("other"), Input("repeated"), Input("repeated_label", annotator_axis=0))
+"""Further inputs of passes that compute leave-one-out log-likelihoods."""
+
+
+class ExpectedCounts(NamedTuple):
+    """Sums of the items' posteriors.
+
+    Attributes
+    ----------
+    labels
+        Over each annotator's labels: annotators x categories x classes.
+    classes
+        Over all items.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annotruth.models.robust_gpm.opinions import ExpectedCounts
+    >>> ExpectedCounts(labels=np.ones((3, 2, 2)), classes=np.array([4.0, 6.0])).classes
+    array([4., 6.])
+    """
+
+    labels: Floats
+    classes: Floats
+
+
+class ItemModel(ABC):
+    """The latent classes of items.
+
+    Attributes
+    ----------
+    labels
+        The summary of the labels.
+    known_truth
+        The likelihood of a known truth, categories x classes.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> from annotruth.models.robust_gpm.opinions import OpinionShapes
+    >>> items = OpinionShapes(at.simulate.crowd(n_items=20, n_annotators=6, seed=0).labels)
+    >>> items.one_truth, items.n_classes  # latent classes are shapes of opinion over the scale
+    (False, 32)
+    """
+
+    one_truth: ClassVar[bool]
+    """Whether every item has one right label."""
+
+    def __init__(self, labels: LabelSummary, known_truth: Floats) -> None:
+        self.labels = labels
+        self.known_truth = known_truth
+
+    @property
+    def n_classes(self) -> int:
+        """How many latent classes there are."""
+        return len(self.known_truth[0])
+
+    @abstractmethod
+    def score_variance(self) -> float:
+        """Return the variance of an item's score within a class."""
+
+    @abstractmethod
+    def variance_inflation(self, strategies: ResponseStrategies, weights: Floats) -> float:
+        """Return the factor by which the variances of items' results are multiplied.
+
+        An item's posterior takes the annotators' strategies as known and as independent of one
+        another.
+        """
+
+
+def leave_one_out(
+    session: Session,
+    items: ItemModel,
+    strategies: ResponseStrategies,
+    repeated_label: Codes,
+    *,
+    prior: Floats,
+    likelihood: Floats,
+) -> Floats:
+    """Return each annotator's log-likelihood in every strategy, annotators x strategies.
+
+    The posterior of an item is computed from the labels of the other annotators. ``likelihood`` of
+    each label given the class is annotators x categories x classes.
+    """
+    shape = (items.labels.n_annotators, strategies.n_strategies)
+    one = Pass(
+        "robust_gpm.leave_one_out",
+        inputs=(*POSTERIOR_INPUTS, *STRATEGY_INPUTS),
+        sums=(Sum("log_likelihood", shape, annotator_axis=0),),
+    )
+    other, repeated = (
+        np.ascontiguousarray(table.transpose(1, 2, 0)) for table in strategies.probability
+    )
+    sums = session.run_pass(
+        one,
+        prior=prior,
+        known_truth=items.known_truth,
+        likelihood=likelihood,
+        other=other,
+        repeated=repeated,
+        repeated_label=repeated_label,
+    )
+    return sums["log_likelihood"]
 
 
 class OpinionShapes(ItemModel):
@@ -69,12 +167,11 @@ class OpinionShapes(ItemModel):
     """
 
     one_truth = False
-    class_pseudo_count = _SHAPE_PSEUDO_COUNT
 
     def __init__(self, labels: LabelSummary) -> None:
         concentrations = scale_concentrations(labels.n_categories)
         shifts = _scale_shifts(concentrations)
-        is_long = len(concentrations) > _N_BROAD
+        is_long = len(concentrations) > N_BROAD
         sharpness = np.array(_SHARPNESS if is_long else (1.0,))
         self.serious = np.concatenate(
             [_discretised_betas(labels.n_categories, concentrations, shifts, f) for f in sharpness]
@@ -82,7 +179,7 @@ class OpinionShapes(ItemModel):
         self.shifts = np.tile(shifts, len(sharpness))
         weights = np.exp(-0.5 * (self.shifts / _SHIFT_DEVIATION) ** 2)
         weights *= np.repeat(_SHARPNESS_WEIGHTS if is_long else (1.0,), len(shifts))
-        self._strategies = tabulate_strategies(
+        self.strategies = tabulate_strategies(
             self.serious,
             weights / weights.sum(),
             ordinal=True,
@@ -90,31 +187,6 @@ class OpinionShapes(ItemModel):
         )
         # A known truth counts as one more serious label.
         super().__init__(labels, known_truth=self.serious[len(self.shifts) // 2])
-
-    @property
-    def serious_shape(self) -> tuple[int, int, int]:
-        """Shifts x categories x shapes."""
-        n_shifts, n_categories, n_shapes = self.serious.shape
-        return n_shifts, n_categories, n_shapes
-
-    def strategies(self, serious: Floats) -> ResponseStrategies:
-        """Return all response strategies, which are fixed."""
-        return self._strategies
-
-    def update_serious(
-        self,
-        old: Floats,
-        strategies: ResponseStrategies,
-        weights: Floats | Singles,
-        counts: Floats,
-        repeated_label: Codes,
-    ) -> Floats:
-        """Return the shapes as they are: nothing is learned."""
-        return old
-
-    def log_prior(self, serious: Floats) -> float:
-        """Return 0: nothing is learned."""
-        return 0.0
 
     def opinions(self, strategies: ResponseStrategies, weights: Floats) -> Floats:
         """Return the shapes, shifted as the crowd shifts them on average."""
@@ -160,174 +232,18 @@ class OpinionShapes(ItemModel):
         return float(_INFLATION + _INFLATION_BY_INVERSION * (share @ variance) / reliability**2)
 
 
-class OpinionSteps(RobustGPMSteps[OpinionShapes]):
-    """The steps where opinions differ.
-
-    Examples
-    --------
-    >>> from contextlib import closing
-    >>> import annotruth as at
-    >>> from annotruth.engines import get_engine
-    >>> from annotruth.models.robust_gpm.opinions import OpinionShapes, OpinionSteps
-    >>> labels = at.simulate.crowd(n_items=20, n_annotators=6, seed=0).labels
-    >>> with closing(get_engine("reference").open(labels)) as session:
-    ...     steps = OpinionSteps(OpinionShapes(labels), session)
-    ...     first, before = steps.step(steps.start())
-    ...     second, after = steps.step(first)
-    >>> after.objective > before.objective
-    True
-    """
-
-    def start(self) -> RobustGPMParameters:
-        """Return the prior of the strategies, and all classes alike."""
-        n_annotators, _, n_classes = self.counts_shape
-        strategies = self.items.strategies(self.items.serious)
-        always = _ALWAYS_START
-        prior = normalise_log_weights(self._log_prior(always, strategies))
-        weights = np.broadcast_to(prior, (n_annotators, prior.shape[1]))
-        uniform = np.full(n_classes, 1.0 / n_classes)
-        return RobustGPMParameters(weights, uniform, always, self.items.serious)
-
-
-class SinglePrecisionOpinionSteps(OpinionSteps):
-    """`OpinionSteps` with tables, counts and strategies' weights in single precision.
-
-    The log-likelihood and the parameters that all annotators share are in double precision. The
-    steps agree with those in double precision to six digits. Work on annotators is divided in a way
-    that depends on their number only, so results are the same on any number of threads.
-
-    Examples
-    --------
-    >>> from contextlib import closing
-    >>> import annotruth as at
-    >>> from annotruth.engines import get_engine
-    >>> from annotruth.models.robust_gpm.opinions import OpinionShapes, SinglePrecisionOpinionSteps
-    >>> labels = at.simulate.crowd(n_items=20, n_annotators=6, seed=0).labels
-    >>> with closing(get_engine("memory").open(labels)) as session:
-    ...     steps = SinglePrecisionOpinionSteps(OpinionShapes(labels), session)
-    ...     parameters, monitor = steps.step(steps.start())
-    >>> str(parameters.strategy_weights.dtype)
-    'float32'
-    """
-
-    def __init__(self, items: OpinionShapes, session: Session) -> None:
-        super().__init__(items, session)
-        strategies = items.strategies(items.serious)
-        table = strategies.log_probability
-        self._count_singles = Pass(
-            "robust_gpm_single.step",
-            inputs=_LOG_POSTERIOR_INPUTS,
-            sums=(
-                Sum("labels", self.counts_shape, annotator_axis=0, single_precision=True),
-                Sum("classes", (items.n_classes,)),
-                Sum("log_likelihood", (1,)),
-            ),
-        )
-        self._log_other, self._log_repeated = _singles(table.other), _singles(table.repeated)
-        # Relative to the first always-serious strategy all others are near 0, which loses fewer
-        # digits; the difference cancels when weights are normalised.
-        relative = table.other - table.other[strategies.reliability.argmax()]
-        self._relative = pad(relative.reshape(len(relative), -1).T)
-        self._repeated_excess = pad((table.repeated - table.other).transpose(1, 2, 0))
-        self._log_likelihood = aligned_empty(self.counts_shape, np.float32)
-        self._divergence = np.empty(self.labels.n_annotators)
-
-    def e_step(
-        self, parameters: RobustGPMParameters, strategies: ResponseStrategies
-    ) -> EStepResult:
-        """Compute the items' posteriors and return their sums."""
-        self._average_strategies(parameters, strategies)
-        sums = self.session.run_pass(
-            self._count_singles,
-            log_prior=self._log_class_prior(parameters.class_prior),
-            log_likelihood=self._log_likelihood,
-        )
-        counts = ExpectedCounts(sums["labels"], sums["classes"])
-        divergence = float(self._divergence.sum())
-        return EStepResult(counts, float(sums["log_likelihood"][0]), divergence)
-
-    def leave_one_out(self, parameters: RobustGPMParameters) -> Floats:
-        """Return the leave-one-out log-likelihood, annotators x strategies."""
-        strategies = self.items.strategies(parameters.serious)
-        self._average_strategies(parameters, strategies)
-        leave_one_out = Pass(
-            "robust_gpm_single.leave_one_out",
-            inputs=(*_LOG_POSTERIOR_INPUTS, *STRATEGY_INPUTS),
-            sums=(Sum("log_likelihood", parameters.strategy_weights.shape, annotator_axis=0),),
-        )
-        other, repeated = (pad(table.transpose(1, 2, 0)) for table in strategies.probability)
-        sums = self.session.run_pass(
-            leave_one_out,
-            log_prior=self._log_class_prior(parameters.class_prior),
-            log_likelihood=self._log_likelihood,
-            other=other,
-            repeated=repeated,
-            repeated_label=self.repeated_label,
-        )
-        return sums["log_likelihood"]
-
-    def _average_strategies(
-        self, parameters: RobustGPMParameters, strategies: ResponseStrategies
-    ) -> None:
-        """Compute the labels' log-likelihood, and the weights' divergence from their prior."""
-        weights = np.ascontiguousarray(parameters.strategy_weights, dtype=np.float32)
-        log_prior = pad(self._log_prior(parameters.always_share, strategies), LOG_ZERO)
-        self.session.run_over_annotators(
-            "robust_gpm_single.mix",
-            len(weights),
-            weights,
-            log_prior,
-            self._log_other,
-            self._log_repeated,
-            self.repeated_label,
-            self._log_likelihood,
-            self._divergence,
-        )
-
-    def _strategy_weights(
-        self, counts: Floats, strategies: ResponseStrategies, log_prior: Floats
-    ) -> Singles:
-        """Return the posterior of each annotator's strategies, given the expected counts."""
-        singles = np.ascontiguousarray(counts, dtype=np.float32)
-        weights = np.empty((len(singles), strategies.n_strategies), dtype=np.float32)
-        self.session.run_over_annotators(
-            "robust_gpm_single.strategy_weights",
-            len(singles),
-            singles.reshape(len(singles), -1),
-            self._relative,
-            singles,
-            pad(log_prior, LOG_ZERO),
-            self._repeated_excess,
-            self.repeated_label,
-            weights,
-        )
-        return weights
-
-    def _log_class_prior(self, class_prior: Floats) -> Singles:
-        """Return the classes' log-prior given each known truth, and in the last row given none."""
-        log_prior = np.log(class_prior)
-        return _singles(np.vstack([log_prior + np.log(self.items.known_truth), log_prior]))
-
-
-def opinion_steps(items: OpinionShapes, session: Session, tol: float) -> OpinionSteps:
-    """Return the steps in the precision that the engine chooses."""
-    # The kernels in single precision hold the shapes of scales that are not long.
-    single = session.single_precision(tol) and items.n_classes == N_MEANS * _N_BROAD
-    return (SinglePrecisionOpinionSteps if single else OpinionSteps)(items, session)
-
-
 def scale_concentrations(n_categories: int) -> Floats:
     """Return the concentrations of the shapes on a scale, in ascending order."""
     all_of_them = np.array(CONCENTRATIONS)
     deviation = 0.5 / np.sqrt(all_of_them + 1.0)
-    n = max(_N_BROAD, int((deviation * n_categories >= _MIN_WIDTH).sum()))
+    n = max(N_BROAD, int((deviation * n_categories >= _MIN_WIDTH).sum()))
     concentrations: Floats = all_of_them[:n]
     return concentrations
 
 
 def count_means(concentration: float) -> int:
     """Return how many means shapes have: the narrower they are, the more."""
-    return round(N_MEANS * max(1.0, float(np.sqrt(concentration / CONCENTRATIONS[_N_BROAD - 1]))))
+    return round(N_MEANS * max(1.0, float(np.sqrt(concentration / CONCENTRATIONS[N_BROAD - 1]))))
 
 
 def count_shapes(n_categories: int) -> int:
@@ -361,10 +277,3 @@ def _discretised_betas(
     mass = mass.transpose(0, 2, 1)
     shapes: Floats = mass / mass.sum(axis=1, keepdims=True)
     return shapes
-
-
-def _singles(values: Floats) -> Singles:
-    """Return values in single precision, aligned with cache lines."""
-    out = aligned_empty(values.shape, np.float32)
-    out[:] = values
-    return out

@@ -125,13 +125,23 @@ class ResponseStrategies:
         prior: Floats = self._log_weight + np.log(level)
         return prior
 
-    def annotator_log_prior(self, always_share: float, annotator_prior: Floats | None) -> Floats:
+    def log_prior_of(self, shares: Floats) -> Floats:
+        """Return the log-prior of strategies, given the share of annotators in each.
+
+        Every label is as likely as any other to be the one that an annotator repeats.
+        """
+        n_categories = self.probability.other.shape[1]
+        repeats = np.array([b.repeated_label is not None for b in self.behaviors])[self.behavior]
+        prior: Floats = np.log(shares) - np.where(repeats, np.log(n_categories), 0.0)
+        return prior
+
+    def annotator_log_prior(self, log_prior: Floats, annotator_prior: Floats | None) -> Floats:
         """Return the log-prior of strategies: one row per annotator, or one for all of them.
 
         ``annotator_prior`` has two columns: numbers of earlier labels that were serious, and that
         were not.
         """
-        prior = self.log_prior(always_share)[np.newaxis]
+        prior = log_prior[np.newaxis]
         if annotator_prior is None:
             return prior
         p_label = np.stack([self.reliability, 1.0 - self.reliability])

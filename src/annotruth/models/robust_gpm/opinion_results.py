@@ -1,4 +1,4 @@
-"""From RobustGPM's final state to a fit: latent classes, items' results, predictions."""
+"""From RobustGPM's final state to a fit, where opinions differ."""
 
 from __future__ import annotations
 
@@ -24,14 +24,8 @@ from annotruth.models.robust_gpm.annotators import (
     annotator_posterior,
     annotator_results,
 )
-from annotruth.models.robust_gpm.classes import ConfusionParameters, TrueClasses
-from annotruth.models.robust_gpm.opinions import OpinionShapes
-from annotruth.models.robust_gpm.steps import (
-    POSTERIOR_INPUTS,
-    ItemModel,
-    RobustGPMParameters,
-    RobustGPMSteps,
-)
+from annotruth.models.robust_gpm.opinion_steps import OpinionParameters, OpinionSteps
+from annotruth.models.robust_gpm.opinions import POSTERIOR_INPUTS, OpinionShapes
 
 _ITEMS_AT_ONCE = 1 << 18
 
@@ -39,15 +33,13 @@ _ITEM_ARRAYS = ("theta", "leading", "spread", "p_serious")
 
 
 @dataclass(frozen=True, eq=False)
-class FinalState:
+class OpinionState:
     """Where EM ended: what results, predictions and warm starts are computed from.
 
     Attributes
     ----------
     parameters
-        The parameters of the first stage.
-    confusion
-        The parameters of the second stage, where every item has one right label.
+        The parameters.
     loo_log_likelihood
         Each annotator's leave-one-out log-likelihood in every strategy.
     repeated_label
@@ -56,56 +48,38 @@ class FinalState:
     Examples
     --------
     >>> import annotruth as at
-    >>> from annotruth.models.robust_gpm.results import FinalState
+    >>> from annotruth.models.robust_gpm.opinion_results import OpinionState
     >>> fit = at.fit(at.simulate.crowd(n_items=20, n_annotators=6, seed=0).labels)
-    >>> FinalState.from_fit(fit).one_truth  # opinions on an ordinal scale may differ
-    False
+    >>> OpinionState.from_fit(fit).parameters.class_prior.shape
+    (32,)
     """
 
-    parameters: RobustGPMParameters
-    confusion: ConfusionParameters | None
+    parameters: OpinionParameters
     loo_log_likelihood: Floats
     repeated_label: Codes
 
-    @property
-    def one_truth(self) -> bool:
-        """Whether every item has one right label."""
-        return self.confusion is not None
-
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return all of it as arrays, by the names that saved fits have."""
-        first, second = self.parameters, self.confusion
-        arrays = {
-            "weights": first.strategy_weights,
-            "prior": first.class_prior,
-            "always": np.array([first.always_share]),
-            "serious": first.serious,
+        return {
+            "weights": self.parameters.strategy_weights,
+            "prior": self.parameters.class_prior,
+            "always": np.array([self.parameters.always_share]),
+            "support": self.loo_log_likelihood,
+            "repeated": self.repeated_label,
         }
-        if second is not None:
-            arrays |= {"own_prior": second.class_prior, "own_rates": second.confusion}
-        return {**arrays, "support": self.loo_log_likelihood, "repeated": self.repeated_label}
 
     @classmethod
-    def from_fit(cls, fit: BaseFit) -> FinalState:
+    def from_fit(cls, fit: BaseFit) -> OpinionState:
         """Return the state that a fit holds; raise if it has other shapes than expected."""
         n_annotators, n = fit.data.n_annotators, fit.data.n_categories
-        one_truth = "own_rates" in fit.parameters
-        items = item_model(fit.data, one_truth=one_truth)
-        serious = fit.parameter("serious", *items.serious_shape)
-        n_strategies = items.strategies(serious).n_strategies
-        confusion = None
-        if one_truth:
-            confusion = ConfusionParameters(
-                fit.parameter("own_prior", n), fit.parameter("own_rates", n_annotators, n, n)
-            )
+        items = OpinionShapes(fit.data)
+        n_strategies = items.strategies.n_strategies
         return cls(
-            RobustGPMParameters(
+            OpinionParameters(
                 fit.parameter("weights", n_annotators, n_strategies),
                 fit.parameter("prior", items.n_classes),
                 float(fit.parameter("always", 1)[0]),
-                serious,
             ),
-            confusion,
             fit.parameter("support", n_annotators, n_strategies),
             np.clip(fit.parameter("repeated", n_annotators), 0, n - 1),
         )
@@ -116,14 +90,13 @@ class ItemUncertainty(NamedTuple):
 
     Examples
     --------
-    >>> from annotruth.models.robust_gpm.results import ItemUncertainty
-    >>> ItemUncertainty(variance_inflation=1.4, score_variance=0.1, one_truth=False).one_truth
-    False
+    >>> from annotruth.models.robust_gpm.opinion_results import ItemUncertainty
+    >>> ItemUncertainty(variance_inflation=1.4, score_variance=0.1).score_variance
+    0.1
     """
 
     variance_inflation: float  # the factor by which variances are multiplied
     score_variance: float  # within a class
-    one_truth: bool  # whether every item has one right label
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,80 +106,70 @@ class FinalModel:
     Attributes
     ----------
     items, state
-        The item model and the final state.
+        The shapes of opinion and the final state.
     posterior
         The posterior of annotators' strategies.
     classes
         The latent classes, with annotators' confusion by their strategies.
-    confusion
-        The confusion matrices that items' results and predictions are computed with.
     uncertainty
         What intervals of items need beyond their posteriors.
 
     Examples
     --------
     >>> import annotruth as at
-    >>> from annotruth.models.robust_gpm.results import FinalState, final_model
+    >>> from annotruth.models.robust_gpm.opinion_results import OpinionState, final_model
     >>> labels = at.simulate.crowd(n_items=20, n_annotators=6, seed=0).labels
-    >>> final = final_model(labels, FinalState.from_fit(at.fit(labels)))
-    >>> final.confusion.shape  # annotators x categories x classes
+    >>> final = final_model(labels, OpinionState.from_fit(at.fit(labels)))
+    >>> final.classes.confusion.shape  # annotators x categories x classes
     (6, 5, 32)
     """
 
-    items: ItemModel
-    state: FinalState
+    items: OpinionShapes
+    state: OpinionState
     posterior: AnnotatorPosterior
     classes: LatentClasses
-    confusion: Floats
     uncertainty: ItemUncertainty
 
 
-def final_model(labels: LabelSummary, state: FinalState) -> FinalModel:
+def final_model(labels: LabelSummary, state: OpinionState) -> FinalModel:
     """Return what follows from a final state."""
-    items = item_model(labels, one_truth=state.one_truth)
-    first = state.parameters
-    strategies = items.strategies(first.serious)
-    log_prior = strategies.annotator_log_prior(first.always_share, labels.annotator_prior)
-    posterior = annotator_posterior(strategies, log_prior, state.loo_log_likelihood)
+    items, parameters = OpinionShapes(labels), state.parameters
+    strategies = items.strategies
+    posterior = annotator_posterior(
+        strategies,
+        strategies.log_prior(parameters.always_share),
+        labels.annotator_prior,
+        state.loo_log_likelihood,
+    )
     weights = posterior.weights
-    by_strategies = strategies.probability.average(weights, state.repeated_label)
-    second = state.confusion or ConfusionParameters(first.class_prior, by_strategies)
     inflation = items.variance_inflation(strategies, weights)
     label_weight = 1.0 / variance_inflation(labels)
     classes = LatentClasses(
-        prior=second.class_prior,
+        prior=parameters.class_prior,
         known_truth=items.known_truth,
-        # The matrices of the second stage find the class more often, but they are fitted to the
-        # same items and give too high probabilities; strategies give well-calibrated ones.
-        confusion=by_strategies,
+        confusion=strategies.probability.average(weights, state.repeated_label),
         opinions=items.opinions(strategies, weights),
-        one_truth=items.one_truth,
+        one_truth=False,
         label_weight=label_weight,
         score_variance=items.score_variance(),
         # A label weight below 1 inflates variances as well.
         score_inflation=inflation * label_weight,
     )
-    uncertainty = ItemUncertainty(inflation, classes.score_variance, classes.one_truth)
-    return FinalModel(items, state, posterior, classes, second.confusion, uncertainty)
+    uncertainty = ItemUncertainty(inflation, classes.score_variance)
+    return FinalModel(items, state, posterior, classes, uncertainty)
 
 
-def item_model(labels: LabelSummary, *, one_truth: bool) -> ItemModel:
-    """Return the model of the items' latent classes."""
-    return TrueClasses(labels) if one_truth else OpinionShapes(labels)
-
-
-def item_classes(fit: Fit) -> LatentClasses:
+def opinion_latent_classes(fit: Fit) -> LatentClasses:
     """Return the latent classes of a fit, which may be a saved one; makes no pass over labels."""
-    return final_model(fit.data, FinalState.from_fit(fit)).classes
+    return final_model(fit.data, OpinionState.from_fit(fit)).classes
 
 
-def predict_labels(fit: Fit, engine: Engine, item: Codes, annotator: Codes) -> Floats:
+def predict_opinion_labels(fit: Fit, engine: Engine, item: Codes, annotator: Codes) -> Floats:
     """Return the probability of each category, one row per pair of item and annotator.
 
     These are annotators' confusion matrices, averaged over the posterior of the item's class.
     """
-    model = final_model(fit.data, FinalState.from_fit(fit))
-    classes, confusion = model.classes, model.confusion
+    classes = opinion_latent_classes(fit)
     labels, place, annotators = fit.data.subset_items(item)
     with closing(engine.open(labels)) as session:
         session.allocate("posterior", per="items", shape=classes.prior.shape)
@@ -214,15 +177,15 @@ def predict_labels(fit: Fit, engine: Engine, item: Codes, annotator: Codes) -> F
             Pass("robust_gpm.posterior", state=("posterior",), inputs=POSTERIOR_INPUTS),
             prior=classes.prior,
             known_truth=classes.known_truth,
-            likelihood=confusion[annotators],
+            likelihood=classes.confusion[annotators],
         )
         posterior = session.collect("posterior")
-    return mixed_confusion(posterior[place], confusion.transpose(2, 0, 1), annotator)
+    return mixed_confusion(posterior[place], classes.confusion.transpose(2, 0, 1), annotator)
 
 
-def make_result(
-    steps: RobustGPMSteps[Any],
-    state: FinalState,
+def make_opinion_fit(
+    steps: OpinionSteps,
+    state: OpinionState,
     *,
     model: str,
     settings: dict[str, Any],
@@ -240,17 +203,14 @@ def make_result(
         settings=settings,
         history=history,
         parameters=state.to_arrays(),
+        readout="opinion",
         **annotator_results(
-            final.items,
-            final.posterior,
-            final.classes.prior,
-            state.parameters.always_share,
-            state.repeated_label,
+            final.items, final.posterior, final.classes.prior, state.repeated_label
         ),
     )
 
 
-def _summarize_items(steps: RobustGPMSteps[Any], final: FinalModel) -> None:
+def _summarize_items(steps: OpinionSteps, final: FinalModel) -> None:
     """Compute the items' results in the session: the arrays of `_ITEM_ARRAYS`."""
     session, scale = steps.session, steps.labels.scale
     n_categories = len(scale)
@@ -276,7 +236,7 @@ def _summarize_items(steps: RobustGPMSteps[Any], final: FinalModel) -> None:
         summarize,
         prior=classes.prior,
         known_truth=classes.known_truth,
-        likelihood=final.confusion,
+        likelihood=classes.confusion,
         opinions=classes.opinions,
         modes=classes.opinions.argmax(axis=1),
         scores=classes.opinions @ values,
@@ -297,7 +257,12 @@ def _item_results(
         for part in slices(len(theta), _ITEMS_AT_ONCE)
     ]
     columns = {name: _concatenate([part[name] for part in partitions]) for name in partitions[0]}
-    return ItemResults(Distribution.of_dense(theta), np.minimum(p_serious, 1.0), columns)
+    return ItemResults(
+        Distribution.of_dense(theta),
+        np.minimum(p_serious, 1.0),
+        columns,
+        Distribution.of_dense(leading / leading.sum(axis=1, keepdims=True)),
+    )
 
 
 def _item_columns(
@@ -325,11 +290,10 @@ def _item_columns(
         columns["score_high"] = np.clip(score + margin, values[0], values[-1])
     columns["p_leads"] = np.minimum(leading[np.arange(len(mode)), mode], 1.0)
     columns["may_lead"] = likely_sets(leading, scale.names)
-    if not uncertainty.one_truth:
-        confidence = theta[np.arange(len(mode)), mode]
-        margin = np.where(known < 0, margin_factor * np.sqrt(spread[:, 2]), 0.0)
-        columns["confidence_low"] = np.maximum(confidence - margin, 0.0)
-        columns["confidence_high"] = np.minimum(confidence + margin, 1.0)
+    confidence = theta[np.arange(len(mode)), mode]
+    margin = np.where(known < 0, margin_factor * np.sqrt(spread[:, 2]), 0.0)
+    columns["confidence_low"] = np.maximum(confidence - margin, 0.0)
+    columns["confidence_high"] = np.minimum(confidence + margin, 1.0)
     return columns
 
 

@@ -1,0 +1,526 @@
+r"""Passes of models whose items are in one of S latent states: a class, and a subtype of it.
+
+States are ordered by class: state z is of class z // M, with M subtypes per class. Item e has the
+posterior :math:`w_{e,z}` that `annotruth.kernels.robust_gpm` computes. Counts of labels contain the
+item's own labels; they are taken out again where an item is read out or predicted from. With n the
+counts, :math:`\alpha` pseudo-counts and dots for sums over labels, label r of annotator s has
+
+.. math:: \log p_{e,s}(r \mid z) = \log \frac{n_{s,r,z} - w_{e,z} + \alpha_{s,r,z}}
+                                             {n_{s,\cdot,z} - w_{e,z} + \alpha_{s,\cdot,z}},
+
+and the labels of an item are correlated, so that m labels count as :math:`m / (1 + (m - 1) \rho)`:
+
+.. math:: q_{e,z} \propto p_z \exp \frac{\sum_s \log p_{e,s}(r_{e,s} \mid z)}{1 + (m - 1) \rho}.
+
+Some labels may be held out. ``fold`` has one entry per label: the number of the fold in which the
+label is held out, `NEVER`, or `NOT_SAMPLED` for labels of items that are left out of all folds. A
+kernel leaves out the labels of the fold ``held``. ``counts`` and ``pseudo_counts`` are annotators x
+labels x states, with an annotator's totals after the last label. Each kernel processes items ``lo:hi`` of a block.
+NumPy twins: `annotruth.kernels.reference.item_states`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotruth.kernels.arrays import Block, Codes, Floats
+from annotruth.kernels.compiled import compiled
+from annotruth.kernels.robust_gpm import _empty_rows, _find_rows, _posterior
+from annotruth.kernels.shared import AGREEMENT_BINS, NEVER, NOT_SAMPLED
+
+_TWO_53 = 2.0**53
+_LABELS_COMPARED = 64  # in a cell, to number equal hashes
+
+
+@compiled
+def hash_annotators(
+    block: Block,
+    lo: int,
+    hi: int,
+    annotator_hash: NDArray[np.uint64],
+    category_hash: NDArray[np.uint64],
+    sums: Floats,
+) -> None:
+    """Add up the hashes of the items that each annotator labelled."""
+    for e in range(lo, hi):
+        item_hash = _hash_item(block, e, annotator_hash, category_hash)
+        for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
+            # 20 bits, so that sums of floats are exact.
+            value = _mix(item_hash + category_hash[block.cell_category[c]]) >> np.uint64(44)
+            for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
+                sums[block.annotator[j]] += float(value)
+
+
+@compiled
+def hash_items(
+    block: Block,
+    lo: int,
+    hi: int,
+    item_hash: Floats,
+    annotator_hash: NDArray[np.uint64],
+    category_hash: NDArray[np.uint64],
+) -> None:
+    """Write a hash of each item's labels: 52 bits, which a float holds."""
+    for e in range(lo, hi):
+        item_hash[e] = float(_hash_item(block, e, annotator_hash, category_hash) >> np.uint64(12))
+
+
+@compiled
+def assign_folds(
+    block: Block,
+    lo: int,
+    hi: int,
+    fold: Floats,
+    item_hash: Floats,
+    annotator_hash: NDArray[np.uint64],
+    category_hash: NDArray[np.uint64],
+    held_share: float,
+    n_folds: int,
+    sampled_share: float,
+) -> None:
+    """Write the fold of each label, by hashes of the label and its item.
+
+    ``held_share`` of the labels are held out in each fold, of ``sampled_share`` of the items.
+    """
+    for e in range(lo, hi):
+        own = np.uint64(item_hash[e])
+        sampled = _uniform(_mix(own)) < sampled_share
+        for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
+            for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
+                # Equal hashes in a cell are numbered, or their labels would be held out together.
+                same = np.uint64(0)
+                for i in range(max(block.cell_ptr[c], j - _LABELS_COMPARED), j):
+                    if annotator_hash[block.annotator[i]] == annotator_hash[block.annotator[j]]:
+                        same += np.uint64(1)
+                label = _mix(
+                    annotator_hash[block.annotator[j]]
+                    + category_hash[block.cell_category[c]]
+                    + _mix(same)
+                )
+                number = math.floor(_uniform(_mix(own + label)) / held_share)
+                fold[j] = (number if number < n_folds else NEVER) if sampled else NOT_SAMPLED
+
+
+@compiled
+def agreement(block: Block, lo: int, hi: int, fold: Floats, held: int, items: Floats) -> None:
+    """Count the items by the share of their most frequent label, in equal bins from 1 to 0."""
+    for e in range(lo, hi):
+        n_kept, most = _count_kept(block, e, fold, held)
+        if n_kept > 0:
+            items[_agreement_bin(most, n_kept)] += 1.0
+
+
+@compiled
+def start(
+    block: Block,
+    lo: int,
+    hi: int,
+    fold: Floats,
+    held: int,
+    subtypes: Floats,
+    counts: Floats,
+    states: Floats,
+) -> None:
+    """Add up what `step` does, with observed shares or known truths as the posteriors of classes.
+
+    ``subtypes``, agreement bins x subtypes, divides each class by how much the item's labels agree.
+    """
+    n_subtypes = subtypes.shape[1]
+    for e in range(lo, hi):
+        n_kept, most = _count_kept(block, e, fold, held)
+        if n_kept == 0:
+            continue
+        weights = subtypes[_agreement_bin(most, n_kept)]
+        for d in range(block.item_ptr[e], block.item_ptr[e + 1]):
+            k = block.cell_category[d] if block.known[e] < 0 else block.known[e]
+            share = _count_cell(block, d, fold, held) / n_kept
+            for g in range(n_subtypes):
+                posterior = share * weights[g]
+                states[k * n_subtypes + g] += posterior
+                for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
+                    n = block.cell_category[c]
+                    for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
+                        if _is_kept(fold[j], held):
+                            counts[block.annotator[j], n, k * n_subtypes + g] += posterior
+
+
+@compiled
+def step(
+    block: Block,
+    lo: int,
+    hi: int,
+    fold: Floats,
+    held: int,
+    prior: Floats,
+    truth_likelihood: Floats,
+    confusion: Floats,
+    counts: Floats,
+    states: Floats,
+    log_likelihood: Floats,
+) -> None:
+    """Add up posteriors by annotator and label, by state, and the log-likelihood, of labels kept."""
+    n_states = prior.shape[0]
+    posterior = np.empty(n_states)
+    rows = _empty_rows(block, lo, hi)
+    flat, flat_counts = confusion.reshape(-1), counts.reshape(-1)
+    for e in range(lo, hi):
+        n_rows = _find_kept(block, e, fold, held, confusion.shape[1], n_states, rows)
+        if n_rows == 0:
+            continue
+        log_likelihood[0] += _posterior(
+            block, e, prior, truth_likelihood, flat, rows, n_rows, posterior
+        )
+        for z in range(n_states):
+            states[z] += posterior[z]
+        for j in range(n_rows):
+            row = flat_counts[rows[j] : rows[j] + n_states]
+            for z in range(n_states):
+                row[z] += posterior[z]
+
+
+@compiled
+def score(
+    block: Block,
+    lo: int,
+    hi: int,
+    fold: Floats,
+    held: int,
+    prior: Floats,
+    truth_likelihood: Floats,
+    counts: Floats,
+    pseudo_counts: Floats,
+    first_state: Codes,
+    correlations: Floats,
+    without_items: Floats,
+    total: Floats,
+    products: Floats,
+) -> None:
+    """Add up the log-probabilities of held-out labels by several predictors, and their products.
+
+    The tables hold the states of several models side by side, those of model m from
+    ``first_state[m]`` on. The predictors are every model with each of the ``correlations``, model by
+    model, then the columns of ``without_items``: annotators x labels x predictors, the
+    probabilities of predictors that use no item. ``total[0]`` is the number of labels.
+    """
+    n_models, n_correlations = len(first_state) - 1, len(correlations)
+    n_predictors = products.shape[0]
+    rows = _empty_rows(block, lo, hi)
+    n_states = prior.shape[0]
+    logs, weights = np.empty(n_states), np.empty((n_correlations, n_states))
+    values, row = np.empty(n_predictors), np.empty(n_states)
+    for e in range(lo, hi):
+        n_rows = _find_kept(block, e, fold, held, counts.shape[1] - 1, 1, rows)
+        if n_rows == 0 or n_rows == _count_sampled(block, e, fold):
+            continue
+        for m in range(n_models):
+            first, last = first_state[m], first_state[m + 1]
+            _leave_item_out(
+                block,
+                e,
+                prior[first:last],
+                truth_likelihood[:, first:last],
+                counts[:, :, first:last],
+                pseudo_counts[:, :, first:last],
+                rows,
+                n_rows,
+                logs[first:last],
+            )
+            for r in range(n_correlations):
+                _temper(
+                    block.known[e],
+                    prior[first:last],
+                    truth_likelihood[:, first:last],
+                    logs[first:last],
+                    1.0 / (1.0 + (n_rows - 1) * correlations[r]),
+                    weights[r, first:last],
+                )
+        for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
+            n = block.cell_category[c]
+            for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
+                if fold[j] != held:
+                    continue
+                _confusion_row(counts, pseudo_counts, block.annotator[j], n, row)
+                for m in range(n_models):
+                    for r in range(n_correlations):
+                        p = 0.0
+                        for z in range(first_state[m], first_state[m + 1]):
+                            p += weights[r, z] * row[z]
+                        values[m * n_correlations + r] = math.log(p)
+                for b in range(without_items.shape[2]):
+                    p = without_items[block.annotator[j], n, b]
+                    values[n_models * n_correlations + b] = math.log(p)
+                total[0] += 1.0
+                for a in range(n_predictors):
+                    total[a + 1] += values[a]
+                    for b in range(n_predictors):
+                        products[a, b] += values[a] * values[b]
+
+
+@compiled
+def summarize(
+    block: Block,
+    lo: int,
+    hi: int,
+    right: Floats,
+    opinion: Floats,
+    p_serious: Floats,
+    prior: Floats,
+    truth_likelihood: Floats,
+    counts: Floats,
+    pseudo_counts: Floats,
+    correlation: float,
+    right_labels: Floats,
+    opinions: Floats,
+    serious: Floats,
+) -> None:
+    """Write each item's probabilities of the right label and shares of opinion, and p_serious.
+
+    ``right_labels`` and ``opinions`` are states x categories: the distribution of the right label
+    and of serious opinion in each state. ``serious`` is annotators x labels x states: how likely a
+    label is serious. A label that nobody gave the item is never more probable than the most
+    probable one that somebody gave.
+    """
+    n_states = prior.shape[0]
+    n_categories = right.shape[1]
+    rows = _empty_rows(block, lo, hi)
+    logs, weights = np.empty(n_states), np.empty(n_states)
+    for e in range(lo, hi):
+        n_rows = _find_rows(block, e, counts.shape[1] - 1, 1, rows)
+        _leave_item_out(
+            block,
+            e,
+            prior,
+            truth_likelihood,
+            counts,
+            pseudo_counts,
+            rows,
+            n_rows,
+            logs,
+        )
+        tempering = 1.0 / (1.0 + (n_rows - 1) * correlation)
+        _temper(block.known[e], prior, truth_likelihood, logs, tempering, weights)
+        right[e] = 0.0
+        opinion[e] = 0.0
+        for z in range(n_states):
+            for n in range(n_categories):
+                right[e, n] += weights[z] * right_labels[z, n]
+                opinion[e, n] += weights[z] * opinions[z, n]
+        if block.known[e] >= 0:
+            right[e] = 0.0
+            right[e, block.known[e]] = 1.0
+        else:
+            _cap_labels_not_given(block, e, right[e])
+        for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
+            n = block.cell_category[c]
+            for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
+                p = 0.0
+                for z in range(n_states):
+                    p += weights[z] * serious[block.annotator[j], n, z]
+                p_serious[j] = p
+
+
+@compiled
+def posterior(
+    block: Block,
+    lo: int,
+    hi: int,
+    posterior: Floats,
+    prior: Floats,
+    truth_likelihood: Floats,
+    counts: Floats,
+    pseudo_counts: Floats,
+    correlation: float,
+) -> None:
+    """Write each item's posterior over the states, items x states."""
+    rows = _empty_rows(block, lo, hi)
+    logs = np.empty(prior.shape[0])
+    for e in range(lo, hi):
+        n_rows = _find_rows(block, e, counts.shape[1] - 1, 1, rows)
+        _leave_item_out(
+            block,
+            e,
+            prior,
+            truth_likelihood,
+            counts,
+            pseudo_counts,
+            rows,
+            n_rows,
+            logs,
+        )
+        tempering = 1.0 / (1.0 + (n_rows - 1) * correlation)
+        _temper(block.known[e], prior, truth_likelihood, logs, tempering, posterior[e])
+
+
+@compiled
+def _leave_item_out(
+    block: Block,
+    e: int,
+    prior: Floats,
+    truth_likelihood: Floats,
+    counts: Floats,
+    pseudo_counts: Floats,
+    rows: Codes,
+    n_rows: int,
+    logs: Floats,
+) -> None:
+    """Write the log-likelihood of an item's labels in each state, the item taken out of the counts.
+
+    ``rows`` are annotator * labels + label.
+    """
+    n_labels, n_states = counts.shape[1] - 1, prior.shape[0]
+    posterior, row = np.empty(n_states), np.empty(n_states)
+    logs[:] = 0.0
+    for i in range(n_rows):
+        _confusion_row(counts, pseudo_counts, rows[i] // n_labels, rows[i] % n_labels, row)
+        for z in range(n_states):
+            logs[z] += math.log(row[z])
+    _temper(block.known[e], prior, truth_likelihood, logs, 1.0, posterior)
+    logs[:] = 0.0
+    for i in range(n_rows):
+        s, n = rows[i] // n_labels, rows[i] % n_labels
+        for z in range(n_states):
+            label = max(counts[s, n, z] - posterior[z], 0.0) + pseudo_counts[s, n, z]
+            every = max(counts[s, n_labels, z] - posterior[z], 0.0) + pseudo_counts[s, n_labels, z]
+            logs[z] += math.log(label / every)
+
+
+@compiled
+def _confusion_row(counts: Floats, pseudo_counts: Floats, s: int, n: int, row: Floats) -> None:
+    """Write P(label n | state) of annotator s."""
+    every = counts.shape[1] - 1
+    for z in range(len(row)):
+        total = counts[s, every, z] + pseudo_counts[s, every, z]
+        row[z] = (counts[s, n, z] + pseudo_counts[s, n, z]) / total
+
+
+@compiled
+def _temper(
+    known: int,
+    prior: Floats,
+    truth_likelihood: Floats,
+    logs: Floats,
+    tempering: float,
+    weights: Floats,
+) -> None:
+    """Write the posterior with the log-likelihood times ``tempering``; known truths count fully."""
+    top = -np.inf
+    for z in range(len(logs)):
+        if known >= 0 and truth_likelihood[known, z] == 0.0:
+            continue
+        top = max(top, tempering * logs[z])
+    total = 0.0
+    for z in range(len(logs)):
+        weights[z] = prior[z] * math.exp(tempering * logs[z] - top)
+        if known >= 0:
+            weights[z] *= truth_likelihood[known, z]
+        total += weights[z]
+    for z in range(len(logs)):
+        weights[z] /= total
+
+
+@compiled
+def _cap_labels_not_given(block: Block, e: int, right: Floats) -> None:
+    """Lower the probabilities of labels that nobody gave to just below the top label given."""
+    first, last = block.item_ptr[e], block.item_ptr[e + 1]
+    top = 0.0
+    for c in range(first, last):
+        top = max(top, right[block.cell_category[c]])
+    total = 0.0
+    for n in range(len(right)):
+        given = False
+        for c in range(first, last):
+            given = given or block.cell_category[c] == n
+        if not given:
+            right[n] = min(right[n], top * (1.0 - 1e-9))
+        total += right[n]
+    for n in range(len(right)):
+        right[n] /= total
+
+
+@compiled
+def _is_kept(fold: float, held: int) -> bool:
+    """Whether a label is kept while the fold ``held`` is held out; all are if it is NEVER."""
+    return held == NEVER or (fold != held and fold != NOT_SAMPLED)
+
+
+@compiled
+def _count_cell(block: Block, c: int, fold: Floats, held: int) -> int:
+    """Return the number of labels kept in a cell."""
+    n = 0
+    for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
+        n += _is_kept(fold[j], held)
+    return n
+
+
+@compiled
+def _count_kept(block: Block, e: int, fold: Floats, held: int) -> tuple[int, int]:
+    """Return the number of labels kept of an item, and of those that name its most frequent one."""
+    n_kept, most = 0, 0
+    for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
+        n = _count_cell(block, c, fold, held)
+        n_kept += n
+        most = max(most, n)
+    return n_kept, most
+
+
+@compiled
+def _count_sampled(block: Block, e: int, fold: Floats) -> int:
+    """Return the number of labels of an item, or 0 if it is left out of all folds."""
+    first = block.cell_ptr[block.item_ptr[e]]
+    last = block.cell_ptr[block.item_ptr[e + 1]]
+    return 0 if fold[first] == NOT_SAMPLED else last - first
+
+
+@compiled
+def _find_kept(
+    block: Block, e: int, fold: Floats, held: int, n_labels: int, width: int, rows: Codes
+) -> int:
+    """Write where the row of each kept label begins, in rows of a width; return their number."""
+    n_rows = 0
+    for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
+        n = block.cell_category[c]
+        for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
+            if _is_kept(fold[j], held):
+                rows[n_rows] = (np.int64(block.annotator[j]) * n_labels + n) * width
+                n_rows += 1
+    return n_rows
+
+
+@compiled
+def _agreement_bin(most: int, n_labels: int) -> int:
+    """Return the bin of a share, from 0 for unanimous labels."""
+    return round((1.0 - most / n_labels) * (AGREEMENT_BINS - 1))
+
+
+@compiled
+def _hash_item(
+    block: Block,
+    e: int,
+    annotator_hash: NDArray[np.uint64],
+    category_hash: NDArray[np.uint64],
+) -> np.uint64:
+    """Return a hash of the annotators and categories of an item's labels, in any order."""
+    total = np.uint64(0)
+    for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
+        for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
+            total += _mix(
+                annotator_hash[block.annotator[j]] + category_hash[block.cell_category[c]]
+            )
+    return _mix(total)
+
+
+@compiled
+def _mix(value: np.uint64) -> np.uint64:
+    """Return a hash of a number (the finalizer of SplitMix64)."""
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))
+
+
+@compiled
+def _uniform(value: np.uint64) -> float:
+    """Return a hash as a number from 0 to below 1."""
+    return float(value >> np.uint64(11)) / _TWO_53

@@ -1,0 +1,312 @@
+"""From RobustGPM's final state to a fit, where every item has one right label."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotruth.engines import Engine, Input, Pass, Session
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.labels import Labels, LabelSummary, Scale
+from annotruth.models.base_fit import (
+    BaseFit,
+    Column,
+    LatentClasses,
+    one_coin_confusion,
+    variance_inflation,
+)
+from annotruth.models.distribution import Z_95, Distribution, likely_sets, mixed_confusion
+from annotruth.models.em import History
+from annotruth.models.result import Fit, ItemResults, make_fit
+from annotruth.models.robust_gpm.annotators import (
+    AnnotatorPosterior,
+    annotator_posterior,
+    annotator_results,
+)
+from annotruth.models.robust_gpm.choice import Candidate, HeldOutChoice
+from annotruth.models.robust_gpm.classes import (
+    AnnotatorCounts,
+    ClassParameters,
+    ClassSteps,
+    TrueClasses,
+)
+
+CHANCE, INFORMATIVE = "chance", "informative"
+"""The verdicts: labels agree no better than chance, or better."""
+
+_ITEM_ARRAYS = ("right", "opinion", "p_serious")
+
+_STATE_INPUTS = (
+    *(Input("prior"), Input("known_truth")),
+    *(Input("counts", annotator_axis=0), Input("pseudo_counts", annotator_axis=0)),
+    Input("correlation"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassState:
+    """Where EM ended: what results, predictions and warm starts are computed from.
+
+    Attributes
+    ----------
+    parameters
+        The parameters.
+    counts
+        Counts of annotators' labels in each state, and pseudo-counts.
+    choice
+        What held-out labels said.
+    loo_log_likelihood
+        Each annotator's leave-one-out log-likelihood in every strategy.
+    repeated_label
+        The label that each annotator repeats, if any.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> from annotruth.models.robust_gpm.class_results import ClassState
+    >>> labels = [(item, who, "ab"[item % 2]) for item in range(30) for who in range(4)]
+    >>> ClassState.from_fit(at.fit(labels)).choice.candidate.n_subtypes
+    1
+    """
+
+    parameters: ClassParameters
+    counts: AnnotatorCounts
+    choice: HeldOutChoice
+    loo_log_likelihood: Floats
+    repeated_label: Codes
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return all of it as arrays, by the names that saved fits have."""
+        parameters = self.parameters
+        return {
+            "state_prior": parameters.state_prior,
+            "serious": parameters.serious,
+            "strategy_prior": parameters.strategy_prior,
+            "counts": self.counts.counts,
+            "pseudo_counts": self.counts.pseudo_counts,
+            "choice": self.choice.to_array(),
+            "loo_log_likelihood": self.loo_log_likelihood,
+            "repeated_label": self.repeated_label,
+        }
+
+    @classmethod
+    def from_fit(cls, fit: BaseFit) -> ClassState:
+        """Return the state that a fit holds; raise if it has other shapes than expected."""
+        n_annotators, n = fit.data.n_annotators, fit.data.n_categories
+        choice = HeldOutChoice.from_array(fit.parameter("choice", 5))
+        items = choice.candidate.items(fit.data)
+        n_states = items.n_classes
+        serious = fit.parameter("serious", n, n_states)
+        n_strategies = items.strategies(serious).n_strategies
+        counts = AnnotatorCounts(
+            *(
+                fit.parameter(name, n_annotators, n + 1, n_states)
+                for name in AnnotatorCounts._fields
+            )
+        )
+        parameters = ClassParameters(
+            fit.parameter("state_prior", n_states),
+            counts.confusion(),
+            serious,
+            fit.parameter("strategy_prior", n_strategies),
+        )
+        return cls(
+            parameters,
+            counts,
+            choice,
+            fit.parameter("loo_log_likelihood", n_annotators, n_strategies),
+            np.clip(fit.parameter("repeated_label", n_annotators), 0, n - 1),
+        )
+
+
+def final_state(
+    steps: ClassSteps, parameters: ClassParameters, choice: HeldOutChoice
+) -> ClassState:
+    """Return the state that EM ended in, after passes for the annotators."""
+    counts = steps.annotator_counts(parameters)
+    return _with_annotators(
+        steps, parameters._replace(confusion=counts.confusion()), counts, choice
+    )
+
+
+def chance_state(labels: LabelSummary, session: Session) -> tuple[ClassSteps, ClassState]:
+    """Return the steps and the state for labels that agree no better than chance.
+
+    Nothing is learned from them. An item's labels count as one label of an annotator who is right
+    half of the time and guesses otherwise, and annotators are compared with the others' labels.
+    """
+    n = labels.n_categories
+    candidate = Candidate(1, 1.0, learn_crowd=False)
+    steps = candidate.steps(labels, session)
+    confusion = one_coin_confusion(np.full(labels.n_annotators, (1.0 + 1.0 / n) / 2.0), n)
+    serious = steps.items.serious_from_counts(np.zeros((n, n)))
+    n_strategies = steps.items.strategies(serious).n_strategies
+    shares = labels.labels_per_category.sum(axis=0) + 1.0
+    parameters = ClassParameters(
+        shares / shares.sum(), confusion, serious, np.full(n_strategies, 1.0 / n_strategies)
+    )
+    counts = AnnotatorCounts.of(np.zeros_like(confusion), confusion)
+    choice = HeldOutChoice(candidate, correlation=1.0, chance=True)
+    return steps, _with_annotators(steps, parameters, counts, choice)
+
+
+def _with_annotators(
+    steps: ClassSteps, parameters: ClassParameters, counts: AnnotatorCounts, choice: HeldOutChoice
+) -> ClassState:
+    loo_log_likelihood = steps.leave_one_out(
+        parameters.state_prior, parameters.confusion, steps.items.strategies(parameters.serious)
+    )
+    return ClassState(parameters, counts, choice, loo_log_likelihood, steps.repeated_label)
+
+
+def class_posterior(labels: LabelSummary, state: ClassState) -> AnnotatorPosterior:
+    """Return the posterior of annotators' strategies."""
+    parameters = state.parameters
+    strategies = state.choice.candidate.items(labels).strategies(parameters.serious)
+    log_prior = strategies.log_prior_of(parameters.strategy_prior)
+    return annotator_posterior(
+        strategies, log_prior, labels.annotator_prior, state.loo_log_likelihood
+    )
+
+
+def class_latent_classes(fit: Fit) -> LatentClasses:
+    """Return the latent classes of a fit, subtypes merged; makes no pass over the labels."""
+    state, labels = ClassState.from_fit(fit), fit.data
+    posterior = class_posterior(labels, state)
+    prior = state.parameters.state_prior.reshape(labels.n_categories, -1)
+    merged = TrueClasses(labels)
+    serious = state.parameters.serious.reshape(labels.n_categories, *prior.shape)
+    strategies = merged.strategies((serious * prior / prior.sum(axis=1, keepdims=True)).sum(axis=2))
+    label_weight = 1.0 / variance_inflation(labels)
+    return LatentClasses(
+        prior=prior.sum(axis=1),
+        known_truth=merged.known_truth,
+        confusion=strategies.probability.average(posterior.weights, state.repeated_label),
+        opinions=np.eye(labels.n_categories),
+        one_truth=True,
+        label_weight=label_weight,
+        score_variance=merged.score_variance(),
+        # A label weight below 1 inflates variances as well.
+        score_inflation=variance_inflation(labels) * label_weight,
+    )
+
+
+def predict_class_labels(fit: Fit, engine: Engine, item: Codes, annotator: Codes) -> Floats:
+    """Return the probability of each category, one row per pair of item and annotator.
+
+    These are annotators' confusion matrices, averaged over the posterior of the item's state.
+    """
+    state = ClassState.from_fit(fit)
+    items = state.choice.candidate.items(fit.data)
+    labels, place, annotators = fit.data.subset_items(item)
+    with closing(engine.open(labels)) as session:
+        session.allocate("posterior", per="items", shape=state.parameters.state_prior.shape)
+        session.run_pass(
+            Pass("item_states.posterior", ("posterior",), _STATE_INPUTS),
+            prior=state.parameters.state_prior,
+            known_truth=items.known_truth,
+            counts=state.counts.counts[annotators],
+            pseudo_counts=state.counts.pseudo_counts[annotators],
+            correlation=state.choice.correlation,
+        )
+        posterior = session.collect("posterior")
+    confusion = state.parameters.confusion.transpose(2, 0, 1)
+    return mixed_confusion(posterior[place], confusion, annotator)
+
+
+def make_class_fit(
+    steps: ClassSteps, state: ClassState, *, model: str, settings: dict[str, Any], history: History
+) -> BaseFit:
+    """Return the fit of a final state."""
+    labels = steps.labels
+    posterior = class_posterior(labels, state)
+    _summarize_items(steps, state, posterior)
+    inflation = variance_inflation(labels)
+    return make_fit(
+        labels,
+        steps.session,
+        _ITEM_ARRAYS,
+        partial(_item_results, inflation),
+        model=model,
+        settings=settings,
+        history=history,
+        parameters=state.to_arrays(),
+        verdict=CHANCE if state.choice.chance else INFORMATIVE,
+        **annotator_results(
+            steps.items, posterior, state.parameters.state_prior, state.repeated_label
+        ),
+    )
+
+
+def _summarize_items(steps: ClassSteps, state: ClassState, posterior: AnnotatorPosterior) -> None:
+    """Compute the items' results in the session: the arrays of `_ITEM_ARRAYS`."""
+    session, items, parameters = steps.session, steps.items, state.parameters
+    n_categories = steps.labels.n_categories
+    for name in ("right", "opinion"):
+        session.allocate(name, per="items", shape=(n_categories,))
+    session.allocate("p_serious", per="labels")
+    table = posterior.strategies.p_serious
+    summarize = Pass(
+        "item_states.summarize",
+        _ITEM_ARRAYS,
+        (
+            *_STATE_INPUTS,
+            *(Input("right_labels"), Input("opinions")),
+            Input("serious", annotator_axis=0),
+        ),
+    )
+    session.run_pass(
+        summarize,
+        prior=parameters.state_prior,
+        known_truth=items.known_truth,
+        **state.counts._asdict(),
+        correlation=state.choice.correlation,
+        right_labels=items.right_labels(parameters.serious),
+        opinions=_opinions(state, posterior.reliability),
+        serious=table.average(posterior.weights, state.repeated_label),
+    )
+
+
+def _opinions(state: ClassState, reliability: Floats) -> Floats:
+    """Return the distribution of opinion in each state: labels weighted by reliability."""
+    weighted = np.tensordot(reliability, state.counts.counts[:, :-1], axes=1)
+    weighted += state.parameters.serious  # one pseudo-count, for states without labels
+    opinions: Floats = np.ascontiguousarray((weighted / weighted.sum(axis=0)).T)
+    return opinions
+
+
+def _item_results(
+    inflation: float, labels: Labels, arrays: Mapping[str, NDArray[Any]]
+) -> ItemResults:
+    """Return the distributions and columns of items, from the arrays of `_ITEM_ARRAYS`."""
+    right, opinion, p_serious = arrays.values()
+    right = right / right.sum(axis=1, keepdims=True)
+    return ItemResults(
+        Distribution.of_dense(right),
+        np.minimum(p_serious, 1.0),
+        _item_columns(labels.scale, inflation, right, labels.known),
+        Distribution.of_dense(opinion / opinion.sum(axis=1, keepdims=True)),
+    )
+
+
+def _item_columns(
+    scale: Scale, inflation: float, right: Floats, known: NDArray[np.int32]
+) -> dict[str, Column]:
+    """Return the model's own columns of the items' table."""
+    columns: dict[str, Column] = {}
+    if scale.is_ordinal:
+        values = scale.values
+        score = right @ values
+        variance = np.maximum(right @ values**2 - score**2, 0.0)
+        margin = np.where(known < 0, Z_95 * np.sqrt(inflation * variance), 0.0)
+        columns["score_low"] = np.clip(score - margin, values[0], values[-1])
+        columns["score_high"] = np.clip(score + margin, values[0], values[-1])
+    columns["p_leads"] = right.max(axis=1)
+    columns["may_lead"] = likely_sets(right, scale.names)
+    return columns
