@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 import annotruth
 from annotruth import simulate
 from annotruth.api import AUTO
-from annotruth.labels import Labels
+from annotruth.labels import Labels, Scale
 from annotruth.models.registry import MODELS
 from benchmarks.truth.scoring import Score, score_classes, score_probabilities
 from benchmarks.truth.sets import TruthSet
@@ -45,7 +46,8 @@ def has_crowd_kit() -> bool:
 def ours(names: Sequence[str]) -> tuple[dict[str, Contender], list[str]]:
     """Return our models by name, compiled, and the names that the package does not have."""
     known = [name for name in names if name in MODELS or name == AUTO]
-    small = simulate.crowd(n_items=20, n_annotators=8, seed=0).labels
+    crowd = simulate.crowd(n_items=20, n_annotators=8, seed=0).labels
+    small = replace(crowd, scale=Scale.nominal(crowd.scale.names))
     contenders: dict[str, Contender] = {}
     for name in known:
         _fit(small, name)  # compiles or loads the kernels, which is not part of the time
