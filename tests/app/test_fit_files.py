@@ -7,6 +7,7 @@ import pytest
 
 import annotruth as at
 from annotruth.io.formats import INPUT_FORMATS
+from annotruth.models.base_fit import CHANCE_LINE
 
 
 @pytest.fixture
@@ -87,6 +88,36 @@ def test_soft_labels_and_verdicts_are_written(run, wide, tmp_path):
     assert keep.read_text().count("\n") == 4
 
 
+def test_soft_labels_are_of_the_chosen_read_out(run, tmp_path):
+    path, soft = tmp_path / "labels.csv", tmp_path / "soft.npz"
+    rows = [f"{e},{s},{'abc'[(e + (s == e % 5)) % 3]}" for e in range(60) for s in range(5)]
+    path.write_text("\n".join(["item,annotator,label", *rows]))
+    fit = at.fit(path)
+    written = {}
+    for readout in ("right", "opinion"):
+        assert run("fit", path, "--soft", soft, "--soft-readout", readout)[0] == 0
+        written[readout] = np.load(soft)["probabilities"]
+        expected = fit.soft_labels(readout).drop(columns="item").to_numpy()
+        np.testing.assert_array_equal(written[readout], expected)
+    assert run("fit", path, "--soft", soft)[0] == 0
+    np.testing.assert_array_equal(np.load(soft)["probabilities"], written["right"])
+    assert not np.allclose(written["right"], written["opinion"])
+
+
+def test_labels_of_chance_are_reported(run, tmp_path):
+    rng = np.random.default_rng(0)
+    path, page = tmp_path / "labels.csv", tmp_path / "report.html"
+    rows = [f"{e},{s},{'abc'[rng.integers(3)]}" for e in range(100) for s in range(5)]
+    path.write_text("\n".join(["item,annotator,label", *rows]))
+    code, out, _ = run("fit", path, "--report", page)
+    assert code == 0
+    lines = out.splitlines()
+    assert f"WARNING: {CHANCE_LINE}" in lines[1:3]
+    assert f'<p class="notice" role="alert">Warning: {CHANCE_LINE}.</p>' in page.read_text()
+    entries = json.loads(run("fit", path, "--json")[1])
+    assert (entries["readout"], entries["verdict"]) == ("right", "chance")
+
+
 def test_tables_are_written_as_json(run, wide, tmp_path):
     assert run("fit", wide, "--out", tmp_path / "out", "--format", "json", "--quiet")[0] == 0
     rows = json.loads((tmp_path / "out" / "items.json").read_text())
@@ -99,6 +130,11 @@ def test_tables_are_written_as_json(run, wide, tmp_path):
         (("--soft", "soft.txt"), "soft labels are written to a name that ends in"),
         (("--keep", "people.npz"), "the name must end in .csv, .parquet, .json"),
         (("--soft", "soft.csv", "--model", "mean"), "mean estimates scores, not distributions"),
+        (
+            ("--soft", "soft.csv", "--soft-readout", "right", "--model", "gpm"),
+            "gpm has no read-out 'right': choose 'opinion', or the model robust-gpm, which has both",
+        ),
+        (("--soft-readout", "right"), "--soft-readout needs --soft FILE"),
     ],
 )
 def test_results_that_cannot_be_written_are_refused_before_anything_is_written(

@@ -18,6 +18,8 @@ from annotruth.models.registry import MODELS, get_model
 
 # Models whose objective is per label.
 PER_LABEL = ("dawid-skene", "one-coin", "ibcc", "ebcc", "bwa", "mace")
+# Models whose probabilities are shares of opinion; robust-gpm has both read-outs.
+OPINION = ("gpm", "majority", "mean", "median", "ordinal-mixture", "subject-bias")
 ENGINES = ("memory", "reference")
 SMALLEST = {
     "one label": [("a", "x", 1)],
@@ -342,3 +344,34 @@ def test_progress_is_called_after_every_iteration(name, frame):
     reported = []
     fit = fitted(name, frame, progress=reported.append)
     assert [p.n_iter for p in reported] == list(range(1, fit.n_iter + 1))
+
+
+def test_the_fit_says_what_its_probabilities_are(name, crowd):
+    fit = fitted(name, crowd.labels)
+    if name != "robust-gpm":
+        assert fit.readout == ("opinion" if name in OPINION else "right")
+    if fit.distribution is None:
+        assert "p_<label>" not in fit.summary()
+        return
+    words = {"right": "probabilities of the right label", "opinion": "shares of opinion"}
+    assert f"p_<label> and confidence are {words[fit.readout]}" in fit.summary().splitlines()
+    assert fit.distributions(fit.readout).equals(fit.distributions())
+    assert fit.soft_labels(fit.readout).equals(fit.soft_labels())
+
+
+def test_a_read_out_that_the_model_has_not_is_refused(name, crowd):
+    fit = fitted(name, crowd.labels)
+    if fit.distribution is None:
+        pytest.skip("there are no distributions")
+    with pytest.raises(at.InputError, match="unknown read-out 'best': choose right or opinion"):
+        fit.distributions("best")
+    (other,) = {"right", "opinion"} - {fit.readout}
+    if name == "robust-gpm":
+        assert not fit.distributions(other).equals(fit.distributions())
+        return
+    for table in (fit.distributions, fit.soft_labels):
+        with pytest.raises(
+            at.InputError,
+            match=f"{name} has no read-out '{other}': choose '{fit.readout}', or the model robust",
+        ):
+            table(other)

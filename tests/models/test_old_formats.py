@@ -47,6 +47,12 @@ def test_tables_are_those_of_the_version_that_saved_them(folder, expected):
         assert {column: table[column].to_pylist() for column in expected[name]} == expected[name]
 
 
+def test_read_outs_follow_from_the_model(folder, model):
+    fit = at.load(folder)
+    assert fit.readout == ("right" if model == "dawid-skene" else "opinion")
+    assert (fit.verdict, fit.other_distribution) == (None, None)
+
+
 def test_predictions_are_those_of_the_version_that_saved_them(folder, model, expected):
     fit = at.load(folder)
     estimator = get_model(model)().set_params(**fit.settings).load_fit(fit)

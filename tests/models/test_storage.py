@@ -164,3 +164,38 @@ def test_fits_without_parameters_can_be_read(tmp_path):
     assert again.result_.items().equals(model.result_.items())
     with pytest.raises(at.InputError, match="fit the labels again"):
         again.predict_proba([0], [0])
+
+
+@pytest.mark.parametrize("truth", ["class", "opinions"])
+def test_both_read_outs_are_kept(truth, tmp_path):
+    fit = at.fit(ROWS, truth=truth)
+    fit.save(tmp_path / "fit")
+    loaded = at.load(tmp_path / "fit")
+    assert (loaded.readout, loaded.verdict) == (fit.readout, fit.verdict)
+    for readout in ("right", "opinion"):
+        assert loaded.distributions(readout).equals(fit.distributions(readout))
+    assert not loaded.distributions("right").equals(loaded.distributions("opinion"))
+
+
+def test_the_verdict_of_chance_is_kept(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [(e, s, "abc"[rng.integers(3)]) for e in range(100) for s in range(5)]
+    fit = at.fit(rows)
+    fit.save(tmp_path / "fit")
+    assert at.load(tmp_path / "fit").verdict == fit.verdict == "chance"
+
+
+def test_the_other_read_out_of_an_earlier_fit_is_not_loaded(tmp_path):
+    at.fit(ROWS, truth="class").save(tmp_path / "fit")
+    at.fit(ROWS, "dawid-skene").save(tmp_path / "fit")
+    assert (tmp_path / "fit" / "other-distribution.arrow").exists()
+    loaded = at.load(tmp_path / "fit")
+    assert loaded.other_distribution is None
+    with pytest.raises(at.InputError, match="dawid-skene has no read-out 'opinion'"):
+        loaded.distributions("opinion")
+
+
+def test_a_missing_other_read_out_is_refused(saved):
+    (saved / "other-distribution.arrow").unlink()
+    with pytest.raises(at.InputError, match=r"cannot be read .*other-distribution"):
+        at.load(saved)

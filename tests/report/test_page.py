@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import re
+from dataclasses import replace
 from hashlib import sha256
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import annotruth as at
 from annotruth.errors import OutputError
 from annotruth.labels import Scale
+from annotruth.models.base_fit import CHANCE_LINE
 from annotruth.models.registry import MODELS
 from annotruth.report.charts.chart import THEMES, category_colors, color_indices
 from annotruth.report.page import report_page
@@ -62,6 +64,30 @@ def test_the_tables_hold_the_fits_results(crowd):
     assert confusion.sum(axis=(1, 2)).tolist() == crowd.data.labels_per_annotator.tolist()
     right = np.trace(confusion, axis1=1, axis2=2) / confusion.sum(axis=(1, 2))
     assert people["matches"]["values"] == pytest.approx(right.tolist(), abs=6e-4)
+
+
+@pytest.mark.parametrize(
+    ("model", "confidence", "words"),
+    [
+        ("gpm", "share of opinion of", "shares of opinion"),
+        ("dawid-skene", "is the right one", "probabilities of the right label"),
+    ],
+)
+def test_the_page_says_what_probabilities_are(model, confidence, words):
+    page = report_page(at.fit(ROWS, model))
+    items = columns(unpacked(page)["tables"]["items"])
+    assert confidence in items["confidence"]["help"]
+    assert items["distribution"]["help"].endswith(words)
+    assert f"Distributions and confidence are {words}." in page
+    assert f"recovered distributions: {words}." in page
+    assert 'class="notice"' not in page
+
+
+def test_labels_of_chance_are_noted_above_all_sections():
+    fit = replace(at.fit(ROWS, "dawid-skene"), verdict="chance")
+    page = report_page(fit)
+    assert page.count(CHANCE_LINE) == 1
+    assert page.index("<h1>") < page.index(CHANCE_LINE) < page.index("<section")
 
 
 def test_doubtful_labels_are_sorted_by_p_serious(crowd):

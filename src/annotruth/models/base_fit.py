@@ -40,6 +40,12 @@ CHANCE_LINE = (
 )
 """What the summary and the report say about labels of chance."""
 
+READOUTS: Mapping[Readout, str] = {
+    "right": "probabilities of the right label",
+    "opinion": "shares of opinion",
+}
+"""What items' probabilities are, in words."""
+
 FORMAT = 1
 """Version of the files that a fit is saved in; a change that old code cannot read raises it."""
 
@@ -170,9 +176,9 @@ class BaseFit(ABC):
         return {name: column for name, column in columns.items() if column is not None}
 
     def summary_lines(self) -> list[str]:
-        """Return the lines of the summary on dropped rows, convergence and annotators."""
+        """Return the lines on chance, dropped rows, convergence and annotators."""
         data = self.data
-        lines = []
+        lines = [f"WARNING: {CHANCE_LINE}"] if self.verdict == "chance" else []
         if data.n_dropped:
             rows = counted(data.n_dropped, "row had no label and was", "rows had no label and were")
             lines.append(f"{rows} dropped")
@@ -186,8 +192,6 @@ class BaseFit(ABC):
                 f"log-likelihood {self.log_likelihood:,.2f}, "
                 f"{self.log_likelihood / data.n_labels:.6f} per label"
             )
-        if self.verdict == "chance":
-            lines.append(CHANCE_LINE)
         if self.reliability is not None:
             line = f"annotators: median reliability {np.median(self.reliability):.2f}"
             if self.n_spammers is not None:
@@ -199,6 +203,10 @@ class BaseFit(ABC):
                 line += f"; {n_few:,} have {TOO_FEW}"
             lines.append(line)
         return lines
+
+    def readout_line(self) -> str:
+        """Return the line of the summary on what items' probabilities are."""
+        return f"p_<label> and confidence are {READOUTS[self.readout]}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings, counts, history, stop reason and versions, as JSON types."""

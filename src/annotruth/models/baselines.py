@@ -50,6 +50,7 @@ class MajorityVote(Estimator):
             data=labels,
             history=direct_history(),
             distribution=Distribution.of_cells(labels, shares),
+            readout="opinion",
         )
 
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
@@ -122,6 +123,7 @@ class MeanScore(Estimator):
                 "score_low": score - half_width,
                 "score_high": score + half_width,
             },
+            readout="opinion",
         )
 
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
@@ -161,6 +163,7 @@ class MedianScore(Estimator):
             data=labels,
             history=direct_history(),
             score=_with_known_truth((lower + upper) / 2, labels),
+            readout="opinion",
         )
 
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:

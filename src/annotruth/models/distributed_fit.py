@@ -63,7 +63,8 @@ class DistributedFit(BaseFit):
 
     def summary(self) -> str:
         """Return the fit in a few lines of text."""
-        return "\n".join([f"{self.model} on {self.data.describe()}", *self.summary_lines()])
+        heading = f"{self.model} on {self.data.describe()}"
+        return "\n".join([heading, *self.summary_lines(), self.readout_line()])
 
     def close(self) -> None:
         """Remove the files behind the frames."""

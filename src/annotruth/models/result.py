@@ -274,6 +274,7 @@ class Fit(BaseFit):
             )
         lines += self.summary_lines()
         if self.distribution is not None:
+            lines.append(self.readout_line())
             n_sure = np.count_nonzero(self.distribution.confidence() > 0.9)
             lines.append(
                 f"items: {n_sure:,} of {data.n_items:,} have a top label above 90% "

@@ -21,12 +21,14 @@ from annotruth.io.atomic import atomic_write_folder
 from annotruth.labels import Labels, Scale
 from annotruth.labels.arrays import Covariates
 from annotruth.labels.scale import is_text
-from annotruth.models.base_fit import FORMAT
+from annotruth.models.base_fit import FORMAT, Readout
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import History
 from annotruth.models.result import Fit
 
 _TABLES = ("items", "cells", "labels", "annotators", "categories", "distribution")
+_OTHER_TABLE = "other-distribution"  # only of fits that have both read-outs
+_START, _OTHER_START = "entries_from", "other_entries_from"  # of an item in those tables
 _MODEL_COLUMN = "model:"  # prefix of the names of model-specific columns
 _COVARIATE = "covariate:"  # prefix of the names of covariates
 _PARAMETER_FILE = "parameter-"
@@ -87,6 +89,11 @@ def load(path: str | Path) -> Fit:
             name: feather.read_table(str(folder / f"{name}.arrow"), memory_map=False)
             for name in _TABLES
         }
+        # The items say whether the fit has this file: that of a fit that was saved here before may
+        # stay in the folder.
+        if _OTHER_START in tables["items"].column_names:
+            path = str(folder / f"{_OTHER_TABLE}.arrow")
+            tables[_OTHER_TABLE] = feather.read_table(path, memory_map=False)
         return _fit(entries, tables, _parameters(folder, entries.get("parameters", ())))
     except (OSError, ValueError, KeyError, TypeError, IndexError, pa.ArrowException) as error:
         if isinstance(error, InputError):
@@ -99,19 +106,20 @@ def load(path: str | Path) -> Fit:
 
 def _tables(fit: Fit) -> dict[str, pa.Table]:
     """Return the tables to save, one per length; of pointers, the starts are stored."""
-    data, theta = fit.data, fit.distribution
+    data, theta, other = fit.data, fit.distribution, fit.other_distribution
     annotators = {name: getattr(fit, name) for name in _ANNOTATOR_FIELDS}
     if data.annotator_prior is not None:
         annotators |= dict(zip(_PRIOR_COLUMNS, data.annotator_prior.T, strict=True))
     covariates = data.covariates
     labels = {"annotator": data.annotator, "row": data.row, "p_serious": fit.p_serious}
-    return {
+    tables = {
         "items": _table(
             {
                 "item": data.items,
                 "cells_from": data.item_ptr[:-1],
                 "known": data.known,
-                "entries_from": None if theta is None else theta.ptr[:-1],
+                _START: None if theta is None else theta.ptr[:-1],
+                _OTHER_START: None if other is None else other.ptr[:-1],
                 "score": fit.score,
                 **_prefixed(covariates.items),
             },
@@ -124,10 +132,16 @@ def _tables(fit: Fit) -> dict[str, pa.Table]:
             fit.annotator_columns,
         ),
         "categories": pa.table({"category": data.scale.categories, "value": data.scale.values}),
-        "distribution": _table(
-            {} if theta is None else {"category": theta.category, "probability": theta.probability}
-        ),
+        "distribution": _distribution_table(theta),
     }
+    return tables if other is None else tables | {_OTHER_TABLE: _distribution_table(other)}
+
+
+def _distribution_table(theta: Distribution | None) -> pa.Table:
+    """Return the entries of a distribution, without the items they belong to."""
+    return _table(
+        {} if theta is None else {"category": theta.category, "probability": theta.probability}
+    )
 
 
 def _table(columns: dict[str, Any], model_columns: Mapping[str, Any] | None = None) -> pa.Table:
@@ -177,7 +191,7 @@ def _fit(
     entries: dict[str, Any], tables: dict[str, pa.Table], parameters: Mapping[str, NDArray[Any]]
 ) -> Fit:
     items, annotators = tables["items"], tables["annotators"]
-    history = entries["history"]
+    history, n_categories = entries["history"], tables["categories"].num_rows
     return Fit(
         model=entries["model"],
         settings=entries["settings"],
@@ -188,7 +202,10 @@ def _fit(
             converged=entries["converged"],
             stop_reason=entries["stop_reason"],
         ),
-        distribution=_distribution(items, tables["distribution"], tables["categories"].num_rows),
+        distribution=_distribution(items, _START, tables["distribution"], n_categories),
+        other_distribution=_distribution(
+            items, _OTHER_START, tables.get(_OTHER_TABLE), n_categories
+        ),
         score=_numbers(items, "score"),
         reliability=_numbers(annotators, "reliability"),
         low=_numbers(annotators, "low"),
@@ -201,9 +218,17 @@ def _fit(
         annotator_columns=_model_columns(annotators),
         parameters=parameters,
         chosen=entries.get("chosen"),
-        readout=entries.get("readout", "right"),
+        readout=entries.get("readout") or _old_readout(entries["model"], items),
         verdict=entries.get("verdict"),
     )
+
+
+def _old_readout(model: str, items: pa.Table) -> Readout:
+    """Return the read-out of a fit by version 0.1.0, which did not save it."""
+    if model in ("dawid-skene", "glad", "ordinal-binary"):
+        return "right"
+    shares = f"{_MODEL_COLUMN}confidence_low"  # an interval of a share of opinion
+    return "right" if model == "robust-gpm" and shares not in items.column_names else "opinion"
 
 
 def _labels(entries: dict[str, Any], tables: dict[str, pa.Table]) -> Labels:
@@ -232,11 +257,13 @@ def _labels(entries: dict[str, Any], tables: dict[str, pa.Table]) -> Labels:
     )
 
 
-def _distribution(items: pa.Table, rows: pa.Table, n_categories: int) -> Distribution | None:
-    if "entries_from" not in items.column_names:
+def _distribution(
+    items: pa.Table, start: str, rows: pa.Table | None, n_categories: int
+) -> Distribution | None:
+    if rows is None or start not in items.column_names:
         return None
     return Distribution(
-        _pointers(items, "entries_from", rows.num_rows),
+        _pointers(items, start, rows.num_rows),
         _codes(rows, "category", n_categories),
         _numbers(rows, "probability"),
     )

@@ -114,6 +114,7 @@ def make_page(
     sections: Iterable[str],
     data: str,
     footer: str,
+    notice: str = "",
     colors: Sequence[str] = (),
 ) -> str:
     """Return a page with its style and script in it, which allows no others.
@@ -130,6 +131,8 @@ def make_page(
         The numbers behind the page, as `pack` returns them.
     footer
         The text at the end.
+    notice
+        A warning under the heading; none if empty.
     colors
         The colors of the categories.
     """
@@ -143,6 +146,7 @@ def make_page(
         "links": "".join(f'<a href="#{key}">{text}</a>' for key, text in links.items()),
         "heading": escaped(heading),
         "under": escaped(subheading),
+        "notice": f'<p class="notice" role="alert">{escaped(notice)}</p>' if notice else "",
         "sections": "\n".join(sections),
         "footer": escaped(f"Made by annotruth {version('annotruth')}. {footer}"),
         "data": data,

@@ -66,6 +66,7 @@ def report_page(fit: Fit, *, source: str | None = None, max_bytes: int = MAX_BYT
         kind="Annotation report",
         heading=source or "Labels",
         subheading=f"{fit.model} on {fit.data.describe()}",
+        notice=sections.notice(fit),
         links=_LINKS,
         sections=[
             sections.read_section(fit, charts),

@@ -14,7 +14,7 @@ from annotruth.advice.annotators import ASK_FROM, verdict_rules
 from annotruth.advice.items import ITEM_STATUS, LEAST_GAIN, MAX_PER_ROUND
 from annotruth.errors import AnnotruthError, counted, shorten
 from annotruth.kernels.arrays import Codes
-from annotruth.models.base_fit import SPAMMER_BELOW
+from annotruth.models.base_fit import CHANCE_LINE, READOUTS, SPAMMER_BELOW
 from annotruth.models.result import Fit
 from annotruth.report.charts.chart import Chart, color_indices
 from annotruth.report.charts.drawing import escaped
@@ -50,6 +50,11 @@ def charts_of(plot: FitCharts, fit: Fit) -> dict[str, Chart]:
             continue
         charts[chart.name] = chart
     return charts
+
+
+def notice(fit: Fit) -> str:
+    """Return the warning at the top of the report; empty if there is none."""
+    return f"Warning: {CHANCE_LINE}." if fit.verdict == "chance" else ""
 
 
 def read_section(fit: Fit, charts: Mapping[str, Chart]) -> str:
@@ -142,7 +147,11 @@ def item_section(fit: Fit, charts: Mapping[str, Chart], table: PageTable, advice
     lead = ""
     if fit.distribution is not None:
         n = int(np.count_nonzero(fit.distribution.confidence() > 0.9))
-        lead = f"{n:,} of {fit.data.n_items:,} items have a top label above 90% probability."
+        of = "probability" if fit.readout == "right" else "of opinion"
+        lead = (
+            f"{n:,} of {fit.data.n_items:,} items have a top label above 90% {of}. Distributions "
+            f"and confidence are {READOUTS[fit.readout]}."
+        )
     if fit.expectation is not None:
         low, middle, high = np.quantile(fit.expectation, [0.0, 0.5, 1.0])
         lead += f" Scores range from {low:.2f} to {high:.2f}, with a median of {middle:.2f}."

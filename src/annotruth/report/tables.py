@@ -18,7 +18,7 @@ from annotruth.advice.advice import Advice
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels.frames import as_arrow
 from annotruth.labels.scale import to_plain
-from annotruth.models.base_fit import SPAMMER_BELOW
+from annotruth.models.base_fit import READOUTS, SPAMMER_BELOW, Readout
 from annotruth.models.result import Fit
 from annotruth.report.consensus import CategoryBins, Consensus
 
@@ -46,7 +46,7 @@ _TITLES = {
     "reason": ("Reason", "the reason for the verdict"),
     "label": ("Label", "the recovered label: the most likely category"),
     "expectation": ("Score", "the recovered score, with its 95% interval where the model gives one"),
-    "confidence": ("Confidence", "probability of the recovered label"),
+    "confidence": ("Confidence", ""),
     "entropy": ("Difficulty", "entropy of the recovered distribution: 0 when one category has it all"),
     "score_low": ("Score from", "lower end of the score's 95% interval"),
     "score_high": ("Score to", "upper end of the score's 95% interval"),
@@ -56,8 +56,19 @@ _TITLES = {
     "add": ("Add", "number of labels to add in the next round"),
     "why": ("Why", "the reason for the status"),
     "p_serious": ("P serious", "probability that this label was serious"),
-    "support": ("Support", "probability of this label for this item"),
+    "support": ("Support", ""),
 }  # fmt: skip
+# Tips on columns that depend on what the items' probabilities are.
+_READOUT_TIPS: dict[Readout, dict[str, str]] = {
+    "right": {
+        "confidence": "probability that the recovered label is the right one",
+        "support": "probability that this label is the right one for this item",
+    },
+    "opinion": {
+        "confidence": "share of opinion of the recovered label",
+        "support": "share of opinion of this label for this item",
+    },
+}
 # Small screens show these only.
 _MAIN = {"annotator", "item", "reliability", "expectation", "label", "p_serious"}
 _HIDDEN = {"low", "high", "score_low", "score_high"}
@@ -131,6 +142,8 @@ def item_table(fit: Fit, consensus: Consensus, advice: Advice, max_rows: int) ->
         if column["key"] == "label" and fit.label is not None:
             column |= {"names": data.scale.names, "values": fit.label[rows].tolist()}
             column |= {"colored": True, "main": fit.expectation is None}
+        if column["key"] == "confidence":
+            column["help"] = _READOUT_TIPS[fit.readout]["confidence"]
     given = _bar_column(data.item_ptr, data.cell_category, np.diff(data.cell_ptr), rows) | {
         "key": "given",
         "title": "Given",
@@ -147,7 +160,7 @@ def item_table(fit: Fit, consensus: Consensus, advice: Advice, max_rows: int) ->
         distribution = _bar_column(theta.ptr, theta.category, percent, rows) | {
             "key": "distribution",
             "title": "Distribution",
-            "help": "recovered distribution over the categories",
+            "help": f"recovered distribution over the categories: {READOUTS[fit.readout]}",
             "main": True,
         }
         columns[1:1] = [distribution]
@@ -183,7 +196,7 @@ def label_table(fit: Fit, consensus: Consensus) -> PageTable | None:
         given | named | {"values": category.tolist(), "main": True},
         recovered | named | {"values": consensus.recovered[item].tolist()},
         *columns_of(pa.table({"p_serious": p_serious}), rows),
-        number_column("support", support),
+        number_column("support", support) | {"help": _READOUT_TIPS[fit.readout]["support"]},
     ]
     if fit.reliability is not None:
         tip = {"help": "of the annotator"}

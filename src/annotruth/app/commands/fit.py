@@ -48,6 +48,19 @@ class EngineChoice(StrEnum):
     spark = "spark"
 
 
+class ReadoutChoice(StrEnum):
+    """What soft labels are: probabilities of the right label, or shares of opinion.
+
+    Examples
+    --------
+    >>> [choice.value for choice in ReadoutChoice]
+    ['right', 'opinion']
+    """
+
+    right = "right"
+    opinion = "opinion"
+
+
 @options.takes_read_options()
 def fit(
     *,
@@ -93,6 +106,14 @@ def fit(
             ".csv, .parquet, .json or .npz.",
         ),
     ] = None,
+    soft_readout: Annotated[
+        ReadoutChoice | None,
+        typer.Option(
+            help="What the soft labels are: right, the probabilities of the right label, or "
+            "opinion, the shares of serious opinion.",
+            show_default="as in the table of items, which the summary says",
+        ),
+    ] = None,
     keep: options.KeepOption = None,
     engine: Annotated[
         EngineChoice, typer.Option(help="Where the passes over the labels run.")
@@ -131,6 +152,8 @@ def fit(
 
         annotruth fit label-studio.json --question sentiment --soft targets.npz --keep people.csv
 
+        annotruth fit labels.csv --soft targets.csv --soft-readout opinion
+
         annotruth fit sliders.csv --bins 10
 
         annotruth fit huge.parquet --memory 1GB --out result --format parquet
@@ -156,6 +179,8 @@ def fit(
         model_options["engine"] = on_spark.make_engine(master, storage)
     elif master is not None or storage is not None:
         raise InputError("--master and --storage need --engine spark")
+    if soft_readout is not None and soft is None:
+        raise InputError("--soft-readout needs --soft FILE")
     for path, check in ((soft, check_suffix), (keep, format_of)):
         if path is not None:
             check(path)
@@ -181,7 +206,11 @@ def fit(
     scores = read.scale == "ordinal"
     metrics = None if truth is None else evaluate(result, truth, scores=scores)
     # Tables that some models do not have are made before anything is written.
-    targets = None if soft is None else result.soft_label_table()
+    targets = (
+        None
+        if soft is None
+        else result.soft_label_table(None if soft_readout is None else soft_readout.value)
+    )
     verdicts = None if keep is None else result.verdict_table()
     if out is not None:
         write_tables(
@@ -244,6 +273,8 @@ def json_entries(result: BaseFit) -> dict[str, Any]:
         "stop_reason": result.stop_reason,
         "log_likelihood": _finite(result.log_likelihood),
         "spammers": result.n_spammers,
+        "readout": result.readout,
+        "verdict": result.verdict,
     }
     return entries if result.chosen is None else {**entries, "chosen": dict(result.chosen)}
 

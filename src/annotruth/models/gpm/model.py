@@ -136,6 +136,7 @@ class GPM(IterativeEstimator[GPMSteps]):
             high=high,
             behavior=behavior_names(labels.scale.names, *parameters),
             parameters={"pi": parameters.pi} if self._learned else {},
+            readout="opinion",
         )
 
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:

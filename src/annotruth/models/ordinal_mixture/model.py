@@ -181,6 +181,7 @@ class OrdinalMixture(IterativeEstimator[OrdinalMixtureSteps]):
                 "level": parameters.level,
                 **({"pi": parameters.pi} if len(parameters.pi) else {}),
             },
+            readout="opinion",
         )
 
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:

@@ -206,6 +206,7 @@ class SubjectBias(IterativeEstimator[SubjectBiasSteps]):
             score=score,
             item_columns=items,
             annotator_columns=annotators,
+            readout="opinion",
         )
 
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:

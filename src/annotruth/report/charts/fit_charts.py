@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from annotruth.errors import AnnotruthError, InputError
 from annotruth.kernels.arrays import Floats
-from annotruth.models.base_fit import SPAMMER_BELOW
+from annotruth.models.base_fit import READOUTS, SPAMMER_BELOW
 from annotruth.models.result import Fit
 from annotruth.report.charts import shapes
 from annotruth.report.charts.chart import Chart, category_colors, color_indices
@@ -59,7 +59,10 @@ class FitCharts:
             theta = fit.distribution
             mean = np.bincount(theta.category, theta.probability) / len(theta)
             recovered = _binned(bins, mean)
-            caption = "Share of all labels, and mean of the items' recovered distributions."
+            caption = (
+                "Share of all labels, and mean of the items' recovered distributions: "
+                f"{READOUTS[fit.readout]}."
+            )
         return self._bars("categories", "Labels by category", caption, bins, given, recovered)
 
     def workload(self) -> Chart:
@@ -201,6 +204,8 @@ class FitCharts:
             entries = slice(theta.ptr[index], theta.ptr[index + 1])
             recovered = _binned(bins, theta.probability[entries], theta.category[entries])
         caption = f"{counts.sum():,} labels."
+        if theta is not None:
+            caption += f" Recovered: {READOUTS[fit.readout]}."
         return self._bars("item", f"Item {item}", caption, bins, given, recovered)
 
     @cached_property
