@@ -30,6 +30,7 @@ from annotruth.kernels.arrays import Block, Codes, Floats
 from annotruth.kernels.compiled import compiled
 from annotruth.kernels.robust_gpm import _empty_rows, _find_rows, _posterior
 from annotruth.kernels.shared import AGREEMENT_BINS, NEVER, NOT_SAMPLED
+from annotruth.kernels.simd.robust_gpm import LABELS_PER_LOG
 
 _TWO_53 = 2.0**53
 _LABELS_COMPARED = 64  # in a cell, to number equal hashes
@@ -371,12 +372,14 @@ def _leave_item_out(
     ``rows`` are annotator * labels + label.
     """
     n_labels, n_states = counts.shape[1] - 1, prior.shape[0]
-    posterior, row = np.empty(n_states), np.empty(n_states)
+    posterior, product = np.empty(n_states), np.ones(n_states)
     logs[:] = 0.0
     for i in range(n_rows):
-        _confusion_row(counts, pseudo_counts, rows[i] // n_labels, rows[i] % n_labels, row)
+        s, n = rows[i] // n_labels, rows[i] % n_labels
         for z in range(n_states):
-            logs[z] += math.log(row[z])
+            total = counts[s, n_labels, z] + pseudo_counts[s, n_labels, z]
+            product[z] *= (counts[s, n, z] + pseudo_counts[s, n, z]) / total
+        _add_logs(i, n_rows, product, logs)
     _temper(block.known[e], prior, truth_likelihood, logs, 1.0, posterior)
     logs[:] = 0.0
     for i in range(n_rows):
@@ -384,7 +387,17 @@ def _leave_item_out(
         for z in range(n_states):
             label = max(counts[s, n, z] - posterior[z], 0.0) + pseudo_counts[s, n, z]
             every = max(counts[s, n_labels, z] - posterior[z], 0.0) + pseudo_counts[s, n_labels, z]
-            logs[z] += math.log(label / every)
+            product[z] *= label / every
+        _add_logs(i, n_rows, product, logs)
+
+
+@compiled
+def _add_logs(i: int, n_rows: int, product: Floats, logs: Floats) -> None:
+    """Add the logarithms of products that have enough factors, and begin new products."""
+    if i + 1 == n_rows or (i + 1) % LABELS_PER_LOG == 0:
+        for z in range(len(product)):
+            logs[z] += math.log(product[z])
+            product[z] = 1.0
 
 
 @compiled
@@ -459,6 +472,8 @@ def _count_cell(block: Block, c: int, fold: Floats, held: int) -> int:
 def _count_kept(block: Block, e: int, fold: Floats, held: int) -> tuple[int, int]:
     """Return the number of labels kept of an item, and of those that name its most frequent one."""
     n_kept, most = 0, 0
+    if held != NEVER and fold[block.cell_ptr[block.item_ptr[e]]] == NOT_SAMPLED:
+        return n_kept, most
     for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
         n = _count_cell(block, c, fold, held)
         n_kept += n
@@ -480,6 +495,8 @@ def _find_kept(
 ) -> int:
     """Write where the row of each kept label begins, in rows of a width; return their number."""
     n_rows = 0
+    if held != NEVER and fold[block.cell_ptr[block.item_ptr[e]]] == NOT_SAMPLED:
+        return n_rows
     for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
         n = block.cell_category[c]
         for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):

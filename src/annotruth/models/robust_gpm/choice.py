@@ -21,10 +21,10 @@ from annotruth.models.robust_gpm.classes import (
     TrueClasses,
 )
 
-SUBTYPES = (1, 3)
-"""The numbers of subtypes per class that are compared, rising."""
+N_SUBTYPES = 3
+"""The number of subtypes per class that is compared with none."""
 
-CONCENTRATIONS = (1024.0, 64.0, 16.0, 4.0)
+CONCENTRATIONS = (1024.0, 16.0, 4.0)
 """The concentrations of annotators' confusion matrices that are compared, falling."""
 
 CORRELATIONS = np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8])
@@ -36,7 +36,7 @@ _CROWD_PSEUDO_COUNTS = np.array([1.0, 10.0, 100.0, 1e9])
 _HELD_LABELS = 10_000  # enough to compare predictors
 _MAX_FOLDS = 5
 _MAX_HELD_SHARE = 0.2
-_SAMPLED_LABELS, _SAMPLED_LABELS_PER_ANNOTATOR = 200_000, 20
+_SAMPLED_LABELS, _SAMPLED_LABELS_PER_ANNOTATOR = 100_000, 10
 _MIN_HELD_LABELS = 50  # with fewer, nothing is concluded
 _STANDARD_ERRORS_ABOVE_CHANCE = 3.0
 _TOL, _MAX_ITER = 1e-3, 100
@@ -142,20 +142,21 @@ def choose(labels: LabelSummary, session: Session, max_states: int) -> HeldOutCh
     r"""Return what held-out labels say.
 
     The candidates are a crowd whose serious labels are right, and then, with a crowd that is learned,
-    all `SUBTYPES` with at most ``max_states`` states and all `CONCENTRATIONS`; each with all
-    `CORRELATIONS`. Each is fitted to the labels that are not held out and predicts those that are. A
-    simpler one is preferred if it is within one standard error of the best: first a lower
-    correlation, then an earlier candidate. Labels are no better than chance if the best candidate predicts them by less than
-    three standard errors better than the best predictor that knows annotators but no items.
+    no subtypes or `N_SUBTYPES`, if there are at most ``max_states`` states, and all `CONCENTRATIONS`;
+    each with all `CORRELATIONS`. Each is fitted to the labels that are not held out and predicts
+    those that are. A simpler one is preferred if it is within one standard error of the best: first a
+    lower correlation, then an earlier candidate. Labels are no better than chance if the best
+    candidate predicts them by less than three standard errors better than the best predictor that
+    knows annotators but no items.
     """
     folds = Folds.of(labels)
     _assign_folds(labels, session, folds)
+    with_subtypes = N_SUBTYPES * labels.n_categories <= max_states
     candidates = [
         Candidate(1, max(CONCENTRATIONS), learn_crowd=False),
         *(
             Candidate(m, c, learn_crowd=True)
-            for m in SUBTYPES
-            if m * labels.n_categories <= max_states or m == 1
+            for m in ((1, N_SUBTYPES) if with_subtypes else (1,))
             for c in CONCENTRATIONS
         ),
     ]
