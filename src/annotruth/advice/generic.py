@@ -199,7 +199,13 @@ class ScoreBasis:
         uncertainty = self.uncertainty_of_errors(self.standard_error)
         shares = np.diff(labels.cell_ptr) / labels.labels_per_item[labels.item_of_cell()]
         given = Distribution(labels.item_ptr, labels.cell_category, shares)
-        ends = (fit.expectation + side * Z_95 * self.standard_error for side in (-1.0, 1.0))
+        sides = ((-1.0, "score_low"), (1.0, "score_high"))
+        ends = (
+            np.asarray(
+                fit.item_columns.get(name, fit.expectation + side * Z_95 * self.standard_error)
+            )
+            for side, name in sides
+        )
         return ItemAssessment(
             uncertainty,
             uncertainty / (labels.labels_per_item + 1.0),

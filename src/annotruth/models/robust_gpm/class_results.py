@@ -179,8 +179,8 @@ def class_latent_classes(fit: Fit) -> LatentClasses:
     """Return the latent classes of a fit, subtypes merged; makes no pass over the labels."""
     state, labels = ClassState.from_fit(fit), fit.data
     posterior = class_posterior(labels, state)
-    prior = state.parameters.state_prior.reshape(labels.n_categories, -1)
     merged = TrueClasses(labels)
+    prior = state.parameters.state_prior.reshape(labels.n_categories, -1)
     serious = state.parameters.serious.reshape(labels.n_categories, *prior.shape)
     strategies = merged.strategies((serious * prior / prior.sum(axis=1, keepdims=True)).sum(axis=2))
     label_weight = 1.0 / variance_inflation(labels)

@@ -110,6 +110,12 @@ class TrueClasses(ItemModel):
             serious += (p_inverted * counts).sum(axis=0)[::-1]
         return self.serious_from_counts(serious)
 
+    def easiest_states(self, serious: Floats) -> Codes:
+        """Return the state of each class on which the crowd agrees most."""
+        on_class = serious[self.class_of, np.arange(self.n_classes)].reshape(-1, self.n_subtypes)
+        states: Codes = np.arange(len(on_class)) * self.n_subtypes + on_class.argmax(axis=1)
+        return states
+
     def right_labels(self, serious: Floats) -> Floats:
         r"""Return the distribution of the right label in each state, states x categories.
 
@@ -120,10 +126,9 @@ class TrueClasses(ItemModel):
         :math:`\theta_z` has beyond :math:`c \, \theta_k`.
         """
         states = np.arange(self.n_classes)
-        on_class = serious[self.class_of, states].reshape(-1, self.n_subtypes)
-        easiest = np.arange(len(on_class)) * self.n_subtypes + on_class.argmax(axis=1)
-        share = (on_class / on_class.max(axis=1, keepdims=True)).ravel()
-        beyond = np.maximum(serious - share * serious[:, easiest[self.class_of]], 0.0)
+        easiest = self.easiest_states(serious)[self.class_of]
+        share = serious[self.class_of, states] / serious[self.class_of, easiest]
+        beyond = np.maximum(serious - share * serious[:, easiest], 0.0)
         beyond[self.class_of, states] = 0.0
         total = beyond.sum(axis=0)
         right = np.divide((1.0 - share) * beyond, total, out=np.zeros_like(beyond), where=total > 0)
