@@ -43,6 +43,7 @@ def test_a_frame_is_fitted_as_in_memory(name, partitions, frame, in_memory, make
         assert_same_tables(fit, in_memory[name])
         assert fit.log_likelihood == pytest.approx(in_memory[name].log_likelihood, rel=1e-12)
         assert fit.n_iter == in_memory[name].n_iter
+        assert (fit.readout, fit.verdict) == (in_memory[name].readout, in_memory[name].verdict)
 
 
 @pytest.mark.parametrize("name", ["one-coin", "ibcc", "ebcc", "bwa", "mace"])
