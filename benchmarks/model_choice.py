@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from annotruth import choose, evaluate, held_out
+from annotruth import choose, evaluate
 from annotruth.io.readers import read_labels
 from annotruth.models.registry import MODELS, get_model
 from annotruth.paper.measures import fit_model
 from annotruth.paper.tables import markdown_table
-from annotruth.selection.choose import Choice, decide, registry_rank
+from annotruth.selection.choose import Choice, registry_rank
 from benchmarks.choice_crowds import KINDS, draw_crowd
 from benchmarks.pages import replace_tables
 from benchmarks.truth.contenders import ours
@@ -28,7 +28,6 @@ from benchmarks.truth.sets import GROUPS, load_set
 
 GRADES = ("web", "adult", "emotion-0-100", "ftv", "movielens-100k")
 CHOSEN = "auto"
-OWN = "own predictions"
 SEED = 5
 
 Figures = dict[str, dict[str, float]]
@@ -111,7 +110,7 @@ def for_classes(models: Sequence[str]) -> list[str]:
 
 
 def simulated_table(models: Sequence[str], n_crowds: int) -> str:
-    """Return mean regrets on simulated crowds, also of a choice by the models' own predictions."""
+    """Return mean regrets on simulated crowds of each kind."""
     usable = for_classes(models)
     contenders, _ = ours(usable)
     columns: dict[str, list[str]] = {}
@@ -120,17 +119,14 @@ def simulated_table(models: Sequence[str], n_crowds: int) -> str:
         note(f"{kind}: {about}")
         rng = np.random.default_rng(SEED)
         accuracy, nll = Figures(), Figures()
-        rules: dict[str, dict[str, str]] = {CHOSEN: {}, OWN: {}}
+        chosen: dict[str, str] = {}
         for name in map(str, range(n_crowds)):
             found = draw_crowd(kind, rng)
-            own = {model: held_out(model, found.labels) for model in usable}
-            ranked = dict(sorted(own.items(), key=lambda pair: -pair[1].score))
-            rules[OWN][name], _ = decide(ranked)
-            rules[CHOSEN][name] = choose(found.labels, usable).model
+            chosen[name] = choose(found.labels, usable).model
             measured = {model: contenders[model](found) for model in usable}
             accuracy[name] = {model: score.accuracy for model, score in measured.items()}
             nll[name] = {model: score.nll or 0.0 for model, score in measured.items()}
-        for rule, losses in regrets(accuracy, nll, rules).items():
+        for rule, losses in regrets(accuracy, nll, {CHOSEN: chosen}).items():
             pair = (float(np.mean(losses[0])), float(np.mean(losses[1])))
             means.setdefault(rule, []).append(pair)
     for rule, pairs in means.items():

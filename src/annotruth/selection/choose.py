@@ -22,7 +22,6 @@ from annotruth.models.registry import DEFAULT_MODEL, MODELS, get_model
 from annotruth.selection.heldout import (
     HeldOut,
     assign_folds,
-    fold_channels,
     format_with_error,
     id_ranks,
     score_folds,
@@ -113,14 +112,9 @@ def choose(
 ) -> Choice:
     """Choose the model that predicts held-out labels best.
 
-    On nominal scales, all models predict labels from their distributions of items by the same
-    confusion matrices of annotators, which are estimated from vote shares (see `LabelChannel`), so
-    that the score compares what the models say about items. On ordinal scales, every model predicts
-    labels by its own parameters (see `held_out`).
-
-    The default model, robust-gpm, is kept unless another one is better by more than one standard
-    error of the difference on the same labels; then the best one is selected. Models for ordered
-    categories are left out on nominal scales.
+    Models are scored as in `held_out`, on the same labels. The default model, robust-gpm, is kept
+    unless another one is better by more than one standard error of the difference; then the best
+    one is selected. Models for ordered categories are left out on nominal scales.
 
     The model that predicts labels best is often, but not always, the one closest to the truth.
 
@@ -153,13 +147,12 @@ def choose(
     names = sorted(dict.fromkeys(models or MODELS), key=registry_rank)
     sample = _sample(labels, seed)
     fold = _first_folds(assign_folds(sample, folds, seed))
-    channels = None if labels.scale.is_ordinal else fold_channels(sample, fold)
     results: dict[str, HeldOut] = {}
     refused: dict[str, str] = {}
     for name in names:
         get_model(name)
         try:
-            results[name] = score_folds(make_for(name, labels), sample, fold, progress, channels)
+            results[name] = score_folds(make_for(name, labels), sample, fold, progress)
         except AnnotruthError as error:
             refused[name] = str(error)
     if not results:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +21,6 @@ from annotruth.labels.validate import check_seed
 from annotruth.models.base import Estimator
 from annotruth.models.em import Progress, ProgressCallback
 from annotruth.models.registry import get_model
-from annotruth.selection.channel import LabelChannel
 
 FLOOR = 0.01
 """Weight of the uniform distribution in every prediction, which bounds the loss of one label."""
@@ -174,17 +172,9 @@ def assign_folds(labels: Labels, n_folds: int, seed: int) -> Codes:
 
 
 def score_folds(
-    estimator: Estimator,
-    labels: Labels,
-    fold: Codes,
-    progress: ProgressCallback | None,
-    channels: Mapping[int, LabelChannel] | None = None,
+    estimator: Estimator, labels: Labels, fold: Codes, progress: ProgressCallback | None
 ) -> HeldOut:
-    """Score a model on the folds that `assign_folds` returned.
-
-    With ``channels``, one per fold, labels are predicted from the distributions of items and the
-    channel of the fold, which is the same for all models (see `LabelChannel`).
-    """
+    """Score a model on the folds that `assign_folds` returned."""
     model = copy(estimator)
     log_p = np.empty(labels.n_labels)
     converged = True
@@ -199,14 +189,8 @@ def score_folds(
         held_out_labels = np.flatnonzero(fold == current)
         n_rows = max(_MAX_PREDICTIONS // max(labels.n_categories, 32), 1)
         for rows in np.split(held_out_labels, range(n_rows, len(held_out_labels), n_rows)):
-            if channels is None:
-                proba = model.predict_proba(item[rows], labels.annotator[rows])
-                p = proba[np.arange(len(rows)), category[rows]]
-            else:
-                likelihood = channels[int(current)].likelihood(
-                    labels.annotator[rows], category[rows]
-                )
-                p = (_distributions(model, item[rows]) * likelihood).sum(axis=1)
+            proba = model.predict_proba(item[rows], labels.annotator[rows])
+            p = proba[np.arange(len(rows)), category[rows]]
             log_p[rows] = np.log((1.0 - FLOOR) * p + FLOOR / labels.n_categories)
     scored = fold >= 0
     return HeldOut(
@@ -217,22 +201,6 @@ def score_folds(
         n_unscored=int((~scored).sum()),
         converged=converged,
     )
-
-
-def fold_channels(labels: Labels, fold: Codes) -> dict[int, LabelChannel]:
-    """Return for each fold the channel of the labels that are not in it."""
-    return {
-        int(current): LabelChannel(labels.subset(fold != current))
-        for current in np.unique(fold[fold >= 0])
-    }
-
-
-def _distributions(model: Estimator, item: NDArray[np.integer[Any]]) -> Floats:
-    """Return the distributions of some items over the classes."""
-    fit = model.result_
-    if fit.distribution is None:
-        raise InputError(f"{model.name} reports no probabilities of classes")
-    return fit.distribution.rows(item.astype(np.int64), fit.data.n_categories)
 
 
 def id_ranks(ids: pa.Array) -> Codes:

@@ -40,6 +40,8 @@ from annotruth.models.robust_gpm.classes import (
 CHANCE, INFORMATIVE = "chance", "informative"
 """The verdicts: labels agree no better than chance, or better."""
 
+_CROWD_PSEUDO_COUNTS = 10.0  # in predictions of labels that agree no better than chance
+
 _ITEM_ARRAYS = ("right", "opinion", "p_serious")
 
 _STATE_INPUTS = (
@@ -200,9 +202,12 @@ def class_latent_classes(fit: Fit) -> LatentClasses:
 def predict_class_labels(fit: Fit, engine: Engine, item: Codes, annotator: Codes) -> Floats:
     """Return the probability of each category, one row per pair of item and annotator.
 
-    These are annotators' confusion matrices, averaged over the posterior of the item's state.
+    These are annotators' confusion matrices, averaged over the posterior of the item's state. If
+    labels agree no better than chance, they are the annotators' shares of labels, whatever the item.
     """
     state = ClassState.from_fit(fit)
+    if state.choice.chance:
+        return _label_shares(fit.data)[annotator]
     items = state.choice.candidate.items(fit.data)
     labels, place, annotators = fit.data.subset_items(item)
     with closing(engine.open(labels)) as session:
@@ -218,6 +223,14 @@ def predict_class_labels(fit: Fit, engine: Engine, item: Codes, annotator: Codes
         posterior = session.collect("posterior")
     confusion = state.parameters.confusion.transpose(2, 0, 1)
     return mixed_confusion(posterior[place], confusion, annotator)
+
+
+def _label_shares(labels: LabelSummary) -> Floats:
+    """Return annotators' shares of labels, smoothed towards the crowd's by some pseudo-counts."""
+    crowd = labels.labels_per_category.sum(axis=0) + 1.0
+    mass = labels.labels_per_category + _CROWD_PSEUDO_COUNTS * crowd / crowd.sum()
+    shares: Floats = mass / mass.sum(axis=1, keepdims=True)
+    return shares
 
 
 def make_class_fit(
