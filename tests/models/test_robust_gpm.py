@@ -286,3 +286,28 @@ def test_shapes_are_narrower_on_long_scales():
         assert items.serious.shape == (n_shifts, n, n_shapes)
         assert items.shifts[n_shifts // 2] == 0.0
         np.testing.assert_allclose(items.serious.sum(axis=1), 1.0)
+
+
+def test_labels_of_chance_are_predicted_by_annotators_shares():
+    rng = np.random.default_rng(0)
+    rows = [
+        (item, who, "a" if rng.random() < (0.9 if who < 3 else 0.2) else "b")
+        for item in range(200)
+        for who in range(6)
+    ]
+    model = RobustGPM().fit(rows)
+    assert model.result_.verdict == "chance"
+    item, annotator = np.repeat([0, 150], 6), np.tile(np.arange(6), 2)
+    proba = model.predict_proba(item, annotator)
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(proba[:6], proba[6:])  # whatever the item
+    votes = np.array([[sum(r[1:] == (who, k) for r in rows) for k in "ab"] for who in range(6)])
+    crowd = (votes.sum(axis=0) + 1.0) / (votes.sum() + 2.0)
+    # Annotators differ, and one pseudo-count is the fewest of those that are compared.
+    np.testing.assert_allclose(proba[:6], (votes + crowd) / 201.0)
+    # Shares of alike annotators with few labels are nearly the crowd's.
+    rows = [(item, 10 * item + s, "ab"[rng.integers(2)]) for item in range(150) for s in range(4)]
+    rows = [(item, who % 97, label) for item, who, label in rows]
+    model = RobustGPM().fit(rows)
+    assert model.result_.verdict == "chance"
+    assert np.abs(model.predict_proba(np.zeros(97, int), np.arange(97)) - 0.5).max() < 0.1

@@ -31,7 +31,7 @@ CORRELATIONS = np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8])
 """The correlations of an item's labels that are compared, rising."""
 
 # Predictors that know annotators but no items: pseudo-counts of the crowd's shares.
-_CROWD_PSEUDO_COUNTS = np.array([1.0, 10.0, 100.0, 1e9])
+CROWD_PSEUDO_COUNTS = np.array([1.0, 10.0, 100.0, 1e9])
 
 _HELD_LABELS = 10_000  # enough to compare predictors
 _MAX_FOLDS = 5
@@ -160,7 +160,7 @@ def choose(labels: LabelSummary, session: Session, max_states: int) -> HeldOutCh
             for c in CONCENTRATIONS
         ),
     ]
-    n_predictors = len(candidates) * len(CORRELATIONS) + len(_CROWD_PSEUDO_COUNTS)
+    n_predictors = len(candidates) * len(CORRELATIONS) + len(CROWD_PSEUDO_COUNTS)
     total, products = np.zeros(n_predictors + 1), np.zeros((n_predictors, n_predictors))
     for held in range(folds.n_folds):
         sums = _score_fold(labels, session, held, candidates)
@@ -208,7 +208,7 @@ def _score_fold(
     parameters, tables = zip(*fitted, strict=True)
     counts = AnnotatorCounts(*(np.concatenate(one, axis=2) for one in zip(*tables, strict=True)))
     n_states = [len(one.state_prior) for one in parameters]
-    n_predictors = len(candidates) * len(CORRELATIONS) + len(_CROWD_PSEUDO_COUNTS)
+    n_predictors = len(candidates) * len(CORRELATIONS) + len(CROWD_PSEUDO_COUNTS)
     score = Pass(
         "item_states.score",
         ("fold",),
@@ -244,11 +244,11 @@ def _fit_without(steps: ClassSteps) -> tuple[ClassParameters, AnnotatorCounts]:
 def _without_items(counts: Floats) -> Floats:
     """Return the probabilities of labels by annotators' and the crowd's shares, for each prior.
 
-    ``counts`` is annotators x categories; the result has one more axis, over `_CROWD_PSEUDO_COUNTS`.
+    ``counts`` is annotators x categories; the result has one more axis, over `CROWD_PSEUDO_COUNTS`.
     """
     n_categories = counts.shape[1]
     crowd = (counts.sum(axis=0) + 1.0) / (counts.sum() + n_categories)
-    prior = crowd[:, np.newaxis] * _CROWD_PSEUDO_COUNTS
+    prior = crowd[:, np.newaxis] * CROWD_PSEUDO_COUNTS
     mass = counts[:, :, np.newaxis] + prior
     shares: Floats = mass / mass.sum(axis=1, keepdims=True)
     return shares

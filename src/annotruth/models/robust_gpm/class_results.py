@@ -29,7 +29,7 @@ from annotruth.models.robust_gpm.annotators import (
     annotator_posterior,
     annotator_results,
 )
-from annotruth.models.robust_gpm.choice import Candidate, HeldOutChoice
+from annotruth.models.robust_gpm.choice import CROWD_PSEUDO_COUNTS, Candidate, HeldOutChoice
 from annotruth.models.robust_gpm.classes import (
     AnnotatorCounts,
     ClassParameters,
@@ -39,8 +39,6 @@ from annotruth.models.robust_gpm.classes import (
 
 CHANCE, INFORMATIVE = "chance", "informative"
 """The verdicts: labels agree no better than chance, or better."""
-
-_CROWD_PSEUDO_COUNTS = 10.0  # in predictions of labels that agree no better than chance
 
 _ITEM_ARRAYS = ("right", "opinion", "p_serious")
 
@@ -226,9 +224,20 @@ def predict_class_labels(fit: Fit, engine: Engine, item: Codes, annotator: Codes
 
 
 def _label_shares(labels: LabelSummary) -> Floats:
-    """Return annotators' shares of labels, smoothed towards the crowd's by some pseudo-counts."""
-    crowd = labels.labels_per_category.sum(axis=0) + 1.0
-    mass = labels.labels_per_category + _CROWD_PSEUDO_COUNTS * crowd / crowd.sum()
+    """Return annotators' shares of labels, annotators x categories, smoothed towards the crowd's.
+
+    The number of pseudo-counts is the one with the highest leave-one-out log-likelihood.
+    """
+    counts = labels.labels_per_category.astype(np.float64)
+    crowd = (counts.sum(axis=0) + 1.0) / (counts.sum() + labels.n_categories)
+    given = np.nonzero(counts)
+    n_given, n_labels = counts[given], counts.sum(axis=1)[given[0]]
+
+    def leave_one_out(pseudo_counts: float) -> float:
+        p = (n_given - 1.0 + pseudo_counts * crowd[given[1]]) / (n_labels - 1.0 + pseudo_counts)
+        return float(n_given @ np.log(p))
+
+    mass = counts + max(CROWD_PSEUDO_COUNTS.tolist(), key=leave_one_out) * crowd
     shares: Floats = mass / mass.sum(axis=1, keepdims=True)
     return shares
 
