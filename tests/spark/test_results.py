@@ -2,6 +2,8 @@
 
 import warnings
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from comparison import assert_same_tables
 
@@ -164,3 +166,21 @@ def test_fit_takes_frames_and_files(frame, make_engine, tmp_path):
 
 def test_a_connect_session_gives_the_same(run_script):
     run_script("connect_fit.py")
+
+
+@pytest.mark.parametrize("chance", [False, True])
+def test_items_with_one_right_label_are_fitted_as_in_memory(spark, make_engine, chance):
+    rng = np.random.default_rng(5)
+    item, annotator = np.divmod(np.arange(150 * 6), 6)
+    annotator = (item + annotator * 7) % 20
+    guess = rng.integers(3, size=len(item))
+    label = guess if chance else np.where(rng.random(len(item)) < 0.7, item % 3, guess)
+    table = pa.table(
+        {"item": item, "annotator": annotator, "label": np.array(["a", "b", "c"])[label]}
+    )
+    in_memory = fit_model(at.RobustGPM(), table)
+    assert in_memory.verdict == ("chance" if chance else "informative")
+    frame = spark.createDataFrame(table.to_pandas())
+    with fit_model(at.RobustGPM(engine=make_engine(4)), frame) as fit:
+        assert_same_tables(fit, in_memory)
+        assert (fit.verdict, fit.readout) == (in_memory.verdict, in_memory.readout)

@@ -166,10 +166,14 @@ def _with_annotators(
 
 
 def class_posterior(labels: LabelSummary, state: ClassState) -> AnnotatorPosterior:
-    """Return the posterior of annotators' strategies."""
-    parameters = state.parameters
-    strategies = state.choice.candidate.items(labels).strategies(parameters.serious)
-    log_prior = strategies.log_prior_of(parameters.strategy_prior)
+    """Return the posterior of annotators' strategies, all of which are alike before the labels.
+
+    The shares of strategies that EM learned would count the annotators' labels twice.
+    """
+    strategies = state.choice.candidate.items(labels).strategies(state.parameters.serious)
+    log_prior = strategies.log_prior_of(
+        np.full(strategies.n_strategies, 1.0 / strategies.n_strategies)
+    )
     return annotator_posterior(
         strategies, log_prior, labels.annotator_prior, state.loo_log_likelihood
     )
