@@ -127,3 +127,14 @@ def test_soft_labels_have_every_class_of_every_item():
 def test_a_model_of_scores_has_no_soft_labels():
     with pytest.raises(at.AnnotruthError, match="mean estimates scores, not distributions"):
         at.fit([(1, "a", 1), (1, "b", 2)], "mean").soft_labels()
+
+
+def test_labels_of_chance_drop_nobody():
+    rng = np.random.default_rng(1)
+    rows = [(e, s, "abc"[rng.integers(3)]) for e in range(150) for s in rng.permutation(12)[:5]]
+    fit = at.fit(rows)
+    assert fit.verdict == "chance"
+    keep = fit.keep()
+    assert "drop" not in set(keep["verdict"])
+    unsure = keep["reason"][keep["verdict"] == "unsure"]
+    assert unsure.str.contains("no better than chance").any()

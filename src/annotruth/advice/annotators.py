@@ -107,16 +107,21 @@ def verdict_rules(fit: Fit) -> dict[str, str]:
         "unsure": f"interval on both sides of {SPAMMER_BELOW}",
         "too few labels": TOO_FEW,
     }
-    if fit.p_serious is None:
+    if not _may_drop(fit):
         del rules["drop"]
         rules["unsure"] = f"{interval} below {SPAMMER_BELOW}, by spam or by mistakes"
     return rules
 
 
+def _may_drop(fit: Fit) -> bool:
+    """Whether the fit can tell spam from mistakes, and its labels from chance."""
+    return fit.p_serious is not None and fit.verdict != "chance"
+
+
 def _verdicts_by_reliability(fit: Fit) -> tuple[NDArray[np.str_], list[str]]:
     """Judge by the interval of the reliability, or by the reliability where there is none.
 
-    A model that cannot tell spam from mistakes drops nobody.
+    A model that cannot tell spam from mistakes drops nobody, nor do labels no better than chance.
     """
     assert fit.reliability is not None
     low = fit.reliability if fit.low is None else fit.low
@@ -127,7 +132,7 @@ def _verdicts_by_reliability(fit: Fit) -> tuple[NDArray[np.str_], list[str]]:
         few |= np.array(fit.behavior) == TOO_FEW
     below = high < SPAMMER_BELOW
     verdict = np.select(
-        [few, low >= SPAMMER_BELOW, below & (fit.p_serious is not None)],
+        [few, low >= SPAMMER_BELOW, below & _may_drop(fit)],
         ["too few labels", "keep", "drop"],
         default="unsure",
     )
@@ -137,7 +142,10 @@ def _verdicts_by_reliability(fit: Fit) -> tuple[NDArray[np.str_], list[str]]:
         "unsure": f"may be on either side of {SPAMMER_BELOW:g}",
         "too few labels": TOO_FEW,
     }
-    mistakes = f"below {SPAMMER_BELOW:g}, but {fit.model} cannot tell spam from mistakes"
+    why_not = f"{fit.model} cannot tell spam from mistakes"
+    if fit.verdict == "chance":
+        why_not = "labels agree no better than chance"
+    mistakes = f"below {SPAMMER_BELOW:g}, but {why_not}"
     behavior = fit.behavior or ["serious"] * len(verdict)
     reasons = []
     for s, word in enumerate(verdict.tolist()):

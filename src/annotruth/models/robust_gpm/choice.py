@@ -86,7 +86,8 @@ class HeldOutChoice(NamedTuple):
     correlation
         The correlation of an item's labels, given its state.
     chance
-        Whether the labels of other annotators predict a label no better than chance.
+        Whether the labels of other annotators predict a label no better than chance; None if there
+        are too few labels to tell.
 
     Examples
     --------
@@ -98,18 +99,19 @@ class HeldOutChoice(NamedTuple):
 
     candidate: Candidate
     correlation: float
-    chance: bool
+    chance: bool | None
 
     def to_array(self) -> Floats:
         """Return all of it as numbers, to be saved."""
-        return np.array([*self.candidate, self.correlation, self.chance], dtype=np.float64)
+        chance = np.nan if self.chance is None else self.chance
+        return np.array([*self.candidate, self.correlation, chance], dtype=np.float64)
 
     @classmethod
     def from_array(cls, numbers: Floats) -> HeldOutChoice:
         """Return the choice that `to_array` returned as numbers."""
         n_subtypes, concentration, learn_crowd, correlation, chance = numbers.tolist()
         candidate = Candidate(int(n_subtypes), concentration, bool(learn_crowd))
-        return cls(candidate, correlation, bool(chance))
+        return cls(candidate, correlation, None if np.isnan(chance) else bool(chance))
 
 
 class Folds(NamedTuple):
@@ -167,7 +169,7 @@ def choose(labels: LabelSummary, session: Session, max_states: int) -> HeldOutCh
         total += sums["total"]
         products += sums["products"]
     if total[0] < _MIN_HELD_LABELS:
-        return HeldOutChoice(candidates[0], 0.0, chance=False)
+        return HeldOutChoice(candidates[0], 0.0, chance=None)
     return _compare(total, products, candidates)
 
 

@@ -18,6 +18,7 @@ from annotruth.models.base_fit import (
     BaseFit,
     Column,
     LatentClasses,
+    Verdict,
     one_coin_confusion,
     variance_inflation,
 )
@@ -37,8 +38,7 @@ from annotruth.models.robust_gpm.classes import (
     TrueClasses,
 )
 
-CHANCE, INFORMATIVE = "chance", "informative"
-"""The verdicts: labels agree no better than chance, or better."""
+_VERDICTS: dict[bool | None, Verdict | None] = {True: "chance", False: "informative", None: None}
 
 _ITEM_ARRAYS = ("right", "opinion", "p_serious")
 
@@ -263,7 +263,7 @@ def make_class_fit(
         settings=settings,
         history=history,
         parameters=state.to_arrays(),
-        verdict=CHANCE if state.choice.chance else INFORMATIVE,
+        verdict=_VERDICTS[state.choice.chance],
         **annotator_results(
             steps.items, posterior, state.parameters.state_prior, state.repeated_label
         ),

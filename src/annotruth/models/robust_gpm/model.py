@@ -214,7 +214,7 @@ class RobustGPM(EMEstimator):
             return True
         if labels.n_categories > _MAX_ORDINAL_CLASSES:
             return False
-        if previous is not None and not is_class_fit(previous):
+        if previous is not None and previous.readout == "opinion":
             return False
         steps = ClassSteps(TrueClasses(labels), session)
         parameters = self._run_plain_em(steps, steps.start())

@@ -1,0 +1,123 @@
+"""What RobustGPM learns from held-out labels, and what follows for items and annotators."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import annotruth as at
+from annotruth.models.robust_gpm.class_results import ClassState
+from annotruth.models.robust_gpm.classes import TrueClasses
+
+
+def crowd(seed, *, accuracy, n_items=300, n_annotators=20, per_item=5, hard_share=0.0):
+    """Labels of four classes; on hard items every annotator takes one of two classes."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(4, size=n_items)
+    hard = rng.random(n_items) < hard_share
+    item = np.repeat(np.arange(n_items), per_item)
+    annotator = np.argsort(rng.random((n_items, n_annotators)), axis=1)[:, :per_item].ravel()
+    other = np.where(hard[item] & (rng.random(len(item)) < 0.45), truth[item] ^ 1, truth[item])
+    right = rng.random(len(item)) < accuracy
+    label = np.where(right, other, rng.integers(4, size=len(item)))
+    frame = pd.DataFrame(
+        {"item": item, "annotator": annotator, "label": np.array(list("abcd"))[label]}
+    )
+    return frame, truth
+
+
+def choice_of(fit):
+    return ClassState.from_fit(fit).choice
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_labels_of_chance_are_reported_as_such(seed):
+    fit = at.fit(crowd(seed, accuracy=0.0)[0])
+    assert fit.verdict == "chance"
+    assert "no better than chance" in fit.summary()
+    assert np.median(fit.reliability) < 0.3
+    assert fit.distribution.confidence().max() < 0.9
+    assert (fit.high - fit.low).min() > 0.1
+
+
+def test_agreement_is_informative():
+    frame, truth = crowd(0, accuracy=0.6)
+    fit = at.fit(frame)
+    assert fit.verdict == "informative"
+    order = np.array(fit.data.items.to_pylist())
+    assert (fit.label == truth[order]).mean() > 0.85
+
+
+def test_few_labels_have_no_verdict():
+    fit = at.fit([(e, s, "ab"[e % 2]) for e in range(4) for s in range(3)])
+    assert fit.verdict is None
+    assert choice_of(fit).chance is None
+
+
+def test_subtypes_are_chosen_where_items_of_a_class_differ():
+    alike = at.fit(crowd(1, accuracy=0.85, n_items=800, per_item=8)[0])
+    differ = at.fit(crowd(1, accuracy=0.85, n_items=800, per_item=8, hard_share=0.4)[0])
+    assert choice_of(alike).candidate.n_subtypes == 1
+    assert choice_of(differ).candidate.n_subtypes == 3
+
+
+def test_probabilities_are_calibrated_where_the_model_holds():
+    sure, right = [], []
+    for seed in range(6):
+        frame, truth = crowd(seed, accuracy=0.55, per_item=4)
+        fit = at.fit(frame)
+        sure.append(fit.distribution.confidence())
+        right.append(fit.label == truth[np.array(fit.data.items.to_pylist())])
+    assert np.mean(sure) == pytest.approx(np.mean(right), abs=0.03)
+
+
+def test_no_item_gets_a_label_that_nobody_gave_it():
+    for seed in range(3):
+        frame, _ = crowd(seed, accuracy=0.4, per_item=3)
+        fit = at.fit(frame)
+        given = set(zip(frame["item"], frame["label"], strict=True))
+        items = fit.items()
+        assert set(zip(items["item"], items["label"], strict=True)) <= given
+
+
+@pytest.mark.parametrize("accuracy", [0.0, 0.5, 0.8])
+def test_names_and_order_do_not_matter(accuracy):
+    frame, _ = crowd(4, accuracy=accuracy, hard_share=0.3)
+    rng = np.random.default_rng(9)
+    new = dict(zip("abcd", "zxwy", strict=True))
+    items, people = rng.permutation(300), rng.permutation(20)
+    renamed = pd.DataFrame(
+        {
+            "item": [f"i{items[e]}" for e in frame["item"]],
+            "annotator": [f"s{people[s]}" for s in frame["annotator"]],
+            "label": frame["label"].map(new),
+        }
+    ).sample(frac=1.0, random_state=3)
+    before, after = (at.fit(one).items().set_index("item") for one in (frame, renamed))
+    after = after.loc[[f"i{items[e]}" for e in before.index]]
+    for old, name in new.items():
+        np.testing.assert_allclose(after[f"p_{name}"], before[f"p_{old}"], atol=1e-9)
+
+
+def test_both_read_outs_are_distributions():
+    fit = at.fit(crowd(2, accuracy=0.7)[0])
+    assert fit.readout == "right"
+    right, opinion = fit.distributions("right"), fit.distributions("opinion")
+    for table in (right, opinion):
+        np.testing.assert_allclose(table.groupby("item")["p"].sum(), 1.0)
+    # One right label is more certain than what a serious annotator would say.
+    assert right.groupby("item")["p"].max().mean() > opinion.groupby("item")["p"].max().mean()
+
+
+def test_the_right_label_of_hard_items_follows_opinion():
+    items = TrueClasses(at.Labels.of([("a", "x", "c"), ("a", "y", "d")]), n_subtypes=2)
+    serious = np.array([[0.9, 0.6, 0.1, 0.1], [0.1, 0.4, 0.9, 0.9]])  # labels x states
+    right = items.right_labels(serious)
+    np.testing.assert_allclose(right, [[1.0, 0.0], [2 / 3, 1 / 3], [0.0, 1.0], [0.0, 1.0]])
+
+
+def test_no_label_is_likelier_than_the_class():
+    items = TrueClasses(at.Labels.of([("a", "x", "c"), ("a", "y", "d"), ("a", "z", "e")]))
+    counts = np.array([[10.0, 0.0, 50.0], [60.0, 90.0, 40.0], [30.0, 10.0, 10.0]])
+    crowd_rows = items.serious_from_counts(counts)
+    np.testing.assert_allclose(crowd_rows.sum(axis=0), 1.0)
+    assert (crowd_rows.max(axis=0) - np.diag(crowd_rows)).max() < 1e-12
