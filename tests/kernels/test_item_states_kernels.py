@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
-from annotruth.kernels import item_states
+from annotruth.kernels import held_out, item_states
+from annotruth.kernels.reference import held_out as reference_held_out
 from annotruth.kernels.reference import item_states as reference
 from annotruth.kernels.shared import AGREEMENT_BINS, NEVER, NOT_SAMPLED
 
 BOTH = (item_states, reference)
+HELD_OUT = (held_out, reference_held_out)
 RANGES = pytest.mark.parametrize(("lo", "hi"), [(0, 40), (7, 23), (39, 40)])
 HELD = pytest.mark.parametrize("held", [NEVER, 0, 1])
 ANNOTATORS, CATEGORIES, SUBTYPES = 11, 4, 3
@@ -64,7 +66,7 @@ def test_hashes_and_folds_equal_their_twins(labels, lo, hi):
     hashes = random_hashes(ANNOTATORS, CATEGORIES)
     hashes[0][5:9] = hashes[0][0]  # annotators who are alike
     results = []
-    for kernels in BOTH:
+    for kernels in HELD_OUT:
         sums, items = np.zeros(ANNOTATORS), np.zeros(40)
         kernels.hash_annotators(labels.block(), lo, hi, *hashes, sums)
         kernels.hash_items(labels.block(), lo, hi, items, *hashes)
@@ -81,8 +83,8 @@ def test_folds_hold_out_the_given_share(make_labels):
     labels = make_labels(np.random.default_rng(8), n_items=2000, n_annotators=50, n_categories=3)
     hashes = random_hashes(50, 3)
     fold, items = np.zeros(labels.n_labels), np.zeros(2000)
-    item_states.hash_items(labels.block(), 0, 2000, items, *hashes)
-    item_states.assign_folds(labels.block(), 0, 2000, fold, items, *hashes, 0.2, 2, 0.5)
+    held_out.hash_items(labels.block(), 0, 2000, items, *hashes)
+    held_out.assign_folds(labels.block(), 0, 2000, fold, items, *hashes, 0.2, 2, 0.5)
     shares = [(fold == value).mean() for value in (NOT_SAMPLED, 0.0, 1.0)]
     np.testing.assert_allclose(shares, [0.5, 0.1, 0.1], atol=0.02)
 
@@ -122,7 +124,7 @@ def test_score_equals_its_twin(labels, fold, lo, hi, held):
     first = np.array([0, CATEGORIES, CATEGORIES + STATES])
     without_items = np.random.default_rng(9).uniform(0.1, 1.0, (ANNOTATORS, CATEGORIES, 2))
     results = []
-    for kernels in BOTH:
+    for kernels in HELD_OUT:
         total, products = np.zeros(9), np.zeros((8, 8))
         kernels.score(
             labels.block(),

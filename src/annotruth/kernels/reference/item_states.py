@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import softmax
 
 from annotruth.kernels.arrays import Block, Codes, Floats
@@ -14,63 +11,7 @@ from annotruth.kernels.shared import (
     AGREEMENT_BINS,
     NEVER,
     NOT_SAMPLED,
-    mix_bits,
 )
-
-
-def hash_annotators(
-    block: Block,
-    lo: int,
-    hi: int,
-    annotator_hash: NDArray[np.uint64],
-    category_hash: NDArray[np.uint64],
-    sums: Floats,
-) -> None:
-    """Add up the hashes of the items that each annotator labelled."""
-    labels = label_rows(block, lo, hi)
-    item_hash = _hash_items(labels, lo, hi, annotator_hash, category_hash)
-    values = mix_bits(item_hash[labels.item - lo] + category_hash[labels.category]) >> np.uint64(44)
-    np.add.at(sums, labels.annotator, values.astype(np.float64))
-
-
-def hash_items(
-    block: Block,
-    lo: int,
-    hi: int,
-    item_hash: Floats,
-    annotator_hash: NDArray[np.uint64],
-    category_hash: NDArray[np.uint64],
-) -> None:
-    """Write a hash of each item's labels: 52 bits, which a float holds."""
-    labels = label_rows(block, lo, hi)
-    hashes = _hash_items(labels, lo, hi, annotator_hash, category_hash)
-    item_hash[lo:hi] = (hashes >> np.uint64(12)).astype(np.float64)
-
-
-def assign_folds(
-    block: Block,
-    lo: int,
-    hi: int,
-    fold: Floats,
-    item_hash: Floats,
-    annotator_hash: NDArray[np.uint64],
-    category_hash: NDArray[np.uint64],
-    held_share: float,
-    n_folds: int,
-    sampled_share: float,
-) -> None:
-    """Write the fold of each label, by hashes of the label and its item."""
-    labels = label_rows(block, lo, hi)
-    own = item_hash[labels.item].astype(np.uint64)
-    hashes = annotator_hash[labels.annotator]
-    same = np.zeros(len(hashes), dtype=np.uint64)
-    for j in range(len(hashes)):
-        in_cell = labels.cell[:j] == labels.cell[j]
-        same[j] = np.count_nonzero(hashes[:j][in_cell] == hashes[j])
-    label = mix_bits(hashes + category_hash[labels.category] + mix_bits(same))
-    number = np.floor(_uniform(mix_bits(own + label)) / held_share)
-    sampled = _uniform(mix_bits(own)) < sampled_share
-    fold[labels.place] = np.where(sampled, np.where(number < n_folds, number, NEVER), NOT_SAMPLED)
 
 
 def agreement(block: Block, lo: int, hi: int, fold: Floats, held: int, items: Floats) -> None:
@@ -125,48 +66,6 @@ def step(
     np.add.at(counts, (labels.annotator, labels.category), posteriors[labels.item - lo])
     states += posteriors.sum(axis=0)
     log_likelihood[0] += np.logaddexp.reduce(log_joint[has_labels], axis=1).sum()
-
-
-def score(
-    block: Block,
-    lo: int,
-    hi: int,
-    fold: Floats,
-    held: int,
-    prior: Floats,
-    truth_likelihood: Floats,
-    counts: Floats,
-    pseudo_counts: Floats,
-    first_state: Codes,
-    correlations: Floats,
-    without_items: Floats,
-    total: Floats,
-    products: Floats,
-) -> None:
-    """Add up the log-probabilities of held-out labels by several predictors, and their products."""
-    kept = _kept(block, lo, hi, fold, held)
-    n_kept = np.bincount(kept.item - lo, minlength=hi - lo)
-    labels = label_rows(block, lo, hi)
-    is_scored = (fold[labels.place] == held) & (n_kept[labels.item - lo] > 0)
-    item, annotator, category = (
-        codes[is_scored] for codes in (labels.item - lo, labels.annotator, labels.category)
-    )
-    confusion = _confusion(counts, pseudo_counts)
-    values = []
-    for first, last in pairwise(first_state):
-        model = slice(first, last)
-        tables = (truth_likelihood[:, model], counts[:, :, model], pseudo_counts[:, :, model])
-        logs, log_prior = _leave_item_out(block, lo, hi, kept, prior[model], *tables)
-        for correlation in correlations:
-            tempering = 1.0 / (1.0 + np.maximum(n_kept - 1, 0) * correlation)
-            weights = softmax(log_prior + tempering[:, np.newaxis] * logs, axis=1)
-            p = (weights[item] * confusion[annotator, category][:, model]).sum(axis=1)
-            values.append(np.log(p))
-    values += list(np.log(without_items[annotator, category]).T)
-    table = np.array(values)
-    total[0] += table.shape[1]
-    total[1:] += table.sum(axis=1)
-    products += table @ table.T
 
 
 def summarize(
@@ -299,22 +198,3 @@ def _shares(labels: LabelRows, lo: int, hi: int, n_categories: int) -> Floats:
 def _agreement_bin(shares: Floats) -> Codes:
     bins: Codes = np.round((1.0 - shares.max(axis=1)) * (AGREEMENT_BINS - 1)).astype(np.int64)
     return bins
-
-
-def _hash_items(
-    labels: LabelRows,
-    lo: int,
-    hi: int,
-    annotator_hash: NDArray[np.uint64],
-    category_hash: NDArray[np.uint64],
-) -> NDArray[np.uint64]:
-    """Return a hash of the annotators and categories of each item's labels, in any order."""
-    total = np.zeros(hi - lo, dtype=np.uint64)
-    hashes = mix_bits(annotator_hash[labels.annotator] + category_hash[labels.category])
-    np.add.at(total, labels.item - lo, hashes)
-    return mix_bits(total)
-
-
-def _uniform(value: NDArray[np.uint64]) -> Floats:
-    uniform: Floats = (value >> np.uint64(11)) / 2.0**53
-    return uniform

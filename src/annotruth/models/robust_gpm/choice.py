@@ -212,7 +212,7 @@ def _score_fold(
     n_states = [len(one.state_prior) for one in parameters]
     n_predictors = len(candidates) * len(CORRELATIONS) + len(CROWD_PSEUDO_COUNTS)
     score = Pass(
-        "item_states.score",
+        "held_out.score",
         ("fold",),
         (
             *(Input("held"), Input("prior"), Input("known_truth")),
@@ -267,7 +267,7 @@ def _assign_folds(labels: LabelSummary, session: Session, folds: Folds) -> None:
     hashes = {"annotator_hash": annotator_hash, "category_hash": category_hash}
     sums = session.run_pass(
         Pass(
-            "item_states.hash_annotators",
+            "held_out.hash_annotators",
             inputs=_HASH_INPUTS,
             sums=(Sum("hash", (labels.n_annotators,), annotator_axis=0),),
         ),
@@ -275,11 +275,11 @@ def _assign_folds(labels: LabelSummary, session: Session, folds: Folds) -> None:
     )
     hashes["annotator_hash"] = mix_bits(annotator_hash + sums["hash"].astype(np.uint64))
     session.allocate("item_hash", per="items")
-    session.run_pass(Pass("item_states.hash_items", ("item_hash",), _HASH_INPUTS), **hashes)
+    session.run_pass(Pass("held_out.hash_items", ("item_hash",), _HASH_INPUTS), **hashes)
     session.put("item_hash", _number_equal(session.collect("item_hash")), per="items")
     session.allocate("fold", per="labels")
     assign = Pass(
-        "item_states.assign_folds",
+        "held_out.assign_folds",
         ("fold", "item_hash"),
         (*_HASH_INPUTS, Input("held_share"), Input("n_folds"), Input("sampled_share")),
     )
