@@ -16,13 +16,6 @@ from annotruth.models.base_fit import SPAMMER_BELOW, TOO_FEW, Column
 from annotruth.models.robust_gpm.opinions import ItemModel, OpinionShapes
 from annotruth.models.robust_gpm.strategies import ResponseStrategies, normalise_log_weights
 
-TEMPERING = 0.85
-"""The exponent of the labels' likelihood in intervals and evidence.
-
-The posteriors of annotators and items are computed as if they were independent, which makes them too
-narrow. Chosen on simulated crowds.
-"""
-
 _INTERVAL = (0.025, 0.975)  # quantiles
 _ALWAYS_FROM = 0.98  # lower end of the reliabilities that count as always serious
 
@@ -82,13 +75,17 @@ def annotator_posterior(
     log_prior: Floats,
     annotator_prior: Floats | None,
     loo_log_likelihood: Floats,
+    tempering: float = 1.0,
 ) -> AnnotatorPosterior:
-    """Return the posterior, given its log-prior and the leave-one-out log-likelihood."""
+    """Return the posterior, given its log-prior and the leave-one-out log-likelihood.
+
+    ``tempering`` is the exponent of the labels' likelihood in intervals and evidence.
+    """
     own_prior = strategies.annotator_log_prior(log_prior, annotator_prior)
     return AnnotatorPosterior(
         strategies,
         normalise_log_weights(loo_log_likelihood + own_prior),
-        TEMPERING * loo_log_likelihood + own_prior,
+        tempering * loo_log_likelihood + own_prior,
         log_prior,
     )
 

@@ -123,7 +123,7 @@ class RobustGPM(EMEstimator):
     **Annotators.** At the end q is computed once more with leave-one-out log-likelihoods: the state of
     each item is inferred without the annotator's own label; with one right label, all strategies are
     alike before the labels. The reliability is the posterior mean, its
-    interval the central 95% with the likelihood tempered by 0.85. ``p_spammer`` is the probability of
+    interval the central 95%, with the likelihood tempered by 0.85 where opinions differ. ``p_spammer`` is the probability of
     a reliability below 0.5, ``evidence`` the log10 of the factor by which the labels raised its odds,
     and ``bias``, where opinions differ, how far serious labels are above the crowd's. A behavior is
     named only if the labels say enough: the odds of a spammer changed by a factor of ten or the labels
