@@ -168,19 +168,18 @@ def test_a_connect_session_gives_the_same(run_script):
     run_script("connect_fit.py")
 
 
-@pytest.mark.parametrize("chance", [False, True])
-def test_items_with_one_right_label_are_fitted_as_in_memory(spark, make_engine, chance):
+def test_items_with_one_right_label_are_fitted_as_in_memory(spark, make_engine):
     rng = np.random.default_rng(5)
-    item, annotator = np.divmod(np.arange(150 * 6), 6)
-    annotator = (item + annotator * 7) % 20
+    item, annotator = np.divmod(np.arange(60 * 5), 5)
+    annotator = (item + annotator * 7) % 12
     guess = rng.integers(3, size=len(item))
-    label = guess if chance else np.where(rng.random(len(item)) < 0.7, item % 3, guess)
+    label = np.where(rng.random(len(item)) < 0.7, item % 3, guess)
     table = pa.table(
         {"item": item, "annotator": annotator, "label": np.array(["a", "b", "c"])[label]}
     )
     in_memory = fit_model(at.RobustGPM(), table)
-    assert in_memory.verdict == ("chance" if chance else "informative")
+    assert in_memory.verdict == "informative"
     frame = spark.createDataFrame(table.to_pandas())
-    with fit_model(at.RobustGPM(engine=make_engine(4)), frame) as fit:
+    with fit_model(at.RobustGPM(engine=make_engine(2)), frame) as fit:
         assert_same_tables(fit, in_memory)
         assert (fit.verdict, fit.readout) == (in_memory.verdict, in_memory.readout)
