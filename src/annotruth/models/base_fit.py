@@ -8,12 +8,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from annotruth.engines import Input
 from annotruth.errors import InputError, counted
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import LabelSummary
@@ -28,6 +29,9 @@ Readout: TypeAlias = Literal["right", "opinion"]
 
 Verdict: TypeAlias = Literal["informative", "chance"]
 """Whether labels agree better than chance, or no better."""
+
+POSTERIOR_INPUTS = (Input("prior"), Input("known_truth"), Input("likelihood", annotator_axis=0))
+"""The inputs of passes that compute items' posteriors."""
 
 SPAMMER_BELOW = 0.5
 """Reliability below which the GPM paper calls an annotator a spammer."""
@@ -296,6 +300,28 @@ class LatentClasses:
     label_weight: float
     score_variance: float = 0.0
     score_inflation: float = 1.0
+
+
+class ExpectedCounts(NamedTuple):
+    """Sums of the items' posteriors.
+
+    Attributes
+    ----------
+    labels
+        Over each annotator's labels: annotators x categories x classes.
+    classes
+        Over all items.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annotruth.models.base_fit import ExpectedCounts
+    >>> ExpectedCounts(labels=np.ones((3, 2, 2)), classes=np.array([4.0, 6.0])).classes
+    array([4., 6.])
+    """
+
+    labels: Floats
+    classes: Floats
 
 
 def variance_inflation(labels: LabelSummary) -> float:

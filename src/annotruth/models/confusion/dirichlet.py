@@ -9,10 +9,9 @@ from scipy.special import digamma, gammaln
 
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import LabelSummary
-from annotruth.models.base_fit import BaseFit
+from annotruth.models.base_fit import BaseFit, ExpectedCounts
 from annotruth.models.confusion.equations import (
     MIN_PROBABILITY,
-    ClassCounts,
     ClassEquations,
     EStepTables,
 )
@@ -100,7 +99,9 @@ class DirichletEquations(ClassEquations[DirichletParameters]):
         """Return the parameters of a previous fit; new annotators start as in a first fit."""
         return old._replace(labels=with_new_rows(old.labels, start.labels))
 
-    def m_step(self, counts: ClassCounts, old: DirichletParameters | None) -> DirichletParameters:
+    def m_step(
+        self, counts: ExpectedCounts, old: DirichletParameters | None
+    ) -> DirichletParameters:
         """Return the pseudo-counts plus the expected counts."""
         by_subtype = counts.classes.reshape(self.prior.subtypes.shape)
         return DirichletParameters(

@@ -10,8 +10,9 @@ import numpy as np
 from annotruth.engines import Session
 from annotruth.errors import InputError
 from annotruth.labels import Labels, LabelSummary
+from annotruth.models.base_fit import ExpectedCounts
 from annotruth.models.confusion.dirichlet import DirichletEquations, DirichletParameters
-from annotruth.models.confusion.equations import ClassCounts, in_order_of_ids
+from annotruth.models.confusion.equations import in_order_of_ids
 from annotruth.models.confusion.estimator import RestartedEstimator, check_positive
 from annotruth.models.confusion.steps import LatentClassSteps, count_votes
 
@@ -30,7 +31,7 @@ class EBCCEquations(DirichletEquations):
     6
     """
 
-    def start(self, votes: ClassCounts, rng: np.random.Generator) -> DirichletParameters:
+    def start(self, votes: ExpectedCounts, rng: np.random.Generator) -> DirichletParameters:
         """Return the parameters after dividing the votes of each class among its subtypes.
 
         Dividing c items at random, each with Dirichlet(1, ..., 1) shares, gives every subtype c / M
@@ -48,7 +49,7 @@ class EBCCEquations(DirichletEquations):
         shares = np.exp(np.sqrt((m - 1) / (m + 1) / np.maximum(counts, 1.0)) * draws)
         shares /= shares.sum(axis=3, keepdims=True)
         divided = (counts * shares).reshape(*votes.labels.shape[:2], self.n_classes)
-        return self.m_step(ClassCounts(divided, np.repeat(votes.classes / m, m)), None)
+        return self.m_step(ExpectedCounts(divided, np.repeat(votes.classes / m, m)), None)
 
 
 @dataclass(kw_only=True)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import Labels, LabelSummary
-from annotruth.models.base_fit import BaseFit
+from annotruth.models.base_fit import BaseFit, ExpectedCounts
 from annotruth.models.squarem import Squarem
 
 P = TypeVar("P", bound=tuple[Floats, ...])
@@ -24,28 +24,6 @@ MIN_PROBABILITY = 1e-12
 
 MIN_SHARE = 1e-30
 """The least prior probability of a class."""
-
-
-class ClassCounts(NamedTuple):
-    """Sums of the items' posteriors.
-
-    Attributes
-    ----------
-    labels
-        Over each annotator's labels: annotators x categories x classes.
-    classes
-        Over all items.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from annotruth.models.confusion.equations import ClassCounts
-    >>> ClassCounts(labels=np.ones((3, 2, 2)), classes=np.array([4.0, 6.0])).classes
-    array([4., 6.])
-    """
-
-    labels: Floats
-    classes: Floats
 
 
 class EStepTables(NamedTuple):
@@ -107,7 +85,7 @@ class ClassEquations(ABC, Generic[P]):
         """The likelihood of a known truth, categories x classes."""
         return np.repeat(np.eye(self.n_categories), self.n_subtypes, axis=1)
 
-    def start(self, votes: ClassCounts, rng: np.random.Generator) -> P:
+    def start(self, votes: ExpectedCounts, rng: np.random.Generator) -> P:
         """Return the first parameters, given the counts with observed shares as posteriors.
 
         Models with random starts use ``rng``; `in_order_of_ids` assigns its draws to annotators.
@@ -119,7 +97,7 @@ class ClassEquations(ABC, Generic[P]):
         """Return the parameters of a previous fit, extended to new annotators by a first start."""
 
     @abstractmethod
-    def m_step(self, counts: ClassCounts, old: P | None) -> P:
+    def m_step(self, counts: ExpectedCounts, old: P | None) -> P:
         """Return the parameters that maximize the objective, given the posteriors' sums.
 
         ``old`` are the parameters of the posteriors; None if these are the observed shares.
@@ -149,7 +127,7 @@ class ClassEquations(ABC, Generic[P]):
     def class_prior(self, parameters: P) -> Floats:
         """Return the expected share of each class; they sum to 1."""
 
-    def reliability(self, parameters: P, counts: ClassCounts) -> Floats:
+    def reliability(self, parameters: P, counts: ExpectedCounts) -> Floats:
         """Return the expected share of each annotator's labels that are the item's class."""
         correct: Floats = np.einsum("snk,nk->s", counts.labels, self.known_truth)
         return np.minimum(correct / self.labels_per_annotator, 1.0)  # rounding

@@ -17,8 +17,8 @@ from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, LabelSummary
 from annotruth.models.base import Capabilities, IterativeEstimator
-from annotruth.models.base_fit import BaseFit, LatentClasses, variance_inflation
-from annotruth.models.confusion.equations import MIN_PROBABILITY, ClassCounts, ClassEquations
+from annotruth.models.base_fit import BaseFit, ExpectedCounts, LatentClasses, variance_inflation
+from annotruth.models.confusion.equations import MIN_PROBABILITY, ClassEquations
 from annotruth.models.confusion.steps import LatentClassSteps, write_posteriors
 from annotruth.models.distribution import Distribution, mixed_confusion
 from annotruth.models.em import History
@@ -88,7 +88,7 @@ class LatentClassEstimator(IterativeEstimator[LatentClassSteps[Any]]):
             parameters=parameters._asdict(),
         )
 
-    def _annotator_columns(self, parameters: Any, counts: ClassCounts) -> dict[str, Floats]:
+    def _annotator_columns(self, parameters: Any, counts: ExpectedCounts) -> dict[str, Floats]:
         """Return further estimates per annotator."""
         return {}
 

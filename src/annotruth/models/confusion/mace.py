@@ -9,11 +9,10 @@ import numpy as np
 
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import LabelSummary
-from annotruth.models.base_fit import BaseFit
+from annotruth.models.base_fit import BaseFit, ExpectedCounts
 from annotruth.models.confusion.dirichlet import divergence, expected_log
 from annotruth.models.confusion.equations import (
     MIN_PROBABILITY,
-    ClassCounts,
     ClassEquations,
     EStepTables,
     in_order_of_ids,
@@ -76,7 +75,7 @@ class MACEEquations(ClassEquations[MACEParameters]):
             np.array([[alpha, beta]]), np.full((1, self.n_categories), spam_prior)
         )
 
-    def start(self, votes: ClassCounts, rng: np.random.Generator) -> MACEParameters:
+    def start(self, votes: ExpectedCounts, rng: np.random.Generator) -> MACEParameters:
         """Return random competences, as sure as the annotators' labels; spam is uniform."""
         low, high = _COMPETENCE
         draws = in_order_of_ids(rng.uniform(low, high, self.labels.n_annotators), self.labels)
@@ -90,7 +89,7 @@ class MACEEquations(ClassEquations[MACEParameters]):
         """Return the parameters of a previous fit; new annotators start as in a first fit."""
         return MACEParameters(*map(with_new_rows, old, start))
 
-    def m_step(self, counts: ClassCounts, old: MACEParameters | None) -> MACEParameters:
+    def m_step(self, counts: ExpectedCounts, old: MACEParameters | None) -> MACEParameters:
         """Return the pseudo-counts plus the expected counts of known labels and of spam."""
         assert old is not None  # every start has parameters
         knows, spams, spam = self._geometric_means(old)
@@ -133,7 +132,7 @@ class MACEEquations(ClassEquations[MACEParameters]):
         """Return equal shares."""
         return np.full(self.n_categories, 1.0 / self.n_categories)
 
-    def reliability(self, parameters: MACEParameters, counts: ClassCounts) -> Floats:
+    def reliability(self, parameters: MACEParameters, counts: ExpectedCounts) -> Floats:
         """Return the posterior means of the competences."""
         competence: Floats = parameters.competence[:, 0] / parameters.competence.sum(axis=1)
         return competence

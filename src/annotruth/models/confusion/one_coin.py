@@ -9,11 +9,10 @@ import numpy as np
 
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import LabelSummary
-from annotruth.models.base_fit import BaseFit, one_coin_confusion
+from annotruth.models.base_fit import BaseFit, ExpectedCounts, one_coin_confusion
 from annotruth.models.confusion.equations import (
     MIN_PROBABILITY,
     MIN_SHARE,
-    ClassCounts,
     ClassEquations,
     EStepTables,
 )
@@ -61,7 +60,7 @@ class OneCoinEquations(ClassEquations[OneCoinParameters]):
         prior = (1.0 - OFF_BOUND) * old.prior + OFF_BOUND / self.n_categories
         return OneCoinParameters(prior, off_bounds(with_new_rows(old.accuracy, start.accuracy)))
 
-    def m_step(self, counts: ClassCounts, old: OneCoinParameters | None) -> OneCoinParameters:
+    def m_step(self, counts: ExpectedCounts, old: OneCoinParameters | None) -> OneCoinParameters:
         """Return the shares of the classes and of right labels."""
         right = np.einsum("snn->s", counts.labels) / self.labels_per_annotator
         return OneCoinParameters(
@@ -94,7 +93,7 @@ class OneCoinEquations(ClassEquations[OneCoinParameters]):
         """Return the class prior."""
         return parameters.prior
 
-    def reliability(self, parameters: OneCoinParameters, counts: ClassCounts) -> Floats:
+    def reliability(self, parameters: OneCoinParameters, counts: ExpectedCounts) -> Floats:
         """Return the accuracies."""
         return parameters.accuracy
 

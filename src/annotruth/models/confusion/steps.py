@@ -6,19 +6,18 @@ from typing import Any, Generic
 
 import numpy as np
 
-from annotruth.engines import Input, Pass, Session, Sum
+from annotruth.engines import Pass, Session, Sum
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import LabelSummary
-from annotruth.models.base_fit import BaseFit
-from annotruth.models.confusion.equations import ClassCounts, ClassEquations, EStepTables, P
+from annotruth.models.base_fit import POSTERIOR_INPUTS, BaseFit, ExpectedCounts
+from annotruth.models.confusion.equations import ClassEquations, EStepTables, P
 from annotruth.models.em import Monitor
 from annotruth.models.squarem import Squarem
 
 STEPS_PER_START = 20
 """Steps from each of several random starts, before the best of them is continued."""
 
-_INPUTS = (Input("prior"), Input("known_truth"), Input("likelihood", annotator_axis=0))
-_POSTERIOR = Pass("robust_gpm.posterior", ("posterior",), _INPUTS)
+_POSTERIOR = Pass("robust_gpm.posterior", ("posterior",), POSTERIOR_INPUTS)
 
 
 class LatentClassSteps(Generic[P]):
@@ -54,13 +53,13 @@ class LatentClassSteps(Generic[P]):
         labels = equations.labels
         self.equations = equations
         self.objective_name = equations.objective_name
-        self.final_counts: ClassCounts | None = None
+        self.final_counts: ExpectedCounts | None = None
         self._session = session
         self._n_init, self._seed = n_init, seed
         self._n_labels = labels.n_labels
         self._step = Pass(
             "robust_gpm.step",
-            inputs=_INPUTS,
+            inputs=POSTERIOR_INPUTS,
             sums=(*_counts(labels, equations.n_classes), Sum("log_likelihood", (1,))),
         )
 
@@ -95,11 +94,11 @@ class LatentClassSteps(Generic[P]):
         new = self.equations.m_step(counts, old)
         return new, Monitor(log_likelihood, objective / self._n_labels)
 
-    def e_step(self, parameters: P) -> tuple[ClassCounts, float]:
+    def e_step(self, parameters: P) -> tuple[ExpectedCounts, float]:
         """Pass over the labels once; return the posteriors' sums and the log-likelihood."""
         tables = self.equations.tables(parameters)
         sums = self._session.run_pass(self._step, **_inputs(self.equations, tables))
-        return ClassCounts(sums["labels"], sums["classes"]), float(sums["log_likelihood"][0])
+        return ExpectedCounts(sums["labels"], sums["classes"]), float(sums["log_likelihood"][0])
 
     def finalize(self, parameters: P) -> float:
         """Compute the posterior of every item; return the log-likelihood."""
@@ -112,10 +111,10 @@ class LatentClassSteps(Generic[P]):
         return self.equations.acceleration()
 
 
-def count_votes(labels: LabelSummary, session: Session) -> ClassCounts:
+def count_votes(labels: LabelSummary, session: Session) -> ExpectedCounts:
     """Return the counts with observed shares as posteriors; the classes are the categories."""
     sums = session.run_pass(Pass("robust_gpm.start", sums=_counts(labels, labels.n_categories)))
-    return ClassCounts(**sums)
+    return ExpectedCounts(**sums)
 
 
 def write_posteriors(equations: ClassEquations[Any], tables: EStepTables, session: Session) -> None:

@@ -30,8 +30,8 @@ CONCENTRATIONS = (1024.0, 16.0, 4.0)
 CORRELATIONS = np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8])
 """The correlations of an item's labels that are compared, rising."""
 
-# Predictors that know annotators but no items: pseudo-counts of the crowd's shares.
 CROWD_PSEUDO_COUNTS = np.array([1.0, 10.0, 100.0, 1e9])
+"""Labels with the crowd's shares that are added to an annotator's, in predictors without items."""
 
 _HELD_LABELS = 10_000  # enough to compare predictors
 _MAX_FOLDS = 5
@@ -231,7 +231,7 @@ def _score_fold(
         **counts._asdict(),
         first_state=np.cumsum([0, *n_states]),
         correlations=CORRELATIONS,
-        without_items=_without_items(tables[0].counts[:, :-1].sum(axis=2)),
+        without_items=predict_without_items(tables[0].counts[:, :-1].sum(axis=2)),
     )
 
 
@@ -243,7 +243,7 @@ def _fit_without(steps: ClassSteps) -> tuple[ClassParameters, AnnotatorCounts]:
     return parameters, steps.annotator_counts(parameters)
 
 
-def _without_items(counts: Floats) -> Floats:
+def predict_without_items(counts: Floats) -> Floats:
     """Return the probabilities of labels by annotators' and the crowd's shares, for each prior.
 
     ``counts`` is annotators x categories; the result has one more axis, over `CROWD_PSEUDO_COUNTS`.

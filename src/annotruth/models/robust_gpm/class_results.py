@@ -30,13 +30,19 @@ from annotruth.models.robust_gpm.annotators import (
     annotator_posterior,
     annotator_results,
 )
-from annotruth.models.robust_gpm.choice import CROWD_PSEUDO_COUNTS, Candidate, HeldOutChoice
+from annotruth.models.robust_gpm.choice import (
+    CROWD_PSEUDO_COUNTS,
+    Candidate,
+    HeldOutChoice,
+    predict_without_items,
+)
 from annotruth.models.robust_gpm.classes import (
     AnnotatorCounts,
     ClassParameters,
     ClassSteps,
     TrueClasses,
 )
+from annotruth.models.robust_gpm.strategies import MIN_PROBABILITY
 
 _VERDICTS: dict[bool | None, Verdict | None] = {True: "chance", False: "informative", None: None}
 
@@ -233,17 +239,14 @@ def _label_shares(labels: LabelSummary) -> Floats:
     The number of pseudo-counts is the one with the highest leave-one-out log-likelihood.
     """
     counts = labels.labels_per_category.astype(np.float64)
-    crowd = (counts.sum(axis=0) + 1.0) / (counts.sum() + labels.n_categories)
-    given = np.nonzero(counts)
-    n_given, n_labels = counts[given], counts.sum(axis=1)[given[0]]
-
-    def leave_one_out(pseudo_counts: float) -> float:
-        p = (n_given - 1.0 + pseudo_counts * crowd[given[1]]) / (n_labels - 1.0 + pseudo_counts)
-        return float(n_given @ np.log(p))
-
-    mass = counts + max(CROWD_PSEUDO_COUNTS.tolist(), key=leave_one_out) * crowd
-    shares: Floats = mass / mass.sum(axis=1, keepdims=True)
-    return shares
+    shares = predict_without_items(counts)
+    mass = counts.sum(axis=1, keepdims=True)[:, :, np.newaxis] + CROWD_PSEUDO_COUNTS
+    # Without the label itself there is one label less, of this category and of all.
+    without = (shares * mass - 1.0) / (mass - 1.0)
+    given = counts > 0
+    log_likelihood = counts[given] @ np.log(np.maximum(without[given], MIN_PROBABILITY))
+    best: Floats = shares[:, :, log_likelihood.argmax()]
+    return best
 
 
 def make_class_fit(

@@ -10,14 +10,9 @@ from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats, Singles
 from annotruth.kernels.shared import AGREEMENT_BINS, NEVER
 from annotruth.labels import LabelSummary
-from annotruth.models.base_fit import variance_inflation
+from annotruth.models.base_fit import POSTERIOR_INPUTS, ExpectedCounts, variance_inflation
 from annotruth.models.em import Monitor
-from annotruth.models.robust_gpm.opinions import (
-    POSTERIOR_INPUTS,
-    ExpectedCounts,
-    ItemModel,
-    leave_one_out,
-)
+from annotruth.models.robust_gpm.opinions import ItemModel, leave_one_out
 from annotruth.models.robust_gpm.strategies import (
     MIN_PROBABILITY,
     LabelTable,

@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 from annotruth.engines import Engine, Input, Pass, Sum
 from annotruth.kernels.arrays import Codes, Floats, slices
 from annotruth.labels import Labels, LabelSummary, Scale
-from annotruth.models.base_fit import BaseFit, Column, LatentClasses, variance_inflation
+from annotruth.models.base_fit import (
+    POSTERIOR_INPUTS,
+    BaseFit,
+    Column,
+    LatentClasses,
+    variance_inflation,
+)
 from annotruth.models.distribution import Z_95, Distribution, likely_sets, mixed_confusion
 from annotruth.models.em import History
 from annotruth.models.result import Fit, ItemResults, make_fit
@@ -25,7 +31,7 @@ from annotruth.models.robust_gpm.annotators import (
     annotator_results,
 )
 from annotruth.models.robust_gpm.opinion_steps import OpinionParameters, OpinionSteps
-from annotruth.models.robust_gpm.opinions import POSTERIOR_INPUTS, OpinionShapes
+from annotruth.models.robust_gpm.opinions import OpinionShapes
 
 # The exponent of labels' likelihood in intervals and evidence of annotators. Their posteriors and
 # those of items are computed as if they were independent, which makes them too narrow. Chosen on

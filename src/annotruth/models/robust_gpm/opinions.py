@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import betainc
@@ -11,6 +11,7 @@ from scipy.special import betainc
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats, Singles
 from annotruth.labels import LabelSummary
+from annotruth.models.base_fit import POSTERIOR_INPUTS
 from annotruth.models.robust_gpm.strategies import (
     MIN_PROBABILITY,
     ResponseStrategies,
@@ -43,33 +44,8 @@ _SHIFT_DEVIATION = 0.5  # standard deviation of the Gaussian prior of shifts
 # shares. Chosen on simulated crowds.
 _INFLATION, _INFLATION_BY_INVERSION = 1.1, 29.0
 
-POSTERIOR_INPUTS = (Input("prior"), Input("known_truth"), Input("likelihood", annotator_axis=0))
-"""The inputs of passes that compute items' posteriors."""
-
 STRATEGY_INPUTS = (Input("other"), Input("repeated"), Input("repeated_label", annotator_axis=0))
 """Further inputs of passes that compute leave-one-out log-likelihoods."""
-
-
-class ExpectedCounts(NamedTuple):
-    """Sums of the items' posteriors.
-
-    Attributes
-    ----------
-    labels
-        Over each annotator's labels: annotators x categories x classes.
-    classes
-        Over all items.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from annotruth.models.robust_gpm.opinions import ExpectedCounts
-    >>> ExpectedCounts(labels=np.ones((3, 2, 2)), classes=np.array([4.0, 6.0])).classes
-    array([4., 6.])
-    """
-
-    labels: Floats
-    classes: Floats
 
 
 class ItemModel(ABC):
