@@ -1,12 +1,18 @@
 """What RobustGPM learns from held-out labels, and what follows for items and annotators."""
 
+from contextlib import closing
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import annotruth as at
+from annotruth.engines import get_engine
+from annotruth.models.robust_gpm.choice import Folds, assign_folds
 from annotruth.models.robust_gpm.class_results import ClassState
 from annotruth.models.robust_gpm.classes import TrueClasses
+
+NEW_NAMES = dict(zip("abcd", "zxwy", strict=True))
 
 
 def crowd(seed, *, accuracy, n_items=300, n_annotators=20, per_item=5, hard_share=0.0):
@@ -79,23 +85,48 @@ def test_no_item_gets_a_label_that_nobody_gave_it():
         assert set(zip(items["item"], items["label"], strict=True)) <= given
 
 
-@pytest.mark.parametrize("accuracy", [0.0, 0.5, 0.8])
-def test_names_and_order_do_not_matter(accuracy):
-    frame, _ = crowd(4, accuracy=accuracy, hard_share=0.3)
+def rename(frame):
+    """Return the labels with other names in another order, and the new names of the items."""
     rng = np.random.default_rng(9)
-    new = dict(zip("abcd", "zxwy", strict=True))
     items, people = rng.permutation(300), rng.permutation(20)
     renamed = pd.DataFrame(
         {
-            "item": [f"i{items[e]}" for e in frame["item"]],
-            "annotator": [f"s{people[s]}" for s in frame["annotator"]],
-            "label": frame["label"].map(new),
+            "item": [f"i{items[e]:03}" for e in frame["item"]],
+            "annotator": [f"s{people[s]:02}" for s in frame["annotator"]],
+            "label": frame["label"].map(NEW_NAMES),
         }
-    ).sample(frac=1.0, random_state=3)
+    )
+    return renamed.sample(frac=1.0, random_state=3), items, people
+
+
+@pytest.mark.parametrize("accuracy", [0.0, 0.5, 0.8])
+def test_names_and_order_do_not_matter(accuracy):
+    frame, _ = crowd(4, accuracy=accuracy, hard_share=0.3)
+    renamed, items, _ = rename(frame)
     before, after = (at.fit(one).items().set_index("item") for one in (frame, renamed))
-    after = after.loc[[f"i{items[e]}" for e in before.index]]
-    for old, name in new.items():
+    after = after.loc[[f"i{items[e]:03}" for e in before.index]]
+    for old, name in NEW_NAMES.items():
         np.testing.assert_allclose(after[f"p_{name}"], before[f"p_{old}"], atol=1e-9)
+
+
+def test_folds_do_not_depend_on_names_and_order():
+    frame, _ = crowd(4, accuracy=0.5)
+    renamed, items, people = rename(frame)
+    before, after = folds_of(frame), folds_of(renamed)
+    names = [(f"i{items[e]:03}", f"s{people[s]:02}") for e, s in before]
+    assert [after[name] for name in names] == list(before.values())
+    assert len(set(before.values())) == 5
+
+
+def folds_of(frame):
+    """Return the fold of each pair of item and annotator."""
+    labels = at.Labels.of(frame)
+    with closing(get_engine("memory").open(labels)) as session:
+        assign_folds(labels, session, Folds.of(labels))
+        fold = labels.in_row_order(session.collect("fold"))
+    table = labels.to_arrow()
+    pairs = zip(table["item"].to_pylist(), table["annotator"].to_pylist(), strict=True)
+    return dict(zip(pairs, fold.tolist(), strict=True))
 
 
 def test_both_read_outs_are_distributions():

@@ -152,7 +152,7 @@ def choose(labels: LabelSummary, session: Session, max_states: int) -> HeldOutCh
     knows annotators but no items.
     """
     folds = Folds.of(labels)
-    _assign_folds(labels, session, folds)
+    assign_folds(labels, session, folds)
     with_subtypes = N_SUBTYPES * labels.n_categories <= max_states
     candidates = [
         Candidate(1, max(CONCENTRATIONS), learn_crowd=False),
@@ -256,7 +256,7 @@ def predict_without_items(counts: Floats) -> Floats:
     return shares
 
 
-def _assign_folds(labels: LabelSummary, session: Session, folds: Folds) -> None:
+def assign_folds(labels: LabelSummary, session: Session, folds: Folds) -> None:
     """Assign the labels to folds, in the session's array "fold".
 
     Folds follow from hashes of the labels themselves, not from names or the order of rows: an
