@@ -177,6 +177,30 @@ def test_fits_are_identical_to_those_in_memory(table, tmp_path, model, gold):
     assert within.summary() == in_memory.summary()
 
 
+def test_classes_are_fitted_as_in_memory(tmp_path):
+    rng = np.random.default_rng(2)
+    item = np.repeat(np.arange(300), 6)
+    right = rng.random(len(item)) < 0.7
+    label = np.where(right, item % 3, rng.integers(3, size=len(item)))
+    table = pa.table(
+        {
+            "item": [f"item-{e}" for e in item],
+            "annotator": [
+                f"s{s}"
+                for s in rng.permuted(np.tile(np.arange(20), (300, 1)), axis=1)[:, :6].ravel()
+            ],
+            "label": np.array(["a", "b", "c"])[label],
+        }
+    )
+    within, in_memory = fits(written(table, tmp_path / "labels.parquet"))
+    assert within.data.on_disk
+    assert within.verdict == in_memory.verdict == "informative"
+    for readout in ("right", "opinion"):
+        tables = (fit.distribution_table(readout) for fit in (within, in_memory))
+        assert next(tables).equals(next(tables))
+    assert within.annotator_table().equals(in_memory.annotator_table())
+
+
 def test_three_models_or_more_fit_labels_on_disk():
     assert {"gpm", "robust-gpm", "dawid-skene"} <= set(MODELS_ON_DISK)
 
