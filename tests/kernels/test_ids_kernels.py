@@ -52,3 +52,15 @@ def test_rehashing_keeps_all_ids(batches):
     again = np.empty_like(codes)
     assert ids.find_or_add(*join(batches[3]), more[0], ends, text, n, again) == n
     np.testing.assert_array_equal(again, codes)
+
+
+def test_ids_with_the_same_hash_get_codes_of_their_own():
+    n = 200_000
+    ends, text = join([b"%d" % number for number in range(n)])
+    slots = np.full(1 << 19, ids.EMPTY, dtype=np.uint64)
+    codes = np.empty(n, dtype=np.int32)
+    known = np.zeros(n + 1, dtype=np.int64), np.zeros_like(text)
+    assert ids.find_or_add(ends, text, slots, *known, 0, codes) == n
+    np.testing.assert_array_equal(codes, np.arange(n))
+    hashes = slots[slots != ids.EMPTY] >> np.uint64(32)
+    assert len(np.unique(hashes)) < n  # or the test could not fail
