@@ -3,6 +3,7 @@
 # make docs     build the documentation site, in .venv-docs
 # make wheel    build dist/, and run the demo from the wheel alone, in .venv-wheel
 # make bench    time annotruth beside other packages, in .venv-bench
+# make mutants  break the package line by line, and say which changes no test notices
 #
 # All environments use the pinned versions in constraints.txt.
 PYTHON ?= python3
@@ -14,7 +15,7 @@ WHEEL := .venv-wheel
 PINNED := PIP_CONSTRAINT=$(CURDIR)/constraints.txt
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test browser java format docs wheel bench clean
+.PHONY: demo test browser java format docs wheel bench mutants clean
 
 demo: $(VENV)/.ready
 	$(BIN)/annotruth demo
@@ -75,6 +76,11 @@ bench: $(BENCH)/.ready
 	$(BENCH)/bin/python -m benchmarks.end_to_end
 	$(BENCH)/bin/python -m benchmarks.glad $(if $(DATA),--data-dir $(DATA))
 	$(if $(DATA),$(BENCH)/bin/python -m benchmarks.sureal_agreement --data-dir $(DATA))
+
+# A copy in a temporary folder is broken, never this one. ONLY=text chooses some of the mutants, and
+# JOBS=n tries several at a time.
+mutants: $(VENV)/.ready-dev
+	$(BIN)/python -m tests.mutants $(if $(ONLY),--only '$(ONLY)') $(if $(JOBS),--jobs $(JOBS))
 
 clean:
 	rm -rf $(VENV) $(BENCH) $(DOCS) $(WHEEL) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

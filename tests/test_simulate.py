@@ -305,6 +305,7 @@ def test_gaussian_labels_are_clipped_to_the_scale():
     ("options", "message"),
     [
         ({"n_items": 0}, "n_items is 0: give a whole number of at least 1"),
+        ({"n_items": True}, "n_items is True: give a whole number of at least 1"),
         ({"n_annotators": 2.5}, "n_annotators is 2.5: give a whole number of at least 1"),
         ({"n_categories": 1}, "n_categories is 1: give a whole number of at least 2"),
         ({"labels_per_item": 26}, r"labels_per_item is 26: .* from 1 to n_annotators \(25\)"),
@@ -315,6 +316,7 @@ def test_gaussian_labels_are_clipped_to_the_scale():
         ({"behavior": "lazy"}, "unknown behavior 'lazy': choose random, repeated, inverted, mixed"),
         ({"mixing": "item"}, "unknown mixing 'item': choose label, annotator"),
         ({"seed": -1}, "seed is -1: give a whole number from 0"),
+        ({"seed": True}, "seed is True: give a whole number from 0"),
         ({"seed": None}, "seed is None: "),
     ],
 )
