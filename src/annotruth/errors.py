@@ -6,7 +6,10 @@ is wrong, where (file, row, column, id), and what to do. Any other exception is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import errno
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
@@ -137,3 +140,38 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 def shorten(name: str, max_length: int = 60) -> str:
     """Return a name, shortened if it is too long for a list of names."""
     return name if len(name) <= max_length else f"{name[: max_length - 1]}…"
+
+
+_DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_NOT_ALLOWED = {errno.EACCES, errno.EPERM, errno.EROFS}
+_NOT_A_FOLDER = {errno.ENOTDIR, errno.EEXIST}
+_IN_USE = {errno.EBUSY, errno.ETIMEDOUT}
+
+
+@contextmanager
+def system_errors_reported(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn the system's errors in writing a path into an `OutputError` with the next step."""
+    try:
+        yield
+    except OutputError:
+        raise
+    except OSError as error:
+        reason = error.strerror or str(error) or type(error).__name__
+        text = f"cannot write {os.fspath(path)}: {reason}; {_next_step(error.errno)}"
+        raise OutputError(" ".join(text.split())) from error
+
+
+def _next_step(code: int | None) -> str:
+    if code in _DISK_FULL:
+        return "free some space or write to another disk"
+    if code in _NOT_ALLOWED:
+        return "choose a place that you may write to"
+    if code in _NOT_A_FOLDER:
+        return "a file is in the place of a folder, so choose another path"
+    if code == errno.EISDIR:
+        return "a folder of that name exists, so choose another name"
+    if code == errno.ENAMETOOLONG:
+        return "choose a shorter path"
+    if code in _IN_USE:
+        return "try again when that has ended"
+    return "choose another path"

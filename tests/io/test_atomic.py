@@ -41,7 +41,7 @@ def test_a_file_appears_when_it_is_complete(tmp_path):
     with atomic_write(path) as temporary:
         temporary.write_text("new")
         assert not path.exists()
-        assert temporary.parent == path.parent
+        assert temporary.parent.parent == path.parent
         assert temporary.suffix == ".html"
     assert path.read_text() == "new"
     assert all_paths(path.parent) == ["report.html"]

@@ -1,12 +1,10 @@
 """Saved fits: open formats, atomic writes, and checks of what is read."""
 
-import json
 import shutil
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from pyarrow import feather
+from tests.fuzz.tampering import change_column, data_folder, read_entries, reseal, write_entries
 
 import annotruth as at
 from annotruth.models.registry import MODELS, get_model
@@ -17,15 +15,6 @@ def saved(tmp_path):
     table = [("a", "x", 1), ("a", "y", 2), ("b", "x", 2), ("b", "y", 2), ("b", "z", 1)]
     at.fit(table, gold={"a": 2}).save(tmp_path / "fit")
     return tmp_path / "fit"
-
-
-def change(folder, name, column, values):
-    table = feather.read_table(folder / f"{name}.arrow", memory_map=False)
-    place = table.column_names.index(column)
-    type_ = table.schema.field(column).type
-    feather.write_feather(
-        table.set_column(place, column, pa.array(values, type_)), str(folder / f"{name}.arrow")
-    )
 
 
 def test_known_truths_are_kept(saved):
@@ -46,7 +35,12 @@ def test_saving_over_another_model_ignores_its_parameters(saved):
 
 
 def test_all_files_are_json_or_arrow(saved):
-    assert {path.suffix for path in saved.iterdir()} == {".json", ".arrow"}
+    assert {path.name for path in saved.iterdir()} == {
+        "fit.json",
+        ".lock",
+        data_folder(saved).name,
+    }
+    assert {path.suffix for path in data_folder(saved).iterdir()} == {".arrow"}
 
 
 def test_a_folder_without_a_fit_is_refused(tmp_path):
@@ -55,7 +49,7 @@ def test_a_folder_without_a_fit_is_refused(tmp_path):
 
 
 def test_a_missing_file_is_refused(saved):
-    (saved / "cells.arrow").unlink()
+    (data_folder(saved) / "cells.arrow").unlink()
     with pytest.raises(
         at.InputError,
         match=r"no saved fit in .*cells\.arrow is missing; the tables of `--out` are not",
@@ -66,10 +60,9 @@ def test_a_missing_file_is_refused(saved):
 
 
 def test_another_format_is_refused(saved):
-    entries = json.loads((saved / "fit.json").read_text()) | {"format": 99}
-    (saved / "fit.json").write_text(json.dumps(entries))
+    write_entries(saved, read_entries(saved) | {"format": 99})
     with pytest.raises(
-        at.InputError, match=r"format 99, .* reads format 1\): fit the labels again"
+        at.InputError, match=r"format 99, .* reads format 2\): fit the labels again"
     ):
         at.load(saved)
 
@@ -85,7 +78,7 @@ def test_another_format_is_refused(saved):
     ],
 )
 def test_indices_out_of_range_are_refused(saved, name, column, values):
-    change(saved, name, column, values)
+    change_column(saved, name, column, values)
     with pytest.raises(at.InputError, match="cannot be read"):
         at.load(saved)
 
@@ -140,7 +133,9 @@ def test_confusion_matrices_are_kept(tmp_path):
 def test_parameters_of_a_wrong_shape_are_refused(tmp_path):
     folder = tmp_path / "fit"
     at.DawidSkene().fit(ROWS).result_.save(folder)
-    shutil.copy(folder / "parameter-prior.arrow", folder / "parameter-rates.arrow")
+    data = data_folder(folder)
+    shutil.copy(data / "parameter-prior.arrow", data / "parameter-rates.arrow")
+    reseal(folder)
     again = at.DawidSkene().load_fit(at.load(folder))
     with pytest.raises(at.InputError, match="has no rates of 3 x 6 x 3: it was saved by another"):
         again.predict_proba([0], [0])
@@ -149,7 +144,8 @@ def test_parameters_of_a_wrong_shape_are_refused(tmp_path):
 def test_parameter_files_that_cannot_be_read_are_refused(tmp_path):
     folder = tmp_path / "fit"
     at.DawidSkene().fit(ROWS).result_.save(folder)
-    (folder / "parameter-rates.arrow").write_bytes(b"\xff\xff\xff\xff nothing")
+    (data_folder(folder) / "parameter-rates.arrow").write_bytes(b"\xff\xff\xff\xff nothing")
+    reseal(folder)
     with pytest.raises(at.InputError, match=r"the fit in .* cannot be read"):
         at.load(folder)
 
@@ -158,8 +154,11 @@ def test_fits_without_parameters_can_be_read(tmp_path):
     folder = tmp_path / "fit"
     model = at.RobustGPM().fit(ROWS)
     model.result_.save(folder)
-    for path in folder.glob("parameter-*"):
+    entries = read_entries(folder)
+    for path in data_folder(folder).glob("parameter-*"):
         path.unlink()
+        del entries["files"][path.name]
+    write_entries(folder, entries)
     again = at.RobustGPM().load_fit(at.load(folder))
     assert again.result_.items().equals(model.result_.items())
     with pytest.raises(at.InputError, match="fit the labels again"):
@@ -188,7 +187,6 @@ def test_the_verdict_of_chance_is_kept(tmp_path):
 def test_the_other_read_out_of_an_earlier_fit_is_not_loaded(tmp_path):
     at.fit(ROWS, truth="class").save(tmp_path / "fit")
     at.fit(ROWS, "dawid-skene").save(tmp_path / "fit")
-    assert (tmp_path / "fit" / "other-distribution.arrow").exists()
     loaded = at.load(tmp_path / "fit")
     assert loaded.other_distribution is None
     with pytest.raises(at.InputError, match="dawid-skene has no read-out 'opinion'"):
@@ -196,6 +194,12 @@ def test_the_other_read_out_of_an_earlier_fit_is_not_loaded(tmp_path):
 
 
 def test_a_missing_other_read_out_is_refused(saved):
-    (saved / "other-distribution.arrow").unlink()
+    path = data_folder(saved) / "other-distribution.arrow"
+    path.unlink()
+    with pytest.raises(at.InputError, match=r"no saved fit in .*other-distribution.* is missing"):
+        at.load(saved)
+    entries = read_entries(saved)
+    del entries["files"][path.name]
+    write_entries(saved, entries)
     with pytest.raises(at.InputError, match=r"cannot be read .*other-distribution"):
         at.load(saved)

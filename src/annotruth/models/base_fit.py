@@ -50,7 +50,7 @@ READOUTS: Mapping[Readout, str] = {
 }
 """What items' probabilities are, in words."""
 
-FORMAT = 1
+FORMAT = 2
 """Version of the files that a fit is saved in; a change that old code cannot read raises it."""
 
 _LIBRARIES = ("annotruth", "numpy", "numba", "pyarrow")

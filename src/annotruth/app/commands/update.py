@@ -62,24 +62,31 @@ def update(
     from annotruth import api
     from annotruth.advice.changes import changes
     from annotruth.app import console
-    from annotruth.models.storage import load
+    from annotruth.models.storage import load, locked
 
-    before = load(fit)
-    with (
-        console.warnings_in_one_line(quiet=quiet),
-        console.progress_line(quiet=quiet or as_json) as progress,
-    ):
-        after = api.update(
-            before,
-            labels,
-            gold=gold,
-            read=read,
-            refit=refit,
-            progress=progress,
-        )
-    changed = changes(before, after)
     folder = fit if out is None else out
-    after.save(folder)
+
+    def show_waiting() -> None:
+        if not quiet:
+            console.print_error(f"waiting for another process that is writing {folder} ...")
+
+    # In place, nobody else may save between loading and saving, or one of the updates is lost.
+    with locked(folder, on_wait=show_waiting):
+        before = load(fit)
+        with (
+            console.warnings_in_one_line(quiet=quiet),
+            console.progress_line(quiet=quiet or as_json) as progress,
+        ):
+            after = api.update(
+                before,
+                labels,
+                gold=gold,
+                read=read,
+                refit=refit,
+                progress=progress,
+            )
+        changed = changes(before, after)
+        after.save(folder)
     if as_json:
         typer.echo(json.dumps({**json_entries(after), **changed.to_dict()}, default=str))
     elif not quiet:

@@ -1,0 +1,136 @@
+"""The entries of ``fit.json``: their names and types, checked before anything is made of them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, get_args
+
+from annotruth.errors import shown
+from annotruth.models.base_fit import Readout, Verdict
+from annotruth.models.registry import MODELS
+
+_FRAMES = ("pandas", "polars", "pyarrow", "modin", "cudf")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_MAX_DEPTH = 8
+
+
+def check_entries(entries: Mapping[str, Any], *, old: bool) -> None:
+    """Raise a ValueError for entries that are missing, unexpected, or of a wrong type.
+
+    With ``old``, they are of format 1, in which some were added later.
+    """
+    checks = {**_CHECKS, **(_OLD_CHECKS if old else _FILE_CHECKS)}
+    optional = _OPTIONAL | (_OPTIONAL_IN_OLD if old else set())
+    for name in entries.keys() - checks.keys():
+        raise ValueError(f"unexpected entry {shown(name)} in fit.json")
+    for name in checks.keys() - entries.keys() - optional:
+        raise ValueError(f"no entry {name} in fit.json")
+    for name, value in entries.items():
+        if not checks[name](value):
+            raise ValueError(f"the entry {name} in fit.json is {shown(value)}")
+    history = entries["history"]
+    if entries["n_iter"] != len(history["objective"]):
+        raise ValueError("n_iter is not the length of the history")
+
+
+def _is_text(value: Any) -> bool:
+    # Half of a surrogate pair cannot be printed.
+    return isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value)
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 1 << 62
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is float or (type(value) is int and abs(value) < 1 << 62)
+
+
+def _is_finite(value: Any) -> bool:
+    return _is_number(value) and math.isfinite(value)
+
+
+def _is_scalar(value: Any) -> bool:
+    return value is None or isinstance(value, bool) or _is_text(value) or _is_number(value)
+
+
+def _is_any(value: Any, depth: int = 0) -> bool:
+    """Return whether a value can be printed and written again."""
+    if depth > _MAX_DEPTH:
+        return False
+    if isinstance(value, dict):
+        return all(_is_text(key) and _is_any(each, depth + 1) for key, each in value.items())
+    if isinstance(value, list):
+        return all(_is_any(each, depth + 1) for each in value)
+    return _is_scalar(value)
+
+
+def _is_one_of(*values: Any) -> Callable[[Any], bool]:
+    return lambda value: any(type(value) is type(one) and value == one for one in values)
+
+
+def _or_none(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: value is None or check(value)
+
+
+def _list_of(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and all(map(check, value))
+
+
+def _dict_of(check: Callable[[Any], bool], *keys: str) -> Callable[[Any], bool]:
+    """Return a check of an object with the given keys, or with any, and with such values."""
+    return lambda value: (
+        isinstance(value, dict)
+        and all(map(_is_text, value))
+        and all(map(check, value.values()))
+        and (not keys or value.keys() == set(keys))
+    )
+
+
+def _is_chosen(value: Any) -> bool:
+    return isinstance(value, dict) and _is_any(value) and isinstance(value.get("why"), str)
+
+
+def _is_file(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and value.keys() == {"bytes", "sha256"}
+        and _is_count(value["bytes"])
+        and isinstance(value["sha256"], str)
+        and _SHA256.fullmatch(value["sha256"]) is not None
+    )
+
+
+_CHECKS: Mapping[str, Callable[[Any], bool]] = {
+    "format": _is_count,
+    "model": _is_one_of(*MODELS),
+    "settings": _dict_of(_is_scalar),
+    "n_items": _is_count,
+    "n_annotators": _is_count,
+    "n_labels": _is_count,
+    "n_categories": _is_count,
+    "n_dropped": _is_count,
+    "read_as": _or_none(_is_text),
+    "scale": _is_one_of("nominal", "ordinal"),
+    "bins": _or_none(_list_of(_is_finite)),
+    "frame": _is_one_of(*_FRAMES),
+    "n_iter": _is_count,
+    "converged": _is_one_of(True, False),
+    "stop_reason": _is_text,
+    "log_likelihood": _or_none(_is_number),
+    "readout": _is_one_of(*get_args(Readout)),
+    "verdict": _or_none(_is_one_of(*get_args(Verdict))),
+    "history": _dict_of(_list_of(_is_number), "log_likelihood", "objective"),
+    "versions": _dict_of(_is_text),
+    "chosen": _or_none(_is_chosen),
+}
+_OPTIONAL = {"chosen"}
+_FILE_CHECKS: Mapping[str, Callable[[Any], bool]] = {
+    "data": _is_text,
+    "files": _dict_of(_is_file),
+    "checksum": _is_text,
+}
+_OLD_CHECKS: Mapping[str, Callable[[Any], bool]] = {"parameters": _list_of(_is_text)}
+_OPTIONAL_IN_OLD = {"parameters", "readout", "verdict", "read_as", "bins", "versions"}

@@ -1,0 +1,314 @@
+"""The folder of a saved fit: its files, their checksums, and how one fit replaces another.
+
+``fit.json`` names the folder of the Arrow files, ``data-*``, with the size and SHA-256 of each. Saving
+writes a new folder of files and then replaces ``fit.json`` in one step, so there is always one
+complete fit, the old one or the new one. Readers need no lock. Those who save hold the lock of the
+file ``.lock``.
+
+In format 1, the Arrow files were beside ``fit.json``, without checksums.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import feather
+
+from annotruth.errors import InputError, shown, system_errors_reported
+from annotruth.io import atomic
+from annotruth.models.base_fit import FORMAT
+from annotruth.models.result import Fit
+from annotruth.models.storage.entries import check_entries
+from annotruth.models.storage.tables import (
+    OTHER_TABLE,
+    TABLES,
+    has_other_table,
+    make_fit,
+    make_tables,
+)
+
+MANIFEST = "fit.json"
+WAIT_SECONDS = 600.0
+"""How long to wait for another process that saves to the same folder."""
+
+_LOCK = ".lock"
+_DATA = re.compile(r"data-[0-9a-f]{16}")
+_PARAMETER = "parameter-"
+_FILE = re.compile(rf"({'|'.join(TABLES)}|{OTHER_TABLE}|{_PARAMETER}[a-z_]+)\.arrow")
+_OLD_FORMAT = 1
+_HELD: ContextVar[frozenset[Path]] = ContextVar("_HELD", default=frozenset())
+# What reading a damaged file can raise.
+_DAMAGE = (
+    OSError,
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    RecursionError,
+    MemoryError,
+    pa.ArrowException,
+)
+
+
+def save(fit: Fit, path: str | os.PathLike[str]) -> None:
+    """Write a fit to a folder; if that fails, or the process is killed, the folder has the old fit."""
+    folder = Path(os.path.realpath(path))
+    with (
+        system_errors_reported(path),
+        atomic.folders_created(folder),
+        _lock_held(folder),
+    ):
+        atomic.remove_leftovers(folder)
+        data = folder / f"data-{secrets.token_hex(8)}"
+        try:
+            data.mkdir()
+            files = _write_files(fit, data)
+            entries = fit.to_dict() | {"data": data.name, "files": files}
+            entries["checksum"] = _checksum(entries)
+            manifest = data / MANIFEST
+            manifest.write_text(json.dumps(entries, indent=2) + "\n", "utf-8", newline="\n")
+            atomic.sync_file(manifest)
+            atomic.sync_folder(data)
+            atomic.sync_folder(folder)
+            atomic.check_replaceable(folder / MANIFEST)
+            manifest.replace(folder / MANIFEST)
+        except BaseException:
+            # An interruption can come right after the rename, so the manifest says what to keep.
+            _remove_unused(folder, [data])
+            if not (folder / MANIFEST).exists():
+                (folder / _LOCK).unlink(missing_ok=True)
+            raise
+        if atomic.sync_folder(folder):
+            _remove_unused(folder, folder.iterdir())
+            _remove_old_format(folder)
+
+
+def _write_files(fit: Fit, folder: Path) -> dict[str, dict[str, Any]]:
+    """Write tables and parameters; return the size and the checksum of each file."""
+    for name, table in make_tables(fit).items():
+        feather.write_feather(table, str(folder / f"{name}.arrow"))
+    for name, values in fit.parameters.items():
+        with pa.OSFile(str(folder / f"{_PARAMETER}{name}.arrow"), "wb") as file:
+            pa.ipc.write_tensor(pa.Tensor.from_numpy(np.ascontiguousarray(values)), file)
+    files = {}
+    for path in sorted(folder.iterdir()):
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        files[path.name] = {"bytes": path.stat().st_size, "sha256": digest}
+        atomic.sync_file(path)
+    return files
+
+
+def _checksum(entries: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of the other entries of ``fit.json``."""
+    others = {name: value for name, value in entries.items() if name != "checksum"}
+    return hashlib.sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()
+
+
+def _remove_unused(folder: Path, paths: Iterable[Path]) -> None:
+    """Remove those of the paths that are files of another fit than the one in the folder."""
+    with suppress(OSError, ValueError):
+        used = None
+        if (folder / MANIFEST).exists():
+            used = json.loads((folder / MANIFEST).read_text("utf-8")).get("data")
+        for path in paths:
+            if _DATA.fullmatch(path.name) and path.name != used:
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _remove_old_format(folder: Path) -> None:
+    """Remove the files of a fit that was saved in format 1."""
+    last = folder / "cells.arrow"  # as long as it is there, others may be
+    if last.exists():
+        with suppress(OSError):
+            for path in folder.iterdir():
+                if _FILE.fullmatch(path.name) and path != last:
+                    path.unlink()
+            last.unlink()
+
+
+@contextmanager
+def locked(
+    path: str | os.PathLike[str], *, on_wait: Callable[[], object] | None = None
+) -> Iterator[None]:
+    """Keep others from saving a fit to a folder until the block ends.
+
+    To update a saved fit without losing an update by another process, load and save it in one such
+    block. Of a folder without a fit, nothing is locked.
+
+    Parameters
+    ----------
+    path
+        The folder of the saved fit.
+    on_wait
+        Called once if another process holds the lock.
+    """
+    folder = Path(os.path.realpath(path))
+    if not (folder / MANIFEST).is_file():
+        yield
+        return
+    with ExitStack() as stack:
+        with system_errors_reported(path):
+            stack.enter_context(_lock_held(folder, on_wait))
+        yield
+
+
+@contextmanager
+def _lock_held(folder: Path, on_wait: Callable[[], object] | None = None) -> Iterator[None]:
+    if folder in _HELD.get():
+        yield
+        return
+    with atomic.exclusive(folder / _LOCK, seconds=WAIT_SECONDS, on_wait=on_wait):
+        token = _HELD.set(_HELD.get() | {folder})
+        try:
+            yield
+        finally:
+            _HELD.reset(token)
+
+
+def load(path: str | Path) -> Fit:
+    """Read a fit that `Fit.save` or ``annotruth fit --save`` wrote.
+
+    Parameters
+    ----------
+    path
+        The folder of the saved fit.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import annotruth as at
+    >>> fit = at.fit([("a", "ann", 1), ("a", "bob", 2), ("b", "ann", 1)], "gpm")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     fit.save(folder)
+    ...     at.load(folder).log_likelihood == fit.log_likelihood
+    True
+    """
+    folder = Path(path)
+    try:
+        manifest = _read_manifest(folder)
+        while True:
+            try:
+                return _read_fit(folder, manifest)
+            except FileNotFoundError as error:
+                before, manifest = manifest, _read_manifest(folder)
+                if manifest == before:  # else another process has saved a fit meanwhile
+                    raise _missing(folder, Path(error.filename)) from None
+    except InputError:
+        raise
+    except _DAMAGE as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(
+            f"the fit in {folder} cannot be read ({reason}): fit the labels again and save the fit"
+        ) from None
+
+
+def _read_manifest(folder: Path) -> bytes:
+    path = folder / MANIFEST
+    if not path.is_file():  # or a pipe, which never ends
+        raise _missing(folder, path)
+    return path.read_bytes()
+
+
+def _missing(folder: Path, path: Path) -> InputError:
+    hint = "; the tables of `--out` are not a saved fit, use save or `--save`"
+    return InputError(
+        f"no saved fit in {folder}: {path} is missing{'' if path.name == MANIFEST else hint}"
+    )
+
+
+def _read_fit(folder: Path, manifest: bytes) -> Fit:
+    """Return the fit that a manifest describes; files that are missing raise FileNotFoundError."""
+    entries = json.loads(manifest)
+    if not isinstance(entries, dict):
+        raise TypeError("fit.json is not an object")
+    if entries.get("format") not in (_OLD_FORMAT, FORMAT):
+        raise InputError(
+            f"the fit in {folder} was saved in format {shown(entries['format'])}, which this "
+            f"version of annotruth cannot read (it reads format {FORMAT}): fit the labels again "
+            "and save the fit, or use the version that saved it"
+        )
+    old = entries["format"] == _OLD_FORMAT
+    if not old and "files" not in entries:
+        raise FileNotFoundError(errno.ENOENT, "missing", str(folder / "items.arrow"))
+    check_entries(entries, old=old)
+    contents = _read_old_files(folder, entries) if old else _read_files(folder, entries)
+    tables = {
+        name: feather.read_table(pa.BufferReader(contents[name]), memory_map=False)
+        for name in TABLES
+    }
+    if has_other_table(tables["items"]):
+        other = contents[OTHER_TABLE]
+        tables[OTHER_TABLE] = feather.read_table(pa.BufferReader(other), memory_map=False)
+    parameters = {
+        name.removeprefix(_PARAMETER): _parameter(content)
+        for name, content in contents.items()
+        if name.startswith(_PARAMETER)
+    }
+    return make_fit(entries, tables, parameters)
+
+
+def _read_files(folder: Path, entries: Mapping[str, Any]) -> dict[str, pa.Buffer]:
+    """Return the contents of the files in the manifest, by names without suffix, if unchanged."""
+    if entries["checksum"] != _checksum(entries):
+        raise ValueError("fit.json was changed after it was saved")
+    files = entries["files"]
+    if not _DATA.fullmatch(entries["data"]) or not all(map(_FILE.fullmatch, files)):
+        raise ValueError("fit.json names other files than those of a fit")
+
+    def read(name: str) -> pa.Buffer:
+        content = _read_regular_file(folder / entries["data"] / name, files[name]["bytes"])
+        if hashlib.sha256(content).hexdigest() != files[name]["sha256"]:
+            raise ValueError(f"{name} was changed after it was saved")
+        return content
+
+    with ThreadPoolExecutor() as pool:
+        contents = pool.map(read, files)
+        return {Path(name).stem: each for name, each in zip(files, contents, strict=True)}
+
+
+def _read_old_files(folder: Path, entries: Mapping[str, Any]) -> dict[str, pa.Buffer]:
+    """Return the contents of the files of a fit in format 1, by names without suffix."""
+    names = [*TABLES, *(f"{_PARAMETER}{name}" for name in entries.get("parameters", ()))]
+    names.append(OTHER_TABLE)
+    contents = {}
+    for name in names:
+        path = folder / f"{name}.arrow"
+        if not _FILE.fullmatch(path.name):
+            raise ValueError("fit.json names other files than those of a fit")
+        if name in TABLES or path.exists():  # that of a fit saved here before may be there too
+            contents[name] = _read_regular_file(path)
+    return contents
+
+
+def _read_regular_file(path: Path, size: int | None = None) -> pa.Buffer:
+    """Return the content of a file; raise if it is of another size, or a pipe or a device."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode) or size not in (None, status.st_size):
+        raise ValueError(f"{path.name} was changed after it was saved")
+    with pa.OSFile(str(path), "rb") as file:
+        return file.read_buffer(status.st_size)
+
+
+def _parameter(content: pa.Buffer) -> NDArray[Any]:
+    """Return the tensor in a file; `BaseFit.parameter` checks its shape."""
+    tensor = pa.ipc.read_tensor(pa.BufferReader(content))
+    if tensor.type not in (pa.float64(), pa.int64()):
+        raise ValueError(f"a parameter is of type {tensor.type}")
+    return np.array(tensor.to_numpy(), order="C")
