@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, get_args
+from typing import Any, TypeAlias, get_args
 
 from annotruth.errors import shown
 from annotruth.models.base_fit import Readout, Verdict
@@ -14,6 +14,11 @@ from annotruth.models.registry import MODELS
 _FRAMES = ("pandas", "polars", "pyarrow", "modin", "cudf")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _MAX_DEPTH = 8
+_OPTIONAL = {"chosen"}
+_OPTIONAL_IN_OLD = {"chosen", "parameters", "readout", "verdict", "read_as", "bins", "versions"}
+
+Check: TypeAlias = Callable[[Any], bool]
+"""Returns whether the value of an entry is right."""
 
 
 def check_entries(entries: Mapping[str, Any], *, old: bool) -> None:
@@ -21,8 +26,8 @@ def check_entries(entries: Mapping[str, Any], *, old: bool) -> None:
 
     With ``old``, they are of format 1, in which some were added later.
     """
-    checks = {**_CHECKS, **(_OLD_CHECKS if old else _FILE_CHECKS)}
-    optional = _OPTIONAL | (_OPTIONAL_IN_OLD if old else set())
+    checks = _checks(old=old)
+    optional = _OPTIONAL_IN_OLD if old else _OPTIONAL
     for name in entries.keys() - checks.keys():
         raise ValueError(f"unexpected entry {shown(name)} in fit.json")
     for name in checks.keys() - entries.keys() - optional:
@@ -67,19 +72,19 @@ def _is_any(value: Any, depth: int = 0) -> bool:
     return _is_scalar(value)
 
 
-def _is_one_of(*values: Any) -> Callable[[Any], bool]:
+def _is_one_of(*values: Any) -> Check:
     return lambda value: any(type(value) is type(one) and value == one for one in values)
 
 
-def _or_none(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+def _or_none(check: Check) -> Check:
     return lambda value: value is None or check(value)
 
 
-def _list_of(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+def _list_of(check: Check) -> Check:
     return lambda value: isinstance(value, list) and all(map(check, value))
 
 
-def _dict_of(check: Callable[[Any], bool], *keys: str) -> Callable[[Any], bool]:
+def _dict_of(check: Check, *keys: str) -> Check:
     """Return a check of an object with the given keys, or with any, and with such values."""
     return lambda value: (
         isinstance(value, dict)
@@ -103,34 +108,31 @@ def _is_file(value: Any) -> bool:
     )
 
 
-_CHECKS: Mapping[str, Callable[[Any], bool]] = {
-    "format": _is_count,
-    "model": _is_one_of(*MODELS),
-    "settings": _dict_of(_is_scalar),
-    "n_items": _is_count,
-    "n_annotators": _is_count,
-    "n_labels": _is_count,
-    "n_categories": _is_count,
-    "n_dropped": _is_count,
-    "read_as": _or_none(_is_text),
-    "scale": _is_one_of("nominal", "ordinal"),
-    "bins": _or_none(_list_of(_is_finite)),
-    "frame": _is_one_of(*_FRAMES),
-    "n_iter": _is_count,
-    "converged": _is_one_of(True, False),
-    "stop_reason": _is_text,
-    "log_likelihood": _or_none(_is_number),
-    "readout": _is_one_of(*get_args(Readout)),
-    "verdict": _or_none(_is_one_of(*get_args(Verdict))),
-    "history": _dict_of(_list_of(_is_number), "log_likelihood", "objective"),
-    "versions": _dict_of(_is_text),
-    "chosen": _or_none(_is_chosen),
-}
-_OPTIONAL = {"chosen"}
-_FILE_CHECKS: Mapping[str, Callable[[Any], bool]] = {
-    "data": _is_text,
-    "files": _dict_of(_is_file),
-    "checksum": _is_text,
-}
-_OLD_CHECKS: Mapping[str, Callable[[Any], bool]] = {"parameters": _list_of(_is_text)}
-_OPTIONAL_IN_OLD = {"parameters", "readout", "verdict", "read_as", "bins", "versions"}
+def _checks(*, old: bool) -> dict[str, Check]:
+    """Return the check of each entry."""
+    checks: dict[str, Check] = {
+        "format": _is_count,
+        "model": _is_one_of(*MODELS),
+        "settings": _dict_of(_is_scalar),
+        "n_items": _is_count,
+        "n_annotators": _is_count,
+        "n_labels": _is_count,
+        "n_categories": _is_count,
+        "n_dropped": _is_count,
+        "read_as": _or_none(_is_text),
+        "scale": _is_one_of("nominal", "ordinal"),
+        "bins": _or_none(_list_of(_is_finite)),
+        "frame": _is_one_of(*_FRAMES),
+        "n_iter": _is_count,
+        "converged": _is_one_of(True, False),
+        "stop_reason": _is_text,
+        "log_likelihood": _or_none(_is_number),
+        "readout": _is_one_of(*get_args(Readout)),
+        "verdict": _or_none(_is_one_of(*get_args(Verdict))),
+        "history": _dict_of(_list_of(_is_number), "log_likelihood", "objective"),
+        "versions": _dict_of(_is_text),
+        "chosen": _or_none(_is_chosen),
+    }
+    if old:
+        return {**checks, "parameters": _list_of(_is_text)}
+    return {**checks, "data": _is_text, "files": _dict_of(_is_file), "checksum": _is_text}
