@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +62,16 @@ def progress_line(*, quiet: bool) -> Iterator[ProgressCallback | None]:
             )
 
         yield show
+
+
+def waiting_line(folder: object, *, quiet: bool) -> Callable[[], None]:
+    """Return a function that says that another process is writing a fit."""
+
+    def show() -> None:
+        if not quiet:
+            print_error(f"waiting for another process that is writing {folder} ...")
+
+    return show
 
 
 def show_table(title: str, table: pa.Table, *, max_rows: int = 10, digits: int = 2) -> None:

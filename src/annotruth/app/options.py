@@ -6,7 +6,8 @@ import csv
 import functools
 import inspect
 import io
-from collections.abc import Callable, Collection, Mapping
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -224,6 +225,58 @@ def make_read_options(flags: Mapping[str, Any]) -> ReadOptions:
 
 def _unchanged(value: Any) -> Any:
     return value
+
+
+def check_outputs(
+    inputs: Mapping[str, Iterable[str | Path | None]],
+    outputs: Mapping[str, Iterable[str | Path | None]],
+) -> None:
+    """Refuse an output that would replace an input or another output, also through links.
+
+    Both are lists of paths by the argument or flag that names them.
+    """
+    names: dict[object, str] = {}
+    for name, paths in inputs.items():
+        for path in paths:
+            for key in _identities(path):
+                names[key] = f"is also the input {name}"
+    for name, paths in outputs.items():
+        found = [(path, key) for path in paths for key in _identities(path)]
+        for path, key in found:
+            if key in names:
+                raise InputError(f"{path}, which {name} writes, {names[key]}: choose another path")
+        names |= {key: f"is also written by {name}" for _, key in found}
+
+
+def _identities(path: str | Path | None) -> list[object]:
+    """Return what two paths to the same file have in common: the path behind links, or the inode."""
+    if path is None:
+        return []
+    real = Path(os.path.realpath(path))
+    try:
+        status = real.stat()
+    except OSError:  # it does not exist yet, or is no path but the name of a table
+        return [real]
+    return [real, (status.st_dev, status.st_ino)]
+
+
+def table_files(folder: str | Path | None, suffix: str) -> list[Path]:
+    """Return the files that ``--out`` writes; refuse a folder that holds a saved fit."""
+    if folder is None:
+        return []
+    names = ("items", "annotators", "labels", "distributions")
+    out = Path(folder)
+    if len(saved_files(out)) > 2:
+        raise InputError(f"{out} holds a saved fit: choose another folder for the tables")
+    return [out, out / "fit.json", *(out / f"{name}.{suffix}" for name in names)]
+
+
+def saved_files(folder: Path | None) -> list[Path]:
+    """Return the files of a saved fit, or of one that is to be saved, and the folder itself."""
+    if folder is None:
+        return []
+    arrow_files = [path for pattern in ("cells.arrow", "data-*/*") for path in folder.glob(pattern)]
+    return [folder, folder / "fit.json", *arrow_files]
 
 
 def parse_pairs(text: str | None, option: str) -> dict[str, str]:

@@ -59,6 +59,9 @@ def compare(
 
     if out is not None:
         writers.format_of(out)
+    options.check_outputs(
+        {"LABELS": [labels], "--truth": [truth]}, {"--out": [out], "--report": [report]}
+    )
     with (
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,

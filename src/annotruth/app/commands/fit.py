@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from annotruth.app import options
-from annotruth.errors import InputError
+from annotruth.errors import AnnotruthError, InputError, OutputError
 
 if TYPE_CHECKING:
     from annotruth.io.options import ReadOptions
@@ -184,6 +185,21 @@ def fit(
     for path, check in ((soft, check_suffix), (keep, format_of)):
         if path is not None:
             check(path)
+    options.check_outputs(
+        {
+            "LABELS": [labels],
+            "--gold": [gold],
+            "--truth": [truth],
+            "--annotator-prior": [annotator_prior],
+        },
+        {
+            "--out": options.table_files(out, format_.value),
+            "--save": options.saved_files(save),
+            "--report": [report],
+            "--soft": [soft],
+            "--keep": [keep],
+        },
+    )
     with (
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
@@ -201,17 +217,13 @@ def fit(
         with cast("DistributedFit", result) as distributed:
             if out is not None:
                 on_spark.write_tables(distributed, out, format_.value)
-            _print_result(distributed, None, [out], as_json=as_json, quiet=quiet)
+            written: list[object] = [] if out is None else [out]
+            _print_result(distributed, None, written, as_json=as_json, quiet=quiet)
         return
     scores = read.scale == "ordinal"
     metrics = None if truth is None else evaluate(result, truth, scores=scores)
-    # Tables that some models do not have are made before anything is written.
-    targets = (
-        None
-        if soft is None
-        else result.soft_label_table(None if soft_readout is None else soft_readout.value)
-    )
-    verdicts = None if keep is None else result.verdict_table()
+    written = []
+    failures: list[str] = []  # of outputs that this model does not have; the others are written
     if out is not None:
         write_tables(
             result.tables(),
@@ -219,16 +231,40 @@ def fit(
             format=format_.value,
             extra={"fit.json": result.to_json()},
         )
+        written.append(out)
     if save is not None:
-        result.save(save)
+        from annotruth.models.storage import locked
+
+        with locked(save, on_wait=console.waiting_line(save, quiet=quiet)):
+            result.save(save)
+        written.append(save)
     if report is not None:
         result.report(report, source=Path(labels).name)
     if soft is not None:
-        write_soft_labels(targets, result.data.scale.categories, soft)
+        with _failure_noted(f"--soft {soft}", failures):
+            readout = None if soft_readout is None else soft_readout.value
+            targets = result.soft_label_table(readout)
+            write_soft_labels(targets, result.data.scale.categories, soft)
+            written.append(soft)
     if keep is not None:
-        write_table(verdicts, keep, format_of(keep))
+        with _failure_noted(f"--keep {keep}", failures):
+            write_table(result.verdict_table(), keep, format_of(keep))
+            written.append(keep)
 
-    _print_result(result, metrics, [out, save, soft, keep], report, as_json=as_json, quiet=quiet)
+    _print_result(result, metrics, written, report, as_json=as_json, quiet=quiet)
+    if failures:
+        raise InputError("; ".join(failures))
+
+
+@contextmanager
+def _failure_noted(option: str, failures: list[str]) -> Iterator[None]:
+    """Note that an output was not written because the model does not have it."""
+    try:
+        yield
+    except OutputError:
+        raise
+    except AnnotruthError as error:
+        failures.append(f"{option} was not written: {error}")
 
 
 def _print_result(
@@ -254,8 +290,7 @@ def _print_result(
             figures = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
             console.show_lines(f"against the truth: {figures}")
         for path in written:
-            if path is not None:
-                console.show_lines(f"written to {path}")
+            console.show_lines(f"written to {path}")
         if report is not None:
             console.show_lines(f"report written to {report}")
 

@@ -70,6 +70,14 @@ def next_(
     for path in (out, keep):
         if path is not None:
             writers.format_of(path)
+    options.check_outputs(
+        {
+            "FIT|LABELS": options.saved_files(data),
+            "--gold": [gold],
+            "--annotator-prior": [annotator_prior],
+        },
+        {"--out": [out], "--keep": [keep]},
+    )
     with (
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,

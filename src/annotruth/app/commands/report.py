@@ -36,6 +36,7 @@ def report(
     from annotruth.app import console
     from annotruth.models.storage import load
 
+    options.check_outputs({"FIT": options.saved_files(fit)}, {"--out": [out]})
     load(fit).report(out, source=source or fit.resolve().name)
     if not quiet:
         console.show_lines(f"report written to {out}")

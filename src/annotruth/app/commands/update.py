@@ -65,13 +65,12 @@ def update(
     from annotruth.models.storage import load, locked
 
     folder = fit if out is None else out
-
-    def show_waiting() -> None:
-        if not quiet:
-            console.print_error(f"waiting for another process that is writing {folder} ...")
-
+    options.check_outputs(
+        {"LABELS": [labels], "--gold": [gold]},
+        {"FIT" if out is None else "--out": options.saved_files(folder)},
+    )
     # In place, nobody else may save between loading and saving, or one of the updates is lost.
-    with locked(folder, on_wait=show_waiting):
+    with locked(folder, on_wait=console.waiting_line(folder, quiet=quiet)):
         before = load(fit)
         with (
             console.warnings_in_one_line(quiet=quiet),

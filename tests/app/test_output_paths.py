@@ -1,0 +1,103 @@
+"""Outputs never replace inputs or each other, and one that a model lacks does not stop the others."""
+
+import json
+import os
+
+import pytest
+
+import annotruth as at
+
+LABELS = "item,annotator,label\n" + "".join(
+    f"{e},{s},{(e + (n == e % 5)) % 3 + 1}\n" for e in range(12) for n, s in enumerate("uvwxyz")
+)
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.csv").write_text(LABELS)
+    (tmp_path / "gold.csv").write_text("item,label\n1,2\n")
+    (tmp_path / "link.csv").symlink_to("in.csv")
+    os.link(tmp_path / "in.csv", tmp_path / "hard.csv")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "labels.csv").write_text(LABELS)
+    at.fit(tmp_path / "in.csv", "gpm").save(tmp_path / "fit")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "fit in.csv --soft in.csv",
+        "fit in.csv --keep in.csv",
+        "fit in.csv --report in.csv",
+        "fit in.csv --soft link.csv",
+        "fit link.csv --keep ./out/../in.csv",
+        "fit hard.csv --soft in.csv",
+        "fit in.csv --gold gold.csv --keep gold.csv",
+        "fit in.csv --truth gold.csv --soft gold.csv",
+        "fit in.csv --annotator-prior gold.csv --soft gold.csv",
+        "fit out/labels.csv --out out",
+        "fit fit/fit.json --save fit",
+        "fit in.csv --soft same.csv --keep same.csv",
+        "fit in.csv --out new --keep new/items.csv",
+        "fit in.csv --out new --save new",
+        "fit in.csv --save new --report new/fit.json",
+        "fit in.csv --out fit",
+        "update fit fit/fit.json",
+        "update fit in.csv --gold fit/fit.json",
+        "report fit --out fit/fit.json",
+        "next in.csv --out in.csv",
+        "next in.csv --gold gold.csv --keep gold.csv",
+        "next fit --out fit/fit.json",
+        "next in.csv --out a.csv --keep a.csv",
+        "compare in.csv --out in.csv",
+        "compare in.csv --report link.csv",
+        "compare in.csv --truth gold.csv --out gold.csv",
+    ],
+)
+def test_no_output_replaces_an_input_or_another_output(run, files, words):
+    def contents():
+        return {path: path.read_bytes() for path in files.rglob("*") if path.is_file()}
+
+    before = contents()
+    code, out, err = run(*words.split())
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "choose another" in err
+    assert contents() == before
+
+
+def test_other_paths_are_written(run, files):
+    words = "fit in.csv --gold gold.csv --out out2 --save fit --report fit/r.html --soft s.csv --keep k.csv"
+    assert run(*words.split())[0] == 0
+    assert run(*words.split())[0] == 0
+    assert run("update", "fit", "gold.csv", "--out", "fit")[0] == 2  # no annotators
+    assert (files / "s.csv").exists()
+    assert (files / "in.csv").read_text() == LABELS
+
+
+def test_an_output_that_the_model_lacks_does_not_stop_the_others(run, files):
+    words = (
+        "fit in.csv --model subject-bias --keep k.csv --report r.html --soft s.csv --out o --json"
+    )
+    code, out, err = run(*words.split())
+    assert code == 2
+    assert err.count("\n") == 1
+    assert "--soft s.csv was not written: subject-bias estimates scores" in err
+    assert json.loads(out)["model"] == "subject-bias"
+    assert (files / "r.html").exists()
+    assert (files / "o" / "items.csv").exists()
+    assert (files / "k.csv").exists()
+    assert not (files / "s.csv").exists()
+    code, out, err = run(*words.split()[:-1])
+    assert "written to o" in out
+    assert "written to s.csv" not in out
+
+
+def test_a_read_out_that_the_model_lacks_does_not_stop_the_others(run, files):
+    words = "fit in.csv --model dawid-skene --soft s.csv --soft-readout opinion --keep k.csv"
+    code, _, err = run(*words.split())
+    assert code == 2
+    assert "--soft s.csv was not written: dawid-skene has no read-out 'opinion'" in err
+    assert (files / "k.csv").exists()
