@@ -71,6 +71,10 @@ def test_another_format_is_refused(saved):
     ("name", "column", "values"),
     [
         ("cells", "category", [0, 7, 1, 0]),
+        ("cells", "category", [0, 2, 0, 1]),
+        ("cells", "category", [-1, 1, 0, 1]),
+        ("items", "cells_from", [1, 2]),
+        ("items", "known", [-2, 1]),
         ("cells", "labels_from", [0, 9, 2, 4]),
         ("items", "cells_from", [2, 0]),
         ("labels", "annotator", [0, 0, 0, 0, -3]),

@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -64,14 +65,10 @@ def progress_line(*, quiet: bool) -> Iterator[ProgressCallback | None]:
         yield show
 
 
-def waiting_line(folder: object, *, quiet: bool) -> Callable[[], None]:
+def waiting_line(folder: object, *, quiet: bool) -> Callable[[], None] | None:
     """Return a function that says that another process is writing a fit."""
-
-    def show() -> None:
-        if not quiet:
-            print_error(f"waiting for another process that is writing {folder} ...")
-
-    return show
+    message = f"waiting for another process that is writing {folder} ..."
+    return None if quiet else partial(print_error, message)
 
 
 def show_table(title: str, table: pa.Table, *, max_rows: int = 10, digits: int = 2) -> None:
