@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+import annotruth as at
 from annotruth.models.registry import MODELS
 
 
@@ -326,6 +327,15 @@ def test_a_full_disk_is_one_line_and_exit_1(run, write, monkeypatch):
     monkeypatch.setattr("annotruth.app.console.show_lines", full)
     code, _, err = run("fit", write("l.csv", GOOD))
     assert (code, err) == (1, "annotruth: cannot continue: [Errno 28] No space left on device\n")
+
+
+def test_an_error_of_several_lines_is_one_line(run, write, monkeypatch):
+    def fail(*_, **__):
+        raise at.AnnotruthError("the first line:\n  the second\tline")
+
+    monkeypatch.setattr("annotruth.api.fit", fail)
+    code, _, err = run("fit", write("l.csv", GOOD))
+    assert (code, err) == (2, "annotruth: the first line: the second line\n")
 
 
 def test_an_unknown_option_refers_to_the_help_of_its_command(run):

@@ -163,9 +163,12 @@ def test_learned_behavior_detects_repeated_labels():
 
 def test_behaviors_of_annotators_with_few_labels_stay_uniform():
     crowd = [(e, str(s), e % 2) for e in range(40) for s in range(5)]
-    fit = at.fit([*crowd, (0, "one label", 0)], "gpm", behavior="learned", max_iter=5000)
-    table = fit.annotators().set_index("annotator")
-    assert table.loc["one label", "reliability"] > 0.5
+    nine, ten = ([(e, f"{n} labels", 1) for e in range(n)] for n in (9, 10))
+    fit = at.fit([*crowd, *nine, *ten], "gpm", behavior="learned", max_iter=5000)
+    people = fit.data.annotators.to_pylist()
+    pi = fit.parameters["pi"]
+    assert pi[people.index("9 labels")].tolist() == [0.5, 0.5]
+    assert pi[people.index("10 labels"), 1] > 0.99
 
 
 def test_gold_fixes_the_item_and_changes_the_annotators():

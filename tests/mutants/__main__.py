@@ -49,7 +49,9 @@ def copy_repository(folder: Path) -> Path:
     return folder
 
 
-def run_tests(copy: Path, tests: tuple[str, ...], *, cache: Path | None = None) -> tuple[int, str]:
+def run_tests(
+    copy: Path, tests: tuple[str, ...], *, timeout: float | None = None, cache: Path | None = None
+) -> tuple[int, str]:
     """Run tests in a copy; return the exit code, or 1 after the timeout, and the output."""
     env = {
         **os.environ,
@@ -67,10 +69,10 @@ def run_tests(copy: Path, tests: tuple[str, ...], *, cache: Path | None = None) 
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=TIMEOUT_SECONDS,
+            timeout=timeout,
         )
     except subprocess.TimeoutExpired:
-        return 1, f"FAILED timeout after {TIMEOUT_SECONDS:.0f} s"
+        return 1, f"FAILED timeout after {timeout:.0f} s"
     return done.returncode, done.stdout
 
 
@@ -83,7 +85,7 @@ def try_mutant(mutant: Mutant, copy: Path) -> Outcome:
     cache = copy / "mutant-cache" if mutant.is_kernel else None
     path.write_text(mutant.applied_to(source))
     try:
-        code, output = run_tests(copy, mutant.tests, cache=cache)
+        code, output = run_tests(copy, mutant.tests, timeout=TIMEOUT_SECONDS, cache=cache)
     finally:
         path.write_text(source)
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
@@ -110,6 +112,15 @@ def check_baseline(copy: Path, mutants: list[Mutant]) -> None:
         sys.exit(2)
 
 
+def choose(mutants: list[Mutant], text: str) -> list[Mutant]:
+    """Return the mutants of a part of that name, or those with the text in their file or name."""
+    chosen = [mutant for mutant in mutants if mutant.part == text]
+    chosen = chosen or [mutant for mutant in mutants if text in f"{mutant.file}: {mutant.name}"]
+    if not chosen:
+        sys.exit(f"no mutant has {text!r} in its file or name, and no part is named so")
+    return chosen
+
+
 def say(text: str) -> None:
     """Print a line at once."""
     sys.stdout.write(text + "\n")
@@ -119,13 +130,12 @@ def say(text: str) -> None:
 def main() -> None:
     """Try all mutants and print which of them no test notices."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
-    parser.add_argument("--only", metavar="TEXT", help="mutants with this text in part or name")
+    parser.add_argument(
+        "--only", metavar="TEXT", help="a part, or a text in the file or the name of mutants"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="how many mutants to try at a time")
     options = parser.parse_args()
-    wanted = options.only or ""
-    mutants = [m for m in read_mutants() if wanted == m.part or wanted in f"{m.file}: {m.name}"]
-    if not mutants:
-        sys.exit(f"no mutant has {wanted!r} in its part, file or name")
+    mutants = choose(read_mutants(), options.only or "")
 
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="annotruth-mutants-") as folder:

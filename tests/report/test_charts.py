@@ -8,7 +8,7 @@ import pytest
 
 import annotruth as at
 from annotruth.errors import AnnotruthError, InputError
-from annotruth.report.charts.drawing import shorten
+from annotruth.report.charts.drawing import Axis, Drawing, shorten
 
 CHARTS = (
     *("categories", "workload", "history", "reliability", "matches", "items", "scores"),
@@ -35,6 +35,27 @@ def test_every_chart_is_self_contained_svg(name, crowd):
     lengths = {len(column) for column in chart.data.values()}
     assert len(lengths) == 1
     assert lengths != {0}
+
+
+def test_texts_of_a_drawing_are_texts_whatever_they_contain():
+    hostile = "a \" onload=\"b\" <c> & 'd' \x01\x1b\x7f\ud800\uffff e\n\tf"
+    shown = "a \" onload=\"b\" <c> & 'd' \ufffd\ufffd\ufffd\ufffd\ufffd e f"
+    drawing = Drawing(10, 10)
+    drawing.text(0, 0, hostile)
+    drawing.rect(0, 0, 1, 1, "at-mark", tip=hostile)
+    drawing.group(hostile, lambda: None)
+    svg = ElementTree.fromstring(drawing.svg(hostile))
+    assert svg.get("aria-label") == shown
+    assert svg.get("onload") is None
+    assert [element.text for element in svg.iter() if element.text] == [shown] * 3
+    # Single quotes too, for attributes that others write with these.
+    assert "'" not in drawing.svg(hostile)
+
+
+def test_ticks_are_round_and_reach_both_ends():
+    assert Axis(0.0, 1.0, 0.0, 100.0).ticks(5) == pytest.approx([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
+    assert Axis(-3.0, 7.0, 0.0, 100.0).ticks(4) == pytest.approx([-2.5, 0.0, 2.5, 5.0])
+    assert Axis(2.0, 2.0, 0.0, 100.0).ticks(4) == [2.0]
 
 
 def test_styles_of_one_chart_do_not_apply_to_another(crowd):
