@@ -2,6 +2,7 @@
 
 import tracemalloc
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -114,6 +115,13 @@ def test_random_annotators_are_recovered_from_many_labels():
     true = made.reliability < 0.5
     clear = np.abs(made.reliability - 0.5) > 0.15
     assert (fit.spammer == true)[clear].mean() > 0.95
+
+
+def test_annotators_are_spammers_below_one_half():
+    fit = replace(at.fit(TABLE, "gpm"), reliability=np.array([0.5, 0.4999, 0.55]))
+    assert fit.spammer.tolist() == [False, True, False]
+    assert fit.n_spammers == 1
+    assert fit.annotators().spammer.tolist() == [False, True, False]
 
 
 def test_p_serious_separates_serious_labels():

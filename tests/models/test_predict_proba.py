@@ -246,6 +246,14 @@ def test_rounded_gaussians_of_a_single_category():
     assert rounded_gaussians(np.array([3.0]), np.array([9.0]), np.array([0.1])).tolist() == [[1.0]]
 
 
+def test_rounded_gaussians_have_the_same_digits_on_both_sides():
+    values, mean = np.arange(1.0, 6.0), np.array([3.0])
+    for deviation in (0.05, 0.1, 0.4):
+        row = rounded_gaussians(values, mean, np.array([deviation]))[0]
+        np.testing.assert_allclose(row, row[::-1], rtol=1e-12)
+    assert 0.0 < rounded_gaussians(values, mean, np.array([0.15]))[0, 4] < 1e-22
+
+
 def test_the_rounding_error_that_votes_have_in_common():
     rng = np.random.default_rng(0)
     scores = rng.uniform(1.5, 4.5, 4000)

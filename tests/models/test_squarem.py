@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from annotruth.engines import get_engine
-from annotruth.models import squarem
 from annotruth.models.em import Monitor, run_em
 from annotruth.models.squarem import (
     Squarem,
@@ -223,4 +222,16 @@ def test_numbers_stay_above_their_bound():
 def test_step_lengths_are_bounded():
     """Where steps do not shrink at all, the step length is at its limit."""
     assert numbers(*path([0.0], [1.0], [2.0]), 3.0)[0] == pytest.approx(6.0)
-    assert squarem._MAX_LIMIT <= 100.0
+
+
+def test_the_limit_of_step_lengths_doubles_up_to_a_hundred():
+    acceleration, point, lengths = Squarem(Point, numbers), Point(np.zeros(1)), []
+    while len(lengths) < 8:
+        proposed = acceleration.propose(point)
+        # Steps of 1: from x0 to x0 + 2 a, where two steps lead to x0 + 2.
+        if proposed.x[0] != point.x[0]:
+            lengths.append((proposed.x[0] - point.x[0] + 2.0) / 2.0)
+        objective = float(proposed.x[0])
+        point, accepted = acceleration.accept(Point(proposed.x + 1.0), {"objective": objective})
+        assert accepted
+    assert lengths == pytest.approx([3, 6, 12, 24, 48, 96, 100, 100])

@@ -10,6 +10,7 @@ import pytest
 import annotruth as at
 from annotruth.labels import Labels
 from annotruth.models.registry import MODELS, get_model
+from annotruth.models.warm_start import resumed_shares
 
 TIGHT = {"tol": 1e-6, "max_iter": 5_000, "acceleration": True}
 TABLE = [(e, s, (e + (n == e)) % 2) for e in range(6) for n, s in enumerate("uvwxyz")]
@@ -104,6 +105,23 @@ def test_a_category_new_to_an_item_can_become_its_label():
     for name in ("gpm", "dawid-skene", "robust-gpm", "glad"):
         fit = get_model(name)().fit(base).partial_fit(votes).result_
         assert fit.item_table()["label"].to_pylist()[0] == 2
+
+
+def test_shares_resume_unless_an_item_has_new_labels_or_a_known_truth():
+    votes = [(e, s, 1 + (s in "xyz"[: e % 3])) for e in range(3) for s in "uvwxyz"]
+    previous = at.fit(votes, "gpm")
+    new = [(1, "new", 1), (3, "new", 2)]
+    labels = Labels.of([*votes, *new]).with_gold({2: 1})
+    observed = np.diff(labels.cell_ptr) / labels.labels_per_item[labels.item_of_cell()]
+    shares = resumed_shares(labels, previous, observed)
+    item, category = labels.item_of_cell(), labels.cell_category
+    old = previous.distribution.dense(2)
+    for cell in range(labels.n_cells):
+        expected = observed[cell]
+        if item[cell] == 0:
+            expected = 0.01 * observed[cell] + 0.99 * old[0, category[cell]]
+        assert shares[cell] == pytest.approx(expected, rel=1e-12)
+    assert not np.allclose(old[1], observed[item == 1], atol=0.01)  # or the test could not fail
 
 
 def test_a_warm_start_from_a_fit_of_other_labels_or_of_another_model_is_refused():

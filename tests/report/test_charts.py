@@ -38,8 +38,8 @@ def test_every_chart_is_self_contained_svg(name, crowd):
 
 
 def test_texts_of_a_drawing_are_texts_whatever_they_contain():
-    hostile = "a \" onload=\"b\" <c> & 'd' \x01\x1b\x7f\ud800\uffff e\n\tf"
-    shown = "a \" onload=\"b\" <c> & 'd' \ufffd\ufffd\ufffd\ufffd\ufffd e f"
+    hostile = 'a " onload="b" <c> & \'d\' \x01\x1b\x7f\ud800\uffff e\n\tf'
+    shown = 'a " onload="b" <c> & \'d\' \ufffd\ufffd\ufffd\ufffd\ufffd e f'
     drawing = Drawing(10, 10)
     drawing.text(0, 0, hostile)
     drawing.rect(0, 0, 1, 1, "at-mark", tip=hostile)
