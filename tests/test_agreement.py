@@ -66,6 +66,13 @@ def test_kappa_equals_the_published_example():
     assert agreement.fleiss_kappa(counted(FLEISS)) == pytest.approx(0.210, abs=5e-4)
 
 
+def test_items_of_any_number_of_labels_have_equal_weight_in_kappa():
+    rows = [("a", s, 1 + (s == "z")) for s in "wxyz"] + [("b", "x", 1), ("b", "y", 2)]
+    # Pairs agree in 6 of 12 on a and in none of 2 on b; two thirds of the labels are 1.
+    expected = (0.5 / 2 - 5 / 9) / (1 - 5 / 9)
+    assert agreement.fleiss_kappa([*rows, ("single", "x", 2)]) == pytest.approx(expected)
+
+
 def alpha_by_pairs(data, metric, weight):
     """Alpha from its definition, pair by pair."""
     cell = data.cell_of_label()

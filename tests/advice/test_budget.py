@@ -53,6 +53,12 @@ def test_equal_items_share_the_whole_budget():
     assert set(add) == {2, 3}
 
 
+def test_the_rest_of_a_budget_respects_the_maximum_per_item():
+    uncertainty, gain = np.array([0.9, 0.2, 0.2, 0.2]), np.array([0.5, 0.05, 0.05, 0.05])
+    assert share_out(2, uncertainty, gain, LEAST).tolist() == [2, 0, 0, 0]
+    assert share_out(2, uncertainty, gain, LEAST, max_per_item=1).tolist() == [1, 1, 0, 0]
+
+
 def test_items_without_gain_get_no_labels():
     add = share_out(100, np.array([0.0, 0.3, 0.3]), np.array([0.0, 0.0, 0.1]), LEAST)
     assert add[:2].tolist() == [0, 0]

@@ -128,6 +128,8 @@ def test_out_does_not_change_other_files(run, crowd, tmp_path):
 
 def test_quiet_prints_nothing(run, crowd):
     assert run("fit", crowd / "labels.csv", "--quiet") == (0, "", "")
+    with_warning = ("--set", "max-iter=2")
+    assert run("fit", crowd / "labels.csv", "--quiet", *with_warning) == (0, "", "")
 
 
 def test_reaching_max_iter_is_one_line_on_stderr(run, crowd):

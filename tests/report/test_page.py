@@ -62,8 +62,29 @@ def test_the_tables_hold_the_fits_results(crowd):
     assert shares == pytest.approx(100 * crowd.distribution.dense(5), abs=0.51)
     confusion = np.array(people["confusion"]["values"]).reshape(20, 5, 5)
     assert confusion.sum(axis=(1, 2)).tolist() == crowd.data.labels_per_annotator.tolist()
+    expected = np.zeros((20, 5, 5))
+    data = crowd.data
+    recovered = crowd.label[data.item_of_label()]
+    np.add.at(expected, (data.annotator, recovered, data.category_of_label()), 1)
+    np.testing.assert_array_equal(confusion, expected)
     right = np.trace(confusion, axis1=1, axis2=2) / confusion.sum(axis=(1, 2))
     assert people["matches"]["values"] == pytest.approx(right.tolist(), abs=6e-4)
+
+
+def test_numbers_that_are_not_finite_are_null():
+    fit = at.fit([("a", "x", 1), ("b", "x", 2), ("b", "y", 4)], "mean")
+    items = columns(unpacked(report_page(fit))["tables"]["items"])
+    assert items["std"]["values"] == [None, 1.414]
+    assert items["score_low"]["values"][0] is None
+
+
+def test_ids_that_scripts_cannot_hold_as_numbers_are_texts():
+    small, large = (
+        columns(unpacked(report_page(at.fit([(e, "x", 1), (e + 1, "x", 2)])))["tables"]["items"])
+        for e in (7, 2**53)
+    )
+    assert small["item"]["values"] == [7, 8]
+    assert large["item"]["values"] == [str(2**53), str(2**53 + 1)]
 
 
 @pytest.mark.parametrize(
