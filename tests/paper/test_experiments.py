@@ -70,13 +70,13 @@ def test_maximum_and_kind_of_iterations_can_be_set():
 
 
 def test_reliability_is_measured_by_every_variant_of_f1():
-    # Two spammers, one detected; three serious, one called a spammer.
-    measured = measures.measure_reliability([0.1, 0.2, 0.7, 0.8, 0.9], [0.3, 0.6, 0.4, 0.8, 0.9])
+    # Two spammers, one detected; three serious, one called a spammer. One half is serious.
+    measured = measures.measure_reliability([0.1, 0.2, 0.5, 0.8, 0.9], [0.3, 0.5, 0.4, 0.8, 0.9])
     assert measured["f1_spammer"] == pytest.approx(1 / 2)
     assert measured["f1_serious"] == pytest.approx(2 / 3)
     assert measured["f1_macro"] == pytest.approx((1 / 2 + 2 / 3) / 2)
     assert measured["f1_weighted"] == pytest.approx((2 * 1 / 2 + 3 * 2 / 3) / 5)
-    assert measured["rmse"] == pytest.approx(np.sqrt((0.04 + 0.16 + 0.09) / 5))
+    assert measured["rmse"] == pytest.approx(np.sqrt((0.04 + 0.09 + 0.01) / 5))
 
 
 def test_a_measure_without_a_value_is_none():
