@@ -1,10 +1,13 @@
 """`annotruth update`."""
 
 import json
+import threading
 
 import pytest
 
 import annotruth as at
+from annotruth import api
+from annotruth.models.storage import folder as storage
 
 FIRST = "item,annotator,label\n" + "".join(
     f"{e},{s},{(e + (n == e)) % 2}\n" for e in range(6) for n, s in enumerate("uvwxyz")
@@ -27,6 +30,29 @@ def test_the_saved_fit_is_updated_in_place(run, files):
     code, out, err = run("update", files / "fit", files / "more.csv")
     assert (code, err) == (0, "")
     assert "new: 3 labels, 1 item, 1 annotator" in out
+    assert at.load(files / "fit").data.n_labels == 39
+
+
+def test_nobody_else_can_save_during_an_update_in_place(run, files, monkeypatch):
+    update, refusals = api.update, []
+
+    def update_beside_another(*words, **options):
+        def save():
+            try:
+                at.load(files / "fit").save(files / "fit")
+            except at.OutputError as error:
+                refusals.append(str(error))
+
+        other = threading.Thread(target=save)
+        other.start()
+        other.join()
+        return update(*words, **options)
+
+    monkeypatch.setattr(storage, "WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(api, "update", update_beside_another)
+    assert run("update", files / "fit", files / "more.csv")[0] == 0
+    assert len(refusals) == 1
+    assert "another process is writing to it" in refusals[0]
     assert at.load(files / "fit").data.n_labels == 39
 
 
