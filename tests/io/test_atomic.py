@@ -71,6 +71,16 @@ def test_content_reaches_the_disk_before_a_file_takes_its_place(tmp_path, monkey
     assert (name, "new") in synced
 
 
+@WRITERS
+def test_leftovers_of_killed_processes_are_removed(tmp_path, write):
+    leftover = tmp_path / ".annotruth-0123456789abcdef"
+    (leftover / "new").mkdir(parents=True)
+    (leftover / "new" / "a.csv").write_text("half of it")
+    (tmp_path / ".annotruth-mine").mkdir()
+    write(tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".annotruth-mine", "out"]
+
+
 @pytest.mark.parametrize("failure", [ValueError("no"), KeyboardInterrupt()])
 def test_a_failing_writer_leaves_nothing(tmp_path, failure):
     (tmp_path / "old").write_text("old")

@@ -212,6 +212,7 @@ def test_deeply_nested_entries_are_refused(saved):
         ("labels", "annotator", [0, 0, 0, 1, 1], "an annotator has no label"),
         ("labels", "annotator", [0, 1, None, 0, 1], "annotator is not of type int32"),
         ("cells", "category", [0, 1, 1, 0], "categories of an item do not ascend"),
+        ("cells", "category", [0, 1, 0, 0], "categories of an item do not ascend"),
         # The first values out of range, with which kernels would read beyond the ends of arrays.
         ("labels", "annotator", [0, 1, 2, 0, 3], r"annotator has a code outside 0\.\.2"),
         ("labels", "annotator", [0, 1, 2, 0, -1], r"annotator has a code outside 0\.\.2"),
