@@ -127,6 +127,29 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
+def try_all(mutants: list[Mutant], jobs: int) -> list[Outcome]:
+    """Try mutants, each in one of as many copies as there are jobs, and print the outcomes."""
+    with tempfile.TemporaryDirectory(prefix="annotruth-mutants-") as folder:
+        copies = [copy_repository(Path(folder, str(number))) for number in range(jobs)]
+        check_baseline(copies[0], mutants)
+        free: queue.SimpleQueue[Path] = queue.SimpleQueue()
+        for copy in copies:
+            free.put(copy)
+
+        def run(mutant: Mutant) -> Outcome:
+            copy = free.get()
+            try:
+                outcome = try_mutant(mutant, copy)
+            finally:
+                free.put(copy)
+            how = f"noticed by {outcome.noticed_by}" if outcome.noticed_by else "SURVIVED"
+            say(f"{mutant.part}: {mutant.name}: {how} ({outcome.seconds:.0f} s)")
+            return outcome
+
+        with ThreadPoolExecutor(jobs) as pool:
+            return list(pool.map(run, mutants))
+
+
 def main() -> None:
     """Try all mutants and print which of them no test notices."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
@@ -135,30 +158,9 @@ def main() -> None:
     )
     parser.add_argument("--jobs", type=int, default=1, help="how many mutants to try at a time")
     options = parser.parse_args()
-    mutants = choose(read_mutants(), options.only or "")
 
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="annotruth-mutants-") as folder:
-        copies: queue.SimpleQueue[Path] = queue.SimpleQueue()
-        for number in range(options.jobs):
-            copies.put(copy_repository(Path(folder, str(number))))
-        first = copies.get()
-        check_baseline(first, mutants)
-        copies.put(first)
-
-        def run(mutant: Mutant) -> Outcome:
-            copy = copies.get()
-            try:
-                outcome = try_mutant(mutant, copy)
-            finally:
-                copies.put(copy)
-            how = f"noticed by {outcome.noticed_by}" if outcome.noticed_by else "SURVIVED"
-            say(f"{mutant.part}: {mutant.name}: {how} ({outcome.seconds:.0f} s)")
-            return outcome
-
-        with ThreadPoolExecutor(options.jobs) as pool:
-            outcomes = list(pool.map(run, mutants))
-
+    outcomes = try_all(choose(read_mutants(), options.only or ""), options.jobs)
     survivors = [outcome.mutant for outcome in outcomes if outcome.noticed_by is None]
     share = 1.0 - len(survivors) / len(outcomes)
     minutes = (time.monotonic() - began) / 60.0
