@@ -230,7 +230,7 @@ def update(
     with file_named_in_errors(data if gold is None else gold):
         estimator.load_fit(before).partial_fit(
             new,
-            gold=load_table(gold),
+            gold=load_table(gold, max_size=read.max_size),
             duplicates=read.duplicates,
             refit=refit,
             progress=progress,
@@ -254,7 +254,9 @@ def _warn_of_many_numbers(found: BaseFit) -> None:
         )
 
 
-def evaluate(fit: Fit, truth: Any, *, scores: bool = False) -> dict[str, float]:
+def evaluate(
+    fit: Fit, truth: Any, *, scores: bool = False, max_size: str | int | None = None
+) -> dict[str, float]:
     """Compare a fit with known truths.
 
     Parameters
@@ -265,6 +267,8 @@ def evaluate(fit: Fit, truth: Any, *, scores: bool = False) -> dict[str, float]:
         The truths of some or all items: a path, a frame of ``item, label``, a mapping, a Series.
     scores
         Whether the truths are scores on an ordinal scale, such as 3.4, rather than categories.
+    max_size
+        How much memory reading the file of truths may take, as in `ReadOptions`.
 
     Returns
     -------
@@ -276,7 +280,7 @@ def evaluate(fit: Fit, truth: Any, *, scores: bool = False) -> dict[str, float]:
     from annotruth.labels.truth import match_truth
 
     with file_named_in_errors(truth):
-        matched = match_truth(load_table(truth), fit.data, role="truth")
+        matched = match_truth(load_table(truth, max_size=max_size), fit.data, role="truth")
         from annotruth.selection.evaluate import compute_metrics
 
         return compute_metrics(fit, matched, scores=scores)

@@ -3,7 +3,6 @@
 import gzip
 import re
 from contextlib import suppress
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.ipc
@@ -262,12 +261,6 @@ def test_the_field_size_limit_of_csv_is_restored(refused):
     before = csv.field_size_limit()
     refused(HEADER + b"1\n")
     assert csv.field_size_limit() == before
-
-
-@pytest.mark.skipif(not Path("/dev/null").exists(), reason="needs /dev/null")
-def test_the_null_device_is_an_empty_file():
-    with pytest.raises(InputError, match="/dev/null: the file is empty"):
-        read_labels("/dev/null")
 
 
 def test_a_question_is_refused_for_a_long_table(tmp_path):

@@ -156,6 +156,14 @@ MemoryOption = Annotated[
         help="Fit within this much memory, such as 1GB; the labels stay on disk (TMPDIR).",
     ),
 ]
+MaxSizeOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="How much memory reading a file may take, such as 20GB.",
+        show_default="500MB, or 200 times its size",
+    ),
+]
 
 _Command = Callable[..., None]
 # The flags for reading labels, in the order in which the help lists them: type and default.
@@ -169,6 +177,7 @@ _READ_FLAGS: Mapping[str, tuple[Any, Any]] = {
     "question": (QuestionOption, None),
     "covariates": (CovariatesOption, None),
     "memory": (MemoryOption, None),
+    "max_size": (MaxSizeOption, None),
 }
 
 

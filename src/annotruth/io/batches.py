@@ -64,23 +64,27 @@ def _read(
     max_rows: int | None,
     keep_codes: bool,
 ) -> Iterator[pa.Table]:
-    kind, data = content
+    kind, data, limit = content
     if kind == "text":
         yield from read_delimited(data, choose, in_batches=max_rows is not None)
         return
     if kind == "json":
         from annotruth.io.json_lines import read_json_lines
 
-        yield read_json_lines(data, choose)
+        yield read_json_lines(data, choose, limit=limit)
         return
+    from annotruth.io.decoded_size import decoded_size
+    from annotruth.io.decompress import check_size
+
     with _damage_reported(kind):
         if kind == "parquet":
-            batches = _read_parquet(data, choose, max_rows, keep_codes)
+            batches = _read_parquet(content, choose, max_rows, keep_codes)
         else:
-            batches = _read_arrow(data, choose, max_rows)
+            batches = _read_arrow(content, choose, max_rows)
         for batch in batches:
             # A damaged file can hold offsets that point outside it: never let them through.
             batch.validate(full=True)
+            check_size(decoded_size(batch, keep_codes=keep_codes), "text", limit)
             yield batch
 
 
@@ -94,19 +98,28 @@ def _choose_unique(choose: ChooseColumns, names: list[str]) -> list[str]:
 
 
 def _read_parquet(
-    data: pa.Buffer,
+    content: FileContent,
     choose: Callable[[list[str]], list[str]],
     max_rows: int | None,
     keep_codes: bool,
 ) -> Iterator[pa.Table]:
     import pyarrow.parquet
 
+    from annotruth.io.decoded_size import find_long_texts, parquet_size, text_columns
+    from annotruth.io.decompress import check_size
+
+    data = content.data
     with pyarrow.parquet.ParquetFile(pa.BufferReader(data)) as file:
         metadata, names = file.metadata, choose(file.schema_arrow.names)
+    check_size(parquet_size(metadata, names), "decoded Parquet content", content.limit)
+    coded = _dictionary_columns(metadata, names) if keep_codes else []
+    texts = [path for path in text_columns(metadata, names) if path not in coded]
     with pyarrow.parquet.ParquetFile(
-        pa.BufferReader(data),
-        metadata=metadata,
-        read_dictionary=_dictionary_columns(metadata, names) if keep_codes else None,
+        pa.BufferReader(data), metadata=metadata, read_dictionary=texts
+    ) as file:
+        coded += find_long_texts(file, texts, content.limit)
+    with pyarrow.parquet.ParquetFile(
+        pa.BufferReader(data), metadata=metadata, read_dictionary=coded
     ) as file:
         if max_rows is None:
             yield file.read(columns=names)
@@ -134,13 +147,19 @@ def _dictionary_columns(metadata: Any, names: list[str]) -> list[str]:
 
 
 def _read_arrow(
-    data: pa.Buffer, choose: Callable[[list[str]], list[str]], max_rows: int | None
+    content: FileContent, choose: Callable[[list[str]], list[str]], max_rows: int | None
 ) -> Iterator[pa.Table]:
     import pyarrow.ipc
 
+    from annotruth.io.decoded_size import arrow_size
+    from annotruth.io.decompress import check_size
+
+    data = content.data
     is_file = data.slice(0, 6).to_pybytes() == b"ARROW1"
     with pyarrow.ipc.open_file(data) if is_file else pyarrow.ipc.open_stream(data) as reader:
         names = choose(reader.schema.names)
+        size = arrow_size(data, len(names))
+        check_size(size, "decompressed Arrow content", content.limit)
         if max_rows is None:
             yield reader.read_all().select(names)
         elif is_file:

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import codecs
-import io
-import lzma
 import os
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
-from annotruth.errors import InputError, OutputError
+from annotruth.errors import InputError
 
 if TYPE_CHECKING:
     from annotruth.labels.on_disk.disk import Disk
@@ -73,11 +67,25 @@ _OTHER_BOMS: Mapping[bytes, str] = {  # the longer ones first
     b"\xff\xfe": "UTF-16",
     b"\xfe\xff": "UTF-16",
 }
-_DECOMPRESSED_AT_ONCE = 1 << 24
+_UNSUSPICIOUS = 500_000_000  # bytes of memory that any file may take
+_MAX_RATIO = 200  # of the memory beyond that to the size of the file
+_USUAL_MEMORY = 16_000_000_000  # of a machine that does not report how much it has
+_SEPARATORS = (b"\n", b",", b"\t", b";", b"|")
+VALUE_BYTES = 24
+"""What reading takes for each value, beside the value itself: offset, code and sorted code."""
 
 
 class FileContent(NamedTuple):
     """The bytes of a file, decompressed, and what they are.
+
+    Attributes
+    ----------
+    kind
+        What the bytes are.
+    data
+        The bytes.
+    limit
+        How many bytes of memory reading the content may take.
 
     Examples
     --------
@@ -93,17 +101,21 @@ class FileContent(NamedTuple):
 
     kind: ContentKind
     data: pa.Buffer
+    limit: int
 
 
-def read_content(path: Path, disk: Disk | None = None) -> FileContent:
+def read_content(
+    path: Path, *, disk: Disk | None = None, max_size: str | int | None = None
+) -> FileContent:
     """Open a file, decompress it if it is compressed, and recognise what it holds.
 
     Text comes without its byte order mark. With ``disk`` the content is never in memory as a
-    whole.
+    whole. ``max_size`` replaces the limit on what a file may hold.
     """
-    data = _read_bytes(path, disk)
+    data = _read_bytes(path, disk, max_size)
     if data.size == 0:
         raise InputError("the file is empty")
+    limit = size_limit(data.size, max_size, in_memory=disk is None)
     suffixes = [suffix.lower() for suffix in path.suffixes]
     compression = _compression(data)
     if suffixes and suffixes[-1] in _COMPRESSION_BY_SUFFIX:
@@ -114,10 +126,9 @@ def read_content(path: Path, disk: Disk | None = None) -> FileContent:
                 "rename the file, or download it again if it is damaged"
             )
     if compression:
-        if disk is None:
-            data = _decompress(data, compression)
-        else:
-            data = _decompress_to_disk(disk, data, compression)
+        from annotruth.io.decompress import decompress
+
+        data = decompress(data, compression, limit=limit, disk=disk)
         if data.size == 0:
             raise InputError(f"the {compression} file is empty once it is decompressed")
     kind = _recognise_kind(data)
@@ -127,10 +138,25 @@ def read_content(path: Path, disk: Disk | None = None) -> FileContent:
             f"the name says {_KIND_TITLE[expected_kind]}, but the content is not: "
             f"{_describe_start(data)}; rename the file, or download it again if it is damaged"
         )
+    return _without_mark(kind, data, limit)
+
+
+def recognise_content(data: pa.Buffer, limit: int) -> FileContent:
+    """Return what bytes hold, without a file's name to compare with."""
+    return _without_mark(_recognise_kind(data), data, limit)
+
+
+def _without_mark(kind: ContentKind, data: pa.Buffer, limit: int) -> FileContent:
+    """Return the content; text comes without its byte order mark."""
     if kind in ("text", "json"):
-        data = _without_bom(data)
+        data = data.slice(len(_UTF8_BOM)) if _first_bytes(data).startswith(_UTF8_BOM) else data
         _check_no_nul(data)
-    return FileContent(kind, data)
+    if kind == "text" and data.size * (1 + VALUE_BYTES) > limit:
+        from annotruth.io.decompress import check_size
+
+        n_values = sum(part.count(mark) for part in partitions(data) for mark in _SEPARATORS)
+        check_size(data.size + VALUE_BYTES * n_values, "text", limit)
+    return FileContent(kind, data, limit)
 
 
 def partitions(data: pa.Buffer, size: int = 1 << 20) -> Iterator[bytes]:
@@ -170,11 +196,38 @@ def _check_no_nul(data: pa.Buffer) -> None:
         start += len(part)
 
 
-def _read_bytes(path: Path, disk: Disk | None) -> pa.Buffer:
+def size_limit(file_size: int, max_size: str | int | None, *, in_memory: bool = True) -> int:
+    """Return how many bytes of memory reading a file of this size may take.
+
+    Labels compress to about a hundredth of that; what is smaller is made to exhaust memory.
+    """
+    if max_size is not None:
+        from annotruth.labels.on_disk.disk import parse_size
+
+        return parse_size(max_size, "max_size")
+    limit = max(_UNSUSPICIOUS, _MAX_RATIO * file_size)
+    return min(limit, _memory_size() // 4 * 3) if in_memory else limit
+
+
+def _memory_size() -> int:
+    """Return how much memory the machine has."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # not on every system
+        return _USUAL_MEMORY
+
+
+def _read_bytes(path: Path, disk: Disk | None, max_size: str | int | None) -> pa.Buffer:
     if path.is_dir():
         raise IsADirectoryError
+    if path.is_char_device() or path.is_block_device():
+        raise InputError("this is a device, which may never end: copy what it holds to a file")
     if not path.is_file():  # a pipe cannot be mapped; a missing file fails here
-        return pa.py_buffer(path.read_bytes())
+        from annotruth.io.decompress import read_stream
+
+        limit = size_limit(0, max_size, in_memory=disk is None)
+        with path.open("rb") as file:
+            return read_stream(file.read, "pipe", limit=limit, disk=disk)
     if path.stat().st_size == 0:
         return pa.py_buffer(b"")
     if disk is not None:
@@ -189,58 +242,6 @@ def _compression(data: pa.Buffer) -> str | None:
     )
 
 
-def _decompress(data: pa.Buffer, compression: str) -> pa.Buffer:
-    with _damage_reported(compression):
-        if compression == "xz":
-            return pa.py_buffer(lzma.decompress(data))
-        if compression == "zip":
-            return pa.py_buffer(_only_member(data))
-        with pa.CompressedInputStream(pa.BufferReader(data), compression) as stream:
-            return stream.read_buffer()
-
-
-def _decompress_to_disk(disk: Disk, data: pa.Buffer, compression: str) -> pa.Buffer:
-    if compression in ("xz", "zip"):
-        raise InputError(
-            f"{compression} is not decompressed within a memory limit: decompress the file first, "
-            "or leave out memory (`--memory`)"
-        )
-    column = disk.column(np.uint8)
-    with (
-        _damage_reported(compression),
-        pa.CompressedInputStream(pa.BufferReader(data), compression) as stream,
-    ):
-        while part := stream.read(_DECOMPRESSED_AT_ONCE):
-            column.append(np.frombuffer(part, dtype=np.uint8))
-    return pa.py_buffer(column.to_array())
-
-
-@contextmanager
-def _damage_reported(compression: str) -> Iterator[None]:
-    try:
-        yield
-    except OutputError:
-        raise
-    except (OSError, EOFError, lzma.LZMAError, zlib.error, zipfile.BadZipFile) as error:
-        raise InputError(
-            f"the {compression} content is damaged or truncated ({error}): download or compress "
-            "it again"
-        ) from error
-
-
-def _only_member(data: pa.Buffer) -> bytes:
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        members = [member for member in archive.infolist() if not member.is_dir()]
-        if any(member.filename == "[Content_Types].xml" for member in members):
-            raise InputError("this is a spreadsheet or document: save the labels as CSV")
-        if len(members) != 1:
-            raise InputError(f"the zip holds {len(members)} files: unzip it and choose one")
-        try:
-            return archive.read(members[0])
-        except (RuntimeError, NotImplementedError) as error:  # a password, or a rare method
-            raise InputError(f"the zip cannot be decompressed ({error}): unzip it") from error
-
-
 def _recognise_kind(data: pa.Buffer) -> ContentKind:
     first = _first_bytes(data)
     for magic, kind in _KIND_BY_MAGIC.items():
@@ -251,10 +252,6 @@ def _recognise_kind(data: pa.Buffer) -> ContentKind:
             raise InputError(f"the text is {encoding}: save the file as UTF-8")
     start = first.removeprefix(_UTF8_BOM).lstrip()
     return "json" if start.startswith((b"{", b"[")) else "text"
-
-
-def _without_bom(data: pa.Buffer) -> pa.Buffer:
-    return data.slice(len(_UTF8_BOM)) if _first_bytes(data).startswith(_UTF8_BOM) else data
 
 
 def _first_bytes(data: pa.Buffer, size: int = 64) -> bytes:

@@ -4,35 +4,104 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from annotruth.errors import InputError
-from annotruth.io.content import check_utf8
+from annotruth.io.content import VALUE_BYTES, check_utf8, partitions
 from annotruth.labels.frames import make_column
 
 _BLOCK = 1 << 24  # bytes parsed at once; an object must fit in them
 _EXACT = 2.0**53  # beyond it, neighbouring integers are the same double
+_MAX_DEPTH = 100  # of lists and objects in each other; Arrow ends the process at some ten thousand
+_ARROW_BYTES = {b"\n": 40, b":": VALUE_BYTES}  # what reading takes for one of each
+_PYTHON_BYTES = {b"{": 200, b"[": 60, b",": 60, b":": 60}  # as Python's objects
+_NOT_STRUCTURE = bytes(set(range(256)) - set(b'{}[]"'))
 
 
-def read_json_lines(data: pa.Buffer, choose: Callable[[list[str]], Iterable[str]]) -> pa.Table:
+def read_json_lines(
+    data: pa.Buffer, choose: Callable[[list[str]], Iterable[str]], *, limit: int
+) -> pa.Table:
     """Read one object per line; ``choose`` picks the columns, given all keys."""
     if data.slice(0, min(64, data.size)).to_pybytes().lstrip().startswith(b"["):
         raise InputError(
             "this JSON list is in no known format: write one object per line, such as "
             '{"item": 1, "annotator": "ann", "label": 2}, or pass input_format (`--input-format`)'
         )
-    try:
-        table = _read_fast(data)
-    except (pa.ArrowInvalid, UnicodeDecodeError):
-        check_utf8(data)
-        table = _read_slowly(data)
-    if any(_overflowed(column) for column in table.columns):
+    _check_size(data, _ARROW_BYTES, limit)
+    table = None
+    if not _may_be_deep(data):
+        try:
+            table = _read_fast(data)
+        except (pa.ArrowInvalid, UnicodeDecodeError):
+            check_utf8(data)
+    if table is None or any(_overflowed(column) for column in table.columns):
+        check_object_size(data, limit)
         table = _read_slowly(data)
     return table.select(list(choose(table.column_names)))
+
+
+def check_object_size(data: pa.Buffer, limit: int) -> None:
+    """Refuse JSON that takes more bytes than the limit as Python's objects."""
+    _check_size(data, _PYTHON_BYTES, limit)
+
+
+def _check_size(data: pa.Buffer, bytes_of: Mapping[bytes, int], limit: int) -> None:
+    if data.size * (1 + max(bytes_of.values())) <= limit:
+        return
+    from annotruth.io.decompress import check_size
+
+    size = int(data.size)
+    for part in partitions(data):
+        size += sum(each * part.count(mark) for mark, each in bytes_of.items())
+    check_size(size, "JSON", limit)
+
+
+def is_deep(value: Any) -> bool:
+    """Return whether lists and objects are nested in each other more than 100 deep."""
+    for _ in range(_MAX_DEPTH):
+        value = [
+            each
+            for outer in value
+            for each in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(each, list | dict)
+        ]
+        if not value:
+            return False
+    return True
+
+
+def _may_be_deep(data: pa.Buffer) -> bool:
+    """Return whether JSON may be nested deeply; False is certain.
+
+    What is not structure is deleted, then strings, then neighbouring pairs of brackets, from the
+    inside out. Brackets without a partner remain, which is a fault to be found by reading slowly.
+    """
+    rest, escape = b"", b""
+    for part in partitions(data):
+        part = escape + part
+        if b"\\" in part:
+            escape = b"\\" if re.search(rb"(?<!\\)(?:\\\\)*\\\Z", part) else b""
+            part = re.sub(rb"\\.", b"", part.removesuffix(escape), flags=re.DOTALL)
+        else:
+            escape = b""
+        rest = (rest + part.translate(None, _NOT_STRUCTURE)).replace(b'""', b"")
+        if b'"' in rest:
+            rest = re.sub(rb'"[^"]*"', b"", rest)
+            start, quote, _ = rest.partition(b'"')  # a string that ends in the next partition
+            rest = start + quote
+        for _ in range(_MAX_DEPTH):
+            shorter = rest.replace(b"{}", b"").replace(b"[]", b"")
+            if len(shorter) == len(rest):
+                break
+            rest = shorter
+        if len(rest) > _MAX_DEPTH:
+            return True
+    return False
 
 
 def _read_fast(data: pa.Buffer, schema: pa.Schema | None = None) -> pa.Table:
@@ -67,27 +136,31 @@ def _read_slowly(data: pa.Buffer) -> pa.Table:
             continue
         try:
             row = json.loads(line.rstrip(), object_pairs_hook=_with_unique_keys)
-        except (json.JSONDecodeError, RecursionError) as error:
-            raise InputError(
-                f"line {number} is not JSON ({_describe_fault(error)}): write one object per line"
-            ) from error
         except InputError as error:
             raise InputError(f"line {number} {error}") from None
+        except (ValueError, RecursionError) as error:
+            raise InputError(
+                f"line {number} is not JSON ({describe_fault(error)}): write one object per line"
+            ) from error
         if not isinstance(row, dict):
             raise InputError(
                 f"line {number} is a {type(row).__name__}, not an object: write one object "
                 'per line, such as {"item": 1, "annotator": "ann", "label": 2}'
             )
+        if is_deep([row]):
+            raise InputError(f"line {number} is nested too deeply to be labels: export it again")
         rows.append(row)
         names.update(dict.fromkeys(row))
     return pa.table({name: make_column(name, [row.get(name) for row in rows]) for name in names})
 
 
-def _describe_fault(error: json.JSONDecodeError | RecursionError) -> str:
+def describe_fault(error: Exception) -> str:
     """Return what is wrong with a line of JSON, and where in the line."""
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg} at character {error.pos + 1:,}"
-    return "nested too deeply"
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    return "an integer has too many digits"  # the only other fault that Python's json finds
 
 
 def _with_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from annotruth.errors import InputError, OutputError
 from annotruth.io.batches import read_batches, read_columns
-from annotruth.io.content import ContentKind, read_content
+from annotruth.io.content import ContentKind, FileContent, read_content
 from annotruth.io.options import ReadOptions
 from annotruth.labels.build import LabelBuilder
 from annotruth.labels.frames import is_known_name
@@ -42,16 +42,17 @@ def load_labels(
         labels = Labels.of(data, read)
     if gold is not None:
         with file_named_in_errors(gold):
-            labels = labels.with_gold(load_table(gold))
+            labels = labels.with_gold(load_table(gold, max_size=read.max_size))
     if annotator_prior is not None:
         with file_named_in_errors(annotator_prior):
-            labels = labels.with_annotator_prior(load_table(annotator_prior))
+            prior = load_table(annotator_prior, max_size=read.max_size)
+            labels = labels.with_annotator_prior(prior)
     return labels
 
 
-def load_table(data: Any) -> Any:
+def load_table(data: Any, *, max_size: str | int | None = None) -> Any:
     """Return the table in a file; whatever is not a path is returned as it is."""
-    return read_table(data) if isinstance(data, str | Path) else data
+    return read_table(data, max_size=max_size) if isinstance(data, str | Path) else data
 
 
 def read_labels(
@@ -78,10 +79,11 @@ def read_labels(
     if read.memory is not None:
         return _read_to_disk(Path(path), read)
     with file_errors_reported(path):
-        long_table = _read_long_table(Path(path), read)
+        content = _read_single(Path(path), read)
+        long_table = None if content is None else _read_long_table(content, read)
         if long_table is not None:
             return long_table
-        parsed = _parse_other_format(Path(path), read)
+        parsed = _parse_other_format(Path(path), content, read)
         if read.covariates and parsed.title:
             raise InputError(
                 f"covariates are columns of a long table, and this is a {parsed.title}: leave "
@@ -93,23 +95,27 @@ def read_labels(
         return labels if parsed.gold is None else labels.with_gold(parsed.gold)
 
 
-def read_table(path: str | os.PathLike[str]) -> pa.Table:
+def read_table(path: str | os.PathLike[str], *, max_size: str | int | None = None) -> pa.Table:
     """Read all columns of a long table, in the formats of `read_labels`; those of a CSV as text."""
     with file_errors_reported(path):
-        return read_columns(read_content(Path(path)), lambda names: names)
+        return read_columns(read_content(Path(path), max_size=max_size), lambda names: names)
 
 
 class _NoLongTableError(InputError):
     """The columns of a long table are missing."""
 
 
-def _read_long_table(path: Path, read: ReadOptions) -> Labels | None:
+def _read_single(path: Path, read: ReadOptions) -> FileContent | None:
+    """Return the content of a file; None for what may hold several, and for Python files."""
+    if path.suffix.lower() in (".py", ".zip") or path.is_dir():
+        return None
+    return read_content(path, max_size=read.max_size)
+
+
+def _read_long_table(content: FileContent, read: ReadOptions) -> Labels | None:
     """Return the labels of a long table; None for another format, named or to be recognised."""
-    if read.input_format not in (None, "long") or path.suffix.lower() in (".py", ".zip"):
+    if read.input_format not in (None, "long"):
         return None
-    if path.is_dir():
-        return None
-    content = read_content(path)
     # The keys of JSON lines are known only once they are read, so other formats are tried first.
     if read.input_format is None and content.kind == "json":
         return None
@@ -123,16 +129,18 @@ def _read_long_table(path: Path, read: ReadOptions) -> Labels | None:
     return Labels.from_arrow(table, read, from_text=content.kind == "text")
 
 
-def _parse_other_format(path: Path, read: ReadOptions) -> ParsedLabels:
+def _parse_other_format(path: Path, content: FileContent | None, read: ReadOptions) -> ParsedLabels:
     """Return the labels of a format that is named or recognised, or of JSON lines."""
     from annotruth.io import formats
     from annotruth.io.formats.source import ParsedLabels, Source
 
     formats.check_name(read.input_format)
-    several = formats.read_several(path)
-    if several is not None:
-        return several
-    source = Source(path, read_content(path), read.columns or {}, read.question)
+    if content is None:
+        several = formats.read_several(path, max_size=read.max_size)
+        if several is not None:
+            return several
+        content = read_content(path, max_size=read.max_size)
+    source = Source(path, content, read.columns or {}, read.question)
     if read.input_format not in (None, "long"):
         return formats.read_as(read.input_format, source)
     recognised = formats.recognise(source) if read.input_format is None else None
@@ -162,7 +170,7 @@ def _read_to_disk(path: Path, read: ReadOptions) -> MappedLabels:
                 "labels on disk do not carry covariates yet: leave out covariates "
                 "(`--covariates`), or memory (`--memory`)"
             )
-        content = read_content(path, disk)
+        content = read_content(path, disk=disk, max_size=read.max_size)
         store = DiskStore(disk)
         builder = LabelBuilder(read, store=store, from_text=content.kind == "text")
         max_rows = max(1, min(_MAX_ROWS, disk.memory // _BYTES_PER_ROW))

@@ -123,6 +123,10 @@ class ReadOptions(TableOptions):
         How much memory the labels and the fit may take, such as "1GB": the labels then stay on
         disk, in the folder for temporary files, and the result is the same. For files that hold
         a long table, and a model that supports it, such as robust-gpm or dawid-skene.
+    max_size
+        How much memory reading a file may take, such as "20GB": its content, decompressed, and
+        24 bytes per value. By default 500 MB, or 200 times the size of the file if that is more,
+        but at most three quarters of the machine's memory.
 
     Examples
     --------
@@ -133,6 +137,7 @@ class ReadOptions(TableOptions):
     input_format: str | None = None
     question: str | None = None
     memory: str | int | None = None
+    max_size: str | int | None = None
 
 
 def _is_unset(value: Any, default: Any) -> bool:

@@ -209,7 +209,7 @@ def compare(
     for name in names:
         get_model(name)
     labels = load_labels(data, read)
-    matched = _match_truth(truth, labels)
+    matched = _match_truth(truth, labels, read.max_size)
     choice, why = _choose(labels, names, folds, seed, progress)
     refused = {} if choice is None else dict(choice.refused)
     fits: dict[str, Fit] = {}
@@ -239,12 +239,12 @@ def compare(
     )
 
 
-def _match_truth(truth: Any, labels: Labels) -> MatchedTruth | None:
+def _match_truth(truth: Any, labels: Labels, max_size: str | int | None) -> MatchedTruth | None:
     """Match the truth to the items, before the fits, so that mistakes in it are reported early."""
     if truth is None:
         return None
     with file_named_in_errors(truth):
-        return match_truth(load_table(truth), labels, role="truth")
+        return match_truth(load_table(truth, max_size=max_size), labels, role="truth")
 
 
 def _choose(

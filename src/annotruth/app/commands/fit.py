@@ -221,7 +221,9 @@ def fit(
             _print_result(distributed, None, written, as_json=as_json, quiet=quiet)
         return
     scores = read.scale == "ordinal"
-    metrics = None if truth is None else evaluate(result, truth, scores=scores)
+    metrics = (
+        None if truth is None else evaluate(result, truth, scores=scores, max_size=read.max_size)
+    )
     written = []
     failures: list[str] = []  # of outputs that this model does not have; the others are written
     if out is not None:

@@ -54,7 +54,7 @@ def check_name(name: str | None) -> None:
         raise InputError(f"unknown input format {name!r}: choose {', '.join(INPUT_FORMATS)}")
 
 
-def read_several(path: Path) -> ParsedLabels | None:
+def read_several(path: Path, *, max_size: str | int | None = None) -> ParsedLabels | None:
     """Read a folder or zip of one file per user; return None for everything else.
 
     Python files are refused.
@@ -66,7 +66,7 @@ def read_several(path: Path) -> ParsedLabels | None:
     if path.is_dir() or path.suffix.lower() == ".zip":
         from annotruth.io.formats.doccano import FORMATS, read_users
 
-        parsed = read_users(path)
+        parsed = read_users(path, max_size=max_size)
         return parsed and replace(parsed, title=FORMATS[0].title)
     return None
 

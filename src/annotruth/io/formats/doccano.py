@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from annotruth.errors import InputError
-from annotruth.io.content import FileContent
+from annotruth.io.content import FileContent, read_content, recognise_content, size_limit
+from annotruth.io.decompress import check_size, open_zip, read_member
 from annotruth.io.formats.source import Format, ParsedLabels, Record, Source
 from annotruth.io.formats.votes import Votes, check_scalar, counted, mapping, sequence
 
@@ -41,12 +41,12 @@ def _read(source: Source) -> ParsedLabels:
     return votes.parsed(counted(n_examples, "example", "examples"), note)
 
 
-def read_users(path: Path) -> ParsedLabels | None:
+def read_users(path: Path, *, max_size: str | int | None = None) -> ParsedLabels | None:
     """Read a folder or a zip of one file per user, named after the user; None if it is not one."""
     votes, users = Votes(), []
-    for name, content in _members(path):
-        source = Source(Path(name), FileContent("json", pa.py_buffer(content)))
-        if not content.lstrip().startswith(b"{") or not _recognise(source):
+    for name, content in _members(path, max_size):
+        source = Source(Path(name), content)
+        if content.kind != "json" or not _recognise(source):
             return None
         users.append(Path(name).stem)
         for record in source.records():
@@ -76,16 +76,23 @@ def _add(votes: Votes, record: Record, user: str) -> None:
         votes.add(item, annotator, labels)
 
 
-def _members(path: Path) -> Iterator[tuple[str, bytes]]:
+def _members(path: Path, max_size: str | int | None) -> Iterator[tuple[str, FileContent]]:
     if path.is_dir():
         for file in sorted(path.glob("*.jsonl")):
-            yield file.name, file.read_bytes()
+            yield file.name, read_content(file, max_size=max_size)
     elif zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            names = [member.filename for member in archive.infolist() if not member.is_dir()]
-            if len(names) > 1 and all(name.endswith(".jsonl") for name in names):
-                for name in names:
-                    yield name, archive.read(name)
+        with open_zip(os.fspath(path)) as archive:
+            yield from _members_of_zip(archive, size_limit(path.stat().st_size, max_size))
+
+
+def _members_of_zip(archive: zipfile.ZipFile, limit: int) -> Iterator[tuple[str, FileContent]]:
+    members = [member for member in archive.infolist() if not member.is_dir()]
+    if len(members) < 2 or not all(member.filename.endswith(".jsonl") for member in members):
+        return
+    check_size(sum(member.file_size for member in members), "zip's content", limit)
+    for member in members:
+        data = read_member(archive, member, "zip's content", limit=limit)
+        yield member.filename, recognise_content(data, limit)
 
 
 FORMATS = (Format("doccano", "doccano export", _recognise, _read),)

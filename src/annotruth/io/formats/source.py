@@ -15,6 +15,7 @@ import pyarrow as pa
 from annotruth.errors import InputError, listed, shown
 from annotruth.io.batches import read_columns, read_first_rows
 from annotruth.io.content import ContentKind, FileContent, check_utf8
+from annotruth.io.json_lines import check_object_size, describe_fault, is_deep
 from annotruth.labels.frames import pass_column
 
 Record = dict[str, Any]
@@ -104,7 +105,7 @@ class Source:
 
     Examples
     --------
-    >>> content = FileContent("text", pa.py_buffer(b"film,ann,bob\nX,1,2\n"))
+    >>> content = FileContent("text", pa.py_buffer(b"film,ann,bob\nX,1,2\n"), limit=1000)
     >>> source = Source(Path("votes.csv"), content)
     >>> source.names
     ['film', 'ann', 'bob']
@@ -179,6 +180,7 @@ class Source:
             raise InputError(
                 "this input format is JSON, and the file is not: choose another format"
             )
+        check_object_size(self.content.data, self.content.limit)
         return _load_json(self.content.data.to_pybytes(), self.content.data)
 
     @property
@@ -224,6 +226,7 @@ class Source:
             )
             line, rest, _ = start.partition(b"\n")
             size *= 2
+        check_object_size(pa.py_buffer(line), self.content.limit)
         try:
             return json.loads(line), line
         except (ValueError, RecursionError):
@@ -231,6 +234,7 @@ class Source:
 
     def _numbered(self) -> Iterator[tuple[str, Any]]:
         if self.in_lines:
+            check_object_size(self.content.data, self.content.limit)
             lines = io.TextIOWrapper(pa.BufferReader(self.content.data), encoding="utf-8")
             try:
                 for number, line in enumerate(lines, start=1):
@@ -259,12 +263,14 @@ class _NamesReadError(Exception):
 
 def _load_json(text: str | bytes, data: pa.Buffer, where: str = "the file") -> Any:
     try:
-        return json.loads(text)
+        value = json.loads(text)
     except UnicodeDecodeError:
         check_utf8(data)
         raise
     except (ValueError, RecursionError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else error
         raise InputError(
-            f"{where} is not JSON ({reason}): it may be truncated, export it again"
+            f"{where} is not JSON ({describe_fault(error)}): it may be truncated, export it again"
         ) from error
+    if is_deep([value]):
+        raise InputError(f"{where} is nested too deeply to be labels: export it again")
+    return value

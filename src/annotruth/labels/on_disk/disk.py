@@ -34,12 +34,12 @@ _MIN_MAPPED_SHARE = 8  # release pages only if maps hold at least memory / 8
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def parse_size(text: str | int) -> int:
+def parse_size(text: str | int, option: str = "memory") -> int:
     """Return a size such as 500MB, 1GB or 1.5GiB in bytes."""
     matched = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?I?B)?\s*", str(text).upper())
     size = int(float(matched[1]) * _UNITS.get(matched[2] or "", 0)) if matched else 0
     if size < 1:
-        raise InputError(f"memory {str(text)!r} is not a size: write 500MB, 1GB or 1.5GiB")
+        raise InputError(f"{option} {str(text)!r} is not a size: write 500MB, 1GB or 1.5GiB")
     return size
 
 
