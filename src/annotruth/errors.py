@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -21,6 +22,24 @@ __all__ = [
     "NotFittedError",
     "OutputError",
 ]
+
+
+# Characters that control a terminal, or change the order of text on it: C0 and C1 controls, marks and
+# overrides of direction, other line ends, the byte order mark, and halves of surrogate pairs.
+_CONTROL = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+_LINE_END = re.compile(r"\s*[\r\n]+\s*")
+
+
+def printable(text: str) -> str:
+    r"""Return text with control characters written as escapes, such as \x1b."""
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def one_line(text: str) -> str:
+    """Return text on one line, with control characters written as escapes."""
+    return printable(_LINE_END.sub(" ", text.strip()))
 
 
 class AnnotruthError(Exception):
@@ -37,6 +56,9 @@ class AnnotruthError(Exception):
     Traceback (most recent call last):
     annotruth.errors.AnnotruthError: mean estimates scores, not distributions: use items() instead
     """
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
 
 
 class InputError(AnnotruthError, ValueError):
@@ -99,6 +121,9 @@ class AnnotruthWarning(UserWarning):
     False
     """
 
+    def __str__(self) -> str:
+        return one_line(super().__str__())
+
 
 class ConvergenceWarning(AnnotruthWarning):
     """The fit reached its maximum number of iterations before it converged.
@@ -120,7 +145,10 @@ class ConvergenceWarning(AnnotruthWarning):
 
 def shown(value: Any, max_length: int = 60) -> str:
     """Return a value for a message, on one line and not too long."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # Python does not write integers of more than 4,300 digits
+        return "a number of very many digits"
     return text if len(text) <= max_length else f"{text[: max_length - 4]}...{text[-1]}"
 
 
@@ -138,7 +166,8 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 
 
 def shorten(name: str, max_length: int = 60) -> str:
-    """Return a name, shortened if it is too long for a list of names."""
+    """Return a name, printable, and shortened if it is too long for a list of names."""
+    name = printable(name)
     return name if len(name) <= max_length else f"{name[: max_length - 1]}…"
 
 
@@ -175,3 +204,16 @@ def _next_step(code: int | None) -> str:
     if code in _IN_USE:
         return "try again when that has ended"
     return "choose another path"
+
+
+def describe_exhaustion(error: MemoryError | RecursionError) -> str:
+    """Return what to do where memory, or the depth of calls, was not enough."""
+    if isinstance(error, RecursionError):
+        return "the input is nested too deeply: simplify or export it again"
+    # Only the texts of NumPy's and Arrow's errors say how much was asked for.
+    found = re.search(r"allocate ([\d.]+ \w+)|size (\d+)", str(error))
+    needed = "" if found is None else f" (the last {found[1] or f'{int(found[2]):,} bytes'} failed)"
+    return (
+        f"there is not enough memory{needed}: pass memory='1GB' (`--memory 1GB`), which keeps labels "
+        "on disk, or use a machine with more"
+    )

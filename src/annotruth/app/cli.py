@@ -18,7 +18,7 @@ from annotruth.app.commands.report import report
 from annotruth.app.commands.reproduce import reproduce
 from annotruth.app.commands.simulate import simulate
 from annotruth.app.commands.update import update
-from annotruth.errors import AnnotruthError
+from annotruth.errors import AnnotruthError, describe_exhaustion
 
 app = typer.Typer(
     name="annotruth",
@@ -66,6 +66,7 @@ def main() -> None:
     from annotruth.app import console
 
     _reduce_garbage_collection()
+    console.escape_unknown_characters()
     try:
         code = app(prog_name="annotruth", standalone_mode=False)
     except AnnotruthError as error:
@@ -77,6 +78,9 @@ def main() -> None:
         if message := error.format_message().rstrip("."):  # empty after the help was shown
             console.print_error(f"{message}. Try '{command} --help'.")
         code = error.exit_code
+    except (MemoryError, RecursionError) as error:
+        console.print_error(describe_exhaustion(error))
+        code = 2
     except OSError as error:
         # Errors of named files are AnnotruthErrors; this one is of stdout or of the machine.
         sys.stdout = cast(Any, None)  # or Python fails again at exit, when it flushes stdout

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
-import typer
-
-from annotruth.errors import AnnotruthWarning
+from annotruth.errors import AnnotruthWarning, one_line, printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,8 +20,14 @@ if TYPE_CHECKING:
 
 def print_error(message: object) -> None:
     """Print one line to stderr: an error or a warning."""
-    text = " ".join(str(message).split())
-    typer.echo(f"annotruth: {text}", err=True)
+    _print(f"annotruth: {one_line(str(message))}", sys.stderr)
+
+
+def escape_unknown_characters() -> None:
+    """Write characters that the encoding of the terminal lacks as escapes."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 @contextmanager
@@ -80,7 +85,7 @@ def show_table(title: str, table: pa.Table, *, max_rows: int = 10, digits: int =
     grid = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     for name, column in zip(table.column_names, table.columns, strict=True):
         numeric = pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
-        grid.add_column(name, justify="right" if numeric else "left", no_wrap=True)
+        grid.add_column(_cell(name, digits), justify="right" if numeric else "left", no_wrap=True)
     for row in table.slice(0, max_rows).to_pylist():
         grid.add_row(*(_cell(value, digits) for value in row.values()))
     if table.num_rows > max_rows:
@@ -90,9 +95,15 @@ def show_table(title: str, table: pa.Table, *, max_rows: int = 10, digits: int =
 
 
 def show_lines(lines: str | Sequence[str]) -> None:
-    """Print lines as they are."""
-    for line in [lines] if isinstance(lines, str) else lines:
-        typer.echo(line)
+    """Print lines, with control characters written as escapes."""
+    for text in [lines] if isinstance(lines, str) else lines:
+        for line in text.split("\n"):
+            _print(printable(line), sys.stdout)
+
+
+def _print(line: str, stream: TextIO) -> None:
+    # Typer's echo writes UTF-8 to a terminal that has only ASCII.
+    print(line, file=stream, flush=True)
 
 
 def _cell(value: Any, digits: int) -> str:
@@ -102,4 +113,4 @@ def _cell(value: Any, digits: int) -> str:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:.{digits}f}" if isinstance(value, float) else escape(str(value))
+    return f"{value:.{digits}f}" if isinstance(value, float) else escape(printable(str(value)))
