@@ -10,6 +10,7 @@ import pyarrow.parquet
 import pytest
 
 from annotruth.errors import InputError
+from annotruth.io import json_lines, readers
 from annotruth.io.readers import read_labels
 
 HEADER = b"item,annotator,label\n"
@@ -101,6 +102,35 @@ LINE = b'{"item": 1, "annotator": "ann", "label": 2}\n'
         pytest.param(b"{}\n", ["no column for the item", "none"], id="no keys"),
         pytest.param(b"[" * 100_000, ["not JSON", "nested too deeply"], id="deep"),
         pytest.param(b'{"item": ' + b"[" * 100_000, ["line 1", "not JSON"], id="deep object"),
+        pytest.param(
+            LINE + b'{"item": ' + b"[" * 30_000 + b"]" * 30_000 + b"}\n",
+            ["line 2", "nested too deeply"],
+            id="deep and closed",
+        ),
+        pytest.param(
+            LINE + b'{"item":\n' + b"[\n" * 30_000 + b"]\n" * 30_000 + b"}\n",
+            ["line 2", "not JSON"],
+            id="deep over lines",
+        ),
+        pytest.param(
+            LINE + b'{"item": ' + b'{"a[": [[],' * 30_000 + b"1" + b"]}" * 30_000 + b"}\n",
+            ["line 2", "nested too deeply"],
+            id="deep objects",
+        ),
+        pytest.param(
+            LINE + b'{"item": ' + b"[" * 150 + b"]" * 150 + b"}\n",
+            ["line 2", "nested too deeply"],
+            id="deep but no crash",
+        ),
+        pytest.param(
+            LINE + b'{"item": ' + b"9" * 5000 + b"}\n", ["line 2", "too many digits"], id="digits"
+        ),
+        pytest.param(
+            LINE + LINE.replace(b'"ann"', b'"\\ud800"'), ["'\\ud800' (row 2)"], id="surrogate"
+        ),
+        pytest.param(
+            LINE.replace(b": 2", b': "a\\u0000b"'), ["'a\\x00b' contains a NUL"], id="escaped nul"
+        ),
         pytest.param(HEADER + b"1,ann,2\n", ["the name says JSON lines", "item,annot"], id="csv"),
     ],
 )
@@ -108,6 +138,73 @@ def test_bad_json_lines_are_refused(refused, content, facts):
     text = refused(content, "labels.jsonl")
     for fact in facts:
         assert fact in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"item": 1, "annotator": "[[{", "label": "a \\\\"}\n' * 300,
+        '{"item": 1, "annotator": "]\\"}{", "label": "a"}\n' * 300,
+        '{"item": 1, "annotator": [[["a"]]], "label": "{{{"}\n' * 300,
+    ],
+)
+def test_brackets_in_text_are_not_nested(text):
+    assert not json_lines._may_be_deep(pa.py_buffer(text.encode()))
+    for size in (7, 64, 1000):  # strings and escapes across partitions
+        parts = [text[start : start + size].encode() for start in range(0, len(text), size)]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(json_lines, "partitions", lambda _, parts=parts: parts)
+            assert not json_lines._may_be_deep(pa.py_buffer(b""))
+
+
+def test_a_surrogate_in_a_key_that_is_not_read_does_not_matter(tmp_path):
+    path = tmp_path / "labels.jsonl"
+    path.write_bytes(LINE + LINE.replace(b'"ann"', b'"bob"').replace(b"{", b'{"\\ud800": 1, '))
+    assert read_labels(path).n_labels == 2
+
+
+@pytest.mark.parametrize("names", [("labels",), ("ann.jsonl", "bob.jsonl")])
+def test_zips_with_any_damaged_byte_are_read_or_refused(tmp_path, zipped, names):
+    content = b'{"id": 1, "text": "t", "label": ["a"]}\n'
+    data = zipped(content, names)
+    path = tmp_path / "labels.zip"
+    refusals = set()
+    for place in range(len(data)):
+        for change in (0xFF, 0x01):
+            path.write_bytes(data[:place] + bytes([data[place] ^ change]) + data[place + 1 :])
+            try:
+                read_labels(path)
+            except InputError as error:
+                refusals.add(str(error).partition(": ")[2])
+    assert max(map(len, refusals)) < 400
+    assert any("damaged or truncated" in refusal for refusal in refusals)
+    assert any("cannot be decompressed" in refusal for refusal in refusals)
+    assert any("encrypted" in refusal for refusal in refusals)
+
+
+def test_a_mark_in_the_first_row_is_part_of_the_id(tmp_path):
+    for end in ("\n", "\r\n"):
+        path = tmp_path / "labels.csv"
+        rows = ["item,annotator,label", "\ufeffa,ann,1", "\ufeffa,bob,2", "a,ann,2"]
+        path.write_bytes((end.join(rows) + end).encode())
+        assert read_labels(path).items.to_pylist() == ["\ufeffa", "a"]
+
+
+def test_memory_that_is_not_enough_is_reported(tmp_path, monkeypatch):
+    path = tmp_path / "labels.csv"
+    path.write_bytes(HEADER + b"1,ann,2\n")
+    for error, amount in (
+        (MemoryError(), ""),
+        (pa.lib.ArrowMemoryError("malloc of size 8000 failed"), "8,000 bytes"),
+        (MemoryError("Unable to allocate 7.45 GiB for an array with shape (1,)"), "7.45 GiB"),
+    ):
+
+        def fail(*_, error=error, **__):
+            raise error
+
+        monkeypatch.setattr(readers, "read_columns", fail)
+        with pytest.raises(InputError, match=f"not enough memory.*{amount}.*`--memory 1GB`"):
+            read_labels(path)
 
 
 def test_missing_files_are_reported(tmp_path):

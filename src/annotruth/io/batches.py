@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from annotruth.errors import InputError, OutputError, counted
-from annotruth.io.content import ContentKind, FileContent, check_utf8, partitions
+from annotruth.errors import InputError, OutputError, counted, one_line, shorten
+from annotruth.io.content import UTF8_BOM, ContentKind, FileContent, check_utf8, partitions
 
 ChooseColumns = Callable[[list[str]], Iterable[str]]
 """Picks the columns to read, given the names of all columns."""
@@ -175,12 +175,12 @@ def _damage_reported(kind: ContentKind) -> Iterator[None]:
     """Turn the errors of a damaged file into an `InputError`."""
     try:
         yield
-    except OutputError:
+    except (InputError, OutputError, MemoryError):
         raise
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InputError(
-            f"the {kind.capitalize()} content is damaged or truncated ({error}): "
-            "copy or export the file again"
+            f"the {kind.capitalize()} content is damaged or truncated "
+            f"({shorten(one_line(str(error)), 200)}): copy or export the file again"
         ) from error
 
 
@@ -208,6 +208,9 @@ def read_delimited(
     if rows.size == 0:
         yield pa.table({name: pa.array([], pa.string()) for name in chosen})
         return
+    if rows.slice(0, min(3, rows.size)).to_pybytes() == UTF8_BOM:
+        # Arrow would drop it as the mark of a file, but it is part of an id: begin at the line end.
+        rows = data.slice(size - 1)
     options = _arrow_options(separator, names, chosen)
     with _faults_located(data, rows, separator, len(names)):
         source = pa.BufferReader(rows)

@@ -60,7 +60,7 @@ _KIND_TITLE: Mapping[ContentKind, str] = {
     "parquet": "a Parquet file",
     "arrow": "an Arrow or Feather file",
 }
-_UTF8_BOM = b"\xef\xbb\xbf"
+UTF8_BOM = b"\xef\xbb\xbf"
 _OTHER_BOMS: Mapping[bytes, str] = {  # the longer ones first
     b"\xff\xfe\x00\x00": "UTF-32",
     b"\x00\x00\xfe\xff": "UTF-32",
@@ -149,7 +149,7 @@ def recognise_content(data: pa.Buffer, limit: int) -> FileContent:
 def _without_mark(kind: ContentKind, data: pa.Buffer, limit: int) -> FileContent:
     """Return the content; text comes without its byte order mark."""
     if kind in ("text", "json"):
-        data = data.slice(len(_UTF8_BOM)) if _first_bytes(data).startswith(_UTF8_BOM) else data
+        data = data.slice(len(UTF8_BOM)) if _first_bytes(data).startswith(UTF8_BOM) else data
         _check_no_nul(data)
     if kind == "text" and data.size * (1 + VALUE_BYTES) > limit:
         from annotruth.io.decompress import check_size
@@ -250,7 +250,7 @@ def _recognise_kind(data: pa.Buffer) -> ContentKind:
     for mark, encoding in _OTHER_BOMS.items():
         if first.startswith(mark):
             raise InputError(f"the text is {encoding}: save the file as UTF-8")
-    start = first.removeprefix(_UTF8_BOM).lstrip()
+    start = first.removeprefix(UTF8_BOM).lstrip()
     return "json" if start.startswith((b"{", b"[")) else "text"
 
 

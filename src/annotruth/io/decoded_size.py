@@ -135,9 +135,13 @@ def _messages(data: memoryview) -> Iterator[tuple[int, int]]:
         end = len(data) - 10
         footer = end - _read("<i", data, end)
         table = footer + _read("<I", data, footer)
+        starts = set()
         for field in (2, 3):  # dictionaries, record batches
             for block in _vector(data, _field(data, table, field), 24):
                 start, length = struct.unpack_from("<qi", data, block)
+                if start in starts:  # the same message again
+                    raise IndexError
+                starts.add(start)
                 yield start + _prefix(data, start), start + length
         return
     start = 0
@@ -150,7 +154,7 @@ def _messages(data: memoryview) -> Iterator[tuple[int, int]]:
         yield metadata, metadata + length
         table = metadata + _read("<I", data, metadata)
         body = _field(data, table, 3)
-        start = metadata + length + (_read("<q", data, body) if body else 0)
+        start = metadata + length + max(_read("<q", data, body) if body else 0, 0)
 
 
 def _prefix(data: memoryview, start: int) -> int:

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from annotruth.errors import InputError, OutputError
+from annotruth.errors import InputError, OutputError, shorten
 from annotruth.labels.on_disk.disk import format_size
 
 if TYPE_CHECKING:
@@ -134,6 +134,6 @@ def _damage_reported(compression: str) -> Iterator[None]:
         raise
     except (OSError, EOFError, lzma.LZMAError, zlib.error, zipfile.BadZipFile) as error:
         raise InputError(
-            f"the {compression} content is damaged or truncated ({error}): download or compress "
-            "it again"
+            f"the {compression} content is damaged or truncated ({shorten(str(error), 120)}): "
+            "download or compress it again"
         ) from error

@@ -41,7 +41,7 @@ def read_json_lines(
             check_utf8(data)
     if table is None or any(_overflowed(column) for column in table.columns):
         check_object_size(data, limit)
-        table = _read_slowly(data)
+        return _read_slowly(data, choose)
     return table.select(list(choose(table.column_names)))
 
 
@@ -126,7 +126,7 @@ def _overflowed(column: pa.ChunkedArray) -> bool:
     return bool(pc.any(pc.greater_equal(pc.abs(column), _EXACT)).as_py())
 
 
-def _read_slowly(data: pa.Buffer) -> pa.Table:
+def _read_slowly(data: pa.Buffer, choose: Callable[[list[str]], Iterable[str]]) -> pa.Table:
     """Read line by line: slow, but errors name the line, and integers may have any size."""
     rows: list[dict[str, Any]] = []
     names: dict[str, None] = {}
@@ -151,7 +151,8 @@ def _read_slowly(data: pa.Buffer) -> pa.Table:
             raise InputError(f"line {number} is nested too deeply to be labels: export it again")
         rows.append(row)
         names.update(dict.fromkeys(row))
-    return pa.table({name: make_column(name, [row.get(name) for row in rows]) for name in names})
+    chosen = choose(list(names))
+    return pa.table({name: make_column(name, [row.get(name) for row in rows]) for name in chosen})
 
 
 def describe_fault(error: Exception) -> str:

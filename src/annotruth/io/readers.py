@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from annotruth.errors import InputError, OutputError
+from annotruth.errors import (
+    InputError,
+    OutputError,
+    describe_exhaustion,
+    one_line,
+    printable,
+    shorten,
+)
 from annotruth.io.batches import read_batches, read_columns
 from annotruth.io.content import ContentKind, FileContent, read_content
 from annotruth.io.options import ReadOptions
@@ -159,7 +166,7 @@ def _read_to_disk(path: Path, read: ReadOptions) -> MappedLabels:
 
     assert read.memory is not None
     disk = Disk(parse_size(read.memory))
-    with file_errors_reported(path):
+    with file_errors_reported(path), disk.stopped_on_failure():
         if read.input_format not in (None, "long") or read.question is not None:
             raise InputError(
                 "within a memory limit only a table of one row per label is read: leave out "
@@ -205,8 +212,8 @@ def file_errors_reported(path: str | os.PathLike[str]) -> Iterator[None]:
         raise
     except InputError as error:
         reason, cause = str(error), error.__cause__
-    except RecursionError as error:
-        reason, cause = "the content is nested too deeply to be labels: export it again", error
+    except (MemoryError, RecursionError) as error:
+        reason, cause = describe_exhaustion(error), error
     except FileNotFoundError as error:
         reason, cause = "no such file: check the path", error
     except IsADirectoryError as error:
@@ -214,10 +221,11 @@ def file_errors_reported(path: str | os.PathLike[str]) -> Iterator[None]:
     except PermissionError as error:
         reason, cause = "the file may not be read: check its permissions", error
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        reason, cause = f"the file cannot be read ({error}): check that it is complete", error
+        what = shorten(one_line(str(error)), 200)
+        reason, cause = f"the file cannot be read ({what}): check that it is complete", error
     else:
         return
-    raise InputError(" ".join(f"{os.fspath(path)}: {reason}".split())) from cause
+    raise InputError(f"{os.fspath(path)}: {reason}") from cause
 
 
 @contextmanager
@@ -226,6 +234,6 @@ def file_named_in_errors(data: Any) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        if isinstance(data, str | Path) and not str(error).startswith(f"{data}: "):
+        if isinstance(data, str | Path) and not str(error).startswith(printable(f"{data}: ")):
             raise InputError(f"{data}: {error}") from error
         raise

@@ -35,6 +35,7 @@ def decide_scale(
         scale, category = infer_scale(
             values, kind=options.scale, categories=options.categories, from_text=from_text
         )
+    validate.check_names(scale)
     validate.check_known_categories(category, values, scale)
     validate.check_magnitude(scale)
     return scale, category

@@ -212,17 +212,28 @@ def make_column(name: str, values: list[Any]) -> pa.Array:
     other = next(((row, v) for row, v in present if type(v) is not first), None)
     if other is None and first is int:
         # Arrow has no integers beyond 64 bits: keep their text.
-        return pa.array([None if _is_missing(v) else str(v) for v in values])
+        with suppress(ValueError):  # which Python has not where there are thousands of digits
+            return pa.array([None if _is_missing(v) else str(v) for v in values])
     if other is None:
+        row, value = next((each for each in present if not _is_readable(each[1])), present[0])
         raise InputError(
             f"column {name!r} holds {first.__name__} values that cannot be read, such as "
-            f"{shown(present[0][1])}: turn them into text or numbers"
+            f"{shown(value)} (row {row}): turn them into text or numbers"
         )
     row, value = other
     raise InputError(
         f"column {name!r} mixes {first.__name__} and {type(value).__name__} "
         f"(row {row}: {shown(value)}): make them one type"
     )
+
+
+def _is_readable(value: Any) -> bool:
+    """Return whether Arrow has a type for a value, or for its text."""
+    try:
+        pa.array([str(value) if isinstance(value, int) else value])
+    except (pa.ArrowException, OverflowError, ValueError):
+        return False
+    return True
 
 
 def _is_missing(value: Any) -> bool:

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.errors import InputError, listed
-from annotruth.labels.frames import as_arrow, as_numpy
+from annotruth.errors import InputError, listed, shown
+from annotruth.labels.frames import as_arrow, as_numpy, make_column
 
 ScaleKind = Literal["auto", "nominal", "ordinal"]
 
@@ -191,8 +191,9 @@ def _scale_of_listed(
         raise InputError(f"categories must be a list of at least one category, not {categories!r}")
     try:
         given = pa.array(list(categories))
-    except (pa.ArrowException, OverflowError):
-        given = pa.array([str(category) for category in categories])
+    except (pa.ArrowException, OverflowError, UnicodeError):
+        # Of mixed types, or integers beyond 64 bits.
+        given = make_column("categories", [_to_text(category) for category in categories])
     if given.null_count:
         raise InputError("categories contain an empty one: name every category")
     numbers = parse_numbers(given)
@@ -205,6 +206,13 @@ def _scale_of_listed(
         return Scale(kind, given, np.arange(1.0, len(given) + 1))
     values = np.sort(np.asarray(keys))
     return Scale(kind, to_categories(values), values)
+
+
+def _to_text(value: Any) -> str:
+    try:
+        return str(value)
+    except ValueError:  # an integer of thousands of digits
+        raise InputError(f"categories name {shown(value)}: list numbers or text") from None
 
 
 def _name(value: Any) -> str:

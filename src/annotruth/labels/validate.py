@@ -71,6 +71,14 @@ def check_finite(values: pa.Array) -> None:
         raise InputError("a label is infinite: labels must be finite numbers or text")
 
 
+def check_names(scale: Scale) -> None:
+    """Refuse categories with NUL, at which frame libraries end the name of a column."""
+    if is_text(scale.categories.type):
+        for name in scale.names:
+            if "\0" in name:
+                raise InputError(f"label {shown(name)} contains a NUL character: remove it")
+
+
 def check_magnitude(scale: Scale) -> None:
     """Refuse numbers whose squares, or those of their differences, overflow or underflow."""
     values = np.sort(scale.values)

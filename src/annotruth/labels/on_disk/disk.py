@@ -78,6 +78,15 @@ class Disk:
             monitor.start()
             weakref.finalize(self, self._stop.set)
 
+    @contextmanager
+    def stopped_on_failure(self) -> Iterator[None]:
+        """Stop monitoring the memory when the block fails, as the labels will not be used."""
+        try:
+            yield
+        except BaseException:
+            self._stop.set()
+            raise
+
     def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> NDArray[Any]:
         """Return an array of zeros; its file is removed with the last reference to it."""
         shape = (shape,) if isinstance(shape, int) else shape
