@@ -165,6 +165,19 @@ def test_tables_are_saved_as_they_are_filtered(crowd, report, read):
     assert {row["spammer"] for row in rows} == {"yes"}
 
 
+def test_saved_tables_have_no_formulas(report, read):
+    rows = [(item, f"={who}", "@a") for item in ("=1+1", "-5", "'=x") for who in "abc"]
+    reader = read(report(at.fit(rows, "gpm")))
+    cells = {}
+    for name in ("items", "annotators"):
+        with reader.page.expect_download() as started:
+            reader.table(name).get_by_role("button", name="CSV").click()
+        rows = list(csv.reader(io.StringIO(started.value.path().read_text())))
+        cells[name] = {cell for row in rows for cell in row}
+    assert {"'=1+1", "-5", "''=x", "'@a"} <= cells["items"]
+    assert {"'=a", "'=b", "'=c"} <= cells["annotators"]
+
+
 def test_charts_have_tips(crowd, report, read):
     reader = read(report(crowd))
     reader.page.locator("figure[data-name=items] .wide rect.at-mark").first.hover()

@@ -24,6 +24,7 @@ from annotruth.io.batches import read_batches, read_columns
 from annotruth.io.content import ContentKind, FileContent, read_content
 from annotruth.io.options import ReadOptions
 from annotruth.labels.build import LabelBuilder
+from annotruth.labels.encode import restore_text
 from annotruth.labels.frames import is_known_name
 from annotruth.labels.table import Labels
 
@@ -105,7 +106,11 @@ def read_labels(
 def read_table(path: str | os.PathLike[str], *, max_size: str | int | None = None) -> pa.Table:
     """Read all columns of a long table, in the formats of `read_labels`; those of a CSV as text."""
     with file_errors_reported(path):
-        return read_columns(read_content(Path(path), max_size=max_size), lambda names: names)
+        content = read_content(Path(path), max_size=max_size)
+        table = read_columns(content, lambda names: names)
+        if content.kind != "text":
+            return table
+        return pa.table([restore_text(column) for column in table.columns], table.column_names)
 
 
 class _NoLongTableError(InputError):

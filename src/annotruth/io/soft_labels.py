@@ -24,15 +24,23 @@ def check_suffix(path: str | os.PathLike[str]) -> None:
         )
 
 
-def write_soft_labels(table: pa.Table, classes: pa.Array, path: str | os.PathLike[str]) -> None:
+def write_soft_labels(
+    table: pa.Table,
+    classes: pa.Array,
+    path: str | os.PathLike[str],
+    *,
+    safe_cells: bool = False,
+) -> None:
     """Write the table of `Fit.soft_labels` in the format of the suffix.
+
+    With ``safe_cells``, a CSV has ' before text that a spreadsheet would run as a formula.
 
     A .npz file holds the arrays ``items``, ``classes`` and ``probabilities`` (items x classes),
     which `numpy.load` reads without pickle.
     """
     check_suffix(path)
     if Path(path).suffix.lower() != ".npz":
-        write_table(table, path, format_of(path))
+        write_table(table, path, format_of(path), safe_cells=safe_cells)
         return
     columns = [column.to_numpy() for column in table.columns[1:]]
     with atomic_write(path) as temporary:
@@ -47,4 +55,6 @@ def write_soft_labels(table: pa.Table, classes: pa.Array, path: str | os.PathLik
 def _to_numpy(ids: pa.Array | pa.ChunkedArray) -> NDArray[np.generic]:
     """Return ids as an array of numbers or of text, which needs no pickle."""
     values = np.asarray(ids.to_pylist())
+    if values.dtype.kind == "U" and values.tolist() != ids.to_pylist():
+        raise InputError("NumPy drops the NUL at the end of an id: write .csv, .parquet or .json")
     return values.astype(str) if values.dtype == object else values

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -76,12 +76,18 @@ _DICTIONARY_BYTES = 1 << 28
 
 
 def write_table(
-    table: pa.Table | LazyTable, path: str | os.PathLike[str], format: TableFormat = "csv"
+    table: pa.Table | LazyTable,
+    path: str | os.PathLike[str],
+    format: TableFormat = "csv",
+    *,
+    safe_cells: bool = False,
 ) -> None:
     """Write one table; the file appears when it is complete.
 
     In CSV, text is quoted, a missing value or NaN is an empty cell, and numbers keep all digits.
+    With ``safe_cells``, a CSV has ' before text that a spreadsheet would run as a formula.
     """
+    table = _with_safe_cells(table) if safe_cells and format == "csv" else table
     _check_format(format)
     with atomic_write(path) as temporary:
         _write(table, temporary, format, destination=path)
@@ -93,6 +99,7 @@ def write_tables(
     *,
     format: TableFormat = "csv",
     extra: Mapping[str, str] | None = None,
+    safe_cells: bool = False,
 ) -> None:
     """Write ``<name>.csv``, ``.parquet`` or ``.json`` for each table, and texts such as fit.json.
 
@@ -106,7 +113,11 @@ def write_tables(
         "csv", "parquet" or "json" (a list of records).
     extra
         Texts by file name, with the suffix.
+    safe_cells
+        Whether a CSV has ' before text that a spreadsheet would run as a formula.
     """
+    if safe_cells and format == "csv":
+        tables = {name: _with_safe_cells(table) for name, table in tables.items()}
     _check_format(format)
     with atomic_write_folder(folder) as temporary:
 
@@ -123,6 +134,14 @@ def write_tables(
             list(pool.map(write, tables))
         for file, text in (extra or {}).items():
             (temporary / file).write_text(text, encoding="utf-8", newline="\n")
+
+
+def _with_safe_cells(table: pa.Table | LazyTable) -> pa.Table | LazyTable:
+    from annotruth.labels.cells import mark_formulas
+
+    if isinstance(table, pa.Table):
+        return mark_formulas(table)
+    return replace(table, make_rows=lambda rows: mark_formulas(table.make_rows(rows)))
 
 
 def _check_format(format: str) -> None:

@@ -14,7 +14,7 @@ from annotruth.kernels.arrays import slices
 from annotruth.labels import validate
 from annotruth.labels.bins import make_bins
 from annotruth.labels.covariates import to_array, to_numbers
-from annotruth.labels.encode import BatchEncoder, encode_columns, to_integers
+from annotruth.labels.encode import BatchEncoder, encode_columns, restore_text, to_integers
 from annotruth.labels.frames import LABEL_ROLES, as_arrow, check_covariate_columns, find_columns
 from annotruth.labels.layout import Layout, RowCodes, TableSize, arrange_with_policy
 from annotruth.labels.options import DuplicatePolicy, TableOptions
@@ -232,6 +232,8 @@ class LabelBuilder:
             if role in self._unnamed:
                 validate.refuse_unnamed(*self._unnamed[role], role=role)
         items, annotators, values = (self._encoders.pop(role).values() for role in LABEL_ROLES)
+        if self._from_text:
+            items, annotators, values = map(restore_text, (items, annotators, values))
         options = self._options.with_categories(list(self._levels) or None)
         scale, category = decide_scale(values, options, from_text=self._from_text)
         if self._from_text:

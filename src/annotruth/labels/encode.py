@@ -163,6 +163,15 @@ def decode_table(table: pa.Table) -> pa.Table:
     return pa.table(columns, names=table.column_names)
 
 
+def restore_text(values: Any) -> Any:
+    """Return text of a CSV as it was before formulas were marked for a spreadsheet."""
+    if is_text(values.type) and pc.any(pc.starts_with(to_plain(values), "'")).as_py():
+        from annotruth.labels.cells import restore_formulas
+
+        return restore_formulas(to_plain(values))
+    return values
+
+
 def to_integers(ids: pa.Array) -> pa.Array:
     """Turn ids read from a text file into integers where that loses nothing ("007" stays)."""
     try:

@@ -95,6 +95,14 @@ def fit(
     format_: Annotated[
         FormatChoice, typer.Option("--format", help="The file format of the tables.")
     ] = FormatChoice.csv,
+    safe_cells: Annotated[
+        bool,
+        typer.Option(
+            "--safe-cells",
+            help="Put ' before text in the CSV of --out and --soft that a spreadsheet would run as a "
+            "formula.",
+        ),
+    ] = False,
     report: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write a report with tables and charts: one HTML file."),
@@ -177,6 +185,8 @@ def fit(
             {"--truth": truth, "--save": save, "--report": report, "--soft": soft, "--keep": keep},
             format_.value,
         )
+        if safe_cells:
+            raise InputError("--safe-cells is not for tables that Spark writes: leave it out")
         model_options["engine"] = on_spark.make_engine(master, storage)
     elif master is not None or storage is not None:
         raise InputError("--master and --storage need --engine spark")
@@ -232,6 +242,7 @@ def fit(
             Path(out),
             format=format_.value,
             extra={"fit.json": result.to_json()},
+            safe_cells=safe_cells,
         )
         written.append(out)
     if save is not None:
@@ -246,11 +257,12 @@ def fit(
         with _failure_noted(f"--soft {soft}", failures):
             readout = None if soft_readout is None else soft_readout.value
             targets = result.soft_label_table(readout)
-            write_soft_labels(targets, result.data.scale.categories, soft)
+            classes = result.data.scale.categories
+            write_soft_labels(targets, classes, soft, safe_cells=safe_cells)
             written.append(soft)
     if keep is not None:
         with _failure_noted(f"--keep {keep}", failures):
-            write_table(result.verdict_table(), keep, format_of(keep))
+            write_table(result.verdict_table(), keep, format_of(keep), safe_cells=True)
             written.append(keep)
 
     _print_result(result, metrics, written, report, as_json=as_json, quiet=quiet)

@@ -94,9 +94,10 @@ def next_(
         )
     items, people = advice.item_table(), advice.annotator_table()
     if out is not None:
-        writers.write_table(items, out, writers.format_of(out))
+        writers.write_table(items, out, writers.format_of(out), safe_cells=True)
     if keep is not None:
-        writers.write_table(advice.of_annotators.table(advice.fit), keep, writers.format_of(keep))
+        verdicts = advice.of_annotators.table(advice.fit)
+        writers.write_table(verdicts, keep, writers.format_of(keep), safe_cells=True)
 
     if as_json:
         typer.echo(json.dumps(advice.to_dict()))

@@ -56,9 +56,14 @@ function shownOf(column, row) {
   }
 }
 
+// Text that a spreadsheet would run as a formula gets a ' before it; labels/cells.py restores it.
+const FORMULA = /^['"\x01-\x20\x7f\u00a0\ufeff]*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
+const NUMBER = /^[-+]?([0-9]+([.,][0-9]*)?|[.,][0-9]+)([eE][-+]?[0-9]+)?$/;
+
 function csvOf(names, rows) {
   const cell = (value) => {
-    const text = value === null || value === undefined ? "" : String(value);
+    let text = value === null || value === undefined ? "" : String(value);
+    if (FORMULA.test(text) && !NUMBER.test(text)) text = `'${text}`;
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   return [names, ...rows].map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
