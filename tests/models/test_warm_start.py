@@ -66,7 +66,7 @@ ITERATIVE = [name for name in MODELS if hasattr(get_model(name)(), "max_iter")]
 
 @pytest.mark.parametrize("name", ITERATIVE)
 def test_a_warm_start_takes_fewer_iterations(name):
-    labels = crowd(seed=5)
+    labels = crowd(seed=6)
     base, new = split(labels, 5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", at.ConvergenceWarning)

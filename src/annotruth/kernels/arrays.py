@@ -48,6 +48,14 @@ def aligned_empty(shape: tuple[int, ...], dtype: type[np.floating[Any]]) -> NDAr
     return array
 
 
+def mix_bits(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return a hash of each number (the finalizer of SplitMix64)."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: NDArray[np.uint64] = values ^ (values >> np.uint64(31))
+    return mixed
+
+
 class Block(NamedTuple):
     """Labels of some items, sorted by item and category.
 

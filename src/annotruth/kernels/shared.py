@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Floats, Singles, aligned_empty
 from annotruth.kernels.simd import SIMD32
@@ -45,14 +44,6 @@ VARIANCE_ROUNDING = 1e-12
 
 At the optimum they are equal up to rounding, which would choose between them otherwise.
 """
-
-
-def mix_bits(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return a hash of each number (the finalizer of SplitMix64)."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: NDArray[np.uint64] = values ^ (values >> np.uint64(31))
-    return mixed
 
 
 def pad(values: Floats, value: float = 0.0) -> Singles:

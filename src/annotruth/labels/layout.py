@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from annotruth.kernels.arrays import Codes, mix_bits
 
 if TYPE_CHECKING:
     from annotruth.labels.options import DuplicatePolicy
@@ -158,3 +161,115 @@ def kernels_for(n_rows: int) -> ModuleType:
 def _empty_below(n: int, bound: int) -> NDArray[np.signedinteger[Any]]:
     """Return an empty array for n integers below a bound, of 32 bits where they suffice."""
     return np.empty(n, dtype=np.int32 if bound <= np.iinfo(np.int32).max else np.int64)
+
+
+_MAX_ROUNDS = 10
+_MAX_SINGLED_OUT = 16
+_MAX_LABELS_REVISITED = 40_000  # by refinements after the first
+
+Colors = NDArray[np.uint64]
+"""Hashes of items, annotators or categories that depend on no name."""
+
+
+class CanonicalOrder(NamedTuple):
+    """The codes of items, annotators and categories in an order that depends on no name.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> labels = at.Labels.of([("a", "ann", "no"), ("a", "bob", "no"), ("b", "bob", "yes")])
+    >>> renamed = at.Labels.of([("u", "eve", "b"), ("v", "eve", "a"), ("v", "dan", "a")])
+    >>> [each.reordered(each.canonical_order()).labels.annotators.to_pylist()
+    ...  for each in (labels, renamed)]
+    [['ann', 'bob'], ['dan', 'eve']]
+    """
+
+    item: Codes
+    annotator: Codes
+    category: Codes
+
+
+def canonical_order(codes: RowCodes, first: Sequence[Colors]) -> CanonicalOrder:
+    """Return the order of colors, which follow from the labels alone.
+
+    ``first`` are the colors of items, annotators and categories by what is known beside the labels.
+    They are refined, round by round, by the colors of their labels (color refinement). Where
+    symmetric ones are left with the same color, one of them is singled out, and colors are refined
+    again. What then has the same color has the same labels, or there are too many labels to go on.
+    """
+    colors = _refined(codes, list(first))
+    for _ in range(min(_MAX_SINGLED_OUT, _MAX_LABELS_REVISITED // len(codes.item))):
+        tied = _find_tie(codes, colors)
+        if tied is None:
+            break
+        role, code = tied
+        colors[role][code] = mix_bits(colors[role][code : code + 1] + np.uint64(1))[0]
+        colors = _refined(codes, colors)
+    item = np.argsort(colors[0], kind="stable")
+    # Annotators and categories of equal color follow the first item that has them.
+    place = np.argsort(item)[codes.item]
+    return CanonicalOrder(
+        item,
+        np.lexsort((_least(place, codes.annotator, len(colors[1])), colors[1])),
+        np.lexsort((_least(place, codes.label, len(colors[2])), colors[2])),
+    )
+
+
+def _refined(codes: RowCodes, colors: list[Colors]) -> list[Colors]:
+    """Return colors refined by those of the labels until no more of them differ."""
+    n_before = 0
+    for _ in range(_MAX_ROUNDS):
+        n_distinct = sum(len(np.unique(color)) for color in colors)
+        if n_distinct == n_before:
+            break
+        n_before = n_distinct
+        item, annotator, category = (color[code] for color, code in zip(colors, codes, strict=True))
+        label = mix_bits(item + mix_bits(annotator + mix_bits(category)))
+        colors = [
+            mix_bits(color + _sum_hashes(label, code, len(color)))
+            for color, code in zip(colors, codes, strict=True)
+        ]
+    return colors
+
+
+def _find_tie(codes: RowCodes, colors: list[Colors]) -> tuple[int, int] | None:
+    """Return which of some categories, annotators or items of one color to single out."""
+    for role in (2, 1, 0):
+        color = colors[role]
+        if len(np.unique(color)) == len(color):
+            continue
+        # The order of those that have the same labels is irrelevant.
+        one, other = (code.astype(np.uint64) for n, code in enumerate(codes) if n != role)
+        same = _sum_hashes(mix_bits(mix_bits(one) + other), codes[role], len(color))
+        order = np.lexsort((same, color))
+        before, after = order[:-1], order[1:]
+        differ = (color[before] == color[after]) & (same[before] != same[after])
+        if differ.any():
+            return role, int(before[differ][0])
+    return None
+
+
+def _sum_hashes(label: Colors, code: NDArray[np.integer[Any]], n: int) -> Colors:
+    """Return the sums of the labels' hashes, modulo 2**64, which depend on no order."""
+    low = np.bincount(code, (label & np.uint64(0xFFFFFFFF)).astype(np.float64), n)
+    high = np.bincount(code, (label >> np.uint64(32)).astype(np.float64), n)
+    return low.astype(np.uint64) + (high.astype(np.uint64) << np.uint64(32))
+
+
+def _least(place: Codes, code: NDArray[np.integer[Any]], n: int) -> Codes:
+    """Return the least place of the labels of each code."""
+    least = np.full(n, len(place))
+    np.minimum.at(least, code, place)
+    return least
+
+
+def hash_counts(
+    labels_per_category: NDArray[np.int64],
+) -> tuple[Colors, Colors]:
+    """Return hashes of annotators and of categories, given how often each gave or got which label.
+
+    ``labels_per_category`` is annotators x categories.
+    """
+    category = mix_bits(labels_per_category.sum(axis=0).astype(np.uint64))
+    by_category = labels_per_category.astype(np.uint64) * category
+    return mix_bits(by_category.sum(axis=1, dtype=np.uint64)), category

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -75,6 +75,12 @@ class Scale:
     def nominal(cls, categories: Sequence[Any]) -> Scale:
         """Return a scale of classes without an order."""
         return _scale_of_listed(categories, "nominal")
+
+    def reordered(self, order: NDArray[np.integer[Any]]) -> Scale:
+        """Return the scale with its categories in another order."""
+        return replace(
+            self, categories=self.categories.take(as_arrow(order)), values=self.values[order]
+        )
 
     def codes_of(self, values: pa.Array) -> NDArray[np.int32]:
         """Return the code of each value, -1 where it is not a category of this scale.

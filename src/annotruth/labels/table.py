@@ -11,11 +11,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.errors import InputError
+from annotruth.kernels.arrays import Codes, mix_bits
 from annotruth.labels import validate
 from annotruth.labels.arrays import Covariates, LabelArrays
 from annotruth.labels.build import BuiltLabels, LabelBuilder
-from annotruth.labels.frames import default_frame, to_arrow
-from annotruth.labels.layout import RowCodes, arrange
+from annotruth.labels.frames import as_arrow, default_frame, to_arrow
+from annotruth.labels.layout import CanonicalOrder, RowCodes, arrange, canonical_order
 from annotruth.labels.options import TableOptions
 from annotruth.labels.scale import Scale
 
@@ -205,6 +206,77 @@ class Labels(LabelArrays):
         is_asked[items] = True
         kept = is_asked[self.item_of_label()]
         return ItemSubset(self.subset(kept), position, np.unique(self.annotator[kept]))
+
+    def canonical_order(self) -> CanonicalOrder:
+        """Return an order that depends on no name and no order of rows; ordinal scales keep theirs."""
+        item, annotator, category = (
+            np.zeros(n, dtype=np.uint64)
+            for n in (self.n_items, self.n_annotators, self.n_categories)
+        )
+        if self.scale.is_ordinal:
+            category += np.arange(self.n_categories, dtype=np.uint64)
+        if self.annotator_prior is not None:
+            serious, irregular = self.annotator_prior.T.astype(np.float64).copy().view(np.uint64)
+            annotator = mix_bits(mix_bits(serious) + irregular)
+        is_known = self.known >= 0
+        truth = self.known[is_known]
+        n_known = np.bincount(truth, minlength=self.n_categories).astype(np.uint64)
+        category = mix_bits(mix_bits(category) + n_known)
+        item[is_known] = category[truth]
+        codes = RowCodes(self.item_of_label(), self.annotator, self.category_of_label())
+        order = canonical_order(codes, (item, annotator, category))
+        if self.scale.is_ordinal:
+            return order._replace(category=np.arange(self.n_categories))
+        return order
+
+    def reordered(self, order: CanonicalOrder) -> ReorderedLabels:
+        """Return the labels in another order of items, annotators and categories.
+
+        Rows are in the order of annotators. Covariates are left out.
+        """
+        item, annotator, category = map(np.argsort, order)
+        rows = np.argsort(annotator[self.annotator], kind="stable")
+        made = Labels.from_codes(
+            item[self.item_of_label()[rows]],
+            annotator[self.annotator[rows]],
+            category[self.category_of_label()[rows]],
+            items=self.items.take(as_arrow(order.item)),
+            annotators=self.annotators.take(as_arrow(order.annotator)),
+            scale=self.scale.reordered(order.category),
+            n_dropped=self.n_dropped,
+            frame=self.frame,
+        )
+        known, prior = self.known[order.item], self.annotator_prior
+        made = replace(
+            made,
+            known=np.where(known >= 0, category[known], -1).astype(np.int32),
+            annotator_prior=None if prior is None else prior[order.annotator],
+        )
+        return ReorderedLabels(made, np.argsort(rows[made.row]))
+
+
+class ReorderedLabels(NamedTuple):
+    """Labels in another order.
+
+    Attributes
+    ----------
+    labels
+        The labels, with new codes.
+    position
+        The position there of each of the labels.
+
+    Examples
+    --------
+    >>> labels = Labels.of([("a", "ann", 1), ("b", "bob", 2), ("b", "ann", 1)])
+    >>> reordered = labels.reordered(labels.canonical_order())
+    >>> reordered.labels.annotators.take(reordered.labels.annotator[reordered.position]).to_pylist()
+    ['ann', 'ann', 'bob']
+    >>> labels.annotators.take(labels.annotator).to_pylist()
+    ['ann', 'ann', 'bob']
+    """
+
+    labels: Labels
+    position: Codes
 
 
 class ItemSubset(NamedTuple):

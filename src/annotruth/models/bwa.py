@@ -212,6 +212,10 @@ class BWA(IterativeEstimator[BWASteps]):
 
     name: ClassVar[str] = "bwa"
     capabilities: ClassVar[Capabilities] = Capabilities(out_of_core=True, distributed=True)
+    parameter_axes: ClassVar[Mapping[str, str] | None] = {
+        "weight": "annotator category",
+        "mean": "category",
+    }
 
     tol: float = 1e-7
     pseudo_labels: float = 15.0

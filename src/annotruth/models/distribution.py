@@ -14,6 +14,7 @@ from annotruth.kernels.arrays import Codes, Floats, slices
 from annotruth.labels import Labels
 from annotruth.labels.frames import as_arrow
 
+_EQUAL = 1e-9  # the difference between equal probabilities, by rounding
 _ITEMS = 1 << 18  # per partition, which bounds the temporary arrays
 
 
@@ -135,6 +136,12 @@ class Distribution:
         entry = np.arange(n.sum()) + np.repeat(self.ptr[item] - (ends - n), n)
         return Distribution(np.append(0, ends), self.category[entry], self.probability[entry])
 
+    def with_codes(self, code: Codes) -> Distribution:
+        """Return the distributions with new codes of the categories."""
+        category = code[self.category].astype(np.int32)
+        order = np.lexsort((category, self.item()))
+        return Distribution(self.ptr, category[order], self.probability[order])
+
     def of_each_cell(self, labels: Labels) -> Floats:
         """Return the probability of every cell of the labels, 0 for items beyond these."""
         if not len(self):
@@ -226,14 +233,17 @@ _MAX_STEPS = 60
 def likely_sets(probability: Floats, names: Sequence[str], share: float = 0.95) -> pa.Array:
     """Return the smallest set of categories that contains ``share`` of each row's probability.
 
-    A set is text: the names in the order of the scale, joined by "|".
+    Categories that are equally likely are all in the set or all outside. A set is text: the names
+    in the order given, joined by "|".
     """
     order = np.argsort(-probability, axis=1, kind="stable")
     before = np.cumsum(np.take_along_axis(probability, order, axis=1), axis=1)
     before = np.roll(before, 1, axis=1)
     before[:, 0] = 0.0
-    within = np.zeros(probability.shape, dtype=bool)
-    np.put_along_axis(within, order, before < share, axis=1)
+    # Rounding decides neither at a sum of exactly ``share`` nor between equal probabilities.
+    last = np.count_nonzero(before < share - _EQUAL, axis=1, keepdims=True) - 1
+    least = np.take_along_axis(probability, np.take_along_axis(order, last, axis=1), axis=1)
+    within = probability >= least - _EQUAL
     # Few different sets occur, so each text is made once.
     sets, place = np.unique(np.packbits(within, axis=1), axis=0, return_inverse=True)
     members = np.unpackbits(sets, axis=1, count=len(names)).astype(bool)

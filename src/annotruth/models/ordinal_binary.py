@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -139,6 +140,10 @@ class OrdinalBinary(IterativeEstimator["OrdinalBinarySteps"]):
 
     name: ClassVar[str] = "ordinal-binary"
     capabilities: ClassVar[Capabilities] = Capabilities(ordinal_only=True)
+    parameter_axes: ClassVar[Mapping[str, str] | None] = {
+        "hit": "annotator threshold",
+        "false_alarm": "annotator threshold",
+    }
 
     prior: float = 1.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, get_args
@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from annotruth.engines import DistributedSession, Session
 from annotruth.errors import AnnotruthError, InputError
 from annotruth.io.writers import LazyTable
-from annotruth.kernels.arrays import Floats, slices
+from annotruth.kernels.arrays import Codes, Floats, slices
 from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.encode import decode_table
 from annotruth.labels.frames import as_arrow, from_arrow
+from annotruth.labels.layout import CanonicalOrder
 from annotruth.models.base_fit import SPAMMER_BELOW, BaseFit, Column, Readout, table_of
 from annotruth.models.distribution import Distribution
 from annotruth.models.registry import DEFAULT_MODEL
@@ -314,11 +315,72 @@ class Fit(BaseFit):
 
         write_report(self, path, source=source)
 
+    def of_original(
+        self, labels: Labels, order: CanonicalOrder, position: Codes, axes: Mapping[str, str]
+    ) -> Fit:
+        """Return this fit of reordered labels as a fit of the original ones.
+
+        Parameters
+        ----------
+        labels
+            The original labels.
+        order, position
+            The order and the positions of `Labels.reordered`.
+        axes
+            The axes of the parameters, as in `Estimator.parameter_axes`.
+        """
+        item, annotator, category = map(np.argsort, order)
+
+        def per(places: Codes, values: Any) -> Any:
+            if values is None:
+                return None
+            return values.take(as_arrow(places)) if isinstance(values, pa.Array) else values[places]
+
+        def distribution(of: Distribution | None) -> Distribution | None:
+            return None if of is None else of.take(item).with_codes(order.category)
+
+        return replace(
+            self,
+            data=labels,
+            **{
+                name: per(annotator, getattr(self, name)) for name in ("reliability", "low", "high")
+            },
+            behavior=None if self.behavior is None else [self.behavior[s] for s in annotator],
+            annotator_columns={
+                name: per(annotator, column) for name, column in self.annotator_columns.items()
+            },
+            parameters={
+                name: _reordered(values, axes[name], annotator, category)
+                for name, values in self.parameters.items()
+            },
+            distribution=distribution(self.distribution),
+            other_distribution=distribution(self.other_distribution),
+            score=per(item, self.score),
+            p_serious=per(position, self.p_serious),
+            item_columns={name: per(item, column) for name, column in self.item_columns.items()},
+        )
+
     def save(self, path: str | Path) -> None:
         """Write the fit to a folder of JSON and Arrow files that `annotruth.load` reads."""
         from annotruth.models.storage import save
 
         save(self, Path(path))
+
+
+def _reordered(values: NDArray[Any], axes: str, annotator: Codes, category: Codes) -> NDArray[Any]:
+    """Return a parameter in another order of annotators and categories."""
+    axes, _, code = axes.partition(" -> ")
+    for axis, name in enumerate(axes.split()):
+        n = values.shape[axis]
+        if name == "annotator":
+            values = values.take(annotator, axis=axis)
+        elif name == "category":  # what follows the last category stays, such as a total
+            places = np.append(category, np.arange(len(category), n))
+            values = values.take(places, axis=axis)
+        elif name == "state":
+            states = np.arange(n).reshape(len(category), -1)
+            values = values.take(states[category].ravel(), axis=axis)
+    return np.argsort(category)[values] if code else values
 
 
 class ItemResults(NamedTuple):

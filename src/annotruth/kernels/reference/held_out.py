@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from annotruth.kernels.arrays import Block, Codes, Floats
+from annotruth.kernels.arrays import Block, Codes, Floats, mix_bits
 from annotruth.kernels.reference.item_states import _confusion, _kept, _leave_item_out
 from annotruth.kernels.reference.rows import LabelRows, label_rows
-from annotruth.kernels.shared import NEVER, NOT_SAMPLED, mix_bits
+from annotruth.kernels.shared import NEVER, NOT_SAMPLED
 
 
 def hash_annotators(

@@ -46,6 +46,14 @@ class DirichletParameters(NamedTuple):
     labels: Floats
 
 
+DIRICHLET_AXES = {
+    "classes": "category",
+    "subtypes": "category subtype",
+    "labels": "annotator category state",
+}
+"""The axes of the parameters."""
+
+
 class DirichletEquations(ClassEquations[DirichletParameters]):
     """The equations of `IBCC` and `EBCC`.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,8 +12,12 @@ from annotruth.engines import Session
 from annotruth.errors import InputError
 from annotruth.labels import Labels, LabelSummary
 from annotruth.models.base_fit import ExpectedCounts
-from annotruth.models.confusion.dirichlet import DirichletEquations, DirichletParameters
-from annotruth.models.confusion.equations import in_order_of_ids
+from annotruth.models.confusion.dirichlet import (
+    DIRICHLET_AXES,
+    DirichletEquations,
+    DirichletParameters,
+)
+from annotruth.models.confusion.equations import draws_of_annotators
 from annotruth.models.confusion.estimator import RestartedEstimator, check_positive
 from annotruth.models.confusion.steps import LatentClassSteps, count_votes
 
@@ -40,7 +45,9 @@ class EBCCEquations(DirichletEquations):
         right, so that renaming categories changes nothing.
         """
         n, m = self.n_categories, self.n_subtypes
-        draws = in_order_of_ids(rng.standard_normal((self.labels.n_annotators, 2, m)), self.labels)
+        draws = draws_of_annotators(
+            rng.standard_normal((self.labels.n_annotators, 2, m)), self.labels
+        )
         right = np.eye(n, dtype=bool)[np.newaxis, :, :, np.newaxis]
         draws = np.where(
             right, draws[:, 0, np.newaxis, np.newaxis], draws[:, 1, np.newaxis, np.newaxis]
@@ -128,6 +135,7 @@ class EBCC(RestartedEstimator):
     """
 
     name: ClassVar[str] = "ebcc"
+    parameter_axes: ClassVar[Mapping[str, str] | None] = DIRICHLET_AXES
 
     n_subtypes: int = 10
     subtype_prior: float = 0.1

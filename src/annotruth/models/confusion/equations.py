@@ -10,10 +10,10 @@ from abc import ABC, abstractmethod
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
-import pyarrow.compute as pc
 
 from annotruth.kernels.arrays import Floats
-from annotruth.labels import Labels, LabelSummary
+from annotruth.labels import LabelSummary
+from annotruth.labels.layout import hash_counts
 from annotruth.models.base_fit import BaseFit, ExpectedCounts
 from annotruth.models.squarem import Squarem
 
@@ -88,7 +88,7 @@ class ClassEquations(ABC, Generic[P]):
     def start(self, votes: ExpectedCounts, rng: np.random.Generator) -> P:
         """Return the first parameters, given the counts with observed shares as posteriors.
 
-        Models with random starts use ``rng``; `in_order_of_ids` assigns its draws to annotators.
+        Models with random starts use ``rng``; `draws_of_annotators` assigns its draws to annotators.
         """
         return self.m_step(votes, None)
 
@@ -133,10 +133,10 @@ class ClassEquations(ABC, Generic[P]):
         return np.minimum(correct / self.labels_per_annotator, 1.0)  # rounding
 
 
-def in_order_of_ids(draws: Floats, labels: LabelSummary) -> Floats:
-    """Return random draws, one row per annotator, so that the order of the labels is irrelevant."""
-    if not isinstance(labels, Labels):
-        return draws
-    arranged = np.empty_like(draws)
-    arranged[pc.array_sort_indices(labels.annotators).to_numpy()] = draws
-    return arranged
+def draws_of_annotators(draws: Floats, labels: LabelSummary) -> Floats:
+    """Return random draws, one row per annotator, that depend on no name and on no order.
+
+    Annotators who gave each label equally often have the same draws.
+    """
+    _, place = np.unique(hash_counts(labels.labels_per_category)[0], return_inverse=True)
+    return draws[place]

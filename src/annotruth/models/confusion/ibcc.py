@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from annotruth.labels import LabelSummary
-from annotruth.models.confusion.dirichlet import DirichletEquations
+from annotruth.models.confusion.dirichlet import DIRICHLET_AXES, DirichletEquations
 from annotruth.models.confusion.estimator import LatentClassEstimator, check_positive
 
 
@@ -76,6 +77,7 @@ class IBCC(LatentClassEstimator):
     """
 
     name: ClassVar[str] = "ibcc"
+    parameter_axes: ClassVar[Mapping[str, str] | None] = DIRICHLET_AXES
 
     alpha: float = 1.0
     diagonal: float = 4.0

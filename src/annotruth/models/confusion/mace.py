@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -15,7 +16,7 @@ from annotruth.models.confusion.equations import (
     MIN_PROBABILITY,
     ClassEquations,
     EStepTables,
-    in_order_of_ids,
+    draws_of_annotators,
 )
 from annotruth.models.confusion.estimator import RestartedEstimator, check_positive
 from annotruth.models.squarem import Squarem, numbers_above
@@ -78,7 +79,7 @@ class MACEEquations(ClassEquations[MACEParameters]):
     def start(self, votes: ExpectedCounts, rng: np.random.Generator) -> MACEParameters:
         """Return random competences, as sure as the annotators' labels; spam is uniform."""
         low, high = _COMPETENCE
-        draws = in_order_of_ids(rng.uniform(low, high, self.labels.n_annotators), self.labels)
+        draws = draws_of_annotators(rng.uniform(low, high, self.labels.n_annotators), self.labels)
         n_labels = self.labels_per_annotator[:, np.newaxis]
         return MACEParameters(
             self.prior.competence + n_labels * np.stack([draws, 1.0 - draws], axis=1),
@@ -221,6 +222,10 @@ class MACE(RestartedEstimator):
     """
 
     name: ClassVar[str] = "mace"
+    parameter_axes: ClassVar[Mapping[str, str] | None] = {
+        "competence": "annotator outcome",
+        "spam": "annotator category",
+    }
 
     alpha: float = 0.5
     beta: float = 0.5

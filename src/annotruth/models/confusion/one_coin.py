@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -148,6 +149,10 @@ class OneCoin(LatentClassEstimator):
     """
 
     name: ClassVar[str] = "one-coin"
+    parameter_axes: ClassVar[Mapping[str, str] | None] = {
+        "prior": "category",
+        "accuracy": "annotator",
+    }
 
     def _equations(self, labels: LabelSummary) -> OneCoinEquations:
         return OneCoinEquations(labels)

@@ -95,6 +95,10 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
 
     name: ClassVar[str] = "dawid-skene"
     capabilities: ClassVar[Capabilities] = Capabilities(out_of_core=True, distributed=True)
+    parameter_axes: ClassVar[Mapping[str, str] | None] = {
+        "prior": "category",
+        "rates": "category annotator category",
+    }
 
     tol: float = 1e-7
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -98,6 +99,7 @@ class GLAD(IterativeEstimator[GLADSteps]):
     """
 
     name: ClassVar[str] = "glad"
+    parameter_axes: ClassVar[Mapping[str, str] | None] = {}
 
     def _steps(self, labels: Labels, session: Session) -> GLADSteps:
         return GLADSteps(labels, session, newton=self.acceleration)

@@ -93,6 +93,7 @@ class GPM(IterativeEstimator[GPMSteps]):
 
     name: ClassVar[str] = "gpm"
     capabilities: ClassVar[Capabilities] = Capabilities(out_of_core=True, distributed=True)
+    parameter_axes: ClassVar[Mapping[str, str] | None] = {"pi": "annotator category"}
 
     acceleration: bool = False
     behavior: BehaviorOption = "uniform"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import ClassVar
@@ -136,6 +137,10 @@ class OrdinalMixture(IterativeEstimator[OrdinalMixtureSteps]):
 
     name: ClassVar[str] = "ordinal-mixture"
     capabilities: ClassVar[Capabilities] = Capabilities(ordinal_only=True)
+    parameter_axes: ClassVar[Mapping[str, str] | None] = {
+        "level": "annotator",
+        "pi": "annotator category",
+    }
 
     behavior: BehaviorOption = "uniform"
     expertise_shape: float = 3.0

@@ -6,13 +6,13 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.errors import ConvergenceWarning
-from annotruth.kernels.arrays import Floats
-from annotruth.kernels.shared import NEVER, mix_bits
+from annotruth.kernels.arrays import Floats, mix_bits
+from annotruth.kernels.shared import NEVER
 from annotruth.labels import LabelSummary
+from annotruth.labels.layout import hash_counts
 from annotruth.models.em import run_em
 from annotruth.models.robust_gpm.classes import (
     AnnotatorCounts,
@@ -263,7 +263,7 @@ def assign_folds(labels: LabelSummary, session: Session, folds: Folds) -> None:
     annotator's hash is of how often they gave each label and to which items, an item's of its labels
     and their annotators. Only items that are alike in this differ by their order.
     """
-    annotator_hash, category_hash = _hash_counts(labels.labels_per_category)
+    annotator_hash, category_hash = hash_counts(labels.labels_per_category)
     hashes = {"annotator_hash": annotator_hash, "category_hash": category_hash}
     sums = session.run_pass(
         Pass(
@@ -284,18 +284,6 @@ def assign_folds(labels: LabelSummary, session: Session, folds: Folds) -> None:
         (*_HASH_INPUTS, Input("held_share"), Input("n_folds"), Input("sampled_share")),
     )
     session.run_pass(assign, **hashes, **folds._asdict())
-
-
-def _hash_counts(
-    labels_per_category: NDArray[np.int64],
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return hashes of annotators and of categories, given how often each gave or got which label.
-
-    ``labels_per_category`` is annotators x categories.
-    """
-    category = mix_bits(labels_per_category.sum(axis=0).astype(np.uint64))
-    by_category = labels_per_category.astype(np.uint64) * category
-    return mix_bits(by_category.sum(axis=1, dtype=np.uint64)), category
 
 
 def _number_equal(hashes: Floats) -> Floats:

@@ -337,5 +337,8 @@ def _item_columns(
         columns["score_low"] = np.clip(score - margin, values[0], values[-1])
         columns["score_high"] = np.clip(score + margin, values[0], values[-1])
     columns["p_leads"] = right.max(axis=1)
-    columns["may_lead"] = likely_sets(right, scale.names)
+    # Without an order of their own, categories are in that of the alphabet, as labels are fitted in
+    # any order of categories.
+    listed = sorted(range(len(scale)), key=None if scale.is_ordinal else scale.names.__getitem__)
+    columns["may_lead"] = likely_sets(right[:, listed], [scale.names[n] for n in listed])
     return columns

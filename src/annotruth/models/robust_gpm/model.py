@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
@@ -175,6 +176,23 @@ class RobustGPM(EMEstimator):
     capabilities: ClassVar[Capabilities] = Capabilities(
         annotator_prior=True, out_of_core=True, distributed=True
     )
+    parameter_axes: ClassVar[Mapping[str, str] | None] = {
+        # of items with one right label
+        "state_prior": "state",
+        "serious": "category state",
+        "strategy_prior": "strategy",
+        "counts": "annotator category state",
+        "pseudo_counts": "annotator category state",
+        "choice": "field",
+        "loo_log_likelihood": "annotator strategy",
+        "repeated_label": "annotator -> category",
+        # of items on which opinions differ
+        "weights": "annotator strategy",
+        "prior": "shape",
+        "always": "share",
+        "support": "annotator strategy",
+        "repeated": "annotator -> category",
+    }
 
     truth: Truth = "auto"
 
