@@ -75,7 +75,15 @@ def test_tables_use_the_repeated_label_of_each_annotator():
 
 def test_the_repeated_label_is_the_one_most_above_the_crowd():
     counts = np.array([[50, 50], [70, 30], [95, 5]])
-    np.testing.assert_array_equal(find_repeated_labels(counts), [1, 1, 0])
+    for break_ties in (True, False):
+        repeated = find_repeated_labels(counts, break_ties=break_ties)
+        np.testing.assert_array_equal(repeated, [1, 1, 0])
+
+
+def test_labels_that_are_repeated_alike_are_not_decided_by_their_order():
+    counts = np.array([[4, 4, 1], [1, 1, 4]])
+    np.testing.assert_array_equal(find_repeated_labels(counts, break_ties=True), [0, 2])
+    np.testing.assert_array_equal(find_repeated_labels(counts, break_ties=False), [-1, 2])
 
 
 def test_irregular_behaviors_are_named():

@@ -209,8 +209,9 @@ class Labels(LabelArrays):
 
     def canonical_order(self) -> CanonicalOrder:
         """Return an order that depends on no name and no order of rows; ordinal scales keep theirs."""
+        # Not 0, whose hash is 0.
         item, annotator, category = (
-            np.zeros(n, dtype=np.uint64)
+            np.ones(n, dtype=np.uint64)
             for n in (self.n_items, self.n_annotators, self.n_categories)
         )
         if self.scale.is_ordinal:

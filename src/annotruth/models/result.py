@@ -380,7 +380,7 @@ def _reordered(values: NDArray[Any], axes: str, annotator: Codes, category: Code
         elif name == "state":
             states = np.arange(n).reshape(len(category), -1)
             values = values.take(states[category].ravel(), axis=axis)
-    return np.argsort(category)[values] if code else values
+    return np.where(values < 0, values, np.argsort(category)[values]) if code else values
 
 
 class ItemResults(NamedTuple):

@@ -14,7 +14,11 @@ from scipy.special import expit, logsumexp, rel_entr
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base_fit import SPAMMER_BELOW, TOO_FEW, Column
 from annotruth.models.robust_gpm.opinions import ItemModel, OpinionShapes
-from annotruth.models.robust_gpm.strategies import ResponseStrategies, normalise_log_weights
+from annotruth.models.robust_gpm.strategies import (
+    NO_LABEL,
+    ResponseStrategies,
+    normalise_log_weights,
+)
 
 _INTERVAL = (0.025, 0.975)  # quantiles
 _ALWAYS_FROM = 0.98  # lower end of the reliabilities that count as always serious
@@ -199,6 +203,7 @@ def name_behaviors(
     for code, behavior in enumerate(strategies.behaviors):
         name = behavior.name
         names = f"{name} " + labels[repeated_label] if behavior.shows_label else name
+        names = np.where(repeated_label == NO_LABEL, name, names)
         likely = (by_behavior.max(axis=1) > 0.5) & (by_behavior.argmax(axis=1) == code)
         irregular = np.where(likely, names, irregular)
     serious = posterior.reliability >= SPAMMER_BELOW

@@ -42,7 +42,7 @@ from annotruth.models.robust_gpm.classes import (
     ClassSteps,
     TrueClasses,
 )
-from annotruth.models.robust_gpm.strategies import MIN_PROBABILITY
+from annotruth.models.robust_gpm.strategies import MIN_PROBABILITY, NO_LABEL
 
 _VERDICTS: dict[bool | None, Verdict | None] = {True: "chance", False: "informative", None: None}
 
@@ -70,7 +70,7 @@ class ClassState:
     loo_log_likelihood
         Each annotator's leave-one-out log-likelihood in every strategy.
     repeated_label
-        The label that each annotator repeats, if any.
+        The label that each annotator would repeat, or `NO_LABEL`.
 
     Examples
     --------
@@ -127,7 +127,7 @@ class ClassState:
             counts,
             choice,
             fit.parameter("loo_log_likelihood", n_annotators, n_strategies),
-            np.clip(fit.parameter("repeated_label", n_annotators), 0, n - 1),
+            np.clip(fit.parameter("repeated_label", n_annotators), NO_LABEL, n - 1),
         )
 
 

@@ -268,7 +268,9 @@ class ClassSteps:
         self.items = items
         self.labels = labels
         self.session = session
-        self.repeated_label: Codes = find_repeated_labels(labels.labels_per_category)
+        self.repeated_label: Codes = find_repeated_labels(
+            labels.labels_per_category, break_ties=False
+        )
         self._concentration = concentration
         self._held = held
         shape = (labels.n_annotators, labels.n_categories, items.n_classes)

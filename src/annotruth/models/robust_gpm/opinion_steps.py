@@ -112,7 +112,9 @@ class OpinionSteps:
         self.items = items
         self.labels = labels
         self.session = session
-        self.repeated_label: Codes = find_repeated_labels(labels.labels_per_category)
+        self.repeated_label: Codes = find_repeated_labels(
+            labels.labels_per_category, break_ties=True
+        )
         self.counts_shape = (labels.n_annotators, labels.n_categories, items.n_classes)
         self._count = Pass(
             "robust_gpm.step",

@@ -29,11 +29,18 @@ _LEVEL_WEIGHTS = np.array([2.0, 1.5, 0.5, 0.15, 0.15, 1.0, 1.0, 1.0, 1.0, 1.0])
 # in fewer serious labels a shift can hardly be observed.
 _SHIFTED_ABOVE = 0.5
 
+_ROUNDING = 1e-12
+
+
+NO_LABEL = -1
+"""The repeated label of annotators who would repeat several labels alike."""
+
 
 class LabelTable(NamedTuple):
     """A value for every strategy, label and latent class: strategies x categories x classes.
 
-    Each annotator has one label that they repeat in some strategies; its values are apart.
+    Each annotator has one label that they repeat in some strategies, or `NO_LABEL`; its values are
+    apart.
 
     Examples
     --------
@@ -52,7 +59,7 @@ class LabelTable(NamedTuple):
         n_strategies, n_categories, n_classes = self.other.shape
         mean: Floats = weights @ self.other.reshape(n_strategies, -1)
         mean = mean.reshape(-1, n_categories, n_classes)
-        for n in np.unique(repeated_label):
+        for n in np.unique(repeated_label[repeated_label != NO_LABEL]):
             rows = repeated_label == n
             mean[rows, n] = weights[rows] @ self.repeated[:, n]
         return mean
@@ -60,7 +67,7 @@ class LabelTable(NamedTuple):
     def total(self, counts: Floats, repeated_label: Codes) -> Floats:
         """Return the sum over annotators' counts of labels and classes: annotators x strategies."""
         total: Floats = counts.reshape(len(counts), -1) @ self.other.reshape(len(self.other), -1).T
-        for n in np.unique(repeated_label):
+        for n in np.unique(repeated_label[repeated_label != NO_LABEL]):
             rows = repeated_label == n
             total[rows] += counts[rows, n] @ (self.repeated[:, n] - self.other[:, n]).T
         return total
@@ -259,14 +266,19 @@ def _distinct_strategies(
     return np.array(behaviors), np.array(shifts), np.array(places), np.array(weights)
 
 
-def find_repeated_labels(labels_per_category: NDArray[np.int64]) -> Codes:
+def find_repeated_labels(labels_per_category: NDArray[np.int64], *, break_ties: bool) -> Codes:
     """Return the label whose share each annotator has most above the crowd's.
 
-    ``labels_per_category`` is annotators x categories.
+    ``labels_per_category`` is annotators x categories. Ties go to the first of the labels, or, if
+    they are not to be broken, to `NO_LABEL`, so that the result does not depend on the order.
     """
     share = labels_per_category / np.maximum(labels_per_category.sum(axis=1, keepdims=True), 1)
     crowd = labels_per_category.sum(axis=0) / labels_per_category.sum()
-    repeated: Codes = (share - crowd).argmax(axis=1)
+    excess = share - crowd
+    repeated: Codes = excess.argmax(axis=1)
+    if not break_ties:
+        is_top = excess >= excess.max(axis=1, keepdims=True) - _ROUNDING
+        repeated[is_top.sum(axis=1) > 1] = NO_LABEL
     return repeated
 
 
