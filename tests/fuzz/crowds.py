@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import warnings
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from tests.fuzz.checks import Failed
 
 import annotruth as at
-from annotruth.models.registry import get_model
+from annotruth.models.registry import MODELS, get_model
 from annotruth.models.result import Fit
 
 KINDS = ("one truth", "chance", "ties", "equal annotators", "equal items", "mirrored")
@@ -180,3 +182,13 @@ def change_of_crowd(model: str, seed: tuple[int, int], **options: Any) -> dict[s
     before = answers(model, crowd, Renaming.none(crowd), **options)
     after = answers(model, crowd, renaming, **options)
     return largest_change(before, after)
+
+
+def renamed_crowd(rng: np.random.Generator, folder: Path) -> str:
+    """Fit a random crowd and its renamed and reordered image with every model."""
+    seed = (int(rng.integers(2**31)), 0)
+    for model in MODELS:
+        change = change_of_crowd(model, seed)
+        if max(change.values(), default=0.0) > TOLERANCE:
+            raise Failed(f"{model} depends on names or order, crowd {seed}: {change}")
+    return f"crowd {seed}"

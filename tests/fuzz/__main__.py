@@ -1,0 +1,50 @@
+"""`python -m tests.fuzz`: run random cases and report those that fail.
+
+python -m tests.fuzz --count 20000                   # all parts but tampered fits and crowds
+python -m tests.fuzz --part fits --count 5000        # tampered fits
+python -m tests.fuzz --part crowds --count 1000      # renamed and reordered crowds
+python -m tests.fuzz --seed 7 --only 1234            # one case again, in this process
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from tests.fuzz.parts import PARTS
+from tests.fuzz.runner import Plan, Tally, run_case, run_cases
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
+    parser.add_argument("--part", action="append", choices=list(PARTS), help="run only this part")
+    parser.add_argument("--count", type=int, default=2000, help="the number of cases")
+    parser.add_argument("--seconds", type=float, default=600.0, help="stop after this time")
+    parser.add_argument("--seed", type=int, help="the seed; drawn if not given")
+    parser.add_argument("--only", type=int, metavar="N", help="run the case of this number only")
+    options = parser.parse_args()
+    names = options.part or [name for name, (weight, _) in PARTS.items() if weight]
+    seed = int(time.time()) if options.seed is None else options.seed
+    plan = Plan({name: (PARTS[name][0] or 1.0, PARTS[name][1]) for name in names}, seed)
+    again = "".join(f" --part {name}" for name in options.part or ())
+    if options.only is not None:
+        outcome = run_case(plan, options.only)
+        sys.stdout.write(f"{outcome.part}: {outcome.what}\n{outcome.problem or 'all is well'}\n")
+        sys.exit(bool(outcome.problem))
+    sys.stdout.write(f"seed {seed}\n")
+    tally, begin = Tally(), time.monotonic()
+    for outcome in run_cases(plan, range(options.count), options.seconds):
+        tally.add(outcome)
+        if outcome.problem:
+            sys.stdout.write(
+                f"\n{outcome.part} {outcome.number} failed: {outcome.what}\n{outcome.problem}\n"
+                f"again: python -m tests.fuzz{again} --seed {seed} --only {outcome.number}\n"
+            )
+            sys.stdout.flush()
+    sys.stdout.write(f"\nseed {seed}: {tally.summary()}; {time.monotonic() - begin:.0f} s\n")
+    sys.exit(bool(tally.failures) or not tally.n_cases)
+
+
+if __name__ == "__main__":
+    main()
