@@ -13,7 +13,7 @@ import sys
 import time
 
 from tests.fuzz.parts import PARTS
-from tests.fuzz.runner import Plan, Tally, run_case, run_cases
+from tests.fuzz.runner import Plan, Results, compile_kernels, run_case, run_cases
 
 
 def main() -> None:
@@ -33,17 +33,19 @@ def main() -> None:
         sys.stdout.write(f"{outcome.part}: {outcome.what}\n{outcome.problem or 'all is well'}\n")
         sys.exit(bool(outcome.problem))
     sys.stdout.write(f"seed {seed}\n")
-    tally, begin = Tally(), time.monotonic()
+    sys.stdout.flush()
+    compile_kernels()
+    results, begin = Results(), time.monotonic()
     for outcome in run_cases(plan, range(options.count), options.seconds):
-        tally.add(outcome)
+        results.add(outcome)
         if outcome.problem:
             sys.stdout.write(
                 f"\n{outcome.part} {outcome.number} failed: {outcome.what}\n{outcome.problem}\n"
                 f"again: python -m tests.fuzz{again} --seed {seed} --only {outcome.number}\n"
             )
             sys.stdout.flush()
-    sys.stdout.write(f"\nseed {seed}: {tally.summary()}; {time.monotonic() - begin:.0f} s\n")
-    sys.exit(bool(tally.failures) or not tally.n_cases)
+    sys.stdout.write(f"\nseed {seed}: {results.summary()}; {time.monotonic() - begin:.0f} s\n")
+    sys.exit(bool(results.failures) or not results.n_cases)
 
 
 if __name__ == "__main__":

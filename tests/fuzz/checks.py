@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import annotruth as at
 from annotruth.app.cli import main
 
-MAX_LINE = 2_000
-"""The longest message, in characters."""
+MAX_LINE = 8_000
+"""The longest message, in characters; it may quote an argument of 5,000."""
 
 
 class Failed(Exception):  # noqa: N818
@@ -31,7 +31,9 @@ class Finished(NamedTuple):
 
 def run_command(*arguments: str) -> Finished:
     """Run `annotruth` with these arguments in this process, and check how it ended."""
-    out, err = io.StringIO(), io.StringIO()
+    # As the streams of a terminal are.
+    out = io.TextIOWrapper(io.BytesIO(), "utf-8", "strict", newline="\n")
+    err = io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", newline="\n")
     before = sys.argv, sys.stdout, sys.stderr
     sys.argv = ["annotruth", *arguments]
     sys.stdout, sys.stderr = out, err
@@ -44,7 +46,11 @@ def run_command(*arguments: str) -> Finished:
         code = ended.code
     finally:
         sys.argv, sys.stdout, sys.stderr = before
-    done = Finished(0 if code is None else code, out.getvalue(), err.getvalue())
+    written = []
+    for stream in (out, err):
+        stream.flush()
+        written.append(stream.buffer.getvalue().decode())  # type: ignore[attr-defined]
+    done = Finished(0 if code is None else code, *written)
     check_finished(done)
     return done
 

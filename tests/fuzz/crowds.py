@@ -1,4 +1,4 @@
-"""Small random crowds, renamed and reordered, and how much the answers of a model change."""
+"""Small random crowds, renamed and reordered, and how much the results of a model change."""
 
 from __future__ import annotations
 
@@ -98,7 +98,9 @@ def _compact(rows: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     return [(items.index(e), annotators.index(s), n) for e, s, n in rows]
 
 
-def answers(model: str, crowd: Crowd, renaming: Renaming, **options: Any) -> dict[str, np.ndarray]:
+def results_of(
+    model: str, crowd: Crowd, renaming: Renaming, **options: Any
+) -> dict[str, np.ndarray]:
     """Return everything that a fit says, in the order of the codes and with the names as codes."""
     estimator = get_model(model)(**options)
     with warnings.catch_warnings():
@@ -173,14 +175,14 @@ def largest_change(before: dict[str, np.ndarray], after: dict[str, np.ndarray]) 
 
 
 def change_of_crowd(model: str, seed: tuple[int, int], **options: Any) -> dict[str, float]:
-    """Return how much the answers change when the crowd of a seed is renamed and reordered."""
+    """Return how much the results change when the crowd of a seed is renamed and reordered."""
     rng = np.random.default_rng(seed)
     crowd = draw_crowd(rng)
     if get_model(model).capabilities.ordinal_only:
         crowd = crowd._replace(ordinal=True)
     renaming = Renaming.draw(crowd, rng)
-    before = answers(model, crowd, Renaming.none(crowd), **options)
-    after = answers(model, crowd, renaming, **options)
+    before = results_of(model, crowd, Renaming.none(crowd), **options)
+    after = results_of(model, crowd, renaming, **options)
     return largest_change(before, after)
 
 

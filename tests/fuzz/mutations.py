@@ -118,7 +118,7 @@ def change_value(content: bytes, rng: np.random.Generator) -> bytes:
             del place[key]
         else:
             place[key] = ODD_VALUES[rng.integers(len(ODD_VALUES))]
-    return "".join(json.dumps(record) + "\n" for record in records).encode()
+    return "".join(json.dumps(entry) + "\n" for entry in records).encode()
 
 
 def change_cell(content: bytes, rng: np.random.Generator) -> bytes:

@@ -21,7 +21,7 @@ _BY_ITEM = {
 
 
 def _lines(records: list[Any]) -> bytes:
-    return "".join(json.dumps(record) + "\n" for record in records).encode()
+    return "".join(json.dumps(entry) + "\n" for entry in records).encode()
 
 
 def _json(value: Any) -> bytes:

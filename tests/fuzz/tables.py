@@ -167,7 +167,7 @@ def _write_lines(rows: list[Row], names: Any, folder: Path, rng: np.random.Gener
     path = folder / "labels.jsonl"
     records = [dict(zip(names, row, strict=True)) for row in rows]
     ascii_only = bool(rng.integers(2))
-    lines = [json.dumps(record, ensure_ascii=ascii_only) for record in records]
+    lines = [json.dumps(entry, ensure_ascii=ascii_only) for entry in records]
     path.write_text("\n".join(lines) + "\n", "utf-8")
     return path
 

@@ -179,9 +179,11 @@ class CanonicalOrder(NamedTuple):
     >>> import annotruth as at
     >>> labels = at.Labels.of([("a", "ann", "no"), ("a", "bob", "no"), ("b", "bob", "yes")])
     >>> renamed = at.Labels.of([("u", "eve", "b"), ("v", "eve", "a"), ("v", "dan", "a")])
-    >>> [each.reordered(each.canonical_order()).labels.annotators.to_pylist()
-    ...  for each in (labels, renamed)]
-    [['ann', 'bob'], ['dan', 'eve']]
+    >>> for each in (labels, renamed):
+    ...     order = each.canonical_order(keep_categories=False)
+    ...     each.annotators.take(order.annotator).to_pylist()
+    ['ann', 'bob']
+    ['dan', 'eve']
     """
 
     item: Codes

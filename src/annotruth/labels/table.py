@@ -207,14 +207,14 @@ class Labels(LabelArrays):
         kept = is_asked[self.item_of_label()]
         return ItemSubset(self.subset(kept), position, np.unique(self.annotator[kept]))
 
-    def canonical_order(self) -> CanonicalOrder:
-        """Return an order that depends on no name and no order of rows; ordinal scales keep theirs."""
+    def canonical_order(self, *, keep_categories: bool) -> CanonicalOrder:
+        """Return an order that depends on no name and no order of rows; categories may keep theirs."""
         # Not 0, whose hash is 0.
         item, annotator, category = (
             np.ones(n, dtype=np.uint64)
             for n in (self.n_items, self.n_annotators, self.n_categories)
         )
-        if self.scale.is_ordinal:
+        if keep_categories:
             category += np.arange(self.n_categories, dtype=np.uint64)
         if self.annotator_prior is not None:
             serious, irregular = self.annotator_prior.T.astype(np.float64).copy().view(np.uint64)
@@ -226,7 +226,7 @@ class Labels(LabelArrays):
         item[is_known] = category[truth]
         codes = RowCodes(self.item_of_label(), self.annotator, self.category_of_label())
         order = canonical_order(codes, (item, annotator, category))
-        if self.scale.is_ordinal:
+        if keep_categories:
             return order._replace(category=np.arange(self.n_categories))
         return order
 
@@ -269,7 +269,7 @@ class ReorderedLabels(NamedTuple):
     Examples
     --------
     >>> labels = Labels.of([("a", "ann", 1), ("b", "bob", 2), ("b", "ann", 1)])
-    >>> reordered = labels.reordered(labels.canonical_order())
+    >>> reordered = labels.reordered(labels.canonical_order(keep_categories=True))
     >>> reordered.labels.annotators.take(reordered.labels.annotator[reordered.position]).to_pylist()
     ['ann', 'ann', 'bob']
     >>> labels.annotators.take(labels.annotator).to_pylist()

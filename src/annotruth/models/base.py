@@ -147,9 +147,14 @@ class Estimator(PandasResults, ABC):
         is_large = labels.on_disk or labels.n_labels > MAX_CANONICAL_LABELS
         if axes is None or previous is not None or is_large or not isinstance(labels, Labels):
             return self._fit(labels, progress, previous)
-        order = labels.canonical_order()
+        is_ordered = labels.scale.is_ordinal or self.capabilities.ordinal_only
+        order = labels.canonical_order(keep_categories=is_ordered)
         reordered = labels.reordered(order)
-        fit = self._fit(reordered.labels, progress, None)
+        try:
+            fit = self._fit(reordered.labels, progress, None)
+        except InputError:
+            # Refused here too, with a message that names the first at fault in the caller's order.
+            return self._fit(labels, progress, None)
         assert isinstance(fit, Fit)
         return fit.of_original(labels, order, reordered.position, axes)
 
