@@ -3,6 +3,7 @@
 # make docs     build the documentation site, in .venv-docs
 # make wheel    build dist/, and run the demo from the wheel alone, in .venv-wheel
 # make bench    time annotruth beside other packages, in .venv-bench
+# make fuzz     random tables, files, columns, options and saved fits, for ten minutes at most
 # make mutants  break the package line by line, and say which changes no test notices
 #
 # All environments use the pinned versions in constraints.txt.
@@ -15,7 +16,7 @@ WHEEL := .venv-wheel
 PINNED := PIP_CONSTRAINT=$(CURDIR)/constraints.txt
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test browser java format docs wheel bench mutants clean
+.PHONY: demo test fuzz browser java format docs wheel bench mutants clean
 
 demo: $(VENV)/.ready
 	$(BIN)/annotruth demo
@@ -27,6 +28,12 @@ test: $(VENV)/.ready-dev browser java
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n auto --ignore tests/spark
 	$(BIN)/pytest tests/spark  # in one process, which shares one local Spark
+
+# Seeds are printed; `--seed S --only N` runs a case again. FUZZ are further options, such as
+# FUZZ="--count 20000 --seconds 3600".
+fuzz: $(VENV)/.ready-dev
+	$(BIN)/python -m tests.fuzz --count 4000 --seconds 300 $(FUZZ)
+	$(BIN)/python -m tests.fuzz --part crowds --count 100 --seconds 120 $(FUZZ)
 
 # Some tests open reports in Chromium. Where it is missing and cannot be installed, they skip;
 # with ANNOTRUTH_NEEDS_BROWSER set they fail.
