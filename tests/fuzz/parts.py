@@ -10,6 +10,7 @@ from tests.fuzz.crowds import renamed_crowd
 from tests.fuzz.files import mutated_file
 from tests.fuzz.options import hostile_options
 from tests.fuzz.runner import Part
+from tests.fuzz.saved_fits import tampered_fit
 from tests.fuzz.tables import counted_table
 
 PARTS: dict[str, tuple[float, Part]] = {
@@ -17,5 +18,6 @@ PARTS: dict[str, tuple[float, Part]] = {
     "files": (0.4, mutated_file),
     "columns": (0.15, odd_columns),
     "options": (0.2, hostile_options),
+    "fits": (0.0, tampered_fit),
     "crowds": (0.0, renamed_crowd),
 }
