@@ -125,7 +125,10 @@ def _run_child(plan: Plan, numbers: range, end: float) -> Iterator[Outcome]:
     child = os.fork()
     if child == 0:
         os.close(reading)
-        _be_child(plan, numbers, end, writing)
+        try:
+            _be_child(plan, numbers, end, writing)
+        finally:
+            os._exit(1)
     os.close(writing)
     current, buffer = numbers.start, b""
     ended = "ended without a report"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -164,8 +165,9 @@ def _empty_below(n: int, bound: int) -> NDArray[np.signedinteger[Any]]:
 
 
 _MAX_ROUNDS = 10
-_MAX_SINGLED_OUT = 16
-_MAX_LABELS_REVISITED = 40_000  # by refinements after the first
+# Refinements after the first, and the labels that these go through.
+_MAX_REFINEMENTS, _MAX_LABELS = 60, 40_000
+_EXHAUSTED = object()
 
 Colors = NDArray[np.uint64]
 """Hashes of items, annotators or categories that depend on no name."""
@@ -180,7 +182,7 @@ class CanonicalOrder(NamedTuple):
     >>> labels = at.Labels.of([("a", "ann", "no"), ("a", "bob", "no"), ("b", "bob", "yes")])
     >>> renamed = at.Labels.of([("u", "eve", "b"), ("v", "eve", "a"), ("v", "dan", "a")])
     >>> for each in (labels, renamed):
-    ...     order = each.canonical_order(keep_categories=False)
+    ...     (order,) = each.canonical_orders(keep_categories=False)
     ...     each.annotators.take(order.annotator).to_pylist()
     ['ann', 'bob']
     ['dan', 'eve']
@@ -191,30 +193,61 @@ class CanonicalOrder(NamedTuple):
     category: Codes
 
 
-def canonical_order(codes: RowCodes, first: Sequence[Colors]) -> CanonicalOrder:
-    """Return the order of colors, which follow from the labels alone.
+def canonical_orders(codes: RowCodes, first: Sequence[Colors]) -> list[CanonicalOrder]:
+    """Return the order of colors, which follow from the labels alone; several of symmetric labels.
 
     ``first`` are the colors of items, annotators and categories by what is known beside the labels.
     They are refined, round by round, by the colors of their labels (color refinement). Where
-    symmetric ones are left with the same color, one of them is singled out, and colors are refined
-    again. What then has the same color has the same labels, or there are too many labels to go on.
+    some are left with the same color, each of them is singled out in turn, and colors are refined
+    again. Of the orders that result, those are returned that give the same first layout. With
+    many symmetries there are too many orders to go through: one of them is returned.
     """
+    refinements = itertools.repeat(None, min(_MAX_REFINEMENTS, _MAX_LABELS // len(codes.item)))
     colors = _refined(codes, list(first))
-    for _ in range(min(_MAX_SINGLED_OUT, _MAX_LABELS_REVISITED // len(codes.item))):
-        tied = _find_tie(codes, colors)
-        if tied is None:
+    orders = [_order_of(codes, leaf) for leaf in _singled_out(codes, colors, refinements)]
+    if next(refinements, _EXHAUSTED) is _EXHAUSTED:
+        return orders[:1]
+    contents = [_content(codes, order) for order in orders] if len(orders) > 1 else [b""]
+    least = min(contents)
+    return [order for order, each in zip(orders, contents, strict=True) if each == least]
+
+
+def _singled_out(
+    codes: RowCodes, colors: list[Colors], refinements: Iterator[None]
+) -> Iterator[list[Colors]]:
+    """Yield colors that no symmetric ones share, as long as there are refinements left."""
+    role, members = _find_tie(codes, colors)
+    for member in members:
+        if next(refinements, _EXHAUSTED) is _EXHAUSTED:
             break
-        role, code = tied
-        colors[role][code] = mix_bits(colors[role][code : code + 1] + np.uint64(1))[0]
-        colors = _refined(codes, colors)
+        singled = colors[role].copy()
+        singled[member] = mix_bits(singled[member : member + 1] + np.uint64(1))[0]
+        others = [singled if n == role else color for n, color in enumerate(colors)]
+        yield from _singled_out(codes, _refined(codes, others), refinements)
+    else:
+        if members:
+            return
+    yield colors
+
+
+def _order_of(codes: RowCodes, colors: list[Colors]) -> CanonicalOrder:
+    """Return the order of colors; of equal ones, of the first item that has them."""
     item = np.argsort(colors[0], kind="stable")
-    # Annotators and categories of equal color follow the first item that has them.
     place = np.argsort(item)[codes.item]
     return CanonicalOrder(
         item,
         np.lexsort((_least(place, codes.annotator, len(colors[1])), colors[1])),
         np.lexsort((_least(place, codes.label, len(colors[2])), colors[2])),
     )
+
+
+def _content(codes: RowCodes, order: CanonicalOrder) -> bytes:
+    """Return all labels in an order, to be compared."""
+    item, annotator, label = (
+        np.argsort(places)[code] for places, code in zip(order, codes, strict=True)
+    )
+    rows = np.lexsort((annotator, label, item))
+    return np.stack([item[rows], label[rows], annotator[rows]]).tobytes()
 
 
 def _refined(codes: RowCodes, colors: list[Colors]) -> list[Colors]:
@@ -234,21 +267,22 @@ def _refined(codes: RowCodes, colors: list[Colors]) -> list[Colors]:
     return colors
 
 
-def _find_tie(codes: RowCodes, colors: list[Colors]) -> tuple[int, int] | None:
-    """Return which of some categories, annotators or items of one color to single out."""
+def _find_tie(codes: RowCodes, colors: list[Colors]) -> tuple[int, list[int]]:
+    """Return which categories, annotators or items of one color to single out; none if all differ."""
     for role in (2, 1, 0):
         color = colors[role]
         if len(np.unique(color)) == len(color):
             continue
-        # The order of those that have the same labels is irrelevant.
+        # The order of those that have the same labels is irrelevant: the first stands for all.
         one, other = (code.astype(np.uint64) for n, code in enumerate(codes) if n != role)
         same = _sum_hashes(mix_bits(mix_bits(one) + other), codes[role], len(color))
         order = np.lexsort((same, color))
         before, after = order[:-1], order[1:]
         differ = (color[before] == color[after]) & (same[before] != same[after])
         if differ.any():
-            return role, int(before[differ][0])
-    return None
+            tied = np.flatnonzero(color == color[before[differ][0]])
+            return role, tied[np.unique(same[tied], return_index=True)[1]].tolist()
+    return 0, []
 
 
 def _sum_hashes(label: Colors, code: NDArray[np.integer[Any]], n: int) -> Colors:

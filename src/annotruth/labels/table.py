@@ -16,7 +16,7 @@ from annotruth.labels import validate
 from annotruth.labels.arrays import Covariates, LabelArrays
 from annotruth.labels.build import BuiltLabels, LabelBuilder
 from annotruth.labels.frames import as_arrow, default_frame, to_arrow
-from annotruth.labels.layout import CanonicalOrder, RowCodes, arrange, canonical_order
+from annotruth.labels.layout import CanonicalOrder, RowCodes, arrange, canonical_orders
 from annotruth.labels.options import TableOptions
 from annotruth.labels.scale import Scale
 
@@ -207,8 +207,11 @@ class Labels(LabelArrays):
         kept = is_asked[self.item_of_label()]
         return ItemSubset(self.subset(kept), position, np.unique(self.annotator[kept]))
 
-    def canonical_order(self, *, keep_categories: bool) -> CanonicalOrder:
-        """Return an order that depends on no name and no order of rows; categories may keep theirs."""
+    def canonical_orders(self, *, keep_categories: bool) -> list[CanonicalOrder]:
+        """Return orders that depend on no name and no order of rows; categories may keep theirs.
+
+        There are several if the labels are symmetric: all of them give the same layout.
+        """
         # Not 0, whose hash is 0.
         item, annotator, category = (
             np.ones(n, dtype=np.uint64)
@@ -225,10 +228,11 @@ class Labels(LabelArrays):
         category = mix_bits(mix_bits(category) + n_known)
         item[is_known] = category[truth]
         codes = RowCodes(self.item_of_label(), self.annotator, self.category_of_label())
-        order = canonical_order(codes, (item, annotator, category))
+        orders = canonical_orders(codes, (item, annotator, category))
         if keep_categories:
-            return order._replace(category=np.arange(self.n_categories))
-        return order
+            own = np.arange(self.n_categories)
+            return [order._replace(category=own) for order in orders]
+        return orders
 
     def reordered(self, order: CanonicalOrder) -> ReorderedLabels:
         """Return the labels in another order of items, annotators and categories.
@@ -269,7 +273,7 @@ class ReorderedLabels(NamedTuple):
     Examples
     --------
     >>> labels = Labels.of([("a", "ann", 1), ("b", "bob", 2), ("b", "ann", 1)])
-    >>> reordered = labels.reordered(labels.canonical_order(keep_categories=True))
+    >>> reordered = labels.reordered(labels.canonical_orders(keep_categories=True)[0])
     >>> reordered.labels.annotators.take(reordered.labels.annotator[reordered.position]).to_pylist()
     ['ann', 'ann', 'bob']
     >>> labels.annotators.take(labels.annotator).to_pylist()

@@ -148,15 +148,24 @@ class Estimator(PandasResults, ABC):
         if axes is None or previous is not None or is_large or not isinstance(labels, Labels):
             return self._fit(labels, progress, previous)
         is_ordered = labels.scale.is_ordinal or self.capabilities.ordinal_only
-        order = labels.canonical_order(keep_categories=is_ordered)
-        reordered = labels.reordered(order)
+        orders = labels.canonical_orders(keep_categories=is_ordered)
+        reordered = [labels.reordered(order) for order in orders]
         try:
-            fit = self._fit(reordered.labels, progress, None)
+            fit = self._fit(reordered[0].labels, progress, None)
         except InputError:
             # Refused here too, with a message that names the first at fault in the caller's order.
             return self._fit(labels, progress, None)
         assert isinstance(fit, Fit)
-        return fit.of_original(labels, order, reordered.position, axes)
+        images = [
+            fit.of_original(labels, order, each.position, axes)
+            for order, each in zip(orders, reordered, strict=True)
+        ]
+        if len(images) == 1:
+            return images[0]
+        # Each is as good as the others.
+        from annotruth.models.symmetric import mean_fit
+
+        return mean_fit(images)
 
     def _check_option_types(self) -> None:
         """Refuse options of a wrong type."""
