@@ -333,7 +333,7 @@ def test_a_full_disk_is_one_line_and_exit_1(run, write, monkeypatch):
 
 def test_an_error_of_several_lines_is_one_line(run, write, monkeypatch):
     def fail(*_, **__):
-        raise at.AnnotruthError("the first line:\n  the second\tline")
+        raise at.AnnotruthError("the first line:\n  the second line\n")
 
     monkeypatch.setattr("annotruth.api.fit", fail)
     code, _, err = run("fit", write("l.csv", GOOD))
