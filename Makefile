@@ -4,6 +4,7 @@
 # make wheel    build dist/, and run the demo from the wheel alone, in .venv-wheel
 # make bench    time annotruth beside other packages, in .venv-bench
 # make fuzz     random tables, files, columns, options and saved fits, for ten minutes at most
+# make crash    kill commands and make their writes fail, and check what they leave behind
 # make mutants  break the package line by line, and say which changes no test notices
 #
 # All environments use the pinned versions in constraints.txt.
@@ -16,7 +17,7 @@ WHEEL := .venv-wheel
 PINNED := PIP_CONSTRAINT=$(CURDIR)/constraints.txt
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test fuzz browser java format docs wheel bench mutants clean
+.PHONY: demo test fuzz browser java format docs wheel bench crash mutants clean
 
 demo: $(VENV)/.ready
 	$(BIN)/annotruth demo
@@ -83,6 +84,10 @@ bench: $(BENCH)/.ready
 	$(BENCH)/bin/python -m benchmarks.end_to_end
 	$(BENCH)/bin/python -m benchmarks.glad $(if $(DATA),--data-dir $(DATA))
 	$(if $(DATA),$(BENCH)/bin/python -m benchmarks.sureal_agreement --data-dir $(DATA))
+
+# KILLS=N and SEED=N choose how many kills there are, and when.
+crash: $(VENV)/.ready-dev
+	$(BIN)/python -m tests.crash $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
 
 # A copy in a temporary folder is broken, never this one. ONLY=text chooses some of the mutants, and
 # JOBS=n tries several at a time.

@@ -27,7 +27,6 @@ from annotruth.models.base_fit import BaseFit
 from annotruth.models.em import Progress, ProgressCallback
 from annotruth.models.registry import DEFAULT_MODEL, make_estimator
 from annotruth.models.result import Fit
-from annotruth.models.storage import load
 
 if TYPE_CHECKING:
     from annotruth.advice.advice import Advice
@@ -218,7 +217,11 @@ def update(
         if name in read.changed():
             raise InputError(f"{name} is that of the fit: leave it out")
     _refuse_distributed(fit)
-    before = fit if isinstance(fit, Fit) else load(fit)
+    if not isinstance(fit, Fit):
+        from annotruth.models.storage import load
+
+        fit = load(fit)
+    before = fit
     # An engine object of the caller's is stored by its class name, and cannot be made again.
     settings = {
         name: value
@@ -406,4 +409,8 @@ def _fit_or_load(
             f"{', '.join(named)}: only for labels, and this is a fit; leave them out, or give the "
             "labels"
         )
-    return load(data) if saved else data
+    if isinstance(data, Fit):
+        return data
+    from annotruth.models.storage import load
+
+    return load(data)

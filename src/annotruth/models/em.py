@@ -170,7 +170,7 @@ def run_em(
         else:
             parameters, monitor = steps.step(acceleration.propose(parameters))
             parameters, accepted = acceleration.accept(parameters, monitor._asdict())
-        if not accepted:
+        if not accepted and monitors:
             monitor = monitors[-1]
         if not np.isfinite(monitor.objective):
             raise AnnotruthError(

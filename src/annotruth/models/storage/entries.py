@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any, TypeAlias, get_args
 
-from annotruth.errors import shown
+from annotruth.errors import InputError, shown
+from annotruth.labels.validate import check_option
 from annotruth.models.base_fit import Readout, Verdict
-from annotruth.models.registry import MODELS
+from annotruth.models.registry import MODELS, get_model
 
 _FRAMES = ("pandas", "polars", "pyarrow", "modin", "cudf")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -35,9 +37,25 @@ def check_entries(entries: Mapping[str, Any], *, old: bool) -> None:
     for name, value in entries.items():
         if not checks[name](value):
             raise ValueError(f"the entry {name} in fit.json is {shown(value)}")
-    history = entries["history"]
-    if entries["n_iter"] != len(history["objective"]):
+    if entries["n_iter"] != len(entries["history"]["objective"]):
         raise ValueError("n_iter is not the length of the history")
+    if not old:  # else an option may have gone
+        _check_settings(entries["model"], entries["settings"])
+
+
+def _check_settings(model: str, settings: Mapping[str, Any]) -> None:
+    """Refuse options that the model does not have, and values of a wrong type."""
+    cls = get_model(model)
+    try:
+        cls.check_options(settings)
+        for option in fields(cls):
+            if option.name in settings:
+                check_option(option.name, str(option.type), settings[option.name])
+    except InputError as error:
+        raise ValueError(f"in the settings, {error}") from None
+    texts = [option.name for option in fields(cls) if isinstance(option.default, str)]
+    if not all(isinstance(settings.get(name, ""), str) for name in texts):
+        raise ValueError(f"in the settings, one of {', '.join(texts)} is not text")
 
 
 def _is_text(value: Any) -> bool:

@@ -27,7 +27,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyarrow import feather
 
 from annotruth.errors import InputError, shown, system_errors_reported
@@ -257,7 +256,7 @@ def _read_fit(folder: Path, manifest: bytes) -> Fit:
         other = contents[OTHER_TABLE]
         tables[OTHER_TABLE] = feather.read_table(pa.BufferReader(other), memory_map=False)
     parameters = {
-        name.removeprefix(_PARAMETER): _parameter(content)
+        name.removeprefix(_PARAMETER): pa.ipc.read_tensor(pa.BufferReader(content))
         for name, content in contents.items()
         if name.startswith(_PARAMETER)
     }
@@ -304,11 +303,3 @@ def _read_regular_file(path: Path, size: int | None = None) -> pa.Buffer:
         raise ValueError(f"{path.name} was changed after it was saved")
     with pa.OSFile(str(path), "rb") as file:
         return file.read_buffer(status.st_size)
-
-
-def _parameter(content: pa.Buffer) -> NDArray[Any]:
-    """Return the tensor in a file; `BaseFit.parameter` checks its shape."""
-    tensor = pa.ipc.read_tensor(pa.BufferReader(content))
-    if tensor.type not in (pa.float64(), pa.int64()):
-        raise ValueError(f"a parameter is of type {tensor.type}")
-    return np.array(tensor.to_numpy(), order="C")

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from annotruth.errors import InputError
 from annotruth.labels import Labels, Scale
 from annotruth.labels.arrays import Covariates
 from annotruth.labels.frames import default_frame
@@ -40,6 +41,23 @@ _CODE = (pa.int32(),)
 _ROW = (pa.int32(), pa.int64())
 _NUMBER = (pa.float64(),)
 _PROBABILITY_SLACK = 1e-6  # of rounding, by which a probability may be above 1
+_MAX_VALUE = 1e150  # so that squares are finite
+
+# Model-specific columns and parameters that are not of type float64.
+_COLUMN_TYPES = {"may_lead": pa.string(), "at_floor": pa.bool_()}
+_PARAMETER_TYPES = dict.fromkeys(("level", "repeated", "repeated_label"), pa.int64())
+
+# What fits of a model always have; of other models, distributions.
+_SERIOUS = ("distribution", "reliability", "low", "high", "behavior", "p_serious")
+_FIELDS = {
+    **dict.fromkeys(("mean", "median", "subject-bias"), ("score",)),
+    **dict.fromkeys(("gpm", "robust-gpm"), _SERIOUS),
+    **dict.fromkeys(
+        ("dawid-skene", "one-coin", "ibcc", "ebcc", "bwa", "mace", "glad"),
+        ("distribution", "reliability"),
+    ),
+    "ordinal-mixture": (*_SERIOUS, "score"),
+}
 
 
 def make_tables(fit: Fit) -> dict[str, pa.Table]:
@@ -102,16 +120,14 @@ def has_other_table(items: pa.Table) -> bool:
 def make_fit(
     entries: Mapping[str, Any],
     tables: Mapping[str, pa.Table],
-    parameters: Mapping[str, NDArray[Any]],
+    parameters: Mapping[str, pa.Tensor],
 ) -> Fit:
     """Return the fit of checked entries of ``fit.json``, and of tables and parameters to check."""
     for name, table in tables.items():
         _check_table(name, table)
-    for name, values in parameters.items():
-        _check(np.isfinite(values).all(), f"parameter {name} has a value that is not finite")
     items, annotators = tables["items"], tables["annotators"]
     history, n_categories = entries["history"], tables["categories"].num_rows
-    return Fit(
+    fit = Fit(
         model=entries["model"],
         settings=entries["settings"],
         data=_labels(entries, tables),
@@ -131,13 +147,16 @@ def make_fit(
         high=_shares(annotators, "high"),
         behavior=_texts(annotators, "behavior"),
         p_serious=_shares(tables["labels"], "p_serious"),
-        item_columns=_model_columns(items),
-        annotator_columns=_model_columns(annotators),
-        parameters=parameters,
+        item_columns=_Columns(items),
+        annotator_columns=_Columns(annotators),
+        parameters={name: _parameter(name, tensor) for name, tensor in parameters.items()},
         chosen=entries.get("chosen"),
         readout=entries.get("readout") or _old_readout(entries["model"], items),
         verdict=entries.get("verdict"),
     )
+    for name in _FIELDS.get(fit.model, ("distribution",)):
+        _check(getattr(fit, name) is not None, f"{fit.model} has no {name}")
+    return fit
 
 
 def _check_table(name: str, table: pa.Table) -> None:
@@ -161,17 +180,37 @@ def _covariates(table: pa.Table) -> dict[str, pa.Array]:
     }
 
 
-def _model_columns(table: pa.Table) -> dict[str, Column]:
-    """Return the model-specific columns of a table, without the prefix."""
-    columns: dict[str, Column] = {}
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        if name.startswith(_MODEL_COLUMN):
-            known = is_text(column.type) or column.type in (pa.bool_(), pa.float64())
-            _check(known and not column.null_count, f"{name} is not numbers or text")
-            columns[name.removeprefix(_MODEL_COLUMN)] = (
-                column.combine_chunks() if is_text(column.type) else column.to_numpy()
-            )
-    return columns
+class _Columns(dict[str, Column]):
+    """The model-specific columns of a table, without the prefix; a missing one is an `InputError`."""
+
+    def __init__(self, table: pa.Table) -> None:
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            if name.startswith(_MODEL_COLUMN):
+                plain = name.removeprefix(_MODEL_COLUMN)
+                type_ = _COLUMN_TYPES.get(plain, pa.float64())
+                if is_text(type_):
+                    right = column.type == type_ and not column.null_count
+                    _check(right, f"{name} is not of type {type_}")
+                    self[plain] = column.combine_chunks()
+                else:
+                    self[plain] = _numbers(table, name, (type_,))
+                    too_large = np.isfinite(self[plain]) & (np.abs(self[plain]) > _MAX_VALUE)
+                    _check(not too_large.any(), f"{name} has too large a value")
+
+    def __missing__(self, name: str) -> Column:
+        raise InputError(
+            f"this saved fit has no column {name}: it was saved by another version of annotruth, or "
+            "changed; fit the labels again"
+        )
+
+
+def _parameter(name: str, tensor: pa.Tensor) -> NDArray[Any]:
+    """Return a parameter; `BaseFit.parameter` checks its shape."""
+    type_ = _PARAMETER_TYPES.get(name, pa.float64())
+    _check(tensor.type == type_, f"parameter {name} is not of type {type_}")
+    values = np.array(tensor.to_numpy(), order="C")
+    _check(np.isfinite(values).all(), f"parameter {name} has a value that is not finite")
+    return values
 
 
 def _old_readout(model: str, items: pa.Table) -> Readout:
@@ -229,6 +268,7 @@ def _frame(library: str) -> str:
 def _scale(entries: Mapping[str, Any], categories: pa.Table) -> Scale:
     names, values = _ids(categories, "category"), _finite(categories, "value")
     _check(values is not None, "categories have no values")
+    _check(np.abs(values).max() < _MAX_VALUE, "a category has too large a value")
     _check(len(names.unique()) == len(names), "a category is there twice")
     edges = entries.get("bins")
     if edges is not None:
