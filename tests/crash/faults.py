@@ -164,6 +164,8 @@ def _run_and_exit(
     except SystemExit as stopped:
         code = stopped.code
     finally:
-        if sys.exc_info()[0] is not None:
-            traceback.print_exc()
-        os._exit(code if isinstance(code, int) else 1)
+        try:
+            if sys.exc_info()[0] is not None:
+                traceback.print_exc()
+        finally:  # also if files may not become any larger
+            os._exit(code if isinstance(code, int) else 1)
