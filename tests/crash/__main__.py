@@ -4,6 +4,7 @@ Run as ``python -m tests.crash [--kills N] [--faults N] [--seed N]`` in the root
 commands are `update` in place, `fit` over existing outputs, and `report`. Each is killed (SIGKILL) at random
 times, and gets each of several faults at every operation that changes files. Afterwards each output
 must be exactly the old or exactly the new one, and after the next run there must be no leftovers.
+Then ten processes update one fit at once.
 The exit code is 1 if one is not.
 """
 
@@ -24,8 +25,9 @@ from pathlib import Path
 
 from tests.crash import commands
 from tests.crash.commands import COMMANDS, FIRST, Command
-from tests.crash.faults import FAULTS, Fault, Outcome, run
+from tests.crash.faults import FAULTS, Fault, Outcome, run, start
 
+import annotruth as at
 from annotruth.app import cli
 
 _MAX_SHOWN = 20
@@ -149,7 +151,26 @@ def _run_trials(scratch: Path, options: argparse.Namespace, rng: random.Random) 
                 trials.try_kill(rng.uniform(0.0, 1.1 * trials.complete.seconds))
             print(f"kills of {trials.summary()}", flush=True)
         found += trials.violations
-    return found
+    return found + _update_at_once(template, scratch / "trial", n_updates=10)
+
+
+def _update_at_once(template: Path, folder: Path, n_updates: int) -> list[str]:
+    """Update one fit from several processes at once; each exits with an error, or its label is in."""
+    commands.restore(template, folder)
+    names = [f"new {number}" for number in range(n_updates)]
+    for name in names:
+        (folder / f"{name}.csv").write_text(f"item,annotator,label\nitem 1,{name},a\n")
+    running = [start(("update", "fit", f"{name}.csv"), folder) for name in names]
+    codes = [each.wait().code for each in running]
+    annotators = at.load(folder / "fit").data.annotators.to_pylist()
+    found = [
+        f"update {name} exited with {code}, and its label is {'' if name in annotators else 'not '}in"
+        for name, code in zip(names, codes, strict=True)
+        if (code == 0) != (name in annotators)
+    ]
+    n_in = sum(name in annotators for name in names)
+    print(f"{n_updates} updates at once: labels of {n_in} are in, {codes.count(0)} exited with 0")
+    return [*found, *(f"updates at once leave {each}" for each in commands.leftovers(folder))]
 
 
 def _load_everything(folder: Path) -> None:

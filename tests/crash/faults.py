@@ -32,6 +32,7 @@ FAULTS: dict[str, Callable[[], None]] = {
     "exit": lambda: os._exit(KILLED),
 }
 _TIMEOUT = 120.0
+_ERRORS, _OPERATIONS = "errors", "operations"
 
 
 def _raise(error: BaseException) -> None:
@@ -114,23 +115,44 @@ def run(
     kill_after: float | None = None,
 ) -> Outcome:
     """Run a command in a forked process, in a folder, with a fault or a kill after some seconds."""
-    with tempfile.TemporaryFile("w+") as errors, tempfile.TemporaryFile("w+") as log:
-        start = time.monotonic()
-        process = os.fork()
-        if process == 0:
+    running = start(words, folder, fault)
+    if kill_after is not None:
+        time.sleep(kill_after)
+        os.kill(running.process, signal.SIGKILL)
+    return running.wait()
+
+
+def start(words: tuple[str, ...], folder: Path, fault: Fault | None = None) -> Running:
+    """Start a command in a forked process, in a folder."""
+    scratch = tempfile.TemporaryDirectory()
+    process = os.fork()
+    if process == 0:
+        with (
+            Path(scratch.name, _ERRORS).open("w") as errors,
+            Path(scratch.name, _OPERATIONS).open("w") as log,
+        ):
             _run_and_exit(words, folder, fault, errors, log)
-        if kill_after is not None:
-            time.sleep(kill_after)
-            os.kill(process, signal.SIGKILL)
-        status = _wait(process, start + _TIMEOUT)
-        errors.seek(0)
-        log.seek(0)
-        code = os.waitstatus_to_exitcode(status)
+    return Running(process, scratch, time.monotonic())
+
+
+@dataclass(frozen=True)
+class Running:
+    """A process, and the folder of what it prints and of its operations."""
+
+    process: int
+    scratch: tempfile.TemporaryDirectory[str]
+    begin: float
+
+    def wait(self) -> Outcome:
+        """Wait for the end; a process that takes too long is ended by SIGABRT."""
+        code = os.waitstatus_to_exitcode(_wait(self.process, self.begin + _TIMEOUT))
+        with self.scratch as scratch:
+            texts = {path.name: path.read_text() for path in Path(scratch).iterdir()}
         return Outcome(
             code=None if code in (-signal.SIGKILL, KILLED) else code,
-            errors=errors.read(),
-            operations=tuple(log.read().splitlines()),
-            seconds=time.monotonic() - start,
+            errors=texts.get(_ERRORS, ""),
+            operations=tuple(texts.get(_OPERATIONS, "").splitlines()),
+            seconds=time.monotonic() - self.begin,
         )
 
 
