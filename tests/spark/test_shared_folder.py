@@ -65,7 +65,7 @@ def test_partitions_keep_labels_and_scale(folder, options):
     options = {name: value for name, value in options.items() if name != "label"}
     labels = Labels.of(data, **options)
     partition = write_partition(folder, labels, np.array([7]))
-    loaded, annotator_codes = load_partition(folder, partition.file)
+    loaded, annotator_codes = load_partition(folder, partition)
     assert annotator_codes.tolist() == [7]
     assert loaded.to_arrow().equals(labels.to_arrow())
     assert loaded.scale.kind == labels.scale.kind

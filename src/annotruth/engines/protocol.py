@@ -278,8 +278,11 @@ class DistributedFrames(Protocol):
         Arrow arrays or lists of text with one entry per annotator.
         """
 
+    def release(self) -> None:
+        """Remove the files behind the frames, unless a frame was taken, which may still be used."""
+
     def close(self) -> None:
-        """Remove the files behind the frames."""
+        """Remove the files behind the frames, which can no longer be used."""
 
 
 @runtime_checkable

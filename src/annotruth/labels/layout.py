@@ -130,6 +130,34 @@ def arrange_with_policy(
     return layout, repeats
 
 
+def check_layout(layout: Layout, known: NDArray[np.int32], size: TableSize) -> None:
+    """Raise a ValueError unless kernels, which check nothing, can index with these arrays.
+
+    It is for arrays that were read from a file. ``known`` has a category, or -1, for each item.
+    """
+    n_cells, n_labels = len(layout.cell_category), len(layout.annotator)
+    _check_pointers("item_ptr", layout.item_ptr, size.n_items, n_cells)
+    _check_pointers("cell_ptr", layout.cell_ptr, n_cells, n_labels)
+    _check_codes("cell_category", layout.cell_category, n_cells, range(size.n_categories))
+    _check_codes("annotator", layout.annotator, n_labels, range(size.n_annotators))
+    _check_codes("row", layout.row, n_labels, range(n_labels))
+    _check_codes("known", known, size.n_items, range(-1, size.n_categories))
+
+
+def _check_pointers(name: str, pointers: NDArray[np.int64], n: int, end: int) -> None:
+    if pointers.dtype != np.int64 or len(pointers) != n + 1:
+        raise ValueError(f"{name} has {len(pointers)} entries of {pointers.dtype} for {n}")
+    if pointers[0] != 0 or pointers[-1] != end or (np.diff(pointers) <= 0).any():
+        raise ValueError(f"{name} does not ascend from 0 to {end}")
+
+
+def _check_codes(name: str, codes: NDArray[np.signedinteger[Any]], n: int, allowed: range) -> None:
+    if codes.dtype not in (np.int32, np.int64) or len(codes) != n:
+        raise ValueError(f"{name} has {len(codes)} entries of {codes.dtype} for {n}")
+    if n and not (codes.min() >= allowed.start and codes.max() < allowed.stop):
+        raise ValueError(f"{name} has a code outside {allowed.start}..{allowed.stop - 1}")
+
+
 def has_repeats(layout: Layout, n_annotators: int) -> bool:
     """Return whether some annotator labelled an item more than once."""
     kernels = kernels_for(len(layout.row))

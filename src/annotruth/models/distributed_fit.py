@@ -22,9 +22,10 @@ class DistributedFit(BaseFit):
     """A fitted model whose tables are frames of a distributed engine, such as Spark's.
 
     Nothing with one entry per item or label is in this process. The frames read files in the
-    engine's storage, which `close`, the end of a ``with`` block or the end of the program removes:
-    write the frames elsewhere to keep them. The results per annotator and the history are as in
-    `annotruth.Fit`.
+    engine's storage whenever they are used. The files remain until `close` or the end of the
+    program, also when this object is gone: write the frames elsewhere to keep them. The end of a
+    ``with`` block removes the files only if no frame was taken. The results per annotator and the
+    history are as in `annotruth.Fit`.
 
     Attributes
     ----------
@@ -37,8 +38,9 @@ class DistributedFit(BaseFit):
     Examples
     --------
     >>> import annotruth as at
-    >>> with at.fit("crowd.votes", "gpm", engine="spark") as fit:  # doctest: +SKIP
-    ...     fit.items().write.saveAsTable("crowd.truths")
+    >>> fit = at.fit("crowd.votes", "gpm", engine="spark")  # doctest: +SKIP
+    >>> fit.items().write.saveAsTable("crowd.truths")  # doctest: +SKIP
+    >>> fit.close()  # doctest: +SKIP
     """
 
     data: LabelSummary
@@ -67,14 +69,14 @@ class DistributedFit(BaseFit):
         return "\n".join([heading, *self.summary_lines(), self.readout_line()])
 
     def close(self) -> None:
-        """Remove the files behind the frames."""
+        """Remove the files behind the frames, which can no longer be used."""
         self.frames.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        self.frames.release()
 
 
 def make_distributed_fit(

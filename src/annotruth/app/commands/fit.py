@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -224,7 +224,7 @@ def fit(
             **model_options,
         )
     if engine is EngineChoice.spark:
-        with cast("DistributedFit", result) as distributed:
+        with closing(cast("DistributedFit", result)) as distributed:
             if out is not None:
                 on_spark.write_tables(distributed, out, format_.value)
             written: list[object] = [] if out is None else [out]

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from annotruth.engines.spark.partitions import LabelPartition
 from annotruth.engines.spark.shared_folder import SharedFolder
-from annotruth.engines.spark.tasks import run_tasks
+from annotruth.engines.spark.tasks import RunTasks
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels.frames import as_numpy
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _NUMBERS_PER_RANGE = 1 << 22  # of all partitions' sums, which one task adds
 _MAX_RANGES = 1_000
@@ -63,7 +60,7 @@ class AnnotatorRanges(NamedTuple):
         )
 
     def add_sums(
-        self, spark: SparkSession, folder: SharedFolder, files: list[str], n_columns: int
+        self, run_tasks: RunTasks, folder: SharedFolder, files: list[str], n_columns: int
     ) -> Iterator[tuple[slice, Floats]]:
         """Add the partitions' sums, and remove their files.
 
@@ -73,7 +70,7 @@ class AnnotatorRanges(NamedTuple):
         added: list[str] = []
         if self.n_ranges > 1:
             task = partial(_write_range, self, folder, files, n_columns)
-            added = run_tasks(spark, task, self.n_ranges)
+            added = run_tasks(task, self.n_ranges)
         for number, (start, stop) in enumerate(pairwise(self.bounds().tolist())):
             if added:
                 sums = as_numpy(folder.read(added[number])["sums"]).reshape(-1, n_columns)

@@ -17,6 +17,7 @@ from annotruth.engines.spark.partitioning import partition_frame
 from annotruth.engines.spark.session import SparkPassSession
 from annotruth.engines.spark.shared_folder import SharedFolder
 from annotruth.engines.spark.start import get_session, is_local
+from annotruth.engines.spark.storage import make_folder, remove_folder
 from annotruth.errors import InputError
 from annotruth.io.options import ReadOptions
 from annotruth.io.readers import file_named_in_errors, load_labels, load_table
@@ -111,7 +112,7 @@ class SparkEngine:
         if not is_spark_frame(source):
             with errors_in_one_line("Spark cannot read it"):
                 frame, from_text = read_frame(self.spark or get_session(), str(source))
-        with self._new_folder(frame.sparkSession) as folder:
+        with self._new_folder(frame.sparkSession) as folder, errors_in_one_line("Spark failed"):
             return partition_frame(
                 frame, folder, options, gold=gold, n_partitions=self.partitions, from_text=from_text
             )
@@ -119,18 +120,17 @@ class SparkEngine:
     @contextmanager
     def _new_folder(self, spark: SparkSession) -> Iterator[SharedFolder]:
         """Make a folder for labels, and remove it if what is done with it fails."""
-        if self.storage is not None:
-            parent = str(self.storage)
-        elif is_local(spark):
-            parent = Path(tempfile.gettempdir()).resolve().as_uri()
-        else:
+        local = is_local(spark)
+        if self.storage is None and not local:
             raise InputError(
                 "Spark runs on other machines: pass a folder that all of them can reach as storage "
                 "(`--storage URL`)"
             )
-        folder = SharedFolder(parent).make_subfolder()
+        storage = self.storage or f"file://{Path(tempfile.gettempdir()).resolve()}"
+        # Workers on this machine belong to the same user.
+        folder = make_folder(str(storage), private=local)
         try:
             yield folder
         except BaseException:
-            folder.remove_all()
+            remove_folder(folder)
             raise

@@ -9,25 +9,57 @@ from contextlib import contextmanager, suppress
 
 from annotruth.errors import AnnotruthError, InputError
 
-_EXCEPTION_LINE = re.compile(r"^(?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt): .+")
+_EXCEPTION_LINE = re.compile(r"^(?:: )?((?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt): .+)")
+_OWN_ERROR = re.compile(r"^annotruth\.errors\.\w+: ")
+
+_STOPPED = "Spark was stopped or killed: start a new session and fit again"
+
+# What Spark's texts contain, and the line to say instead; the first that matches.
+_KNOWN_REASONS = {
+    r"No module named 'annotruth'": (
+        "annotruth is missing on Spark's workers: install the same version there as here"
+    ),
+    r"JAVA_GATEWAY_EXITED": (
+        "Java could not start Spark: Java 17 or newer is needed (see `java -version`)"
+    ),
+    r"SparkContext was shut down|stopped SparkContext|Java side is empty": _STOPPED,
+    r"SPARK_JOB_CANCELLED|OPERATION_CANCELED": "the job was cancelled: fit again",
+    r"Python worker exited unexpectedly|Python worker keeps failing": (
+        "a Python worker was killed or crashed: if it ran out of memory, raise "
+        "spark.executor.memoryOverhead, or make more partitions (`SparkEngine(partitions=...)`)"
+    ),
+    r"ExecutorLostFailure": (
+        "executors were lost again and again: if they ran out of memory, raise "
+        "spark.executor.memory and spark.executor.memoryOverhead"
+    ),
+}
 
 
 @contextmanager
 def errors_in_one_line(action: str) -> Iterator[None]:
     """Replace what Spark raises by one line that begins with ``action``; Spark's is its cause."""
-    from pyspark.errors import AnalysisException, PySparkException
+    from pyspark.errors import AnalysisException
 
-    errors: list[type[Exception]] = [PySparkException]
-    with suppress(ImportError):  # a Connect client needs no Java, so no py4j
-        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-
-        errors.append(Py4JError)
     try:
         yield
     except AnalysisException as error:
         raise InputError(f"{action}: {_first_line(str(error))}") from error
-    except tuple(errors) as error:
+    except ConnectionError as error:  # Java has ended
+        raise AnnotruthError(f"{action}: {_STOPPED}") from error
+    except spark_errors() as error:
         raise AnnotruthError(f"{action}: {_reason(str(error))}") from error
+
+
+def spark_errors() -> tuple[type[Exception], ...]:
+    """Return the errors that pyspark raises."""
+    from pyspark.errors import PySparkException
+
+    errors: tuple[type[Exception], ...] = (PySparkException, ConnectionError)
+    with suppress(ImportError):  # a Connect client needs no Java, so no py4j
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+
+        errors = (*errors, Py4JError)
+    return errors
 
 
 @contextmanager
@@ -40,13 +72,12 @@ def without_pandas_warning() -> Iterator[None]:
 
 def _reason(text: str) -> str:
     """Return the reason in an error text: advice where it is known, else the last exception."""
-    if "No module named 'annotruth'" in text:
-        return "annotruth is missing on Spark's workers: install the same version there as here"
-    if "JAVA_GATEWAY_EXITED" in text:
-        return "Java could not start Spark: Java 17 or newer is needed (see `java -version`)"
-    lines = (line.strip() for line in text.splitlines())
-    exceptions = [line for line in lines if _EXCEPTION_LINE.match(line)]
-    return exceptions[-1] if exceptions else _first_line(text)
+    for pattern, reason in _KNOWN_REASONS.items():
+        if re.search(pattern, text):
+            return reason
+    found = [_EXCEPTION_LINE.match(line.strip()) for line in text.splitlines()]
+    exceptions = [match[1] for match in found if match is not None]
+    return _OWN_ERROR.sub("", exceptions[-1]) if exceptions else _first_line(text)
 
 
 def _first_line(text: str) -> str:

@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 from annotruth.engines.spark.labels import SparkLabels
 from annotruth.engines.spark.partitions import AnnotatorPartition
 from annotruth.engines.spark.shared_folder import SharedFolder
-from annotruth.engines.spark.tasks import run_tasks
+from annotruth.engines.spark.storage import make_sibling, remove_folder
+from annotruth.errors import AnnotruthError
 from annotruth.labels.frames import distributed_library
 
 if TYPE_CHECKING:
@@ -49,20 +50,24 @@ def read_frame(spark: SparkSession, source: str) -> tuple[DataFrame, bool]:
 class SparkFrames:
     """The tables of a fit as Spark frames by name, and the folder of the files behind them.
 
-    The folder is removed when the frames are closed or no longer referenced.
+    Spark reads the files whenever a frame is used, or another one that was made of it, and does not
+    say when that is over. So once a frame was taken, its files remain until `close`, or until the
+    program ends; if none was, they are removed with this object.
 
     Examples
     --------
     >>> import annotruth as at
-    >>> with at.fit(spark.table("crowd.votes"), "gpm") as fit:  # doctest: +SKIP
-    ...     fit.frames["items"].write.saveAsTable("crowd.truths")
+    >>> fit = at.fit(spark.table("crowd.votes"), "gpm")  # doctest: +SKIP
+    >>> fit.frames["items"].write.saveAsTable("crowd.truths")  # doctest: +SKIP
+    >>> fit.close()  # doctest: +SKIP
     """
 
     def __init__(self, labels: SparkLabels) -> None:
         self._labels = labels
-        self.folder = labels.folder.make_sibling()
+        self.folder = make_sibling(labels.folder)
         self._frames: dict[str, DataFrame] = {}
-        self.close = weakref.finalize(self, self.folder.remove_all)
+        self._closed = False
+        self._remove_unused = weakref.finalize(self, remove_folder, self.folder)
 
     def add(self, name: str, files: Iterable[str]) -> None:
         """Add a frame of Parquet files in the folder."""
@@ -82,17 +87,32 @@ class SparkFrames:
         )
         file = labels.folder.write_batches("columns", batches) if columns else None
         task = partial(_write_annotator_partition, labels.folder, self.folder, partitions, file)
-        self.add("annotators", run_tasks(labels.spark, task, len(partitions)))
+        self.add("annotators", labels.run_tasks(task, len(partitions)))
 
     def columns(self, name: str) -> list[str]:
         """Return the names of a frame's columns."""
         return list(self._frames[name].columns)
 
     def __getitem__(self, name: str) -> DataFrame:
+        if self._closed:
+            raise AnnotruthError(
+                "this fit was closed, which removed its tables: fit again, and close it after use"
+            )
+        self._remove_unused.detach()
         return self._frames[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._frames)
+
+    def release(self) -> None:
+        """Remove the files unless a frame was taken."""
+        if self._remove_unused.alive:
+            self.close()
+
+    def close(self) -> None:
+        """Remove the files: frames that were taken can no longer be used."""
+        self._closed = True
+        remove_folder(self.folder)
 
 
 def write_parquet(folder: SharedFolder, kind: str, table: pa.Table) -> str:
@@ -110,7 +130,7 @@ def _write_annotator_partition(
     columns: str | None,
     number: int,
 ) -> str:
-    known = source.read(partitions[number].file)
+    known = partitions[number].read(source)
     table = {
         "annotator": known["annotators"],
         "n_labels": known["n_labels"],

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +20,18 @@ from annotruth.engines.spark.partitions import (
     write_partition,
 )
 from annotruth.engines.spark.shared_folder import SharedFolder
+from annotruth.engines.spark.storage import remove_folder
 from annotruth.engines.spark.tasks import run_tasks
 from annotruth.labels import Labels, Scale
 from annotruth.labels.frames import as_arrow, as_numpy
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+MAX_LABELS_ON_DRIVER = 250_000
+"""The most labels that the driver makes passes over."""
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,29 +88,43 @@ class SparkLabels(DistributedLabels):
     @property
     def labels_per_annotator(self) -> NDArray[np.int64]:
         """The number of labels of each annotator."""
-        files = (partition.file for partition in self.annotator_partitions)
-        return np.concatenate([as_numpy(self.folder.read(file)["n_labels"]) for file in files])
+        return np.concatenate(
+            [
+                as_numpy(partition.read(self.folder)["n_labels"])
+                for partition in self.annotator_partitions
+            ]
+        )
 
     @cached_property
     def labels_per_category(self) -> NDArray[np.int64]:
         """The number of labels of each annotator in each category, annotators x categories."""
         ranges = AnnotatorRanges.for_sums(self.partitions, self.n_annotators, self.n_categories)
         task = partial(_write_label_counts, self.folder, self.partitions, ranges)
-        files = run_tasks(self.spark, task, len(self.partitions))
+        files = self.run_tasks(task, len(self.partitions))
         counts = np.empty((self.n_annotators, self.n_categories), dtype=np.int64)
-        for rows, sums in ranges.add_sums(self.spark, self.folder, files, self.n_categories):
+        for rows, sums in ranges.add_sums(self.run_tasks, self.folder, files, self.n_categories):
             counts[rows] = sums
         return counts
 
+    def run_tasks(self, function: Callable[[int], Result], n: int) -> list[Result]:
+        """Return ``[function(0), ..., function(n - 1)]``, computed in tasks that read the files.
+
+        Spark runs them, unless the labels are few: then a pass over them takes this process less
+        time than it takes Spark to start a job.
+        """
+        if self.n_labels <= MAX_LABELS_ON_DRIVER:
+            return [function(number) for number in range(n)]
+        return run_tasks(self.spark, function, n)
+
     def close(self) -> None:
         """Remove the folder."""
-        self.folder.remove_all()
+        remove_folder(self.folder)
 
 
 def _write_label_counts(
     folder: SharedFolder, partitions: list[LabelPartition], ranges: AnnotatorRanges, number: int
 ) -> str:
-    labels, annotator_codes = load_partition(folder, partitions[number].file)
+    labels, annotator_codes = load_partition(folder, partitions[number])
     counts = labels.labels_per_category.astype(np.float64)
     return ranges.write_sums(folder, annotator_codes, counts)
 

@@ -10,12 +10,17 @@ import numpy as np
 import pyarrow as pa
 
 from annotruth.engines.protocol import Extent
-from annotruth.engines.spark.shared_folder import Columns, SharedFolder
+from annotruth.engines.spark.shared_folder import Columns, SharedFolder, storage_errors
 from annotruth.kernels.arrays import Codes
 from annotruth.labels import Labels, Scale
 from annotruth.labels.frames import as_numpy
+from annotruth.labels.layout import Layout, TableSize, check_layout
 
 _ARRAYS = ("item_ptr", "cell_category", "cell_ptr", "annotator", "row", "known")
+_COLUMNS = (
+    *("items", "annotators", "annotator_codes"),
+    *("scale_kind", "scale_categories", "scale_values", "scale_edges"),
+)
 _LOADED_PARTITIONS = 4  # kept in memory by a worker for the next pass
 
 
@@ -56,6 +61,15 @@ class AnnotatorPartition(NamedTuple):
     file: str
     n_annotators: int
 
+    def read(self, folder: SharedFolder) -> dict[str, pa.Array]:
+        """Return the columns "annotators", the ids, and "n_labels"."""
+        with storage_errors("read", folder.address_of(self.file)):
+            columns = folder.read(self.file)
+            columns = {name: columns.get(name, pa.nulls(0)) for name in ("annotators", "n_labels")}
+            if {len(column) for column in columns.values()} != {self.n_annotators}:
+                raise ValueError(f"it has not {self.n_annotators} annotators")
+            return columns
+
 
 class LoadedPartition(NamedTuple):
     """A label partition in memory.
@@ -93,23 +107,37 @@ def write_partition(folder: SharedFolder, labels: Labels, annotator_codes: Codes
             **{name: getattr(labels, name) for name in _ARRAYS},
         },
     )
-    return LabelPartition(
-        file, labels.n_items, labels.n_cells, labels.n_labels, labels.n_annotators
-    )
+    return LabelPartition(file, *_count(labels))
 
 
 @lru_cache(maxsize=_LOADED_PARTITIONS)
-def load_partition(folder: SharedFolder, file: str) -> LoadedPartition:
-    """Read a label partition; a worker that has it from the pass before returns that."""
-    columns = folder.read(file)
-    arrays: dict[str, Any] = {name: as_numpy(columns[name]) for name in _ARRAYS}
-    labels = Labels(
-        items=columns["items"],
-        annotators=columns["annotators"],
-        scale=_read_scale(columns),
-        **arrays,
-    )
-    return LoadedPartition(labels, as_numpy(columns["annotator_codes"]))
+def load_partition(folder: SharedFolder, partition: LabelPartition) -> LoadedPartition:
+    """Read a label partition; a worker that has it from the pass before returns that.
+
+    Its lengths and codes are checked, as kernels check nothing.
+    """
+    with storage_errors("read", folder.address_of(partition.file)):
+        columns = folder.read(partition.file)
+        if missing := [name for name in (*_COLUMNS, *_ARRAYS) if name not in columns]:
+            raise ValueError(f"{missing[0]} is missing")
+        arrays: dict[str, Any] = {name: as_numpy(columns[name]) for name in _ARRAYS}
+        codes = as_numpy(columns["annotator_codes"])
+        labels = Labels(
+            items=columns["items"],
+            annotators=columns["annotators"],
+            scale=_read_scale(columns),
+            **arrays,
+        )
+        if _count(labels) != partition[1:] or len(codes) != labels.n_annotators:
+            raise ValueError("its lengths are not those that were written")
+        size = TableSize(labels.n_items, labels.n_annotators, labels.n_categories)
+        known = arrays.pop("known")
+        check_layout(Layout(**arrays), known, size)
+    return LoadedPartition(labels, codes)
+
+
+def _count(labels: Labels) -> tuple[int, int, int, int]:
+    return labels.n_items, labels.n_cells, labels.n_labels, labels.n_annotators
 
 
 def _scale_columns(scale: Scale) -> Columns:

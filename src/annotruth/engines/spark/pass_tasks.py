@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from annotruth.engines.memory import MemoryEngine
 from annotruth.engines.protocol import Pass
 from annotruth.engines.spark.annotator_sums import AnnotatorRanges
-from annotruth.engines.spark.item_arrays import StoredArray, write_values
+from annotruth.engines.spark.item_arrays import StoredArray, read_values, write_values
 from annotruth.engines.spark.partitions import LabelPartition, load_partition
 from annotruth.engines.spark.shared_folder import SharedFolder
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels.frames import as_numpy
 
 
 @dataclass(frozen=True)
@@ -27,17 +26,18 @@ class StoredInput:
     Examples
     --------
     >>> from annotruth.engines.spark.pass_tasks import StoredInput
-    >>> StoredInput("input-1.arrow", shape=(20,), annotator_axis=0).shape
+    >>> StoredInput("input-1.arrow", (20,), np.dtype(np.float64), annotator_axis=0).shape
     (20,)
     """
 
     file: str
     shape: tuple[int, ...]
+    dtype: np.dtype[Any]
     annotator_axis: int
 
     def read(self, folder: SharedFolder, annotator_codes: Codes) -> NDArray[Any]:
         """Return the entries of some annotators."""
-        values = as_numpy(folder.read(self.file)["values"]).reshape(self.shape)
+        values = read_values(folder, self.file, self.shape, self.dtype)
         return values.take(annotator_codes, axis=self.annotator_axis)
 
 
@@ -68,7 +68,7 @@ class PassTask:
     def __call__(self, number: int) -> PartitionResult:
         """Run the pass as over labels in memory, with the annotators of the partition."""
         folder, sums = self.folder, self.one.sums
-        labels, annotator_codes = load_partition(folder, self.partitions[number].file)
+        labels, annotator_codes = load_partition(folder, self.partitions[number])
         n = len(annotator_codes)
         local_pass = replace(
             self.one,

@@ -24,7 +24,6 @@ from annotruth.engines.spark.pass_tasks import (
     n_annotator_columns,
 )
 from annotruth.engines.spark.shared_folder import SharedFolder
-from annotruth.engines.spark.tasks import run_tasks
 from annotruth.kernels.arrays import Floats
 
 
@@ -57,7 +56,6 @@ class SparkPassSession:
 
     def __init__(self, labels: SparkLabels, *, remove_labels: bool = False) -> None:
         self._labels = labels
-        self._spark = labels.spark
         self._folder = labels.folder
         self._partitions = labels.partitions
         self._state: dict[str, StoredArray] = {}
@@ -76,7 +74,7 @@ class SparkPassSession:
             write_values(self._folder, "state", values[start:stop])
             for start, stop in pairwise(bounds)
         ]
-        self._replace(name, StoredArray(per, values.shape[1:], files))
+        self._replace(name, StoredArray(per, values.shape[1:], files, values.dtype))
 
     def _replace(self, name: str, array: StoredArray) -> None:
         old, self._state[name] = self._state.get(name), array
@@ -98,12 +96,16 @@ class SparkPassSession:
             },
             ranges=AnnotatorRanges.for_sums(self._partitions, n_annotators, n_columns),
         )
-        results = run_tasks(self._spark, task, len(self._partitions))
+        results = self._labels.run_tasks(task, len(self._partitions))
         self._switch_files([result.state for result in results])
         stored = (value for value in task.inputs.values() if isinstance(value, StoredInput))
         self._folder.remove(value.file for value in stored)
         files = [result.annotator_sums for result in results if result.annotator_sums is not None]
-        added = task.ranges.add_sums(self._spark, self._folder, files, n_columns) if files else ()
+        added = (
+            task.ranges.add_sums(self._labels.run_tasks, self._folder, files, n_columns)
+            if files
+            else ()
+        )
         return combine_sums(one, added, [result.other_sums for result in results])
 
     def run_over_annotators(self, kernel: str, n_annotators: int, *arrays: Any) -> None:
@@ -119,7 +121,7 @@ class SparkPassSession:
         if annotator_axis is None or value.shape[annotator_axis] != self._labels.n_annotators:
             return value
         file = write_values(self._folder, "input", value)
-        return StoredInput(file, value.shape, annotator_axis)
+        return StoredInput(file, value.shape, value.dtype, annotator_axis)
 
     def _switch_files(self, new_files: list[dict[str, str]]) -> None:
         """Use the new files of the arrays that have changed, and remove the old ones."""
@@ -149,7 +151,7 @@ class SparkPassSession:
             task = partial(
                 _write_tables, build, self._folder, frames.folder, self._partitions, state
             )
-            files = run_tasks(self._spark, task, len(self._partitions))
+            files = self._labels.run_tasks(task, len(self._partitions))
             for name in files[0]:
                 frames.add(name, [by_name[name] for by_name in files])
         except BaseException:
@@ -172,7 +174,7 @@ def _write_tables(
     number: int,
 ) -> dict[str, str]:
     """Write the tables of one partition, and return their files by name."""
-    labels = load_partition(source, partitions[number].file).labels
+    labels = load_partition(source, partitions[number]).labels
     arrays = {name: array.read(source, partitions, number) for name, array in state.items()}
     tables = build(labels, arrays)
     return {name: write_parquet(target, name, table) for name, table in tables.items()}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
-from pathlib import PurePosixPath
-from typing import Any, TypeAlias
+from pathlib import Path, PurePosixPath
+from typing import Any, ClassVar, TypeAlias
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -17,6 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import fs
 
+from annotruth.errors import AnnotruthError, OutputError
 from annotruth.labels.frames import as_arrow
 
 Columns: TypeAlias = Mapping[str, pa.Array | NDArray[Any] | Sequence[str]]
@@ -43,18 +46,26 @@ class SharedFolder:
     [2, 0, 1]
     """
 
+    PREFIX: ClassVar[str] = "annotruth-spark-"
+    """Of the names of folders that are made."""
+
     uri: str
 
-    def make_subfolder(self) -> SharedFolder:
-        """Make a folder with a unique name in this one."""
-        folder = SharedFolder(f"{self.uri.rstrip('/')}/annotruth-{uuid.uuid4().hex}")
-        system, path = folder._locate()
-        system.create_dir(path, recursive=True)
-        return folder
+    @property
+    def local_path(self) -> Path | None:
+        """The path, if the folder is on a disk of this machine or mounted on it."""
+        parts = urlsplit(self.uri)
+        return Path(parts.path) if parts.scheme in ("", "file") else None
 
-    def make_sibling(self) -> SharedFolder:
-        """Make a folder with a unique name next to this one."""
-        return SharedFolder(self.uri.rpartition("/")[0]).make_subfolder()
+    def make_subfolder(self, *, private: bool = False) -> SharedFolder:
+        """Make a folder with a unique name in this one; a private one is for this user only."""
+        folder = SharedFolder(f"{self.uri.rstrip('/')}/{self.PREFIX}{uuid.uuid4().hex}")
+        if folder.local_path is not None:
+            folder.local_path.mkdir(mode=0o700 if private else 0o777, parents=True)
+        else:
+            system, path = folder._locate()
+            system.create_dir(path, recursive=True)
+        return folder
 
     def address_of(self, name: str) -> str:
         """Return the address of a file, for Spark."""
@@ -79,19 +90,27 @@ class SharedFolder:
         return name
 
     def read(self, name: str, batch: int = 0) -> dict[str, pa.Array]:
-        """Read one batch of columns from a file; a local file is mapped into memory."""
-        system, path = self._locate(name)
-        row = pa.ipc.open_file(system.open_input_file(path)).get_batch(batch)
-        return {field.name: row[field.name].flatten() for field in row.schema}
+        """Read one batch of columns from a file; a local file is mapped into memory.
+
+        Arrow does not check lengths and offsets when it reads them, so they are checked here.
+        """
+        with storage_errors("read", self.address_of(name)):
+            system, path = self._locate(name)
+            row = pa.ipc.open_file(system.open_input_file(path)).get_batch(batch)
+            row.validate(full=True)
+            return {field.name: row[field.name].flatten() for field in row.schema}
 
     def new_name(self, kind: str, ending: str) -> str:
         """Return a file name that no other file has."""
         return f"{kind}-{uuid.uuid4().hex}.{ending}"
 
-    def create(self, name: str) -> pa.NativeFile:
+    @contextmanager
+    def create(self, name: str) -> Iterator[pa.NativeFile]:
         """Open a new file for writing."""
-        system, path = self._locate(name)
-        return system.open_output_stream(path)
+        with storage_errors("write", self.address_of(name)):
+            system, path = self._locate(name)
+            with system.open_output_stream(path) as file:
+                yield file
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove files."""
@@ -112,6 +131,22 @@ class SharedFolder:
     def _locate(self, name: str = "") -> tuple[fs.FileSystem, str]:
         system, folder = _file_system(self.uri)
         return system, str(PurePosixPath(folder, name))
+
+
+@contextmanager
+def storage_errors(action: str, address: str) -> Iterator[None]:
+    """Turn errors of files and file systems into one line."""
+    try:
+        yield
+    except AnnotruthError:
+        raise
+    except (OSError, ValueError, pa.ArrowException) as error:
+        code = error.errno if isinstance(error, OSError) else None
+        reason = str(error).partition("\n")[0] if code is None else os.strerror(code)
+        raise OutputError(
+            f"cannot {action} {address}: {reason}; the driver and all workers need a folder that "
+            "they can read and write (`--storage URL`, `--out URL`)"
+        ) from error
 
 
 @cache

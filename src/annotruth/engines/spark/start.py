@@ -8,11 +8,15 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from annotruth.engines.spark.errors import errors_in_one_line, without_pandas_warning
+from annotruth.engines.spark.errors import (
+    errors_in_one_line,
+    spark_errors,
+    without_pandas_warning,
+)
 from annotruth.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,8 +61,13 @@ def get_session(master: str | None = None, *, silent: bool = False) -> SparkSess
     hidden = _stderr_hidden() if silent else nullcontext()
     with without_pandas_warning(), errors_in_one_line("Spark did not start"), hidden:
         session = builder.getOrCreate()
-    atexit.register(session.stop)
+    atexit.register(_stop, session)
     return session
+
+
+def _stop(session: SparkSession) -> None:
+    with suppress(*spark_errors()):  # Java may have ended before
+        session.stop()
 
 
 @contextmanager

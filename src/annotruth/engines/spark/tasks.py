@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Result = TypeVar("Result")
+RunTasks = Callable[[Callable[[int], Any], int], list[Any]]
 MapBatches = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 # Starting a task costs tens of milliseconds, so there are few; but more than cores, because Spark
