@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 import warnings
+from contextlib import closing
 from pathlib import Path
 
 from comparison import assert_same_tables
@@ -15,9 +16,11 @@ from pyspark.sql import SparkSession
 import annotruth as at
 from annotruth import simulate
 from annotruth.engines.spark import SparkEngine
+from annotruth.engines.spark import labels as spark_labels
 from annotruth.models.em import Progress
 
 KILL_AFTER_ITERATIONS = (2, 4)
+spark_labels.MAX_LABELS_ON_DRIVER = 0
 storage = Path(sys.argv[1])
 warnings.simplefilter("ignore", at.ConvergenceWarning)
 
@@ -60,7 +63,7 @@ table = simulate.crowd(n_items=60, n_annotators=10, n_categories=4, seed=5).labe
 engine = SparkEngine(spark, storage.as_uri(), partitions=4)
 model = at.GPM(engine=engine, max_iter=8).fit(spark.createDataFrame(table), progress=kill_executor)
 assert killed_after == list(KILL_AFTER_ITERATIONS)
-with model.result_ as fit:
+with closing(model.result_) as fit:
     assert_same_tables(fit, at.GPM(max_iter=8).fit(table).result_)
 assert not list(storage.iterdir()), "files of the fit remain"
 spark.stop()

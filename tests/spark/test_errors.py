@@ -1,15 +1,21 @@
 """Errors are one line, and no files remain."""
 
 import importlib.util
+import os
 import shutil
+import signal
+import threading
+import time
 
 import pyarrow as pa
 import pytest
 
 import annotruth as at
+from annotruth.engines.spark import SparkEngine, start
 from annotruth.engines.spark import engine as engine_module
-from annotruth.engines.spark import start
 from annotruth.engines.spark.errors import errors_in_one_line
+from annotruth.engines.spark.shared_folder import SharedFolder
+from annotruth.engines.spark.tasks import run_tasks
 from annotruth.labels import Labels
 
 COLUMNS = "item string, annotator string, label long"
@@ -66,9 +72,11 @@ def test_rows_without_a_label_are_dropped_and_counted(spark, make_engine):
         assert fit.items().count() == 2
 
 
-def test_files_are_removed_after_a_fit_and_tables_when_it_is_closed(frame, make_engine, storage):
+def test_only_tables_remain_after_a_fit(frame, make_engine, storage):
     fit = at.fit(frame, "gpm", engine=make_engine(2), tol=10.0)
-    (tables,) = storage.iterdir()
+    (process,) = storage.iterdir()
+    assert process.stat().st_mode & 0o777 == 0o700
+    (tables,) = (path for path in process.iterdir() if path.is_dir())
     assert {path.suffix for path in tables.iterdir()} == {".parquet"}
     fit.close()
     assert not list(storage.iterdir())
@@ -133,6 +141,56 @@ def test_an_executor_killed_twice_changes_no_result(run_script, storage):
     run_script("killed_executor_fit.py", storage)
 
 
+@pytest.mark.parametrize(
+    ("storage", "reason"),
+    [
+        ("/proc/annotruth", "No such file or directory"),
+        ("/dev/null/annotruth", "Not a directory"),
+        ("nowhere://annotruth", "Unrecognized filesystem type"),
+    ],
+)
+def test_storage_that_cannot_be_written_is_named(frame, spark, storage, reason):
+    with pytest.raises(at.OutputError, match=f"cannot write to {storage}: {reason}.*--storage"):
+        at.fit(frame, "gpm", engine=SparkEngine(spark, storage))
+
+
+def test_storage_that_disappears_is_named(frame, make_engine, storage):
+    def remove(progress):
+        shutil.rmtree(storage)
+
+    with pytest.raises(at.OutputError, match=r"^cannot write .*storage.*: No such file"):
+        at.GPM(engine=make_engine(2)).fit(frame, progress=remove)
+
+
+def test_storage_that_workers_cannot_write_is_named(spark, capfd):
+    folder = SharedFolder("/proc/annotruth")
+    message = r"^a Spark task failed: cannot write /proc/annotruth/some.*: No such file.*--storage"
+    with pytest.raises(at.AnnotruthError, match=message) as raised:
+        run_tasks(spark, lambda number: folder.write("some", {"x": ["y"]}), 1)
+    assert "\n" not in str(raised.value)
+
+
+def kill_worker(number):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_killed_worker_is_named(spark, capfd):
+    with pytest.raises(at.AnnotruthError, match="a Python worker was killed or crashed") as raised:
+        run_tasks(spark, kill_worker, 1)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_cancelled_job_is_named(spark, capfd):
+    def cancel():
+        while not spark.sparkContext.statusTracker().getActiveJobsIds():
+            time.sleep(0.1)
+        spark.sparkContext.cancelAllJobs()
+
+    threading.Thread(target=cancel).start()
+    with pytest.raises(at.AnnotruthError, match=r"task failed: the job was cancelled: fit again$"):
+        run_tasks(spark, lambda number: time.sleep(60), 1)
+
+
 def test_missing_programs_are_named(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(at.InputError, match=r"pip install 'annotruth\[spark\]'"):
@@ -153,12 +211,18 @@ def test_errors_of_spark_become_one_line():
         "[JAVA_GATEWAY_EXITED] Java gateway\nmore": "Java 17 or newer",
         "Job aborted\nTraceback:\nValueError: too few\n\tat java": "ValueError: too few",
         "": "gave no reason",
+        "calling o2.collect.\n: org.SparkException: Job aborted": "^it failed: org.Spark.*aborted",
+        "x\nannotruth.errors.OutputError: cannot write y\n": "^it failed: cannot write y$",
+        "Task 0: ExecutorLostFailure (executor 1 exited)": "executors were lost",
+        "Job 3 cancelled because SparkContext was shut down": "Spark was stopped or killed",
     }
     for text, message in messages.items():
         with pytest.raises(at.AnnotruthError, match=message), errors_in_one_line("it failed"):
             raise PySparkException(text)
     with pytest.raises(at.AnnotruthError, match="executor lost"), errors_in_one_line("it failed"):
         raise Py4JError("executor lost\n\tat java")
+    with pytest.raises(at.AnnotruthError, match="Spark was stop"), errors_in_one_line("it failed"):
+        raise ConnectionRefusedError
     with pytest.raises(at.InputError, match="no such table"), errors_in_one_line("it failed"):
         raise AnalysisException("no such table SQLSTATE: 42P01\nmore")
 

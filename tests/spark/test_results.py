@@ -10,6 +10,7 @@ from comparison import assert_same_tables
 import annotruth as at
 from annotruth.engines import memory
 from annotruth.engines.spark import annotator_codes, annotator_sums
+from annotruth.engines.spark import labels as spark_labels
 from annotruth.models.registry import get_model
 
 SMALLEST = {
@@ -36,6 +37,19 @@ def fit_model(model, data, **options):
 def in_memory(frame):
     table = frame.toArrow()
     return {name: fit_model(make_model(name), table) for name in MODELS}
+
+
+@pytest.fixture
+def on_workers(monkeypatch):
+    """Let Spark's workers make passes over few labels, too."""
+    monkeypatch.setattr(spark_labels, "MAX_LABELS_ON_DRIVER", 0)
+
+
+@pytest.mark.parametrize("name", ["gpm", "dawid-skene"])
+def test_workers_fit_a_frame_as_in_memory(name, frame, in_memory, make_engine, on_workers):
+    with fit_model(make_model(name, engine=make_engine(4)), frame) as fit:
+        assert_same_tables(fit, in_memory[name])
+        assert fit.log_likelihood == pytest.approx(in_memory[name].log_likelihood, rel=1e-12)
 
 
 @pytest.mark.parametrize("partitions", [1, 4, 37])
@@ -87,7 +101,7 @@ def test_extrapolation_and_learned_behaviors_are_the_same(frame, make_engine):
         assert_same_tables(fit, fit_model(at.GPM(**options), frame.toArrow()))
 
 
-def test_passes_in_single_precision_are_the_same(frame, make_engine, monkeypatch):
+def test_passes_in_single_precision_are_the_same(frame, make_engine, monkeypatch, on_workers):
     monkeypatch.setattr(memory, "SINGLE_PRECISION_LABELS", 0)
     model = make_model("robust-gpm", truth="opinions")
     on_spark = make_model("robust-gpm", truth="opinions", engine=make_engine(4))
@@ -96,13 +110,16 @@ def test_passes_in_single_precision_are_the_same(frame, make_engine, monkeypatch
         assert_same_tables(fit, fit_model(model, frame.toArrow()), tolerance=1e-4)
 
 
-def test_sums_of_many_annotators_are_added_by_tasks(frame, in_memory, make_engine, monkeypatch):
+def test_sums_of_many_annotators_are_added_by_tasks(
+    frame, in_memory, make_engine, monkeypatch, on_workers
+):
     """Ranges and partitions of three annotators stand in for millions."""
     monkeypatch.setattr(annotator_sums, "_NUMBERS_PER_RANGE", 3)
     monkeypatch.setattr(annotator_codes, "_ANNOTATORS_PER_PARTITION", 3)
     with fit_model(make_model("gpm", engine=make_engine(2)), frame) as fit:
         assert len(fit.data.annotator_partitions) > 3
         assert_same_tables(fit, in_memory["gpm"])
+    monkeypatch.setattr(spark_labels, "MAX_LABELS_ON_DRIVER", 10**6)
     with fit_model(make_model("robust-gpm", engine=make_engine(2)), frame) as fit:
         assert_same_tables(fit, in_memory["robust-gpm"])
 
@@ -164,8 +181,9 @@ def test_fit_takes_frames_and_files(frame, make_engine, tmp_path):
         assert "annotators: median reliability" in fit.summary()
 
 
-def test_a_connect_session_gives_the_same(run_script):
-    run_script("connect_fit.py")
+def test_a_connect_session_gives_the_same(run_script, storage):
+    run_script("connect_fit.py", storage)
+    assert not list(storage.iterdir())
 
 
 def test_items_with_one_right_label_are_fitted_as_in_memory(spark, make_engine):

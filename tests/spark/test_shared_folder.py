@@ -19,7 +19,9 @@ def folder(request, tmp_path, monkeypatch):
         monkeypatch.setattr(
             shared_folder, "_file_system", lambda uri: (fs.LocalFileSystem(use_mmap=False), uri)
         )
-    return SharedFolder(str(tmp_path)).make_subfolder()
+    folder = SharedFolder(str(tmp_path)).subfolder("some-")
+    folder.make()
+    return folder
 
 
 def test_columns_of_different_lengths_are_read_back(folder):

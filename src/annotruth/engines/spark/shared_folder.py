@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from pathlib import Path, PurePosixPath
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -40,14 +40,11 @@ class SharedFolder:
     >>> import tempfile
     >>> from annotruth.engines.spark.shared_folder import SharedFolder
     >>> with tempfile.TemporaryDirectory() as path:
-    ...     folder = SharedFolder(path).make_subfolder()
+    ...     folder = SharedFolder(path)
     ...     name = folder.write("codes", {"annotator": np.array([2, 0, 1])})
     ...     folder.read(name)["annotator"].to_pylist()
     [2, 0, 1]
     """
-
-    PREFIX: ClassVar[str] = "annotruth-spark-"
-    """Of the names of folders that are made."""
 
     uri: str
 
@@ -57,15 +54,17 @@ class SharedFolder:
         parts = urlsplit(self.uri)
         return Path(parts.path) if parts.scheme in ("", "file") else None
 
-    def make_subfolder(self, *, private: bool = False) -> SharedFolder:
-        """Make a folder with a unique name in this one; a private one is for this user only."""
-        folder = SharedFolder(f"{self.uri.rstrip('/')}/{self.PREFIX}{uuid.uuid4().hex}")
-        if folder.local_path is not None:
-            folder.local_path.mkdir(mode=0o700 if private else 0o777, parents=True)
+    def subfolder(self, prefix: str = "") -> SharedFolder:
+        """Return a folder in this one, with a unique name, which is still to be made."""
+        return SharedFolder(f"{self.uri.rstrip('/')}/{prefix}{uuid.uuid4().hex}")
+
+    def make(self, *, private: bool = False) -> None:
+        """Make the folder; a private one on this machine is for this user only."""
+        if self.local_path is not None:
+            self.local_path.mkdir(mode=0o700 if private else 0o777, parents=True)
         else:
-            system, path = folder._locate()
+            system, path = self._locate()
             system.create_dir(path, recursive=True)
-        return folder
 
     def address_of(self, name: str) -> str:
         """Return the address of a file, for Spark."""

@@ -10,21 +10,18 @@ however the process ends.
 from __future__ import annotations
 
 import atexit
+import glob
 import os
 import platform
 import shutil
+import stat
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Lock
-from typing import TextIO
+from threading import RLock
 
 from annotruth.engines.spark.shared_folder import SharedFolder, storage_errors
-
-try:
-    import fcntl
-except ImportError:  # not on Windows: what a killed program leaves is not removed
-    fcntl = None  # type: ignore[assignment]
+from annotruth.io.atomic import try_lock
 
 _LOCK = "lock"
 
@@ -34,7 +31,7 @@ class _ProcessFolder:
     """The folder of this process in a storage, the folders in it, and the lock."""
 
     folder: SharedFolder
-    lock: TextIO | None
+    lock: int | None
     process: int = field(default_factory=os.getpid)
     in_use: set[SharedFolder] = field(default_factory=set)
 
@@ -43,22 +40,25 @@ class _ProcessFolder:
         if self.process == os.getpid():
             self.folder.remove_all()
             if self.lock is not None:
-                self.lock.close()
+                os.close(self.lock)
 
 
 _process_folders: dict[str, _ProcessFolder] = {}  # by storage
-_mutex = Lock()
+_mutex = RLock()  # garbage collection may remove a folder while another one is made
 
 
 def make_folder(storage: str, *, private: bool = False) -> SharedFolder:
     """Make a folder in a storage; ``private`` if only this user's processes may see it."""
     with _mutex, storage_errors("write to", storage):
-        owner = _process_folders.get(storage)
-        if owner is None or owner.process != os.getpid():
-            owner = _process_folders[storage] = _make_process_folder(storage, private=private)
-        folder = owner.folder.make_subfolder()
-        owner.in_use.add(folder)
-    return folder
+        while True:
+            owner = _process_folders.get(storage)
+            if owner is None or owner.process != os.getpid():
+                owner = _process_folders[storage] = _make_process_folder(storage, private=private)
+            folder = owner.folder.subfolder()
+            owner.in_use.add(folder)
+            if _process_folders.get(storage) is owner:
+                folder.make()
+                return folder
 
 
 def make_sibling(folder: SharedFolder) -> SharedFolder:
@@ -73,11 +73,12 @@ def remove_folder(folder: SharedFolder) -> None:
         for storage, owner in list(_process_folders.items()):
             if folder in owner.in_use and owner.process == os.getpid():
                 owner.in_use.remove(folder)
-                if not owner.in_use:
-                    del _process_folders[storage]
-                    owner.remove()
-                else:
-                    folder.remove_all()
+                with storage_errors("remove", folder.uri):
+                    if owner.in_use:
+                        folder.remove_all()
+                    else:
+                        del _process_folders[storage]
+                        owner.remove()
 
 
 @atexit.register
@@ -90,38 +91,34 @@ def _remove_all() -> None:
 
 
 def _make_process_folder(storage: str, *, private: bool) -> _ProcessFolder:
-    parent = SharedFolder(storage)
+    parent, prefix = SharedFolder(storage), f"annotruth-spark-{platform.node()}-"
     if parent.local_path is not None:
-        _remove_leftovers(parent.local_path)
-    folder = parent.make_subfolder(private=private)
-    return _ProcessFolder(folder, _take_lock(folder.local_path))
+        _remove_leftovers(parent.local_path, prefix)
+    while True:
+        folder = parent.subfolder(prefix)
+        folder.make(private=private)
+        if folder.local_path is None:
+            return _ProcessFolder(folder, None)
+        try:
+            lock = try_lock(folder.local_path / _LOCK)
+        except FileNotFoundError:
+            continue  # another process took it for a leftover
+        except OSError:  # some shared disks have no locks
+            return _ProcessFolder(folder, None)
+        if lock is not None:
+            return _ProcessFolder(folder, lock)
 
 
-def _take_lock(path: Path | None) -> TextIO | None:
-    """Lock a file in a folder; the name of this machine in it says that it is locked by now."""
-    if path is None or fcntl is None:
-        return None
-    file = (path / _LOCK).open("x", encoding="utf-8")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX)
-    except OSError:  # some shared disks have no locks
-        file.close()
-        return None
-    file.write(platform.node())
-    file.flush()
-    return file
+def _remove_leftovers(storage: Path, prefix: str) -> None:
+    """Remove the folders of killed processes of this user on this machine.
 
-
-def _remove_leftovers(storage: Path) -> None:
-    """Remove the folders of this user's processes on this machine that were killed."""
-    if fcntl is None:
-        return
-    for path in storage.glob(f"{SharedFolder.PREFIX}*/{_LOCK}"):
-        with suppress(OSError):  # another process removes it too, or it is another user's
-            if path.parent.is_symlink() or path.parent.stat().st_uid != os.geteuid():
-                continue
-            with path.open("r+", encoding="utf-8") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # A lock that another machine holds may not be visible here.
-                if file.read() == platform.node():
-                    shutil.rmtree(path.parent)
+    Processes of other machines are left alone, because their locks may not be visible here.
+    """
+    for path in storage.glob(glob.escape(prefix) + 32 * "[0-9a-f]"):
+        with suppress(OSError):  # without locks, or another process removes it too
+            status = path.lstat()
+            if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid():
+                lock = try_lock(path / _LOCK)
+                if lock is not None:
+                    shutil.rmtree(path)
+                    os.close(lock)
