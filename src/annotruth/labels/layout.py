@@ -131,31 +131,42 @@ def arrange_with_policy(
 
 
 def check_layout(layout: Layout, known: NDArray[np.int32], size: TableSize) -> None:
-    """Raise a ValueError unless kernels, which check nothing, can index with these arrays.
+    """Raise a ValueError unless kernels, which check nothing, can index with arrays from a file.
 
-    It is for arrays that were read from a file. ``known`` has a category, or -1, for each item.
+    ``known`` has a category, or -1, for each item.
     """
     n_cells, n_labels = len(layout.cell_category), len(layout.annotator)
-    _check_pointers("item_ptr", layout.item_ptr, size.n_items, n_cells)
-    _check_pointers("cell_ptr", layout.cell_ptr, n_cells, n_labels)
-    _check_codes("cell_category", layout.cell_category, n_cells, range(size.n_categories))
-    _check_codes("annotator", layout.annotator, n_labels, range(size.n_annotators))
-    _check_codes("row", layout.row, n_labels, range(n_labels))
-    _check_codes("known", known, size.n_items, range(-1, size.n_categories))
+    lengths = {
+        "item_ptr": (layout.item_ptr, size.n_items + 1),
+        "cell_ptr": (layout.cell_ptr, n_cells + 1),
+        "row": (layout.row, n_labels),
+        "known": (known, size.n_items),
+    }
+    for name, (array, length) in lengths.items():
+        if len(array) != length:
+            raise ValueError(f"{name} has {len(array)} entries, not {length}")
+    if layout.item_ptr.dtype != np.int64 or layout.cell_ptr.dtype != np.int64:
+        raise ValueError("item_ptr and cell_ptr are not of 64 bits")
+    check_pointers("item_ptr", layout.item_ptr, n_cells)
+    check_pointers("cell_ptr", layout.cell_ptr, n_labels)
+    check_index("cell_category", layout.cell_category, size.n_categories)
+    check_index("annotator", layout.annotator, size.n_annotators)
+    check_index("row", layout.row, n_labels)
+    check_index("known", known, size.n_categories, least=-1)
 
 
-def _check_pointers(name: str, pointers: NDArray[np.int64], n: int, end: int) -> None:
-    if pointers.dtype != np.int64 or len(pointers) != n + 1:
-        raise ValueError(f"{name} has {len(pointers)} entries of {pointers.dtype} for {n}")
-    if pointers[0] != 0 or pointers[-1] != end or (np.diff(pointers) <= 0).any():
+def check_pointers(name: str, pointers: NDArray[np.int64], end: int) -> None:
+    """Raise a ValueError unless pointers ascend from 0 to the end."""
+    if not (pointers[0] == 0 and (np.diff(pointers) > 0).all() and pointers[-1] == end):
         raise ValueError(f"{name} does not ascend from 0 to {end}")
 
 
-def _check_codes(name: str, codes: NDArray[np.signedinteger[Any]], n: int, allowed: range) -> None:
-    if codes.dtype not in (np.int32, np.int64) or len(codes) != n:
-        raise ValueError(f"{name} has {len(codes)} entries of {codes.dtype} for {n}")
-    if n and not (codes.min() >= allowed.start and codes.max() < allowed.stop):
-        raise ValueError(f"{name} has a code outside {allowed.start}..{allowed.stop - 1}")
+def check_index(name: str, codes: NDArray[np.signedinteger[Any]], n: int, least: int = 0) -> None:
+    """Raise a ValueError unless the codes are whole numbers from ``least`` to below n."""
+    whole = np.issubdtype(codes.dtype, np.signedinteger)
+    inside = not len(codes) or (codes.min() >= least and codes.max() < n)
+    if not (whole and inside):
+        raise ValueError(f"{name} has a code outside {least}..{n - 1}")
 
 
 def has_repeats(layout: Layout, n_annotators: int) -> bool:

@@ -86,7 +86,7 @@ def _remove_all() -> None:
     with _mutex:
         while _process_folders:
             _, owner = _process_folders.popitem()
-            with suppress(OSError):  # the program has ended: nobody is left to be told
+            with suppress(OSError):  # nobody is left to handle it
                 owner.remove()
 
 
@@ -117,8 +117,12 @@ def _remove_leftovers(storage: Path, prefix: str) -> None:
     for path in storage.glob(glob.escape(prefix) + 32 * "[0-9a-f]"):
         with suppress(OSError):  # without locks, or another process removes it too
             status = path.lstat()
-            if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid():
+            if stat.S_ISDIR(status.st_mode) and _is_own(status):
                 lock = try_lock(path / _LOCK)
                 if lock is not None:
                     shutil.rmtree(path)
                     os.close(lock)
+
+
+def _is_own(status: os.stat_result) -> bool:
+    return not hasattr(os, "geteuid") or status.st_uid == os.geteuid()  # Windows has no user ids

@@ -18,6 +18,7 @@ from annotruth.errors import InputError
 from annotruth.labels import Labels, Scale
 from annotruth.labels.arrays import Covariates
 from annotruth.labels.frames import default_frame
+from annotruth.labels.layout import check_index, check_pointers
 from annotruth.labels.scale import is_text
 from annotruth.models.base_fit import Column, Readout
 from annotruth.models.distribution import Distribution
@@ -342,7 +343,7 @@ def _shares(table: pa.Table, name: str) -> Any:
 def _pointers(table: pa.Table, name: str, length: int) -> NDArray[np.int64]:
     """Return the starts and the end; raise unless they ascend, as kernels index with them."""
     pointers = np.append(_numbers(table, name, _POINTER), length)
-    _check(pointers[0] == 0 and (np.diff(pointers) > 0).all(), f"{name} does not ascend")
+    check_pointers(name, pointers, length)
     return pointers
 
 
@@ -351,8 +352,7 @@ def _codes(
 ) -> Any:
     """Return codes; raise unless they are in range, as kernels index with them."""
     codes = _numbers(table, name, types)
-    inside = not len(codes) or (codes.min() >= least and codes.max() < n)
-    _check(inside, f"{name} has a code outside {least}..{n - 1}")
+    check_index(name, codes, n, least)
     return codes
 
 
