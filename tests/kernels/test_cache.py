@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -197,3 +198,37 @@ def test_old_stamps_are_removed(tmp_path, monkeypatch):
     kept = {path.name for path in current.parent.iterdir()}
     assert kept == {current.name, "annotruth-0", "annotruth-1"}
     assert list(current.glob("*.nbi"))
+
+
+class Touch:
+    """Creates a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize("mode", [0o775, 0o757, 0o755])
+def test_code_that_others_may_have_written_does_not_run(tmp_path, monkeypatch, mode):
+    marker = tmp_path / "marker"
+    kernel = cached_in(tmp_path / "cache", monkeypatch)
+    folder = Path(kernel.stats.cache_path)
+    assert sums_by(kernel) == [3.0, 3.0]
+    assert folder.stat().st_mode & 0o022 == 0
+    (index,) = folder.glob("*.nbi")
+    index.write_bytes(pickle.dumps(Touch(marker)))
+    folder.chmod(mode)
+    other = cached_in(tmp_path / "cache", monkeypatch)
+    assert sums_by(other) == [3.0, 3.0]
+    # Where only this user can have written it, it does run, as the sources do.
+    assert marker.exists() == (mode == 0o755)
+
+
+def test_code_of_another_user_does_not_run(tmp_path, monkeypatch):
+    kernel = cached_in(tmp_path, monkeypatch)
+    assert sums_by(kernel) == [3.0, 3.0]
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    assert cache._is_safe(Path(kernel.stats.cache_path)) == (os.getuid() == 0)
+    assert cache._is_safe(cache.KERNELS / "__pycache__" / "annotruth-0")

@@ -6,6 +6,11 @@ the stamp is a hash of the content of all files of this package and of the versi
 Each stamp has its own folder, inside the folder that Numba would choose, so that processes running
 different versions of the code never read each other's files.
 
+Cached machine code is run, so whoever can write it can run code, as with Python's own ``.pyc`` files.
+Numba stores it in ``__pycache__`` beside the sources, which is as safe as the sources themselves;
+where that cannot be written, in the user's cache folder, or in ``NUMBA_CACHE_DIR``. There it is used
+only if no other user but root can have written it.
+
 This is the only file that knows Numba's cache classes, which are not public. Where they are not as
 expected, kernels are compiled anew in each process.
 """
@@ -13,7 +18,9 @@ expected, kernels are compiled anew in each process.
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
+import stat
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -131,8 +138,17 @@ class _StampedLocator:
 
     def ensure_cache_path(self) -> None:
         if not self._path.is_dir():
-            self._path.mkdir(parents=True, exist_ok=True)
+            self._path.mkdir(mode=0o755, parents=True, exist_ok=True)
             _remove_old(self._path)
+
+
+def _is_safe(folder: Path) -> bool:
+    """Whether nobody but root, this user, and whoever can write the sources can write a folder."""
+    if KERNELS in folder.parents or not hasattr(os, "geteuid"):  # Windows has no such permissions
+        return True
+    status = folder.stat()
+    others = stat.S_IWGRP | stat.S_IWOTH
+    return status.st_uid in (0, os.geteuid()) and not status.st_mode & others
 
 
 def _remove_old(path: Path) -> None:
@@ -164,8 +180,8 @@ def _cache_class() -> Any:
 
         def load_overload(self, *args: Any) -> Any:
             try:
-                return super().load_overload(*args)
-            except (OSError, EOFError):  # a folder that another process removes
+                return super().load_overload(*args) if _is_safe(Path(self.cache_path)) else None
+            except (OSError, EOFError):  # no folder yet, or one that another process removes
                 return None
 
         def save_overload(self, *args: Any) -> None:
@@ -174,7 +190,9 @@ def _cache_class() -> Any:
             if source_stamp(KERNELS, versions()) != self.stamp:
                 return
             try:
-                super().save_overload(*args)
+                self._impl.locator.ensure_cache_path()
+                if _is_safe(Path(self.cache_path)):
+                    super().save_overload(*args)
             except OSError:  # no room on the disk, or a folder that another process removes
                 return
 
