@@ -122,10 +122,9 @@ def test_step_equals_its_twin(labels, fold, lo, hi, held):
 def test_score_equals_its_twin(labels, fold, lo, hi, held):
     tables = make_tables(CATEGORIES + STATES)
     first = np.array([0, CATEGORIES, CATEGORIES + STATES])
-    without_items = np.random.default_rng(9).uniform(0.1, 1.0, (ANNOTATORS, CATEGORIES, 2))
     results = []
     for kernels in HELD_OUT:
-        total, products = np.zeros(9), np.zeros((8, 8))
+        total, products = np.zeros(7), np.zeros((6, 6))
         kernels.score(
             labels.block(),
             lo,
@@ -135,12 +134,36 @@ def test_score_equals_its_twin(labels, fold, lo, hi, held):
             *tables,
             first,
             np.array([0.0, 0.1, 1.0]),
-            without_items,
             total,
             products,
         )
         results.append((total, products))
     assert_same(results)
+
+
+@RANGES
+@pytest.mark.parametrize("first_draw", [0, 7])
+@pytest.mark.parametrize("reliability", [0.0, 0.5])
+def test_agree_equals_its_twin(labels, fold, lo, hi, first_draw, reliability):
+    rng = np.random.default_rng(10)
+    hashes = rng.integers(2**63, size=40 + ANNOTATORS + CATEGORIES).astype(np.uint64)
+    item_hash = (hashes[:40] >> np.uint64(12)).astype(np.float64)
+    hashes[40] = hashes[41]  # two annotators who are alike
+    group = np.append(np.arange(CATEGORIES - 1), 0)
+    shares = rng.dirichlet(np.ones(CATEGORIES - 1), ANNOTATORS)
+    eps = rng.uniform(0.01, 0.99, (ANNOTATORS, 3))
+    results = []
+    for kernels in HELD_OUT:
+        sums = np.zeros(ANNOTATORS), np.zeros((ANNOTATORS, 3)), np.zeros(3)
+        kernels.agree(
+            *(labels.block(), lo, hi, fold, item_hash),
+            *(hashes[40 : 40 + ANNOTATORS], hashes[40 + ANNOTATORS :]),
+            *(first_draw, reliability, group, shares.mean(axis=0), shares, eps),
+            *sums,
+        )
+        results.append(sums)
+    assert_same(results)
+    assert results[0][1].std(axis=1).any()  # draws differ
 
 
 @RANGES

@@ -9,9 +9,10 @@ import pytest
 import annotruth as at
 from annotruth.engines import get_engine
 from annotruth.models.robust_gpm import choice
-from annotruth.models.robust_gpm.choice import CORRELATIONS, Candidate, Folds, assign_folds
+from annotruth.models.robust_gpm.choice import CORRELATIONS, Candidate
 from annotruth.models.robust_gpm.class_results import ClassState
 from annotruth.models.robust_gpm.classes import TrueClasses
+from annotruth.models.robust_gpm.resampling import Folds, assign_folds
 
 NEW_NAMES = dict(zip("abcd", "zxwy", strict=True))
 

@@ -1,7 +1,7 @@
-"""Held-out labels of items with latent states: which they are, and how probable they are.
+r"""Held-out labels, and labels that are drawn at random to compare with.
 
-``fold`` has one entry per label, as in `annotruth.kernels.item_states`. Labels are assigned to folds
-by hashes of what they and their items are, not by names or order. Each kernel processes items
+``fold`` has one entry per label, as in `annotruth.kernels.item_states`. Folds and random labels follow
+from hashes of what labels and their items are, not from names or order. Each kernel processes items
 ``lo:hi`` of a block. NumPy twins: `annotruth.kernels.reference.held_out`.
 """
 
@@ -77,16 +77,7 @@ def assign_folds(
         sampled = _uniform(_mix(own)) < sampled_share
         for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
             for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
-                # Equal hashes in a cell are numbered, or their labels would be held out together.
-                same = np.uint64(0)
-                for i in range(max(block.cell_ptr[c], j - _LABELS_COMPARED), j):
-                    if annotator_hash[block.annotator[i]] == annotator_hash[block.annotator[j]]:
-                        same += np.uint64(1)
-                label = _mix(
-                    annotator_hash[block.annotator[j]]
-                    + category_hash[block.cell_category[c]]
-                    + _mix(same)
-                )
+                label = _hash_label(block, c, j, annotator_hash, category_hash)
                 number = math.floor(_uniform(_mix(own + label)) / held_share)
                 fold[j] = (number if number < n_folds else NEVER) if sampled else NOT_SAMPLED
 
@@ -104,7 +95,6 @@ def score(
     pseudo_counts: Floats,
     first_state: Codes,
     correlations: Floats,
-    without_items: Floats,
     total: Floats,
     products: Floats,
 ) -> None:
@@ -112,8 +102,7 @@ def score(
 
     The tables hold the states of several models side by side, those of model m from
     ``first_state[m]`` on. The predictors are every model with each of the ``correlations``, model by
-    model, then the columns of ``without_items``: annotators x labels x predictors, the
-    probabilities of predictors that use no item. ``total[0]`` is the number of labels.
+    model. ``total[0]`` is the number of labels.
     """
     n_models, n_correlations = len(first_state) - 1, len(correlations)
     n_predictors = products.shape[0]
@@ -159,14 +148,97 @@ def score(
                         for z in range(first_state[m], first_state[m + 1]):
                             p += weights[r, z] * row[z]
                         values[m * n_correlations + r] = math.log(p)
-                for b in range(without_items.shape[2]):
-                    p = without_items[block.annotator[j], n, b]
-                    values[n_models * n_correlations + b] = math.log(p)
                 total[0] += 1.0
                 for a in range(n_predictors):
                     total[a + 1] += values[a]
                     for b in range(n_predictors):
                         products[a, b] += values[a] * values[b]
+
+
+@compiled
+def agree(
+    block: Block,
+    lo: int,
+    hi: int,
+    fold: Floats,
+    item_hash: Floats,
+    annotator_hash: NDArray[np.uint64],
+    category_hash: NDArray[np.uint64],
+    first_draw: int,
+    reliability: float,
+    group: Codes,
+    prior: Floats,
+    shares: Floats,
+    eps: Floats,
+    n_labels: Floats,
+    serious: Floats,
+    log_ratio: Floats,
+) -> None:
+    r"""Add up labels and expected serious labels by annotator, and the log-likelihood ratio to chance.
+
+    Categories are merged into groups. Draw 0 are the labels themselves. In other draws, labels are
+    an item's class, drawn from ``prior``, with the probability ``reliability``, and otherwise
+    random with the annotator's ``shares``, p. With reliabilities
+    :math:`\epsilon`, one per annotator and draw, and the ``prior`` :math:`\pi`, the ratio of item e is
+
+    .. math:: \sum_k \pi_k \prod_{s \in l_e} \Big(1 - \epsilon_s
+              + \frac{\epsilon_s 1_{r_{e,s} = k}}{p_{s,k}}\Big).
+    """
+    given, logs = _empty_rows(block, lo, hi), np.empty(len(prior))
+    for e in range(lo, hi):
+        if _count_sampled(block, e, fold) == 0:
+            continue
+        own = np.uint64(item_hash[e])
+        first = block.cell_ptr[block.item_ptr[e]]
+        for r in range(eps.shape[1]):
+            for k in range(len(prior)):
+                logs[k] = math.log(prior[k])
+            if block.known[e] >= 0:
+                logs[:] = -np.inf
+                logs[group[block.known[e]]] = 0.0
+            seed = _mix(np.uint64(first_draw + r))
+            truth = _draw(_uniform(_mix(own + seed)), prior)
+            wrong = 0.0
+            for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
+                for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
+                    s = block.annotator[j]
+                    g = group[block.cell_category[c]]
+                    if first_draw + r > 0:
+                        label = _hash_label(block, c, j, annotator_hash, category_hash)
+                        g = _draw_label(own + label + seed, truth, reliability, shares[s])
+                    given[j - first] = g
+                    wrong += math.log(1.0 - eps[s, r])
+                    logs[g] += math.log1p(eps[s, r] / ((1.0 - eps[s, r]) * shares[s, g]))
+            total = 0.0
+            most = logs.max()
+            for k in range(len(prior)):
+                logs[k] = math.exp(logs[k] - most)
+                total += logs[k]
+            log_ratio[r] += wrong + most + math.log(total)
+            for j in range(first, block.cell_ptr[block.item_ptr[e + 1]]):
+                s, g = block.annotator[j], given[j - first]
+                odds = eps[s, r] / ((1.0 - eps[s, r]) * shares[s, g])
+                if r == 0:
+                    n_labels[s] += 1.0
+                serious[s, r] += logs[g] / total * odds / (1.0 + odds)
+
+
+@compiled
+def _draw_label(seed: np.uint64, truth: int, reliability: float, shares: Floats) -> int:
+    """Return a label that is right with some probability, and random otherwise."""
+    if _uniform(_mix(seed)) < reliability:
+        return truth
+    return _draw(_uniform(_mix(_mix(seed))), shares)
+
+
+@compiled
+def _draw(uniform: float, shares: Floats) -> int:
+    """Return the place of a uniform number from 0 to 1 among shares."""
+    for k in range(len(shares) - 1):
+        uniform -= shares[k]
+        if uniform < 0.0:
+            return k
+    return len(shares) - 1
 
 
 @compiled
@@ -192,6 +264,26 @@ def _hash_item(
                 annotator_hash[block.annotator[j]] + category_hash[block.cell_category[c]]
             )
     return _mix(total)
+
+
+@compiled
+def _hash_label(
+    block: Block,
+    c: int,
+    j: int,
+    annotator_hash: NDArray[np.uint64],
+    category_hash: NDArray[np.uint64],
+) -> np.uint64:
+    """Return a hash of the annotator and the category of label j, which is in cell c.
+
+    Equal hashes in a cell are numbered, or their labels would be held out together.
+    """
+    own = annotator_hash[block.annotator[j]]
+    same = np.uint64(0)
+    for i in range(max(block.cell_ptr[c], j - _LABELS_COMPARED), j):
+        if annotator_hash[block.annotator[i]] == own:
+            same += np.uint64(1)
+    return _mix(own + category_hash[block.cell_category[c]] + _mix(same))
 
 
 @compiled

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
+from scipy.special import logsumexp, softmax
 
 from annotruth.kernels.arrays import Block, Codes, Floats, mix_bits
 from annotruth.kernels.reference.item_states import _confusion, _kept, _leave_item_out
@@ -58,12 +58,7 @@ def assign_folds(
     """Write the fold of each label, by hashes of the label and its item."""
     labels = label_rows(block, lo, hi)
     own = item_hash[labels.item].astype(np.uint64)
-    hashes = annotator_hash[labels.annotator]
-    same = np.zeros(len(hashes), dtype=np.uint64)
-    for j in range(len(hashes)):
-        in_cell = labels.cell[:j] == labels.cell[j]
-        same[j] = np.count_nonzero(hashes[:j][in_cell] == hashes[j])
-    label = mix_bits(hashes + category_hash[labels.category] + mix_bits(same))
+    label = _hash_labels(labels, annotator_hash, category_hash)
     number = np.floor(_uniform(mix_bits(own + label)) / held_share)
     sampled = _uniform(mix_bits(own)) < sampled_share
     fold[labels.place] = np.where(sampled, np.where(number < n_folds, number, NEVER), NOT_SAMPLED)
@@ -81,7 +76,6 @@ def score(
     pseudo_counts: Floats,
     first_state: Codes,
     correlations: Floats,
-    without_items: Floats,
     total: Floats,
     products: Floats,
 ) -> None:
@@ -104,11 +98,72 @@ def score(
             weights = softmax(log_prior + tempering[:, np.newaxis] * logs, axis=1)
             p = (weights[item] * confusion[annotator, category][:, model]).sum(axis=1)
             values.append(np.log(p))
-    values += list(np.log(without_items[annotator, category]).T)
     table = np.array(values)
     total[0] += table.shape[1]
     total[1:] += table.sum(axis=1)
     products += table @ table.T
+
+
+def agree(
+    block: Block,
+    lo: int,
+    hi: int,
+    fold: Floats,
+    item_hash: Floats,
+    annotator_hash: NDArray[np.uint64],
+    category_hash: NDArray[np.uint64],
+    first_draw: int,
+    reliability: float,
+    group: Codes,
+    prior: Floats,
+    shares: Floats,
+    eps: Floats,
+    n_labels: Floats,
+    serious: Floats,
+    log_ratio: Floats,
+) -> None:
+    """Add up labels and expected serious labels by annotator, and the log-likelihood ratio to chance."""
+    labels = label_rows(block, lo, hi)
+    sampled = fold[labels.place] != NOT_SAMPLED
+    item, annotator = labels.item[sampled] - lo, labels.annotator[sampled]
+    own = item_hash[labels.item].astype(np.uint64)
+    hashes = own + _hash_labels(labels, annotator_hash, category_hash)
+    known = block.known[lo:hi]
+    is_known = (known >= 0)[:, np.newaxis]
+    with np.errstate(divide="ignore"):
+        log_known = np.log(np.eye(len(prior))[group[np.maximum(known, 0)]])
+    log_prior = np.where(is_known, log_known, np.log(prior))
+    cumulative = shares[labels.annotator, :-1].cumsum(axis=1)
+    np.add.at(n_labels, annotator, 1.0)
+    for r in range(eps.shape[1]):
+        given = group[labels.category]
+        if first_draw + r > 0:
+            seed = mix_bits(np.array([first_draw + r], dtype=np.uint64))
+            truth = np.searchsorted(prior[:-1].cumsum(), _uniform(mix_bits(own + seed)), "right")
+            mixed = mix_bits(hashes + seed)
+            random = (_uniform(mix_bits(mixed))[:, np.newaxis] >= cumulative).sum(axis=1)
+            given = np.where(_uniform(mixed) < reliability, truth, random)
+        given = given[sampled]
+        wrong = 1.0 - eps[annotator, r]
+        odds = eps[annotator, r] / (wrong * shares[annotator, given])
+        logs = log_prior.copy()
+        np.add.at(logs, (item, given), np.log1p(odds))
+        has_labels = np.bincount(item, minlength=hi - lo) > 0
+        log_ratio[r] += np.log(wrong).sum() + logsumexp(logs, axis=1)[has_labels].sum()
+        posterior = softmax(logs, axis=1)[item, given]
+        np.add.at(serious[:, r], annotator, posterior * odds / (1.0 + odds))
+
+
+def _hash_labels(
+    labels: LabelRows, annotator_hash: NDArray[np.uint64], category_hash: NDArray[np.uint64]
+) -> NDArray[np.uint64]:
+    """Return hashes of labels' annotators and categories; equal ones in a cell are numbered."""
+    hashes = annotator_hash[labels.annotator]
+    same = np.zeros(len(hashes), dtype=np.uint64)
+    for j in range(len(hashes)):
+        in_cell = labels.cell[:j] == labels.cell[j]
+        same[j] = np.count_nonzero(hashes[:j][in_cell] == hashes[j])
+    return mix_bits(hashes + category_hash[labels.category] + mix_bits(same))
 
 
 def _hash_items(

@@ -30,21 +30,15 @@ from annotruth.models.robust_gpm.annotators import (
     annotator_posterior,
     annotator_results,
 )
-from annotruth.models.robust_gpm.choice import (
-    CROWD_PSEUDO_COUNTS,
-    Candidate,
-    HeldOutChoice,
-    predict_without_items,
-)
+from annotruth.models.robust_gpm.choice import Candidate, HeldOutChoice
 from annotruth.models.robust_gpm.classes import (
     AnnotatorCounts,
     ClassParameters,
     ClassSteps,
     TrueClasses,
 )
-from annotruth.models.robust_gpm.strategies import MIN_PROBABILITY, NO_LABEL
-
-_VERDICTS: dict[bool | None, Verdict | None] = {True: "chance", False: "informative", None: None}
+from annotruth.models.robust_gpm.resampling import label_shares
+from annotruth.models.robust_gpm.strategies import NO_LABEL
 
 _ITEM_ARRAYS = ("right", "opinion", "p_serious")
 
@@ -67,6 +61,8 @@ class ClassState:
         Counts of annotators' labels in each state, and pseudo-counts.
     choice
         What held-out labels said.
+    verdict
+        Whether labels agree better than chance; None if there are too few to tell.
     loo_log_likelihood
         Each annotator's leave-one-out log-likelihood in every strategy.
     repeated_label
@@ -84,6 +80,7 @@ class ClassState:
     parameters: ClassParameters
     counts: AnnotatorCounts
     choice: HeldOutChoice
+    verdict: Verdict | None
     loo_log_likelihood: Floats
     repeated_label: Codes
 
@@ -105,7 +102,7 @@ class ClassState:
     def from_fit(cls, fit: BaseFit) -> ClassState:
         """Return the state that a fit holds; raise if it has other shapes than expected."""
         n_annotators, n = fit.data.n_annotators, fit.data.n_categories
-        choice = HeldOutChoice.from_array(fit.parameter("choice", 5))
+        choice = HeldOutChoice.from_array(fit.parameter("choice", 4))
         items = choice.candidate.items(fit.data)
         n_states = items.n_classes
         serious = fit.parameter("serious", n, n_states)
@@ -126,18 +123,19 @@ class ClassState:
             parameters,
             counts,
             choice,
+            fit.verdict,
             fit.parameter("loo_log_likelihood", n_annotators, n_strategies),
             np.clip(fit.parameter("repeated_label", n_annotators), NO_LABEL, n - 1),
         )
 
 
 def final_state(
-    steps: ClassSteps, parameters: ClassParameters, choice: HeldOutChoice
+    steps: ClassSteps, parameters: ClassParameters, choice: HeldOutChoice, verdict: Verdict | None
 ) -> ClassState:
     """Return the state that EM ended in, after passes for the annotators."""
     counts = steps.annotator_counts(parameters)
     return _with_annotators(
-        steps, parameters._replace(confusion=counts.confusion()), counts, choice
+        steps, parameters._replace(confusion=counts.confusion()), counts, choice, verdict
     )
 
 
@@ -158,17 +156,33 @@ def chance_state(labels: LabelSummary, session: Session) -> tuple[ClassSteps, Cl
         shares / shares.sum(), confusion, serious, np.full(n_strategies, 1.0 / n_strategies)
     )
     counts = AnnotatorCounts.of(np.zeros_like(confusion), confusion)
-    choice = HeldOutChoice(candidate, correlation=1.0, chance=True)
-    return steps, _with_annotators(steps, parameters, counts, choice)
+    choice = HeldOutChoice(candidate, correlation=1.0)
+    return steps, _with_annotators(steps, parameters, counts, choice, "chance")
+
+
+def chance_history(labels: LabelSummary) -> History:
+    """Return the history of a fit that learned nothing, with the log-likelihood of chance."""
+    counts = labels.labels_per_category.astype(np.float64)
+    log_likelihood = (counts * np.log(label_shares(counts))).sum()
+    return History(
+        np.array([log_likelihood]),
+        np.empty(0),
+        converged=True,
+        stop_reason="labels agree no better than chance, so nothing is learned from them",
+    )
 
 
 def _with_annotators(
-    steps: ClassSteps, parameters: ClassParameters, counts: AnnotatorCounts, choice: HeldOutChoice
+    steps: ClassSteps,
+    parameters: ClassParameters,
+    counts: AnnotatorCounts,
+    choice: HeldOutChoice,
+    verdict: Verdict | None,
 ) -> ClassState:
     loo_log_likelihood = steps.leave_one_out(
         parameters.state_prior, parameters.confusion, steps.items.strategies(parameters.serious)
     )
-    return ClassState(parameters, counts, choice, loo_log_likelihood, steps.repeated_label)
+    return ClassState(parameters, counts, choice, verdict, loo_log_likelihood, steps.repeated_label)
 
 
 def class_posterior(labels: LabelSummary, state: ClassState) -> AnnotatorPosterior:
@@ -214,8 +228,8 @@ def predict_class_labels(fit: Fit, engine: Engine, item: Codes, annotator: Codes
     labels agree no better than chance, they are the annotators' shares of labels, whatever the item.
     """
     state = ClassState.from_fit(fit)
-    if state.choice.chance:
-        return _label_shares(fit.data)[annotator]
+    if state.verdict == "chance":
+        return label_shares(fit.data.labels_per_category.astype(np.float64))[annotator]
     items = state.choice.candidate.items(fit.data)
     labels, place, annotators = fit.data.subset_items(item)
     with closing(engine.open(labels)) as session:
@@ -231,22 +245,6 @@ def predict_class_labels(fit: Fit, engine: Engine, item: Codes, annotator: Codes
         posterior = session.collect("posterior")
     confusion = state.parameters.confusion.transpose(2, 0, 1)
     return mixed_confusion(posterior[place], confusion, annotator)
-
-
-def _label_shares(labels: LabelSummary) -> Floats:
-    """Return annotators' shares of labels, annotators x categories, smoothed towards the crowd's.
-
-    The number of pseudo-counts is the one with the highest leave-one-out log-likelihood.
-    """
-    counts = labels.labels_per_category.astype(np.float64)
-    shares = predict_without_items(counts)
-    mass = counts.sum(axis=1, keepdims=True)[:, :, np.newaxis] + CROWD_PSEUDO_COUNTS
-    # Without the label itself there is one label less, of this category and of all.
-    without = (shares * mass - 1.0) / (mass - 1.0)
-    given = counts > 0
-    log_likelihood = counts[given] @ np.log(np.maximum(without[given], MIN_PROBABILITY))
-    best: Floats = shares[:, :, log_likelihood.argmax()]
-    return best
 
 
 def make_class_fit(
@@ -266,7 +264,7 @@ def make_class_fit(
         settings=settings,
         history=history,
         parameters=state.to_arrays(),
-        verdict=_VERDICTS[state.choice.chance],
+        verdict=state.verdict,
         **annotator_results(
             steps.items, posterior, state.parameters.state_prior, state.repeated_label
         ),

@@ -14,7 +14,7 @@ from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Capabilities, EMEstimator
-from annotruth.models.base_fit import BaseFit, LatentClasses
+from annotruth.models.base_fit import BaseFit, LatentClasses, Verdict
 from annotruth.models.em import ProgressCallback, check_loop_options, run_em
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm.classes import ClassParameters, ClassSteps, TrueClasses
@@ -26,6 +26,7 @@ from annotruth.models.robust_gpm.opinion_results import (
 )
 from annotruth.models.robust_gpm.opinion_steps import opinion_steps
 from annotruth.models.robust_gpm.opinions import OpinionShapes, count_shapes
+from annotruth.models.robust_gpm.resampling import Folds, assign_folds, judge_agreement
 
 Truth = Literal["auto", "class", "opinions"]
 
@@ -220,15 +221,19 @@ class RobustGPM(EMEstimator):
     ) -> BaseFit:
         self._check(labels)
         with _one_blas_thread(), closing(get_engine(self.engine).open(labels)) as session:
-            if self._has_one_truth(labels, session, previous):
-                return self._fit_classes(labels, session, previous, progress)
-            return self._fit_opinions(labels, session, previous, progress)
+            folds = Folds.of(labels)
+            verdict = judge_agreement(labels, session, assign_folds(labels, session, folds))
+            if not self._has_one_truth(labels, session, previous):
+                return self._fit_opinions(labels, session, verdict, previous, progress)
+            if verdict == "chance":
+                return self._fit_chance(labels, session)
+            return self._fit_classes(labels, session, folds, verdict, previous, progress)
 
     def _has_one_truth(self, labels: LabelSummary, session: Session, previous: Fit | None) -> bool:
         """Whether items have one right label: as the option says, or as the labels do."""
         if self.truth != "auto":
             return self.truth == "class"
-        if not labels.scale.is_ordinal:
+        if not labels.scale.is_ordinal or labels.n_categories == 2:
             return True
         if labels.n_categories > _MAX_ORDINAL_CLASSES:
             return False
@@ -242,6 +247,8 @@ class RobustGPM(EMEstimator):
         self,
         labels: LabelSummary,
         session: Session,
+        folds: Folds,
+        verdict: Verdict | None,
         previous: Fit | None,
         progress: ProgressCallback | None,
     ) -> BaseFit:
@@ -250,12 +257,11 @@ class RobustGPM(EMEstimator):
         from annotruth.models.robust_gpm.choice import choose
         from annotruth.models.robust_gpm.class_results import (
             ClassState,
-            chance_state,
             final_state,
             make_class_fit,
         )
 
-        choice = choose(labels, session, max_states=_most_states(labels))
+        choice = choose(labels, session, folds, max_states=_most_states(labels))
         steps = choice.candidate.steps(labels, session)
         start = steps.start()
         if previous is not None and is_class_fit(previous):
@@ -265,10 +271,21 @@ class RobustGPM(EMEstimator):
         parameters, history = run_em(
             steps, start, tol=_CLASS_TOL * self.tol, max_iter=self.max_iter, progress=progress
         )
-        if choice.chance:
-            steps, state = chance_state(labels, session)
-        else:
-            state = final_state(steps, parameters, choice)
+        state = final_state(steps, parameters, choice, verdict)
+        return make_class_fit(
+            steps, state, model=self.name, settings=self.settings(), history=history
+        )
+
+    def _fit_chance(self, labels: LabelSummary, session: Session) -> BaseFit:
+        """Fit items with one right label whose labels agree no better than chance."""
+        from annotruth.models.robust_gpm.class_results import (
+            chance_history,
+            chance_state,
+            make_class_fit,
+        )
+
+        steps, state = chance_state(labels, session)
+        history = chance_history(labels)
         return make_class_fit(
             steps, state, model=self.name, settings=self.settings(), history=history
         )
@@ -283,6 +300,7 @@ class RobustGPM(EMEstimator):
         self,
         labels: LabelSummary,
         session: Session,
+        verdict: Verdict | None,
         previous: Fit | None,
         progress: ProgressCallback | None,
     ) -> BaseFit:
@@ -294,7 +312,12 @@ class RobustGPM(EMEstimator):
         parameters, history = self._run_em(steps, start, progress)
         state = OpinionState(parameters, steps.leave_one_out(parameters), steps.repeated_label)
         return make_opinion_fit(
-            steps, state, model=self.name, settings=self.settings(), history=history
+            steps,
+            state,
+            model=self.name,
+            settings=self.settings(),
+            history=history,
+            verdict=verdict,
         )
 
     def _check(self, labels: LabelSummary) -> None:

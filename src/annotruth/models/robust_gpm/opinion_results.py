@@ -20,6 +20,7 @@ from annotruth.models.base_fit import (
     BaseFit,
     Column,
     LatentClasses,
+    Verdict,
     variance_inflation,
 )
 from annotruth.models.distribution import Z_95, Distribution, likely_sets, mixed_confusion
@@ -202,6 +203,7 @@ def make_opinion_fit(
     model: str,
     settings: dict[str, Any],
     history: History,
+    verdict: Verdict | None,
 ) -> BaseFit:
     """Return the fit of a final state."""
     final = final_model(steps.labels, state)
@@ -216,6 +218,7 @@ def make_opinion_fit(
         history=history,
         parameters=state.to_arrays(),
         readout="opinion",
+        verdict=verdict,
         **annotator_results(
             final.items, final.posterior, final.classes.prior, state.repeated_label
         ),

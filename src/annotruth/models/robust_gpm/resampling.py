@@ -1,0 +1,252 @@
+"""Labels that are held out, and labels that are drawn at random, for RobustGPM.
+
+Both follow from hashes of the labels' structure, so that names and the order of rows do not matter.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotruth.engines import Input, Pass, Session, Sum
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.kernels.shared import mix_bits
+from annotruth.labels import LabelSummary
+from annotruth.models.base_fit import Verdict
+from annotruth.models.robust_gpm.strategies import MIN_PROBABILITY
+
+CROWD_PSEUDO_COUNTS = np.array([1.0, 10.0, 100.0, 1e9])
+"""Labels with the crowd's shares that are added to an annotator's, in predictors without items."""
+
+_HELD_LABELS = 10_000  # enough to compare predictors
+_MAX_FOLDS = 5
+_MAX_HELD_SHARE = 0.2
+_SAMPLED_LABELS, _SAMPLED_LABELS_PER_ANNOTATOR = 60_000, 10
+
+_FIRST_DRAWS, _ALL_DRAWS, _SERIOUS_DRAWS = 4, 40, 4
+_MIN_LABELS = 50
+_STEPS = 10  # of EM; the same for the labels and for the draws
+_SIGNIFICANCE = 0.99977  # that of 3.5 standard errors; the ratios are skewed, so 3 are too few
+_START_RELIABILITY, _DRAWN_RELIABILITY = 0.5, 0.5
+_MIN_RELIABILITY, _MAX_RELIABILITY = 1e-6, 0.999
+_ORDINAL_GROUPS = 5
+
+_HASH_INPUTS = (Input("annotator_hash", annotator_axis=0), Input("category_hash"))
+
+
+class Folds(NamedTuple):
+    """How labels are held out: some of the items, some of their labels, once per fold.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> from annotruth.models.robust_gpm.resampling import Folds
+    >>> Folds.of(at.simulate.crowd(n_items=100, n_annotators=10, seed=0).labels)
+    Folds(held_share=0.2, n_folds=5, sampled_share=1.0)
+    """
+
+    held_share: float
+    n_folds: int
+    sampled_share: float
+
+    @classmethod
+    def of(cls, labels: LabelSummary) -> Folds:
+        """Return the folds for these labels."""
+        wanted = max(_SAMPLED_LABELS, _SAMPLED_LABELS_PER_ANNOTATOR * labels.n_annotators)
+        sampled_share = min(1.0, wanted / labels.n_labels)
+        n_sampled = sampled_share * labels.n_labels
+        held_share = min(_MAX_HELD_SHARE, _HELD_LABELS / n_sampled)
+        n_folds = int(np.clip(np.ceil(_HELD_LABELS / (held_share * n_sampled)), 1, _MAX_FOLDS))
+        return cls(held_share, n_folds, sampled_share)
+
+
+class Hashes(NamedTuple):
+    """Hashes of annotators and categories by their labels, not by their names.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> from annotruth.models.robust_gpm.resampling import Hashes
+    >>> labels = at.Labels.of([("a", "ann", "x"), ("a", "bob", "x"), ("b", "ann", "y")])
+    >>> len(Hashes.of(labels).annotator_hash)
+    2
+    """
+
+    annotator_hash: NDArray[np.uint64]
+    category_hash: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, labels: LabelSummary) -> Hashes:
+        """Return hashes of how often each annotator gave each label."""
+        counts = labels.labels_per_category.astype(np.uint64)
+        by_total = mix_bits(counts.sum(axis=0, dtype=np.uint64))
+        annotator = mix_bits((counts * by_total).sum(axis=1, dtype=np.uint64))
+        # Categories with the same total differ by who gave them.
+        by_annotator = mix_bits(annotator[:, np.newaxis] + counts)
+        return cls(annotator, mix_bits(by_annotator.sum(axis=0, dtype=np.uint64)))
+
+
+def assign_folds(labels: LabelSummary, session: Session, folds: Folds) -> Hashes:
+    """Assign the labels to folds, in the session's array "fold"; return the hashes.
+
+    An annotator's hash is of how often they gave each label and to which items, an item's of its
+    labels and their annotators. Only items that are alike in this differ by their order.
+    """
+    hashes = Hashes.of(labels)
+    sums = session.run_pass(
+        Pass(
+            "held_out.hash_annotators",
+            inputs=_HASH_INPUTS,
+            sums=(Sum("hash", (labels.n_annotators,), annotator_axis=0),),
+        ),
+        **hashes._asdict(),
+    )
+    by_items = mix_bits(hashes.annotator_hash + sums["hash"].astype(np.uint64))
+    hashes = hashes._replace(annotator_hash=by_items)
+    session.allocate("item_hash", per="items")
+    session.run_pass(Pass("held_out.hash_items", ("item_hash",), _HASH_INPUTS), **hashes._asdict())
+    session.put("item_hash", _number_equal(session.collect("item_hash")), per="items")
+    session.allocate("fold", per="labels")
+    assign = Pass(
+        "held_out.assign_folds",
+        ("fold", "item_hash"),
+        (*_HASH_INPUTS, Input("held_share"), Input("n_folds"), Input("sampled_share")),
+    )
+    session.run_pass(assign, **hashes._asdict(), **folds._asdict())
+    return hashes
+
+
+def _number_equal(hashes: Floats) -> Floats:
+    """Return hashes of 52 bits that differ between items that have the same one."""
+    order = np.argsort(hashes, kind="stable")
+    in_order = hashes[order]
+    is_first = np.append(True, in_order[1:] != in_order[:-1])
+    place = np.arange(len(hashes))
+    rank = np.empty(len(hashes), dtype=np.uint64)
+    rank[order] = place - np.maximum.accumulate(np.where(is_first, place, 0))
+    mixed = mix_bits(hashes.astype(np.uint64) + mix_bits(rank)) >> np.uint64(12)
+    return mixed.astype(np.float64)
+
+
+def judge_agreement(labels: LabelSummary, session: Session, hashes: Hashes) -> Verdict | None:
+    r"""Return whether annotators agree better than chance; None if there are too few labels to tell.
+
+    By chance, annotator s gives label n with their own share :math:`p_{s,n}`, whatever the item. The
+    alternative has serious annotators: with classes :math:`k_e \sim \pi`, the crowd's shares,
+
+    .. math:: P(r_{e,s} = n) = \epsilon_s 1_{n = k_e} + (1 - \epsilon_s) p_{s,n}.
+
+    The log-likelihood ratio after some EM steps on :math:`\epsilon` is compared with the ratios of
+    labels that are drawn by chance. Labels agree if theirs is higher at the significance of 3.5
+    standard errors (Student's t, as the draws are few). There are too few labels to tell if labels
+    drawn with :math:`\epsilon = 0.5` do not agree either, or if there are fewer than 50. Ordinal categories are merged into at
+    most five groups of adjacent ones.
+    """
+    if labels.n_labels < _MIN_LABELS:
+        return None
+    ratios = _AgreementRatios(labels, session, hashes)
+    observed, *drawn = ratios.of_draws(0, 1 + _FIRST_DRAWS)
+    if _is_above(observed, drawn):
+        return "informative"
+    drawn += ratios.of_draws(1 + _FIRST_DRAWS, _ALL_DRAWS - _FIRST_DRAWS)
+    if _is_above(observed, drawn):
+        return "informative"
+    serious = ratios.of_draws(1 + _ALL_DRAWS, _SERIOUS_DRAWS, reliability=_DRAWN_RELIABILITY)
+    return "chance" if _is_above(float(np.median(serious)), drawn) else None
+
+
+def _is_above(ratio: float, drawn: list[float]) -> bool:
+    """Whether a ratio is significantly higher than those of random draws."""
+    from scipy.special import stdtrit  # imported here because that takes longer than a small fit
+
+    n = len(drawn)
+    limit = stdtrit(n - 1, _SIGNIFICANCE) * np.std(drawn, ddof=1) * np.sqrt(1.0 + 1.0 / n)
+    return bool(ratio > np.mean(drawn) + limit)
+
+
+class _AgreementRatios:
+    """Log-likelihood ratios of serious annotators to chance, of the labels and of random draws."""
+
+    def __init__(self, labels: LabelSummary, session: Session, hashes: Hashes) -> None:
+        self._session, self._hashes = session, hashes
+        self._n_annotators = labels.n_annotators
+        self._group = _group_categories(labels, hashes)
+        counts = np.zeros((labels.n_annotators, self._group.max() + 1))
+        np.add.at(counts.T, self._group, labels.labels_per_category.T)
+        self._shares = label_shares(counts)
+        self._prior = _crowd_shares(counts)
+
+    def of_draws(self, first: int, n: int, *, reliability: float = 0.0) -> list[float]:
+        """Return the ratios of some draws; draw 0 are the labels themselves.
+
+        In the others, labels are right with this probability, and by chance otherwise.
+        """
+        by_draw = (self._n_annotators, n)
+        agree = Pass(
+            "held_out.agree",
+            ("fold", "item_hash"),
+            (
+                *_HASH_INPUTS,
+                *(Input("first_draw"), Input("reliability"), Input("group"), Input("prior")),
+                *(Input("shares", annotator_axis=0), Input("eps", annotator_axis=0)),
+            ),
+            (
+                Sum("labels", by_draw[:1], annotator_axis=0),
+                Sum("serious", by_draw, annotator_axis=0),
+                Sum("log_ratio", (n,)),
+            ),
+        )
+        eps = np.full(by_draw, _START_RELIABILITY)
+        for _ in range(_STEPS):
+            sums = self._session.run_pass(
+                agree,
+                **self._hashes._asdict(),
+                first_draw=first,
+                reliability=reliability,
+                group=self._group,
+                prior=self._prior,
+                shares=self._shares,
+                eps=eps,
+            )
+            share = sums["serious"] / np.maximum(sums["labels"], 1.0)[:, np.newaxis]
+            eps = np.clip(share, _MIN_RELIABILITY, _MAX_RELIABILITY)
+        ratios: list[float] = sums["log_ratio"].tolist()
+        return ratios
+
+
+def _group_categories(labels: LabelSummary, hashes: Hashes) -> Codes:
+    """Return the group of each category; on nominal scales, categories by their hashes."""
+    n = labels.n_categories
+    if not labels.scale.is_ordinal:
+        group = np.empty(n, dtype=np.int64)
+        group[np.argsort(hashes.category_hash, kind="stable")] = np.arange(n)
+        return group
+    shares = _crowd_shares(labels.labels_per_category)
+    middle = np.cumsum(shares) - shares / 2.0
+    return np.unique(np.floor(_ORDINAL_GROUPS * middle), return_inverse=True)[1]
+
+
+def _crowd_shares(counts: NDArray[np.int64] | Floats) -> Floats:
+    """Return the crowd's shares of labels, with one pseudo-count each."""
+    n_categories = counts.shape[1]
+    shares: Floats = (counts.sum(axis=0) + 1.0) / (counts.sum() + n_categories)
+    return shares
+
+
+def label_shares(counts: Floats) -> Floats:
+    """Return annotators' shares of labels, annotators x categories, smoothed towards the crowd's.
+
+    Takes counts of the same shape. The number of pseudo-counts is the one of `CROWD_PSEUDO_COUNTS`
+    with the highest leave-one-out log-likelihood.
+    """
+    prior = _crowd_shares(counts)[:, np.newaxis] * CROWD_PSEUDO_COUNTS
+    mass = counts[:, :, np.newaxis] + prior
+    total = mass.sum(axis=1, keepdims=True)
+    # Without the label itself there is one label less, of this category and of all.
+    without = (mass - 1.0) / (total - 1.0)
+    given = counts > 0
+    log_likelihood = counts[given] @ np.log(np.maximum(without[given], MIN_PROBABILITY))
+    best: Floats = np.ascontiguousarray((mass / total)[:, :, log_likelihood.argmax()])
+    return best
