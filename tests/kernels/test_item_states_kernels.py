@@ -8,7 +8,7 @@ from annotruth.kernels.reference import held_out as reference_held_out
 from annotruth.kernels.reference import item_states as reference
 from annotruth.kernels.shared import AGREEMENT_BINS, NEVER, NOT_SAMPLED
 
-BOTH = (item_states, reference)
+ITEM_STATES = (item_states, reference)
 HELD_OUT = (held_out, reference_held_out)
 RANGES = pytest.mark.parametrize(("lo", "hi"), [(0, 40), (7, 23), (39, 40)])
 HELD = pytest.mark.parametrize("held", [NEVER, 0, 1])
@@ -94,7 +94,7 @@ def test_folds_hold_out_the_given_share(make_labels):
 def test_agreement_and_start_equal_their_twins(labels, fold, lo, hi, held):
     subtypes = np.random.default_rng(1).dirichlet(np.ones(SUBTYPES), AGREEMENT_BINS)
     results = []
-    for kernels in BOTH:
+    for kernels in HELD_OUT:
         bins = np.zeros(AGREEMENT_BINS)
         kernels.agreement(labels.block(), lo, hi, fold, held, bins)
         counts, states = np.zeros((ANNOTATORS, CATEGORIES, STATES)), np.zeros(STATES)
@@ -110,7 +110,7 @@ def test_step_equals_its_twin(labels, fold, lo, hi, held):
     prior, truth, *_ = make_tables(STATES)
     confusion = np.random.default_rng(2).uniform(0.01, 1.0, (ANNOTATORS, CATEGORIES, STATES))
     results = []
-    for kernels in BOTH:
+    for kernels in HELD_OUT:
         sums = np.zeros((ANNOTATORS, CATEGORIES, STATES)), np.zeros(STATES), np.zeros(1)
         kernels.step(labels.block(), lo, hi, fold, held, prior, truth, confusion, *sums)
         results.append(sums)
@@ -123,7 +123,7 @@ def test_score_equals_its_twin(labels, fold, lo, hi, held):
     tables = make_tables(CATEGORIES + STATES)
     first = np.array([0, CATEGORIES, CATEGORIES + STATES])
     results = []
-    for kernels in HELD_OUT:
+    for kernels in ITEM_STATES:
         total, products = np.zeros(7), np.zeros((6, 6))
         kernels.score(
             labels.block(),
@@ -174,7 +174,7 @@ def test_summarize_and_posterior_equal_their_twins(labels, lo, hi, correlation):
     rows = rng.dirichlet(np.ones(CATEGORIES), STATES), rng.dirichlet(np.ones(CATEGORIES), STATES)
     serious = rng.random((ANNOTATORS, CATEGORIES, STATES))
     results = []
-    for kernels in BOTH:
+    for kernels in ITEM_STATES:
         arrays = [np.zeros((40, CATEGORIES)), np.zeros((40, CATEGORIES)), np.zeros(labels.n_labels)]
         kernels.summarize(labels.block(), lo, hi, *arrays, *tables, correlation, *rows, serious)
         posterior = np.zeros((40, STATES))

@@ -8,9 +8,10 @@ import pytest
 
 import annotruth as at
 from annotruth import simulate
-from annotruth.models.behaviors import IRREGULAR_BEHAVIORS, Behavior
 from annotruth.models.robust_gpm import strategies as strategies_module
 from annotruth.models.robust_gpm.strategies import (
+    IRREGULAR_BEHAVIORS,
+    Behavior,
     LabelTable,
     find_repeated_labels,
     tabulate_strategies,

@@ -1,8 +1,11 @@
-r"""Held-out labels, and labels that are drawn at random to compare with.
+r"""Passes over labels some of which are held out, and over labels that are drawn at random.
 
-``fold`` has one entry per label, as in `annotruth.kernels.item_states`. Folds and random labels follow
-from hashes of what labels and their items are, not from names or order. Each kernel processes items
-``lo:hi`` of a block. NumPy twins: `annotruth.kernels.reference.held_out`.
+``fold`` has one entry per label: the number of the fold in which the label is held out, `NEVER`, or
+`NOT_SAMPLED` for labels of items that are left out of all folds. A kernel leaves out the labels of
+the fold ``held``. Folds and random labels follow from hashes of what labels and their items are, not
+from names or order. Latent states are ordered by class: state z is of class z // M, with M subtypes
+per class. Each kernel processes items ``lo:hi`` of a block. NumPy twins:
+`annotruth.kernels.reference.held_out`.
 """
 
 from __future__ import annotations
@@ -14,12 +17,88 @@ from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Block, Codes, Floats
 from annotruth.kernels.compiled import compiled
-from annotruth.kernels.item_states import _confusion_row, _find_kept, _leave_item_out, _temper
-from annotruth.kernels.robust_gpm import _empty_rows
-from annotruth.kernels.shared import NEVER, NOT_SAMPLED
+from annotruth.kernels.robust_gpm import _empty_rows, _posterior
+from annotruth.kernels.shared import AGREEMENT_BINS, NEVER, NOT_SAMPLED
 
 _TWO_53 = 2.0**53
 _LABELS_COMPARED = 64  # in a cell, to number equal hashes
+
+
+@compiled
+def agreement(block: Block, lo: int, hi: int, fold: Floats, held: int, items: Floats) -> None:
+    """Count the items by the share of their most frequent label, in equal bins from 1 to 0."""
+    for e in range(lo, hi):
+        n_kept, most = _count_kept(block, e, fold, held)
+        if n_kept > 0:
+            items[_agreement_bin(most, n_kept)] += 1.0
+
+
+@compiled
+def start(
+    block: Block,
+    lo: int,
+    hi: int,
+    fold: Floats,
+    held: int,
+    subtypes: Floats,
+    counts: Floats,
+    states: Floats,
+) -> None:
+    """Add up what `step` does, with observed shares or known truths as the posteriors of classes.
+
+    ``subtypes``, agreement bins x subtypes, divides each class by how much the item's labels agree.
+    """
+    n_subtypes = subtypes.shape[1]
+    for e in range(lo, hi):
+        n_kept, most = _count_kept(block, e, fold, held)
+        if n_kept == 0:
+            continue
+        weights = subtypes[_agreement_bin(most, n_kept)]
+        for d in range(block.item_ptr[e], block.item_ptr[e + 1]):
+            k = block.cell_category[d] if block.known[e] < 0 else block.known[e]
+            share = _count_cell(block, d, fold, held) / n_kept
+            for g in range(n_subtypes):
+                posterior = share * weights[g]
+                states[k * n_subtypes + g] += posterior
+                for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
+                    n = block.cell_category[c]
+                    for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
+                        if _is_kept(fold[j], held):
+                            counts[block.annotator[j], n, k * n_subtypes + g] += posterior
+
+
+@compiled
+def step(
+    block: Block,
+    lo: int,
+    hi: int,
+    fold: Floats,
+    held: int,
+    prior: Floats,
+    truth_likelihood: Floats,
+    confusion: Floats,
+    counts: Floats,
+    states: Floats,
+    log_likelihood: Floats,
+) -> None:
+    """Add up posteriors by annotator and label, by state, and the log-likelihood, of labels kept."""
+    n_states = prior.shape[0]
+    posterior = np.empty(n_states)
+    rows = _empty_rows(block, lo, hi)
+    flat, flat_counts = confusion.reshape(-1), counts.reshape(-1)
+    for e in range(lo, hi):
+        n_rows = _find_kept(block, e, fold, held, confusion.shape[1], n_states, rows)
+        if n_rows == 0:
+            continue
+        log_likelihood[0] += _posterior(
+            block, e, prior, truth_likelihood, flat, rows, n_rows, posterior
+        )
+        for z in range(n_states):
+            states[z] += posterior[z]
+        for j in range(n_rows):
+            row = flat_counts[rows[j] : rows[j] + n_states]
+            for z in range(n_states):
+                row[z] += posterior[z]
 
 
 @compiled
@@ -80,79 +159,6 @@ def assign_folds(
                 label = _hash_label(block, c, j, annotator_hash, category_hash)
                 number = math.floor(_uniform(_mix(own + label)) / held_share)
                 fold[j] = (number if number < n_folds else NEVER) if sampled else NOT_SAMPLED
-
-
-@compiled
-def score(
-    block: Block,
-    lo: int,
-    hi: int,
-    fold: Floats,
-    held: int,
-    prior: Floats,
-    truth_likelihood: Floats,
-    counts: Floats,
-    pseudo_counts: Floats,
-    first_state: Codes,
-    correlations: Floats,
-    total: Floats,
-    products: Floats,
-) -> None:
-    """Add up the log-probabilities of held-out labels by several predictors, and their products.
-
-    The tables hold the states of several models side by side, those of model m from
-    ``first_state[m]`` on. The predictors are every model with each of the ``correlations``, model by
-    model. ``total[0]`` is the number of labels.
-    """
-    n_models, n_correlations = len(first_state) - 1, len(correlations)
-    n_predictors = products.shape[0]
-    rows = _empty_rows(block, lo, hi)
-    n_states = prior.shape[0]
-    logs, weights = np.empty(n_states), np.empty((n_correlations, n_states))
-    values, row = np.empty(n_predictors), np.empty(n_states)
-    for e in range(lo, hi):
-        n_rows = _find_kept(block, e, fold, held, counts.shape[1] - 1, 1, rows)
-        if n_rows == 0 or n_rows == _count_sampled(block, e, fold):
-            continue
-        for m in range(n_models):
-            first, last = first_state[m], first_state[m + 1]
-            _leave_item_out(
-                block,
-                e,
-                prior[first:last],
-                truth_likelihood[:, first:last],
-                counts[:, :, first:last],
-                pseudo_counts[:, :, first:last],
-                rows,
-                n_rows,
-                logs[first:last],
-            )
-            for r in range(n_correlations):
-                _temper(
-                    block.known[e],
-                    prior[first:last],
-                    truth_likelihood[:, first:last],
-                    logs[first:last],
-                    1.0 / (1.0 + (n_rows - 1) * correlations[r]),
-                    weights[r, first:last],
-                )
-        for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
-            n = block.cell_category[c]
-            for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
-                if fold[j] != held:
-                    continue
-                _confusion_row(counts, pseudo_counts, block.annotator[j], n, row)
-                for m in range(n_models):
-                    for r in range(n_correlations):
-                        p = 0.0
-                        for z in range(first_state[m], first_state[m + 1]):
-                            p += weights[r, z] * row[z]
-                        values[m * n_correlations + r] = math.log(p)
-                total[0] += 1.0
-                for a in range(n_predictors):
-                    total[a + 1] += values[a]
-                    for b in range(n_predictors):
-                        products[a, b] += values[a] * values[b]
 
 
 @compiled
@@ -239,6 +245,57 @@ def _draw(uniform: float, shares: Floats) -> int:
         if uniform < 0.0:
             return k
     return len(shares) - 1
+
+
+@compiled
+def _is_kept(fold: float, held: int) -> bool:
+    """Whether a label is kept while the fold ``held`` is held out; all are if it is NEVER."""
+    return held == NEVER or (fold != held and fold != NOT_SAMPLED)
+
+
+@compiled
+def _count_cell(block: Block, c: int, fold: Floats, held: int) -> int:
+    """Return the number of labels kept in a cell."""
+    n = 0
+    for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
+        n += _is_kept(fold[j], held)
+    return n
+
+
+@compiled
+def _count_kept(block: Block, e: int, fold: Floats, held: int) -> tuple[int, int]:
+    """Return the number of labels kept of an item, and of those that name its most frequent one."""
+    n_kept, most = 0, 0
+    if held != NEVER and fold[block.cell_ptr[block.item_ptr[e]]] == NOT_SAMPLED:
+        return n_kept, most
+    for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
+        n = _count_cell(block, c, fold, held)
+        n_kept += n
+        most = max(most, n)
+    return n_kept, most
+
+
+@compiled
+def _find_kept(
+    block: Block, e: int, fold: Floats, held: int, n_labels: int, width: int, rows: Codes
+) -> int:
+    """Write where the row of each kept label begins, in rows of a width; return their number."""
+    n_rows = 0
+    if held != NEVER and fold[block.cell_ptr[block.item_ptr[e]]] == NOT_SAMPLED:
+        return n_rows
+    for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
+        n = block.cell_category[c]
+        for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
+            if _is_kept(fold[j], held):
+                rows[n_rows] = (np.int64(block.annotator[j]) * n_labels + n) * width
+                n_rows += 1
+    return n_rows
+
+
+@compiled
+def _agreement_bin(most: int, n_labels: int) -> int:
+    """Return the bin of a share, from 0 for unanimous labels."""
+    return round((1.0 - most / n_labels) * (AGREEMENT_BINS - 1))
 
 
 @compiled

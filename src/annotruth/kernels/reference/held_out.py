@@ -2,16 +2,67 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
 from annotruth.kernels.arrays import Block, Codes, Floats, mix_bits
-from annotruth.kernels.reference.item_states import _confusion, _kept, _leave_item_out
 from annotruth.kernels.reference.rows import LabelRows, label_rows
-from annotruth.kernels.shared import NEVER, NOT_SAMPLED
+from annotruth.kernels.shared import AGREEMENT_BINS, NEVER, NOT_SAMPLED
+
+
+def agreement(block: Block, lo: int, hi: int, fold: Floats, held: int, items: Floats) -> None:
+    """Count the items by the share of their most frequent label, in equal bins from 1 to 0."""
+    labels = _kept(block, lo, hi, fold, held)
+    shares = _shares(labels, lo, hi, int(block.cell_category.max()) + 1)
+    bins = _agreement_bin(shares[shares.any(axis=1)])
+    items += np.bincount(bins, minlength=AGREEMENT_BINS)
+
+
+def start(
+    block: Block,
+    lo: int,
+    hi: int,
+    fold: Floats,
+    held: int,
+    subtypes: Floats,
+    counts: Floats,
+    states: Floats,
+) -> None:
+    """Add up with observed shares or known truths, divided among subtypes, as posteriors."""
+    labels = _kept(block, lo, hi, fold, held)
+    shares = _shares(labels, lo, hi, counts.shape[1])
+    weights = subtypes[_agreement_bin(shares)]
+    known = block.known[lo:hi, np.newaxis]
+    certain = np.eye(counts.shape[1])[block.known[lo:hi]] * shares.any(axis=1, keepdims=True)
+    classes = np.where(known < 0, shares, certain)
+    posteriors = (classes[:, :, np.newaxis] * weights[:, np.newaxis]).reshape(hi - lo, -1)
+    np.add.at(counts, (labels.annotator, labels.category), posteriors[labels.item - lo])
+    states += posteriors.sum(axis=0)
+
+
+def step(
+    block: Block,
+    lo: int,
+    hi: int,
+    fold: Floats,
+    held: int,
+    prior: Floats,
+    truth_likelihood: Floats,
+    confusion: Floats,
+    counts: Floats,
+    states: Floats,
+    log_likelihood: Floats,
+) -> None:
+    """Add up posteriors by annotator and label, by state, and the log-likelihood, of labels kept."""
+    labels = _kept(block, lo, hi, fold, held)
+    log_joint = np.log(prior) + _log_truth(block, lo, hi, truth_likelihood)
+    np.add.at(log_joint, labels.item - lo, np.log(confusion)[labels.annotator, labels.category])
+    has_labels = np.bincount(labels.item - lo, minlength=hi - lo) > 0
+    posteriors = softmax(log_joint, axis=1) * has_labels[:, np.newaxis]
+    np.add.at(counts, (labels.annotator, labels.category), posteriors[labels.item - lo])
+    states += posteriors.sum(axis=0)
+    log_likelihood[0] += np.logaddexp.reduce(log_joint[has_labels], axis=1).sum()
 
 
 def hash_annotators(
@@ -64,46 +115,6 @@ def assign_folds(
     fold[labels.place] = np.where(sampled, np.where(number < n_folds, number, NEVER), NOT_SAMPLED)
 
 
-def score(
-    block: Block,
-    lo: int,
-    hi: int,
-    fold: Floats,
-    held: int,
-    prior: Floats,
-    truth_likelihood: Floats,
-    counts: Floats,
-    pseudo_counts: Floats,
-    first_state: Codes,
-    correlations: Floats,
-    total: Floats,
-    products: Floats,
-) -> None:
-    """Add up the log-probabilities of held-out labels by several predictors, and their products."""
-    kept = _kept(block, lo, hi, fold, held)
-    n_kept = np.bincount(kept.item - lo, minlength=hi - lo)
-    labels = label_rows(block, lo, hi)
-    is_scored = (fold[labels.place] == held) & (n_kept[labels.item - lo] > 0)
-    item, annotator, category = (
-        codes[is_scored] for codes in (labels.item - lo, labels.annotator, labels.category)
-    )
-    confusion = _confusion(counts, pseudo_counts)
-    values = []
-    for first, last in pairwise(first_state):
-        model = slice(first, last)
-        tables = (truth_likelihood[:, model], counts[:, :, model], pseudo_counts[:, :, model])
-        logs, log_prior = _leave_item_out(block, lo, hi, kept, prior[model], *tables)
-        for correlation in correlations:
-            tempering = 1.0 / (1.0 + np.maximum(n_kept - 1, 0) * correlation)
-            weights = softmax(log_prior + tempering[:, np.newaxis] * logs, axis=1)
-            p = (weights[item] * confusion[annotator, category][:, model]).sum(axis=1)
-            values.append(np.log(p))
-    table = np.array(values)
-    total[0] += table.shape[1]
-    total[1:] += table.sum(axis=1)
-    products += table @ table.T
-
-
 def agree(
     block: Block,
     lo: int,
@@ -152,6 +163,34 @@ def agree(
         log_ratio[r] += np.log(wrong).sum() + logsumexp(logs, axis=1)[has_labels].sum()
         posterior = softmax(logs, axis=1)[item, given]
         np.add.at(serious[:, r], annotator, posterior * odds / (1.0 + odds))
+
+
+def _kept(block: Block, lo: int, hi: int, fold: Floats, held: int) -> LabelRows:
+    """Return the labels that are kept while a fold is held out."""
+    labels = label_rows(block, lo, hi)
+    folds = fold[labels.place]
+    kept = (held == NEVER) | ((folds != held) & (folds != NOT_SAMPLED))
+    return LabelRows(*(codes[kept] for codes in labels))
+
+
+def _shares(labels: LabelRows, lo: int, hi: int, n_categories: int) -> Floats:
+    """Return the share of each category in the labels of items; zeros without labels."""
+    counts = np.zeros((hi - lo, n_categories))
+    np.add.at(counts, (labels.item - lo, labels.category), 1.0)
+    shares: Floats = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+    return shares
+
+
+def _agreement_bin(shares: Floats) -> Codes:
+    bins: Codes = np.round((1.0 - shares.max(axis=1)) * (AGREEMENT_BINS - 1)).astype(np.int64)
+    return bins
+
+
+def _log_truth(block: Block, lo: int, hi: int, truth_likelihood: Floats) -> Floats:
+    known = block.known[lo:hi]
+    with np.errstate(divide="ignore"):
+        logs: Floats = np.where(known[:, np.newaxis] < 0, 0.0, np.log(truth_likelihood)[known])
+    return logs
 
 
 def _hash_labels(

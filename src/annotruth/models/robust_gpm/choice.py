@@ -160,7 +160,7 @@ def _score_fold(
     n_states = [len(one.state_prior) for one in parameters]
     n_predictors = len(candidates) * len(CORRELATIONS)
     score = Pass(
-        "held_out.score",
+        "item_states.score",
         ("fold",),
         (
             *(Input("held"), Input("prior"), Input("known_truth")),

@@ -280,16 +280,14 @@ class ClassSteps:
         )
         log_likelihood = Sum("log_likelihood", (1,))
         self._agreement = Pass(
-            "item_states.agreement", ("fold",), _FOLD_INPUTS, (Sum("items", (AGREEMENT_BINS,)),)
+            "held_out.agreement", ("fold",), _FOLD_INPUTS, (Sum("items", (AGREEMENT_BINS,)),)
         )
-        self._start = Pass(
-            "item_states.start", ("fold",), (*_FOLD_INPUTS, Input("subtypes")), counts
-        )
+        self._start = Pass("held_out.start", ("fold",), (*_FOLD_INPUTS, Input("subtypes")), counts)
         if held == NEVER:
             self._step = Pass("robust_gpm.step", (), POSTERIOR_INPUTS, (*counts, log_likelihood))
         else:
             self._step = Pass(
-                "item_states.step",
+                "held_out.step",
                 ("fold",),
                 (*_FOLD_INPUTS, *POSTERIOR_INPUTS),
                 (*counts, log_likelihood),

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.engines import Input, Pass, Session, Sum
-from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.shared import mix_bits
+from annotruth.kernels.arrays import Codes, Floats, mix_bits
 from annotruth.labels import LabelSummary
 from annotruth.models.base_fit import Verdict
 from annotruth.models.robust_gpm.strategies import MIN_PROBABILITY
@@ -25,9 +24,11 @@ _MAX_FOLDS = 5
 _MAX_HELD_SHARE = 0.2
 _SAMPLED_LABELS, _SAMPLED_LABELS_PER_ANNOTATOR = 60_000, 10
 
-_FIRST_DRAWS, _ALL_DRAWS, _SERIOUS_DRAWS = 4, 40, 4
 _MIN_LABELS = 50
-_STEPS = 10  # of EM; the same for the labels and for the draws
+# Random draws and EM steps: few suffice for labels that clearly agree.
+_FEW_DRAWS, _FEW_STEPS = 4, 10
+_DRAWS, _STEPS = 40, 30
+_SERIOUS_DRAWS = 4
 _SIGNIFICANCE = 0.99977  # that of 3.5 standard errors; the ratios are skewed, so 3 are too few
 _START_RELIABILITY, _DRAWN_RELIABILITY = 0.5, 0.5
 _MIN_RELIABILITY, _MAX_RELIABILITY = 1e-6, 0.999
@@ -147,13 +148,11 @@ def judge_agreement(labels: LabelSummary, session: Session, hashes: Hashes) -> V
     if labels.n_labels < _MIN_LABELS:
         return None
     ratios = _AgreementRatios(labels, session, hashes)
-    observed, *drawn = ratios.of_draws(0, 1 + _FIRST_DRAWS)
-    if _is_above(observed, drawn):
-        return "informative"
-    drawn += ratios.of_draws(1 + _FIRST_DRAWS, _ALL_DRAWS - _FIRST_DRAWS)
-    if _is_above(observed, drawn):
-        return "informative"
-    serious = ratios.of_draws(1 + _ALL_DRAWS, _SERIOUS_DRAWS, reliability=_DRAWN_RELIABILITY)
+    for n_draws, n_steps in ((_FEW_DRAWS, _FEW_STEPS), (_DRAWS, _STEPS)):
+        observed, *drawn = ratios.of_draws(0, 1 + n_draws, n_steps)
+        if _is_above(observed, drawn):
+            return "informative"
+    serious = ratios.of_draws(1 + _DRAWS, _SERIOUS_DRAWS, _STEPS, reliability=_DRAWN_RELIABILITY)
     return "chance" if _is_above(float(np.median(serious)), drawn) else None
 
 
@@ -178,8 +177,10 @@ class _AgreementRatios:
         self._shares = label_shares(counts)
         self._prior = _crowd_shares(counts)
 
-    def of_draws(self, first: int, n: int, *, reliability: float = 0.0) -> list[float]:
-        """Return the ratios of some draws; draw 0 are the labels themselves.
+    def of_draws(
+        self, first: int, n: int, n_steps: int, *, reliability: float = 0.0
+    ) -> list[float]:
+        """Return the ratios of some draws after EM steps; draw 0 are the labels themselves.
 
         In the others, labels are right with this probability, and by chance otherwise.
         """
@@ -199,7 +200,7 @@ class _AgreementRatios:
             ),
         )
         eps = np.full(by_draw, _START_RELIABILITY)
-        for _ in range(_STEPS):
+        for _ in range(n_steps):
             sums = self._session.run_pass(
                 agree,
                 **self._hashes._asdict(),

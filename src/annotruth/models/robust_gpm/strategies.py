@@ -1,19 +1,20 @@
 """Response strategies: how often an annotator is serious, which behavior they have otherwise.
 
-A strategy is a reliability, an irregular behavior (`annotruth.models.behaviors`) and a shift of serious
-labels. Each annotator has a posterior over the same list of strategies.
+A strategy is a reliability, an irregular behavior and a shift of serious labels. Each annotator has a
+posterior over the same list of strategies. To add a behavior, add a `Behavior` to
+`IRREGULAR_BEHAVIORS`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats, Singles
-from annotruth.models.behaviors import IRREGULAR_BEHAVIORS, Behavior
 
 ALWAYS_SERIOUS = 0.995
 """The reliability of annotators who are always serious, except for slips."""
@@ -34,6 +35,83 @@ _ROUNDING = 1e-12
 
 NO_LABEL = -1
 """The repeated label of annotators who would repeat several labels alike."""
+
+
+LabelDistribution: TypeAlias = Callable[[Floats], Floats]
+"""From the distribution of serious labels, categories x latent classes, to one of the same shape."""
+
+
+@dataclass(frozen=True)
+class Behavior:
+    """An irregular behavior: how labels are distributed that are not serious.
+
+    Attributes
+    ----------
+    name
+        The name in the annotators' table.
+    prior_weight
+        The prior probability, up to a factor.
+    distribution
+        The probability of each label, given the distribution of serious labels.
+    repeated_label
+        The probability of the label that the annotator repeats, where it differs from that in
+        ``distribution``. An annotator may repeat any of the N labels, and the model considers one of
+        them, so the prior weight is then divided by N.
+    inverted_share
+        The share of labels that are serious ones counted from the other end of the scale.
+    ordinal_only
+        Whether it needs categories that have an order.
+    shows_label
+        Whether the table shows the repeated label behind the name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annotruth.models.robust_gpm.strategies import Behavior
+    >>> def extremes(serious):
+    ...     ends = np.zeros_like(serious)
+    ...     ends[[0, -1]] = 0.5
+    ...     return ends
+    >>> behavior = Behavior("extremes", 0.05, extremes, ordinal_only=True)
+    >>> behavior.distribution(np.full((4, 1), 0.25)).ravel()
+    array([0.5, 0. , 0. , 0.5])
+    """
+
+    name: str
+    prior_weight: float
+    distribution: LabelDistribution
+    repeated_label: LabelDistribution | None = None
+    inverted_share: float = 0.0
+    ordinal_only: bool = False
+    shows_label: bool = False
+
+
+def _random(serious: Floats) -> Floats:
+    return np.full_like(serious, 1.0 / len(serious))
+
+
+def _inverted(serious: Floats) -> Floats:
+    return serious[::-1]
+
+
+def _mixed(serious: Floats) -> Floats:
+    """Return a third each of random and inverted; the other third is the repeated label's."""
+    mixed: Floats = (_random(serious) + _inverted(serious)) / 3.0
+    return mixed
+
+
+def _mixed_repeated(serious: Floats) -> Floats:
+    mixed: Floats = (_random(serious) + _inverted(serious) + 1.0) / 3.0
+    return mixed
+
+
+IRREGULAR_BEHAVIORS = (
+    Behavior("random", 0.4, _random),
+    Behavior("repeated", 0.2, np.zeros_like, np.ones_like, shows_label=True),
+    Behavior("inverted", 0.05, _inverted, inverted_share=1.0, ordinal_only=True),
+    Behavior("mixed", 0.35, _mixed, _mixed_repeated, inverted_share=1.0 / 3.0, ordinal_only=True),
+)
+"""The behaviors that RobustGPM distinguishes; the first is that of annotators who are always serious."""
 
 
 class LabelTable(NamedTuple):
