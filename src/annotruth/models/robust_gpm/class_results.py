@@ -188,14 +188,19 @@ def _with_annotators(
 def class_posterior(labels: LabelSummary, state: ClassState) -> AnnotatorPosterior:
     """Return the posterior of annotators' strategies, all of which are alike before the labels.
 
-    The shares of strategies that EM learned would count the annotators' labels twice.
+    The shares of strategies that EM learned would count the annotators' labels twice. If labels agree
+    no better than chance, half of the prior is on strategies of the lowest reliability.
     """
     strategies = state.choice.candidate.items(labels).strategies(state.parameters.serious)
-    log_prior = strategies.log_prior_of(
-        np.full(strategies.n_strategies, 1.0 / strategies.n_strategies)
-    )
+    shares = np.full(strategies.n_strategies, 1.0 / strategies.n_strategies)
+    if state.verdict == "chance":
+        lowest = strategies.reliability == strategies.reliability.min()
+        shares = (shares + lowest / lowest.sum()) / 2.0
     return annotator_posterior(
-        strategies, log_prior, labels.annotator_prior, state.loo_log_likelihood
+        strategies,
+        strategies.log_prior_of(shares),
+        labels.annotator_prior,
+        state.loo_log_likelihood,
     )
 
 
