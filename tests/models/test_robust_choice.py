@@ -55,6 +55,49 @@ def test_agreement_is_informative():
     assert (fit.label == truth[order]).mean() > 0.85
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_third_of_serious_annotators_is_not_chance(seed):
+    rng = np.random.default_rng(seed)
+    frame, truth = crowd(seed, accuracy=0.0, n_items=200)
+    serious = (frame["annotator"] < 7) & (rng.random(len(frame)) < 0.8)
+    right = np.array(list("abcd"))[truth[frame["item"]]]
+    frame["label"] = frame["label"].where(~serious, right)
+    fit = at.fit(frame)
+    assert fit.verdict == "informative"
+    is_serious = np.array(fit.data.annotators.to_pylist()) < 7
+    assert fit.reliability[is_serious].min() > fit.reliability[~is_serious].max()
+
+
+@pytest.mark.parametrize("n_categories", [2, 5, 12])
+def test_numbers_of_chance_are_reported_as_such(n_categories):
+    rng = np.random.default_rng(n_categories)
+    frame, _ = crowd(0, accuracy=0.0)
+    frame["label"] = rng.integers(n_categories, size=len(frame))
+    fit = at.fit(frame)
+    assert fit.data.scale.is_ordinal
+    assert fit.verdict == "chance"
+    # Scores that follow the item, with opinions that differ, are not chance.
+    frame["label"] = np.clip(
+        frame["item"] * n_categories / 300 + rng.normal(0, 0.2 * n_categories, len(frame)),
+        0,
+        n_categories - 1,
+    ).astype(int)
+    assert at.fit(frame).verdict == "informative"
+
+
+def test_one_label_per_item_has_no_verdict():
+    frame, _ = crowd(0, accuracy=0.8)
+    fit = at.fit(frame.drop_duplicates("item"))
+    assert fit.verdict is None
+
+
+def test_known_truths_tell_serious_annotators_from_chance():
+    frame, truth = crowd(0, accuracy=0.8)
+    frame = frame.drop_duplicates("item")
+    gold = pd.DataFrame({"item": range(300), "label": np.array(list("abcd"))[truth]})
+    assert at.fit(frame, gold=gold).verdict == "informative"
+
+
 def test_few_labels_have_no_verdict():
     fit = at.fit([(e, s, "ab"[e % 2]) for e in range(4) for s in range(3)])
     assert fit.verdict is None

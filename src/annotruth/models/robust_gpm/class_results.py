@@ -189,13 +189,13 @@ def class_posterior(labels: LabelSummary, state: ClassState) -> AnnotatorPosteri
     """Return the posterior of annotators' strategies, all of which are alike before the labels.
 
     The shares of strategies that EM learned would count the annotators' labels twice. If labels agree
-    no better than chance, half of the prior is on strategies of the lowest reliability.
+    no better than chance, the prior falls linearly with the reliability.
     """
     strategies = state.choice.candidate.items(labels).strategies(state.parameters.serious)
     shares = np.full(strategies.n_strategies, 1.0 / strategies.n_strategies)
     if state.verdict == "chance":
-        lowest = strategies.reliability == strategies.reliability.min()
-        shares = (shares + lowest / lowest.sum()) / 2.0
+        shares *= 1.0 - strategies.reliability
+        shares /= shares.sum()
     return annotator_posterior(
         strategies,
         strategies.log_prior_of(shares),

@@ -30,7 +30,7 @@ from annotruth.models.robust_gpm.resampling import Folds, assign_folds, judge_ag
 
 Truth = Literal["auto", "class", "opinions"]
 
-# With truth="auto": opinions differ from this ratio of serious labels next to the class to those
+# With truth="auto" and more than two categories: opinions differ from this ratio of serious labels next to the class to those
 # on it, and on longer ordinal scales in any case.
 _OPINIONS_FROM = 0.5
 _MAX_ORDINAL_CLASSES = 12
@@ -80,10 +80,7 @@ class RobustGPM(EMEstimator):
     *Held-out labels* choose the rest (`annotruth.models.robust_gpm.choice`): whether :math:`\theta` is
     learned or serious labels are right; M, 1 or 3; c, 4 to 1024; and :math:`\rho`, the correlation of
     an item's labels within its state, 0 to 0.8. Up to 10,000 labels are held out, in up to 5 folds;
-    among candidates within one standard error of the best the simplest is taken. If the best predicts
-    by less than three standard errors better than annotators' own shares of labels, which ignore
-    items, labels agree no better than *chance*: ``verdict`` says so, an item's labels count as one
-    label, and annotators are compared with the others' votes.
+    among candidates within one standard error of the best the simplest is taken.
 
     *Items.* An item's labels are taken out of the counts before they are read by them, and m labels
     count as :math:`m / (1 + (m - 1) \rho)`. ``distributions("right")``, the default, are the
@@ -114,10 +111,16 @@ class RobustGPM(EMEstimator):
     distribution is the mean over shapes, shifted as the crowd is on average, and
     ``distributions("right")`` are the probabilities that a label leads.
 
-    With ``truth="auto"``, items on nominal scales have one right label and opinions differ on ordinal
-    scales of more than 12 categories. On other ordinal scales opinions differ if serious labels are
+    With ``truth="auto"``, items on scales that are nominal or have two categories have one right label,
+    and opinions differ on ordinal scales of more than 12 categories. On other ordinal scales opinions differ if serious labels are
     next to an item's class at least half as often as on it, in a fit with one right label (with 50
     labels of either sort as pseudo-counts).
+
+    **Chance.** On all scales, the likelihood of serious annotators is compared with that of labels
+    drawn by *chance* (`annotruth.models.robust_gpm.resampling.judge_agreement`). ``verdict`` says which
+    of the two the labels are, or None if there are too few to tell. With labels of chance and one right
+    label nothing is learned: an item's labels count as one label, annotators are compared with the
+    others' votes, and the prior of their reliability falls linearly.
 
     **Knowledge.** An annotator prior counts as labels that are known to be serious, or not to be. A
     known truth fixes the class, or counts as one more serious label for the shape.
