@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats, mix_bits
 from annotruth.labels import LabelSummary
+from annotruth.labels.layout import hash_counts
 from annotruth.models.base_fit import Verdict
 from annotruth.models.robust_gpm.strategies import MIN_PROBABILITY
 
@@ -81,10 +82,9 @@ class Hashes(NamedTuple):
     @classmethod
     def of(cls, labels: LabelSummary) -> Hashes:
         """Return hashes of how often each annotator gave each label."""
-        counts = labels.labels_per_category.astype(np.uint64)
-        by_total = mix_bits(counts.sum(axis=0, dtype=np.uint64))
-        annotator = mix_bits((counts * by_total).sum(axis=1, dtype=np.uint64))
+        annotator, _ = hash_counts(labels.labels_per_category)
         # Categories with the same total differ by who gave them.
+        counts = labels.labels_per_category.astype(np.uint64)
         by_annotator = mix_bits(annotator[:, np.newaxis] + counts)
         return cls(annotator, mix_bits(by_annotator.sum(axis=0, dtype=np.uint64)))
 
