@@ -350,3 +350,23 @@ def test_without_a_command_the_help_is_printed(run):
     code, out, err = run()
     assert (code, err) == (2, "")
     assert "Usage: annotruth" in out
+
+
+@pytest.mark.parametrize(
+    ("error", "fact"),
+    [
+        (MemoryError(), "not enough memory: pass memory='1GB' (`--memory 1GB`)"),
+        (MemoryError("Unable to allocate 7.45 GiB for an array"), "(the last 7.45 GiB failed)"),
+        (RecursionError("maximum recursion depth exceeded"), "nested too deeply"),
+    ],
+)
+def test_too_little_memory_is_one_line(run, write, monkeypatch, error, fact):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr("annotruth.api.fit", fail)
+    code, out, err = run("fit", write("labels.csv", GOOD))
+    assert (code, out) == (2, "")
+    assert err.startswith("annotruth: ")
+    assert err.count("\n") == 1
+    assert fact in err

@@ -157,6 +157,16 @@ def test_brackets_in_text_are_not_nested(text):
             assert not json_lines._may_be_deep(pa.py_buffer(b""))
 
 
+def test_many_different_keys_are_read_slowly(tmp_path):
+    line = '{"item": %d, "annotator": "ann", "label": 2, "key%d": 1}\n'
+    path = tmp_path / "labels.jsonl"
+    for n, slow in ((900, False), (3000, True)):
+        data = "".join(line % (row, row) for row in range(n)).encode()
+        assert json_lines._has_many_keys(pa.py_buffer(data)) == slow
+        path.write_bytes(data)
+        assert read_labels(path).n_items == n
+
+
 def test_a_surrogate_in_a_key_that_is_not_read_does_not_matter(tmp_path):
     path = tmp_path / "labels.jsonl"
     path.write_bytes(LINE + LINE.replace(b'"ann"', b'"bob"').replace(b"{", b'{"\\ud800": 1, '))

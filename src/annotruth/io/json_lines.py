@@ -20,6 +20,8 @@ _EXACT = 2.0**53  # beyond it, neighbouring integers are the same double
 _MAX_DEPTH = 100  # of lists and objects in each other; Arrow ends the process at some ten thousand
 _ARROW_BYTES = {b"\n": 40, b":": VALUE_BYTES}  # what reading takes for one of each
 _PYTHON_BYTES = {b"{": 200, b"[": 60, b",": 60, b":": 60}  # as Python's objects
+_KEY = re.compile(rb'"([^"]*)"\s*:')
+_SAMPLE, _MAX_SAMPLES, _MAX_KEYS = 1 << 14, 16, 1000
 _NOT_STRUCTURE = bytes(set(range(256)) - set(b'{}[]"'))
 
 
@@ -34,7 +36,7 @@ def read_json_lines(
         )
     _check_size(data, _ARROW_BYTES, limit)
     table = None
-    if not _may_be_deep(data):
+    if not (_may_be_deep(data) or _has_many_keys(data)):
         try:
             table = _read_fast(data)
         except (pa.ArrowInvalid, UnicodeDecodeError):
@@ -100,6 +102,21 @@ def _may_be_deep(data: pa.Buffer) -> bool:
                 break
             rest = shorter
         if len(rest) > _MAX_DEPTH:
+            return True
+    return False
+
+
+def _has_many_keys(data: pa.Buffer) -> bool:
+    """Return whether samples have so many different keys that Arrow takes minutes for them.
+
+    Arrow's time grows with the number of keys times that of lines.
+    """
+    step = max(_SAMPLE, data.size // _MAX_SAMPLES)
+    keys: set[bytes] = set()
+    for start in range(0, data.size, step):
+        sample = data.slice(start, min(_SAMPLE, data.size - start)).to_pybytes()
+        keys.update(_KEY.findall(sample))
+        if len(keys) > _MAX_KEYS:
             return True
     return False
 

@@ -78,7 +78,7 @@ def _add(votes: Votes, record: Record, user: str) -> None:
 
 def _members(path: Path, max_size: str | int | None) -> Iterator[tuple[str, FileContent]]:
     if path.is_dir():
-        for file in sorted(path.glob("*.jsonl")):
+        for file in sorted(file for file in path.glob("*.jsonl") if file.is_file()):
             yield file.name, read_content(file, max_size=max_size)
     elif zipfile.is_zipfile(path):
         with open_zip(os.fspath(path)) as archive:

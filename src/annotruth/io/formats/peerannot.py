@@ -12,6 +12,7 @@ from annotruth.io.formats.source import Format, ParsedLabels, Source
 from annotruth.io.formats.votes import Votes, counted, mapping
 
 _MOST_CLASSES = 1 << 20  # a larger count is an error, not a number of classes
+_MOST_BYTES = 1 << 24  # of metadata
 
 
 def _recognise(source: Source) -> bool:
@@ -40,7 +41,7 @@ def _read(source: Source) -> ParsedLabels:
 def _classes(path: Path, labels: Sequence[Any]) -> list[int] | None:
     """Return the classes 0, 1, ... that metadata.json counts, where labels are their numbers."""
     metadata = path.with_name("metadata.json")
-    if not metadata.is_file():
+    if not metadata.is_file() or metadata.stat().st_size > _MOST_BYTES:
         return None
     try:
         n_classes = mapping(json.loads(metadata.read_bytes()), "metadata.json").get("n_classes")
