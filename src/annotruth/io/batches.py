@@ -155,11 +155,10 @@ def _read_arrow(
     from annotruth.io.decompress import check_size
 
     data = content.data
+    check_size(arrow_size(data), "decompressed Arrow content", content.limit)
     is_file = data.slice(0, 6).to_pybytes() == b"ARROW1"
     with pyarrow.ipc.open_file(data) if is_file else pyarrow.ipc.open_stream(data) as reader:
         names = choose(reader.schema.names)
-        size = arrow_size(data, len(names))
-        check_size(size, "decompressed Arrow content", content.limit)
         if max_rows is None:
             yield reader.read_all().select(names)
         elif is_file:

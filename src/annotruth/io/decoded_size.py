@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from annotruth.io.content import VALUE_BYTES
+from annotruth.labels.frames import LABEL_ROLES
 
 _DICTIONARY_ENCODINGS = {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
 _DICTIONARY_BATCH, _RECORD_BATCH = 2, 3  # types of messages
@@ -119,11 +120,11 @@ def _is_binary(kind: pa.DataType) -> bool:
 # the distance of each field from the table, 0 where the field is absent.
 
 
-def arrow_size(data: pa.Buffer, n_columns: int) -> int:
-    """Return how many bytes reading the batches of an Arrow file or stream takes."""
+def arrow_size(data: pa.Buffer) -> int:
+    """Return how many bytes reading an Arrow file or stream takes, of labels in three columns."""
     buffer = memoryview(data)
     try:
-        return sum(_message_size(buffer, *place, n_columns) for place in _messages(buffer))
+        return sum(_message_size(buffer, *place) for place in _messages(buffer))
     except (struct.error, IndexError) as error:
         raise pa.ArrowInvalid(_DAMAGED) from error
 
@@ -164,7 +165,7 @@ def _prefix(data: memoryview, start: int) -> int:
     return 8 if bytes(data[start : start + 4]) == b"\xff\xff\xff\xff" else 4
 
 
-def _message_size(data: memoryview, metadata: int, body: int, n_columns: int) -> int:
+def _message_size(data: memoryview, metadata: int, body: int) -> int:
     table = metadata + _read("<I", data, metadata)
     kind, header = _field(data, table, 1), _field(data, table, 2)
     kind = _read("<B", data, kind) if kind else 0
@@ -175,7 +176,7 @@ def _message_size(data: memoryview, metadata: int, body: int, n_columns: int) ->
         header = _field(data, batch, 1)
         batch = header + _read("<I", data, header)
     length = _field(data, batch, 0)
-    size = n_columns * VALUE_BYTES * (_read("<q", data, length) if length else 0)
+    size = len(LABEL_ROLES) * VALUE_BYTES * (_read("<q", data, length) if length else 0)
     is_compressed = bool(_field(data, batch, 3))
     for place in _vector(data, _field(data, batch, 2), 16):
         start, n_bytes = struct.unpack_from("<qq", data, place)
