@@ -1,12 +1,14 @@
 """`annotruth update`."""
 
 import json
+import os
 import threading
 
 import pytest
 
 import annotruth as at
 from annotruth import api
+from annotruth.io.atomic import try_lock
 from annotruth.models.storage import folder as storage
 
 FIRST = "item,annotator,label\n" + "".join(
@@ -92,3 +94,21 @@ def test_a_missing_fit_is_refused_and_any_model_is_updated(run, files):
     at.fit(at.load(files / "fit").data, "majority").save(files / "votes")
     assert run("update", files / "votes", files / "more.csv")[0] == 0
     assert at.load(files / "votes").data.n_labels == 39
+
+
+def test_an_update_waits_for_another_process_and_gives_up_in_one_line(run, files, monkeypatch):
+    monkeypatch.setattr(storage, "WAIT_SECONDS", 0.05)
+    lock = try_lock(files / "fit" / ".lock")  # as another process would hold it
+    assert lock is not None
+    code, out, err = run("update", files / "fit", files / "more.csv")
+    assert (code, out) == (2, "")
+    waiting, refused = err.splitlines()
+    assert waiting == f"annotruth: waiting for another process that is writing {files / 'fit'} ..."
+    assert refused.endswith("another process is writing to it; try again when that has ended")
+    code, _, err = run("update", files / "fit", files / "more.csv", "--quiet")
+    assert code == 2
+    assert err.count("\n") == 1
+    os.close(lock)
+    assert at.load(files / "fit").data.n_labels == 36
+    assert run("update", files / "fit", files / "more.csv")[0] == 0
+    assert at.load(files / "fit").data.n_labels == 39
