@@ -18,6 +18,7 @@ import annotruth as at
 from annotruth.errors import InputError
 from annotruth.io import content
 from annotruth.io.decoded_size import arrow_size, decoded_size, parquet_size
+from annotruth.io.decompress import read_stream
 from annotruth.io.readers import read_labels, read_table
 
 HEADER = b"item,annotator,label\n"
@@ -256,3 +257,13 @@ def test_the_size_of_parquet_files_counts_the_chosen_columns():
     one = parquet_size(metadata, ["item"])
     assert one == pytest.approx(content.VALUE_BYTES * ZEROS.num_rows, rel=0.01)
     assert parquet_size(metadata, ["item", "label"]) == pytest.approx(2 * one, rel=0.01)
+
+
+def test_all_parts_of_a_stream_count():
+    def stream(n_parts):
+        parts = iter([b"0123456789"] * n_parts)
+        return lambda size: next(parts, b"")
+
+    assert read_stream(stream(3), "file", limit=30).to_pybytes() == b"0123456789" * 3
+    with pytest.raises(InputError, match="the file holds more than"):
+        read_stream(stream(4), "file", limit=30)
