@@ -34,6 +34,7 @@ test: $(VENV)/.ready-dev browser java
 # FUZZ="--count 20000 --seconds 3600".
 fuzz: $(VENV)/.ready-dev
 	$(BIN)/python -m tests.fuzz --count 4000 --seconds 300 $(FUZZ)
+	$(BIN)/python -m tests.fuzz --part fits --count 1000 --seconds 120 $(FUZZ)
 	$(BIN)/python -m tests.fuzz --part crowds --count 100 --seconds 120 $(FUZZ)
 
 # Some tests open reports in Chromium. Where it is missing and cannot be installed, they skip;

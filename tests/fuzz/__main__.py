@@ -38,6 +38,9 @@ def main() -> None:
     results, begin = Results(), time.monotonic()
     for outcome in run_cases(plan, range(options.count), options.seconds):
         results.add(outcome)
+        if results.n_cases.total() % 1000 == 0:
+            sys.stdout.write(f"{results.summary()}\n")
+            sys.stdout.flush()
         if outcome.problem:
             sys.stdout.write(
                 f"\n{outcome.part} {outcome.number} failed: {outcome.what}\n{outcome.problem}\n"

@@ -5,7 +5,7 @@ from tests.fuzz.parts import PARTS
 from tests.fuzz.runner import Plan, run_cases
 
 SEED = 15
-COUNTS = {"tables": 60, "options": 60}
+COUNTS = {"tables": 60, "files": 120, "columns": 60, "options": 60, "fits": 40, "crowds": 2}
 
 
 @pytest.mark.parametrize("part", COUNTS)

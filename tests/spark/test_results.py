@@ -95,6 +95,23 @@ def test_labels_in_memory_can_start_from_a_fit_on_spark(labels, make_engine):
     assert_same_fit(on_spark, fit_model(at.GPM(max_iter=2), labels, warm_start=previous))
 
 
+def test_names_and_the_order_of_rows_change_nothing(spark, make_engine):
+    rows = [
+        (f"i{e}", f"a{s}", "xyz"[(e + (s > 3) * (e % 2)) % 3]) for e in range(9) for s in range(6)
+    ]
+    swap = {"x": "z", "z": "x", "y": "y"}
+    renamed = [(f"i{8 - int(e[1])}", f"a{5 - int(s[1])}", swap[n]) for e, s, n in reversed(rows)]
+    found = []
+    for table in (rows, renamed):
+        frame = spark.createDataFrame(table, ["item", "annotator", "label"])
+        with fit_model(make_model("robust-gpm", engine=make_engine(2)), frame) as fit:
+            found.append(fit.items().toArrow().sort_by("item").to_pandas())
+    one, other = found
+    assert [swap[label] for label in reversed(other["label"])] == one["label"].tolist()
+    shares = ["p_x", "p_y", "p_z"]
+    np.testing.assert_allclose(other[shares[::-1]][::-1], one[shares], atol=1e-9)
+
+
 def test_extrapolation_and_learned_behaviors_are_the_same(frame, make_engine):
     options = {"behavior": "learned", "acceleration": True, "max_iter": 9}
     with fit_model(at.GPM(engine=make_engine(3), **options), frame) as fit:
