@@ -30,7 +30,7 @@ def mutated_file(rng: np.random.Generator, folder: Path) -> str:
             content = MUTATIONS[rng.integers(3)](content, rng)
     elif kind < 0.16:
         name = f"{Path(name).stem}{Path(str(rng.choice(list(SAMPLES)))).suffix}"
-    elif kind < 0.165:
+    elif kind < 0.161:
         content, suffix = bomb(rng)
         name, done = f"bomb{suffix}", ["bomb"]
     path = folder / name

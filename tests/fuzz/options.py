@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
+import shutil
 import typing
 from functools import cache
 from pathlib import Path
@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from tests.fuzz.checks import run_command
 from tests.fuzz.samples import SAMPLES
+from tests.fuzz.saved_fits import saved_fit
 
-import annotruth as at
 from annotruth.app import cli
 
 VALUES = (
@@ -47,26 +47,14 @@ def flags() -> dict[str, tuple[str, ...]]:
     }
 
 
-@cache
-def saved_fit() -> Path:
-    """Return the folder of a saved fit, made once per process."""
-    folder = Path(tempfile.mkdtemp(prefix="fuzz-fit-")) / "fit"
-    labels = folder.parent / "labels.csv"
-    labels.write_bytes(SAMPLES["long.csv"])
-    at.fit(labels, "gpm").save(folder)
-    return folder
-
-
 def hostile_options(rng: np.random.Generator, folder: Path) -> str:
     """Run a command with one to four options of any value."""
-    import shutil
-
     (folder / "labels.csv").write_bytes(SAMPLES["long.csv"])
     commands = [*flags(), "fit", "fit", "next", "plan", "compare", "update"]
     command = str(rng.choice(commands))
     arguments = [command]
     if command in ("update", "report", "next", "plan"):
-        shutil.copytree(saved_fit(), folder / "fit")
+        shutil.copytree(saved_fit("gpm"), folder / "fit")
         arguments.append("fit" if rng.random() < 0.9 else _value(rng))
     if command in ("fit", "compare", "update"):
         arguments.append("labels.csv" if rng.random() < 0.8 else _value(rng))
