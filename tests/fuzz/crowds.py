@@ -17,8 +17,6 @@ from annotruth.models.result import Fit
 
 KINDS = ("one truth", "chance", "ties", "equal annotators", "equal items", "mirrored")
 TOLERANCE = 1e-9
-CLEAR = 1e-6
-"""The least difference between the two highest probabilities of an item that decides its label."""
 
 
 class Crowd(NamedTuple):
@@ -51,11 +49,12 @@ class Renaming(NamedTuple):
         """Return the renamed labels."""
         rows = [crowd.rows[row] for row in self.row]
         return [
-            (f"i{self.item[e]}", f"a{self.annotator[s]}", self._category(crowd, n))
+            (f"i{self.item[e]}", f"a{self.annotator[s]}", self.name_of(crowd, n))
             for e, s, n in rows
         ]
 
-    def _category(self, crowd: Crowd, n: int) -> Any:
+    def name_of(self, crowd: Crowd, n: int) -> Any:
+        """Return the new name of a category."""
         return n + 1 if crowd.ordinal else f"c{self.category[n]}"
 
 
@@ -116,7 +115,7 @@ def results_of(
     category = [
         of_name[name]
         for n in range(crowd.n_categories)
-        if (name := str(renaming._category(crowd, n))) in of_name
+        if (name := str(renaming.name_of(crowd, n))) in of_name
     ]
     found = {"log_likelihood": np.array([fit.log_likelihood or 0.0])}
     for name, distribution in (("right", fit.distribution), ("other", fit.other_distribution)):
@@ -126,17 +125,13 @@ def results_of(
         found["score"] = fit.score[item]
     if fit.p_serious is not None:
         found["p_serious"] = fit.p_serious[_label_order(fit, renaming)]
-    columns = {**fit.annotator_values(), **_item_columns(fit)}
+    columns = {**fit.annotator_values(), **fit.item_columns}
     for name, values in columns.items():
         place = item if name in fit.item_columns else annotator
         found[name] = _plain(values, renaming, ordinal=crowd.ordinal)[place]
     pairs = np.indices((len(item), len(annotator))).reshape(2, -1)
     predicted = estimator.predict_proba(item[pairs[0]], annotator[pairs[1]])
     return {**found, "predicted": predicted[:, category]}
-
-
-def _item_columns(fit: Fit) -> dict[str, Any]:
-    return dict(fit.item_columns)
 
 
 def _label_order(fit: Fit, renaming: Renaming) -> np.ndarray:
