@@ -100,7 +100,7 @@ def change_value(content: bytes, rng: np.random.Generator) -> bytes:
     """Replace, remove or add a value somewhere in JSON; in other files, insert."""
     try:
         records = [json.loads(line) for line in content.splitlines()]
-    except ValueError:
+    except (ValueError, RecursionError):
         return insert(content, rng)
     if not records:
         return content

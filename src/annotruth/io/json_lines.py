@@ -69,6 +69,7 @@ def is_deep(value: Any) -> bool:
         value = [
             each
             for outer in value
+            if isinstance(outer, list | dict)
             for each in (outer.values() if isinstance(outer, dict) else outer)
             if isinstance(each, list | dict)
         ]

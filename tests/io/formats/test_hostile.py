@@ -135,6 +135,12 @@ def test_other_bad_json_is_refused(refused):
     assert "is 7, which is not an object" in refused([TASK, 7], "x.json")
 
 
+@pytest.mark.parametrize("line", ["true", "null", "7", '"x"', "[]"])
+def test_lines_that_are_no_objects_are_refused(refused, line):
+    refused(f'{{"item": 1}}\n{line}\n', "x.jsonl")
+    refused(f"{line}\n{line}\n", "x.jsonl")
+
+
 def test_bad_json_lines_are_refused(refused, lines):
     record = SAMPLES["prodigy"][0]
     good = lines([record])
