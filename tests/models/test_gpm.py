@@ -195,6 +195,9 @@ def test_gold_may_be_a_category_without_labels():
     fit = at.fit([("a", "x", 1), ("a", "y", 1), ("b", "x", 2), ("b", "y", 2)], "gpm", gold={"a": 2})
     row = fit.items().set_index("item").loc["a"]
     assert (row.label, row.p_2, row.p_1, row.entropy) == (2, 1.0, 0.0, 0.0)
+    first = at.fit([("a", "x", 1), ("b", "x", 2), ("b", "y", 2)], "gpm", gold={"b": 1})
+    row = first.items().set_index("item").loc["b"]
+    assert (row.label, row.p_1, row.p_2, row.entropy) == (1, 1.0, 0.0, 0.0)
 
 
 def test_a_tie_goes_to_the_first_category_of_the_scale():
