@@ -110,6 +110,14 @@ def test_subtypes_are_chosen_where_items_of_a_class_differ():
     assert choice_of(differ).candidate.n_subtypes == 3
 
 
+def test_held_out_labels_choose_on_ordinal_scales_too():
+    frame, _ = crowd(1, accuracy=0.85, n_items=800, per_item=8, hard_share=0.4)
+    frame["label"] = frame["label"].map(dict(zip("abcd", range(4), strict=True)))
+    fit = at.fit(frame)
+    assert fit.data.scale.is_ordinal
+    assert choice_of(fit).candidate.n_subtypes == 3
+
+
 def test_probabilities_are_calibrated_where_the_model_holds():
     sure, right = [], []
     for seed in range(6):
