@@ -150,20 +150,23 @@ def test_agree_equals_its_twin(labels, fold, lo, hi, first_draw, reliability):
     item_hash = (hashes[:40] >> np.uint64(12)).astype(np.float64)
     hashes[40] = hashes[41]  # two annotators who are alike
     group = np.append(np.arange(CATEGORIES - 1), 0)
-    shares = rng.dirichlet(np.ones(CATEGORIES - 1), ANNOTATORS)
+    chance = rng.dirichlet(np.ones(CATEGORIES - 1), ANNOTATORS)
+    shares = rng.uniform(0.1, 0.9, (ANNOTATORS, CATEGORIES - 1, 3))
     eps = rng.uniform(0.01, 0.99, (ANNOTATORS, 3))
     results = []
     for kernels in HELD_OUT:
-        sums = np.zeros(ANNOTATORS), np.zeros((ANNOTATORS, 3)), np.zeros(3)
-        kernels.agree(
+        inputs = (
             *(labels.block(), lo, hi, fold, item_hash),
             *(hashes[40 : 40 + ANNOTATORS], hashes[40 + ANNOTATORS :]),
-            *(first_draw, reliability, group, shares.mean(axis=0), shares, eps),
-            *sums,
+            *(first_draw, reliability, group, chance.mean(axis=0), chance),
         )
-        results.append(sums)
+        counts = np.zeros((ANNOTATORS, CATEGORIES - 1, 3))
+        kernels.count_drawn(*inputs, counts)
+        sums = np.zeros((ANNOTATORS, 3)), np.zeros(3)
+        kernels.agree(*inputs, shares, eps, *sums)
+        results.append((counts, *sums))
     assert_same(results)
-    assert results[0][1].std(axis=1).any()  # draws differ
+    assert results[0][0].std(axis=2).any()  # draws differ
 
 
 @RANGES

@@ -162,6 +162,39 @@ def assign_folds(
 
 
 @compiled
+def count_drawn(
+    block: Block,
+    lo: int,
+    hi: int,
+    fold: Floats,
+    item_hash: Floats,
+    annotator_hash: NDArray[np.uint64],
+    category_hash: NDArray[np.uint64],
+    first_draw: int,
+    reliability: float,
+    group: Codes,
+    prior: Floats,
+    chance: Floats,
+    counts: Floats,
+) -> None:
+    """Count the labels of each draw by annotator and group; see `agree`."""
+    for e in range(lo, hi):
+        if _count_sampled(block, e, fold) == 0:
+            continue
+        own = np.uint64(item_hash[e])
+        for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
+            for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
+                s = block.annotator[j]
+                g = group[block.cell_category[c]]
+                label = _hash_label(block, c, j, annotator_hash, category_hash)
+                for r in range(counts.shape[2]):
+                    drawn = _draw_label(
+                        first_draw + r, own, label, g, reliability, prior, chance[s]
+                    )
+                    counts[s, drawn, r] += 1.0
+
+
+@compiled
 def agree(
     block: Block,
     lo: int,
@@ -174,18 +207,18 @@ def agree(
     reliability: float,
     group: Codes,
     prior: Floats,
+    chance: Floats,
     shares: Floats,
     eps: Floats,
-    n_labels: Floats,
     serious: Floats,
     log_ratio: Floats,
 ) -> None:
-    r"""Add up labels and expected serious labels by annotator, and the log-likelihood ratio to chance.
+    r"""Add up expected serious labels by annotator, and the log-likelihood ratio to chance, by draw.
 
     Categories are merged into groups. Draw 0 are the labels themselves. In other draws, labels are
     an item's class, drawn from ``prior``, with the probability ``reliability``, and otherwise
-    random with the annotator's ``shares``, p. With reliabilities
-    :math:`\epsilon`, one per annotator and draw, and the ``prior`` :math:`\pi`, the ratio of item e is
+    random with the annotator's row of ``chance``. With the ``shares`` p of an annotator's labels in
+    a draw, reliabilities :math:`\epsilon` and the ``prior`` :math:`\pi`, the ratio of item e is
 
     .. math:: \sum_k \pi_k \prod_{s \in l_e} \Big(1 - \epsilon_s
               + \frac{\epsilon_s 1_{r_{e,s} = k}}{p_{s,k}}\Big).
@@ -202,8 +235,6 @@ def agree(
             if block.known[e] >= 0:
                 logs[:] = -np.inf
                 logs[group[block.known[e]]] = 0.0
-            seed = _mix(np.uint64(first_draw + r))
-            truth = _draw(_uniform(_mix(own + seed)), prior)
             wrong = 0.0
             for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
                 for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
@@ -211,10 +242,12 @@ def agree(
                     g = group[block.cell_category[c]]
                     if first_draw + r > 0:
                         label = _hash_label(block, c, j, annotator_hash, category_hash)
-                        g = _draw_label(own + label + seed, truth, reliability, shares[s])
+                        g = _draw_label(
+                            first_draw + r, own, label, g, reliability, prior, chance[s]
+                        )
                     given[j - first] = g
                     wrong += math.log(1.0 - eps[s, r])
-                    logs[g] += math.log1p(eps[s, r] / ((1.0 - eps[s, r]) * shares[s, g]))
+                    logs[g] += math.log1p(eps[s, r] / ((1.0 - eps[s, r]) * shares[s, g, r]))
             total = 0.0
             most = logs.max()
             for k in range(len(prior)):
@@ -223,18 +256,28 @@ def agree(
             log_ratio[r] += wrong + most + math.log(total)
             for j in range(first, block.cell_ptr[block.item_ptr[e + 1]]):
                 s, g = block.annotator[j], given[j - first]
-                odds = eps[s, r] / ((1.0 - eps[s, r]) * shares[s, g])
-                if r == 0:
-                    n_labels[s] += 1.0
+                odds = eps[s, r] / ((1.0 - eps[s, r]) * shares[s, g, r])
                 serious[s, r] += logs[g] / total * odds / (1.0 + odds)
 
 
 @compiled
-def _draw_label(seed: np.uint64, truth: int, reliability: float, shares: Floats) -> int:
-    """Return a label that is right with some probability, and random otherwise."""
-    if _uniform(_mix(seed)) < reliability:
-        return truth
-    return _draw(_uniform(_mix(_mix(seed))), shares)
+def _draw_label(
+    draw: int,
+    item_hash: np.uint64,
+    label_hash: np.uint64,
+    label: int,
+    reliability: float,
+    prior: Floats,
+    chance: Floats,
+) -> int:
+    """Return a label in a draw: the label itself, the item's class in that draw, or a random one."""
+    if draw == 0:
+        return label
+    seed = item_hash + _mix(np.uint64(draw))
+    mixed = _mix(seed + label_hash)
+    if _uniform(mixed) < reliability:
+        return _draw(_uniform(_mix(seed)), prior)
+    return _draw(_uniform(_mix(mixed)), chance)
 
 
 @compiled

@@ -115,6 +115,30 @@ def assign_folds(
     fold[labels.place] = np.where(sampled, np.where(number < n_folds, number, NEVER), NOT_SAMPLED)
 
 
+def count_drawn(
+    block: Block,
+    lo: int,
+    hi: int,
+    fold: Floats,
+    item_hash: Floats,
+    annotator_hash: NDArray[np.uint64],
+    category_hash: NDArray[np.uint64],
+    first_draw: int,
+    reliability: float,
+    group: Codes,
+    prior: Floats,
+    chance: Floats,
+    counts: Floats,
+) -> None:
+    """Count the labels of each draw by annotator and group."""
+    labels = label_rows(block, lo, hi)
+    hashes = item_hash, _hash_labels(labels, annotator_hash, category_hash)
+    sampled = fold[labels.place] != NOT_SAMPLED
+    for r in range(counts.shape[2]):
+        given = _drawn(labels, first_draw + r, *hashes, reliability, group, prior, chance)
+        np.add.at(counts[:, :, r], (labels.annotator[sampled], given[sampled]), 1.0)
+
+
 def agree(
     block: Block,
     lo: int,
@@ -127,42 +151,52 @@ def agree(
     reliability: float,
     group: Codes,
     prior: Floats,
+    chance: Floats,
     shares: Floats,
     eps: Floats,
-    n_labels: Floats,
     serious: Floats,
     log_ratio: Floats,
 ) -> None:
-    """Add up labels and expected serious labels by annotator, and the log-likelihood ratio to chance."""
+    """Add up expected serious labels by annotator, and the log-likelihood ratio to chance, by draw."""
     labels = label_rows(block, lo, hi)
+    hashes = item_hash, _hash_labels(labels, annotator_hash, category_hash)
     sampled = fold[labels.place] != NOT_SAMPLED
     item, annotator = labels.item[sampled] - lo, labels.annotator[sampled]
-    own = item_hash[labels.item].astype(np.uint64)
-    hashes = own + _hash_labels(labels, annotator_hash, category_hash)
+    has_labels = np.bincount(item, minlength=hi - lo) > 0
     known = block.known[lo:hi]
-    is_known = (known >= 0)[:, np.newaxis]
     with np.errstate(divide="ignore"):
         log_known = np.log(np.eye(len(prior))[group[np.maximum(known, 0)]])
-    log_prior = np.where(is_known, log_known, np.log(prior))
-    cumulative = shares[labels.annotator, :-1].cumsum(axis=1)
-    np.add.at(n_labels, annotator, 1.0)
+    log_prior = np.where((known >= 0)[:, np.newaxis], log_known, np.log(prior))
     for r in range(eps.shape[1]):
-        given = group[labels.category]
-        if first_draw + r > 0:
-            seed = mix_bits(np.array([first_draw + r], dtype=np.uint64))
-            truth = np.searchsorted(prior[:-1].cumsum(), _uniform(mix_bits(own + seed)), "right")
-            mixed = mix_bits(hashes + seed)
-            random = (_uniform(mix_bits(mixed))[:, np.newaxis] >= cumulative).sum(axis=1)
-            given = np.where(_uniform(mixed) < reliability, truth, random)
-        given = given[sampled]
+        given = _drawn(labels, first_draw + r, *hashes, reliability, group, prior, chance)[sampled]
         wrong = 1.0 - eps[annotator, r]
-        odds = eps[annotator, r] / (wrong * shares[annotator, given])
+        odds = eps[annotator, r] / (wrong * shares[annotator, given, r])
         logs = log_prior.copy()
         np.add.at(logs, (item, given), np.log1p(odds))
-        has_labels = np.bincount(item, minlength=hi - lo) > 0
         log_ratio[r] += np.log(wrong).sum() + logsumexp(logs, axis=1)[has_labels].sum()
         posterior = softmax(logs, axis=1)[item, given]
         np.add.at(serious[:, r], annotator, posterior * odds / (1.0 + odds))
+
+
+def _drawn(
+    labels: LabelRows,
+    draw: int,
+    item_hash: Floats,
+    label_hash: NDArray[np.uint64],
+    reliability: float,
+    group: Codes,
+    prior: Floats,
+    chance: Floats,
+) -> Codes:
+    """Return the labels of a draw."""
+    if draw == 0:
+        return group[labels.category]
+    seed = item_hash[labels.item].astype(np.uint64) + mix_bits(np.array([draw], dtype=np.uint64))
+    mixed = mix_bits(seed + label_hash)
+    truth = np.searchsorted(prior[:-1].cumsum(), _uniform(mix_bits(seed)), "right")
+    cumulative = chance[labels.annotator, :-1].cumsum(axis=1)
+    random = (_uniform(mix_bits(mixed))[:, np.newaxis] >= cumulative).sum(axis=1)
+    return np.where(_uniform(mixed) < reliability, truth, random)
 
 
 def _kept(block: Block, lo: int, hi: int, fold: Floats, held: int) -> LabelRows:

@@ -5,7 +5,7 @@ Both follow from hashes of the labels' structure, so that names and the order of
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,12 +30,21 @@ _MIN_LABELS = 50
 _FEW_DRAWS, _FEW_STEPS = 4, 10
 _DRAWS, _STEPS = 40, 30
 _SERIOUS_DRAWS = 4
-_SIGNIFICANCE = 0.99977  # that of 3.5 standard errors; the ratios are skewed, so 3 are too few
+_SIGNIFICANCE = 0.99997  # that of 4 standard errors; the ratios are skewed, so 3 are too few
+_CROWD_LABELS = 5.0  # pseudo-counts of labels with the crowd's reliability
 _START_RELIABILITY, _DRAWN_RELIABILITY = 0.5, 0.5
 _MIN_RELIABILITY, _MAX_RELIABILITY = 1e-6, 0.999
 _ORDINAL_GROUPS = 5
 
+_MAX_ENTRIES = 1 << 25  # of tables of draws
+
 _HASH_INPUTS = (Input("annotator_hash", annotator_axis=0), Input("category_hash"))
+_DRAWN_STATE = ("fold", "item_hash")
+_DRAWN_INPUTS = (
+    *_HASH_INPUTS,
+    *(Input("first_draw"), Input("reliability"), Input("group"), Input("prior")),
+    Input("chance", annotator_axis=0),
+)
 
 
 class Folds(NamedTuple):
@@ -134,16 +143,18 @@ def _number_equal(hashes: Floats) -> Floats:
 def judge_agreement(labels: LabelSummary, session: Session, hashes: Hashes) -> Verdict | None:
     r"""Return whether annotators agree better than chance; None if there are too few labels to tell.
 
-    By chance, annotator s gives label n with their own share :math:`p_{s,n}`, whatever the item. The
-    alternative has serious annotators: with classes :math:`k_e \sim \pi`, the crowd's shares,
+    By chance, annotator s gives label n with their own share :math:`p_{s,n}` of other labels, whatever
+    the item. The alternative has serious annotators: with classes :math:`k_e \sim \pi`, the crowd's
+    shares,
 
     .. math:: P(r_{e,s} = n) = \epsilon_s 1_{n = k_e} + (1 - \epsilon_s) p_{s,n}.
 
-    The log-likelihood ratio after some EM steps on :math:`\epsilon` is compared with the ratios of
-    labels that are drawn by chance. Labels agree if theirs is higher at the significance of 3.5
-    standard errors (Student's t, as the draws are few). There are too few labels to tell if labels
-    drawn with :math:`\epsilon = 0.5` do not agree either, or if there are fewer than 50. Ordinal categories are merged into at
-    most five groups of adjacent ones.
+    The log-likelihood ratio after some EM steps on :math:`\epsilon` (with five pseudo-counts of the
+    crowd's reliability) is compared with the ratios of labels that are drawn by chance. Labels agree
+    if theirs is higher at the significance of 4 standard errors (Student's t, as the draws are few).
+    There are too few labels to tell if labels drawn with :math:`\epsilon = 0.5` do not agree either,
+    or if there are fewer than 50. Ordinal categories are merged into at most five groups of adjacent
+    ones.
     """
     if labels.n_labels < _MIN_LABELS:
         return None
@@ -169,13 +180,17 @@ class _AgreementRatios:
     """Log-likelihood ratios of serious annotators to chance, of the labels and of random draws."""
 
     def __init__(self, labels: LabelSummary, session: Session, hashes: Hashes) -> None:
-        self._session, self._hashes = session, hashes
-        self._n_annotators = labels.n_annotators
+        self._session = session
         self._group = _group_categories(labels, hashes)
         counts = np.zeros((labels.n_annotators, self._group.max() + 1))
         np.add.at(counts.T, self._group, labels.labels_per_category.T)
-        self._shares = label_shares(counts)
-        self._prior = _crowd_shares(counts)
+        self._shape = counts.shape
+        self._inputs: dict[str, Any] = {
+            **hashes._asdict(),
+            "group": self._group,
+            "prior": _crowd_shares(counts),
+            "chance": label_shares(counts),
+        }
 
     def of_draws(
         self, first: int, n: int, n_steps: int, *, reliability: float = 0.0
@@ -184,34 +199,35 @@ class _AgreementRatios:
 
         In the others, labels are right with this probability, and by chance otherwise.
         """
-        by_draw = (self._n_annotators, n)
+        at_once = max(1, _MAX_ENTRIES // (self._shape[0] * self._shape[1]))
+        return [
+            ratio
+            for start in range(first, first + n, at_once)
+            for ratio in self._fit_draws(
+                start, min(at_once, first + n - start), n_steps, reliability
+            )
+        ]
+
+    def _fit_draws(self, first: int, n: int, n_steps: int, reliability: float) -> list[float]:
+        inputs = {**self._inputs, "first_draw": first, "reliability": reliability}
+        counted = Sum("counts", (*self._shape, n), annotator_axis=0)
+        count = Pass("held_out.count_drawn", _DRAWN_STATE, _DRAWN_INPUTS, (counted,))
+        counts = self._session.run_pass(count, **inputs)["counts"]
+        shares = np.stack(
+            [label_shares(counts[:, :, r], leave_one_out=True) for r in range(n)], axis=2
+        )
+        n_labels = np.maximum(counts[:, :, :1].sum(axis=1), 1.0)
         agree = Pass(
             "held_out.agree",
-            ("fold", "item_hash"),
-            (
-                *_HASH_INPUTS,
-                *(Input("first_draw"), Input("reliability"), Input("group"), Input("prior")),
-                *(Input("shares", annotator_axis=0), Input("eps", annotator_axis=0)),
-            ),
-            (
-                Sum("labels", by_draw[:1], annotator_axis=0),
-                Sum("serious", by_draw, annotator_axis=0),
-                Sum("log_ratio", (n,)),
-            ),
+            _DRAWN_STATE,
+            (*_DRAWN_INPUTS, *(Input(name, annotator_axis=0) for name in ("shares", "eps"))),
+            (Sum("serious", (self._shape[0], n), annotator_axis=0), Sum("log_ratio", (n,))),
         )
-        eps = np.full(by_draw, _START_RELIABILITY)
+        eps = np.full((self._shape[0], n), _START_RELIABILITY)
         for _ in range(n_steps):
-            sums = self._session.run_pass(
-                agree,
-                **self._hashes._asdict(),
-                first_draw=first,
-                reliability=reliability,
-                group=self._group,
-                prior=self._prior,
-                shares=self._shares,
-                eps=eps,
-            )
-            share = sums["serious"] / np.maximum(sums["labels"], 1.0)[:, np.newaxis]
+            sums = self._session.run_pass(agree, **inputs, shares=shares, eps=eps)
+            crowd = sums["serious"].sum(axis=0) / n_labels.sum()
+            share = (sums["serious"] + _CROWD_LABELS * crowd) / (n_labels + _CROWD_LABELS)
             eps = np.clip(share, _MIN_RELIABILITY, _MAX_RELIABILITY)
         ratios: list[float] = sums["log_ratio"].tolist()
         return ratios
@@ -236,18 +252,20 @@ def _crowd_shares(counts: NDArray[np.int64] | Floats) -> Floats:
     return shares
 
 
-def label_shares(counts: Floats) -> Floats:
+def label_shares(counts: Floats, *, leave_one_out: bool = False) -> Floats:
     """Return annotators' shares of labels, annotators x categories, smoothed towards the crowd's.
 
     Takes counts of the same shape. The number of pseudo-counts is the one of `CROWD_PSEUDO_COUNTS`
-    with the highest leave-one-out log-likelihood.
+    with the highest leave-one-out log-likelihood. With ``leave_one_out``, the share of a label that
+    was given is that among the annotator's other labels.
     """
     prior = _crowd_shares(counts)[:, np.newaxis] * CROWD_PSEUDO_COUNTS
     mass = counts[:, :, np.newaxis] + prior
     total = mass.sum(axis=1, keepdims=True)
     # Without the label itself there is one label less, of this category and of all.
-    without = (mass - 1.0) / (total - 1.0)
-    given = counts > 0
-    log_likelihood = counts[given] @ np.log(np.maximum(without[given], MIN_PROBABILITY))
-    best: Floats = np.ascontiguousarray((mass / total)[:, :, log_likelihood.argmax()])
+    given = (counts > 0)[:, :, np.newaxis]
+    without = np.where(given, np.maximum(mass - 1.0, MIN_PROBABILITY) / (total - 1.0), mass / total)
+    log_likelihood = np.einsum("sn,snc->c", counts, np.log(without))
+    shares = without if leave_one_out else mass / total
+    best: Floats = np.ascontiguousarray(shares[:, :, log_likelihood.argmax()])
     return best
