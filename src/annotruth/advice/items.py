@@ -124,7 +124,7 @@ class Reasons(NamedTuple):
     @classmethod
     def of_scores(cls, low: Floats, high: Floats) -> Reasons:
         """Write them from the intervals of scores."""
-        ends = [pc.cast(pc.round(as_arrow(end), 2), pa.string()) for end in (low, high)]
+        ends = [pc.cast(as_arrow(np.round(end, 2)), pa.string()) for end in (low, high)]
         interval = pc.binary_join_element_wise(*ends, " to ")
         return cls(
             pc.binary_join_element_wise("score uncertain: ", interval, ""),

@@ -195,7 +195,7 @@ class _Columns(dict[str, Column]):
                     self[plain] = column.combine_chunks()
                 else:
                     self[plain] = _numbers(table, name, (type_,))
-                    too_large = np.isfinite(self[plain]) & (np.abs(self[plain]) > _MAX_VALUE)
+                    too_large = np.abs(self[plain]) > _MAX_VALUE  # or infinite
                     _check(not too_large.any(), f"{name} has too large a value")
 
     def __missing__(self, name: str) -> Column:
