@@ -27,7 +27,7 @@ _SAMPLED_LABELS, _SAMPLED_LABELS_PER_ANNOTATOR = 60_000, 10
 
 _MIN_LABELS = 50
 # Random draws and EM steps: few suffice for labels that clearly agree.
-_FEW_DRAWS, _FEW_STEPS = 4, 10
+_FEW_DRAWS, _FEW_STEPS = 6, 5
 _DRAWS, _STEPS = 40, 30
 _SERIOUS_DRAWS = 4
 _SIGNIFICANCE = 0.99997  # that of 4 standard errors; the ratios are skewed, so 3 are too few
