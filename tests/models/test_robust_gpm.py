@@ -36,7 +36,9 @@ def run_steps(steps, start, n_steps=12):
 
 
 def class_steps(labels):
-    return ClassSteps(TrueClasses(labels), get_engine("memory").open(labels))
+    session = get_engine("memory").open(labels)
+    session.allocate("fold", per="labels")
+    return ClassSteps(TrueClasses(labels), session)
 
 
 @settings(deadline=None, max_examples=60)

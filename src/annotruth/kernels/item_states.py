@@ -57,22 +57,11 @@ def summarize(
     n_states = prior.shape[0]
     n_categories = right.shape[1]
     rows = _empty_rows(block, lo, hi)
-    logs, weights = np.empty(n_states), np.empty(n_states)
+    weights = np.empty(n_states)
     for e in range(lo, hi):
-        n_rows = _find_rows(block, e, counts.shape[1] - 1, 1, rows)
-        _leave_item_out(
-            block,
-            e,
-            prior,
-            truth_likelihood,
-            counts,
-            pseudo_counts,
-            rows,
-            n_rows,
-            logs,
+        _item_posterior(
+            block, e, prior, truth_likelihood, counts, pseudo_counts, correlation, rows, weights
         )
-        tempering = 1.0 / (1.0 + (n_rows - 1) * correlation)
-        _temper(block.known[e], prior, truth_likelihood, logs, tempering, weights)
         right[e] = 0.0
         opinion[e] = 0.0
         for z in range(n_states):
@@ -107,22 +96,18 @@ def posterior(
 ) -> None:
     """Write each item's posterior over the states, items x states."""
     rows = _empty_rows(block, lo, hi)
-    logs = np.empty(prior.shape[0])
     for e in range(lo, hi):
-        n_rows = _find_rows(block, e, counts.shape[1] - 1, 1, rows)
-        _leave_item_out(
+        _item_posterior(
             block,
             e,
             prior,
             truth_likelihood,
             counts,
             pseudo_counts,
+            correlation,
             rows,
-            n_rows,
-            logs,
+            posterior[e],
         )
-        tempering = 1.0 / (1.0 + (n_rows - 1) * correlation)
-        _temper(block.known[e], prior, truth_likelihood, logs, tempering, posterior[e])
 
 
 @compiled
@@ -196,6 +181,26 @@ def score(
                     total[a + 1] += values[a]
                     for b in range(n_predictors):
                         products[a, b] += values[a] * values[b]
+
+
+@compiled
+def _item_posterior(
+    block: Block,
+    e: int,
+    prior: Floats,
+    truth_likelihood: Floats,
+    counts: Floats,
+    pseudo_counts: Floats,
+    correlation: float,
+    rows: Codes,
+    weights: Floats,
+) -> None:
+    """Write an item's posterior over the states, the item taken out of the counts."""
+    logs = np.empty(prior.shape[0])
+    n_rows = _find_rows(block, e, counts.shape[1] - 1, 1, rows)
+    _leave_item_out(block, e, prior, truth_likelihood, counts, pseudo_counts, rows, n_rows, logs)
+    tempering = 1.0 / (1.0 + (n_rows - 1) * correlation)
+    _temper(block.known[e], prior, truth_likelihood, logs, tempering, weights)
 
 
 @compiled

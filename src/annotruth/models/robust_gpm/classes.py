@@ -185,6 +185,7 @@ class ClassParameters(NamedTuple):
     >>> from annotruth.models.robust_gpm.classes import ClassSteps, TrueClasses
     >>> labels = at.Labels.of([("a", "ann", "cat"), ("a", "bob", "dog"), ("b", "ann", "dog")])
     >>> with closing(get_engine("reference").open(labels)) as session:
+    ...     session.allocate("fold", per="labels")
     ...     start = ClassSteps(TrueClasses(labels), session).start()
     >>> start.confusion.shape  # annotators x categories x states
     (2, 2, 2)
@@ -235,11 +236,12 @@ class ClassSteps:
     Parameters
     ----------
     items, session
-        The latent states of items, and the session that the labels are open in.
+        The latent states of items, and the session that the labels are open in. It has the array
+        "fold" (`annotruth.models.robust_gpm.resampling.assign_folds`).
     concentration
         How many labels per state count as much as what an annotator's strategies expect.
     held
-        The fold of labels that are left out (`annotruth.models.robust_gpm.choice`).
+        The fold of labels that are left out, if any.
 
     Examples
     --------
@@ -249,6 +251,7 @@ class ClassSteps:
     >>> from annotruth.models.robust_gpm.classes import ClassSteps, TrueClasses
     >>> labels = at.simulate.crowd(n_items=20, n_annotators=6, n_categories=3, seed=0).labels
     >>> with closing(get_engine("reference").open(labels)) as session:
+    ...     session.allocate("fold", per="labels")
     ...     steps = ClassSteps(TrueClasses(labels, n_subtypes=3), session)
     ...     parameters, monitor = steps.step(steps.start())
     >>> parameters.serious.shape  # categories x states
@@ -299,8 +302,6 @@ class ClassSteps:
         Subtypes begin as equal shares of the items, from those whose labels agree most to those
         whose labels agree least.
         """
-        if self._held == NEVER:
-            self.session.allocate("fold", per="labels")
         items = self.session.run_pass(self._agreement, held=self._held)["items"]
         subtypes = _subtype_weights(items, self.items.n_subtypes)
         sums = self.session.run_pass(self._start, held=self._held, subtypes=subtypes)

@@ -224,10 +224,9 @@ class RobustGPM(EMEstimator):
     ) -> BaseFit:
         self._check(labels)
         with _one_blas_thread(), closing(get_engine(self.engine).open(labels)) as session:
-            one_truth = self._has_one_truth(labels, session, previous)
             folds = Folds.of(labels)
             verdict = judge_agreement(labels, session, assign_folds(labels, session, folds))
-            if not one_truth:
+            if not self._has_one_truth(labels, session, previous):
                 return self._fit_opinions(labels, session, verdict, previous, progress)
             if verdict == "chance":
                 return self._fit_chance(labels, session)
