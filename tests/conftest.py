@@ -42,20 +42,25 @@ def random_labels(
     n_annotators: int,
     n_categories: int,
     density: float = 0.6,
+    unused: int = 0,
+    copies: int = 1,
 ) -> Labels:
-    """Make labels without any structure; every item and annotator has at least one."""
+    """Make labels without any structure; every item and annotator has at least one.
+
+    There are ``unused`` more categories, and each label is given ``copies`` times.
+    """
     present = rng.random((n_items, n_annotators)) < density
     present[np.arange(n_items), rng.integers(n_annotators, size=n_items)] = True
     present[rng.integers(n_items, size=n_annotators), np.arange(n_annotators)] = True
     item, annotator = np.nonzero(present)
-    shuffled = rng.permutation(len(item))
+    shuffled = np.repeat(rng.permutation(len(item)), copies)
     return Labels.from_codes(
         item[shuffled],
         annotator[shuffled],
-        rng.integers(n_categories, size=len(item)),
+        np.repeat(rng.integers(n_categories, size=len(item)), copies),
         items=[f"item {e}" for e in range(n_items)],
         annotators=[f"annotator {s}" for s in range(n_annotators)],
-        scale=Scale.ordinal(list(range(1, n_categories + 1))),
+        scale=Scale.ordinal(list(range(1, n_categories + unused + 1))),
     )
 
 

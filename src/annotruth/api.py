@@ -217,11 +217,7 @@ def update(
         if name in read.changed():
             raise InputError(f"{name} is that of the fit: leave it out")
     _refuse_distributed(fit)
-    if not isinstance(fit, Fit):
-        from annotruth.models.storage import load
-
-        fit = load(fit)
-    before = fit
+    before = _loaded(fit)
     # An engine object of the caller's is stored by its class name, and cannot be made again.
     settings = {
         name: value
@@ -409,8 +405,13 @@ def _fit_or_load(
             f"{', '.join(named)}: only for labels, and this is a fit; leave them out, or give the "
             "labels"
         )
-    if isinstance(data, Fit):
-        return data
+    return _loaded(data)
+
+
+def _loaded(fit: Fit | str | Path) -> Fit:
+    """Return a fit, or the one that is saved in a folder."""
+    if isinstance(fit, Fit):
+        return fit
     from annotruth.models.storage import load
 
-    return load(data)
+    return load(fit)

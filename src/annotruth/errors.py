@@ -186,8 +186,9 @@ def system_errors_reported(path: str | os.PathLike[str]) -> Iterator[None]:
         raise
     except OSError as error:
         reason = error.strerror or str(error) or type(error).__name__
-        text = f"cannot write {os.fspath(path)}: {reason}; {_next_step(error.errno)}"
-        raise OutputError(" ".join(text.split())) from error
+        raise OutputError(
+            f"cannot write {os.fspath(path)}: {reason}; {_next_step(error.errno)}"
+        ) from error
 
 
 def _next_step(code: int | None) -> str:

@@ -167,13 +167,18 @@ def _change_json_bytes(folder: Path, rng: np.random.Generator) -> str:
     return "changed bytes of fit.json"
 
 
-def _change_values(folder: Path, rng: np.random.Generator) -> str:
-    """Change some values of a column: codes, pointers, probabilities, ids."""
+def _some_column(folder: Path, rng: np.random.Generator) -> tuple[Path, pa.Table, int]:
+    """Return a file, its table and the place of one of its columns."""
     path = _some_file(folder, rng, "[!p]*.arrow")
     table = feather.read_table(path, memory_map=False)
+    return path, table, int(rng.integers(max(table.num_columns, 1)))
+
+
+def _change_values(folder: Path, rng: np.random.Generator) -> str:
+    """Change some values of a column: codes, pointers, probabilities, ids."""
+    path, table, place = _some_column(folder, rng)
     if not table.num_columns:
         return f"changed nothing in {path.name}"
-    place = int(rng.integers(table.num_columns))
     column, name = table.column(place), table.column_names[place]
     values = column.to_pylist()
     for _ in range(rng.integers(1, 4)):
@@ -200,11 +205,9 @@ def _odd_value(type_: pa.DataType, rng: np.random.Generator) -> Any:
 
 def _change_columns(folder: Path, rng: np.random.Generator) -> str:
     """Drop, rename, duplicate, retype or shorten columns."""
-    path = _some_file(folder, rng, "[!p]*.arrow")
-    table = feather.read_table(path, memory_map=False)
+    path, table, place = _some_column(folder, rng)
     if not table.num_columns:
         return f"changed nothing in {path.name}"
-    place = int(rng.integers(table.num_columns))
     column, name = table.column(place), table.column_names[place]
     kind = ("drop", "rename", "duplicate", "retype", "retype", "shorten", "lengthen", "nest")[
         rng.integers(8)

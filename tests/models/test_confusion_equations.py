@@ -12,6 +12,7 @@ import annotruth as at
 from annotruth.engines import get_engine
 from annotruth.labels import Labels
 from annotruth.models.confusion.dirichlet import DirichletEquations
+from annotruth.models.confusion.equations import draws_of_annotators
 from annotruth.models.confusion.steps import LatentClassSteps
 from annotruth.models.em import run_em
 from annotruth.models.registry import get_model
@@ -189,6 +190,18 @@ def test_ebcc_divides_the_votes_among_the_subtypes(opened):
     right, wrong = shares[0, 0, 0], shares[0, 0, 1]
     assert min(right.std(), wrong.std()) > 0.01
     assert abs(np.corrcoef(right, wrong)[0, 1]) < 0.99
+
+
+def test_draws_follow_annotators_into_another_order():
+    draws = np.arange(6.0).reshape(3, 2)
+    rows = [("a", "x", 1), ("b", "x", 2), ("a", "y", 1), ("b", "y", 1), ("c", "z", 2)]
+    renamed = {"x": "r", "y": "q", "z": "p"}  # the reverse order
+    one, other = (
+        draws_of_annotators(draws, Labels.of(sorted(table, key=lambda row: row[1])))
+        for table in (rows, [(item, renamed[who], label) for item, who, label in rows])
+    )
+    np.testing.assert_array_equal(one, other[::-1])
+    assert len(np.unique(one)) == draws.size
 
 
 def test_ebcc_with_one_subtype_is_ibcc():

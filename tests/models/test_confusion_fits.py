@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import annotruth as at
 from annotruth.engines import get_engine
-from annotruth.labels import Labels, Scale
+from annotruth.labels import Labels
 from annotruth.models.confusion.steps import STEPS_PER_START
 from annotruth.models.registry import get_model
 
@@ -69,16 +69,14 @@ def test_the_objective_never_falls(
     name, make_labels, seed, n_items, n_annotators, n_categories, unused, n_known, copies
 ):
     rng = np.random.default_rng(seed)
-    labels = make_labels(rng, n_items=n_items, n_annotators=n_annotators, n_categories=n_categories)
     # Many labels by one annotator on one item: products that underflow.
-    cell = np.repeat(labels.cell_of_label(), copies)
-    labels = Labels.from_codes(
-        labels.item_of_cell()[cell],
-        np.repeat(labels.annotator, copies),
-        labels.cell_category[cell],
-        items=labels.items,
-        annotators=labels.annotators,
-        scale=Scale.nominal(list(range(n_categories + unused))),
+    labels = make_labels(
+        rng,
+        n_items=n_items,
+        n_annotators=n_annotators,
+        n_categories=n_categories,
+        unused=unused,
+        copies=copies,
     )
     labels.known[:n_known] = rng.integers(n_categories + unused, size=n_known)[:n_items]
     for acceleration in (False, True):

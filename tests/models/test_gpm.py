@@ -80,16 +80,14 @@ def test_the_log_likelihood_rises_at_every_step(
     make_labels, seed, n_items, n_annotators, n_categories, unused, n_known, behavior, copies
 ):
     rng = np.random.default_rng(seed)
-    labels = make_labels(rng, n_items=n_items, n_annotators=n_annotators, n_categories=n_categories)
     # Several labels by one annotator on one item: enough labels for a behavior to be learned.
-    cell = np.repeat(labels.cell_of_label(), copies)
-    labels = Labels.from_codes(
-        labels.item_of_cell()[cell],
-        np.repeat(labels.annotator, copies),
-        labels.cell_category[cell],
-        items=labels.items,
-        annotators=labels.annotators,
-        scale=Scale.ordinal(list(range(n_categories + unused))),
+    labels = make_labels(
+        rng,
+        n_items=n_items,
+        n_annotators=n_annotators,
+        n_categories=n_categories,
+        unused=unused,
+        copies=copies,
     )
     labels.known[:n_known] = rng.integers(n_categories + unused, size=n_known)[:n_items]
     fit = at.GPM(behavior=behavior, tol=1e-9, max_iter=200, engine="memory")

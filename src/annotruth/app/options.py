@@ -275,7 +275,7 @@ def table_files(folder: str | Path | None, suffix: str) -> list[Path]:
         return []
     names = ("items", "annotators", "labels", "distributions")
     out = Path(folder)
-    if len(saved_files(out)) > 2:
+    if _arrow_files(out):
         raise InputError(f"{out} holds a saved fit: choose another folder for the tables")
     return [out, out / "fit.json", *(out / f"{name}.{suffix}" for name in names)]
 
@@ -284,8 +284,12 @@ def saved_files(folder: Path | None) -> list[Path]:
     """Return the files of a saved fit, or of one that is to be saved, and the folder itself."""
     if folder is None:
         return []
-    arrow_files = [path for pattern in ("cells.arrow", "data-*/*") for path in folder.glob(pattern)]
-    return [folder, folder / "fit.json", *arrow_files]
+    return [folder, folder / "fit.json", *_arrow_files(folder)]
+
+
+def _arrow_files(folder: Path) -> list[Path]:
+    """Return Arrow files of the saved fit in a folder, if there is one; format 1 has no subfolder."""
+    return [path for pattern in ("cells.arrow", "data-*/*") for path in folder.glob(pattern)]
 
 
 def parse_pairs(text: str | None, option: str) -> dict[str, str]:

@@ -170,8 +170,9 @@ def _write(
             _write_parquet(table, path)
     except pa.ArrowException as error:
         # Disk failures are OSErrors; this is, for example, a list, which CSV cannot hold.
-        text = f"cannot write {os.fspath(destination)}: {error}; choose another format"
-        raise OutputError(" ".join(text.split())) from error
+        raise OutputError(
+            f"cannot write {os.fspath(destination)}: {error}; choose another format"
+        ) from error
 
 
 def _partitions(table: pa.Table | LazyTable, rows: int) -> Iterator[pa.Table]:

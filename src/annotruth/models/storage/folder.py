@@ -212,7 +212,7 @@ def load(path: str | Path) -> Fit:
     except InputError:
         raise
     except _DAMAGE as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
+        reason = str(error) or type(error).__name__
         raise InputError(
             f"the fit in {folder} cannot be read ({reason}): fit the labels again and save the fit"
         ) from None
