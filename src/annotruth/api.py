@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, overload
 from annotruth.engines import ENGINES, get_engine, native_engine
 from annotruth.errors import AnnotruthWarning, InputError
 from annotruth.io.options import ReadOptions
-from annotruth.io.readers import file_named_in_errors, load_labels, load_table
+from annotruth.io.readers import file_named_in_errors, load_labels, load_table, reading_stage
 from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.bins import MANY_NUMBERS
 from annotruth.labels.scale import parse_numbers
 from annotruth.labels.validate import input_warnings
 from annotruth.models.base import Estimator
 from annotruth.models.base_fit import BaseFit
-from annotruth.models.em import Progress, ProgressCallback
+from annotruth.models.em import Progress, ProgressCallback, start_stage
 from annotruth.models.registry import DEFAULT_MODEL, make_estimator
 from annotruth.models.result import Fit
 
@@ -136,6 +136,7 @@ def fit(
             raise InputError(f"{AUTO} fits many models, in memory: name one, or leave out memory")
         estimator.check_out_of_core()
     engine = get_engine("memory") if estimator is None else estimator.engine_for(data)
+    start_stage(progress, reading_stage(data))
     labels = engine.read(data, read, gold=gold, annotator_prior=annotator_prior)
     if model is None and options.keys() <= {"engine"} and not _room_for_default(labels):
         warnings.warn(
@@ -152,6 +153,7 @@ def fit(
 
         choice = choose(labels, progress=progress)
         estimator, chosen = make_estimator(choice.model, {}), choice.to_dict()
+    start_stage(progress, f"fitting {estimator.name}")
     _LOGGER.info("fitting %s to %s", estimator.name, labels.describe())
     result = estimator.fit(labels, progress=_log_iterations(progress)).result_
     _LOGGER.info("%s after %d iterations: %s", result.model, result.n_iter, result.stop_reason)
@@ -225,7 +227,9 @@ def update(
         if name != "engine" or value in ENGINES
     }
     estimator = make_estimator(before.model, settings)
+    start_stage(progress, reading_stage(data))
     new = load_labels(data, read)
+    start_stage(progress, f"fitting {estimator.name}")
     with file_named_in_errors(data if gold is None else gold):
         estimator.load_fit(before).partial_fit(
             new,
@@ -331,6 +335,7 @@ def next_labels(
 
     check_budget(budget)
     fitted = _fit_or_load(data, model, gold, annotator_prior, progress, read, options)
+    start_stage(progress, "computing what labels gain")
     return advise(fitted, budget)
 
 
@@ -367,6 +372,7 @@ def plan_labels(
 
     check_target(target, value)
     fitted = _fit_or_load(data, model, gold, annotator_prior, progress, read, options)
+    start_stage(progress, "simulating more labels")
     return plan(fitted, target, value, seed=seed)
 
 
@@ -405,6 +411,7 @@ def _fit_or_load(
             f"{', '.join(named)}: only for labels, and this is a fit; leave them out, or give the "
             "labels"
         )
+    start_stage(progress, reading_stage(data))
     return _loaded(data)
 
 

@@ -15,7 +15,7 @@ from annotruth.errors import AnnotruthWarning, one_line, printable
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from annotruth.models.em import Progress, ProgressCallback
+    from annotruth.models.em import ProgressReporter
 
 
 def print_error(message: object) -> None:
@@ -43,31 +43,20 @@ def warnings_in_one_line(*, quiet: bool) -> Iterator[None]:
 
 
 @contextmanager
-def progress_line(*, quiet: bool) -> Iterator[ProgressCallback | None]:
-    """Show the progress of iterations on one line of stderr, if that is a terminal."""
+def progress_line(*, quiet: bool) -> Iterator[ProgressReporter]:
+    """Show stages and iterations on one line of stderr, if that is a terminal.
+
+    Open it before slow imports, and close it before results are printed.
+    """
     if quiet or not sys.stderr.isatty():
-        yield None
+        from annotruth.models.em import ProgressReporter
+
+        yield ProgressReporter()
         return
-    from rich.console import Console
-    from rich.progress import Progress as Bar
-    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+    from annotruth.app.progress import terminal_line
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("reading labels")
-
-        def show(progress: Progress) -> None:
-            stage = f"{progress.stage}: " if progress.stage else ""
-            bar.update(
-                task,
-                description=(
-                    f"{stage}iteration {progress.n_iter:,} of at most {progress.max_iter:,}, "
-                    f"log-likelihood {progress.log_likelihood:,.2f}, "
-                    f"change {progress.change:.2g}"
-                ),
-            )
-
-        yield show
+    with terminal_line() as line:
+        yield line
 
 
 def waiting_line(folder: object, *, quiet: bool) -> Callable[[], None] | None:

@@ -58,6 +58,11 @@ def load_labels(
     return labels
 
 
+def reading_stage(data: Any) -> str:
+    """Return the name of the stage in which labels are read, such as "reading labels.csv"."""
+    return f"reading {Path(data).name if isinstance(data, str | Path) else 'labels'}"
+
+
 def load_table(data: Any, *, max_size: str | int | None = None) -> Any:
     """Return the table in a file; whatever is not a path is returned as it is."""
     return read_table(data, max_size=max_size) if isinstance(data, str | Path) else data

@@ -61,6 +61,38 @@ class Progress(NamedTuple):
 ProgressCallback = Callable[[Progress], None]
 
 
+class ProgressReporter:
+    """A progress callback that is also called at the start of each stage, such as reading.
+
+    Plain functions are called after iterations only. This class shows nothing; subclasses do.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> from annotruth.models.em import ProgressReporter
+    >>> class Printer(ProgressReporter):
+    ...     def start(self, stage, *, done=0, total=0):
+    ...         print(stage)
+    >>> fit = at.fit([("a", "x", 1), ("a", "y", 2)], "gpm", progress=Printer())
+    reading labels
+    fitting gpm
+    """
+
+    def start(self, stage: str, *, done: int = 0, total: int = 0) -> None:
+        """Show that a stage starts; of ``total`` such stages, if that is known, ``done`` are over."""
+
+    def __call__(self, progress: Progress) -> None:
+        """Show the progress of an iteration."""
+
+
+def start_stage(
+    progress: ProgressCallback | None, stage: str, *, done: int = 0, total: int = 0
+) -> None:
+    """Report the start of a stage to callbacks that take stages."""
+    if isinstance(progress, ProgressReporter):
+        progress.start(stage, done=done, total=total)
+
+
 class Steps(Protocol[P]):
     """What a model supplies to the loop: its equations over a session.
 

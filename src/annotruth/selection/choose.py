@@ -149,10 +149,12 @@ def choose(
     fold = _first_folds(assign_folds(sample, folds, seed))
     results: dict[str, HeldOut] = {}
     refused: dict[str, str] = {}
-    for name in names:
+    for number, name in enumerate(names, start=1):
         get_model(name)
         try:
-            results[name] = score_folds(make_for(name, labels), sample, fold, progress)
+            results[name] = score_folds(
+                make_for(name, labels), sample, fold, progress, number=number, n_models=len(names)
+            )
         except AnnotruthError as error:
             refused[name] = str(error)
     if not results:

@@ -18,11 +18,11 @@ import pyarrow as pa
 from annotruth import metrics
 from annotruth.errors import AnnotruthError, ConvergenceWarning, InputError
 from annotruth.io.options import ReadOptions
-from annotruth.io.readers import file_named_in_errors, load_labels, load_table
+from annotruth.io.readers import file_named_in_errors, load_labels, load_table, reading_stage
 from annotruth.labels import Labels
 from annotruth.labels.frames import from_arrow
 from annotruth.labels.truth import MatchedTruth, match_truth
-from annotruth.models.em import ProgressCallback
+from annotruth.models.em import ProgressCallback, start_stage
 from annotruth.models.registry import MODELS, get_model
 from annotruth.models.result import Fit
 from annotruth.selection.choose import Choice, choose, make_for, registry_rank
@@ -208,13 +208,17 @@ def compare(
     names = sorted(dict.fromkeys(models or MODELS), key=registry_rank)
     for name in names:
         get_model(name)
+    start_stage(progress, reading_stage(data))
     labels = load_labels(data, read)
     matched = _match_truth(truth, labels, read.max_size)
     choice, why = _choose(labels, names, folds, seed, progress)
     refused = {} if choice is None else dict(choice.refused)
     fits: dict[str, Fit] = {}
     seconds: dict[str, float] = {}
-    for name in (name for name in names if name not in refused):
+    suitable = [name for name in names if name not in refused]
+    for done, name in enumerate(suitable):
+        stage = f"fitting to all labels: {name}, {done + 1} of {len(suitable)}"
+        start_stage(progress, stage, done=done, total=len(suitable))
         try:
             fits[name], seconds[name] = _timed(name, labels, progress)
         except AnnotruthError as error:

@@ -19,7 +19,7 @@ from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
 from annotruth.labels.validate import check_seed
 from annotruth.models.base import Estimator
-from annotruth.models.em import Progress, ProgressCallback
+from annotruth.models.em import Progress, ProgressCallback, start_stage
 from annotruth.models.registry import get_model
 
 FLOOR = 0.01
@@ -172,16 +172,31 @@ def assign_folds(labels: Labels, n_folds: int, seed: int) -> Codes:
 
 
 def score_folds(
-    estimator: Estimator, labels: Labels, fold: Codes, progress: ProgressCallback | None
+    estimator: Estimator,
+    labels: Labels,
+    fold: Codes,
+    progress: ProgressCallback | None,
+    *,
+    number: int = 1,
+    n_models: int = 1,
 ) -> HeldOut:
-    """Score a model on the folds that `assign_folds` returned."""
+    """Score a model on the folds that `assign_folds` returned.
+
+    ``number`` is the model's number among the ``n_models`` that are compared, for ``progress``.
+    """
     model = copy(estimator)
     log_p = np.empty(labels.n_labels)
     converged = True
     category, item = labels.category_of_label(), labels.item_of_label()
     folds = np.unique(fold[fold >= 0])
-    for number, current in enumerate(folds, start=1):
-        stage = f"cross-validating {model.name}, fold {number} of {len(folds)}"
+    for k, current in enumerate(folds):
+        stage = f"cross-validating {model.name}, fold {k + 1} of {len(folds)}"
+        start_stage(
+            progress,
+            f"comparing: {model.name}, {number} of {n_models}" if n_models > 1 else stage,
+            done=(number - 1) * len(folds) + k,
+            total=n_models * len(folds),
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # reported by `converged`
             model.fit(labels.subset(fold != current), progress=_with_stage(progress, stage))

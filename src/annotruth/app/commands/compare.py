@@ -54,18 +54,19 @@ def compare(
         annotruth compare labels.csv --truth truth.csv --models robust-gpm,dawid-skene,majority
     """
     from annotruth.app import console
-    from annotruth.io import writers
-    from annotruth.selection.compare import compare as compare_models
 
-    if out is not None:
-        writers.format_of(out)
-    options.check_outputs(
-        {"LABELS": [labels], "--truth": [truth]}, {"--out": [out], "--report": [report]}
-    )
     with (
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
     ):
+        from annotruth.io import writers
+        from annotruth.selection.compare import compare as compare_models
+
+        if out is not None:
+            writers.format_of(out)
+        options.check_outputs(
+            {"LABELS": [labels], "--truth": [truth]}, {"--out": [out], "--report": [report]}
+        )
         comparison = compare_models(
             labels,
             options.parse_list(models),
@@ -74,10 +75,11 @@ def compare(
             progress=progress,
             read=read,
         )
-    if out is not None:
-        writers.write_table(comparison.model_table(), out, writers.format_of(out))
-    if report is not None:
-        comparison.report(report, source=labels.name)
+        if out is not None:
+            writers.write_table(comparison.model_table(), out, writers.format_of(out))
+        if report is not None:
+            progress.start("writing report")
+            comparison.report(report, source=labels.name)
     if as_json:
         typer.echo(json.dumps(comparison.to_dict()))
     elif not quiet:

@@ -1,0 +1,133 @@
+"""The progress line: what a command is doing, on a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Line
+from rich.table import Column
+from rich.text import Text
+
+from annotruth.errors import one_line
+from annotruth.models.em import Progress, ProgressReporter
+
+COMPILING = "compiling (first run only)"
+
+_COMPILE_EVENT = "numba:compile"
+
+
+@contextmanager
+def terminal_line() -> Iterator[TerminalLine]:
+    """Show a line with the stage, a bar if its length is known, and the time since the start.
+
+    It is redrawn in a thread of its own, so it moves whatever the command is doing, and removed at
+    the end.
+    """
+    console = Console(stderr=True)
+    line = TerminalLine()
+    columns = (
+        SpinnerColumn("dots" if console.encoding.startswith("utf") else "line"),
+        _StageColumn(line),
+        _KnownBarColumn(),
+        TimeElapsedColumn(),
+    )
+    with Line(*columns, console=console, transient=True) as drawn:
+        drawn.add_task("", total=None)
+        (line.task,) = drawn.tasks
+        line.refresh = drawn.refresh  # so that short stages appear, too
+        try:
+            yield line
+        finally:
+            line.close()
+
+
+class TerminalLine(ProgressReporter):
+    """The stage that `terminal_line` shows.
+
+    Examples
+    --------
+    >>> from annotruth.models.em import Progress
+    >>> line = TerminalLine()
+    >>> line.text
+    'starting'
+    >>> line.start("fitting gpm")
+    >>> line(Progress(n_iter=3, max_iter=1000, log_likelihood=-8.0, change=0.1))
+    >>> line.text
+    'fitting gpm, iteration 3'
+    """
+
+    def __init__(self) -> None:
+        self.task: Task | None = None
+        self.refresh: Callable[[], None] = lambda: None
+        self._stage, self._iteration = "starting", ""
+        self._compilations = _Compilations()
+
+    def start(self, stage: str, *, done: int = 0, total: int = 0) -> None:
+        """Show a stage, with a bar if it is one of several."""
+        self._stage, self._iteration = one_line(stage), ""
+        if self.task is not None:
+            self.task.total, self.task.completed = total or None, done
+        self.refresh()
+
+    def __call__(self, progress: Progress) -> None:
+        """Show the number of an iteration, where it is not one of many fits."""
+        if self.task is None or self.task.total is None:
+            self._iteration = f", iteration {progress.n_iter:,}"
+
+    @property
+    def text(self) -> str:
+        """What the line says now."""
+        text = self._stage + self._iteration
+        return f"{text}, {COMPILING}" if self._compilations.under_way() else text
+
+    def close(self) -> None:
+        """Stop listening to the compiler."""
+        self._compilations.close()
+
+
+class _Compilations:
+    """Whether Numba is compiling a function, by the events that Numba reports."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._listening = False
+
+    def under_way(self) -> bool:
+        numba = sys.modules.get("numba")
+        if not self._listening and numba and not getattr(numba.__spec__, "_initializing", False):
+            from numba.core import event
+
+            event.Listener.register(_Compilations)
+            event.register(_COMPILE_EVENT, self)
+            self._listening = True
+        return self._count > 0
+
+    def notify(self, event: Any) -> None:
+        self._count += 1 if event.is_start else -1
+
+    def close(self) -> None:
+        if self._listening:
+            from numba.core import event
+
+            event.unregister(_COMPILE_EVENT, self)
+
+
+class _StageColumn(TextColumn):
+    def __init__(self, line: TerminalLine) -> None:
+        super().__init__("", table_column=Column(no_wrap=True, overflow="ellipsis"))
+        self._line = line
+
+    def render(self, task: Task) -> Text:
+        return Text(self._line.text, end="")
+
+
+class _KnownBarColumn(BarColumn):
+    """A bar for stages of which the number is known, and nothing for others."""
+
+    def render(self, task: Task) -> Text:  # type: ignore[override]
+        return Text() if task.total is None else super().render(task)  # type: ignore[return-value]
