@@ -83,7 +83,7 @@ class TerminalLine(ProgressReporter):
     def text(self) -> str:
         """What the line says now."""
         text = self._stage + self._iteration
-        return f"{text}, {COMPILING}" if self._compilations.under_way() else text
+        return f"{text}, {COMPILING}" if self._compilations.any_running() else text
 
     def close(self) -> None:
         """Stop listening to the compiler."""
@@ -97,7 +97,7 @@ class _Compilations:
         self._count = 0
         self._listening = False
 
-    def under_way(self) -> bool:
+    def any_running(self) -> bool:
         numba = sys.modules.get("numba")
         if not self._listening and numba and not getattr(numba.__spec__, "_initializing", False):
             from numba.core import event
