@@ -121,11 +121,22 @@ def test_labels_decide_between_one_truth_and_opinions():
     for labels in (one_truth, opinions):
         steps = class_steps(labels)
         parameters, _ = run_steps(steps, steps.start())
-        ratios.append(steps.items.adjacent_ratio(parameters))
+        ratios.append(steps.items.max_adjacent_ratio(parameters))
     assert ratios[0] < 0.5 < ratios[1]
     fits = fit_robust(one_truth), fit_robust(opinions)
     assert [fit.readout for fit in fits] == ["right", "opinion"]
     assert (fits[0].label == truth).mean() > 0.9
+    # Of a few items one cannot tell, and takes a scale for a scale.
+    few = item < 12
+    few_items = Labels.from_codes(
+        item[few],
+        annotator[few],
+        label[few],
+        items=list(range(12)),
+        annotators=list(range(6)),
+        scale=Scale.ordinal([1, 2, 3, 4]),
+    )
+    assert fit_robust(few_items).readout == "opinion"
 
 
 def test_intervals_contain_the_estimates():

@@ -30,8 +30,6 @@ _ON_CLASS, _ON_ALL_LABELS, _ITEMS, _ANNOTATORS = 1.0, 1.0, 1.0, 1.0
 
 _CERTAIN = 1e12  # pseudo-counts on the class, where serious labels are always right
 
-_ADJACENT_PSEUDO_COUNT = 50.0  # labels next to the class, and labels on it
-
 START_CONCENTRATION = 16.0
 """The concentration of confusion matrices before held-out labels have said which is best."""
 
@@ -139,15 +137,18 @@ class TrueClasses(ItemModel):
         """Return the factor by which the variances of scores are multiplied."""
         return variance_inflation(self.labels)
 
-    def adjacent_ratio(self, parameters: ClassParameters) -> float:
-        """Return how many serious labels are next to the class per one on it; 0 if nominal."""
+    def max_adjacent_ratio(self, parameters: ClassParameters) -> float:
+        """Return how many serious labels are at most next to the class per one on it; 0 if nominal.
+
+        At most: two standard errors of the log-ratio above the estimate. The labels of an item are not
+        independent, so an item counts as one label. Half a label is added to both counts, as usual for
+        log-ratios.
+        """
         if not self._ordinal:
             return 0.0
-        joint = self.labels.n_labels * parameters.serious * parameters.state_prior
-        adjacent = np.trace(joint, 1) + np.trace(joint, -1)
-        return float(
-            (adjacent + _ADJACENT_PSEUDO_COUNT) / (np.trace(joint) + _ADJACENT_PSEUDO_COUNT)
-        )
+        joint = self.labels.n_items * parameters.serious * parameters.state_prior
+        on, adjacent = np.trace(joint) + 0.5, np.trace(joint, 1) + np.trace(joint, -1) + 0.5
+        return float(adjacent / on * np.exp(2.0 * np.sqrt(1.0 / adjacent + 1.0 / on)))
 
 
 def _pooled(distribution: Floats, place: int) -> Floats:

@@ -30,8 +30,8 @@ from annotruth.models.robust_gpm.resampling import Folds, assign_folds, judge_ag
 
 Truth = Literal["auto", "class", "opinions"]
 
-# With truth="auto" and more than two categories: opinions differ from this ratio of serious labels next to the class to those
-# on it, and on longer ordinal scales in any case.
+# With truth="auto" and more than two ordered categories, opinions differ unless there are clearly fewer
+# serious labels next to the class than this many times those on it; on long scales in any case.
 _OPINIONS_FROM = 0.5
 _MAX_ORDINAL_CLASSES = 12
 
@@ -244,7 +244,7 @@ class RobustGPM(EMEstimator):
             return False
         steps = ClassSteps(TrueClasses(labels), session)
         parameters = self._run_plain_em(steps, steps.start())
-        return steps.items.adjacent_ratio(parameters) < _OPINIONS_FROM
+        return steps.items.max_adjacent_ratio(parameters) < _OPINIONS_FROM
 
     def _fit_classes(
         self,
