@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import atexit
 import gc
+import inspect
 import sys
 from typing import Annotated, Any, cast
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
+from annotruth.app import options
 from annotruth.app.commands.compare import compare
 from annotruth.app.commands.demo import demo
 from annotruth.app.commands.fit import fit
@@ -20,18 +23,72 @@ from annotruth.app.commands.simulate import simulate
 from annotruth.app.commands.update import update
 from annotruth.errors import AnnotruthError, describe_exhaustion
 
+_INTERRUPTED = 130  # what Typer turns Ctrl-C into
+
+# The commands in the groups of the front page.
+_COMMANDS = {
+    "Fit": (fit, update, report, compare),
+    "Advise": (next_, plan),
+    "Try out": (demo, simulate, reproduce),
+}
+
+
+class GroupedOptions(TyperCommand):
+    """A command whose help lists its options in groups, with values as one types them.
+
+    Examples
+    --------
+    >>> command = typer.main.get_command(app).commands["next"]
+    >>> {option.rich_help_panel for option in command.params if option.name == "budget"}
+    {'Advice'}
+    """
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters in the order of the groups, the help option among them."""
+        return options.in_groups(super().get_params(ctx), ctx)
+
+
+class FrontPage(TyperGroup):
+    """The command line as a whole, with its options as those of commands.
+
+    Examples
+    --------
+    >>> list(typer.main.get_command(app).commands)[:3]
+    ['fit', 'update', 'report']
+    """
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters in the order of the groups, the help option among them."""
+        return options.in_groups(super().get_params(ctx), ctx)
+
+
 app = typer.Typer(
     name="annotruth",
+    cls=FrontPage,
     help="Recover the truth from labels given by unreliable annotators.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-_INTERRUPTED = 130  # what Typer turns Ctrl-C into
 
-for command in (fit, update, report, next_, plan, compare, simulate, reproduce, demo):
-    app.command(command.__name__.rstrip("_"))(command)
+
+def _add_commands() -> None:
+    """Add all commands; the examples in their docstrings follow the options in the help."""
+    for group, commands in _COMMANDS.items():
+        for command in commands:
+            text, _, examples = inspect.cleandoc(command.__doc__ or "").partition("**Examples**")
+            lines = [line.strip() for line in examples.splitlines() if line.strip()]
+            app.command(
+                command.__name__.rstrip("_"),
+                cls=GroupedOptions,
+                help=text.strip(),
+                epilog="\n".join(["**Examples**", "```text", *lines, "```"]) if lines else None,
+                rich_help_panel=group,
+            )(command)
+
+
+_add_commands()
 
 
 def _show_version(requested: bool) -> None:
@@ -75,8 +132,8 @@ def main() -> None:
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         command = "annotruth" if context is None else context.command_path
-        if message := error.format_message().rstrip("."):  # empty after the help was shown
-            console.print_error(f"{message}. Try '{command} --help'.")
+        if message := _message(error):
+            console.print_error(f"{message} Try '{command} --help'.")
         code = error.exit_code
     except (MemoryError, RecursionError) as error:
         console.print_error(describe_exhaustion(error))
@@ -90,6 +147,15 @@ def main() -> None:
         console.print_error("interrupted; no file was partly written")
         code = 1
     sys.exit(code or 0)
+
+
+def _message(error: typer.TyperException) -> str:
+    """Return what is wrong with the command as it was typed; nothing after the help was shown."""
+    message = error.format_message().rstrip(".")
+    if similar := getattr(error, "possibilities", None):  # an unknown option
+        message = message.partition(" (Possible")[0]
+        return f"{message}. Did you mean {similar[0]}?"
+    return message and (message if message.endswith("?") else f"{message}.")
 
 
 def _reduce_garbage_collection() -> None:

@@ -22,6 +22,60 @@ if TYPE_CHECKING:
     from annotruth.io.options import ReadOptions
 
 
+# The options of all commands in the groups in which the help lists them, by parameter.
+OPTION_GROUPS: Mapping[str, Collection[str]] = {
+    "Advice": ("budget", "target"),
+    "Simulation": (
+        *("generator", "n_items", "n_annotators", "n_categories", "behavior", "spammers"),
+        *("labels_per_item", "seed"),
+    ),
+    "Experiment": ("runs", "data_dir"),
+    "Reading labels": (
+        *("scale", "categories", "columns", "duplicates", "bins", "input_format", "question"),
+        *("covariates", "content", "drop", "memory", "max_size"),
+    ),
+    "Known truths": ("gold", "truth"),
+    "Model": ("model", "models", "settings", "annotator_prior", "warm_start", "refit"),
+    "Spark": ("engine", "master", "storage"),
+    "Output": (
+        *("out", "format_", "safe_cells", "save", "report", "page", "source", "keep", "soft"),
+        *("soft_readout", "assign", "assign_format", "predictions", "force"),
+    ),
+    "General": (
+        *("as_json", "quiet", "verbose", "version", "install_completion", "show_completion"),
+        "help",
+    ),
+}
+_PLACE = {
+    name: (number, group)
+    for number, (group, names) in enumerate(OPTION_GROUPS.items())
+    for name in names
+}
+
+
+def in_groups(parameters: Iterable[Any], ctx: Any) -> list[Any]:
+    """Return a command's parameters in the order of their groups, prepared for the help.
+
+    The help shows no type for an argument, no value for a flag, and no brackets around choices.
+    """
+    ordered = []
+    for parameter in parameters:
+        number = -1
+        if parameter.param_type_name == "argument":
+            parameter.display_type_rich = _show_nothing
+        else:
+            number, parameter.rich_help_panel = _PLACE.get(parameter.name, (-1, None))
+            if parameter.metavar is None:
+                value = parameter.display_type(ctx).strip("<>")
+                parameter.metavar = "" if parameter.is_flag else value
+        ordered.append((number, parameter))
+    return [parameter for _, parameter in sorted(ordered, key=lambda each: each[0])]
+
+
+def _show_nothing(ctx: object) -> None:
+    """Stand in for the method that shows the type of an argument in the help."""
+
+
 class ScaleChoice(StrEnum):
     """Values of ``--scale``.
 
@@ -81,7 +135,10 @@ KeepOption = Annotated[
 ]
 ScaleOption = Annotated[
     ScaleChoice,
-    typer.Option(help="auto: numbers and listed categories are ordinal, text is nominal."),
+    typer.Option(
+        metavar="NAME",
+        help="nominal, ordinal or auto: numbers and listed categories are ordinal, text is nominal.",
+    ),
 ]
 CategoriesOption = Annotated[
     str | None,
@@ -94,19 +151,25 @@ CategoriesOption = Annotated[
 ColumnsOption = Annotated[
     str | None,
     typer.Option(
-        metavar="item=..,annotator=..,label=..",
-        help="The columns of item, annotator and label, where they have other names.",
+        metavar="NAMES",
+        help="Which columns are which, where they have other names, such as "
+        "item=film,annotator=user,label=stars.",
     ),
 ]
 DuplicatesOption = Annotated[
     DuplicatesChoice,
-    typer.Option(help="Labels of one annotator for one item: refuse, keep all, or keep the last."),
+    typer.Option(
+        metavar="RULE",
+        help="Several labels of one annotator for one item: refuse them, keep all, or keep the "
+        "last.",
+    ),
 ]
 BinsOption = Annotated[
     str | None,
     typer.Option(
-        metavar="N|E1,E2,..",
-        help="Put numbers of a continuous scale into N bins of equal width, or by these edges.",
+        metavar="BINS",
+        help="Put numbers of a continuous scale into bins: their number, such as 20, or their "
+        "edges, such as 0,25,50,100.",
     ),
 ]
 InputFormatOption = Annotated[
@@ -139,14 +202,18 @@ SettingsOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="An option of the model, such as tol=1e-6."),
 ]
+SeedOption = Annotated[
+    int,
+    typer.Option(metavar="N", help="Seed of the random numbers; the same gives the same result."),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-QuietOption = Annotated[bool, typer.Option("--quiet", help="Print errors only.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 
 
 CovariatesOption = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME,...", help="Further columns to keep with the labels, such as time,seconds."
+        metavar="NAMES", help="Further columns to keep with the labels, such as time,seconds."
     ),
 ]
 MemoryOption = Annotated[

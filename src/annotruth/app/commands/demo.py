@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from annotruth.app import options
+
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
@@ -17,13 +19,20 @@ if TYPE_CHECKING:
 
 
 def demo(
-    seed: Annotated[int, typer.Option(help="Another seed simulates another crowd.")] = 0,
+    seed: options.SeedOption = 0,
     report: Annotated[
         Path,
         typer.Option(metavar="FILE", help="Write a report here: one HTML file."),
     ] = Path("annotruth-demo.html"),
 ) -> None:
-    """Fit a simulated crowd, print the results beside the truth, and write a report."""
+    """Fit a simulated crowd, compare with the truth, write a report.
+
+    **Examples**
+
+        annotruth demo
+
+        annotruth demo --seed 1 --report crowd.html
+    """
     from annotruth import api, simulate
     from annotruth.app import console
 

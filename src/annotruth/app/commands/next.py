@@ -47,7 +47,7 @@ def next_(
     as_json: options.JsonOption = False,
     quiet: options.QuietOption = False,
 ) -> None:
-    """List the items that need more labels, and the annotators to ask and to drop.
+    """List which items need labels, whom to ask and whom to drop.
 
     Takes the folder of a saved fit, or labels, which it fits first. A label is worth as much as it
     is expected to bring an item's distribution closer to the truth; an item on which annotators

@@ -32,14 +32,14 @@ def plan(
     gold: options.GoldOption = None,
     annotator_prior: options.AnnotatorPriorOption = None,
     settings: options.SettingsOption = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same plan.")] = 0,
+    seed: options.SeedOption = 0,
     as_json: options.JsonOption = False,
     quiet: options.QuietOption = False,
 ) -> None:
-    """Estimate how many labels a target needs, spent evenly or as `annotruth next` advises.
+    """Estimate how many labels a target needs.
 
     Takes the folder of a saved fit, or labels, which it fits first, and simulates more labels from
-    what the fit says of items and annotators. The plan is as good as the model: where annotators
+    what the fit says of items and annotators, spent evenly or as `annotruth next` advises. The plan is as good as the model: where annotators
     agree on a wrong label, it cannot know.
 
     **Examples**

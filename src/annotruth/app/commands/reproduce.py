@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from annotruth.app import options
+
 if TYPE_CHECKING:
     from annotruth.paper.experiment import Claim, Experiment, ExperimentRun
 
@@ -24,14 +26,24 @@ def reproduce(
     ],
     runs: Annotated[
         int | None,
-        typer.Option(help="Number of runs of a simulation (100; settings: 20)."),
+        typer.Option(
+            metavar="N",
+            help="Number of runs of a simulation.",
+            show_default="100; for settings 20",
+        ),
     ] = None,
     data_dir: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Folder of the real labels, for dog, face and movie."),
     ] = None,
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where to write pages, tables, charts and runs.")
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Write pages, tables, charts and runs to this folder.",
+        ),
     ] = Path("annotruth-reproduction"),
     settings: Annotated[
         list[str] | None,
@@ -39,14 +51,14 @@ def reproduce(
             "--set", metavar="NAME=VALUE", help="A setting that the paper leaves open, or a size."
         ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
+    quiet: options.QuietOption = False,
 ) -> None:
-    """Run an experiment of the paper and print its table beside the printed one.
+    """Run an experiment of the GPM paper.
 
-    Writes a page, a CSV and, for the figures, a PNG and an SVG. An interrupted command continues
-    where it stopped; other settings start over. `all` runs every experiment whose data are
-    available; `settings` ranks the choices that the paper leaves open by their distance to its
-    tables.
+    Prints its table beside the printed one and writes a page, a CSV and, for the figures, a PNG and
+    an SVG. An interrupted command continues where it stopped; other settings start over. `all` runs
+    every experiment whose data are available; `settings` ranks the choices that the paper leaves
+    open by their distance to its tables.
 
     **Examples**
 
@@ -56,7 +68,7 @@ def reproduce(
 
         annotruth reproduce all --data-dir datasets
     """
-    from annotruth.app import console, options
+    from annotruth.app import console
     from annotruth.errors import InputError
     from annotruth.paper.general_claims import general_claims
     from annotruth.paper.registry import find_experiments

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from annotruth.app import options
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -14,36 +16,51 @@ if TYPE_CHECKING:
 
 
 def simulate(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where to write the files.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Write the tables to this folder.")
+    ],
     generator: Annotated[
         Literal["crowd", "gaussian"],
         typer.Option(
+            metavar="NAME",
             help="Truth of an item: a distribution from a Beta (crowd), or a score with Gaussian "
-            "noise (gaussian)."
+            "noise (gaussian).",
         ),
     ] = "crowd",
-    items: Annotated[int, typer.Option(help="Number of items.")] = 150,
-    annotators: Annotated[int, typer.Option(help="Number of annotators.")] = 25,
-    categories: Annotated[int, typer.Option(help="Number of categories, 1 to N.")] = 5,
+    n_items: Annotated[int, typer.Option("--items", metavar="N", help="Number of items.")] = 150,
+    n_annotators: Annotated[
+        int, typer.Option("--annotators", metavar="N", help="Number of annotators.")
+    ] = 25,
+    n_categories: Annotated[
+        int, typer.Option("--categories", metavar="N", help="Number of categories, 1 to N.")
+    ] = 5,
     behavior: Annotated[
         Literal["random", "repeated", "inverted", "mixed"],
-        typer.Option(help="Behavior of annotators when they are not serious."),
+        typer.Option(
+            metavar="NAME",
+            help="Behavior of annotators when they are not serious: random, repeated, inverted or "
+            "mixed.",
+        ),
     ] = "mixed",
     spammers: Annotated[
-        float, typer.Option(help="Share of annotators with a reliability below one half.")
+        float,
+        typer.Option(
+            metavar="SHARE", help="Share of annotators with a reliability below one half."
+        ),
     ] = 0.2,
     labels_per_item: Annotated[
-        int | None, typer.Option(help="Annotators per item, drawn at random; default all.")
+        int | None,
+        typer.Option(metavar="N", help="Annotators per item, drawn at random.", show_default="all"),
     ] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same files.")] = 0,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
+    seed: options.SeedOption = 0,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Simulate a crowd whose truth is known.
 
     Writes `labels.csv` (item, annotator, label), `truth.csv` (item, label, score and the true
     distribution) and `annotators.csv` (annotator, reliability, behavior).
 
-    **Example**
+    **Examples**
 
         annotruth simulate --out crowd --items 1000 --labels-per-item 5 --behavior random
 
@@ -55,9 +72,9 @@ def simulate(
 
     generate = generators.crowd if generator == "crowd" else generators.gaussian
     simulation = generate(
-        n_items=items,
-        n_annotators=annotators,
-        n_categories=categories,
+        n_items=n_items,
+        n_annotators=n_annotators,
+        n_categories=n_categories,
         behavior=behavior,
         spammer_share=spammers,
         labels_per_item=labels_per_item,

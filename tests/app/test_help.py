@@ -1,0 +1,141 @@
+"""The help of every command, short flags, suggestions and shell completion."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from annotruth.app import cli, options
+
+FRONT_PAGE = typer.main.get_command(cli.app)
+COMMANDS = {"": FRONT_PAGE, **FRONT_PAGE.commands}
+SCRIPTS = Path(sys.executable).parent  # where `annotruth` is
+
+
+def visible_options(command):
+    """Return the options that the help of a command lists, --help among them."""
+    parameters = command.get_params(command.context_class(command))
+    return [p for p in parameters if p.param_type_name == "option" and not p.hidden]
+
+
+@pytest.fixture(params=COMMANDS)
+def command(request):
+    return request.param
+
+
+@pytest.fixture
+def shown(run, monkeypatch, command):
+    """The help of a command in a terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, err = run(*command.split(), "--help")
+    assert (code, err) == (0, "")
+    return out
+
+
+def test_the_help_shows_values_without_types(shown):
+    assert not re.search(r"<[\w|. ]*>", shown)
+
+
+def test_the_help_is_within_80_columns_and_words_are_whole(shown):
+    assert max(map(len, shown.splitlines())) <= 80
+    values = re.findall(r"^│ \*? *--[\w-]+ +(?:-\w)? +([^ ]+)", shown, re.MULTILINE)
+    assert all(len(value) <= 20 for value in values), values
+
+
+def test_every_option_has_a_help_text_and_a_group(command):
+    for option in visible_options(COMMANDS[command]):
+        assert option.help, option.name
+        assert option.rich_help_panel in options.OPTION_GROUPS, option.name
+
+
+def test_no_option_is_in_two_groups():
+    names = [name for group in options.OPTION_GROUPS.values() for name in group]
+    assert len(names) == len(set(names))
+
+
+def test_groups_are_in_one_order(shown):
+    groups = re.findall(r"^╭─ (.+?) ─", shown, re.MULTILINE)
+    known = [name for name in groups if name in options.OPTION_GROUPS]
+    assert known == [name for name in options.OPTION_GROUPS if name in known]
+    assert known[-1] == "General"
+
+
+def test_examples_follow_the_options(shown, command):
+    if command:
+        assert f" annotruth {command} " in shown[shown.rindex("╰─") :]
+
+
+def test_h_is_help(run, command):
+    words = command.split()
+    assert run(*words, "-h") == run(*words, "--help")
+
+
+def test_short_flags_work(run, tmp_path):
+    assert run("simulate", "-o", tmp_path / "crowd", "-q") == (0, "", "")
+    assert (tmp_path / "crowd" / "labels.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "suggested"),
+    [
+        (("fit", "l.csv", "--modle", "gpm"), "--modle. Did you mean --model? Try 'annotruth fit"),
+        (("next", "l.csv", "--bugdet", "5"), "--bugdet. Did you mean --budget? Try"),
+        (("fti", "l.csv"), "No such command 'fti'. Did you mean 'fit'? Try 'annotruth --help'"),
+        (("fit", "l.csv", "--zzzz"), "No such option: --zzzz. Try 'annotruth fit --help'."),
+    ],
+)
+def test_an_unknown_option_or_command_suggests_the_nearest(run, words, suggested):
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert suggested in err
+
+
+def in_bash(script):
+    path = f"{SCRIPTS}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "--norc", "-c", script],
+        env={**os.environ, "PATH": path, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_bash_loads_the_completion():
+    loaded = in_bash('eval "$(annotruth --show-completion)"; complete -p annotruth')
+    assert loaded == "complete -o default -F _annotruth_completion annotruth\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("annotruth ne", ["next"]),
+        ("annotruth next --bud", ["--budget"]),
+        ("annotruth fit --scale o", ["ordinal"]),
+    ],
+)
+def test_bash_completes_commands_options_and_choices(line, expected):
+    words = line.split()
+    script = f"""
+        eval "$(_ANNOTRUTH_COMPLETE=source_bash annotruth)"
+        COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}
+        _annotruth_completion annotruth
+        printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    assert in_bash(script).split() == expected
+
+
+def test_zsh_gets_a_completion_function():
+    script = in_bash("_ANNOTRUTH_COMPLETE=source_zsh annotruth")
+    assert script.strip().startswith("#compdef annotruth\n")
+    items = in_bash(
+        '_TYPER_COMPLETE_ARGS="annotruth ne" _ANNOTRUTH_COMPLETE=complete_zsh annotruth'
+    )
+    assert '"next":' in items
