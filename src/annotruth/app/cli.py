@@ -39,8 +39,8 @@ class GroupedOptions(TyperCommand):
     Examples
     --------
     >>> command = typer.main.get_command(app).commands["next"]
-    >>> {option.rich_help_panel for option in command.params if option.name == "budget"}
-    {'Advice'}
+    >>> command.get_params(typer.Context(command))[-1].rich_help_panel
+    'General'
     """
 
     def get_params(self, ctx: Any) -> list[Any]:
