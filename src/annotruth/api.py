@@ -334,7 +334,15 @@ def next_labels(
     from annotruth.advice.advice import advise, check_budget
 
     check_budget(budget)
-    fitted = _fit_or_load(data, model, gold, annotator_prior, progress, read, options)
+    fitted = fit_or_load(
+        data,
+        model,
+        gold=gold,
+        annotator_prior=annotator_prior,
+        progress=progress,
+        read=read,
+        **options,
+    )
     start_stage(progress, "computing what labels gain")
     return advise(fitted, budget)
 
@@ -371,26 +379,34 @@ def plan_labels(
     from annotruth.advice.plan import check_target, plan
 
     check_target(target, value)
-    fitted = _fit_or_load(data, model, gold, annotator_prior, progress, read, options)
+    fitted = fit_or_load(
+        data,
+        model,
+        gold=gold,
+        annotator_prior=annotator_prior,
+        progress=progress,
+        read=read,
+        **options,
+    )
     start_stage(progress, "simulating more labels")
     return plan(fitted, target, value, seed=seed)
 
 
-def _fit_or_load(
+def fit_or_load(
     data: Any,
-    model: str | Estimator | None,
-    gold: Any,
-    annotator_prior: Any,
-    progress: ProgressCallback | None,
-    read: ReadOptions | None,
-    options: Mapping[str, Any],
+    model: str | Estimator | None = None,
+    *,
+    gold: Any = None,
+    annotator_prior: Any = None,
+    progress: ProgressCallback | None = None,
+    read: ReadOptions | None = None,
+    **options: Any,
 ) -> Fit:
-    """Return the fit that is given or saved in a folder, or fit the labels."""
+    """Return the fit that is given or saved in a folder, or fit the labels; as for `next_labels`."""
     read, own = ReadOptions.split(read, options)
     if read.memory is not None:
         raise InputError("memory is only for fit: leave it out")
-    saved = isinstance(data, str | Path) and Path(data).is_dir()
-    if not (saved or isinstance(data, Fit)):
+    if not _is_fit(data):
         fitted = fit(
             data,
             model,
@@ -401,7 +417,7 @@ def _fit_or_load(
             **own,
         )
         if not isinstance(fitted, Fit):
-            raise InputError("advice needs labels in memory: leave out engine")
+            raise InputError("reports and advice need labels in memory: leave out engine")
         return fitted
     given = {"model": model, "gold": gold, "annotator_prior": annotator_prior, **own}
     named = [name for name, value in given.items() if value is not None]
@@ -413,6 +429,13 @@ def _fit_or_load(
         )
     start_stage(progress, reading_stage(data))
     return _loaded(data)
+
+
+def _is_fit(data: Any) -> bool:
+    """Return whether data are a fit or the folder of a saved one; other folders may hold labels."""
+    if isinstance(data, str | Path):
+        return (Path(data) / "fit.json").is_file()
+    return isinstance(data, Fit)
 
 
 def _loaded(fit: Fit | str | Path) -> Fit:

@@ -95,7 +95,7 @@ def test_soft_labels_are_of_the_chosen_read_out(run, tmp_path):
     fit = at.fit(path)
     written = {}
     for readout in ("right", "opinion"):
-        assert run("fit", path, "--soft", soft, "--soft-readout", readout)[0] == 0
+        assert run("fit", path, "--soft", soft, "--soft-readout", readout, "--force")[0] == 0
         written[readout] = np.load(soft)["probabilities"]
         expected = fit.soft_labels(readout).drop(columns="item").to_numpy()
         np.testing.assert_array_equal(written[readout], expected)

@@ -1,4 +1,4 @@
-"""Outputs never replace inputs or each other, and one that a model lacks does not stop the others."""
+"""Outputs never replace inputs, each other or others' files; one that a model lacks stops no others."""
 
 import json
 import os
@@ -46,7 +46,10 @@ def files(tmp_path, monkeypatch):
         "fit in.csv --out fit",
         "update fit fit/fit.json",
         "update fit in.csv --gold fit/fit.json",
-        "report fit --out fit/fit.json",
+        "update fit in.csv --out fit",
+        "update fit in.csv --save new --report fit/fit.json",
+        "update fit in.csv --truth gold.csv --keep gold.csv",
+        "report fit --report fit/fit.json",
         "next in.csv --out in.csv",
         "next in.csv --gold gold.csv --keep gold.csv",
         "next fit --out fit/fit.json",
@@ -68,13 +71,66 @@ def test_no_output_replaces_an_input_or_another_output(run, files, words):
     assert contents() == before
 
 
-def test_other_paths_are_written(run, files):
-    words = "fit in.csv --gold gold.csv --out out2 --save fit --report fit/r.html --soft s.csv --keep k.csv"
-    assert run(*words.split())[0] == 0
-    assert run(*words.split())[0] == 0
-    assert run("update", "fit", "gold.csv", "--out", "fit")[0] == 2  # no annotators
-    assert (files / "s.csv").exists()
+def test_the_same_command_can_be_repeated(run, files):
+    words = [
+        "fit",
+        "in.csv",
+        "--model",
+        "gpm",
+        "--gold",
+        "gold.csv",
+        "--out",
+        "out2",
+        "--save",
+        "fit",
+        "--report",
+        "fit/r.html",
+    ]
+    lists = ["--soft", "s.csv", "--keep", "k.csv"]
+    assert run(*words, *lists)[0] == 0
+    assert run(*words)[0] == 0
+    code, out, err = run(*words, *lists)
+    assert (code, out) == (2, "")
+    assert err == (
+        "annotruth: --soft s.csv: the file exists: choose another path, or pass --force to replace "
+        "it\n"
+    )
+    assert run(*words, *lists, "--force")[0] == 0
     assert (files / "in.csv").read_text() == LABELS
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("fit in.csv --report mine.html", "mine.html: the file exists and is no page of annotruth"),
+        ("report fit --report mine.html", "mine.html: the file exists and is no page of annotruth"),
+        ("fit in.csv --out out", "out: the folder holds other files and no tables of annotruth"),
+        ("fit in.csv --save out", "out: the folder holds other files and no saved fit of annotr"),
+        ("fit in.csv --save tables", "tables: the folder holds other files and no saved fit of"),
+        ("fit in.csv --save odd", "odd: the folder holds other files and no saved fit of"),
+        ("update fit in.csv --keep gold.csv", "gold.csv: the file exists: choose another path"),
+        ("fit in.csv --report out", "--report out: this is a folder: name a file in it"),
+        ("fit in.csv --out mine.html", "--out mine.html: this is a file: name a folder"),
+    ],
+)
+def test_what_annotruth_did_not_write_is_replaced_only_by_force(run, files, words, line):
+    (files / "mine.html").write_text("<!doctype html><title>mine</title>")
+    (files / "odd").mkdir()
+    (files / "odd" / "fit.json").write_text("[1]")
+    assert run("fit", "in.csv", "--model", "mean", "--out", "tables")[0] == 0
+    before = {path: path.read_bytes() for path in files.rglob("*") if path.is_file()}
+    code, out, err = run(*words.split())
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert line in err
+    assert before == {path: path.read_bytes() for path in files.rglob("*") if path.is_file()}
+    if "name a" not in line and not words.startswith("update"):
+        assert run(*words.split(), "--force")[0] == 0
+
+
+def test_an_empty_folder_is_written_to(run, files):
+    (files / "empty").mkdir()
+    assert run("fit", "in.csv", "--model", "mean", "--save", "empty")[0] == 0
 
 
 def test_an_output_that_the_model_lacks_does_not_stop_the_others(run, files):
@@ -90,7 +146,7 @@ def test_an_output_that_the_model_lacks_does_not_stop_the_others(run, files):
     assert (files / "o" / "items.csv").exists()
     assert (files / "k.csv").exists()
     assert not (files / "s.csv").exists()
-    code, out, err = run(*words.split()[:-1])
+    code, out, err = run(*words.split()[:-1], "--force")
     assert "written to o" in out
     assert "written to s.csv" not in out
 

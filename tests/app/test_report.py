@@ -18,15 +18,15 @@ def test_a_saved_fit_has_the_report_of_the_fit(run, labels, tmp_path, model):
     first, second = tmp_path / "first.html", tmp_path / "second.html"
     options = ("--model", model, "--save", tmp_path / "fit", "--report", first, "--quiet")
     assert run("fit", labels, *options)[0] == 0
-    code, out, err = run("report", tmp_path / "fit", "--out", second, "--source", "labels.csv")
+    code, out, err = run("report", tmp_path / "fit", "--report", second, "--source", "labels.csv")
     assert (code, out, err) == (0, f"report written to {second}\n", "")
     assert first.read_bytes() == second.read_bytes()
 
 
 def test_a_folder_without_a_fit_is_refused(run, tmp_path):
-    code, out, err = run("report", tmp_path, "--out", tmp_path / "report.html")
+    code, out, err = run("report", tmp_path, "--report", tmp_path / "report.html")
     assert (code, out) == (2, "")
-    assert "no saved fit in" in err
+    assert "this is a folder without a saved fit" in err
     assert not (tmp_path / "report.html").exists()
 
 
@@ -35,3 +35,18 @@ def test_the_folder_names_the_report(run, labels, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run("report", "my fit", "--quiet") == (0, "", "")
     assert "<h1>my fit</h1>" in (tmp_path / "report.html").read_text()
+
+
+def test_labels_are_fitted_first_and_the_old_option_still_works(run, labels, tmp_path):
+    code, out, err = run("report", labels, "--model", "gpm", "--out", tmp_path / "r.html")
+    assert (code, out, err) == (0, f"report written to {tmp_path / 'r.html'}\n", "")
+    assert "<h1>labels.csv</h1>" in (tmp_path / "r.html").read_text()
+    assert "--out" not in run("report", "--help")[1]
+
+
+def test_options_of_labels_are_refused_for_a_fit(run, labels, tmp_path):
+    assert run("fit", labels, "--model", "gpm", "--save", tmp_path / "fit", "--quiet")[0] == 0
+    words = ("--model", "gpm", "--report", tmp_path / "r.html")
+    code, out, err = run("report", tmp_path / "fit", *words)
+    assert (code, out) == (2, "")
+    assert "model: only for labels, and this is a fit" in err

@@ -32,7 +32,13 @@ def test_the_saved_fit_is_updated_in_place(run, files):
     code, out, err = run("update", files / "fit", files / "more.csv")
     assert (code, err) == (0, "")
     assert "new: 3 labels, 1 item, 1 annotator" in out
+    assert f"saved in place: {files / 'fit'}; --save DIR leaves it as it is" in out
     assert at.load(files / "fit").data.n_labels == 39
+
+
+def test_help_says_first_that_the_fit_is_saved_in_place(run):
+    help_text = " ".join(run("update", "--help")[1].split())
+    assert "save it in place" in help_text.split("options", 1)[0].split(". ")[0]
 
 
 def test_nobody_else_can_save_during_an_update_in_place(run, files, monkeypatch):
@@ -58,8 +64,8 @@ def test_nobody_else_can_save_during_an_update_in_place(run, files, monkeypatch)
     assert at.load(files / "fit").data.n_labels == 39
 
 
-def test_out_saves_elsewhere_and_json_lists_the_changes(run, files):
-    words = ("--out", files / "fit2", "--json", "--refit")
+def test_save_leaves_the_fit_as_it_is_and_json_lists_the_changes(run, files):
+    words = ("--save", files / "fit2", "--json", "--refit")
     code, out, err = run("update", files / "fit", files / "more.csv", *words)
     entries = json.loads(out)
     assert (code, err) == (0, "")
@@ -67,6 +73,27 @@ def test_out_saves_elsewhere_and_json_lists_the_changes(run, files):
     assert entries["n_iter"] > 0
     assert at.load(files / "fit").data.n_labels == 36
     assert at.load(files / "fit2").data.n_labels == 39
+
+
+def test_update_writes_what_fit_writes(run, files):
+    names = {"--out": "o", "--report": "r.html", "--soft": "s.csv", "--keep": "k.csv"}
+    words = [word for flag, name in names.items() for word in (flag, files / name)]
+    code, out, err = run("update", files / "fit", files / "more.csv", *words)
+    assert (code, err) == (0, "")
+    for name in names.values():
+        assert f"written to {files / name}\n" in out
+    assert len((files / "o" / "labels.csv").read_text().splitlines()) == 40
+    assert len((files / "s.csv").read_text().splitlines()) == 8
+    assert "new,unsure" in (files / "k.csv").read_text().replace('"', "")
+    assert "<h1>more.csv</h1>" in (files / "r.html").read_text()
+    assert at.load(files / "fit").data.n_labels == 39
+
+
+def test_the_fit_is_not_saved_when_another_output_cannot_be_written(run, files):
+    (files / "closed").write_text("")
+    words = ("--report", files / "closed" / "r.html")
+    assert run("update", files / "fit", files / "more.csv", *words)[0] == 2
+    assert at.load(files / "fit").data.n_labels == 36
 
 
 @pytest.mark.parametrize(

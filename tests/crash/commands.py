@@ -63,7 +63,7 @@ class Command:
 
 FIT_WORDS = (
     "fit", "new.csv", "--model", "gpm", "--out", "out", "--save", "fit", "--report", "report.html",
-    "--soft", "soft.csv", "--keep", "keep.csv",
+    "--soft", "soft.csv", "--keep", "keep.csv", "--force",
 )  # fmt: skip
 
 COMMANDS = {
@@ -78,7 +78,7 @@ COMMANDS = {
             "keep.csv": file_digest,
         },
     ),
-    "report": Command(("report", "fit", "--out", "report.html"), REPORT),
+    "report": Command(("report", "fit", "--report", "report.html"), REPORT),
 }
 FIRST = ("fit", "old.csv", *FIT_WORDS[2:])
 """The command that makes what the others start from."""

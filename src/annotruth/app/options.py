@@ -232,7 +232,9 @@ MaxSizeOption = Annotated[
     ),
 ]
 
-_Command = Callable[..., None]
+Command = Callable[..., None]
+"""A command as it is declared: a function whose parameters are its arguments and options."""
+
 # The flags for reading labels, in the order in which the help lists them: type and default.
 _READ_FLAGS: Mapping[str, tuple[Any, Any]] = {
     "scale": (ScaleOption, ScaleChoice.auto),
@@ -248,30 +250,47 @@ _READ_FLAGS: Mapping[str, tuple[Any, Any]] = {
 }
 
 
-def takes_read_options(*, without: Collection[str] = ()) -> Callable[[_Command], _Command]:
+def takes_read_options(*, without: Collection[str] = ()) -> Callable[[Command], Command]:
     """Give a command the flags for reading labels in place of its parameter ``read``.
 
     The command itself receives a `ReadOptions`. ``without`` names options that it does not take.
     """
-    flags = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-        for name, (kind, default) in _READ_FLAGS.items()
-        if name not in without
+    flags = {name: flag for name, flag in _READ_FLAGS.items() if name not in without}
+    return expands_parameter("read", flags, make_read_options)
+
+
+def expands_parameter(
+    name: str, flags: Mapping[str, tuple[Any, Any]], make: Callable[[dict[str, Any]], object]
+) -> Callable[[Command], Command]:
+    """Give a command several flags in place of one parameter.
+
+    Parameters
+    ----------
+    name
+        The parameter.
+    flags
+        The type and the default of each flag.
+    make
+        Makes the parameter's value of the values of the flags.
+    """
+    added = [
+        inspect.Parameter(flag, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for flag, (kind, default) in flags.items()
     ]
 
-    def decorate(command: _Command) -> _Command:
+    def decorate(command: Command) -> Command:
         @functools.wraps(command)
         def with_flags(**given: Any) -> None:
-            values = {flag.name: given.pop(flag.name) for flag in flags}
-            command(read=make_read_options(values), **given)
+            values = {flag: given.pop(flag) for flag in flags}
+            command(**{name: make(values)}, **given)
 
         # Typer resolves the types in the module of the command, where ReadOptions is not imported,
         # as that would load PyArrow.
         hints = get_type_hints(command, localns={"ReadOptions": object}, include_extras=True)
         parameters: list[inspect.Parameter] = []
         for parameter in inspect.signature(command).parameters.values():
-            if parameter.name == "read":
-                parameters += flags
+            if parameter.name == name:
+                parameters += added
             else:
                 kind = inspect.Parameter.KEYWORD_ONLY
                 parameters.append(parameter.replace(kind=kind, annotation=hints[parameter.name]))

@@ -227,7 +227,8 @@ def file_errors_reported(path: str | os.PathLike[str]) -> Iterator[None]:
     except FileNotFoundError as error:
         reason, cause = "no such file: check the path", error
     except IsADirectoryError as error:
-        reason, cause = "this is a folder: name the file in it", error
+        reason = "this is a folder without a saved fit: name a file in it, or a folder of `--save`"
+        cause = error
     except PermissionError as error:
         reason, cause = "the file may not be read: check its permissions", error
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:

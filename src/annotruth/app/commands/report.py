@@ -1,42 +1,74 @@
-"""`annotruth report`: the report of a saved fit."""
+"""`annotruth report`: the report of a saved fit, or of labels."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from annotruth.app import options
+from annotruth.app.outputs import ForceOption, check_existing
+
+if TYPE_CHECKING:
+    from annotruth.io.options import ReadOptions
 
 
+@options.takes_read_options(without=("memory",))
 def report(
-    fit: Annotated[
-        Path, typer.Argument(metavar="FIT", help="A folder that `annotruth fit --save` wrote.")
-    ],
-    out: Annotated[
-        Path, typer.Option(metavar="FILE", help="Write the report here: one HTML file.")
+    *,
+    data: options.FitOrLabels,
+    model: options.ModelOption = None,
+    read: ReadOptions,
+    gold: options.GoldOption = None,
+    annotator_prior: options.AnnotatorPriorOption = None,
+    truth: options.TruthOption = None,
+    settings: options.SettingsOption = None,
+    page: Annotated[
+        Path,
+        # The report was written with --out in version 0.1.
+        typer.Option("--report", metavar="FILE", help="Write the report here: one HTML file."),
     ] = Path("report.html"),
+    out: Annotated[Path | None, typer.Option(hidden=True)] = None,
     source: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
             help="The name of the labels in the heading.",
-            show_default="the folder's name",
+            show_default="the name of FIT|LABELS",
         ),
     ] = None,
+    force: ForceOption = False,
     quiet: options.QuietOption = False,
 ) -> None:
-    """Write the report of a saved fit, without fitting again.
+    """Write the report of a saved fit, without fitting again, or of labels, which are fitted first.
 
     **Examples**
 
-        annotruth fit labels.csv --save fit && annotruth report fit --out report.html
-    """
-    from annotruth.app import console
-    from annotruth.models.storage import load
+        annotruth fit labels.csv --save fit && annotruth report fit --report report.html
 
-    options.check_outputs({"FIT": options.saved_files(fit)}, {"--out": [out]})
-    load(fit).report(out, source=source or fit.resolve().name)
+        annotruth report labels.csv --truth truth.csv
+    """
+    from annotruth import api
+    from annotruth.app import console
+
+    page = page if out is None else out
+    inputs = {"--gold": [gold], "--truth": [truth], "--annotator-prior": [annotator_prior]}
+    options.check_outputs({"FIT|LABELS": options.saved_files(data), **inputs}, {"--report": [page]})
+    check_existing("--report", page, "page", force=force)
+    with (
+        console.warnings_in_one_line(quiet=quiet),
+        console.progress_line(quiet=quiet) as progress,
+    ):
+        fit = api.fit_or_load(
+            data,
+            model,
+            gold=gold,
+            annotator_prior=annotator_prior,
+            progress=progress,
+            read=read,
+            **options.parse_settings(settings),
+        )
+    fit.report(page, source=source or data.resolve().name)
     if not quiet:
-        console.show_lines(f"report written to {out}")
+        console.show_lines(f"report written to {page}")

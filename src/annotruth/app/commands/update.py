@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-import json
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from annotruth.app import options
-from annotruth.app.commands.fit import json_entries
+from annotruth.app.outputs import Outputs, Paths, print_result, save_fit, takes_outputs
 
 if TYPE_CHECKING:
     from annotruth.io.options import ReadOptions
 
+_SaveOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Save the new fit to this folder, and leave FIT as it is.",
+        show_default="FIT itself",
+    ),
+]
+
 
 @options.takes_read_options(without=("scale", "categories", "bins", "memory"))
+@takes_outputs(save=_SaveOption)
 def update(
     *,
     fit: Annotated[
@@ -28,10 +39,6 @@ def update(
             help="The new labels only, in any format that `annotruth fit` reads.",
         ),
     ],
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Save the new fit here.", show_default="FIT itself"),
-    ] = None,
     refit: Annotated[
         bool,
         typer.Option(
@@ -44,18 +51,20 @@ def update(
         Path | None,
         typer.Option(metavar="FILE", help="Known truths (item, label) of new or old items."),
     ] = None,
+    truth: options.TruthOption = None,
+    outputs: Outputs,
     as_json: options.JsonOption = False,
     quiet: options.QuietOption = False,
 ) -> None:
-    """Add labels to a saved fit, fit all of them, and show what changed.
+    """Add labels to a saved fit, save it in place (without `--save DIR`), and show what changed.
 
-    The fit starts from the parameters of the saved one.
+    All labels are fitted, starting from the parameters of the saved fit.
 
     **Examples**
 
-        annotruth update fit monday.csv
+        annotruth update fit monday.csv --report monday.html --keep people.csv
 
-        annotruth update fit monday.csv --out fit-monday --gold gold.csv
+        annotruth update fit monday.csv --save fit-monday --gold gold.csv
 
         annotruth update fit corrections.csv --duplicates last --refit
     """
@@ -64,11 +73,13 @@ def update(
     from annotruth.app import console
     from annotruth.models.storage import load, locked
 
-    folder = fit if out is None else out
-    options.check_outputs(
-        {"LABELS": [labels], "--gold": [gold]},
-        {"FIT" if out is None else "--out": options.saved_files(folder)},
-    )
+    if outputs.save is not None and os.path.realpath(outputs.save) == os.path.realpath(fit):
+        outputs = replace(outputs, save=None)
+    in_place = outputs.save is None
+    folder = fit if outputs.save is None else outputs.save
+    files: Paths = {"FIT": options.saved_files(fit)}
+    inputs: Paths = {"LABELS": [labels], "--gold": [gold], "--truth": [truth]}
+    outputs.check(inputs if in_place else {**inputs, **files}, files if in_place else {})
     # In place, nobody else may save between loading and saving, or one of the updates is lost.
     with locked(folder, on_wait=console.waiting_line(folder, quiet=quiet)):
         before = load(fit)
@@ -84,11 +95,15 @@ def update(
                 refit=refit,
                 progress=progress,
             )
+        metrics = None if truth is None else api.evaluate(after, truth, max_size=read.max_size)
         changed = changes(before, after)
-        after.save(folder)
-    if as_json:
-        typer.echo(json.dumps({**json_entries(after), **changed.to_dict()}, default=str))
-    elif not quiet:
+        written = outputs.write(after, source=labels.name, quiet=quiet)
+        if in_place:
+            save_fit(after, fit, quiet=quiet)
+            written.lines.append(f"saved in place: {fit}; --save DIR leaves it as it is")
+    if not (as_json or quiet):
         console.show_lines(changed.summary())
-        console.show_lines(after.summary())
-        console.show_lines(f"written to {folder}")
+    print_result(
+        after, metrics, written.lines, as_json=as_json, quiet=quiet, more=changed.to_dict()
+    )
+    written.raise_failures()

@@ -1,0 +1,426 @@
+"""What `fit` and `update` write and print, and the rule for files that exist already.
+
+Saved fits, folders of tables and pages that annotruth wrote are replaced. Any other existing file,
+and a folder with other files, is refused before anything is read, unless ``--force`` is given.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
+
+import typer
+
+from annotruth.app import options
+from annotruth.errors import AnnotruthError, InputError, OutputError, system_errors_reported
+
+if TYPE_CHECKING:
+    from annotruth.models.base_fit import BaseFit, Readout
+    from annotruth.models.distributed_fit import DistributedFit
+    from annotruth.models.result import Fit
+
+Paths: TypeAlias = Mapping[str, Iterable[str | Path | None]]
+"""Paths by the argument or flag that names them."""
+
+OutputKind = Literal["file", "page", "tables", "fit"]
+"""A file, a page, a folder of tables, or the folder of a saved fit."""
+
+_FOLDERS = {"tables": "tables", "fit": "saved fit"}
+_GENERATOR = b'<meta name="generator" content="annotruth">'
+_HEAD_BYTES = 4096
+_DATA = re.compile(r"data-[0-9a-f]{16}")  # the files of a saved fit
+
+
+class FormatChoice(StrEnum):
+    """File formats of the tables.
+
+    Examples
+    --------
+    >>> FormatChoice("parquet").value
+    'parquet'
+    """
+
+    csv = "csv"
+    parquet = "parquet"
+    json = "json"
+
+
+class ReadoutChoice(StrEnum):
+    """What soft labels are: probabilities of the right label, or shares of opinion.
+
+    Examples
+    --------
+    >>> [choice.value for choice in ReadoutChoice]
+    ['right', 'opinion']
+    """
+
+    right = "right"
+    opinion = "opinion"
+
+
+OutOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DIR",
+        help="Write the tables of items, annotators and labels, and fit.json, to this folder.",
+    ),
+]
+SaveOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Save the fit to this folder, for `annotruth update` and annotruth.load.",
+    ),
+]
+FormatOption = Annotated[
+    FormatChoice, typer.Option("--format", help="The file format of the tables.")
+]
+SafeCellsOption = Annotated[
+    bool,
+    typer.Option(
+        "--safe-cells",
+        help="Put ' before text in the CSV of --out and --soft that a spreadsheet would run as a "
+        "formula.",
+    ),
+]
+ReportOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Write a report with tables and charts: one HTML file."),
+]
+SoftOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write soft labels for training, one row per item, one column per class: "
+        ".csv, .parquet, .json or .npz.",
+    ),
+]
+SoftReadoutOption = Annotated[
+    ReadoutChoice | None,
+    typer.Option(
+        help="What the soft labels are: right, the probabilities of the right label, or "
+        "opinion, the shares of serious opinion.",
+        show_default="as in the table of items, which the summary says",
+    ),
+]
+ForceOption = Annotated[
+    bool,
+    typer.Option(
+        "--force",
+        help="Replace existing files. Without it, only saved fits, folders of tables and pages "
+        "that annotruth wrote are replaced.",
+    ),
+]
+
+# The flags of a command that takes `Outputs`, in the order in which the help lists them.
+_FLAGS: Mapping[str, tuple[Any, Any]] = {
+    "out": (OutOption, None),
+    "save": (SaveOption, None),
+    "format_": (FormatOption, FormatChoice.csv),
+    "safe_cells": (SafeCellsOption, False),
+    "report": (ReportOption, None),
+    "soft": (SoftOption, None),
+    "soft_readout": (SoftReadoutOption, None),
+    "keep": (options.KeepOption, None),
+    "force": (ForceOption, False),
+}
+
+
+class Written(NamedTuple):
+    """What was written, and what was not.
+
+    Attributes
+    ----------
+    lines
+        One line per output that was written, with its path.
+    failures
+        One message per output that the model does not have.
+
+    Examples
+    --------
+    >>> Written(["written to result"], []).failures
+    []
+    """
+
+    lines: list[str]
+    failures: list[str]
+
+    def raise_failures(self) -> None:
+        """Raise an error for what was not written, after everything else."""
+        if self.failures:
+            raise InputError("; ".join(self.failures))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outputs:
+    """The files that `fit` and `update` write; each is None where it is not asked for.
+
+    Attributes
+    ----------
+    out, format_, safe_cells
+        The folder of tables, their file format, and whether CSV files are safe for spreadsheets.
+    save
+        The folder of the saved fit.
+    report
+        The report.
+    soft, soft_readout
+        The soft labels, and what they are.
+    keep
+        The verdicts on annotators.
+    force
+        Whether existing files are replaced.
+
+    Examples
+    --------
+    >>> Outputs(keep=Path("people.csv")).paths()["--keep"]
+    [PosixPath('people.csv')]
+    """
+
+    out: str | None = None
+    save: Path | None = None
+    format_: FormatChoice = FormatChoice.csv
+    safe_cells: bool = False
+    report: Path | None = None
+    soft: Path | None = None
+    soft_readout: ReadoutChoice | None = None
+    keep: Path | None = None
+    force: bool = False
+
+    def paths(self) -> dict[str, Sequence[str | Path | None]]:
+        """Return the paths that are written, by flag."""
+        return {
+            "--out": options.table_files(self.out, self.format_.value),
+            "--save": options.saved_files(self.save),
+            "--report": [self.report],
+            "--soft": [self.soft],
+            "--keep": [self.keep],
+        }
+
+    def local_only(self) -> dict[str, object]:
+        """Return the outputs that need all items on this machine, by flag."""
+        return {
+            "--save": self.save,
+            "--report": self.report,
+            "--soft": self.soft,
+            "--keep": self.keep,
+        }
+
+    def check(
+        self,
+        inputs: Paths,
+        also: Paths | None = None,
+    ) -> None:
+        """Refuse outputs that would replace an input, another output or somebody else's file.
+
+        Parameters
+        ----------
+        inputs
+            The paths that the command reads, by argument or flag.
+        also
+            Further paths that it writes.
+        """
+        from annotruth.io.soft_labels import check_suffix
+        from annotruth.io.writers import format_of
+
+        if self.soft_readout is not None and self.soft is None:
+            raise InputError("--soft-readout needs --soft FILE")
+        for path, check in ((self.soft, check_suffix), (self.keep, format_of)):
+            if path is not None:
+                check(path)
+        options.check_outputs(inputs, {**(also or {}), **self.paths()})
+        check_existing("--out", self.out, "tables", force=self.force)
+        check_existing("--save", self.save, "fit", force=self.force)
+        check_existing("--report", self.report, "page", force=self.force)
+        check_existing("--soft", self.soft, "file", force=self.force)
+        check_existing("--keep", self.keep, "file", force=self.force)
+
+    def write(self, fit: Fit, *, source: str, quiet: bool) -> Written:
+        """Write everything that is asked for; ``source`` names the labels in the report.
+
+        The fit is saved last, so that a command that fails can be repeated.
+        """
+        from annotruth.io.writers import format_of, write_table, write_tables
+
+        written = Written([], [])
+        if self.out is not None:
+            extra = {"fit.json": fit.to_json()}
+            write_tables(
+                fit.tables(),
+                Path(self.out),
+                format=self.format_.value,
+                extra=extra,
+                safe_cells=self.safe_cells,
+            )
+            written.lines.append(f"written to {self.out}")
+        if self.soft is not None:
+            with _noted("soft", self.soft, written):
+                self._write_soft_labels(fit)
+        if self.keep is not None:
+            with _noted("keep", self.keep, written):
+                write_table(fit.verdict_table(), self.keep, format_of(self.keep), safe_cells=True)
+        if self.report is not None:
+            fit.report(self.report, source=source)
+            written.lines.append(f"report written to {self.report}")
+        if self.save is not None:
+            save_fit(fit, self.save, quiet=quiet)
+            written.lines.append(f"written to {self.save}")
+        return written
+
+    def _write_soft_labels(self, fit: Fit) -> None:
+        from annotruth.io.soft_labels import write_soft_labels
+
+        assert self.soft is not None
+        readout: Readout | None = None if self.soft_readout is None else self.soft_readout.value
+        targets = fit.soft_label_table(readout)
+        write_soft_labels(targets, fit.data.scale.categories, self.soft, safe_cells=self.safe_cells)
+
+
+def takes_outputs(*, save: Any = SaveOption) -> Callable[[options.Command], options.Command]:
+    """Give a command the flags of `Outputs` in place of its parameter ``outputs``.
+
+    ``save`` is the type of the flag ``--save``, whose default differs from command to command.
+    """
+    flags = {**_FLAGS, "save": (save, None)}
+    return options.expands_parameter("outputs", flags, lambda values: Outputs(**values))
+
+
+def save_fit(fit: Fit, folder: Path, *, quiet: bool) -> None:
+    """Save a fit; say so if another process is writing to the folder."""
+    from annotruth.app import console
+    from annotruth.models.storage import locked
+
+    with locked(folder, on_wait=console.waiting_line(folder, quiet=quiet)):
+        fit.save(folder)
+
+
+@contextmanager
+def _noted(flag: str, path: Path, written: Written) -> Iterator[None]:
+    """Note that an output was written, or that it was not because the model does not have it."""
+    try:
+        yield
+    except OutputError:
+        raise
+    except AnnotruthError as error:
+        written.failures.append(f"--{flag} {path} was not written: {error}")
+    else:
+        written.lines.append(f"written to {path}")
+
+
+def check_existing(
+    flag: str, path: str | Path | None, kind: OutputKind, *, force: bool = False
+) -> None:
+    """Refuse to replace what annotruth did not write, unless ``force`` is set.
+
+    Parameters
+    ----------
+    flag
+        The option that names the path, for the message.
+    path
+        A file or a folder to be written; None is nothing.
+    kind
+        Files are never replaced. A page is replaced if annotruth wrote it, and so are tables and
+        saved fits. A folder may hold other files beside them.
+    force
+        Whether to replace them all the same.
+    """
+    if path is not None and Path(path).exists():
+        with system_errors_reported(path):
+            _check_existing(flag, Path(path), kind, force=force)
+
+
+def _check_existing(flag: str, path: Path, kind: OutputKind, *, force: bool) -> None:
+    is_folder = kind in _FOLDERS
+    if path.is_dir() != is_folder and (path.is_dir() or path.is_file()):
+        other = "a folder: name a file in it" if path.is_dir() else "a file: name a folder"
+        raise InputError(f"{flag} {path}: this is {other}")
+    if force or (path.is_dir() and not _foreign_files(path)):
+        return
+    if is_folder and _folder_kind(path) != kind:
+        raise InputError(
+            f"{flag} {path}: the folder holds other files and no {_FOLDERS[kind]} of annotruth: "
+            "choose another folder, or pass --force to write into it"
+        )
+    if path.is_file() and not (kind == "page" and _is_page(path)):
+        note = " and is no page of annotruth" if kind == "page" else ""
+        raise InputError(
+            f"{flag} {path}: the file exists{note}: choose another path, or pass --force to "
+            "replace it"
+        )
+
+
+def _foreign_files(folder: Path) -> bool:
+    """Return whether a folder has files, apart from hidden ones and what killed commands left."""
+    names = [path.name for path in folder.iterdir()]
+    return any(not (name.startswith(".") or _DATA.fullmatch(name)) for name in names)
+
+
+def _folder_kind(folder: Path) -> str | None:
+    """Return what annotruth wrote to a folder: tables or a saved fit; None if neither."""
+    try:
+        entries = json.loads((folder / "fit.json").read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(entries, dict) or not {"format", "model"} <= entries.keys():
+        return None
+    return "fit" if "files" in entries or (folder / "cells.arrow").exists() else "tables"
+
+
+def _is_page(path: Path) -> bool:
+    with path.open("rb") as file:
+        return _GENERATOR in file.read(_HEAD_BYTES)
+
+
+def print_result(
+    fit: Fit | DistributedFit,
+    metrics: Mapping[str, float] | None,
+    lines: Sequence[str],
+    *,
+    as_json: bool,
+    quiet: bool,
+    more: Mapping[str, Any] | None = None,
+) -> None:
+    """Print the summary, the metrics and further lines; or the JSON object with more entries."""
+    from annotruth.app import console
+
+    if as_json:
+        entries = json_entries(fit)
+        if metrics is not None:
+            entries["metrics"] = {name: _finite(value) for name, value in metrics.items()}
+        typer.echo(json.dumps({**entries, **(more or {})}, default=str))
+    elif not quiet:
+        console.show_lines(fit.summary())
+        if metrics is not None:
+            figures = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+            console.show_lines(f"against the truth: {figures}")
+        console.show_lines(lines)
+
+
+def json_entries(fit: BaseFit) -> dict[str, Any]:
+    """Return the object that ``fit --json`` prints."""
+    entries = {
+        "model": fit.model,
+        "n_items": fit.data.n_items,
+        "n_annotators": fit.data.n_annotators,
+        "n_labels": fit.data.n_labels,
+        "n_categories": fit.data.n_categories,
+        "n_iter": fit.n_iter,
+        "converged": fit.converged,
+        "stop_reason": fit.stop_reason,
+        "log_likelihood": _finite(fit.log_likelihood),
+        "spammers": fit.n_spammers,
+        "readout": fit.readout,
+        "verdict": fit.verdict,
+    }
+    return entries if fit.chosen is None else {**entries, "chosen": dict(fit.chosen)}
+
+
+def _finite(value: float | None) -> float | None:
+    """Return a finite number, or None, as JSON has no NaN."""
+    return value if value is not None and math.isfinite(value) else None
