@@ -122,7 +122,7 @@ def test_demo_writes_a_report(run, tmp_path):
 def test_out_does_not_change_other_files(run, crowd, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "notes.txt").write_text("mine")
-    assert run("fit", crowd / "labels.csv", "--out", tmp_path / "out")[0] == 0
+    assert run("fit", crowd / "labels.csv", "--out", tmp_path / "out", "--force")[0] == 0
     assert (tmp_path / "out" / "notes.txt").read_text() == "mine"
 
 

@@ -99,7 +99,7 @@ def test_soft_labels_are_of_the_chosen_read_out(run, tmp_path):
         written[readout] = np.load(soft)["probabilities"]
         expected = fit.soft_labels(readout).drop(columns="item").to_numpy()
         np.testing.assert_array_equal(written[readout], expected)
-    assert run("fit", path, "--soft", soft)[0] == 0
+    assert run("fit", path, "--soft", soft, "--force")[0] == 0
     np.testing.assert_array_equal(np.load(soft)["probabilities"], written["right"])
     assert not np.allclose(written["right"], written["opinion"])
 
