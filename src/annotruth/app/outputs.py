@@ -1,4 +1,4 @@
-"""What `fit` and `update` write and print, and the rule for files that exist already.
+"""What `fit` and `update` write, and the rule for files that exist already.
 
 Saved fits, folders of tables and pages that annotruth wrote are replaced. Any other existing file,
 and a folder with other files, is refused before anything is read, unless ``--force`` is given.
@@ -7,7 +7,6 @@ and a folder with other files, is refused before anything is read, unless ``--fo
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,8 +21,7 @@ from annotruth.app import options
 from annotruth.errors import AnnotruthError, InputError, OutputError, system_errors_reported
 
 if TYPE_CHECKING:
-    from annotruth.models.base_fit import BaseFit, Readout
-    from annotruth.models.distributed_fit import DistributedFit
+    from annotruth.models.base_fit import Readout
     from annotruth.models.result import Fit
 
 Paths: TypeAlias = Mapping[str, Iterable[str | Path | None]]
@@ -375,52 +373,3 @@ def _folder_kind(folder: Path) -> str | None:
 def _is_page(path: Path) -> bool:
     with path.open("rb") as file:
         return _GENERATOR in file.read(_HEAD_BYTES)
-
-
-def print_result(
-    fit: Fit | DistributedFit,
-    metrics: Mapping[str, float] | None,
-    lines: Sequence[str],
-    *,
-    as_json: bool,
-    quiet: bool,
-    more: Mapping[str, Any] | None = None,
-) -> None:
-    """Print the summary, the metrics and further lines; or the JSON object with more entries."""
-    from annotruth.app import console
-
-    if as_json:
-        entries = json_entries(fit)
-        if metrics is not None:
-            entries["metrics"] = {name: _finite(value) for name, value in metrics.items()}
-        typer.echo(json.dumps({**entries, **(more or {})}, default=str))
-    elif not quiet:
-        console.show_lines(fit.summary())
-        if metrics is not None:
-            figures = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
-            console.show_lines(f"against the truth: {figures}")
-        console.show_lines(lines)
-
-
-def json_entries(fit: BaseFit) -> dict[str, Any]:
-    """Return the object that ``fit --json`` prints."""
-    entries = {
-        "model": fit.model,
-        "n_items": fit.data.n_items,
-        "n_annotators": fit.data.n_annotators,
-        "n_labels": fit.data.n_labels,
-        "n_categories": fit.data.n_categories,
-        "n_iter": fit.n_iter,
-        "converged": fit.converged,
-        "stop_reason": fit.stop_reason,
-        "log_likelihood": _finite(fit.log_likelihood),
-        "spammers": fit.n_spammers,
-        "readout": fit.readout,
-        "verdict": fit.verdict,
-    }
-    return entries if fit.chosen is None else {**entries, "chosen": dict(fit.chosen)}
-
-
-def _finite(value: float | None) -> float | None:
-    """Return a finite number, or None, as JSON has no NaN."""
-    return value if value is not None and math.isfinite(value) else None

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from annotruth.app import options
-from annotruth.app.outputs import Outputs, print_result, takes_outputs
+from annotruth.app.outputs import Outputs, takes_outputs
 from annotruth.errors import InputError
 
 if TYPE_CHECKING:
     from annotruth.io.options import ReadOptions
+    from annotruth.models.base_fit import BaseFit
     from annotruth.models.distributed_fit import DistributedFit
+    from annotruth.models.result import Fit
 
 
 class EngineChoice(StrEnum):
@@ -146,3 +151,52 @@ def fit(
     written = outputs.write(result, source=Path(labels).name, quiet=quiet)
     print_result(result, metrics, written.lines, as_json=as_json, quiet=quiet)
     written.raise_failures()
+
+
+def print_result(
+    fit: Fit | DistributedFit,
+    metrics: Mapping[str, float] | None,
+    lines: Sequence[str],
+    *,
+    as_json: bool,
+    quiet: bool,
+    more: Mapping[str, Any] | None = None,
+) -> None:
+    """Print the summary, the metrics and further lines; or the JSON object with more entries."""
+    from annotruth.app import console
+
+    if as_json:
+        entries = json_entries(fit)
+        if metrics is not None:
+            entries["metrics"] = {name: _finite(value) for name, value in metrics.items()}
+        typer.echo(json.dumps({**entries, **(more or {})}, default=str))
+    elif not quiet:
+        console.show_lines(fit.summary())
+        if metrics is not None:
+            figures = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+            console.show_lines(f"against the truth: {figures}")
+        console.show_lines(lines)
+
+
+def json_entries(fit: BaseFit) -> dict[str, Any]:
+    """Return the object that ``fit --json`` prints."""
+    entries = {
+        "model": fit.model,
+        "n_items": fit.data.n_items,
+        "n_annotators": fit.data.n_annotators,
+        "n_labels": fit.data.n_labels,
+        "n_categories": fit.data.n_categories,
+        "n_iter": fit.n_iter,
+        "converged": fit.converged,
+        "stop_reason": fit.stop_reason,
+        "log_likelihood": _finite(fit.log_likelihood),
+        "spammers": fit.n_spammers,
+        "readout": fit.readout,
+        "verdict": fit.verdict,
+    }
+    return entries if fit.chosen is None else {**entries, "chosen": dict(fit.chosen)}
+
+
+def _finite(value: float | None) -> float | None:
+    """Return a finite number, or None, as JSON has no NaN."""
+    return value if value is not None and math.isfinite(value) else None

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from annotruth.app import options
-from annotruth.app.outputs import Outputs, Paths, print_result, save_fit, takes_outputs
+from annotruth.app.commands.fit import print_result
+from annotruth.app.outputs import Outputs, Paths, save_fit, takes_outputs
 
 if TYPE_CHECKING:
     from annotruth.io.options import ReadOptions
