@@ -15,7 +15,7 @@ from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
 
-__all__ = ["Metric", "fleiss_kappa", "krippendorff_alpha"]
+__all__ = ["Metric", "fleiss_kappa", "krippendorff_alpha", "pair_agreement"]
 
 Metric = Literal["nominal", "ordinal", "interval"]
 
@@ -112,17 +112,27 @@ def fleiss_kappa(labels: Any, keep: Any = None) -> float:
     float
         nan where no item has two labels, or all labels have one category.
     """
+    agreeing, by_chance = pair_agreement(labels, keep)
+    if by_chance == 1.0:
+        return float("nan")
+    return (agreeing - by_chance) / (1.0 - by_chance)
+
+
+def pair_agreement(labels: Any, keep: Any = None) -> tuple[float, float]:
+    r"""Return how often two labels of one item are equal, and how often they would be by chance.
+
+    These are :math:`\bar P` and :math:`P_e` of `fleiss_kappa`; the parameters are the same. Both are
+    nan where no item has two labels.
+    """
     data = Labels.of(labels)
     kept = _pairable(data, _weights(data, keep))
     if not len(kept.item):
-        return float("nan")
+        return float("nan"), float("nan")
     n = np.bincount(kept.item)[kept.item]
     others_agreeing = np.bincount(kept.cell)[kept.cell] - 1
     agreeing = (others_agreeing / (n * (n - 1.0))).sum() / len(np.unique(kept.item))
     by_chance = ((np.bincount(kept.category) / len(kept.item)) ** 2).sum()
-    if by_chance == 1.0:
-        return float("nan")
-    return float((agreeing - by_chance) / (1.0 - by_chance))
+    return float(agreeing), float(by_chance)
 
 
 class _PairableLabels(NamedTuple):

@@ -1,7 +1,7 @@
 """Measures of how close an estimate is to the truth, as reported in the paper.
 
-Every function takes arrays and returns floats. For all but `rmse` and `hellinger`, higher is
-better. None of them warns: a measure without a value, such as the correlation with a constant,
+Every function takes arrays and returns floats. For all but `rmse`, `hellinger` and
+`calibration_error`, higher is better. None of them warns: a measure without a value, such as the correlation with a constant,
 is nan.
 """
 
@@ -12,9 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from annotruth.errors import InputError
+from annotruth.models.distribution import Z_95
 
 __all__ = [
     "accuracy",
+    "accuracy_interval",
+    "calibration_error",
     "f1_binary",
     "f1_macro",
     "f1_micro",
@@ -43,6 +46,36 @@ def accuracy(truth: ArrayLike, predicted: ArrayLike) -> float:
     """
     true_codes, predicted_codes = _class_codes(truth, predicted)
     return float(np.mean(true_codes == predicted_codes))
+
+
+def accuracy_interval(n_right: ArrayLike, n: ArrayLike) -> tuple[Any, Any]:
+    """Return the ends of Wilson's 95% interval of a share, such as of right labels.
+
+    Parameters
+    ----------
+    n_right, n
+        How many are right, and of how many; numbers, or arrays of them.
+    """
+    total = np.asarray(n, dtype=np.float64)
+    share, z2 = np.asarray(n_right) / total, Z_95**2
+    middle = (share + z2 / (2 * total)) / (1 + z2 / total)
+    half = Z_95 * np.sqrt(share * (1 - share) / total + z2 / (4 * total**2)) / (1 + z2 / total)
+    return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
+
+
+def calibration_error(probability: ArrayLike, right: ArrayLike, n_bins: int = 10) -> float:
+    """Return the expected calibration error: ``sum_b n_b |mean p_b - share right_b| / n``.
+
+    Parameters
+    ----------
+    probability, right
+        The probability of each predicted class, and whether the class is right.
+    n_bins
+        How many bins of equal width the probabilities are put into.
+    """
+    p, is_right = _numbers(probability, right, names=("probability", "right"))
+    place = np.minimum((p * n_bins).astype(np.int64), n_bins - 1)
+    return float(np.abs(np.bincount(place, p - is_right)).sum() / p.size)
 
 
 def f1_binary(truth: ArrayLike, predicted: ArrayLike, positive: str | float | bool) -> float:

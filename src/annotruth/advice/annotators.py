@@ -79,10 +79,7 @@ def annotator_advice(fit: Fit, label_gain: Floats) -> AnnotatorAdvice:
     best = np.sort(label_gain)[-max(1, round(_BEST * len(label_gain))) :].mean()
     # Where no label gains anything, as with one category, all are alike.
     information = label_gain / best if best > 0.0 else np.ones_like(label_gain)
-    if fit.reliability is None:
-        verdict, reasons = _verdicts_by_matches(fit)
-    else:
-        verdict, reasons = _verdicts_by_reliability(fit)
+    verdict, reasons = verdicts(fit)
     ask = (verdict != "drop") & (information >= ASK_FROM)
     low = (information < ASK_FROM).tolist()
     notes = [f"; low information ({value:.2f} of the best)" for value in information.tolist()]
@@ -90,6 +87,11 @@ def annotator_advice(fit: Fit, label_gain: Floats) -> AnnotatorAdvice:
         r + note if is_low else r for r, note, is_low in zip(reasons, notes, low, strict=True)
     ]
     return AnnotatorAdvice(verdict, information, ask, reason)
+
+
+def verdicts(fit: Fit) -> tuple[NDArray[np.str_], list[str]]:
+    """Return the verdict on every annotator, one of `VERDICTS`, and the reasons."""
+    return _verdicts_by_matches(fit) if fit.reliability is None else _verdicts_by_reliability(fit)
 
 
 def verdict_rules(fit: Fit) -> dict[str, str]:

@@ -262,6 +262,15 @@ def share_out(
     return bought
 
 
+def share_removed(add: Codes, items: ItemAdvice) -> float:
+    """Return the share of all items' uncertainty that adding these labels is expected to remove."""
+    total = float(items.uncertainty.sum())
+    if total <= 0.0:
+        return 0.0
+    c = _labels_so_far(items.uncertainty, items.gain)
+    return float((items.uncertainty * add / (c + add)).sum() / total)
+
+
 def _labels_so_far(uncertainty: Floats, gain: Floats) -> Floats:
     """Return c, the number of labels that the present knowledge is worth."""
     return np.maximum(uncertainty / np.maximum(gain, _LEAST) - 1.0, 1e-3)

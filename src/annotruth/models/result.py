@@ -301,7 +301,14 @@ class Fit(BaseFit):
 
         return FitCharts(self)
 
-    def report(self, path: str | Path, *, source: str | None = None) -> None:
+    def report(
+        self,
+        path: str | Path,
+        *,
+        source: str | None = None,
+        truth: Any = None,
+        command: str | None = None,
+    ) -> None:
         """Write a report with tables and charts, one HTML file.
 
         Parameters
@@ -310,10 +317,15 @@ class Fit(BaseFit):
             The file to write.
         source
             The name of the labels in the report's heading.
+        truth
+            The truths of some or all items, as `annotruth.evaluate` takes them: adds a section on
+            accuracy, calibration and the worst items.
+        command
+            The command line that makes the report, for its heading.
         """
         from annotruth.report.page import write_report
 
-        write_report(self, path, source=source)
+        write_report(self, path, source=source, truth=truth, command=command)
 
     def of_original(
         self, labels: Labels, order: CanonicalOrder, position: Codes, axes: Mapping[str, str]

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.advice.annotators import match_rate, recovered_labels
+from annotruth.advice.annotators import match_rate, recovered_labels, verdicts
 from annotruth.agreement import Metric, fleiss_kappa, krippendorff_alpha
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
@@ -142,13 +142,13 @@ class AgreementRow:
 
 
 def agreement_rows(fit: Fit) -> list[AgreementRow]:
-    """Return the agreement of all labels, without spammers, and weighted by p serious."""
-    data, spammer = fit.data, fit.spammer
+    """Return the agreement of all labels, without annotators to drop, and weighted by p serious."""
+    data, dropped = fit.data, verdicts(fit)[0] == "drop"
     everything = np.ones(data.n_labels)
     rows = [_agreement(fit, "all labels", everything)]
-    if spammer is not None and spammer.any():
-        kept = ~spammer[data.annotator]
-        rows.append(_agreement(fit, "without spammers", kept.astype(float)))
+    if dropped.any():
+        kept = ~dropped[data.annotator]
+        rows.append(_agreement(fit, "without annotators to drop", kept.astype(float)))
     if fit.p_serious is not None:
         rows.append(_agreement(fit, "weighted by p serious", fit.p_serious, weighted=True))
     return rows

@@ -12,7 +12,7 @@ from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from annotruth.errors import shorten
 from annotruth.io.atomic import atomic_write
@@ -73,15 +73,29 @@ def side_by_side(*parts: str) -> str:
     return f'<div class="charts">{"".join(parts)}</div>'
 
 
-def plain_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+class Cell(NamedTuple):
+    """A cell of `plain_table` that opens a row of one of the page's large tables.
+
+    Examples
+    --------
+    >>> Cell("item 7", opens="items", row="7").opens
+    'items'
+    """
+
+    text: str
+    opens: str
+    row: str
+
+
+def plain_table(header: Sequence[str], rows: Sequence[Sequence[str | Cell]]) -> str:
     """Return a small table whose first column names its rows."""
     heads = "".join(
         f'<th scope="col"{_RIGHT if k else ""}>{escaped(text)}</th>'
         for k, text in enumerate(header)
     )
     lines = [
-        f'<tr><th scope="row">{escaped(row[0])}</th>'
-        + "".join(f'<td class="right">{escaped(value)}</td>' for value in row[1:])
+        f'<tr><th scope="row">{_cell(row[0])}</th>'
+        + "".join(f'<td class="right">{_cell(value)}</td>' for value in row[1:])
         + "</tr>"
         for row in rows
     ]
@@ -89,6 +103,13 @@ def plain_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         f'<div class="plain"><table><thead><tr>{heads}</tr></thead>'
         f"<tbody>{''.join(lines)}</tbody></table></div>"
     )
+
+
+def _cell(value: str | Cell) -> str:
+    if not isinstance(value, Cell):
+        return escaped(value)
+    opens = f'data-open="{escaped(value.opens)}" data-row="{escaped(value.row)}"'
+    return f'<button type="button" class="open" {opens}>{escaped(value.text)}</button>'
 
 
 def table_placeholder(name: str, title: str) -> str:
@@ -114,6 +135,7 @@ def make_page(
     sections: Iterable[str],
     data: str,
     footer: str,
+    command: str = "",
     notice: str = "",
     colors: Sequence[str] = (),
 ) -> str:
@@ -131,6 +153,8 @@ def make_page(
         The numbers behind the page, as `pack` returns them.
     footer
         The text at the end.
+    command
+        The command that makes the page, shown under the heading.
     notice
         A warning under the heading; none if empty.
     colors
@@ -145,7 +169,8 @@ def make_page(
         "kind": escaped(kind),
         "links": "".join(f'<a href="#{key}">{text}</a>' for key, text in links.items()),
         "heading": escaped(heading),
-        "under": escaped(subheading),
+        "under": escaped(subheading)
+        + (f" · <code>{escaped(shorten(command, 300))}</code>" if command else ""),
         "notice": f'<p class="notice" role="alert">{escaped(notice)}</p>' if notice else "",
         "sections": "\n".join(sections),
         "footer": escaped(f"Made by annotruth {version('annotruth')}. {footer}"),

@@ -1,4 +1,4 @@
-"""The sections of the report, in the order of the questions of a labelling lead."""
+"""The sections of the report that show the evidence: annotators, items, labels, agreement."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.advice.advice import Advice
-from annotruth.advice.annotators import ASK_FROM, verdict_rules
-from annotruth.advice.items import ITEM_STATUS, LEAST_GAIN, MAX_PER_ROUND
+from annotruth.advice.annotators import verdict_rules
+from annotruth.advice.items import ITEM_STATUS
 from annotruth.errors import AnnotruthError, counted, shorten
-from annotruth.kernels.arrays import Codes
-from annotruth.models.base_fit import CHANCE_LINE, READOUTS, SPAMMER_BELOW
+from annotruth.models.base_fit import READOUTS, SPAMMER_BELOW
 from annotruth.models.result import Fit
 from annotruth.report.charts.chart import Chart, color_indices
 from annotruth.report.charts.drawing import escaped
@@ -31,8 +30,6 @@ from annotruth.report.html import (
     table_placeholder,
 )
 from annotruth.report.tables import PageTable
-
-_MAX_NAMED = 12
 
 
 def charts_of(plot: FitCharts, fit: Fit) -> dict[str, Chart]:
@@ -54,10 +51,22 @@ def charts_of(plot: FitCharts, fit: Fit) -> dict[str, Chart]:
 
 def notice(fit: Fit) -> str:
     """Return the warning at the top of the report; empty if there is none."""
-    return f"Warning: {CHANCE_LINE}." if fit.verdict == "chance" else ""
+    if fit.converged or not fit.n_iter:
+        return ""
+    return (
+        f"Not converged after {counted(fit.n_iter, 'iteration')}: the numbers on this page may "
+        "still change. Raise max_iter, or tol."
+    )
 
 
-def read_section(fit: Fit, charts: Mapping[str, Chart]) -> str:
+def appendix_section(fit: Fit, charts: Mapping[str, Chart]) -> str:
+    """Return what was read and how the fit ended."""
+    return section(
+        "appendix", "Appendix", *_what_was_read(fit, charts), *_how_it_ended(fit, charts)
+    )
+
+
+def _what_was_read(fit: Fit, charts: Mapping[str, Chart]) -> list[str]:
     """Return what was read and what was dropped."""
     data = fit.data
     known = int((data.known >= 0).sum())
@@ -74,16 +83,15 @@ def read_section(fit: Fit, charts: Mapping[str, Chart]) -> str:
     ]
     if known:
         rows.append(("Known truths", f"{known:,}", "items whose truth was given"))
-    return section(
-        "read",
-        "What was read",
+    return [
+        "<h3>What was read</h3>",
         facts(rows),
         chips(data.scale.names, color_indices(data.scale)),
         side_by_side(figure(charts["categories"]), figure(charts["workload"])),
-    )
+    ]
 
 
-def fit_section(fit: Fit, charts: Mapping[str, Chart]) -> str:
+def _how_it_ended(fit: Fit, charts: Mapping[str, Chart]) -> list[str]:
     """Return how the fit ended."""
     if not fit.n_iter:
         css_class, status, rest = (
@@ -94,8 +102,6 @@ def fit_section(fit: Fit, charts: Mapping[str, Chart]) -> str:
     else:
         css_class, status = ("good", "Converged") if fit.converged else ("bad", "Not converged")
         rest = f" after {counted(fit.n_iter, 'iteration')}: {fit.stop_reason}."
-        if not fit.converged:
-            rest += " The numbers below may still change: raise max_iter, or tol."
     status = f'<p class="note {css_class}"><span class="status">{status}</span> {escaped(rest)}</p>'
     likelihood = ""
     if fit.log_likelihood is not None:
@@ -106,7 +112,7 @@ def fit_section(fit: Fit, charts: Mapping[str, Chart]) -> str:
     if "history" in charts:
         beside = f'<div class="beside">{"".join(parts)}</div>'
         parts = [side_by_side(figure(charts["history"]), beside)]
-    return section("fit", "How the fit ended", *parts)
+    return ["<h3>How the fit ended</h3>", *parts]
 
 
 def annotator_section(
@@ -120,13 +126,6 @@ def annotator_section(
         )
     else:
         lead = f"The median reliability is {np.median(fit.reliability):.2f}."
-        if fit.n_spammers is not None:
-            dropped = advice.of_annotators.count()["drop"]
-            lead += (
-                f" {fit.n_spammers:,} of {fit.data.n_annotators:,} annotators have a reliability "
-                f"below {SPAMMER_BELOW} (spammers); for {dropped:,} of them the whole interval is "
-                "below: verdict drop."
-            )
     verdicts = _counts("Verdicts", advice.of_annotators.count(), verdict_rules(fit))
     chart = charts["matches" if fit.reliability is None else "reliability"]
     return section(
@@ -209,52 +208,11 @@ def agreement_section(fit: Fit, charts: Mapping[str, Chart], rows: Sequence[Agre
             "weights. Labels far from the others are the ones called doubtful, so part of the "
             "increase comes by construction."
         )
-        if fit.n_spammers:
-            after = (
-                "Without spammers: labels of annotators with a reliability below "
-                f"{SPAMMER_BELOW} are left out. {after}"
-            )
         parts.append(f'<p class="quiet">{escaped(after)}</p>')
     if "agreement" in charts:
         beside = f'<div class="beside">{"".join(parts)}</div>'
         parts = [side_by_side(beside, figure(charts["agreement"]))]
     return section("agreement", "Agreement", f"<p>{escaped(meaning)}</p>", *parts)
-
-
-def next_section(fit: Fit, advice: Advice) -> str:
-    """Return what to do next: whom to drop and to ask, which items need labels."""
-    data, people, items = fit.data, advice.of_annotators, advice.of_items
-    verdicts = [
-        _group("annotators", "verdict", verdict, data.annotators, people.verdict == verdict)
-        for verdict in ("drop", "unsure", "too few labels")
-        if verdict in verdict_rules(fit)
-    ]
-    by_information = np.argsort(-people.information, kind="stable")
-    verdicts.append(
-        _group("annotators", "ask", "yes", data.annotators, people.ask, by_information,
-               title="ask for more labels, most informative annotators first")
-    )  # fmt: skip
-    by_gain = np.argsort(-items.gain, kind="stable")
-    notes = {"needs labels": f"add {counted(advice.n_add, 'label')}"}
-    statuses = [
-        _group("items", "status", status, data.items, items.status == status, by_gain,
-               note=notes.get(status, ""))
-        for status in ITEM_STATUS
-        if status != "known truth"
-    ]  # fmt: skip
-    rule = (
-        "An item needs labels if one more label is expected to lower its squared Hellinger "
-        f"distance from the truth by at least {LEAST_GAIN:g}; it gets at most {MAX_PER_ROUND} per "
-        "round. Annotators are asked for more labels unless they are dropped or their labels have "
-        f"low information: less than {ASK_FROM:g} of the best tenth's."
-    )
-    return section(
-        "next",
-        "What to do next",
-        f'<div class="steps"><div><h3>Annotators</h3><ul>{"".join(verdicts)}</ul></div>'
-        f"<div><h3>Items</h3><ul>{''.join(statuses)}</ul></div></div>",
-        f'<p class="quiet">{escaped(rule)}</p>',
-    )
 
 
 def _counts(title: str, counts: Mapping[str, int], rules: Mapping[str, str]) -> str:
@@ -265,25 +223,6 @@ def _counts(title: str, counts: Mapping[str, int], rules: Mapping[str, str]) -> 
         if counts[word] or word != "known truth"
     ]
     return f'<div class="beside"><h3>{title}</h3>{facts(rows)}</div>'
-
-
-def _group(
-    table: str, column: str, word: str, ids: Any, member: NDArray[np.bool_],
-    order: Codes | None = None, *, title: str = "", note: str = "",
-) -> str:  # fmt: skip
-    """Return how many rows have a word in a column, the first of them, and a button to show them."""
-    chosen = np.flatnonzero(member) if order is None else order[member[order]]
-    text = escaped(title or word)
-    if not len(chosen):
-        return f"<li><p><b>0</b> · {text}</p></li>"
-    named = [shorten(str(ids[int(k)].as_py())) for k in chosen[:_MAX_NAMED]]
-    more = f", and {len(chosen) - len(named):,} more" if len(chosen) > len(named) else ""
-    button = f'<button type="button" class="show" data-show="{table}|{column}|{word}">Show</button>'
-    text += f" · {escaped(note)}" if note else ""
-    names = f'<p class="quiet names">{escaped(", ".join(named))}{more}</p>'
-    if word == "needs no more labels":
-        names = ""
-    return f"<li>{button}<p><b>{len(chosen):,}</b> · {text}</p>{names}</li>"
 
 
 def _left_out(table: PageTable, what: str, which: str) -> str:

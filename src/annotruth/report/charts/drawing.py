@@ -9,8 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from itertools import accumulate
+from typing import TypeAlias
 
 FONT_SIZE = 12.0
+TickLabel: TypeAlias = Callable[[float], str]
+_TICK_LETTER = 6.6  # the width of a digit in the font of ticks
 _NOT_XML = re.compile("[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 # Widths of letters relative to the font size: small letters, capitals, East Asian letters.
 _SMALL, _CAPITAL, _FULL = 0.6, 0.75, 1.0
@@ -56,11 +59,16 @@ class Drawing:
         steps = "L".join(f"{_number(x)} {_number(y)}" for x, y in points)
         self._add(f'path class="{css_class}" d="M{steps}"')
 
-    def shade(self, x: float, y: float, side: float, share: float, tip: str) -> None:
-        """Draw a square, darker for a higher share from 0 to 1."""
+    def shade(
+        self, x: float, y: float, side: float, share: float, tip: str, text: str = ""
+    ) -> None:
+        """Draw a square, darker for a higher share from 0 to 1, with a text where it has room."""
         size = f'width="{_number(side)}" height="{_number(side)}"'
         opacity = f'fill-opacity="{0.04 + 0.96 * share:.2f}"'
         self._add(f'rect class="at-heat" x="{_number(x)}" y="{_number(y)}" {size} {opacity}', tip)
+        if text and len(text) * _TICK_LETTER <= side:
+            css_class = "at-on-heat" if share > 0.5 else "at-in-heat"
+            self.text(x + side / 2, y + side / 2 + 4, text, css_class, "middle")
 
     def text(
         self, x: float, y: float, text: str, css_class: str = "at-text", anchor: str = "start"
@@ -126,11 +134,33 @@ class Axis:
         return [k * step for k in range(first, last + 1)]
 
 
+def draw_x_ticks(
+    drawing: Drawing,
+    axis: Axis,
+    ticks: Sequence[float],
+    bottom: float,
+    label: TickLabel | None = None,
+) -> None:
+    """Write numbers below an axis, those at its ends within the drawing."""
+    for tick in ticks:
+        text = (label or short_number)(tick)
+        half = len(text) * _TICK_LETTER / 2
+        x = min(max(axis(tick), half), drawing.width - half)
+        drawing.text(x, bottom + 16, text, "at-tick", "middle")
+
+
+def y_axis_room(axis: Axis, label: TickLabel | None = None) -> float:
+    """Return the room that the numbers of an axis along the left need."""
+    longest = max(len((label or short_number)(tick)) for tick in axis.ticks(4))
+    return max(longest * _TICK_LETTER + 12.0, 46.0)
+
+
 def draw_x_axis(drawing: Drawing, axis: Axis, top: float, bottom: float, *, title: str) -> None:
     """Draw an axis along the bottom, with faint vertical lines."""
-    for tick in axis.ticks(5):
+    ticks = axis.ticks(5)
+    for tick in ticks:
         drawing.line(axis(tick), top, axis(tick), bottom, "at-grid")
-        drawing.text(axis(tick), bottom + 16, short_number(tick), "at-tick", "middle")
+    draw_x_ticks(drawing, axis, ticks, bottom)
     drawing.text((axis.start + axis.end) / 2, bottom + 34, title, "at-tick", "middle")
 
 

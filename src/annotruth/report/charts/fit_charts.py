@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from annotruth.advice.annotators import verdicts
 from annotruth.errors import AnnotruthError, InputError
 from annotruth.kernels.arrays import Floats
 from annotruth.models.base_fit import READOUTS, SPAMMER_BELOW
@@ -105,12 +107,11 @@ class FitCharts:
             raise AnnotruthError(
                 f"{fit.model} gives no reliability: see plot.matches(), or fit gpm or robust-gpm"
             )
-        limit, caption = None, ""
-        if fit.spammer is not None:
-            limit = SPAMMER_BELOW
-            caption = f" Spammers are below {SPAMMER_BELOW} (dashed)."
+        dropped, caption = verdicts(fit)[0] == "drop", ""
+        if dropped.any():
+            caption = f"Red: to drop, with the whole interval below {SPAMMER_BELOW} (dashed)."
         return self._annotators(
-            "reliability", "Reliability of annotators", caption, fit.reliability, limit
+            "reliability", "Reliability of annotators", caption, fit.reliability, dropped
         )
 
     def matches(self) -> Chart:
@@ -236,13 +237,15 @@ class FitCharts:
         )
 
     def _annotators(
-        self, name: str, title: str, caption: str, value: Floats, limit: float | None = None
-    ) -> Chart:
+        self, name: str, title: str, caption: str, value: Floats,
+        dropped: NDArray[np.bool_] | None = None,
+    ) -> Chart:  # fmt: skip
         fit = self._fit
+        limit = None if dropped is None or fit.spammer is None else SPAMMER_BELOW
         low, high = (fit.low, fit.high) if name == "reliability" else (None, None)
         domain = (min(0.0, float(value.min())), max(1.0, float(value.max())))
         names = _as_text(fit.data.annotators)
-        intervals = _sorted_intervals(names, value, low, high, fit.spammer, domain, name, limit)
+        intervals = _sorted_intervals(names, value, low, high, dropped, domain, name, limit)
         data = _interval_data("annotator", intervals)
         if len(value) > _MAX_NAMED:
             ranks = "annotators, lowest first"

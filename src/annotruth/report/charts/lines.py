@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from annotruth.report.charts.chart import CLASS_COLORS, Chart
-from annotruth.report.charts.drawing import Axis, Drawing, short_number, text_width
+from annotruth.report.charts.drawing import Axis, Drawing, draw_x_ticks, short_number, text_width
 
 _WIDTH = 760.0
 _HEIGHT = 300.0
@@ -95,9 +95,11 @@ def _draw_panel(
     for tick in _ticks(y_axis, axes.log):
         drawing.line(left, y_axis(tick), right, y_axis(tick), "at-grid")
         drawing.text(left - 8, y_axis(tick) + 4, _label(tick, axes.log), "at-tick", "end")
-    for tick in [scaled(value) for value in axes.ticks] or _ticks(x_axis, axes.log):
-        label = f"{100 * tick:g}" if axes.percent else _label(tick, axes.log)
-        drawing.text(x_axis(tick), bottom + 16, label, "at-tick", "middle")
+    ticks = [scaled(value) for value in axes.ticks] or _ticks(x_axis, axes.log)
+    draw_x_ticks(
+        drawing, x_axis, ticks, bottom,
+        lambda tick: f"{100 * tick:g}" if axes.percent else _label(tick, axes.log),
+    )  # fmt: skip
     drawing.text((left + right) / 2, bottom + 36, axes.x_title, "at-tick", "middle")
     drawing.rect(left, top, right - left, bottom - top, "at-frame")
     for n, label in enumerate(series):

@@ -12,10 +12,11 @@ from annotruth.report.charts.drawing import (
     Axis,
     Drawing,
     draw_x_axis,
+    draw_x_ticks,
     draw_y_axis,
-    short_number,
     shorten,
     text_width,
+    y_axis_room,
 )
 
 _ROW_HEIGHT = 20.0
@@ -92,20 +93,20 @@ def interval_rows(intervals: Intervals, width: float) -> Drawing:
             drawing.line(axis(low), y, axis(high), y, _line_class(intervals.flagged[k]))
             drawing.circle(axis(intervals.value[k]), y, 4, _dot_class(intervals.flagged[k]))
 
-        drawing.group(intervals.tip(k) + (" · spammer" if intervals.flagged[k] else ""), row)
+        drawing.group(intervals.tip(k) + (" · drop" if intervals.flagged[k] else ""), row)
     return drawing
 
 
 def ranked_intervals(intervals: Intervals, width: float, ranks_title: str) -> Drawing:
     """Draw many intervals side by side in their order, every k-th where they are too many."""
     drawing = Drawing(width, 280)
-    left, top, bottom = 46.0, 24.0, 236.0
-    n = len(intervals.names)
-    x, y = Axis(1, max(n, 2), left + 6, width - 12), Axis(*intervals.domain, bottom, top)
+    top, bottom = 24.0, 236.0
+    n, y = len(intervals.names), Axis(*intervals.domain, bottom, top)
+    left = y_axis_room(y)
+    x = Axis(1, max(n, 2), left + 6, width - 12)
     draw_y_axis(drawing, y, left, width - 6, title=intervals.title)
-    for tick in x.ticks(4 if width < 500 else 8):
-        if 1 <= tick <= n:
-            drawing.text(x(tick), bottom + 16, short_number(tick), "at-tick", "middle")
+    ticks = [tick for tick in x.ticks(4 if width < 500 else 8) if 1 <= tick <= n]
+    draw_x_ticks(drawing, x, ticks, bottom)
     drawing.text((left + width) / 2, bottom + 34, ranks_title, "at-tick", "middle")
     if intervals.limit is not None:
         drawing.line(left, y(intervals.limit), width - 6, y(intervals.limit), "at-limit")
@@ -158,9 +159,10 @@ def histogram(
 ) -> Drawing:
     """Draw how many there are between each two edges; of integers, each bin ends before the next."""
     drawing = Drawing(width, 240)
-    left, top, bottom = 46.0, 24.0, 196.0
-    x = Axis(float(edges[0]), float(edges[-1]), left, width - 12)
+    top, bottom = 24.0, 196.0
     y = Axis(0.0, max(float(counts.max()), 1.0), bottom, top)
+    left = y_axis_room(y)
+    x = Axis(float(edges[0]), float(edges[-1]), left, width - 12)
     draw_y_axis(drawing, y, left, width - 12, title=unit, integers=True)
     for low, high, count in zip(edges, edges[1:], counts, strict=False):
         span = f"{title} {low:.2f} to {high:.2f}"
@@ -169,8 +171,7 @@ def histogram(
         tip = f"{span}: {count:,} {unit} ({count / max(counts.sum(), 1):.1%})"
         bar = (x(low) + 0.5, y(count), x(high) - x(low) - 1, bottom - y(count))
         drawing.rect(*bar, "at-mark", tip=tip)
-    for tick in x.ticks(5):
-        drawing.text(x(tick), bottom + 16, short_number(tick), "at-tick", "middle")
+    draw_x_ticks(drawing, x, x.ticks(5), bottom)
     drawing.line(left, bottom, width - 12, bottom, "at-base")
     drawing.text((left + width) / 2, bottom + 34, title, "at-tick", "middle")
     return drawing
@@ -211,19 +212,24 @@ def paired_bars(
 
 
 def confusion_matrix(
-    names: Sequence[str], counts: Codes, width: float, tips: Sequence[str]
-) -> Drawing:
-    """Draw counts as squares, darker for a larger share of the row: recovered x given."""
+    names: Sequence[str], counts: Codes, width: float, tips: Sequence[str],
+    titles: tuple[str, str] = ("recovered ↓", "label given →"),
+) -> Drawing:  # fmt: skip
+    """Draw counts as squares, darker for a larger share of the row."""
     rows = counts.sum(axis=1, keepdims=True)
     share = counts / np.where(rows > 0, rows, 1)
-    return heatmap(names, names, share, width, tips, ("recovered ↓", "label given →"))
+    texts = [_short_count(count) for count in counts.ravel().tolist()]
+    return heatmap(names, names, share, width, tips, titles, texts)
 
 
 def heatmap(
     rows: Sequence[str], columns: Sequence[str], share: Floats, width: float,
-    tips: Sequence[str], titles: tuple[str, str] = ("", ""),
+    tips: Sequence[str], titles: tuple[str, str] = ("", ""), texts: Sequence[str] = (),
 ) -> Drawing:  # fmt: skip
-    """Draw shares as squares, darker where they are larger; nan stays empty."""
+    """Draw shares as squares, darker where they are larger; nan stays empty.
+
+    ``tips`` and ``texts``, what is written into the squares, have one entry per square, row by row.
+    """
     n = len(rows)
     left = max(text_width(rows, width * 0.35), 88.0)
     side = min((width - left - 12) / n, 44.0)
@@ -237,7 +243,9 @@ def heatmap(
         drawing.text(left - 8, top + middle + 4, shorten(rows[k], left), anchor="end")
         for g in np.flatnonzero(~np.isnan(share[k])).tolist():
             x, y = left + side * g + 1, top + side * k + 1
-            drawing.shade(x, y, side - 2, max(float(share[k, g]), 0.0), tips[k * n + g])
+            at = k * n + g
+            text = texts[at] if texts else ""
+            drawing.shade(x, y, side - 2, max(float(share[k, g]), 0.0), tips[at], text)
     drawing.rect(left, top, side * n, side * n, "at-frame")
     return drawing
 
@@ -250,9 +258,7 @@ def line(x: Floats, y: Floats, width: float, *, x_title: str, y_title: str) -> D
     margin = 0.05 * (float(np.ptp(y)) or max(abs(float(y[0])) * 1e-6, 1e-9))
     y_axis = Axis(float(y.min()) - margin, float(y.max()) + margin, bottom, top)
     draw_y_axis(drawing, y_axis, left, width - 12, title=y_title)
-    for tick in x_axis.ticks(5):
-        if tick == round(tick):
-            drawing.text(x_axis(tick), bottom + 16, short_number(tick), "at-tick", "middle")
+    draw_x_ticks(drawing, x_axis, [t for t in x_axis.ticks(5) if t == round(t)], bottom)
     drawing.text((left + width) / 2, bottom + 34, x_title, "at-tick", "middle")
     drawn = thinned(len(x), width)
     points = [(x_axis(a), y_axis(b)) for a, b in zip(x[drawn], y[drawn], strict=True)]
@@ -261,6 +267,13 @@ def line(x: Floats, y: Floats, width: float, *, x_title: str, y_title: str) -> D
     for k, (a, b) in zip(drawn, points, strict=True):
         drawing.circle(a, b, radius, "at-mark", tip=f"{x_title} {x[k]:,.0f}: {y[k]:,.4f}")
     return drawing
+
+
+def _short_count(count: int) -> str:
+    """Return a count in at most four letters, so that it fits into a square."""
+    if count < 1_000:
+        return str(count)
+    return f"{count / 1_000:.2g}k" if count < 9_950 else f"{count / 1_000:,.0f}k"
 
 
 def _line_class(flagged: bool) -> str:
