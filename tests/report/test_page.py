@@ -13,7 +13,6 @@ import pytest
 import annotruth as at
 from annotruth.errors import OutputError
 from annotruth.labels import Scale
-from annotruth.models.base_fit import CHANCE_LINE
 from annotruth.models.registry import MODELS
 from annotruth.report.charts.chart import THEMES, category_colors, color_indices
 from annotruth.report.page import report_page
@@ -104,11 +103,11 @@ def test_the_page_says_what_probabilities_are(model, confidence, words):
     assert 'class="notice"' not in page
 
 
-def test_labels_of_chance_are_noted_above_all_sections():
+def test_labels_of_chance_are_the_first_thing_said():
     fit = replace(at.fit(ROWS, "dawid-skene"), verdict="chance")
     page = report_page(fit)
-    assert page.count(CHANCE_LINE) == 1
-    assert page.index("<h1>") < page.index(CHANCE_LINE) < page.index("<section")
+    assert page.count("No better than chance.") == 1
+    assert page.index("<h1>") < page.index("No better than chance.") < page.index("Whom to act on?")
 
 
 def test_doubtful_labels_are_sorted_by_p_serious(crowd):

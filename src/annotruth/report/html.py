@@ -9,6 +9,7 @@ import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
+from html import escape
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -108,8 +109,8 @@ def plain_table(header: Sequence[str], rows: Sequence[Sequence[str | Cell]]) -> 
 def _cell(value: str | Cell) -> str:
     if not isinstance(value, Cell):
         return escaped(value)
-    opens = f'data-open="{escaped(value.opens)}" data-row="{escaped(value.row)}"'
-    return f'<button type="button" class="open" {opens}>{escaped(value.text)}</button>'
+    opens = escape(f"{value.opens}|{value.row}")
+    return f'<button type="button" class="open" data-open="{opens}">{escaped(value.text)}</button>'
 
 
 def table_placeholder(name: str, title: str) -> str:

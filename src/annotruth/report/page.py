@@ -6,19 +6,36 @@ unpacks and shows one screen at a time.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from annotruth.advice.advice import advise
+from annotruth.errors import counted, shorten
 from annotruth.models.result import Fit
 from annotruth.report import sections
-from annotruth.report.charts.chart import category_colors, color_indices
+from annotruth.report.charts.chart import Chart, category_colors, color_indices
+from annotruth.report.charts.drawing import escaped
 from annotruth.report.charts.fit_charts import FitCharts
 from annotruth.report.consensus import Consensus, category_bins
-from annotruth.report.html import make_page, pack, rounded, write_page
+from annotruth.report.html import (
+    chips,
+    facts,
+    figure,
+    make_page,
+    pack,
+    rounded,
+    section,
+    settings,
+    side_by_side,
+    write_page,
+)
 from annotruth.report.tables import annotator_table, item_table, label_table
-from annotruth.report.verdict import verdict_of, verdict_section
+from annotruth.report.verdict import verdict_of
 
 if TYPE_CHECKING:
     from annotruth.report.truth import TruthFindings
@@ -102,13 +119,15 @@ def report_page(
         max_rows = max(int(0.95 * max_rows * max_bytes / len(packed)), 1)
 
     parts = {
-        "verdict": verdict_section(fit, advice, verdict, source=source if command else None),
+        "verdict": sections.verdict_section(
+            fit, advice, verdict, source=source if command else None
+        ),
         "truth": against.section if against else "",
         "annotators": sections.annotator_section(fit, charts, annotators, advice),
         "items": sections.item_section(fit, charts, items, advice),
         "labels": sections.label_section(fit, labels),
         "agreement": sections.agreement_section(fit, charts, fit_charts.agreement_rows),
-        "appendix": sections.appendix_section(fit, charts),
+        "appendix": _appendix(fit, charts),
     }
     day = day or datetime.now(UTC).date()
     return make_page(
@@ -116,7 +135,7 @@ def report_page(
         heading=source or "Labels",
         subheading=f"{fit.model} · {day.day} {day:%B %Y} · {fit.data.describe()}",
         command=command or "",
-        notice=sections.notice(fit),
+        notice=_notice(fit),
         links={name: text for name, text in _LINKS.items() if parts[name]},
         sections=parts.values(),
         data=packed,
@@ -133,3 +152,83 @@ def against_truth(fit: Fit, truth: Any) -> TruthFindings | None:
     from annotruth.report.truth import compare_with_truth  # most reports do not need it
 
     return compare_with_truth(fit, truth)
+
+
+def _notice(fit: Fit) -> str:
+    """Return the warning at the top of the report; empty if there is none."""
+    if fit.converged or not fit.n_iter:
+        return ""
+    return (
+        f"Not converged after {counted(fit.n_iter, 'iteration')}: the numbers on this page may "
+        "still change. Raise max_iter, or tol."
+    )
+
+
+def _appendix(fit: Fit, charts: Mapping[str, Chart]) -> str:
+    """Return what was read and how the fit ended."""
+    return section(
+        "appendix", "Appendix", *_what_was_read(fit, charts), *_how_it_ended(fit, charts)
+    )
+
+
+def _what_was_read(fit: Fit, charts: Mapping[str, Chart]) -> list[str]:
+    """Return what was read and what was dropped."""
+    data = fit.data
+    known = int((data.known >= 0).sum())
+    rows: list[tuple[str, object, str]] = [
+        ("Labels", f"{data.n_labels:,}", ""),
+        ("Items", f"{data.n_items:,}", _range_of(data.labels_per_item)),
+        ("Annotators", f"{data.n_annotators:,}", _range_of(data.labels_per_annotator)),
+        ("Categories", f"{data.n_categories:,}", _scale(fit)),
+        (
+            "Rows dropped",
+            f"{data.n_dropped:,}" if data.n_dropped else "none",
+            "rows without a label",
+        ),
+    ]
+    if known:
+        rows.append(("Known truths", f"{known:,}", "items whose truth was given"))
+    return [
+        "<h3>What was read</h3>",
+        facts(rows),
+        chips(data.scale.names, color_indices(data.scale)),
+        side_by_side(figure(charts["categories"]), figure(charts["workload"])),
+    ]
+
+
+def _how_it_ended(fit: Fit, charts: Mapping[str, Chart]) -> list[str]:
+    """Return how the fit ended."""
+    if not fit.n_iter:
+        css_class, status, rest = (
+            "good",
+            "Computed directly",
+            f" by {fit.model}, without iterations.",
+        )
+    else:
+        css_class, status = ("good", "Converged") if fit.converged else ("bad", "Not converged")
+        rest = f" after {counted(fit.n_iter, 'iteration')}: {fit.stop_reason}."
+    status = f'<p class="note {css_class}"><span class="status">{status}</span> {escaped(rest)}</p>'
+    likelihood = ""
+    if fit.log_likelihood is not None:
+        per_label = fit.log_likelihood / fit.data.n_labels
+        text = f"Log-likelihood {fit.log_likelihood:,.2f}, {per_label:.4f} per label."
+        likelihood = f'<p class="quiet">{text}</p>'
+    parts = [status, likelihood, settings({"model": fit.model, **fit.settings})]
+    if "history" in charts:
+        beside = f'<div class="beside">{"".join(parts)}</div>'
+        parts = [side_by_side(figure(charts["history"]), beside)]
+    return ["<h3>How the fit ended</h3>", *parts]
+
+
+def _range_of(counts: NDArray[Any]) -> str:
+    low, high = int(counts.min()), int(counts.max())
+    if low == high:
+        return f"{counted(low, 'label')} each"
+    return f"{low:,} to {high:,} labels each, median {np.median(counts):,.0f}"
+
+
+def _scale(fit: Fit) -> str:
+    scale = fit.data.scale
+    if not scale.is_ordinal:
+        return "nominal: without an order"
+    return f"ordinal: {shorten(scale.names[0])} lowest, {shorten(scale.names[-1])} highest"

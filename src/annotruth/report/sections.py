@@ -1,35 +1,37 @@
-"""The sections of the report that show the evidence: annotators, items, labels, agreement."""
+"""The sections of the report of the report: the first screen, and the evidence for it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from annotruth.advice.advice import Advice
-from annotruth.advice.annotators import verdict_rules
-from annotruth.advice.items import ITEM_STATUS
+from annotruth.advice.annotators import ASK_FROM, verdict_rules
+from annotruth.advice.items import ITEM_STATUS, LEAST_GAIN, MAX_PER_ROUND
 from annotruth.errors import AnnotruthError, counted, shorten
+from annotruth.kernels.arrays import Codes
 from annotruth.models.base_fit import READOUTS, SPAMMER_BELOW
 from annotruth.models.result import Fit
-from annotruth.report.charts.chart import Chart, color_indices
+from annotruth.report.charts.chart import Chart
 from annotruth.report.charts.drawing import escaped
 from annotruth.report.charts.fit_charts import FitCharts
 from annotruth.report.consensus import AgreementRow
 from annotruth.report.html import (
-    chips,
     facts,
     figure,
     plain_table,
     section,
-    settings,
     side_by_side,
     table_placeholder,
 )
 from annotruth.report.tables import PageTable
+from annotruth.report.verdict import ReportVerdict
+
+_N_DROPPED, _N_ITEMS, _N_NAMES = 4, 4, 8
 
 
 def charts_of(plot: FitCharts, fit: Fit) -> dict[str, Chart]:
@@ -49,70 +51,18 @@ def charts_of(plot: FitCharts, fit: Fit) -> dict[str, Chart]:
     return charts
 
 
-def notice(fit: Fit) -> str:
-    """Return the warning at the top of the report; empty if there is none."""
-    if fit.converged or not fit.n_iter:
-        return ""
+def verdict_section(fit: Fit, advice: Advice, verdict: ReportVerdict, *, source: str | None) -> str:
+    """Return the first screen as HTML; ``source`` is what to call ``annotruth next`` with."""
+    trust = verdict.trust
+    rule = f'<p class="quiet">{escaped(trust.rule)}</p>' if trust.rule else ""
     return (
-        f"Not converged after {counted(fit.n_iter, 'iteration')}: the numbers on this page may "
-        "still change. Raise max_iter, or tol."
+        '<section id="verdict" class="verdict"><div class="trust">'
+        "<h2>Can these labels be trusted?</h2>"
+        f'<p class="answer"><b class="{trust.tone}">{escaped(trust.word)}.</b> '
+        f"{escaped(trust.sentence)}</p>{rule}{facts(_trust_facts(fit, verdict))}</div>"
+        f'<div class="answers">{_people(fit, advice, verdict)}{_items(fit, advice, verdict)}'
+        f"{_cost(fit, verdict, source)}</div>{_rules(fit)}</section>"
     )
-
-
-def appendix_section(fit: Fit, charts: Mapping[str, Chart]) -> str:
-    """Return what was read and how the fit ended."""
-    return section(
-        "appendix", "Appendix", *_what_was_read(fit, charts), *_how_it_ended(fit, charts)
-    )
-
-
-def _what_was_read(fit: Fit, charts: Mapping[str, Chart]) -> list[str]:
-    """Return what was read and what was dropped."""
-    data = fit.data
-    known = int((data.known >= 0).sum())
-    rows: list[tuple[str, object, str]] = [
-        ("Labels", f"{data.n_labels:,}", ""),
-        ("Items", f"{data.n_items:,}", _range_of(data.labels_per_item)),
-        ("Annotators", f"{data.n_annotators:,}", _range_of(data.labels_per_annotator)),
-        ("Categories", f"{data.n_categories:,}", _scale(fit)),
-        (
-            "Rows dropped",
-            f"{data.n_dropped:,}" if data.n_dropped else "none",
-            "rows without a label",
-        ),
-    ]
-    if known:
-        rows.append(("Known truths", f"{known:,}", "items whose truth was given"))
-    return [
-        "<h3>What was read</h3>",
-        facts(rows),
-        chips(data.scale.names, color_indices(data.scale)),
-        side_by_side(figure(charts["categories"]), figure(charts["workload"])),
-    ]
-
-
-def _how_it_ended(fit: Fit, charts: Mapping[str, Chart]) -> list[str]:
-    """Return how the fit ended."""
-    if not fit.n_iter:
-        css_class, status, rest = (
-            "good",
-            "Computed directly",
-            f" by {fit.model}, without iterations.",
-        )
-    else:
-        css_class, status = ("good", "Converged") if fit.converged else ("bad", "Not converged")
-        rest = f" after {counted(fit.n_iter, 'iteration')}: {fit.stop_reason}."
-    status = f'<p class="note {css_class}"><span class="status">{status}</span> {escaped(rest)}</p>'
-    likelihood = ""
-    if fit.log_likelihood is not None:
-        per_label = fit.log_likelihood / fit.data.n_labels
-        text = f"Log-likelihood {fit.log_likelihood:,.2f}, {per_label:.4f} per label."
-        likelihood = f'<p class="quiet">{text}</p>'
-    parts = [status, likelihood, settings({"model": fit.model, **fit.settings})]
-    if "history" in charts:
-        beside = f'<div class="beside">{"".join(parts)}</div>'
-        parts = [side_by_side(figure(charts["history"]), beside)]
-    return ["<h3>How the fit ended</h3>", *parts]
 
 
 def annotator_section(
@@ -237,19 +187,170 @@ def _left_out(table: PageTable, what: str, which: str) -> str:
     return f'<p class="note">{escaped(text)}</p>'
 
 
-def _range_of(counts: NDArray[Any]) -> str:
-    low, high = int(counts.min()), int(counts.max())
-    if low == high:
-        return f"{counted(low, 'label')} each"
-    return f"{low:,} to {high:,} labels each, median {np.median(counts):,.0f}"
-
-
-def _scale(fit: Fit) -> str:
-    scale = fit.data.scale
-    if not scale.is_ordinal:
-        return "nominal: without an order"
-    return f"ordinal: {shorten(scale.names[0])} lowest, {shorten(scale.names[-1])} highest"
-
-
 def _coefficient(value: float) -> str:
     return "\N{EN DASH}" if math.isnan(value) else f"{value:.3f}"
+
+
+def _trust_facts(fit: Fit, verdict: ReportVerdict) -> list[tuple[str, object, str]]:
+    dash = "\N{EN DASH}"
+    alpha = dash if math.isnan(verdict.alpha) else f"{verdict.alpha:.2f}"
+    above = dash
+    if not math.isnan(verdict.same):
+        above = f"{100 * (verdict.same - verdict.same_by_chance):+.0f} points"
+    counts = verdict.annotators
+    rest = [
+        f"{counts[word]:,} {text}"
+        for word, text in (("drop", "to drop"), ("unsure", "unsure"), ("too few labels", "with too few labels to tell"))
+        if counts[word]
+    ]  # fmt: skip
+    return [
+        ("Agreement", alpha, f"Krippendorff's alpha ({verdict.metric}): 0 is chance, 1 is full agreement"),
+        ("Above chance", above, f"two labels of an item are equal {_percent(verdict.same)} of the time; by chance {_percent(verdict.same_by_chance)}"),
+        ("Annotators to keep" if fit.reliability is None else "Reliable annotators",
+         f"{counts['keep']:,} of {fit.data.n_annotators:,}", ", ".join(rest)),
+        ("Labels per item", f"{fit.data.n_labels / fit.data.n_items:.1f}",
+         f"{fit.data.n_labels / fit.data.n_annotators:,.0f} per annotator, on average"),
+    ]  # fmt: skip
+
+
+def _people(fit: Fit, advice: Advice, verdict: ReportVerdict) -> str:
+    people, counts = advice.of_annotators, verdict.annotators
+    dropped = np.flatnonzero(people.verdict == "drop")
+    if fit.reliability is not None:
+        dropped = dropped[np.argsort(fit.reliability[dropped], kind="stable")]
+    unsure = np.flatnonzero(people.verdict == "unsure")
+    order = np.argsort(-people.information, kind="stable")
+    ask = order[people.ask[order]]
+    ids, n_labels = fit.data.annotators, fit.data.labels_per_annotator
+    about = _rows((_name(ids, s), _about(fit, s)) for s in dropped[:_N_DROPPED].tolist())
+    share = f"{_percent(n_labels[dropped].sum() / fit.data.n_labels)} of the labels"
+    lines = [
+        _line("annotators|verdict|drop", len(dropped), f"to drop, with {share}", about)
+        or f"<li>Nobody to drop{escaped(_why_nobody(fit))}.</li>",
+        _line("annotators|verdict|unsure", len(unsure), "unsure: watch them", _names(ids, unsure)),
+        _line("annotators|verdict|too few labels", counts["too few labels"], "with too few labels to tell"),
+    ]  # fmt: skip
+    if verdict.n_add:
+        lines.append(
+            _line("annotators|ask|yes", len(ask), "to ask for more, best first", _names(ids, ask))
+        )
+    return _answer("Whom to act on?", lines)
+
+
+def _why_nobody(fit: Fit) -> str:
+    """Return why no annotator can have the verdict drop, if none can."""
+    if "drop" in verdict_rules(fit):
+        return ""
+    if fit.verdict == "chance":
+        return ": labels agree no better than chance"
+    return f": {fit.model} cannot tell spam from mistakes"
+
+
+def _items(fit: Fit, advice: Advice, verdict: ReportVerdict) -> str:
+    items, counts = advice.of_items, verdict.items
+    by_gain = np.argsort(-items.gain, kind="stable")
+    needed = by_gain[items.needs_labels[by_gain]][:_N_ITEMS].tolist()
+    rows = _rows((_name(fit.data.items, e), shorten(items.why[e].as_py())) for e in needed)
+    texts = {
+        "divided": "divided: more labels would not decide them",
+        "needs no more labels": "need no more labels",
+        "known truth": "with known truth",
+    }
+    need = f"of {fit.data.n_items:,} need labels, first those that gain most"
+    lines = [
+        _line("items|status|needs labels", counts["needs labels"], need, rows)
+        or "<li>None: no item needs more labels.</li>"
+    ]
+    lines += [_line(f"items|status|{word}", counts[word], text) for word, text in texts.items()]
+    return _answer("Which items to relabel?", lines)
+
+
+def _cost(fit: Fit, verdict: ReportVerdict, source: str | None) -> str:
+    if not verdict.n_add:
+        return _answer("What would it cost?", ["<li>Nothing.</li>"])
+    whom = "new annotators"
+    if verdict.n_ask:
+        each = math.ceil(verdict.n_add / verdict.n_ask)
+        whom = f"{counted(verdict.n_ask, 'annotator')}, about {each:,} each"
+    labels = "label" if verdict.n_add == 1 else "labels"
+    more = f"{_percent(verdict.share_added)} more than the {fit.data.n_labels:,} so far"
+    removed = f"They would remove about <b>{_percent(verdict.removed)}</b> of the uncertainty"
+    if verdict.n_first:
+        removed += (
+            f"; a quarter of them ({verdict.n_first:,}), where they gain most, "
+            f"{_percent(verdict.removed_first)}"
+        )
+    lines = [
+        f"<li><b>{verdict.n_add:,}</b> {labels} in this round, {more}; from {whom}</li>",
+        f"<li>{removed}</li>",
+        f"<li>Next: {_command(source)}</li>",
+    ]
+    return _answer("What would it cost?", lines)
+
+
+def _command(source: str | None) -> str:
+    name = "LABELS" if source is None else shlex.quote(source)
+    return f"<code>{escaped(f'annotruth next {name} --assign assignments.csv')}</code>"
+
+
+def _rules(fit: Fit) -> str:
+    """Return the rules behind the first screen, folded."""
+    gain = (
+        "An item needs labels if one more label is expected to lower its squared Hellinger "
+        f"distance from the truth by at least {LEAST_GAIN:g}; it gets at most {MAX_PER_ROUND} per "
+        "round. Uncertainty is the sum of these distances."
+    )
+    ask = (
+        "Annotators are asked for more labels unless they are dropped or their labels have low "
+        f"information: less than {ASK_FROM:g} of the best tenth's."
+    )
+    rows = [
+        *((f"Annotators: {word}", rule) for word, rule in verdict_rules(fit).items()),
+        ("Annotators: ask", ask),
+        *((f"Items: {status}", rule) for status, rule in ITEM_STATUS.items()),
+        ("Labels to add", gain),
+    ]
+    listed = "".join(f"<dt>{escaped(name)}</dt><dd>{escaped(text)}</dd>" for name, text in rows)
+    return (
+        f'<details class="rules"><summary>How this is decided</summary><dl>{listed}</dl></details>'
+    )
+
+
+def _answer(question: str, lines: Sequence[str]) -> str:
+    return f"<div><h2>{question}</h2><ul>{''.join(lines)}</ul></div>"
+
+
+def _line(show: str, count: int, text: str, rest: str = "") -> str:
+    """Return a count with a button that shows its rows, and the first of them; empty if 0."""
+    if not count:
+        return ""
+    button = f'<button type="button" class="show" data-show="{show}">Show</button>'
+    return f"<li>{button}<b>{count:,}</b> {escaped(text)}{rest}</li>"
+
+
+def _rows(rows: Iterable[tuple[str, str]]) -> str:
+    """Return names, one per line, with what is to be said of each."""
+    lines = [f"<div><b>{escaped(name)}</b> {escaped(text)}</div>" for name, text in rows]
+    return f'<div class="named">{"".join(lines)}</div>' if lines else ""
+
+
+def _names(ids: Any, which: Codes) -> str:
+    """Return the first names on one line."""
+    names = ", ".join(_name(ids, s) for s in which[:_N_NAMES].tolist())
+    return f'<div class="named">{escaped(names)}{", …" if len(which) > _N_NAMES else ""}</div>'
+
+
+def _name(ids: Any, place: int) -> str:
+    return shorten(str(ids[place].as_py()), 40)
+
+
+def _about(fit: Fit, annotator: int) -> str:
+    """Return what an annotator does, and how reliable they are."""
+    known: list[str] = [] if fit.behavior is None else [fit.behavior[annotator]]
+    if fit.reliability is not None:
+        known.append(f"reliability {fit.reliability[annotator]:.2f}")
+    return ", ".join([*known, counted(int(fit.data.labels_per_annotator[annotator]), "label")])
+
+
+def _percent(share: float) -> str:
+    return "\N{EN DASH}" if math.isnan(share) else f"{share:.0%}"

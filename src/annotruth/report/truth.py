@@ -56,9 +56,9 @@ class TruthFindings:
     --------
     >>> import annotruth as at
     >>> made = at.simulate.crowd(n_items=40, n_annotators=12, seed=1)
-    >>> fit = at.fit(made.labels, scale="nominal")
+    >>> fit = at.fit(made.labels)
     >>> list(compare_with_truth(fit, {1: 2, 2: 3}).charts)
-    ['confusion', 'calibration']
+    ['confusion', 'true-scores']
     """
 
     section: str
@@ -88,7 +88,7 @@ def compare_with_truth(fit: Fit, truth: Any) -> TruthFindings:
 def _left_out(n_given: int, n: int) -> str:
     text = (
         f"{n_given:,} of {counted(n, 'truth')} were also given to the fit as gold. They are left "
-        "out: the fit has these labels because it was told so."
+        "out: the fit has their truths, so they say nothing about it."
     )
     return f'<p class="note">{escaped(text)}</p>'
 

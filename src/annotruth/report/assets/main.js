@@ -26,9 +26,6 @@ async function start() {
     const [table, key, word] = button.dataset.show.split("|");
     button.addEventListener("click", () => tables[table].pick(key, word));
   }
-  for (const button of document.querySelectorAll("[data-open]")) {
-    button.addEventListener("click", () => { if (!tables[button.dataset.open].open(button.dataset.row)) button.replaceWith(button.textContent); });
-  }
   performance.mark("ready");
   document.documentElement.dataset.ready = "yes";
 }

@@ -172,12 +172,6 @@ function makeTable(host, name, table, data, openDetail) {
 
   refresh();
   return {
-    // Opens the row of an id; false if the page does not hold it.
-    open(id) {
-      const row = table.columns[0].values.findIndex((value) => String(value) === id);
-      if (row >= 0) openDetail(table, byKey, row);
-      return row >= 0;
-    },
     pick(key, word) {
       const select = selects[key];
       if (!select) return;
