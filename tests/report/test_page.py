@@ -20,9 +20,9 @@ from annotruth.report.page import report_page
 ROWS = [(e, s, 1 + (e * 7 + s * (e % 3)) % 4) for e in range(12) for s in range(6)]
 
 
-def unpacked(text):
+def unpacked(text, part=0):
     (packed,) = re.findall(r'id="data">([^<]*)<', text)
-    return json.loads(gzip.decompress(base64.b64decode(packed)))
+    return json.loads(gzip.decompress(base64.b64decode(packed.split("\n")[part])))
 
 
 def columns(table):

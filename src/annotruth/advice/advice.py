@@ -25,7 +25,8 @@ from annotruth.errors import InputError, counted
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels.frames import as_arrow, from_arrow
 from annotruth.labels.validate import is_integer
-from annotruth.models.base_fit import LatentClasses, table_of
+from annotruth.models.base import Estimator
+from annotruth.models.base_fit import table_of
 from annotruth.models.registry import MODELS, get_model
 from annotruth.models.result import Fit
 
@@ -202,7 +203,8 @@ def basis_of(fit: Fit) -> AdviceBasis:
 
     Nothing is fitted: parameters, distributions and labels are those of the fit.
     """
-    classes = _latent_classes(fit)
+    estimator = estimator_of(fit)
+    classes = None if estimator is None else estimator.latent_classes()
     if classes is not None:
         return LatentClassBasis(fit, classes)
     from annotruth.advice.generic import OpinionBasis, ScoreBasis, one_coin_classes
@@ -214,13 +216,13 @@ def basis_of(fit: Fit) -> AdviceBasis:
     return LatentClassBasis(fit, one_coin_classes(fit))
 
 
-def _latent_classes(fit: Fit) -> LatentClasses | None:
-    """Return what the model supplies; a model that is not registered supplies nothing."""
+def estimator_of(fit: Fit) -> Estimator | None:
+    """Return an estimator that holds the fit; None for a model that is not registered."""
     if fit.model not in MODELS:
         return None
     # The engine of the fit may not be at hand; the tolerance says which arithmetic it used.
     options = {name: value for name, value in fit.settings.items() if name != "engine"}
-    return get_model(fit.model)(**options).load_fit(fit).latent_classes()
+    return get_model(fit.model)(**options).load_fit(fit)
 
 
 def advise(fit: Fit, budget: int | None = None, *, basis: AdviceBasis | None = None) -> Advice:

@@ -312,6 +312,15 @@ class Estimator(PandasResults, ABC):
         """Return the fitted model's latent classes for `annotruth.advice`; None if it has none."""
         return None
 
+    def label_log_odds(self, first: Codes, second: Codes) -> Floats | None:
+        """Return what each label adds to the log-odds of one category of its item over another.
+
+        ``first`` and ``second`` are one category per item. The sum over an item's labels and the
+        log-odds before them is the log-odds after. None for models where items have no right
+        label, or labels no such odds.
+        """
+        return None
+
     def settings(self) -> dict[str, Any]:
         """Return the options this estimator was made with, as strings and numbers."""
         return {name: _plain(value) for name, value in self.get_params().items()}

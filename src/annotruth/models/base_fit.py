@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from annotruth.engines import Input
 from annotruth.errors import InputError, counted
-from annotruth.kernels.arrays import Floats
-from annotruth.labels import LabelSummary
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.frames import as_arrow
 from annotruth.models.em import History
 
@@ -35,6 +35,9 @@ POSTERIOR_INPUTS = (Input("prior"), Input("known_truth"), Input("likelihood", an
 
 SPAMMER_BELOW = 0.5
 """Reliability below which the GPM paper calls an annotator a spammer."""
+
+MIN_LIKELIHOOD = 1e-12
+"""The least likelihood of a label in a class that odds are computed with."""
 
 TOO_FEW = "too few labels to tell"
 """The behavior of annotators with too few labels to estimate it."""
@@ -341,3 +344,18 @@ def one_coin_confusion(accuracy: Floats, n_categories: int) -> Floats:
         diagonal, accuracy[:, np.newaxis, np.newaxis], wrong[:, np.newaxis, np.newaxis]
     )
     return confusion
+
+
+def confusion_log_odds(labels: Labels, confusion: Floats, first: Codes, second: Codes) -> Floats:
+    """Return the log-odds of each label between two categories of its item.
+
+    ``confusion`` is annotators x categories x classes, and no entry counts as less than
+    `MIN_LIKELIHOOD`; ``first`` and ``second`` are one category per item.
+    """
+    item, label = labels.item_of_label(), labels.category_of_label()
+    one, other = (
+        np.log(np.maximum(confusion[labels.annotator, label, category[item]], MIN_LIKELIHOOD))
+        for category in (first, second)
+    )
+    odds: Floats = one - other
+    return odds

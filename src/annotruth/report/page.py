@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.advice.advice import advise
+from annotruth.advice.advice import Advice, advise
 from annotruth.errors import counted, shorten
 from annotruth.models.result import Fit
 from annotruth.report import sections
@@ -34,14 +34,24 @@ from annotruth.report.html import (
     side_by_side,
     write_page,
 )
-from annotruth.report.tables import annotator_table, item_table, label_table
+from annotruth.report.tables import (
+    PageTable,
+    annotator_rows,
+    annotator_table,
+    doubtful_labels,
+    item_rows,
+    item_table,
+)
 from annotruth.report.verdict import verdict_of
+from annotruth.report.votes import Votes
 
 if TYPE_CHECKING:
     from annotruth.report.truth import TruthFindings
 
-MAX_BYTES = 4_500_000
-"""How much of the file tables may take; of too many items, the most difficult stay."""
+MAX_BYTES = 5_000_000
+"""How much of the file tables and labels may take; of too many items, the most difficult stay."""
+
+_LEAST_SHARE = 0.2  # of that, for labels
 
 _MAX_CELLS = 8
 _LINKS = {
@@ -97,7 +107,8 @@ def report_page(
     fit_charts = FitCharts(fit)
     charts = sections.charts_of(fit_charts, fit)
     annotators = annotator_table(fit, consensus, advice, bins)
-    labels = label_table(fit, consensus)
+    labels = doubtful_labels(fit, consensus, advice)
+    others = {"annotators": annotators} | ({} if labels is None else {"labels": labels.table})
     measured = against.measured if against else None
     verdict = verdict_of(fit, advice, fit_charts.agreement_rows[0], measured)
     drawn = {**charts, **(against.charts if against else {})}
@@ -108,23 +119,14 @@ def report_page(
         "charts": {name: rounded(chart) for name, chart in drawn.items()},
     }
 
-    max_rows = fit.data.n_items
-    while True:
-        items = item_table(fit, consensus, advice, max_rows)
-        tables = {"annotators": annotators, "items": items, "labels": labels}
-        listed = {name: vars(table) for name, table in tables.items() if table is not None}
-        packed = pack({**data, "tables": listed})
-        if len(packed) <= max_bytes or max_rows <= 1:
-            break
-        max_rows = max(int(0.95 * max_rows * max_bytes / len(packed)), 1)
-
+    packed, items, n_opened = _pack(fit, consensus, advice, data, others, max_bytes)
     parts = {
         "verdict": sections.verdict_section(
             fit, advice, verdict, source=source if command else None
         ),
         "truth": against.section if against else "",
         "annotators": sections.annotator_section(fit, charts, annotators, advice),
-        "items": sections.item_section(fit, charts, items, advice),
+        "items": sections.item_section(fit, charts, items, advice, n_opened),
         "labels": sections.label_section(fit, labels),
         "agreement": sections.agreement_section(fit, charts, fit_charts.agreement_rows),
         "appendix": _appendix(fit, charts),
@@ -143,6 +145,35 @@ def report_page(
         "This page works offline.",
         colors=category_colors(scale),
     )
+
+
+def _pack(
+    fit: Fit,
+    consensus: Consensus,
+    advice: Advice,
+    data: Mapping[str, Any],
+    tables: Mapping[str, PageTable],
+    max_bytes: int,
+) -> tuple[str, PageTable, int]:
+    """Return the data of the page, its table of items, and of how many items it has the labels.
+
+    What is too much is left out: first the labels of the least difficult items, then these items.
+    """
+    votes, people = Votes(fit), annotator_rows(fit, consensus)
+    max_rows = n_opened = fit.data.n_items
+    while True:
+        items = item_table(fit, consensus, advice, max_rows)
+        listed = {name: vars(table) for name, table in {**tables, "items": items}.items()}
+        packed = pack({**data, "tables": listed})
+        rows, room = item_rows(consensus, max_rows), max_bytes - len(packed)
+        labels = pack(votes.of_page(item_rows(consensus, n_opened), rows, people))
+        if len(labels) <= room or max_rows <= 1:
+            return f"{packed}\n{labels}", items, n_opened
+        if room >= max_bytes * _LEAST_SHARE:
+            n_opened = max(int(0.95 * n_opened * room / len(labels)), 1)
+        else:
+            max_rows = max(int(0.95 * max_rows * (1 - _LEAST_SHARE) * max_bytes / len(packed)), 1)
+            n_opened = min(n_opened, max_rows)
 
 
 def against_truth(fit: Fit, truth: Any) -> TruthFindings | None:

@@ -28,7 +28,7 @@ from annotruth.report.html import (
     side_by_side,
     table_placeholder,
 )
-from annotruth.report.tables import PageTable
+from annotruth.report.tables import DoubtfulLabels, PageTable
 from annotruth.report.verdict import ReportVerdict
 
 _N_DROPPED, _N_ITEMS, _N_NAMES = 4, 4, 8
@@ -91,8 +91,13 @@ def annotator_section(
     )
 
 
-def item_section(fit: Fit, charts: Mapping[str, Chart], table: PageTable, advice: Advice) -> str:
-    """Return the items' labels and how certain they are."""
+def item_section(
+    fit: Fit, charts: Mapping[str, Chart], table: PageTable, advice: Advice, n_opened: int
+) -> str:
+    """Return the items' labels and how certain they are.
+
+    ``n_opened`` is of how many items the page has who said what.
+    """
     lead = ""
     if fit.distribution is not None:
         n = int(np.count_nonzero(fit.distribution.confidence() > 0.9))
@@ -113,29 +118,40 @@ def item_section(fit: Fit, charts: Mapping[str, Chart], table: PageTable, advice
         ),
         figure(charts["scores"]) if "scores" in charts else "",
         _left_out(table, "items", "most difficult"),
+        _labels_left_out(table, n_opened),
         table_placeholder("items", "Items"),
         long=True,
     )
 
 
-def label_section(fit: Fit, table: PageTable | None) -> str:
-    """Return the labels that are probably not serious."""
-    if table is None:
+def label_section(fit: Fit, doubtful: DoubtfulLabels | None) -> str:
+    """Return the labels that are probably not serious, by person."""
+    if doubtful is None:
         text = (
             f"{fit.model} does not say which labels are serious: gpm, robust-gpm and "
             "ordinal-mixture do."
         )
         return section("labels", "Doubtful labels", f"<p>{escaped(text)}</p>")
+    n = doubtful.n_labels
     lead = (
-        f"{table.total:,} of {fit.data.n_labels:,} labels ({table.total / fit.data.n_labels:.1%}) "
-        f"are probably not serious: p serious is below {SPAMMER_BELOW}."
+        f"{n:,} of {fit.data.n_labels:,} labels ({n / fit.data.n_labels:.1%}) are probably not "
+        f"serious: p serious is below {SPAMMER_BELOW}."
     )
-    body = [_left_out(table, "labels", "least serious"), table_placeholder("labels", "Labels")]
+    if doubtful.n_dropped:
+        lead += (
+            f" {doubtful.n_dropped_labels:,} of them are by "
+            f"{counted(doubtful.n_dropped, 'annotator')} with verdict drop: these labels go with "
+            "their annotators and are left out below."
+        )
+    body = [
+        _left_out(doubtful.table, "annotators with doubtful labels", "least reliable"),
+        table_placeholder("labels", "Doubtful labels by person"),
+    ]
     return section(
         "labels",
         "Doubtful labels",
         f'<p class="lead">{escaped(lead)}</p>',
-        *(body if table.total else []),
+        *(body if doubtful.table.total else []),
         long=True,
     )
 
@@ -183,6 +199,17 @@ def _left_out(table: PageTable, what: str, which: str) -> str:
         f"This page holds the {table.rows:,} {which} of {table.total:,} {what}; "
         f"{table.total - table.rows:,} are left out to keep it small. "
         "`annotruth fit --out DIR` writes all of them."
+    )
+    return f'<p class="note">{escaped(text)}</p>'
+
+
+def _labels_left_out(table: PageTable, n_opened: int) -> str:
+    """Return a note that the page does not say who said what of some items, if so."""
+    if n_opened >= table.rows:
+        return ""
+    text = (
+        f"Who said what is in this page for the {n_opened:,} most difficult of these items; the "
+        "other labels are left out to keep it small."
     )
     return f'<p class="note">{escaped(text)}</p>'
 

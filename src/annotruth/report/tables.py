@@ -15,65 +15,31 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.advice.advice import Advice
-from annotruth.kernels.arrays import Codes, Floats
+from annotruth.kernels.arrays import Codes
 from annotruth.labels.frames import as_arrow
 from annotruth.labels.scale import to_plain
-from annotruth.models.base_fit import READOUTS, SPAMMER_BELOW, Readout
+from annotruth.models.base_fit import READOUTS, SPAMMER_BELOW
 from annotruth.models.result import Fit
 from annotruth.report.consensus import CategoryBins, Consensus
+from annotruth.report.headings import HEADINGS, READOUT_TIPS, THRESHOLD_HEADINGS
 
 PageColumn: TypeAlias = dict[str, Any]
 
 MAX_ANNOTATORS = 20_000
-MAX_LABELS = 2_000
 
-# Headings of the tables' columns, and the tips on them.
-_TITLES = {
-    "annotator": ("Annotator", ""),
-    "item": ("Item", ""),
-    "n_labels": ("Labels", "number of labels"),
-    "reliability": ("Reliability", "probability that a label of theirs is serious (or right), with its 95% interval"),
-    "low": ("Reliability from", "lower end of the 95% interval"),
-    "high": ("Reliability to", "upper end of the 95% interval"),
-    "spammer": ("Spammer", f"reliability below {SPAMMER_BELOW}"),
-    "behavior": ("Behavior", "what they do when they are not serious, or serious"),
-    "p_spammer": ("P spammer", "probability of being serious less than half of the time"),
-    "evidence": ("Evidence", "log10 of how much their labels raised the odds of a spammer: 2 is a hundred to one for it, -3 a thousand to one against"),
-    "bias": ("Bias", "how far their labels lie above the others', in steps of the scale"),
-    "matches": ("Matches", "share of their labels that are the recovered label"),
-    "verdict": ("Verdict", "see What to do next"),
-    "ask": ("Ask", "whether to give them more items"),
-    "reason": ("Reason", "the reason for the verdict"),
-    "label": ("Label", "the recovered label: the most likely category"),
-    "expectation": ("Score", "the recovered score, with its 95% interval where the model gives one"),
-    "confidence": ("Confidence", ""),
-    "entropy": ("Difficulty", "entropy of the recovered distribution: 0 when one category has it all"),
-    "score_low": ("Score from", "lower end of the score's 95% interval"),
-    "score_high": ("Score to", "upper end of the score's 95% interval"),
-    "p_leads": ("P top label", "probability that the label is the true top label"),
-    "may_lead": ("May lead", "the fewest categories that hold the top label with 95% probability"),
-    "status": ("Status", "see What to do next"),
-    "add": ("Add", "number of labels to add in the next round"),
-    "why": ("Why", "the reason for the status"),
-    "p_serious": ("P serious", "probability that this label was serious"),
-    "support": ("Support", ""),
-}  # fmt: skip
-# Tips on columns that depend on what the items' probabilities are.
-_READOUT_TIPS: dict[Readout, dict[str, str]] = {
-    "right": {
-        "confidence": "probability that the recovered label is the right one",
-        "support": "probability that this label is the right one for this item",
-    },
-    "opinion": {
-        "confidence": "share of opinion of the recovered label",
-        "support": "share of opinion of this label for this item",
-    },
+# Which columns a small screen or a sheet of paper shows: the first of these that have room.
+_RANKS = (
+    *("annotator", "item", "reliability", "label", "expectation", "confidence", "verdict"),
+    *("doubtful", "share", "status", "most_common", "n_labels", "behavior", "matches"),
+    *("distribution", "given", "reason", "why", "confusion"),
+)
+# Columns that only a row's dialog and CSV files show.
+_HIDDEN = {
+    *("low", "high", "score_low", "score_high", "confidence_low", "confidence_high"),
+    *("p_spammer", "evidence", "p_leads", "may_lead"),
 }
-# Small screens show these only.
-_MAIN = {"annotator", "item", "reliability", "expectation", "label", "p_serious"}
-_HIDDEN = {"low", "high", "score_low", "score_high"}
 _INTERVALS = {"reliability": ("low", "high"), "expectation": ("score_low", "score_high")}
-_PERCENTAGES = {"confidence", "matches", "support"}
+_PERCENTAGES = {"confidence", "matches", "share"}
 _MAX_JAVASCRIPT_INTEGER = 2**53
 
 
@@ -81,7 +47,8 @@ _MAX_JAVASCRIPT_INTEGER = 2**53
 class PageTable:
     """One table of the page; ``rows`` of ``total`` are in it.
 
-    It opens sorted by a column, or, where ``sort_by`` is empty, in the order of its rows.
+    It is first sorted by the column ``sort_by``. ``opens`` has the row of the table of annotators
+    that each row opens, where it is not its own.
 
     Examples
     --------
@@ -94,35 +61,39 @@ class PageTable:
     total: int
     sort_by: str = ""
     descending: bool = False
+    opens: list[int] | None = None
+
+
+def annotator_rows(fit: Fit, consensus: Consensus) -> Codes:
+    """Return the codes of the annotators on the page: of too many, the least reliable."""
+    by = consensus.match_rate if fit.reliability is None else fit.reliability
+    return np.sort(np.argsort(by, kind="stable")[:MAX_ANNOTATORS])
 
 
 def annotator_table(
     fit: Fit, consensus: Consensus, advice: Advice, bins: CategoryBins
 ) -> PageTable:
     """Return the table of annotators, least reliable first."""
-    people = advice.of_annotators
-    by = consensus.match_rate if fit.reliability is None else fit.reliability
-    rows = np.sort(np.argsort(by, kind="stable")[:MAX_ANNOTATORS])
-    columns = columns_of(fit.annotator_table(), rows)
+    people, rows = advice.of_annotators, annotator_rows(fit, consensus)
+    table = fit.annotator_table()
+    if fit.spammer is not None:  # the verdict says it better: it considers the interval
+        table = table.drop_columns("spammer")
+    columns = columns_of(table, rows)
     for column in columns:
         if column["key"] == "reliability":
             column["domain"] = [0, 1]
             if fit.spammer is not None:
                 column["limit"] = SPAMMER_BELOW
     confusion = {
-        "key": "confusion",
-        "title": "Confusion",
-        "help": "confusion matrix: rows are recovered labels, columns the labels given; darker = "
-        "more often; the diagonal is agreement",
+        **_heading("confusion"),
         "kind": "matrix",
         "size": len(bins),
         "values": consensus.confusion(bins)[rows].ravel().tolist(),
-        "main": True,
     }
     columns[1:1] = [confusion]
     after = 1 + max(_place(columns, key) for key in ("n_labels", "reliability", "behavior"))
     columns[after:after] = [
-        number_column("matches", consensus.match_rate[rows]) | {"main": fit.reliability is None},
+        number_column("matches", consensus.match_rate[rows]),
         text_column("verdict", people.verdict[rows].tolist()),
         flag_column("ask", people.ask[rows].tolist()),
     ]
@@ -131,39 +102,37 @@ def annotator_table(
     return PageTable(columns, len(rows), fit.data.n_annotators, sort_by)
 
 
+def item_rows(consensus: Consensus, max_rows: int) -> Codes:
+    """Return the codes of the items on the page: of too many, the most difficult."""
+    return np.sort(np.argsort(-consensus.difficulty, kind="stable")[:max_rows])
+
+
 def item_table(fit: Fit, consensus: Consensus, advice: Advice, max_rows: int) -> PageTable:
     """Return the table of items, most difficult first; of more than ``max_rows`` the first."""
-    data, theta = fit.data, fit.distribution
-    rows = np.sort(np.argsort(-consensus.difficulty, kind="stable")[:max_rows])
+    data, theta, rows = fit.data, fit.distribution, item_rows(consensus, max_rows)
     columns = columns_of(_without_distribution(fit), rows)
     for column in columns:
         if column["key"] == "expectation":
             column["domain"] = [data.scale.values[0], data.scale.values[-1]]
         if column["key"] == "label" and fit.label is not None:
             column |= {"names": data.scale.names, "values": fit.label[rows].tolist()}
-            column |= {"colored": True, "main": fit.expectation is None}
+            column["colored"] = True
         if column["key"] == "confidence":
-            column["help"] = _READOUT_TIPS[fit.readout]["confidence"]
-    given = _bar_column(data.item_ptr, data.cell_category, np.diff(data.cell_ptr), rows) | {
-        "key": "given",
-        "title": "Given",
-        "help": "the labels as given",
+            column["help"] = READOUT_TIPS[fit.readout]
+    given = {
+        **_heading("given"),
+        **_bar_column(data.item_ptr, data.cell_category, np.diff(data.cell_ptr), rows),
         "hidden": theta is not None,
-        "main": True,
     }
     if theta is None:
-        tip = {"help": "entropy of its labels"}
+        tip = {"help": "entropy of its labels: 0 when all are the same"}
         columns.append(number_column("entropy", consensus.difficulty[rows]) | tip)
         columns[1:1] = [given]
     else:
         percent = np.round(100.0 * theta.probability)
-        distribution = _bar_column(theta.ptr, theta.category, percent, rows) | {
-            "key": "distribution",
-            "title": "Distribution",
-            "help": f"recovered distribution over the categories: {READOUTS[fit.readout]}",
-            "main": True,
-        }
-        columns[1:1] = [distribution]
+        tip = {"help": f"recovered distribution over the categories: {READOUTS[fit.readout]}"}
+        bars = _bar_column(theta.ptr, theta.category, percent, rows)
+        columns[1:1] = [{**_heading("distribution"), **bars, **tip}]
         columns.append(given)
     after = 1 + max(_place(columns, key) for key in ("n_labels", "entropy"))
     columns[after:after] = [
@@ -174,34 +143,76 @@ def item_table(fit: Fit, consensus: Consensus, advice: Advice, max_rows: int) ->
     return PageTable(columns, len(rows), data.n_items, "entropy", descending=True)
 
 
-def label_table(fit: Fit, consensus: Consensus) -> PageTable | None:
-    """Return the table of labels that are probably not serious, the least likely first.
+@dataclass(frozen=True, eq=False)
+class DoubtfulLabels:
+    """The labels that are probably not serious, by person.
 
-    Of equally unlikely ones, those with the lowest probability for their item come first.
+    Attributes
+    ----------
+    n_labels
+        How many labels are doubtful.
+    n_dropped, n_dropped_labels
+        How many annotators to drop gave some of them, and how many: they are not in the table.
+    table
+        One row per other annotator with doubtful labels.
+
+    Examples
+    --------
+    >>> table = PageTable([text_column("annotator", ["ann"])], rows=1, total=1)
+    >>> DoubtfulLabels(5, 1, 3, table).n_labels
+    5
+    """
+
+    n_labels: int
+    n_dropped: int
+    n_dropped_labels: int
+    table: PageTable
+
+
+def doubtful_labels(fit: Fit, consensus: Consensus, advice: Advice) -> DoubtfulLabels | None:
+    """Return the labels that are probably not serious, by person, those with most of them first.
+
+    Annotators to drop are left out, as their labels go with them. None for models that do not
+    say how likely labels are serious.
     """
     if fit.p_serious is None:
         return None
-    data, p_serious = fit.data, fit.p_serious
-    doubtful = np.flatnonzero(p_serious < SPAMMER_BELOW)
-    support = _probability_of(fit, consensus.item[doubtful], consensus.category[doubtful])
-    order = np.lexsort((support, p_serious[doubtful]))[:MAX_LABELS]
-    rows, support = doubtful[order], support[order]
-    item, category, who = consensus.item[rows], consensus.category[rows], data.annotator[rows]
-    given = {"key": "label", "title": "Given", "help": "the label this annotator gave"}
-    recovered = {"key": "recovered", "title": "Recovered", "help": "the item's recovered label"}
-    named = {"kind": "word", "colored": True, "names": data.scale.names}
+    data, n_categories = fit.data, fit.data.n_categories
+    doubtful = np.flatnonzero(fit.p_serious < SPAMMER_BELOW)
+    counts = np.bincount(data.annotator[doubtful], minlength=data.n_annotators)
+    dropped = advice.of_annotators.verdict == "drop"
+    on_page = annotator_rows(fit, consensus)
+    people = np.flatnonzero((counts > 0) & ~dropped)
+    rows = people[np.isin(people, on_page)]
+    # The most common pair of each annotator: the last in the order of their counts.
+    pair = (
+        consensus.category[doubtful] * n_categories + consensus.recovered[consensus.item[doubtful]]
+    )
+    keys, n = np.unique(
+        data.annotator[doubtful].astype(np.int64) * n_categories**2 + pair, return_counts=True
+    )
+    most = np.zeros(data.n_annotators, dtype=np.int64)
+    order = np.argsort(n, kind="stable")
+    most[keys[order] // n_categories**2] = order
+    names = data.scale.names
+    pairs = [
+        f"{names[given]} → {names[recovered]} ({n[k]:,})"
+        for k in most[rows]
+        for given, recovered in [divmod(int(keys[k] % n_categories**2), n_categories)]
+    ]
     columns = [
-        *columns_of(pa.table({"item": data.items}), item),
-        *columns_of(pa.table({"annotator": data.annotators}), who),
-        given | named | {"values": category.tolist(), "main": True},
-        recovered | named | {"values": consensus.recovered[item].tolist()},
-        *columns_of(pa.table({"p_serious": p_serious}), rows),
-        number_column("support", support) | {"help": _READOUT_TIPS[fit.readout]["support"]},
+        *columns_of(pa.table({"annotator": data.annotators}), rows),
+        number_column("doubtful", counts[rows]),
+        number_column("share", counts[rows] / data.labels_per_annotator[rows]),
+        text_column("most_common", pairs),
     ]
     if fit.reliability is not None:
-        tip = {"help": "of the annotator"}
-        columns.append(number_column("reliability", fit.reliability[who]) | tip)
-    return PageTable(columns, len(rows), len(doubtful))
+        columns.append(number_column("reliability", fit.reliability[rows]))
+    columns.append(text_column("verdict", advice.of_annotators.verdict[rows].tolist()))
+    opens = np.searchsorted(on_page, rows).tolist()
+    table = PageTable(columns, len(rows), len(people), "doubtful", descending=True, opens=opens)
+    left_out = dropped & (counts > 0)
+    return DoubtfulLabels(len(doubtful), int(left_out.sum()), int(counts[left_out].sum()), table)
 
 
 def columns_of(table: pa.Table, rows: NDArray[np.integer[Any]]) -> list[PageColumn]:
@@ -223,7 +234,7 @@ def columns_of(table: pa.Table, rows: NDArray[np.integer[Any]]) -> list[PageColu
         ends = _INTERVALS.get(name, ())
         if ends and set(ends) <= set(table.column_names):
             column |= {"kind": "range", "ends": ends}
-        columns.append(column | {"hidden": name in _HIDDEN, "main": name in _MAIN})
+        columns.append(column)
     return columns
 
 
@@ -286,10 +297,18 @@ def _bar_column(ptr: Codes, category: Any, value: Any, rows: Codes) -> PageColum
 
 
 def _heading(name: str) -> PageColumn:
-    """Return the key of a column, its heading and the tip on it."""
+    """Return the key of a column, its heading, the tip on it, and where it is shown."""
     text = name.replace("_", " ").strip()
-    title, tip = _TITLES.get(name, (text[:1].upper() + text[1:], "from the model"))
-    return {"key": name, "title": title, "help": tip}
+    title, tip = HEADINGS.get(name, (text[:1].upper() + text[1:], ""))
+    for start, sentence in THRESHOLD_HEADINGS.items():
+        if name.startswith(start):
+            threshold = name.removeprefix(start)
+            title, tip = (
+                f"{title.partition(' ')[0]} {threshold}",
+                sentence.format(threshold, threshold),
+            )
+    rank = _RANKS.index(name) if name in _RANKS else len(_RANKS)
+    return {"key": name, "title": title, "help": tip, "rank": rank, "hidden": name in _HIDDEN}
 
 
 def _without_distribution(fit: Fit) -> pa.Table:
@@ -299,15 +318,6 @@ def _without_distribution(fit: Fit) -> pa.Table:
         return table
     shares = set(fit.share_names())
     return table.select([name for name in table.column_names if name not in shares])
-
-
-def _probability_of(fit: Fit, item: Codes, category: Any) -> Floats:
-    """Return the probability of one category per item."""
-    theta, n = fit.distribution, fit.data.n_categories
-    assert theta is not None  # a model that gives p_serious has distributions
-    keys, wanted = theta.item() * n + theta.category, item * n + category
-    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return np.where(keys[place] == wanted, theta.probability[place], 0.0)
 
 
 def _place(columns: Sequence[PageColumn], key: str) -> int:

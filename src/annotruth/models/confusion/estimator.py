@@ -17,7 +17,13 @@ from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, LabelSummary
 from annotruth.models.base import Capabilities, IterativeEstimator
-from annotruth.models.base_fit import BaseFit, ExpectedCounts, LatentClasses, variance_inflation
+from annotruth.models.base_fit import (
+    BaseFit,
+    ExpectedCounts,
+    LatentClasses,
+    confusion_log_odds,
+    variance_inflation,
+)
 from annotruth.models.confusion.equations import MIN_PROBABILITY, ClassEquations
 from annotruth.models.confusion.steps import LatentClassSteps, write_posteriors
 from annotruth.models.distribution import Distribution, mixed_confusion
@@ -136,6 +142,19 @@ class LatentClassEstimator(IterativeEstimator[LatentClassSteps[Any]]):
             one_truth=True,
             label_weight=1.0 / variance_inflation(labels),
         )
+
+    def label_log_odds(self, first: Codes, second: Codes) -> Floats:
+        """Return what each label adds to the log-odds of one category of its item over another.
+
+        With subtypes these are the odds by the mean confusion matrices, and their sum is not
+        exactly what the posterior gained.
+        """
+        equations, parameters = self._fitted()
+        if equations.n_subtypes == 1:
+            likelihood = equations.tables(parameters).likelihood
+        else:
+            likelihood = self.confusion_.transpose(0, 2, 1)
+        return confusion_log_odds(self._local_result().data, likelihood, first, second)
 
     def _fitted(self) -> tuple[ClassEquations[Any], Any]:
         """Return the equations and the parameters of the fit."""

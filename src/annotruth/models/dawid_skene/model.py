@@ -14,7 +14,7 @@ from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.frames import check_pandas_installed
 from annotruth.models.base import Capabilities, IterativeEstimator
-from annotruth.models.base_fit import BaseFit
+from annotruth.models.base_fit import BaseFit, confusion_log_odds
 from annotruth.models.dawid_skene.steps import (
     DawidSkeneParameters,
     DawidSkeneSteps,
@@ -133,6 +133,11 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
         assert fit.distribution is not None
         posterior = fit.distribution.rows(item, fit.data.n_categories)
         return mixed_confusion(posterior, self.confusion_.transpose(1, 0, 2), annotator)
+
+    def label_log_odds(self, first: Codes, second: Codes) -> Floats:
+        """Return what each label adds to the log-odds of one category of its item over another."""
+        confusion = dawid_skene_parameters(self.result_).confusion.transpose(1, 0, 2)
+        return confusion_log_odds(self._local_result().data, confusion, first, second)
 
     @property
     def confusion_(self) -> Floats:

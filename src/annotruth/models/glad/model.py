@@ -125,6 +125,19 @@ class GLAD(IterativeEstimator[GLADSteps]):
             annotator_columns={"ability": parameters.alpha},
         )
 
+    def label_log_odds(self, first: Codes, second: Codes) -> Floats:
+        """Return what each label adds to the log-odds of one category of its item over another."""
+        fit, data = self.result_, self.result_.data
+        item, label = data.item_of_label(), data.category_of_label()
+        ability = fit.annotator_columns["ability"][data.annotator]
+        # log(sigma / ((1 - sigma) / (K - 1))), with sigma the probability of the right label
+        right = ability / fit.item_columns["difficulty"][item] + np.log(
+            max(data.n_categories - 1, 1)
+        )
+        sign = (label == first[item]).astype(float) - (label == second[item])
+        odds: Floats = sign * right
+        return odds
+
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
         fit, n = self.result_, self.result_.data.n_categories
         assert fit.distribution is not None

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from annotruth.engines import Engine, Input, Pass, Session
 from annotruth.kernels.arrays import Codes, Floats
@@ -39,6 +41,9 @@ from annotruth.models.robust_gpm.classes import (
 )
 from annotruth.models.robust_gpm.resampling import label_shares
 from annotruth.models.robust_gpm.strategies import NO_LABEL
+
+_MAX_NUMBERS = 4_000_000  # held at once for a partition of the items
+_MIN_SHARE = 1e-300  # so that shares of what cannot be have a sum
 
 _ITEM_ARRAYS = ("right", "opinion", "p_serious")
 
@@ -224,6 +229,59 @@ def class_latent_classes(fit: Fit) -> LatentClasses:
         # A label weight below 1 inflates variances as well.
         score_inflation=variance_inflation(labels) * label_weight,
     )
+
+
+def class_log_odds(fit: Fit, first: Codes, second: Codes) -> Floats:
+    r"""Return what each label adds to the log-odds of one category of its item over another.
+
+    As in `annotruth.kernels.item_states`, the item is taken out of the annotators' counts and its
+    labels are tempered. With subtypes, a label's log-likelihood in a class is the mean over the
+    subtypes z by their posterior :math:`q_z` within the class, since
+
+    .. math:: \log \sum_z e^{x_z} = \sum_z q_z x_z - \sum_z q_z \log q_z .
+
+    The sum over an item's labels is what the posterior of the class gained, except where the right
+    label of a subtype is not its class (`TrueClasses.right_labels`).
+    """
+    state, labels = ClassState.from_fit(fit), fit.data
+    n_states = len(state.parameters.state_prior)
+    odds = np.empty(labels.n_labels)
+    bounds = labels.partition(1 + labels.n_labels * n_states // _MAX_NUMBERS)
+    for lo, hi in pairwise(np.unique(bounds).tolist()):
+        some = slice(*labels.cell_ptr[labels.item_ptr[[lo, hi]]])
+        logs, posterior = _label_likelihoods(labels, state, lo, hi)
+        item = np.repeat(np.arange(hi - lo), labels.labels_per_item[lo:hi])
+        class_of = np.arange(n_states) // (n_states // labels.n_categories)
+        sides = []
+        for category in (first, second):
+            share = posterior * (class_of == category[lo:hi, np.newaxis]) + _MIN_SHARE
+            share /= share.sum(axis=1, keepdims=True)
+            sides.append((share[item] * logs).sum(axis=1))
+        odds[some] = sides[0] - sides[1]
+    return odds
+
+
+def _label_likelihoods(
+    labels: Labels, state: ClassState, lo: int, hi: int
+) -> tuple[Floats, Floats]:
+    """Return the tempered log-likelihoods of items lo:hi's labels, labels x states, and posteriors."""
+    some = slice(*labels.cell_ptr[labels.item_ptr[[lo, hi]]])
+    annotator, label = labels.annotator[some], labels.category_of_label()[some]
+    n_labels = labels.labels_per_item[lo:hi]
+    starts = np.cumsum(n_labels) - n_labels
+    log_prior = np.log(state.parameters.state_prior)
+    with_item = np.log(state.parameters.confusion[annotator, label])
+    own = softmax(log_prior + np.add.reduceat(with_item, starts), axis=1)
+    own = np.repeat(own, n_labels, axis=0)
+    counts, pseudo_counts = state.counts
+    given, every = (
+        np.maximum(counts[annotator, n] - own, 0.0) + pseudo_counts[annotator, n]
+        for n in (label, -1)
+    )
+    tempering = 1.0 / (1.0 + (n_labels - 1) * state.choice.correlation)
+    logs = np.repeat(tempering, n_labels)[:, np.newaxis] * np.log(given / every)
+    posterior: Floats = softmax(log_prior + np.add.reduceat(logs, starts), axis=1)
+    return logs, posterior
 
 
 def predict_class_labels(fit: Fit, engine: Engine, item: Codes, annotator: Codes) -> Floats:

@@ -210,6 +210,18 @@ class RobustGPM(EMEstimator):
 
             return class_latent_classes(fit)
 
+    def label_log_odds(self, first: Codes, second: Codes) -> Floats | None:
+        """Return what each label adds to the log-odds of one category of its item over another.
+
+        None where opinions differ. The odds are those of `class_log_odds`.
+        """
+        fit = self._local_result()
+        if not is_class_fit(fit):
+            return None
+        from annotruth.models.robust_gpm.class_results import class_log_odds
+
+        return class_log_odds(fit, first, second)
+
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
         fit, engine = self.result_, get_engine(self.engine)
         with _one_blas_thread():

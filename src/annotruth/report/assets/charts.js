@@ -12,6 +12,8 @@ function showTips() {
   const tip = document.getElementById("tip");
   const hide = () => { tip.hidden = true; };
   const show = (element, x, y) => {
+    // An open dialog is above everything that is not in it.
+    (element.closest("dialog") ?? document.body).append(tip);
     tip.textContent = element.dataset.tip;
     tip.hidden = false;
     const box = tip.getBoundingClientRect();

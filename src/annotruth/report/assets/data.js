@@ -1,6 +1,7 @@
-// The data: base64 of compressed JSON, columns rather than rows.
-async function readData() {
-  const text = document.getElementById("data").textContent.trim();
+// The data: base64 of compressed JSON, columns rather than rows. The first part holds the tables, the
+// second the labels, which are read when a row is opened.
+async function readData(part = 0) {
+  const text = document.getElementById("data").textContent.trim().split("\n")[part];
   const stream = new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).json();
 }

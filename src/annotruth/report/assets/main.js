@@ -17,14 +17,26 @@ async function start() {
     return;
   }
   saveButtons(data);
-  const openDetail = makeDetail(data), tables = {};
+  for (const [name, table] of Object.entries(data.tables ?? {})) {
+    table.name = name;
+    table.byKey = Object.fromEntries(table.columns.map((c) => [c.key, withStarts(c)]));
+  }
+  const { items, annotators } = data.tables ?? {}, tables = {};
+  let votes;
+  const openDetail = items && makeDetail(data, () => (votes ??= readData(1).then((read) => makeVotes(read, items, annotators))));
   for (const host of document.querySelectorAll("[data-table]")) {
-    const name = host.dataset.table;
-    tables[name] = makeTable(host, host.dataset.title, data.tables[name], data, openDetail);
+    tables[host.dataset.table] = makeTable(host, host.dataset.title, data.tables[host.dataset.table], data, openDetail);
   }
   for (const button of document.querySelectorAll("[data-show]")) {
     const [table, key, word] = button.dataset.show.split("|");
     button.addEventListener("click", () => tables[table].pick(key, word));
+  }
+  // Buttons elsewhere on the page that open a row by its id, such as data-open="items|983".
+  for (const button of document.querySelectorAll("[data-open]")) {
+    const [name, ...id] = button.dataset.open.split("|"), table = data.tables[name];
+    const row = table.columns[0].values.findIndex((value) => String(value) === id.join("|"));
+    if (row < 0) button.disabled = true;
+    else button.addEventListener("click", () => openDetail(table, row));
   }
   performance.mark("ready");
   document.documentElement.dataset.ready = "yes";

@@ -62,8 +62,12 @@ function matrixMark(column, row, data, side = 36, named = false) {
       const count = cells[k * n + g], share = total ? count / total : 0;
       const gap = named ? 2 : 0.6;
       const square = shape("rect", { class: "at-heat", x: left + g * step + gap / 2, y: top + k * step + gap / 2, width: step - gap, height: step - gap, "fill-opacity": (0.07 + 0.93 * share).toFixed(2) });
-      if (named) tipped(square, `recovered ${data.bins[k]}, given ${data.bins[g]}: ${count.toLocaleString("en")} (${Math.round(100 * share)}% of the row)`);
       svg.append(square);
+      if (named) {
+        tipped(square, `recovered ${data.bins[k]}, given ${data.bins[g]}: ${count.toLocaleString("en")} (${Math.round(100 * share)}% of the row)`);
+        const dark = share > 0.5 ? "at-on-heat" : "at-tick";
+        svg.append(shape("text", { class: `${dark} at-count`, x: left + (g + 0.5) * step, y: top + (k + 0.5) * step + 4, "text-anchor": "middle" }, count.toLocaleString("en")));
+      }
     }
     if (named) {
       const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
@@ -86,12 +90,14 @@ const IRREGULAR = /^(irregular|random|repeated|inverted|mixed)/;
 const TAGGED = new Set(["status", "verdict", "behavior"]);
 const TONES = { drop: " bad", divided: " bad", keep: " good", "needs no more labels": " good", "known truth": " good", serious: " good" };
 
+function categoryMark(category, data) {
+  const chip = shape("svg", { width: 12, height: 12, class: "chip", "aria-hidden": "true" }, shape("rect", { width: 12, height: 12, rx: 3, class: `at-k${data.colors[category]}` }));
+  return make("span", { class: "cell" }, chip, data.categories[category]);
+}
+
 function wordMark(column, row, data) {
+  if (column.colored) return categoryMark(column.values[row], data);
   const word = shownOf(column, row);
-  if (column.colored) {
-    const chip = shape("svg", { width: 12, height: 12, class: "chip", "aria-hidden": "true" }, shape("rect", { width: 12, height: 12, rx: 3, class: `at-k${data.colors[column.values[row]]}` }));
-    return make("span", { class: "cell" }, chip, word);
-  }
   if (!TAGGED.has(column.key)) return tipped(make("span", {}, word), word);
   const tone = TONES[word] ?? (IRREGULAR.test(word) ? " bad" : "");
   return make("span", { class: `tag${tone}` }, word);

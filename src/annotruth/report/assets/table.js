@@ -1,23 +1,35 @@
 // A table of any length: only the rows in view are in the document.
 const ROW = 45, SPARE = 8, TALL = 560, NARROW = 640, PRINTED = 30;
-const WIDTHS = { id: 150, range: 188, matrix: 106, bars: 126, number: 84, share: 84, count: 84, word: 122, flag: 92 };
-const NARROW_WIDTHS = { ...WIDTHS, id: 92, range: 170, matrix: 70, bars: 96 };
+const WIDTHS = { id: 150, range: 188, matrix: 70, bars: 126, number: 70, share: 70, count: 70, word: 122, flag: 70 };
+const NARROW_WIDTHS = { ...WIDTHS, id: 92, range: 150, matrix: 60, bars: 96 };
+const SHEET = 700; // the width of a page of A4, in pixels
 const RIGHT = new Set(["number", "share", "count"]);
 const REASONS = new Set(["why", "reason"]);
 
 // Numbers get room for their heading, short texts no more than they need.
 function widthOf(column, narrow) {
-  const usual = (narrow ? NARROW_WIDTHS : WIDTHS)[column.kind];
-  if (RIGHT.has(column.kind)) return Math.max(usual, 46 + 7.5 * column.title.length);
-  const longest = (column.names ?? []).reduce((most, name) => Math.max(most, name.length), column.title.length - 2);
-  if (TAGGED.has(column.key)) return Math.min(46 + 7 * longest, 200);
-  if (REASONS.has(column.key)) return Math.min(46 + 6.5 * longest, narrow ? 200 : 420);
-  if (column.colored) return Math.min(usual, 62 + 8 * longest);
-  return usual;
+  const usual = (narrow ? NARROW_WIDTHS : WIDTHS)[column.kind], heading = (narrow ? 18 : 40) + 7.2 * column.title.length;
+  if (narrow && column.key === "expectation") return heading; // the score without its interval
+  if (RIGHT.has(column.kind) || column.kind === "flag" || column.kind === "matrix") return Math.max(usual, heading);
+  const longest = (column.names ?? []).reduce((most, name) => Math.max(most, name.length), 0);
+  if (TAGGED.has(column.key)) return Math.max(heading, Math.min(40 + 7 * longest, narrow ? 112 : 190));
+  if (REASONS.has(column.key)) return Math.min(46 + 6.5 * longest, narrow ? 200 : 300);
+  if (column.colored) return Math.max(heading, Math.min(usual, (narrow ? 36 : 50) + 8 * longest));
+  return Math.max(heading, usual);
+}
+
+// Of the columns, in their order, those of highest rank that have room.
+function columnsThatFit(columns, room) {
+  let left = room;
+  const chosen = new Set(columns.slice().sort((a, b) => a.rank - b.rank).filter((column) => {
+    left -= widthOf(column, true);
+    return left >= 0;
+  }));
+  return columns.filter((column) => chosen.has(column));
 }
 
 function makeTable(host, name, table, data, openDetail) {
-  const byKey = Object.fromEntries(table.columns.map((c) => [c.key, withStarts(c)]));
+  const { byKey } = table;
   const state = { rows: [], sort: table.sort_by, descending: table.descending, query: "", picks: {}, printing: false };
   const search = make("input", { type: "search", placeholder: "Search", "aria-label": `Search ${name}` });
   const count = make("output", { "aria-live": "polite" });
@@ -85,8 +97,9 @@ function makeTable(host, name, table, data, openDetail) {
   }
 
   function columnsShown() {
-    const narrow = (host.clientWidth || innerWidth) < NARROW && !state.printing;
-    return table.columns.filter((c) => !c.hidden && (!narrow || c.main)).slice(0, state.printing ? 8 : 99);
+    const shown = table.columns.filter((c) => !c.hidden), width = host.clientWidth || innerWidth;
+    if (state.printing) return columnsThatFit(shown, SHEET);
+    return width < NARROW ? columnsThatFit(shown, width) : shown;
   }
 
   function drawHead() {
@@ -105,7 +118,7 @@ function makeTable(host, name, table, data, openDetail) {
       if (column.key === state.sort) cell.setAttribute("aria-sort", state.descending ? "descending" : "ascending");
       return cell;
     }));
-    const widths = columns.map((column) => widthOf(column, host.clientWidth < NARROW));
+    const widths = columns.map((column) => widthOf(column, narrow()));
     grid.firstChild.replaceChildren(...widths.map((width) => {
       const col = make("col");
       col.style.width = `${width}px`;
@@ -114,6 +127,7 @@ function makeTable(host, name, table, data, openDetail) {
     grid.style.minWidth = state.printing ? "" : `${widths.reduce((a, b) => a + b, 0)}px`;
   }
 
+  const narrow = () => state.printing || host.clientWidth < NARROW;
   const classOf = (column, at) => `${RIGHT.has(column.kind) ? "right" : ""}${at === 0 ? " first" : ""}`;
 
   function drawRows() {
@@ -143,14 +157,17 @@ function makeTable(host, name, table, data, openDetail) {
       const cell = make("td", { class: classOf(column, place) });
       if (place === 0) {
         const button = make("button", { type: "button", class: "open" }, shownOf(column, row));
-        button.addEventListener("click", () => openDetail(table, byKey, row));
+        button.addEventListener("click", () => {
+          if (table.opens) openDetail(data.tables.annotators, table.opens[row], state.rows.map((each) => table.opens[each]));
+          else openDetail(table, row, state.rows);
+        });
         button.dataset.tip = shownOf(column, row);
         cell.append(button);
-      } else if (column.kind === "range") {
+      } else if (column.kind === "range" && !(narrow() && column.key === "expectation")) {
         cell.append(make("span", { class: "cell" }, rangeMark(column, byKey[column.ends[0]], byKey[column.ends[1]], row), shownOf(column, row)));
       } else if (column.kind === "matrix") cell.append(matrixMark(column, row, data));
       else if (column.kind === "bars") cell.append(barsMark(column, row, data));
-      else if (column.kind === "word") cell.append(wordMark(column, row, data));
+      else if (column.kind === "word") cell.append(REASONS.has(column.key) ? tipped(make("div", { class: "wrapped" }, shownOf(column, row)), shownOf(column, row)) : wordMark(column, row, data));
       else cell.append(shownOf(column, row));
       line.append(cell);
     });

@@ -1,0 +1,70 @@
+"""Headings of the tables' columns, and a sentence on each that the page shows as a tip."""
+
+from __future__ import annotations
+
+from annotruth.models.base_fit import SPAMMER_BELOW, Readout
+
+HEADINGS: dict[str, tuple[str, str]] = {
+    # annotators
+    "annotator": ("Annotator", "opens with confusion matrix and labels"),
+    "confusion": ("Confusion", "confusion matrix: rows are recovered labels, columns the labels given; darker = more often; the diagonal is agreement"),
+    "reliability": ("Reliability", "probability that a label of theirs is serious (or right), with its 95% interval where the model gives one"),
+    "low": ("Reliability from", "lower end of the 95% interval"),
+    "high": ("Reliability to", "upper end of the 95% interval"),
+    "behavior": ("Behavior", "what they do when they are not serious, or serious"),
+    "p_spammer": ("P spammer", "probability of being serious less than half of the time"),
+    "evidence": ("Evidence", "log10 of how much their labels raised the odds of a spammer: 2 is a hundred to one for it, -3 a thousand to one against"),
+    "matches": ("Matches", "share of their labels that are the recovered label"),
+    "verdict": ("Verdict", "keep, drop, unsure or too few labels: the rules are above the table"),
+    "ask": ("Ask", "whether to give them more items"),
+    "reason": ("Reason", "the reason for the verdict"),
+    "ability": ("Ability", "0 is guessing, below 0 is worse than guessing; the probability of a right label rises with ability / difficulty"),
+    "weight": ("Weight", "how much a label of theirs counts; the more they agree with the others, the more"),
+    "noise": ("Noise", "standard deviation of their serious labels on an item of usual difficulty, in steps of the scale"),
+    "bias": ("Bias", "how far their labels lie above the others', in steps of the scale"),
+    "bias_std": ("Bias std", "standard error of the bias"),
+    "inconsistency": ("Inconsistency", "standard deviation of their labels around score and bias, in steps of the scale"),
+    "inconsistency_std": ("Inconsistency std", "standard error of the inconsistency"),
+    "at_floor": ("At floor", "whether the inconsistency is at the least value that the model allows"),
+    "sensitivity": ("Sensitivity", "how often they are above a threshold of the scale when the truth is; the mean over thresholds"),
+    "specificity": ("Specificity", "how often they are below a threshold of the scale when the truth is; the mean over thresholds"),
+    "informedness": ("Informedness", "sensitivity + specificity - 1: 1 is perfect, 0 is guessing"),
+    # items
+    "item": ("Item", "opens with its labels and why it has this label"),
+    "n_labels": ("Labels", "number of labels"),
+    "distribution": ("Distribution", "recovered distribution over the categories"),
+    "given": ("Given", "how often each category was given"),
+    "label": ("Label", "the recovered label: the most likely category"),
+    "expectation": ("Score", "the recovered score, with its 95% interval where the model gives one"),
+    "confidence": ("Confidence", "the probability of the recovered label"),
+    "confidence_low": ("Confidence from", "lower end of the confidence's 95% interval"),
+    "confidence_high": ("Confidence to", "upper end of the confidence's 95% interval"),
+    "entropy": ("Difficulty", "entropy of the recovered distribution: 0 when one category has it all"),
+    "score_low": ("Score from", "lower end of the score's 95% interval"),
+    "score_high": ("Score to", "upper end of the score's 95% interval"),
+    "p_leads": ("P top label", "probability that the label is the true top label"),
+    "may_lead": ("May lead", "the fewest categories that hold the top label with 95% probability"),
+    "difficulty": ("Noise factor", "by how much the item makes labels less reliable: 1 is usual, 2 is twice as noisy"),
+    "ambiguity": ("Ambiguity", "standard deviation that the item itself adds to labels, in steps of the scale"),
+    "std": ("Std", "standard deviation of the item's labels"),
+    "status": ("Status", "whether more labels would help: the rules are above the table"),
+    "add": ("Add", "number of labels to add in the next round"),
+    "why": ("Why", "the reason for the status"),
+    # doubtful labels
+    "doubtful": ("Doubtful", f"number of their labels with p serious below {SPAMMER_BELOW}"),
+    "share": ("Of theirs", "share of their labels that are doubtful"),
+    "most_common": ("Most common", "the most common pair among them: label given → label recovered, and how often"),
+}  # fmt: skip
+"""The heading of each column and the tip on it."""
+
+THRESHOLD_HEADINGS = {
+    "sensitivity_": "how often they choose {} or more when the truth is {} or more",
+    "specificity_": "how often they choose less than {} when the truth is less",
+}
+"""Tips on columns of one threshold of the scale, by the beginning of their names."""
+
+READOUT_TIPS: dict[Readout, str] = {
+    "right": "probability that the recovered label is the right one",
+    "opinion": "share of opinion of the recovered label",
+}
+"""What confidence is, which depends on what the items' probabilities are."""
