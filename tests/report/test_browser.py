@@ -4,6 +4,7 @@ import csv
 import io
 import re
 
+import numpy as np
 import pytest
 
 import annotruth as at
@@ -98,6 +99,7 @@ def test_hostile_ids_stay_text(hostile, hostile_ids, report, read):
     shown = set(reader.column("annotators", "Annotator"))
     assert set(hostile_ids[:3]) <= shown
     reader.rows("items").first.locator("button").click()
+    expect(reader.page.locator("dialog")).to_be_visible()
     assert reader.page.locator("dialog h2").inner_text() in {
         " ".join(f"{hostile_ids[e % 6]}{e}".split()) for e in range(12)
     }
@@ -108,14 +110,148 @@ def test_hostile_ids_stay_text(hostile, hostile_ids, report, read):
 
 def test_a_row_opens_in_full_and_closes_with_escape(crowd, report, read):
     reader = read(report(crowd))
-    reader.rows("annotators").first.locator("button").focus()
+    opener = reader.rows("annotators").first.locator("button")
+    opener.focus()
     reader.page.keyboard.press("Enter")
     dialog = reader.page.locator("dialog")
-    assert dialog.is_visible()
-    assert "Reliability from" in dialog.inner_text()
-    assert dialog.locator("svg rect").count() == 25
+    expect(dialog).to_be_visible()
+    assert "Behavior" in dialog.inner_text()
+    confusion = dialog.locator("svg[aria-label^='labels given']")
+    assert confusion.locator("rect").count() == 25
+    counts = [int(text) for text in confusion.locator(".at-count").all_text_contents()]
+    assert sum(counts) == 60
     reader.page.keyboard.press("Escape")
     assert not dialog.is_visible()
+    expect(opener).to_be_focused()
+
+
+def test_an_item_is_read_with_the_keyboard_alone(crowd, report, read):
+    path = report(crowd)
+    reader = read(path)
+    first, second = reader.column("items", "Item")[:2]
+    opener = reader.rows("items").first.locator("button")
+    opener.focus()
+    reader.page.keyboard.press("Enter")
+    dialog, title = reader.page.locator("dialog"), reader.page.locator("dialog h2")
+    expect(title).to_have_text(first)
+    expect(title).to_be_focused()
+    reader.page.keyboard.press("ArrowRight")
+    expect(title).to_have_text(second)
+    reader.page.keyboard.press("ArrowLeft")
+    expect(title).to_have_text(first)
+    reader.page.keyboard.press("ArrowLeft")  # there is none before it
+    expect(title).to_have_text(first)
+    dialog.get_by_role("button", name="Next").focus()
+    reader.page.keyboard.press("Enter")
+    expect(title).to_have_text(second)
+
+    who = dialog.locator(".votes button").first
+    name = who.inner_text()
+    who.focus()
+    reader.page.keyboard.press("Enter")
+    expect(dialog.locator(".over")).to_have_text("Annotator")
+    expect(title).to_have_text(name)
+    expect(title).to_be_focused()
+    dialog.get_by_role("button", name="Back").focus()
+    reader.page.keyboard.press("Enter")
+    expect(title).to_have_text(second)
+    reader.page.keyboard.press("Escape")
+    expect(dialog).not_to_be_visible()
+    expect(opener).to_be_focused()
+    check_no_messages(reader, path)
+
+
+def votes_shown(reader):
+    """The rows of the table of an item's labels: annotator, label and the numbers."""
+    rows = reader.page.locator("dialog .votes tbody tr").all()
+    return [[cell.inner_text() for cell in row.locator("td").all()] for row in rows]
+
+
+def search_and_open(reader, item):
+    reader.table("items").get_by_role("searchbox").fill(item)
+    expect(reader.rows("items")).to_have_count(1)
+    reader.rows("items").first.locator("button").click()
+    expect(reader.page.locator("dialog h2")).to_have_text(item)
+
+
+def given(number, truth, who):
+    """A and b are wrong on every tenth item, c and d on every third, each on others."""
+    wrong = number % 10 == "ab".find(who) or number % 3 == "cd".find(who)
+    return {"cat": "dog", "dog": "cat"}[truth] if wrong else truth
+
+
+# Item "odd" has two labels for each category: those for "dog" are by reliable annotators.
+TIED = [
+    *((f"{e}{kind}", s, given(e, kind, s)) for e in range(30) for kind in ("cat", "dog") for s in "abcd"),
+    *(("odd", who, "dog" if who in "ab" else "cat") for who in "abcd"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("model", ["one-coin", "robust-gpm", "gpm", "majority"])
+def test_an_item_shows_who_said_what_and_why(model, report, read):
+    fit = at.fit(TIED, model, scale="nominal")
+    reader = read(report(fit))
+    search_and_open(reader, "odd")
+    shown = votes_shown(reader)
+    assert {(row[0], row[1]) for row in shown} == {(w, l) for i, w, l in TIED if i == "odd"}
+    why = reader.page.locator("dialog .why").inner_text()
+    label = fit.data.scale.names[fit.label[-1]]
+    other = {"cat": "dog", "dog": "cat"}[label]
+    assert why.startswith(f"{label} and {other} each have 2 labels.")
+    if fit.reliability is not None:
+        reliability = dict(zip(fit.data.annotators.to_pylist(), fit.reliability, strict=True))
+        assert [float(row[2]) for row in shown] == pytest.approx(
+            [reliability[row[0]] for row in shown], abs=0.006
+        )
+    if model == "one-coin":
+        assert label == "dog"
+        p = fit.distribution.dense(2)[-1]
+        odds = p.max() / p.min()
+        divided = "\N{DIVISION SIGN}"
+        factors = [float(text[2:]) ** (-1 if text[0] == divided else 1) for *_, text in shown]
+        prior = fit.parameters["prior"][1] / fit.parameters["prior"][0]
+        # Each factor is shown in two digits.
+        assert prior * np.prod(factors) == pytest.approx(odds, rel=0.2)
+        reliable = sorted((reliability[who] for who in "ab"), reverse=True)
+        assert " and ".join(f"{one:.2f}" for one in reliable) + ", those for cat from" in why
+        assert why.endswith("for dog.")
+    elif model == "gpm":
+        assert "Labels count by p serious" in why
+    elif model == "majority":
+        assert "Every label counts as one vote, so this is a tie." in why
+
+
+def test_the_runner_up_of_web_item_983_is_explained(datasets, report, read):
+    fit = at.fit(datasets / "web" / "labels.csv")
+    reader = read(report(fit))
+    reader.table("items").get_by_role("searchbox").fill("983")
+    expect(reader.rows("items")).to_have_count(2)
+    reader.rows("items").filter(has=reader.page.get_by_text("983", exact=True)).locator(
+        "button"
+    ).click()
+    assert reader.page.locator("dialog .why").inner_text() == (
+        "3 and 4 each have 2 labels. Those for 3 come from annotators with reliability 0.99 and "
+        "0.93, those for 4 from 0.95 and 0.43: odds 1.3 to 1 for 3. 2 has 30%, but nobody gave it."
+    )
+
+
+def test_doubtful_labels_are_listed_by_person(crowd, report, read):
+    path = report(crowd)
+    reader = read(path)
+    advice = crowd.keep()
+    dropped = set(advice["annotator"][advice["verdict"] == "drop"].astype(str))
+    named = reader.column("labels", "Annotator")
+    assert named
+    assert not dropped & set(named)
+    doubtful = [int(text) for text in reader.column("labels", "Doubtful")]
+    assert doubtful == sorted(doubtful, reverse=True)
+    reader.rows("labels").first.locator("button").click()
+    expect(reader.page.locator("dialog h2")).to_have_text(named[0])
+    listed = votes_shown(reader)
+    assert len(listed) == 14
+    assert [row[-1] for row in listed] == sorted(row[-1] for row in listed)
+    assert "and 46 more" in reader.page.locator("dialog").inner_text()
+    check_no_messages(reader, path)
 
 
 def test_what_to_do_next_shows_the_rows(crowd, report, read):
@@ -155,14 +291,14 @@ def test_charts_are_saved(kind, crowd, report, read):
 
 def test_tables_are_saved_as_they_are_filtered(crowd, report, read):
     reader = read(report(crowd))
-    reader.table("annotators").locator("label", has_text="Spammer").locator("select").select_option(
-        "yes"
+    reader.table("annotators").locator("label", has_text="Verdict").locator("select").select_option(
+        "drop"
     )
     with reader.page.expect_download() as started:
         reader.table("annotators").get_by_role("button", name="CSV").click()
     rows = list(csv.DictReader(io.StringIO(started.value.path().read_text())))
-    assert len(rows) == crowd.n_spammers
-    assert {row["spammer"] for row in rows} == {"yes"}
+    assert len(rows) == list(crowd.keep()["verdict"]).count("drop")
+    assert {row["verdict"] for row in rows} == {"drop"}
 
 
 def test_saved_tables_have_no_formulas(report, read):
@@ -214,7 +350,7 @@ def test_print_shows_the_first_rows_and_says_how_many_there_are(crowd, report, r
 def test_items_that_do_not_fit_are_left_out_with_a_note(tmp_path, crowd, read):
     path = tmp_path / "small.html"
     (packed,) = re.findall(r'id="data">([^<]*)<', report_page(crowd))
-    path.write_text(report_page(crowd, max_bytes=int(0.9 * len(packed))))
+    path.write_text(report_page(crowd, max_bytes=int(0.9 * len(packed.split("\n")[0]))))
     reader = read(path)
     kept = int(reader.count("items").split(" of ")[0])
     assert 1 <= kept < 60

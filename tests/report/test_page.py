@@ -110,13 +110,6 @@ def test_labels_of_chance_are_the_first_thing_said():
     assert page.index("<h1>") < page.index("No better than chance.") < page.index("Whom to act on?")
 
 
-def test_doubtful_labels_are_sorted_by_p_serious(crowd):
-    labels = columns(unpacked(report_page(crowd))["tables"]["labels"])
-    p = labels["p_serious"]["values"]
-    assert len(p) == np.count_nonzero(crowd.p_serious < 0.5) > 0
-    assert p == sorted(p)
-
-
 def test_the_content_security_policy_allows_only_the_pages_own_code(hostile):
     text = report_page(hostile)
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', text)

@@ -29,8 +29,8 @@ MAX_ANNOTATORS = 20_000
 
 # Which columns a small screen or a sheet of paper shows: the first of these that have room.
 _RANKS = (
-    *("annotator", "item", "reliability", "label", "expectation", "confidence", "verdict"),
-    *("doubtful", "share", "status", "most_common", "n_labels", "behavior", "matches"),
+    *("annotator", "item", "reliability", "label", "expectation", "verdict", "doubtful"),
+    *("share", "status", "confidence", "most_common", "n_labels", "behavior", "matches"),
     *("distribution", "given", "reason", "why", "confusion"),
 )
 # Columns that only a row's dialog and CSV files show.

@@ -23,6 +23,8 @@ function makeDetail(data, readVotes) {
 
   async function show() {
     const { table, row, order } = past.at(-1), at = order.indexOf(row), votes = await readVotes();
+    // What has the focus may be replaced or hidden below.
+    const lost = place.contains(document.activeElement) || document.activeElement === back;
     back.hidden = past.length < 2;
     for (const [button, end] of [[previous, 0], [next, order.length - 1]]) {
       button.hidden = order.length < 2;
@@ -36,13 +38,13 @@ function makeDetail(data, readVotes) {
       ...parts,
     );
     dialog.scrollTop = 0;
+    if (lost) place.querySelector("h2").focus();
   }
 
   // From one row to another; the way back stays.
-  async function go(table, row) {
+  function go(table, row) {
     past.push({ table, row, order: [row] });
-    await show();
-    place.querySelector("h2").focus();
+    return show();
   }
 
   dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });

@@ -22,8 +22,8 @@ function sheet(width, height, label) {
   return shape("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
 }
 
-function rangeMark(column, low, high, row) {
-  const [from, to] = column.domain, width = 110, value = column.values[row];
+function rangeMark(column, low, high, row, width) {
+  const [from, to] = column.domain, value = column.values[row];
   const svg = sheet(width, 16, "95% interval");
   if (value === null) return svg;
   const at = (v) => 5 + Math.min(Math.max((v - from) / (to - from || 1), 0), 1) * (width - 10);

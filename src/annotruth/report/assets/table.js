@@ -1,7 +1,7 @@
 // A table of any length: only the rows in view are in the document.
 const ROW = 45, SPARE = 8, TALL = 560, NARROW = 640, PRINTED = 30;
 const WIDTHS = { id: 150, range: 188, matrix: 70, bars: 126, number: 70, share: 70, count: 70, word: 122, flag: 70 };
-const NARROW_WIDTHS = { ...WIDTHS, id: 92, range: 150, matrix: 60, bars: 96 };
+const NARROW_WIDTHS = { ...WIDTHS, id: 84, range: 150, matrix: 60, bars: 96 };
 const SHEET = 700; // the width of a page of A4, in pixels
 const RIGHT = new Set(["number", "share", "count"]);
 const REASONS = new Set(["why", "reason"]);
@@ -13,7 +13,7 @@ function widthOf(column, narrow) {
   if (RIGHT.has(column.kind) || column.kind === "flag" || column.kind === "matrix") return Math.max(usual, heading);
   const longest = (column.names ?? []).reduce((most, name) => Math.max(most, name.length), 0);
   if (TAGGED.has(column.key)) return Math.max(heading, Math.min(40 + 7 * longest, narrow ? 112 : 190));
-  if (REASONS.has(column.key)) return Math.min(46 + 6.5 * longest, narrow ? 200 : 300);
+  if (REASONS.has(column.key)) return Math.min(46 + 6.5 * longest, narrow ? 200 : 360);
   if (column.colored) return Math.max(heading, Math.min(usual, (narrow ? 36 : 50) + 8 * longest));
   return Math.max(heading, usual);
 }
@@ -164,7 +164,7 @@ function makeTable(host, name, table, data, openDetail) {
         button.dataset.tip = shownOf(column, row);
         cell.append(button);
       } else if (column.kind === "range" && !(narrow() && column.key === "expectation")) {
-        cell.append(make("span", { class: "cell" }, rangeMark(column, byKey[column.ends[0]], byKey[column.ends[1]], row), shownOf(column, row)));
+        cell.append(make("span", { class: "cell" }, rangeMark(column, byKey[column.ends[0]], byKey[column.ends[1]], row, narrow() ? 76 : 110), shownOf(column, row)));
       } else if (column.kind === "matrix") cell.append(matrixMark(column, row, data));
       else if (column.kind === "bars") cell.append(barsMark(column, row, data));
       else if (column.kind === "word") cell.append(REASONS.has(column.key) ? tipped(make("div", { class: "wrapped" }, shownOf(column, row)), shownOf(column, row)) : wordMark(column, row, data));

@@ -1,0 +1,185 @@
+"""What each label did for its item's label, against the fit's own probabilities."""
+
+import numpy as np
+import pytest
+from tests.report.test_page import columns, unpacked
+
+import annotruth as at
+from annotruth.models.registry import MODELS
+from annotruth.report.consensus import Consensus, category_bins
+from annotruth.report.page import report_page
+from annotruth.report.tables import annotator_table, doubtful_labels, item_table
+from annotruth.report.votes import Votes
+
+CLASS_MODELS = ("one-coin", "dawid-skene", "ibcc", "mace", "glad", "robust-gpm")
+
+
+@pytest.fixture(scope="module")
+def classes():
+    made = at.simulate.crowd(
+        n_items=200, n_annotators=15, n_categories=4, labels_per_item=5, spammer_share=0.2, seed=1
+    )
+    return at.Labels.of(made.labels.to_arrow(), scale="nominal")
+
+
+def log_odds(fit):
+    """The log-odds of each item's label over its runner-up, by the fit's probabilities."""
+    theta, votes = fit.distribution.dense(fit.data.n_categories), Votes(fit)
+    rows = np.arange(len(theta))
+    with np.errstate(divide="ignore"):
+        return np.log(theta[rows, fit.label]) - np.log(theta[rows, votes.runner_up])
+
+
+def prior_log_odds(fit):
+    """What is left of them without the labels."""
+    labels = np.bincount(fit.data.item_of_label(), Votes(fit).log_odds)
+    return log_odds(fit) - labels
+
+
+@pytest.mark.parametrize("model", CLASS_MODELS)
+def test_prior_odds_times_the_factors_are_the_posterior_odds(model, classes):
+    fit = at.fit(classes, model)
+    votes, left = Votes(fit), prior_log_odds(fit)
+    assert votes.kind == "odds"
+    # Where the fit has a zero, or robust-gpm lowered a label that nobody gave, there are no odds.
+    usable = log_odds(fit) < 15.0
+    given = np.zeros((fit.data.n_items, fit.data.n_categories), dtype=bool)
+    given[fit.data.item_of_cell(), fit.data.cell_category] = True
+    if model == "robust-gpm":
+        usable &= given[np.arange(fit.data.n_items), votes.runner_up]
+    assert usable.sum() > 50
+    # What is left depends on the two categories alone, and is the odds of the prior.
+    prior = {
+        "one-coin": lambda: fit.parameters["prior"],
+        "dawid-skene": lambda: fit.parameters["prior"],
+        "robust-gpm": lambda: fit.parameters["state_prior"],
+    }.get(model)
+    pairs = fit.label * 10 + votes.runner_up
+    for pair in np.unique(pairs[usable]):
+        these = left[usable & (pairs == pair)]
+        assert np.ptp(these) < 1e-6
+        if prior is not None:
+            expected = np.log(prior()[pair // 10]) - np.log(prior()[pair % 10])
+            assert these[0] == pytest.approx(expected, abs=1e-6)
+
+
+def test_with_subtypes_the_identity_is_approximate(classes):
+    fit = at.fit(classes, "ebcc")
+    left = prior_log_odds(fit)
+    assert np.corrcoef(log_odds(fit) - left, log_odds(fit))[0, 1] > 0.9
+
+
+def test_labels_of_unreliable_annotators_weigh_less(classes):
+    fit = at.fit(classes, "one-coin")
+    size = np.abs(Votes(fit).log_odds)
+    unreliable = (fit.reliability < 0.5)[fit.data.annotator]
+    assert unreliable.any()
+    assert size[unreliable].mean() < 0.5 * size[~unreliable].mean()
+
+
+def test_the_runner_up_is_one_that_somebody_gave():
+    rows = [(str(e), s, "ab"[e % 2]) for e in range(6) for s in range(3)]
+    rows += [("x", 0, "a"), ("x", 1, "a"), ("x", 2, "c"), ("y", 0, "b")]
+    fit = at.fit(rows, "majority")
+    runner_up = dict(zip(fit.data.items.to_pylist(), Votes(fit).runner_up, strict=True))
+    names = fit.data.scale.names
+    assert names[runner_up["x"]] == "c"
+    assert Votes(at.fit([("x", 0, "a")], "majority")).runner_up.tolist() == [-1]
+
+
+def test_the_runner_up_is_the_most_likely_of_those_given():
+    fit = at.fit([("x", s, label) for s, label in enumerate("aaabbc")], "majority")
+    votes = Votes(fit)
+    assert [fit.data.scale.names[k] for k in votes.runner_up] == ["b"]
+    assert votes.p_runner_up == pytest.approx([2 / 6])
+
+
+@pytest.mark.parametrize(
+    ("model", "kind"),
+    [("gpm", "serious"), ("majority", "vote"), ("mean", "vote"), ("bwa", "weight"),
+     ("subject-bias", "none"), ("ordinal-mixture", "serious")],
+)  # fmt: skip
+def test_what_labels_count_by(model, kind):
+    rows = [(e, s, 1 + (e * 7 + s * (e % 3)) % 4) for e in range(12) for s in range(6)]
+    assert Votes(at.fit(rows, model, scale="ordinal")).kind == kind
+
+
+def test_the_page_holds_every_label_of_its_items(crowd):
+    page = unpacked(report_page(crowd), part=1)
+    table = crowd.data
+    assert page["rows"] == list(range(60))
+    assert page["annotator"] == table.annotator.tolist()
+    assert page["p_serious"] == np.round(100 * crowd.p_serious).astype(int).tolist()
+    assert "weight" not in page
+
+
+def test_of_some_items_the_labels_are_those_items(classes):
+    fit = at.fit(classes, "one-coin")
+    votes, items = Votes(fit), np.array([3, 10])
+    page = votes.of_page(items, np.array([3, 7, 10]), np.arange(4))
+    assert page["rows"] == [0, 2]
+    mask = np.isin(fit.data.item_of_label(), items)
+    who = fit.data.annotator[mask]
+    assert [
+        page["others"][k - 4] if k >= 4 else str(fit.data.annotators[k]) for k in page["annotator"]
+    ] == [str(fit.data.annotators[int(s)]) for s in who]
+    assert np.array(page["weight"]) / 100 == pytest.approx(
+        votes.log_odds[mask] / np.log(10), abs=0.006
+    )
+
+
+def test_labels_that_do_not_fit_are_left_out_with_a_note(crowd):
+    packed, labels = (
+        len(part) for part in report_page(crowd).split('id="data">')[1].split("<")[0].split("\n")
+    )
+    text = report_page(crowd, max_bytes=packed + labels - 500)
+    kept = len(unpacked(text, part=1)["rows"])
+    assert 1 <= kept < 60
+    assert len(columns(unpacked(text)["tables"]["items"])["item"]["values"]) == 60
+    assert f"Who said what is in this page for the {kept} most difficult of these items" in text
+
+
+def test_a_hundred_thousand_items_stay_below_six_megabytes():
+    made = at.simulate.crowd(
+        n_items=100_000, n_annotators=2_000, labels_per_item=5, n_categories=5, seed=2
+    )
+    labels = at.Labels.of(made.labels.to_arrow(), scale="nominal")
+    # Few iterations: how good the fit is does not matter here.
+    text = report_page(at.fit(labels, at.OneCoin(tol=1e12)))
+    assert len(text.encode()) < 6_000_000
+    assert len(unpacked(text, part=1)["annotator"]) > 400_000
+
+
+@pytest.mark.parametrize("scale", ["nominal", "ordinal"])
+@pytest.mark.parametrize("model", MODELS)
+def test_every_column_has_a_help_text(model, scale):
+    rows = [(e, s, 1 + (e * 7 + s * (e % 3)) % 4) for e in range(12) for s in range(6)]
+    try:
+        fit = at.fit(rows, model, scale=scale)
+    except at.InputError:
+        pytest.skip(f"{model} needs an order")
+    consensus, advice = Consensus(fit), at.next_labels(fit)
+    tables = [
+        annotator_table(fit, consensus, advice, category_bins(fit.data, 8)),
+        item_table(fit, consensus, advice, 12),
+    ]
+    doubtful = doubtful_labels(fit, consensus, advice)
+    tables += [] if doubtful is None else [doubtful.table]
+    without = [c["key"] for table in tables for c in table.columns if len(c["help"].split()) < 2]
+    assert without == []
+    titles = [[c["title"] for c in table.columns] for table in tables]
+    assert all(len(set(names)) == len(names) for names in titles)
+
+
+def test_doubtful_labels_of_dropped_annotators_are_counted_not_listed(crowd):
+    advice = at.next_labels(crowd)
+    doubtful = doubtful_labels(crowd, Consensus(crowd), advice)
+    dropped = advice.of_annotators.verdict == "drop"
+    is_doubtful = crowd.p_serious < 0.5
+    assert doubtful.n_labels == is_doubtful.sum()
+    assert doubtful.n_dropped_labels == (is_doubtful & dropped[crowd.data.annotator]).sum() > 0
+    named = columns(vars(doubtful.table))["annotator"]["values"]
+    counts = columns(vars(doubtful.table))["doubtful"]["values"]
+    assert not set(named) & set(np.array(crowd.data.annotators.to_pylist())[dropped])
+    assert sum(counts) == doubtful.n_labels - doubtful.n_dropped_labels
+    assert f"{doubtful.n_dropped_labels} of them are by" in report_page(crowd)
