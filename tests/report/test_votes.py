@@ -9,7 +9,7 @@ from annotruth.models.registry import MODELS
 from annotruth.report.consensus import Consensus, category_bins
 from annotruth.report.page import report_page
 from annotruth.report.tables import annotator_table, doubtful_labels, item_table
-from annotruth.report.votes import Votes
+from annotruth.report.votes import ItemVotes
 
 CLASS_MODELS = ("one-coin", "dawid-skene", "ibcc", "mace", "glad", "robust-gpm")
 
@@ -24,7 +24,7 @@ def classes():
 
 def log_odds(fit):
     """The log-odds of each item's label over its runner-up, by the fit's probabilities."""
-    theta, votes = fit.distribution.dense(fit.data.n_categories), Votes(fit)
+    theta, votes = fit.distribution.dense(fit.data.n_categories), ItemVotes(fit)
     rows = np.arange(len(theta))
     with np.errstate(divide="ignore"):
         return np.log(theta[rows, fit.label]) - np.log(theta[rows, votes.runner_up])
@@ -32,14 +32,14 @@ def log_odds(fit):
 
 def prior_log_odds(fit):
     """What is left of them without the labels."""
-    labels = np.bincount(fit.data.item_of_label(), Votes(fit).log_odds)
+    labels = np.bincount(fit.data.item_of_label(), ItemVotes(fit).log_odds)
     return log_odds(fit) - labels
 
 
 @pytest.mark.parametrize("model", CLASS_MODELS)
 def test_prior_odds_times_the_factors_are_the_posterior_odds(model, classes):
     fit = at.fit(classes, model)
-    votes, left = Votes(fit), prior_log_odds(fit)
+    votes, left = ItemVotes(fit), prior_log_odds(fit)
     assert votes.kind == "odds"
     # Where the fit has a zero, or robust-gpm lowered a label that nobody gave, there are no odds.
     usable = log_odds(fit) < 15.0
@@ -69,9 +69,9 @@ def test_with_subtypes_the_identity_is_approximate(classes):
     assert np.corrcoef(log_odds(fit) - left, log_odds(fit))[0, 1] > 0.9
 
 
-def test_labels_of_unreliable_annotators_weigh_less(classes):
+def test_labels_of_unreliable_annotators_count_less(classes):
     fit = at.fit(classes, "one-coin")
-    size = np.abs(Votes(fit).log_odds)
+    size = np.abs(ItemVotes(fit).log_odds)
     unreliable = (fit.reliability < 0.5)[fit.data.annotator]
     assert unreliable.any()
     assert size[unreliable].mean() < 0.5 * size[~unreliable].mean()
@@ -81,15 +81,15 @@ def test_the_runner_up_is_one_that_somebody_gave():
     rows = [(str(e), s, "ab"[e % 2]) for e in range(6) for s in range(3)]
     rows += [("x", 0, "a"), ("x", 1, "a"), ("x", 2, "c"), ("y", 0, "b")]
     fit = at.fit(rows, "majority")
-    runner_up = dict(zip(fit.data.items.to_pylist(), Votes(fit).runner_up, strict=True))
+    runner_up = dict(zip(fit.data.items.to_pylist(), ItemVotes(fit).runner_up, strict=True))
     names = fit.data.scale.names
     assert names[runner_up["x"]] == "c"
-    assert Votes(at.fit([("x", 0, "a")], "majority")).runner_up.tolist() == [-1]
+    assert ItemVotes(at.fit([("x", 0, "a")], "majority")).runner_up.tolist() == [-1]
 
 
 def test_the_runner_up_is_the_most_likely_of_those_given():
     fit = at.fit([("x", s, label) for s, label in enumerate("aaabbc")], "majority")
-    votes = Votes(fit)
+    votes = ItemVotes(fit)
     assert [fit.data.scale.names[k] for k in votes.runner_up] == ["b"]
     assert votes.p_runner_up == pytest.approx([2 / 6])
 
@@ -101,7 +101,7 @@ def test_the_runner_up_is_the_most_likely_of_those_given():
 )  # fmt: skip
 def test_what_labels_count_by(model, kind):
     rows = [(e, s, 1 + (e * 7 + s * (e % 3)) % 4) for e in range(12) for s in range(6)]
-    assert Votes(at.fit(rows, model, scale="ordinal")).kind == kind
+    assert ItemVotes(at.fit(rows, model, scale="ordinal")).kind == kind
 
 
 def test_the_page_holds_every_label_of_its_items(crowd):
@@ -115,7 +115,7 @@ def test_the_page_holds_every_label_of_its_items(crowd):
 
 def test_of_some_items_the_labels_are_those_items(classes):
     fit = at.fit(classes, "one-coin")
-    votes, items = Votes(fit), np.array([3, 10])
+    votes, items = ItemVotes(fit), np.array([3, 10])
     page = votes.of_page(items, np.array([3, 7, 10]), np.arange(4))
     assert page["rows"] == [0, 2]
     mask = np.isin(fit.data.item_of_label(), items)

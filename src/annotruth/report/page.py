@@ -43,7 +43,7 @@ from annotruth.report.tables import (
     item_table,
 )
 from annotruth.report.verdict import verdict_of
-from annotruth.report.votes import Votes
+from annotruth.report.votes import ItemVotes
 
 if TYPE_CHECKING:
     from annotruth.report.truth import TruthFindings
@@ -159,7 +159,7 @@ def _pack(
 
     What is too much is left out: first the labels of the least difficult items, then these items.
     """
-    votes, people = Votes(fit), annotator_rows(fit, consensus)
+    votes, people = ItemVotes(fit), annotator_rows(fit, consensus)
     max_rows = n_opened = fit.data.n_items
     while True:
         items = item_table(fit, consensus, advice, max_rows)

@@ -31,14 +31,14 @@ _NOTHING = -1
 
 
 @dataclass(frozen=True, eq=False)
-class Votes:
+class ItemVotes:
     """The labels of a fit, each with its weight for its item's label against the runner-up.
 
     Examples
     --------
     >>> import annotruth as at
     >>> labels = [(e, s, "cat" if e % 2 else "dog") for e in range(8) for s in range(3)]
-    >>> votes = Votes(at.fit([*labels, (1, 3, "dog"), (2, 3, "dog")], "one-coin"))
+    >>> votes = ItemVotes(at.fit([*labels, (1, 3, "dog"), (2, 3, "dog")], "one-coin"))
     >>> votes.kind, votes.runner_up[:2].tolist()
     ('odds', [0, 1])
     """
