@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     from annotruth.models.storage import load
     from annotruth.models.subject_bias.model import SubjectBias
     from annotruth.selection.choose import choose
-    from annotruth.selection.compare import Comparison, compare
+    from annotruth.selection.compare import compare
+    from annotruth.selection.comparison import Comparison
     from annotruth.selection.heldout import held_out
 
 # Messages are shown only if the program that imports annotruth configures logging.
@@ -112,7 +113,7 @@ _MODULE_OF = {
     "Advice": "annotruth.advice.advice",
     "AnnotruthError": "annotruth.errors",
     "AnnotruthWarning": "annotruth.errors",
-    "Comparison": "annotruth.selection.compare",
+    "Comparison": "annotruth.selection.comparison",
     "ConvergenceWarning": "annotruth.errors",
     "DawidSkene": "annotruth.models.dawid_skene.model",
     "DistributedFit": "annotruth.models.distributed_fit",

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+import annotruth as at
 from annotruth.app import cli
 
 GOOD = "item,annotator,label\n" + "".join(
@@ -14,11 +15,13 @@ GOOD = "item,annotator,label\n" + "".join(
 
 @pytest.fixture
 def run(monkeypatch, capsys, tmp_path):
-    """Run ``compare`` on a text of labels; returns its exit code, stdout and stderr."""
+    """Run ``compare`` on a text or a folder; returns its exit code, stdout and stderr."""
 
-    def run(text, *options):
-        (tmp_path / "labels.csv").write_text(text)
-        arguments = ["annotruth", "compare", str(tmp_path / "labels.csv"), *map(str, options)]
+    def run(data, *options):
+        if isinstance(data, str):
+            (tmp_path / "labels.csv").write_text(data)
+            data = tmp_path / "labels.csv"
+        arguments = ["annotruth", "compare", str(data), *map(str, options)]
         monkeypatch.setattr(sys, "argv", arguments)
         with pytest.raises(SystemExit) as stopped:
             cli.main()
@@ -34,6 +37,7 @@ def test_compare_prints_tables(run, tmp_path):
     code, out, err = run(GOOD, "--models", "majority,mean,median", "--truth", truth)
     assert (code, err) == (0, "")
     assert "32 labels of 8 items by 4 annotators" in out
+    assert out.splitlines()[1].startswith("finding: ")
     for title in ("Models", "Against the truth", "Agreement with "):
         assert f"\n{title}" in out
     assert "…" not in out
@@ -51,11 +55,37 @@ def test_json_is_one_object_and_nothing_else(run, tmp_path):
     printed = json.loads(out)
     assert (code, err) == (0, "")
     assert list(printed) == [
-        *("n_items", "n_annotators", "n_labels", "n_categories", "chosen", "why"),
-        *("models", "agreement"),
+        *("n_items", "n_annotators", "n_labels", "n_categories", "finding", "recommended"),
+        *("chosen", "why", "models", "agreement"),
     ]
     assert "labels.csv: comparison of models" in page.read_text()
     assert table.read_text().startswith('"model","held_out","held_out_error"')
+
+
+def test_the_reports_of_models_are_written_beside_the_page(run, tmp_path):
+    page = tmp_path / "page.html"
+    _, out, _ = run(GOOD, "--models", "majority,mean", "--report", page)
+    folder = tmp_path / "page-reports"
+    assert {path.name for path in folder.iterdir()} == {"majority.html", "mean.html"}
+    assert f"reports of models written to {folder}" in out
+
+
+def test_the_reports_of_models_can_be_left_out(run, tmp_path):
+    page = tmp_path / "page.html"
+    _, out, _ = run(GOOD, "--models", "majority", "--report", page, "--no-model-reports")
+    assert page.exists()
+    assert not (tmp_path / "page-reports").exists()
+    assert "reports of models" not in out
+
+
+def test_a_saved_fit_is_compared(run, tmp_path):
+    rows = [(e, s, 1 + (e * s) % 3) for e in range(8) for s in range(4)]
+    at.fit(rows, "majority").save(tmp_path / "fit")
+    page = tmp_path / "page.html"
+    code, out, _ = run(tmp_path / "fit", "--models", "majority", "--report", page)
+    assert code == 0
+    assert "32 labels of 8 items by 4 annotators" in out
+    assert "fit: comparison of models" in page.read_text()
 
 
 def test_models_of_scores_are_not_compared_on_nominal_scales(run):

@@ -2,12 +2,14 @@
 
 import json
 import re
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
 
 import annotruth as at
 from annotruth.models.registry import MODELS
+from annotruth.report.charts.pairs import hundredths, pair_triangle
 
 HOSTILE = '</script><script>alert("1")</script>{{data}}'
 FEW = ["robust-gpm", "majority", "mean"]
@@ -55,6 +57,46 @@ def test_models_are_sorted_by_score_and_the_choice_is_that_of_choose(made, compa
     assert scores == sorted(scores, reverse=True)
     assert compared.choice.model == at.choose(made.labels, FEW).model
     assert compared.why == compared.choice.why
+
+
+def test_how_far_a_model_is_behind_is_the_paired_difference(compared):
+    best, *others = compared.choice.scores.values()
+    rows = by_model(compared)
+    assert (rows[best.model]["behind"], rows[best.model]["behind_error"]) == (0.0, 0.0)
+    for other in others:
+        expected = (best.log_p - other.log_p).mean()
+        assert rows[other.model]["behind"] == pytest.approx(expected)
+        assert rows[other.model]["behind_error"] == best.ahead_of(other)[1]
+
+
+def test_the_accuracy_has_its_interval(compared):
+    row = by_model(compared)["majority"]
+    n_right = round(row["accuracy"] * 30)
+    assert (row["accuracy_low"], row["accuracy_high"]) == pytest.approx(
+        at.metrics.accuracy_interval(n_right, 30)
+    )
+    assert row["accuracy_low"] < row["accuracy"] < row["accuracy_high"]
+    assert by_model(compared)["mean"]["accuracy_low"] is None
+
+
+def test_the_finding_is_the_same_sentence_everywhere(compared, tmp_path):
+    compared.report(tmp_path / "page.html", model_reports=False)
+    assert f'<p class="lead">{compared.finding}.</p>' in (tmp_path / "page.html").read_text()
+    entries = compared.to_dict()
+    assert entries["finding"] == compared.finding
+    assert entries["recommended"] == compared.recommended
+    assert compared.recommended in compared.finding
+
+
+@pytest.mark.parametrize("saved", [True, False])
+def test_the_labels_of_a_fit_are_compared(made, compared, saved, tmp_path):
+    fit = compared.fits["majority"]
+    fit.save(tmp_path / "fit")
+    again = at.compare(tmp_path / "fit" if saved else fit, ["majority"])
+    assert again.data.n_labels == made.labels.n_labels
+    assert by_model(again)["majority"]["held_out"] == by_model(compared)["majority"]["held_out"]
+    with pytest.raises(at.InputError, match="scale: only for labels, and this is a fit"):
+        at.compare(tmp_path / "fit" if saved else fit, ["majority"], scale="nominal")
 
 
 def test_agreement_is_the_share_of_equal_labels_and_the_correlation_of_scores(compared):
@@ -135,7 +177,7 @@ def test_the_page_escapes_names_and_works_offline(tmp_path):
         for s in range(4)
     ]
     compared = at.compare(rows, ["majority", "gpm", "mean"])
-    compared.report(tmp_path / "page.html", source=HOSTILE)
+    compared.report(tmp_path / "page.html", source=HOSTILE, model_reports=False)
     text = (tmp_path / "page.html").read_text()
     assert text.count("<script") == 2
     assert "&lt;/script&gt;&lt;script&gt;alert" in text
@@ -147,17 +189,39 @@ def test_the_page_escapes_names_and_works_offline(tmp_path):
 
 
 def test_the_page_shows_the_tables_and_charts(compared, tmp_path):
-    compared.report(tmp_path / "page.html")
+    compared.report(tmp_path / "page.html", model_reports=False)
     text = (tmp_path / "page.html").read_text()
     names = re.findall(r'data-name="([^"]*)"', text)
     assert names == ["held-out", "accuracy", "correlation", "same-label", "score-correlation"]
     score = by_model(compared)["robust-gpm"]["held_out"]
     assert f"{score:.4f}</td>" in text
     assert 'id="refused"' not in text
+    assert "<a href=" not in text.partition("<main>")[2]
+
+
+def test_the_page_links_to_the_report_of_each_model(compared, tmp_path):
+    compared.report(tmp_path / "a & b#1.html")
+    text = (tmp_path / "a & b#1.html").read_text()
+    links = re.findall(r'<td><a href="([^"]*)"', text)
+    assert links == [f"a%20%26%20b%231-reports/{name}.html" for name in compared.fits]
+    for link, fit in zip(links, compared.fits.values(), strict=True):
+        report = tmp_path / unquote(link)
+        assert f"{fit.model}" in report.read_text().partition("</h1>")[2][:200]
+
+
+def test_pairs_are_drawn_with_numbers_that_are_equal_only_if_all_items_are():
+    assert [hundredths(share) for share in (1.0, 0.999, 0.5, -0.25)] == ["=", "99", "50", "-25"]
+    share = np.array([[np.nan, np.nan], [0.876, np.nan]])
+    drawing = pair_triangle(["gpm", "mean"], share, 300.0, [["", ""], ["both", ""]])
+    svg = drawing.svg("pairs")
+    assert re.findall(r">([^<>]+)</text>", svg) == ["gpm", "87", "mean"]
+    assert svg.count("<rect") == 1
 
 
 def test_a_single_model_has_a_page(tmp_path):
-    at.compare([("a", "x", "cat")], ["majority"]).report(tmp_path / "page.html")
+    at.compare([("a", "x", "cat")], ["majority"]).report(
+        tmp_path / "page.html", model_reports=False
+    )
     assert "<figure" not in (tmp_path / "page.html").read_text()
 
 

@@ -1,9 +1,11 @@
-"""The page of a comparison: tables of models and of pairs of models, with charts."""
+"""The page of a comparison: the finding, tables of models and of pairs of models, with charts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -14,31 +16,19 @@ from annotruth.models.distribution import Z_95
 from annotruth.report.charts import shapes
 from annotruth.report.charts.chart import Chart
 from annotruth.report.charts.drawing import escaped
+from annotruth.report.charts.pairs import pair_triangle
 from annotruth.report.html import (
+    facts,
     figure,
     make_page,
     pack,
-    plain_table,
     rounded,
     section,
     side_by_side,
 )
 
-_TITLES = {
-    "model": "Model",
-    "held_out": "Held-out",
-    "held_out_error": "±",
-    "accuracy": "Accuracy",
-    "f1_macro": "F1",
-    "plcc": "PLCC",
-    "srocc": "SROCC",
-    "rmse": "RMSE",
-    "spammers": "Spammers",
-    "iterations": "Iterations",
-    "converged": "Converged",
-    "seconds": "Seconds",
-}
 _LINKS = {
+    "finding": "Finding",
     "models": "Models",
     "truth": "Truth",
     "agreement": "Agreement",
@@ -47,7 +37,16 @@ _LINKS = {
 
 
 def comparison_page(
-    models: pa.Table, pairs: pa.Table, *, why: str, labels: str, source: str | None = None
+    models: pa.Table,
+    pairs: pa.Table,
+    *,
+    finding: str,
+    recommended: str | None,
+    chosen: str | None,
+    why: str,
+    labels: str,
+    source: str | None = None,
+    reports: str | None = None,
 ) -> str:
     """Return the page of a comparison, as HTML.
 
@@ -55,19 +54,24 @@ def comparison_page(
     ----------
     models, pairs
         The tables of `Comparison`: one row per model, one row per pair of models.
-    why
-        Which model is best for the labels and why, in one sentence.
+    finding, recommended
+        Which model to take, one sentence, and its name.
+    chosen, why
+        The model that ``--model auto`` takes, and why, one sentence.
     labels
         A description of the labels.
     source
         The name of the labels, such as their file.
+    reports
+        The name of the folder beside the page that holds the report of each model, if there is one.
     """
     is_refused = models["refused"].is_valid()
     fitted, refused = models.filter(models["refused"].is_null()), models.filter(is_refused)
     charts = comparison_charts(fitted, pairs)
     sections = {
-        "models": _model_section(fitted, why, charts),
-        "truth": _chart_section("truth", "Against the truth", charts, ("accuracy", "correlation")),
+        "finding": _finding_section(fitted, finding, recommended, chosen, why),
+        "models": _model_section(fitted, charts, reports),
+        "truth": _chart_section("truth", "Scores against the truth", charts, ("correlation",)),
         "agreement": _chart_section(
             "agreement", "Agreement between models", charts, ("same-label", "score-correlation")
         ),
@@ -88,15 +92,12 @@ def comparison_page(
 
 def comparison_charts(fitted: pa.Table, pairs: pa.Table) -> dict[str, Chart]:
     """Return the charts that the tables have data for, by name."""
-    accuracy = {"f1_macro": "F1 (macro)", "accuracy": "accuracy"}
     correlation = {"srocc": "SROCC", "plcc": "PLCC"}
     charts = [
         _held_out_chart(fitted),
-        _measure_chart("accuracy", "Accuracy and F1", fitted, accuracy),
+        _accuracy_chart(fitted),
         _measure_chart("correlation", "Correlation of scores with the truth", fitted, correlation),
-        _pair_chart(
-            "same-label", "same_label", "Share of items with the same label", fitted, pairs
-        ),
+        _pair_chart("same-label", "same_label", "Items with the same label", fitted, pairs),
         _pair_chart(
             "score-correlation", "score_correlation", "Correlation of scores", fitted, pairs
         ),
@@ -104,19 +105,114 @@ def comparison_charts(fitted: pa.Table, pairs: pa.Table) -> dict[str, Chart]:
     return {chart.name: chart for chart in charts if chart is not None}
 
 
-def _model_section(fitted: pa.Table, why: str, charts: Mapping[str, Chart]) -> str:
-    shown = [name for name in _TITLES if fitted[name].null_count < len(fitted)]
-    rows = [[_cell(row[name]) for name in shown] for row in fitted.to_pylist()]
-    parts = [f'<p class="lead">{escaped(why)}.</p>']
-    if "held-out" in charts:
-        parts.append(side_by_side(figure(charts["held-out"])))
-    parts.append(plain_table([_TITLES[name] for name in shown], rows))
-    parts.append(
+def _finding_section(
+    fitted: pa.Table, finding: str, recommended: str | None, chosen: str | None, why: str
+) -> str:
+    rows = fitted.to_pylist()
+    listed: list[tuple[str, object, str]] = []
+    if recommended is not None and chosen is not None:
+        best = rows[0]
+        listed = [
+            ("Recommended", recommended, "the simplest within one standard error of the best"),
+            ("Best prediction", best["model"], f"{best['held_out']:.4f} per held-out label"),
+            ("--model auto takes", chosen, "the default unless another is better"),
+        ]
+    measured = [row for row in rows if row["accuracy"] is not None]
+    if measured:
+        top = max(measured, key=lambda row: row["accuracy"])
+        listed.append(("Highest accuracy", top["model"], _with_interval(top)))
+    parts = [f'<p class="lead">{escaped(finding)}.</p>', facts(listed) if listed else ""]
+    if why != finding:
+        parts.append(f'<p class="quiet">{escaped(why)}.</p>')
+    return section("finding", "Finding", *parts)
+
+
+def _model_section(fitted: pa.Table, charts: Mapping[str, Chart], reports: str | None) -> str:
+    figures = [figure(charts[name]) for name in ("held-out", "accuracy") if name in charts]
+    return section(
+        "models",
+        "Models",
+        side_by_side(*figures) if figures else "",
+        _model_table(fitted, reports),
         '<p class="quiet">Held-out is the mean log-probability that a model, fitted without a '
-        "label, gave to it: higher is better, and ± is its standard error. Seconds are those of "
-        "one fit to all labels.</p>"
+        "label, gave to it: higher is better. Behind is how far a model is behind the best one on "
+        "the same labels, in standard errors of the difference. Accuracy has its 95% interval. "
+        "Spammers are annotators with a reliability below 0.5. Seconds are those of one fit to all "
+        "labels.</p>",
     )
-    return section("models", "Models", *parts)
+
+
+def _model_table(fitted: pa.Table, reports: str | None) -> str:
+    """Return the table of models; a phone shows only the columns that matter most."""
+    has_accuracy = fitted["accuracy"].null_count < len(fitted)
+    columns: dict[str, tuple[str, bool]] = {  # the title, and whether it is for large screens only
+        "held_out": ("Held-out", True),
+        "behind": ("Behind", False),
+        "accuracy": ("Accuracy", False),
+        "f1_macro": ("F1", True),
+        "plcc": ("PLCC", True),
+        "srocc": ("SROCC", has_accuracy),
+        "rmse": ("RMSE", True),
+        "spammers": ("Spammers", True),
+        "iterations": ("Iterations", True),
+        "seconds": ("Seconds", True),
+    }
+    shown = {k: v for k, v in columns.items() if fitted[k].null_count < len(fitted)}
+    heads = ['<th scope="col">Model</th>']
+    heads += [
+        f'<th scope="col" class="{_cell_class(large)}">{t}</th>' for t, large in shown.values()
+    ]
+    heads += ['<th scope="col">Report</th>'] if reports is not None else []
+    lines = []
+    for row in fitted.to_pylist():
+        cells = [f'<th scope="row">{escaped(row["model"])}</th>']
+        cells += [
+            f'<td class="{_cell_class(large)}">{_cell(name, row)}</td>'
+            for name, (_, large) in shown.items()
+        ]
+        if reports is not None:
+            address = f"{quote(reports, safe='')}/{quote(row['model'], safe='')}.html"
+            cells.append(f'<td><a href="{escaped(address)}">open</a></td>')
+        lines.append(f"<tr>{''.join(cells)}</tr>")
+    return (
+        f'<div class="plain models"><table><thead><tr>{"".join(heads)}</tr></thead>'
+        f"<tbody>{''.join(lines)}</tbody></table></div>"
+    )
+
+
+def _cell_class(large_screens_only: bool) -> str:
+    return "right minor" if large_screens_only else "right"
+
+
+def _cell(name: str, row: Mapping[str, Any]) -> str:
+    """Return a cell of the table of models, escaped."""
+    value = row[name]
+    if value is None:
+        return ""
+    if name == "behind":
+        return _behind(value, row["behind_error"])
+    if name == "accuracy":
+        ends = f"{row['accuracy_low']:.3f} to {row['accuracy_high']:.3f}"
+        return f"{value:.3f} <small>{ends}</small>"
+    if name == "iterations":
+        return f"{value:,}" + ("" if row["converged"] else " <small>not converged</small>")
+    if name == "seconds":
+        return f"{value:.2f}"
+    return f"{value:.4f}" if isinstance(value, float) else f"{value:,}"
+
+
+def _behind(behind: float, error: float | None) -> str:
+    if behind == 0.0:
+        return "best"
+    exact = f"{behind:.4f} ± {'unknown' if error is None else f'{error:.4f}'}"
+    return f"{behind / error:.1f} <small>{exact}</small>" if error else f"<small>{exact}</small>"
+
+
+def _with_interval(row: Mapping[str, Any]) -> str:
+    return (
+        f"{row['accuracy']:.3f} (95% interval {row['accuracy_low']:.3f} to "
+        f"{row['accuracy_high']:.3f})"
+    )
 
 
 def _chart_section(
@@ -138,28 +234,68 @@ def _refused_section(refused: pa.Table) -> str:
 
 
 def _held_out_chart(fitted: pa.Table) -> Chart | None:
-    score, error = (_numbers(fitted[name]) for name in ("held_out", "held_out_error"))
-    some = ~np.isnan(score)
-    if not some.any():
+    behind, error = (_numbers(fitted[name]) for name in ("behind", "behind_error"))
+    some = ~np.isnan(behind)
+    if some.sum() < 2:
         return None
     names = _names_of(fitted, some)
-    value, half = score[some], Z_95 * error[some]
+    value, half = 0.0 - behind[some], Z_95 * error[some]
     low, high = value - half, value + half
     ends = np.concatenate([value, low[~np.isnan(low)], high[~np.isnan(high)]])
     margin = 0.04 * (float(np.ptp(ends)) or 1.0)
+    return _interval_chart(
+        "held-out",
+        "Prediction of held-out labels",
+        "Mean log-probability per label, minus that of the best model: further right is better. Lines are 95% intervals of the difference on the same labels: a "
+        "model whose line does not reach 0 predicts worse than the best one.",
+        (names, value, low, high),
+        (float(ends.min()) - margin, float(ends.max()) + margin),
+        "difference in mean log-probability",
+        limit=0.0,
+    )
+
+
+def _accuracy_chart(fitted: pa.Table) -> Chart | None:
+    keys = ("accuracy", "accuracy_low", "accuracy_high")
+    value, low, high = (_numbers(fitted[name]) for name in keys)
+    some = ~np.isnan(value)
+    if not some.any():
+        return None
+    return _interval_chart(
+        "accuracy",
+        "Accuracy",
+        "Share of items with the right label, of those whose truth is known. Lines are 95% "
+        "intervals; the items are the same for all models, so overlapping lines may still differ "
+        "significantly.",
+        (_names_of(fitted, some), value[some], low[some], high[some]),
+        (max(float(low[some].min()) - 0.05, 0.0), min(float(high[some].max()) + 0.05, 1.0)),
+        "accuracy",
+    )
+
+
+def _interval_chart(
+    name: str,
+    title: str,
+    caption: str,
+    rows: tuple[list[str], Floats, Floats, Floats],
+    domain: tuple[float, float],
+    axis: str,
+    limit: float | None = None,
+) -> Chart:
+    """Return a chart of a value with its interval per model."""
+    names, value, low, high = rows
+    flagged = [False] * len(names)
     intervals = shapes.Intervals(
-        names, value, low, high, [False] * len(names),
-        (float(ends.min()) - margin, float(ends.max()) + margin), "mean log-probability", digits=4,
-    )  # fmt: skip
+        names, value, low, high, flagged, domain, axis, limit=limit, digits=4
+    )
+    columns = {"model": names, name.replace("-", "_"): value.tolist()}
     return Chart(
-        name="held-out",
-        title="Prediction of held-out labels",
-        caption="Further right is better. Lines are 95% intervals; the held-out labels are the "
-        "same for all models, so overlapping bars may still differ significantly.",
-        data={"model": names, "held_out": value.tolist(), "low": low.tolist(),
-              "high": high.tolist()},
+        name=name,
+        title=title,
+        caption=caption,
+        data=columns | {"low": low.tolist(), "high": high.tolist()},
         draw=partial(shapes.interval_rows, intervals),
-    )  # fmt: skip
+    )
 
 
 def _measure_chart(
@@ -187,32 +323,26 @@ def _pair_chart(
     name: str, column: str, title: str, fitted: pa.Table, pairs: pa.Table
 ) -> Chart | None:
     """Return a heat map of a measure of each pair of models that have it."""
-    rows = pairs.to_pylist()
-    with_value = {row[key] for row in rows if row[column] is not None for key in ("model", "other")}
+    rows = [row for row in pairs.to_pylist() if row[column] is not None]
+    with_value = {row[key] for row in rows for key in ("model", "other")}
     names = [model for model in fitted["model"].to_pylist() if model in with_value]
     if not names:
         return None
     index = {model: k for k, model in enumerate(names)}
-    share = np.eye(len(names))
-    tips = [model for model in names for _ in names]
+    share = np.full((len(names), len(names)), np.nan)
+    tips = [["" for _ in names] for _ in names]
     for row in rows:
-        if row["model"] in index and row["other"] in index:
-            value = row[column]
-            one, other = index[row["model"]], index[row["other"]]
-            share[one, other] = share[other, one] = np.nan if value is None else value
-            text = "none" if value is None else f"{value:.4f}"
-            for i, j in ((one, other), (other, one)):
-                tips[i * len(names) + j] = f"{names[i]} and {names[j]}: {text}"
-    numbered = [f"{k}  {model}" for k, model in enumerate(names, start=1)]
-    columns = [str(k) for k in range(1, len(names) + 1)]
+        j, i = sorted((index[row["model"]], index[row["other"]]))
+        share[i, j] = row[column]
+        tips[i][j] = f"{names[i]} and {names[j]}: {row[column]:.4f}"
     return Chart(
         name=name,
         title=title,
-        caption="Darker = closer; a square is empty where there is no number. Columns are numbered "
-        "like rows.",
+        caption="In hundredths, rounded down; = is 1. A stronger color is closer. Each square compares the "
+        "model at the right of its row with the model above its column.",
         data={"model": pairs["model"].to_pylist(), "other": pairs["other"].to_pylist(),
               column: _numbers(pairs[column]).tolist()},
-        draw=lambda width: shapes.heatmap(numbered, columns, share, width, tips),
+        draw=lambda width: pair_triangle(names, share, width, tips),
     )  # fmt: skip
 
 
@@ -222,11 +352,3 @@ def _names_of(fitted: pa.Table, some: NDArray[np.bool_]) -> list[str]:
 
 def _numbers(column: pa.ChunkedArray) -> Floats:
     return np.array([np.nan if v is None else v for v in column.to_pylist()], dtype=np.float64)
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.4f}" if isinstance(value, float) else f"{value}"

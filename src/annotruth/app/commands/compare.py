@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,13 +16,21 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from annotruth.io.options import ReadOptions
-    from annotruth.selection.compare import Comparison
+    from annotruth.selection.comparison import Comparison
+
+# Where a name is too long for a table of 80 characters.
+_HEADINGS = {
+    "behind_error": "error",
+    "iterations": "steps",
+    "accuracy_low": "low",
+    "accuracy_high": "high",
+}
 
 
 @options.takes_read_options(without=("memory",))
 def compare(
     *,
-    labels: options.LabelsFile,
+    labels: options.FitOrLabels,
     truth: options.TruthOption = None,
     models: Annotated[
         str | None,
@@ -31,8 +39,18 @@ def compare(
     read: ReadOptions,
     report: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write a page with charts here: one HTML file."),
+        typer.Option(
+            metavar="FILE",
+            help="Write a page with charts here, and the report of each model to a folder beside it: "
+            "FILE-reports/NAME.html.",
+        ),
     ] = None,
+    model_reports: Annotated[
+        bool,
+        typer.Option(
+            "--model-reports/--no-model-reports", help="Whether --report writes those of models."
+        ),
+    ] = True,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -61,11 +79,14 @@ def compare(
     ):
         from annotruth.io import writers
         from annotruth.selection.compare import compare as compare_models
+        from annotruth.selection.comparison import reports_folder
 
         if out is not None:
             writers.format_of(out)
+        pages = [] if report is None else [report, reports_folder(report)]
         options.check_outputs(
-            {"LABELS": [labels], "--truth": [truth]}, {"--out": [out], "--report": [report]}
+            {"FIT|LABELS": options.saved_files(labels), "--truth": [truth]},
+            {"--out": [out], "--report": pages},
         )
         comparison = compare_models(
             labels,
@@ -78,8 +99,8 @@ def compare(
         if out is not None:
             writers.write_table(comparison.model_table(), out, writers.format_of(out))
         if report is not None:
-            progress.start("writing report")
-            comparison.report(report, source=labels.name)
+            source = labels.resolve().name
+            comparison.report(report, source=source, model_reports=model_reports, progress=progress)
     if as_json:
         typer.echo(json.dumps(comparison.to_dict()))
     elif not quiet:
@@ -88,18 +109,27 @@ def compare(
             console.show_lines(f"written to {out}")
         if report is not None:
             console.show_lines(f"report written to {report}")
+            if model_reports:
+                console.show_lines(f"reports of models written to {reports_folder(report)}")
 
 
 def _show_comparison(comparison: Comparison) -> None:
     """Print the tables of a comparison, and the models that were not compared."""
     from annotruth.app import console
 
-    console.show_lines([comparison.data.describe(), comparison.why])
+    console.show_lines([comparison.data.describe(), f"finding: {comparison.finding}"])
     table = comparison.model_table()
     table = table.filter(table["refused"].is_null())
-    columns = ("held_out", "held_out_error", "spammers", "iterations", "converged", "seconds")
-    _show_columns("Models", table, columns, {"held_out_error": "error"})
-    _show_columns("Against the truth", table, ("accuracy", "f1_macro", "plcc", "srocc", "rmse"))
+    _show_columns(
+        "Models",
+        table,
+        ("held_out", "behind", "behind_error", "spammers", "iterations", "converged", "seconds"),
+    )
+    _show_columns(
+        "Against the truth",
+        table,
+        ("accuracy", "accuracy_low", "accuracy_high", "f1_macro", "plcc", "srocc", "rmse"),
+    )
     pairs = comparison.agreement_table()
     with_first = pairs.slice(0, len(comparison.fits) - 1).drop_columns("model")
     with_first = with_first.rename_columns({"other": "model"})
@@ -111,16 +141,14 @@ def _show_comparison(comparison: Comparison) -> None:
         console.show_lines(f"not compared: {name} ({reason})")
 
 
-def _show_columns(
-    title: str, table: pa.Table, columns: Sequence[str], headings: Mapping[str, str] | None = None
-) -> None:
+def _show_columns(title: str, table: pa.Table, columns: Sequence[str]) -> None:
     """Print some columns of a table of models, without those that are empty."""
     from annotruth.app import console
 
     shown = [name for name in columns if table[name].null_count < len(table)]
     if shown:
         selected = table.select(["model", *shown]).rename_columns(
-            ["model", *((headings or {}).get(name, name) for name in shown)]
+            ["model", *(_HEADINGS.get(name, name) for name in shown)]
         )
         console.show_lines("")
         console.show_table(title, selected, max_rows=len(selected), digits=4)

@@ -75,7 +75,7 @@ class Intervals:
 
 def interval_rows(intervals: Intervals, width: float) -> Drawing:
     """Draw a dot and its interval in one row per name."""
-    left = text_width(intervals.names, width * 0.35)
+    left = text_width(intervals.names, width * 0.4)
     drawing = Drawing(width, _ROW_HEIGHT * len(intervals.names) + 46)
     axis = Axis(*intervals.domain, left, width - 12)
     bottom = 6 + _ROW_HEIGHT * len(intervals.names)

@@ -1,0 +1,258 @@
+"""`Comparison`: fits of several models to the same labels, with tables and a page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from annotruth import metrics
+from annotruth.io.atomic import atomic_write_folder
+from annotruth.labels import Labels
+from annotruth.labels.frames import from_arrow
+from annotruth.models.em import ProgressCallback, start_stage
+from annotruth.models.result import Fit
+from annotruth.selection.choose import Choice
+from annotruth.selection.finding import Finding, find_simplest
+from annotruth.selection.heldout import HeldOut
+
+_MODEL_COLUMNS = {
+    "model": pa.string(),
+    "held_out": pa.float64(),
+    "held_out_error": pa.float64(),
+    "behind": pa.float64(),
+    "behind_error": pa.float64(),
+    "accuracy": pa.float64(),
+    "accuracy_low": pa.float64(),
+    "accuracy_high": pa.float64(),
+    "f1_macro": pa.float64(),
+    "plcc": pa.float64(),
+    "srocc": pa.float64(),
+    "rmse": pa.float64(),
+    "spammers": pa.int64(),
+    "iterations": pa.int64(),
+    "converged": pa.bool_(),
+    "seconds": pa.float64(),
+    "refused": pa.string(),
+}
+_PAIR_COLUMNS = {
+    "model": pa.string(),
+    "other": pa.string(),
+    "same_label": pa.float64(),
+    "score_correlation": pa.float64(),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Fits of several models to the same labels. Returned by `compare`.
+
+    Attributes
+    ----------
+    data
+        The labels.
+    fits
+        The fit of each model, in the order of the held-out scores.
+    seconds
+        The time that each fit to all labels took.
+    choice
+        The held-out scores and the selected model; None where no label could be held out.
+    why
+        Why a model was selected, or why none could be.
+    refused
+        The models that could not be fitted, with the reason.
+    measures
+        The metrics of each model against the truth, if one was given; the accuracy with its 95%
+        interval.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> labels = [(item, person, item % 3) for item in range(9) for person in "abcd"]
+    >>> compared = at.compare(labels, ["majority", "gpm"])
+    >>> compared.model_table().select(["model", "converged"]).to_pylist()
+    [{'model': 'gpm', 'converged': True}, {'model': 'majority', 'converged': True}]
+    >>> compared.agreement_table()["same_label"].to_pylist()
+    [1.0]
+    """
+
+    data: Labels
+    fits: Mapping[str, Fit]
+    seconds: Mapping[str, float]
+    choice: Choice | None
+    why: str
+    refused: Mapping[str, str]
+    measures: Mapping[str, Mapping[str, float]]
+
+    def __repr__(self) -> str:
+        return f"Comparison({', '.join(self.fits)} on {self.data.describe()})"
+
+    @property
+    def finding(self) -> str:
+        """Which model to take by the held-out scores, one sentence."""
+        return self.why if self._finding is None else self._finding.sentence
+
+    @property
+    def recommended(self) -> str | None:
+        """The simplest model within one standard error of the best one; None without scores."""
+        return None if self._finding is None else self._finding.model
+
+    @cached_property
+    def _finding(self) -> Finding | None:
+        return find_simplest(self._scores) if self._scores else None
+
+    @property
+    def _scores(self) -> dict[str, HeldOut]:
+        """The held-out scores of the fitted models, best first."""
+        scores = {} if self.choice is None else self.choice.scores
+        return {name: scores[name] for name in self.fits if name in scores}
+
+    def models(self) -> Any:
+        """Return one row per model: held-out score, metrics, spammers, iterations, seconds."""
+        return from_arrow(self.model_table(), self.data.frame)
+
+    def agreement(self) -> Any:
+        """Return one row per pair of models: share of equal labels, correlation of scores."""
+        return from_arrow(self.agreement_table(), self.data.frame)
+
+    def model_table(self) -> pa.Table:
+        """Return the table of models in Arrow; refused models come last, with the reason."""
+        rows: list[dict[str, Any]] = []
+        for name, fit in self.fits.items():
+            row: dict[str, Any] = {
+                "model": name,
+                "spammers": fit.n_spammers,
+                "iterations": fit.n_iter,
+                "converged": fit.converged,
+                "seconds": self.seconds[name],
+            }
+            rows.append(row | self._score_entries(name) | dict(self.measures[name]))
+        rows += [{"model": name, "refused": reason} for name, reason in self.refused.items()]
+        return _table(rows, _MODEL_COLUMNS)
+
+    def _score_entries(self, name: str) -> dict[str, float]:
+        """Return a model's held-out score and its difference from the best one."""
+        if name not in self._scores:
+            return {}
+        score, best = self._scores[name], next(iter(self._scores.values()))
+        behind, error = best.ahead_of(score)
+        return {
+            "held_out": score.score,
+            "held_out_error": score.standard_error,
+            "behind": behind,
+            "behind_error": error,
+        }
+
+    def agreement_table(self) -> pa.Table:
+        """Return the table of pairs of models in Arrow."""
+        rows = [
+            {
+                "model": one,
+                "other": other,
+                "same_label": _share_equal(self.fits[one], self.fits[other]),
+                "score_correlation": _correlation(self.fits[one], self.fits[other]),
+            }
+            for one, other in combinations(self.fits, 2)
+        ]
+        return _table(rows, _PAIR_COLUMNS)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the comparison as JSON types."""
+        data = self.data
+        return {
+            "n_items": data.n_items,
+            "n_annotators": data.n_annotators,
+            "n_labels": data.n_labels,
+            "n_categories": data.n_categories,
+            "finding": self.finding,
+            "recommended": self.recommended,
+            "chosen": None if self.choice is None else self.choice.model,
+            "why": self.why,
+            "models": self.model_table().to_pylist(),
+            "agreement": self.agreement_table().to_pylist(),
+        }
+
+    def report(
+        self,
+        path: str | Path,
+        *,
+        source: str | None = None,
+        model_reports: bool = True,
+        progress: ProgressCallback | None = None,
+    ) -> None:
+        """Write one HTML file with the finding, tables and charts.
+
+        Parameters
+        ----------
+        path
+            The file to write.
+        source
+            The name of the labels in the heading.
+        model_reports
+            Whether to also write the report of each model, to the folder `reports_folder`: that of
+            models.html is models-reports. The page links to them.
+        progress
+            Called at the start of each report, if it is a `ProgressReporter`.
+        """
+        from annotruth.report.comparison import comparison_page
+        from annotruth.report.html import write_page
+
+        folder = reports_folder(path)
+        if model_reports:
+            self._write_model_reports(folder, source, progress)
+        start_stage(progress, f"writing {Path(path).name}")
+        content = comparison_page(
+            self.model_table(),
+            self.agreement_table(),
+            finding=self.finding,
+            recommended=self.recommended,
+            chosen=None if self.choice is None else self.choice.model,
+            why=self.why,
+            labels=self.data.describe(),
+            source=source,
+            reports=folder.name if model_reports else None,
+        )
+        write_page(content, path)
+
+    def _write_model_reports(
+        self, folder: Path, source: str | None, progress: ProgressCallback | None
+    ) -> None:
+        with atomic_write_folder(folder) as temporary:
+            for done, (name, fit) in enumerate(self.fits.items()):
+                stage = f"writing reports: {name}, {done + 1} of {len(self.fits)}"
+                start_stage(progress, stage, done=done, total=len(self.fits))
+                fit.report(temporary / f"{name}.html", source=source)
+
+
+def reports_folder(page: str | Path) -> Path:
+    """Return the folder of the models' reports that belongs to the page of a comparison."""
+    return Path(page).with_name(f"{Path(page).stem}-reports")
+
+
+def _share_equal(one: Fit, other: Fit) -> float | None:
+    if one.label is None or other.label is None:
+        return None
+    return float(np.mean(one.label == other.label))
+
+
+def _correlation(one: Fit, other: Fit) -> float | None:
+    if one.expectation is None or other.expectation is None:
+        return None
+    return metrics.plcc(one.expectation, other.expectation)
+
+
+def _table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, pa.DataType]) -> pa.Table:
+    """Return a table of rows in which NaN is missing."""
+    plain = [{key: None if _is_nan(v) else v for key, v in row.items()} for row in rows]
+    return pa.Table.from_pylist(plain, schema=pa.schema(list(columns.items())))
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
