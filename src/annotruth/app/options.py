@@ -38,7 +38,8 @@ OPTION_GROUPS: Mapping[str, Collection[str]] = {
     "Model": ("model", "models", "settings", "annotator_prior", "warm_start", "refit"),
     "Spark": ("engine", "master", "storage"),
     "Output": (
-        *("out", "format_", "safe_cells", "save", "report", "page", "source", "keep", "soft"),
+        *("out", "format_", "safe_cells", "save", "report", "page", "no_model_reports", "source"),
+        *("keep", "soft"),
         *("soft_readout", "assign", "assign_format", "predictions", "force"),
     ),
     "General": (

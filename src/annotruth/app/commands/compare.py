@@ -41,16 +41,14 @@ def compare(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write a page with charts here, and the report of each model to a folder beside it: "
-            "FILE-reports/NAME.html.",
+            help="Write a page with charts here, and the report of each model to the folder "
+            "FILE-reports beside it, without .html: models-reports for models.html.",
         ),
     ] = None,
-    model_reports: Annotated[
+    no_model_reports: Annotated[
         bool,
-        typer.Option(
-            "--model-reports/--no-model-reports", help="Whether --report writes those of models."
-        ),
-    ] = True,
+        typer.Option("--no-model-reports", help="Write the page of --report only."),
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -60,7 +58,7 @@ def compare(
     as_json: options.JsonOption = False,
     quiet: options.QuietOption = False,
 ) -> None:
-    """Compare models on one file of labels.
+    """Compare models on one file of labels, or on the labels of a saved fit.
 
     Shows how well each model predicts labels it was not fitted to, how far models agree, how long
     they take, how many spammers they find and, with `--truth`, how close they come to the truth.
@@ -100,7 +98,9 @@ def compare(
             writers.write_table(comparison.model_table(), out, writers.format_of(out))
         if report is not None:
             source = labels.resolve().name
-            comparison.report(report, source=source, model_reports=model_reports, progress=progress)
+            comparison.report(
+                report, source=source, model_reports=not no_model_reports, progress=progress
+            )
     if as_json:
         typer.echo(json.dumps(comparison.to_dict()))
     elif not quiet:
@@ -109,7 +109,7 @@ def compare(
             console.show_lines(f"written to {out}")
         if report is not None:
             console.show_lines(f"report written to {report}")
-            if model_reports:
+            if not no_model_reports:
                 console.show_lines(f"reports of models written to {reports_folder(report)}")
 
 
