@@ -12,6 +12,7 @@ pty = pytest.importorskip("pty")
 
 MAIN = "from annotruth.app.cli import main; main()"
 COLOR, MOVE = re.compile(r"\x1b\[[0-9;]*m"), re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\r\n]")
+OUTPUTS = ("--out", "TMP/tables", "--report", "TMP/report.html", "--save", "TMP/fit")
 FORBIDDEN = ("of at most", "change", "inf", "nan", "log-likelihood")
 
 
@@ -98,3 +99,26 @@ def test_names_of_files_cannot_move_the_cursor():
     line = TerminalLine()
     line.start("reading a\x1b[2J\nb.csv")
     assert line.text == r"reading a\x1b[2J b.csv"
+
+
+@pytest.mark.parametrize(
+    ("words", "stages"),
+    [
+        (
+            ("fit", "LABELS", "--model", "gpm", *OUTPUTS),
+            (
+                *("reading labels [red].csv", "fitting gpm", "writing tables", "writing report"),
+                "saving the fit",
+            ),
+        ),
+        (("next", "LABELS", "--model", "gpm"), ("fitting gpm", "computing what labels gain")),
+    ],
+)
+def test_commands_name_their_stages(on_terminal, labels, tmp_path, words, stages):
+    words = [word.replace("LABELS", str(labels)).replace("TMP", str(tmp_path)) for word in words]
+    out, shown = on_terminal(*words)
+    shown = COLOR.sub("", shown)
+    places = [shown.index(stage) for stage in ("starting", *stages)]
+    assert places == sorted(places)
+    assert not any(word in shown for word in FORBIDDEN)
+    assert "gpm on 60 labels" in out

@@ -22,6 +22,7 @@ from annotruth.errors import AnnotruthError, InputError, OutputError, system_err
 
 if TYPE_CHECKING:
     from annotruth.models.base_fit import Readout
+    from annotruth.models.em import ProgressReporter
     from annotruth.models.result import Fit
 
 Paths: TypeAlias = Mapping[str, Iterable[str | Path | None]]
@@ -239,7 +240,7 @@ class Outputs:
         check_existing("--soft", self.soft, "file", force=self.force)
         check_existing("--keep", self.keep, "file", force=self.force)
 
-    def write(self, fit: Fit, *, source: str, quiet: bool) -> Written:
+    def write(self, fit: Fit, progress: ProgressReporter, *, source: str, quiet: bool) -> Written:
         """Write everything that is asked for; ``source`` names the labels in the report.
 
         The fit is saved last, so that a command that fails can be repeated.
@@ -248,6 +249,7 @@ class Outputs:
 
         written = Written([], [])
         if self.out is not None:
+            progress.start("writing tables")
             extra = {"fit.json": fit.to_json()}
             write_tables(
                 fit.tables(),
@@ -258,15 +260,19 @@ class Outputs:
             )
             written.lines.append(f"written to {self.out}")
         if self.soft is not None:
+            progress.start("writing soft labels")
             with _noted("soft", self.soft, written):
                 self._write_soft_labels(fit)
         if self.keep is not None:
+            progress.start("writing verdicts on annotators")
             with _noted("keep", self.keep, written):
                 write_table(fit.verdict_table(), self.keep, format_of(self.keep), safe_cells=True)
         if self.report is not None:
+            progress.start("writing report")
             fit.report(self.report, source=source)
             written.lines.append(f"report written to {self.report}")
         if self.save is not None:
+            progress.start("saving the fit")
             save_fit(fit, self.save, quiet=quiet)
             written.lines.append(f"written to {self.save}")
         return written

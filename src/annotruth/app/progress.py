@@ -36,7 +36,7 @@ def terminal_line() -> Iterator[TerminalLine]:
         _KnownBarColumn(),
         TimeElapsedColumn(),
     )
-    with Line(*columns, console=console, transient=True) as drawn:
+    with Line(*columns, console=console, transient=True, redirect_stdout=False) as drawn:
         drawn.add_task("", total=None)
         (line.task,) = drawn.tasks
         line.refresh = drawn.refresh  # so that short stages appear, too

@@ -24,6 +24,7 @@ from annotruth.report.html import (
     pack,
     rounded,
     section,
+    settings,
     side_by_side,
 )
 
@@ -225,12 +226,8 @@ def _chart_section(
 def _refused_section(refused: pa.Table) -> str:
     if not len(refused):
         return ""
-    lines = [
-        f"<li><p><b>{escaped(row['model'])}</b> {escaped(row['refused'])}</p></li>"
-        for row in refused.to_pylist()
-    ]
-    listed = f'<div class="steps"><ul>{"".join(lines)}</ul></div>'
-    return section("refused", "Models that do not suit these labels", listed)
+    reasons = {row["model"]: row["refused"] for row in refused.to_pylist()}
+    return section("refused", "Models that do not suit these labels", settings(reasons))
 
 
 def _held_out_chart(fitted: pa.Table) -> Chart | None:

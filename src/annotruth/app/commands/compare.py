@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from annotruth.app import options
+from annotruth.app.outputs import ForceOption, check_existing
 from annotruth.models.registry import MODELS
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def compare(
             metavar="FILE", help="Write the table of models here: .csv, .parquet or .json."
         ),
     ] = None,
+    force: ForceOption = False,
     as_json: options.JsonOption = False,
     quiet: options.QuietOption = False,
 ) -> None:
@@ -75,17 +77,22 @@ def compare(
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
     ):
-        from annotruth.io import writers
+        from annotruth.io import writers  # slow to load, as the next one
         from annotruth.selection.compare import compare as compare_models
         from annotruth.selection.comparison import reports_folder
 
         if out is not None:
             writers.format_of(out)
-        pages = [] if report is None else [report, reports_folder(report)]
+        pages = [] if report is None else [report]
+        if report is not None and not no_model_reports:
+            pages += [reports_folder(report) / f"{name}.html" for name in MODELS]
         options.check_outputs(
             {"FIT|LABELS": options.saved_files(labels), "--truth": [truth]},
             {"--out": [out], "--report": pages},
         )
+        check_existing("--out", out, "file", force=force)
+        for page in pages:
+            check_existing("--report", page, "page", force=force)
         comparison = compare_models(
             labels,
             options.parse_list(models),

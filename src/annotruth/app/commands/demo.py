@@ -33,15 +33,17 @@ def demo(
 
         annotruth demo --seed 1 --report crowd.html
     """
-    from annotruth import api, simulate
     from annotruth.app import console
 
-    crowd = simulate.crowd(behavior="random", spammer_share=0.2, seed=seed)
-    with console.progress_line(quiet=False) as progress:  # the very first fit compiles kernels
+    with console.progress_line(quiet=False) as progress:
+        from annotruth import api, simulate  # slow to load
+
+        crowd = simulate.crowd(behavior="random", spammer_share=0.2, seed=seed)
         fit = api.fit(crowd.labels, progress=progress)
-    console.show_lines(
-        ["A simulated crowd: a fifth of the annotators click at random most of the time.", ""]
-    )
+        progress.start("writing report")
+        console.show_lines(
+            ["A simulated crowd: a fifth of the annotators click at random most of the time.", ""]
+        )
     console.show_lines(fit.summary())
     console.show_lines("")
     table = _annotators(crowd, fit)

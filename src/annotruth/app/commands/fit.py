@@ -101,8 +101,6 @@ def fit(
 
         annotruth fit crowd.labels --engine spark --master yarn --storage hdfs:///tmp --out result
     """
-    from annotruth.api import evaluate
-    from annotruth.api import fit as fit_labels
     from annotruth.app import console
 
     model_options = options.parse_settings(settings)
@@ -127,6 +125,9 @@ def fit(
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
     ):
+        from annotruth.api import evaluate  # slow to load
+        from annotruth.api import fit as fit_labels
+
         result = fit_labels(
             labels,
             model,
@@ -136,6 +137,12 @@ def fit(
             progress=progress,
             **model_options,
         )
+        if engine is not EngineChoice.spark:
+            scores, max_size = read.scale == "ordinal", read.max_size
+            metrics = (
+                None if truth is None else evaluate(result, truth, scores=scores, max_size=max_size)
+            )
+            written = outputs.write(result, progress, source=Path(labels).name, quiet=quiet)
     if engine is EngineChoice.spark:
         with closing(cast("DistributedFit", result)) as distributed:
             lines = []
@@ -144,11 +151,6 @@ def fit(
                 lines = [f"written to {outputs.out}"]
             print_result(distributed, None, lines, as_json=as_json, quiet=quiet)
         return
-    scores = read.scale == "ordinal"
-    metrics = (
-        None if truth is None else evaluate(result, truth, scores=scores, max_size=read.max_size)
-    )
-    written = outputs.write(result, source=Path(labels).name, quiet=quiet)
     print_result(result, metrics, written.lines, as_json=as_json, quiet=quiet)
     written.raise_failures()
 

@@ -63,7 +63,6 @@ def next_(
 
         annotruth next answers.csv --scale nominal --gold known.csv --json
     """
-    from annotruth import api
     from annotruth.app import console
     from annotruth.io import writers
 
@@ -82,6 +81,8 @@ def next_(
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
     ):
+        from annotruth import api  # slow to load
+
         advice = api.next_labels(
             data,
             budget,

@@ -50,7 +50,6 @@ def plan(
 
         annotruth plan votes.csv --scale ordinal --target score=0.5 --json
     """
-    from annotruth import api
     from annotruth.app import console
 
     name, value = _parse_target(target)
@@ -58,6 +57,8 @@ def plan(
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
     ):
+        from annotruth import api  # slow to load
+
         planned = api.plan_labels(
             data,
             name,

@@ -49,7 +49,6 @@ def report(
 
         annotruth report labels.csv --truth truth.csv
     """
-    from annotruth import api
     from annotruth.app import console
 
     page = page if out is None else out
@@ -60,6 +59,8 @@ def report(
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet) as progress,
     ):
+        from annotruth import api  # slow to load
+
         fit = api.fit_or_load(
             data,
             model,
@@ -69,6 +70,7 @@ def report(
             read=read,
             **options.parse_settings(settings),
         )
-    fit.report(page, source=source or data.resolve().name)
+        progress.start("writing report")
+        fit.report(page, source=source or data.resolve().name)
     if not quiet:
         console.show_lines(f"report written to {page}")

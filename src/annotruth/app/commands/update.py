@@ -69,8 +69,6 @@ def update(
 
         annotruth update fit corrections.csv --duplicates last --refit
     """
-    from annotruth import api
-    from annotruth.advice.changes import changes
     from annotruth.app import console
     from annotruth.models.storage import load, locked
 
@@ -83,11 +81,15 @@ def update(
     outputs.check(inputs if in_place else {**inputs, **files}, files if in_place else {})
     # In place, nobody else may save between loading and saving, or one of the updates is lost.
     with locked(folder, on_wait=console.waiting_line(folder, quiet=quiet)):
-        before = load(fit)
         with (
             console.warnings_in_one_line(quiet=quiet),
             console.progress_line(quiet=quiet or as_json) as progress,
         ):
+            from annotruth import api  # slow to load
+            from annotruth.advice.changes import changes
+
+            progress.start(f"reading {fit.name}")
+            before = load(fit)
             after = api.update(
                 before,
                 labels,
@@ -96,11 +98,13 @@ def update(
                 refit=refit,
                 progress=progress,
             )
-        metrics = None if truth is None else api.evaluate(after, truth, max_size=read.max_size)
-        changed = changes(before, after)
-        written = outputs.write(after, source=labels.name, quiet=quiet)
+            metrics = None if truth is None else api.evaluate(after, truth, max_size=read.max_size)
+            changed = changes(before, after)
+            written = outputs.write(after, progress, source=labels.name, quiet=quiet)
+            if in_place:
+                progress.start("saving the fit")
+                save_fit(after, fit, quiet=quiet)
         if in_place:
-            save_fit(after, fit, quiet=quiet)
             written.lines.append(f"saved in place: {fit}; --save DIR leaves it as it is")
     if not (as_json or quiet):
         console.show_lines(changed.summary())
