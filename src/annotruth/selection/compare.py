@@ -74,7 +74,9 @@ def compare(
         get_model(name)
     start_stage(progress, reading_stage(data))
     labels = _load(data, read)
-    matched = _match_truth(truth, labels, read.max_size)
+    with file_named_in_errors(truth):  # before the fits, so that mistakes are reported early
+        known = load_table(truth, max_size=read.max_size)
+        matched = None if known is None else match_truth(known, labels, role="truth")
     choice, why = _choose(labels, names, folds, seed, progress)
     refused = {} if choice is None else dict(choice.refused)
     fits: dict[str, Fit] = {}
@@ -104,6 +106,7 @@ def compare(
         why=why,
         refused=MappingProxyType(refused),
         measures=MappingProxyType(measures),
+        truth=known,
     )
 
 
@@ -118,14 +121,6 @@ def _load(data: Any, read: ReadOptions) -> Labels:
             "the labels"
         )
     return (load(data) if saved else data).data
-
-
-def _match_truth(truth: Any, labels: Labels, max_size: str | int | None) -> MatchedTruth | None:
-    """Match the truth to the items, before the fits, so that mistakes in it are reported early."""
-    if truth is None:
-        return None
-    with file_named_in_errors(truth):
-        return match_truth(load_table(truth, max_size=max_size), labels, role="truth")
 
 
 def _choose(

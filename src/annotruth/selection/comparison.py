@@ -71,6 +71,8 @@ class Comparison:
     measures
         The metrics of each model against the truth, if one was given; the accuracy with its 95%
         interval.
+    truth
+        The truth, for the reports of models; None if there is none.
 
     Examples
     --------
@@ -90,6 +92,7 @@ class Comparison:
     why: str
     refused: Mapping[str, str]
     measures: Mapping[str, Mapping[str, float]]
+    truth: Any = None
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(self.fits)} on {self.data.describe()})"
@@ -228,7 +231,7 @@ class Comparison:
             for done, (name, fit) in enumerate(self.fits.items()):
                 stage = f"writing reports: {name}, {done + 1} of {len(self.fits)}"
                 start_stage(progress, stage, done=done, total=len(self.fits))
-                fit.report(temporary / f"{name}.html", source=source)
+                fit.report(temporary / f"{name}.html", source=source, truth=self.truth)
 
 
 def reports_folder(page: str | Path) -> Path:

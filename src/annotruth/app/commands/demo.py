@@ -41,9 +41,10 @@ def demo(
         crowd = simulate.crowd(behavior="random", spammer_share=0.2, seed=seed)
         fit = api.fit(crowd.labels, progress=progress)
         progress.start("writing report")
-        console.show_lines(
-            ["A simulated crowd: a fifth of the annotators click at random most of the time.", ""]
-        )
+        fit.report(report, source="A simulated crowd")
+    console.show_lines(
+        ["A simulated crowd: a fifth of the annotators click at random most of the time.", ""]
+    )
     console.show_lines(fit.summary())
     console.show_lines("")
     table = _annotators(crowd, fit)
@@ -53,7 +54,6 @@ def demo(
     console.show_table("Items, most difficult first: true and estimated", table, max_rows=8)
     console.show_lines("")
     console.show_lines(_errors(crowd, fit))
-    fit.report(report, source="A simulated crowd")
     console.show_lines(f"report written to {report}")
 
 

@@ -67,7 +67,7 @@ class Drawing:
         opacity = f'fill-opacity="{0.04 + 0.96 * share:.2f}"'
         self._add(f'rect class="at-heat" x="{_number(x)}" y="{_number(y)}" {size} {opacity}', tip)
         if text and len(text) * _TICK_LETTER <= side:
-            css_class = "at-on-heat" if share > 0.5 else "at-in-heat"
+            css_class = "at-on-heat" if share > 0.65 else "at-in-heat"
             self.text(x + side / 2, y + side / 2 + 4, text, css_class, "middle")
 
     def text(
