@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +30,9 @@ from annotruth.models.base import Estimator
 from annotruth.models.base_fit import table_of
 from annotruth.models.registry import MODELS, get_model
 from annotruth.models.result import Fit
+
+if TYPE_CHECKING:
+    from annotruth.io.tasks import Task
 
 _LOAD = 4 / 3  # nobody gets more than this many times an even share of the assignments
 
@@ -91,15 +95,41 @@ class Advice:
         max_per_annotator
             How many labels one annotator gets at most; a third above an even share if not given.
         """
+        return from_arrow(self.assignment_table(max_per_annotator), self.fit.data.frame)
+
+    def assignment_table(self, max_per_annotator: int | None = None) -> pa.Table:
+        """Return the table of assignments in Arrow."""
         data = self.fit.data
         item, annotator = self.assigned(max_per_annotator)
-        table = pa.table(
+        return pa.table(
             {
                 "item": data.items.take(pa.array(item)),
                 "annotator": data.annotators.take(pa.array(annotator, mask=annotator == NOBODY)),
             }
         )
-        return from_arrow(table, data.frame)
+
+    def tasks(self) -> list[Task]:
+        """Return one task per item that needs labels, for labelling tools; highest gain first."""
+        from annotruth.io.tasks import Task
+
+        data = self.fit.data
+        item, annotator = self.assigned()
+        names = data.annotators.take(pa.array(annotator, mask=annotator == NOBODY)).to_pylist()
+        starts = np.flatnonzero(np.diff(item, prepend=-1)).tolist()  # an item's are consecutive
+        rows = pa.array(item[starts])
+        ids = data.items.take(rows).to_pylist()
+        content = pa.table({n: c.take(rows) for n, c in data.covariates.items.items()}).to_pylist()
+        gain = self.of_items.gain[item[starts]].tolist()
+        return [
+            Task(
+                ids[n],
+                content[n] if content else {},
+                [name for name in names[start:end] if name is not None],
+                end - start,
+                gain[n],
+            )
+            for n, (start, end) in enumerate(pairwise([*starts, len(item)]))
+        ]
 
     def assigned(self, max_per_annotator: int | None = None) -> tuple[Codes, Codes]:
         """Return the assignments as codes; `NOBODY` stands for a new annotator."""

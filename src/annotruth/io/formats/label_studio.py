@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from annotruth.errors import InputError
-from annotruth.io.formats.source import Format, ParsedLabels, Record, Source
+from annotruth.io.formats.source import ITEM_FIELD, Format, ParsedLabels, Record, Source
 from annotruth.io.formats.votes import Votes, chosen, counted, mapping, sequence
 
 _OLD = "completions"  # the name of annotations before version 1.0
@@ -30,7 +30,7 @@ def _read(source: Source) -> ParsedLabels:
             if annotation.get("was_cancelled") or annotation.get("skipped"):
                 cancelled += 1
             else:
-                kept.append((task.get("id"), annotation, dict(_choices(annotation))))
+                kept.append((_item(task), annotation, dict(_choices(annotation))))
     names = (name for _, _, choices in kept for name in choices)
     question = chosen(names, source.question, "question")
     votes, empty = Votes(), 0
@@ -47,6 +47,12 @@ def _read(source: Source) -> ParsedLabels:
         counted(cancelled, "cancelled annotation left out", "cancelled annotations left out"),
         counted(empty, "annotation without a label", "annotations without a label"),
     )
+
+
+def _item(task: Record) -> Any:
+    """Return the item of a task: the one that annotruth made it for, else the task's id."""
+    data = task.get("data")
+    return data.get(ITEM_FIELD, task.get("id")) if isinstance(data, dict) else task.get("id")
 
 
 def _choices(annotation: Record) -> Iterator[tuple[str, Any]]:

@@ -8,11 +8,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from annotruth.errors import InputError, listed
-from annotruth.io.formats.source import Format, ParsedLabels, Record, Source
+from annotruth.io.formats.source import (
+    ANNOTATORS_FIELD,
+    ITEM_FIELD,
+    Format,
+    ParsedLabels,
+    Record,
+    Source,
+)
 from annotruth.io.formats.votes import Votes, counted
 
 _OURS = {"annotator", "annotation_id", "lead_time"}
-_KNOWN = _OURS | {"id", "created_at", "updated_at", "agreement"}
+_KNOWN = _OURS | {"id", "created_at", "updated_at", "agreement", ITEM_FIELD, ANNOTATORS_FIELD}
 
 
 def _recognise(source: Source) -> bool:
@@ -24,8 +31,13 @@ def _read(source: Source) -> ParsedLabels:
     question = _question(rows, source.question)
     votes = Votes()
     for row in rows:
-        votes.add(row.get("id"), row.get("annotator"), _unwrap(row.get(question)))
+        votes.add(_item(row), row.get("annotator"), _unwrap(row.get(question)))
     return votes.parsed(counted(len(rows), "annotation", "annotations"), f"question {question}")
+
+
+def _item(row: Record) -> Any:
+    """Return the item of a row: the one that annotruth made its task for, else the task's id."""
+    return row.get(ITEM_FIELD, row.get("id"))
 
 
 def _rows_of_table(source: Source) -> list[Record]:
@@ -56,7 +68,7 @@ def _differing(rows: list[Record], names: list[str]) -> Iterator[str]:
     for row in rows:
         for name in names:
             if row.get(name) is not None:
-                values[str(row.get("id")), name].add(json.dumps(row[name], sort_keys=True))
+                values[str(_item(row)), name].add(json.dumps(row[name], sort_keys=True))
     return (
         name
         for name in names

@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from annotruth.io.formats.source import Format, ParsedLabels, Source
+from annotruth.io.formats.source import ITEM_FIELD, Format, ParsedLabels, Source
 from annotruth.io.formats.votes import chosen, counted
 from annotruth.labels.validate import missing
 
-_ANSWER = "Answer."
+_ANSWER, _INPUT = "Answer.", "Input."
 _STATUS, _REASON = "AssignmentStatus", "Reject"  # filled in where a rejection is yet to be uploaded
 
 
@@ -19,7 +19,10 @@ def _recognise(source: Source) -> bool:
 
 
 def _read(source: Source) -> ParsedLabels:
-    """Read the labels of all assignments that were not rejected; an item is a HIT."""
+    """Read the labels of all assignments that were not rejected.
+
+    An item is a HIT, or the item that annotruth made the HIT for.
+    """
     if "label" in source.columns:
         answer = source.column("label", "")
     else:
@@ -28,7 +31,9 @@ def _read(source: Source) -> ParsedLabels:
         }
         wanted = source.question and source.question.removeprefix(_ANSWER)
         answer = names[chosen(names, wanted, "question")]
-    item, worker = source.column("item", "HITId"), source.column("annotator", "WorkerId")
+    ours = f"{_INPUT}{ITEM_FIELD}"
+    item = source.column("item", ours if ours in source.names else "HITId")
+    worker = source.column("annotator", "WorkerId")
     review = [name for name in (_STATUS, _REASON) if name in source.names]
     table = source.table([item, worker, answer, *review])
     rejected = np.zeros(table.num_rows, dtype=bool)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from annotruth.errors import InputError
-from annotruth.io.formats.source import Format, ParsedLabels, Record, Source
+from annotruth.io.formats.source import ITEM_FIELD, Format, ParsedLabels, Record, Source
 from annotruth.io.formats.votes import Votes, counted, sequence
 
 
@@ -38,14 +38,18 @@ def _read(source: Source) -> ParsedLabels:
             rejected += 1
         else:
             accepted = sequence(record.get("accept"), "the list of accepted options")
-            item = record.get("_input_hash", record.get("_task_hash"))
-            votes.add(item, _annotator(record), accepted)
+            votes.add(_item(record), _annotator(record), accepted)
     return votes.parsed(
         counted(len(records), "decision", "decisions"),
         "by choice" if by_choice else "accept or reject",
         counted(ignored, "ignored left out", "ignored left out"),
         counted(rejected, "rejected left out", "rejected left out"),
     )
+
+
+def _item(record: Record) -> Any:
+    """Return the item of a task: the one that annotruth made it for, else its input."""
+    return record.get(ITEM_FIELD, record.get("_input_hash", record.get("_task_hash")))
 
 
 def _annotator(record: Record) -> Any:

@@ -20,6 +20,11 @@ from annotruth.labels.frames import pass_column
 
 Record = dict[str, Any]
 
+# Fields of the tasks that `annotruth next --assign` writes. A platform exports them with the labels,
+# so that a label goes to the item that the task was made for, not to the platform's new task.
+ITEM_FIELD = "annotruth_item"
+ANNOTATORS_FIELD = "annotruth_annotators"
+
 _FIRST_LINE_WINDOW = 1 << 20  # bytes in which the first record of a JSON file is looked for
 
 
