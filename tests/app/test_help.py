@@ -139,3 +139,19 @@ def test_zsh_gets_a_completion_function():
         '_TYPER_COMPLETE_ARGS="annotruth ne" _ANNOTRUTH_COMPLETE=complete_zsh annotruth'
     )
     assert '"next":' in items
+
+
+def test_the_front_page_has_one_line_per_command_in_groups(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    out = run("--help")[1]
+    panels = re.findall(r"^╭─ (Fit|Advise|Try out) ─+╮\n((?:│.*\n)+)", out, re.MULTILINE)
+    assert [title for title, _ in panels] == ["Fit", "Advise", "Try out"]
+    lines = [line for _, text in panels for line in text.splitlines()]
+    assert [line.split()[1] for line in lines] == list(FRONT_PAGE.commands)
+
+
+def test_o_is_out_and_q_is_quiet():
+    for name, command in FRONT_PAGE.commands.items():
+        for option in visible_options(command):
+            assert ("-o" in option.opts) == ("--out" in option.opts), name
+            assert ("-q" in option.opts) == ("--quiet" in option.opts), name

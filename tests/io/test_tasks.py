@@ -5,27 +5,25 @@ import json
 import re
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import annotruth as at
 from annotruth.errors import InputError
 from annotruth.io.json_tables import write_records
 from annotruth.io.predictions import LabelControl, write_predictions
-from annotruth.io.tasks import Task, task_format, write_assignments
+from annotruth.io.tasks import Task, task_format, write_tasks
 
 HOSTILE = '=cmd|"/c calc"!A1\n</script>,\u202e"\\'
 TASKS = [
     Task("a", {"text": "Hello", "image": None}, ["ann", "bob"], 3, 0.02),
     Task(HOSTILE, {"text": HOSTILE, "image": "http://x/y.png"}, [HOSTILE], 1, float("nan")),
 ]
-TABLE = pa.table({"item": ["a", "a", "a", HOSTILE], "annotator": ["ann", "bob", None, HOSTILE]})
 
 
 @pytest.fixture
 def write(tmp_path):
     def write(name, format=None, tasks=TASKS):
-        write_assignments(tasks, TABLE, tmp_path / name, task_format(name, format))
+        write_tasks(tasks, tmp_path / name, task_format(name, format))
         return tmp_path / name
 
     return write
@@ -34,17 +32,6 @@ def write(tmp_path):
 def read_csv(path):
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
-
-
-def test_a_csv_has_item_and_annotator_and_no_formulas(write):
-    rows = read_csv(write("a.csv"))
-    assert rows[0] == {"item": "a", "annotator": "ann"}
-    assert rows[2] == {"item": "a", "annotator": ""}
-    assert rows[3] == {"item": f"'{HOSTILE}", "annotator": f"'{HOSTILE}"}
-
-
-def test_parquet_keeps_text_as_it_is(write):
-    assert pq.read_table(write("a.parquet")).to_pydict() == TABLE.to_pydict()
 
 
 def test_label_studio_gets_tasks_with_data_and_meta(write):

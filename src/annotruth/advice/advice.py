@@ -173,6 +173,14 @@ class Advice:
             table = table.append_column("reliability", as_arrow(fit.reliability))
         return table
 
+    def tables(self) -> dict[str, pa.Table]:
+        """Return all tables by name, to be written to files."""
+        return {
+            "items": self.item_table(),
+            "annotators": self.annotator_table(),
+            "assignments": self.assignment_table(),
+        }
+
     def summary(self) -> str:
         """Return the advice in a few lines."""
         data = self.fit.data

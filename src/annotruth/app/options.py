@@ -39,8 +39,8 @@ OPTION_GROUPS: Mapping[str, Collection[str]] = {
     "Spark": ("engine", "master", "storage"),
     "Output": (
         *("out", "format_", "safe_cells", "save", "report", "page", "no_model_reports", "source"),
-        *("keep", "soft"),
-        *("soft_readout", "assign", "assign_format", "predictions", "force"),
+        *("keep", "soft", "soft_readout", "assign", "assign_format", "predictions"),
+        *("label_studio", "force"),
     ),
     "General": (
         *("as_json", "quiet", "verbose", "version", "install_completion", "show_completion"),
@@ -126,6 +126,28 @@ ModelOption = Annotated[
         show_default=DEFAULT_MODEL,
     ),
 ]
+TABLE_SUFFIXES = (".csv", ".parquet", ".json")
+
+
+def out_option(tables: str, *, first: str) -> Any:
+    """Return the option ``--out`` of a command that writes tables, of which ``first`` is the main one.
+
+    In every command, it names a folder for all tables, or a file for the first.
+    """
+    return typer.Option(
+        "--out",
+        "-o",
+        metavar="PATH",
+        help=f"Write the tables of {tables} to this folder; if it ends in .csv, .parquet or .json, "
+        f"only that of {first} to this file.",
+    )
+
+
+def is_table_file(path: str | Path | None) -> bool:
+    """Return whether ``--out`` names a file for the first table, not a folder for all."""
+    return path is not None and Path(path).suffix.lower() in TABLE_SUFFIXES
+
+
 KeepOption = Annotated[
     Path | None,
     typer.Option(
@@ -356,12 +378,17 @@ def _identities(path: str | Path | None) -> list[object]:
     return [real, (status.st_dev, status.st_ino)]
 
 
-def table_files(folder: str | Path | None, suffix: str) -> list[Path]:
-    """Return the files that ``--out`` writes; refuse a folder that holds a saved fit."""
-    if folder is None:
+def table_files(
+    out: str | Path | None,
+    suffix: str = "csv",
+    names: Iterable[str] = ("items", "annotators", "labels", "distributions"),
+) -> list[Path]:
+    """Return the paths that ``--out`` writes; refuse a folder that holds a saved fit."""
+    if out is None:
         return []
-    names = ("items", "annotators", "labels", "distributions")
-    out = Path(folder)
+    out = Path(out)
+    if is_table_file(out):
+        return [out]
     if _arrow_files(out):
         raise InputError(f"{out} holds a saved fit: choose another folder for the tables")
     return [out, out / "fit.json", *(out / f"{name}.{suffix}" for name in names)]

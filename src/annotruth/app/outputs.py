@@ -21,6 +21,9 @@ from annotruth.app import options
 from annotruth.errors import AnnotruthError, InputError, OutputError, system_errors_reported
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from annotruth.io.writers import LazyTable, TableFormat
     from annotruth.models.base_fit import Readout
     from annotruth.models.em import ProgressReporter
     from annotruth.models.result import Fit
@@ -65,11 +68,7 @@ class ReadoutChoice(StrEnum):
 
 
 OutOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DIR",
-        help="Write the tables of items, annotators and labels, and fit.json, to this folder.",
-    ),
+    str | None, options.out_option("items, annotators and labels, and fit.json,", first="items")
 ]
 SaveOption = Annotated[
     Path | None,
@@ -109,6 +108,22 @@ SoftReadoutOption = Annotated[
         show_default="as in the table of items, which the summary says",
     ),
 ]
+PredictionsOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write the labels with their confidence as predictions for Label Studio: .json.",
+    ),
+]
+LabelStudioOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES",
+        help="The tag of the Label Studio project that takes the labels, such as "
+        "name=sentiment,to_name=text; type=choices, rating or number.",
+        show_default="name=label,to_name=text, type by the scale",
+    ),
+]
 ForceOption = Annotated[
     bool,
     typer.Option(
@@ -128,6 +143,8 @@ _FLAGS: Mapping[str, tuple[Any, Any]] = {
     "soft": (SoftOption, None),
     "soft_readout": (SoftReadoutOption, None),
     "keep": (options.KeepOption, None),
+    "predictions": (PredictionsOption, None),
+    "label_studio": (LabelStudioOption, None),
     "force": (ForceOption, False),
 }
 
@@ -173,6 +190,8 @@ class Outputs:
         The soft labels, and what they are.
     keep
         The verdicts on annotators.
+    predictions, label_studio
+        The predictions for Label Studio, and the tag of its project that takes them.
     force
         Whether existing files are replaced.
 
@@ -190,6 +209,8 @@ class Outputs:
     soft: Path | None = None
     soft_readout: ReadoutChoice | None = None
     keep: Path | None = None
+    predictions: Path | None = None
+    label_studio: str | None = None
     force: bool = False
 
     def paths(self) -> dict[str, Sequence[str | Path | None]]:
@@ -200,6 +221,7 @@ class Outputs:
             "--report": [self.report],
             "--soft": [self.soft],
             "--keep": [self.keep],
+            "--predictions": [self.predictions],
         }
 
     def local_only(self) -> dict[str, object]:
@@ -209,6 +231,7 @@ class Outputs:
             "--report": self.report,
             "--soft": self.soft,
             "--keep": self.keep,
+            "--predictions": self.predictions,
         }
 
     def check(
@@ -233,28 +256,30 @@ class Outputs:
         for path, check in ((self.soft, check_suffix), (self.keep, format_of)):
             if path is not None:
                 check(path)
+        check_predictions(self.predictions, self.label_studio)
         options.check_outputs(inputs, {**(also or {}), **self.paths()})
-        check_existing("--out", self.out, "tables", force=self.force)
+        check_out(self.out, force=self.force)
         check_existing("--save", self.save, "fit", force=self.force)
         check_existing("--report", self.report, "page", force=self.force)
         check_existing("--soft", self.soft, "file", force=self.force)
         check_existing("--keep", self.keep, "file", force=self.force)
+        check_existing("--predictions", self.predictions, "file", force=self.force)
 
     def write(self, fit: Fit, progress: ProgressReporter, *, source: str, quiet: bool) -> Written:
         """Write everything that is asked for; ``source`` names the labels in the report.
 
         The fit is saved last, so that a command that fails can be repeated.
         """
-        from annotruth.io.writers import format_of, write_table, write_tables
+        from annotruth.io.writers import format_of, write_table
 
         written = Written([], [])
         if self.out is not None:
             progress.start("writing tables")
             extra = {"fit.json": fit.to_json()}
-            write_tables(
+            write_out(
                 fit.tables(),
-                Path(self.out),
-                format=self.format_.value,
+                self.out,
+                self.format_.value,
                 extra=extra,
                 safe_cells=self.safe_cells,
             )
@@ -267,6 +292,9 @@ class Outputs:
             progress.start("writing verdicts on annotators")
             with _noted("keep", self.keep, written):
                 write_table(fit.verdict_table(), self.keep, format_of(self.keep), safe_cells=True)
+        if self.predictions is not None:
+            with _noted("predictions", self.predictions, written):
+                write_predictions(fit, self.predictions, self.label_studio)
         if self.report is not None:
             progress.start("writing report")
             fit.report(self.report, source=source)
@@ -293,6 +321,55 @@ def takes_outputs(*, save: Any = SaveOption) -> Callable[[options.Command], opti
     """
     flags = {**_FLAGS, "save": (save, None)}
     return options.expands_parameter("outputs", flags, lambda values: Outputs(**values))
+
+
+def check_out(out: str | Path | None, *, force: bool) -> None:
+    """Refuse to replace what annotruth did not write with the tables of ``--out``."""
+    check_existing("--out", out, "file" if options.is_table_file(out) else "tables", force=force)
+
+
+def write_out(
+    tables: Mapping[str, pa.Table | LazyTable],
+    out: str | Path,
+    format: TableFormat = "csv",
+    *,
+    extra: Mapping[str, str],
+    safe_cells: bool,
+) -> None:
+    """Write the first table to the file that ``--out`` names, or all of them to the folder."""
+    from annotruth.io.writers import format_of, write_table, write_tables
+
+    if options.is_table_file(out):
+        first = next(iter(tables.values()))
+        write_table(first, out, format_of(out), safe_cells=safe_cells)
+    else:
+        write_tables(tables, out, format=format, extra=extra, safe_cells=safe_cells)
+
+
+def check_predictions(path: Path | None, label_studio: str | None) -> None:
+    """Refuse a file name or a tag that Label Studio does not have."""
+    if path is not None:
+        from annotruth.io.predictions import LabelControl, check_predictions_path
+
+        check_predictions_path(path)
+        LabelControl.parse(options.parse_pairs(label_studio, "--label-studio"))
+    elif label_studio is not None:
+        raise InputError("--label-studio needs --predictions FILE")
+
+
+def write_predictions(fit: Fit, path: Path, label_studio: str | None) -> None:
+    """Write the labels of a fit as predictions for Label Studio."""
+    from annotruth.io import predictions
+
+    names = options.parse_pairs(label_studio, "--label-studio")
+    predictions.write_predictions(
+        fit.tables()["items"],
+        fit.data.covariates.items,
+        fit.data.scale,
+        path,
+        model=fit.model,
+        control=predictions.LabelControl.parse(names),
+    )
 
 
 def save_fit(fit: Fit, folder: Path, *, quiet: bool) -> None:

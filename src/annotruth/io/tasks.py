@@ -78,24 +78,17 @@ def task_format(path: str | os.PathLike[str], format: str | None = None) -> Task
     return _SUFFIXES[suffix]
 
 
-def write_assignments(
-    tasks: Sequence[Task],
-    table: pa.Table,
-    path: str | os.PathLike[str],
-    format: TaskFormat,
-) -> None:
-    """Write tasks for a labelling tool, or their table of item and annotator.
+def write_tasks(tasks: Sequence[Task], path: str | os.PathLike[str], format: TaskFormat) -> None:
+    """Write tasks for a labelling tool.
 
-    In CSV files, text that a spreadsheet would run as a formula has ' before it.
+    In a CSV file, text that a spreadsheet would run as a formula has ' before it.
     """
-    if format in ("csv", "parquet"):
-        write_table(table, path, "csv" if format == "csv" else "parquet", safe_cells=True)
-    elif format == "mturk":
+    if format == "mturk":
         write_table(mturk_table(tasks), path, "csv", safe_cells=True)
-    else:
-        record = prodigy_task if format == "prodigy" else label_studio_task
-        with atomic_write(path) as temporary:
-            write_records(map(record, tasks), temporary, as_lines=format == "prodigy")
+        return
+    record = prodigy_task if format == "prodigy" else label_studio_task
+    with atomic_write(path) as temporary:
+        write_records(map(record, tasks), temporary, as_lines=format == "prodigy")
 
 
 def label_studio_task(task: Task) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from annotruth.app import options
-from annotruth.app.outputs import ForceOption, check_existing
+from annotruth.app.outputs import ForceOption, check_existing, check_out, write_out
 from annotruth.models.registry import MODELS
 
 if TYPE_CHECKING:
@@ -51,10 +51,7 @@ def compare(
         typer.Option("--no-model-reports", help="Write the page of --report only."),
     ] = False,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write the table of models here: .csv, .parquet or .json."
-        ),
+        Path | None, options.out_option("models and their agreement", first="models")
     ] = None,
     force: ForceOption = False,
     as_json: options.JsonOption = False,
@@ -77,20 +74,20 @@ def compare(
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
     ):
-        from annotruth.io import writers  # slow to load, as the next one
         from annotruth.selection.compare import compare as compare_models
         from annotruth.selection.comparison import reports_folder
 
-        if out is not None:
-            writers.format_of(out)
         pages = [] if report is None else [report]
         if report is not None and not no_model_reports:
             pages += [reports_folder(report) / f"{name}.html" for name in MODELS]
         options.check_outputs(
             {"FIT|LABELS": options.saved_files(labels), "--truth": [truth]},
-            {"--out": [out], "--report": pages},
+            {
+                "--out": options.table_files(out, names=("models", "agreement")),
+                "--report": pages,
+            },
         )
-        check_existing("--out", out, "file", force=force)
+        check_out(out, force=force)
         for page in pages:
             check_existing("--report", page, "page", force=force)
         comparison = compare_models(
@@ -102,7 +99,11 @@ def compare(
             read=read,
         )
         if out is not None:
-            writers.write_table(comparison.model_table(), out, writers.format_of(out))
+            tables = {
+                "models": comparison.model_table(),
+                "agreement": comparison.agreement_table(),
+            }
+            write_out(tables, out, extra={}, safe_cells=False)
         if report is not None:
             source = labels.resolve().name
             comparison.report(

@@ -9,11 +9,24 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from annotruth.app import options
+from annotruth.app.outputs import (
+    ForceOption,
+    LabelStudioOption,
+    PredictionsOption,
+    check_existing,
+    check_out,
+    check_predictions,
+    write_out,
+    write_predictions,
+)
+from annotruth.errors import InputError, counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from annotruth.advice.advice import Advice
     from annotruth.io.options import ReadOptions
+    from annotruth.io.tasks import TaskFormat
 
 _MAX_ROWS = 10
 
@@ -36,14 +49,28 @@ def next_(
     annotator_prior: options.AnnotatorPriorOption = None,
     settings: options.SettingsOption = None,
     out: Annotated[
+        Path | None, options.out_option("items, annotators and assignments", first="items")
+    ] = None,
+    keep: options.KeepOption = None,
+    assign: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write one row per item here (item, n_labels, status, add, why, uncertainty, "
-            "gain): .csv, .parquet or .json.",
+            help="Write who should label which item here: .csv or .parquet (item, annotator), "
+            ".json (tasks for Label Studio) or .jsonl (tasks for Prodigy).",
         ),
     ] = None,
-    keep: options.KeepOption = None,
+    assign_format: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The format of --assign: csv, parquet, label-studio, prodigy or mturk.",
+            show_default="by the end of FILE",
+        ),
+    ] = None,
+    predictions: PredictionsOption = None,
+    label_studio: LabelStudioOption = None,
+    force: ForceOption = False,
     as_json: options.JsonOption = False,
     quiet: options.QuietOption = False,
 ) -> None:
@@ -59,24 +86,39 @@ def next_(
 
         annotruth next labels.csv --budget 500 --out next.csv --keep people.csv
 
+        annotruth next fit --assign tasks.json
+
+        annotruth next fit --assign batch.csv --assign-format mturk
+
         annotruth fit labels.csv --save fit && annotruth next fit
 
         annotruth next answers.csv --scale nominal --gold known.csv --json
     """
     from annotruth.app import console
-    from annotruth.io import writers
+    from annotruth.io import tasks, writers
 
-    for path in (out, keep):
-        if path is not None:
-            writers.format_of(path)
+    if keep is not None:
+        writers.format_of(keep)
+    if assign is not None:
+        assign_format = tasks.task_format(assign, assign_format)
+    elif assign_format is not None:
+        raise InputError("--assign-format needs --assign FILE")
+    check_predictions(predictions, label_studio)
+    files = {"--keep": keep, "--assign": assign, "--predictions": predictions}
     options.check_outputs(
         {
             "FIT|LABELS": options.saved_files(data),
             "--gold": [gold],
             "--annotator-prior": [annotator_prior],
         },
-        {"--out": [out], "--keep": [keep]},
+        {
+            "--out": options.table_files(out, names=("items", "annotators", "assignments")),
+            **{flag: [path] for flag, path in files.items()},
+        },
     )
+    check_out(out, force=force)
+    for flag, path in files.items():
+        check_existing(flag, path, "file", force=force)
     with (
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
@@ -93,27 +135,58 @@ def next_(
             read=read,
             **options.parse_settings(settings),
         )
-    items, people = advice.item_table(), advice.annotator_table()
     if out is not None:
-        writers.write_table(items, out, writers.format_of(out), safe_cells=True)
+        write_out(advice.tables(), out, extra={"fit.json": advice.fit.to_json()}, safe_cells=True)
     if keep is not None:
         verdicts = advice.of_annotators.table(advice.fit)
         writers.write_table(verdicts, keep, writers.format_of(keep), safe_cells=True)
+    assigned = None if assign is None else advice.assignment_table()
+    if assign is not None:
+        _write_assignments(advice, assigned, assign, tasks.task_format(assign, assign_format))
+    if predictions is not None:
+        write_predictions(advice.fit, predictions, label_studio)
 
     if as_json:
-        typer.echo(json.dumps(advice.to_dict()))
+        entries = advice.to_dict()
+        if assigned is not None:
+            entries["unassigned"] = assigned["annotator"].null_count
+        typer.echo(json.dumps(entries))
     elif not quiet:
-        console.show_lines(advice.summary())
-        if advice.n_add:
-            console.show_lines("")
-            console.show_table("Items with the highest gain", _to_label(items), max_rows=_MAX_ROWS)
-        console.show_lines("")
-        people = people.sort_by([("information", "ascending")])
-        shown = people.select([*people.column_names[:4], "information"])  # reasons are too long
-        console.show_table("Annotators, least informative first", shown, max_rows=_MAX_ROWS)
-        for path in (out, keep):
+        _show(advice, assigned)
+        for path in (out, *files.values()):
             if path is not None:
                 console.show_lines(f"written to {path}")
+
+
+def _write_assignments(advice: Advice, assigned: pa.Table, path: Path, format: TaskFormat) -> None:
+    """Write the table of assignments, or tasks for a labelling tool."""
+    from annotruth.io.tasks import write_tasks
+    from annotruth.io.writers import write_table
+
+    if format == "csv" or format == "parquet":
+        write_table(assigned, path, format, safe_cells=True)
+    else:
+        write_tasks(advice.tasks(), path, format)
+
+
+def _show(advice: Advice, assigned: pa.Table | None) -> None:
+    """Print the summary, and the first rows of the tables."""
+    from annotruth.app import console
+
+    console.show_lines(advice.summary())
+    if advice.n_add:
+        console.show_lines("")
+        to_label = _to_label(advice.item_table())
+        console.show_table("Items with the highest gain", to_label, max_rows=_MAX_ROWS)
+    console.show_lines("")
+    people = advice.annotator_table().sort_by([("information", "ascending")])
+    shown = people.select([*people.column_names[:4], "information"])  # reasons are too long
+    console.show_table("Annotators, least informative first", shown, max_rows=_MAX_ROWS)
+    if assigned is not None and len(assigned):
+        console.show_lines("")
+        console.show_table("Assignments, highest gain first", assigned, max_rows=_MAX_ROWS)
+        if missing := assigned["annotator"].null_count:
+            console.show_lines(f"{counted(missing, 'label')} without an annotator: find new people")
 
 
 def _to_label(items: pa.Table) -> pa.Table:

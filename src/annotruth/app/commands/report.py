@@ -41,7 +41,9 @@ def report(
     force: ForceOption = False,
     quiet: options.QuietOption = False,
 ) -> None:
-    """Write the report of a saved fit, without fitting again, or of labels, which are fitted first.
+    """Write the report of a saved fit, or of labels.
+
+    A saved fit is not fitted again; labels are fitted first.
 
     **Examples**
 

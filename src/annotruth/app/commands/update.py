@@ -57,9 +57,10 @@ def update(
     as_json: options.JsonOption = False,
     quiet: options.QuietOption = False,
 ) -> None:
-    """Add labels to a saved fit, save it in place (without `--save DIR`), and show what changed.
+    """Add labels to a saved fit and show what changed.
 
-    All labels are fitted, starting from the parameters of the saved fit.
+    The fit is saved in place, unless `--save DIR` is given. All labels are fitted, starting from
+    the parameters of the saved fit.
 
     **Examples**
 
