@@ -57,10 +57,10 @@ def update(
     as_json: options.JsonOption = False,
     quiet: options.QuietOption = False,
 ) -> None:
-    """Add labels to a saved fit and show what changed.
+    """Add labels to a saved fit, save it in place, show what changed.
 
-    The fit is saved in place, unless `--save DIR` is given. All labels are fitted, starting from
-    the parameters of the saved fit.
+    With `--save DIR`, the new fit is saved there, and FIT stays as it is. All labels are fitted,
+    starting from the parameters of the saved fit.
 
     **Examples**
 
