@@ -31,7 +31,8 @@ from annotruth.report.html import (
 from annotruth.report.tables import DoubtfulLabels, PageTable
 from annotruth.report.verdict import ReportVerdict
 
-_N_DROPPED, _N_ITEMS, _N_NAMES = 4, 4, 8
+_N_DROPPED, _N_ITEMS = 4, 4
+_MAX_LETTERS = 48  # of a list of names
 
 
 def charts_of(plot: FitCharts, fit: Fit) -> dict[str, Chart]:
@@ -363,8 +364,13 @@ def _rows(rows: Iterable[tuple[str, str]]) -> str:
 
 def _names(ids: Any, which: Codes) -> str:
     """Return the first names on one line."""
-    names = ", ".join(_name(ids, s) for s in which[:_N_NAMES].tolist())
-    return f'<div class="named">{escaped(names)}{", …" if len(which) > _N_NAMES else ""}</div>'
+    names: list[str] = []
+    for s in which.tolist():
+        names.append(_name(ids, s))
+        if len(", ".join(names)) > _MAX_LETTERS:
+            break
+    more = ", …" if len(which) > len(names) else ""
+    return f'<div class="named">{escaped(", ".join(names))}{more}</div>'
 
 
 def _name(ids: Any, place: int) -> str:
@@ -376,7 +382,7 @@ def _about(fit: Fit, annotator: int) -> str:
     known: list[str] = [] if fit.behavior is None else [fit.behavior[annotator]]
     if fit.reliability is not None:
         known.append(f"reliability {fit.reliability[annotator]:.2f}")
-    return ", ".join([*known, counted(int(fit.data.labels_per_annotator[annotator]), "label")])
+    return ", ".join(known)
 
 
 def _percent(share: float) -> str:

@@ -82,13 +82,13 @@ def compare_with_truth(fit: Fit, truth: Any) -> TruthFindings:
                 measured = _measure(fit, matched, parts, charts)
     if (fit.data.known >= 0).any():
         _measure_annotators(fit, parts, charts)
-    return TruthFindings(section("truth", "Against the truth", *parts), charts, measured)
+    return TruthFindings(section("truth", "Against the truth", *parts, long=True), charts, measured)
 
 
 def _left_out(n_given: int, n: int) -> str:
     text = (
-        f"{n_given:,} of {counted(n, 'truth')} were also given to the fit as gold. They are left "
-        "out: the fit has their truths, so they say nothing about it."
+        f"Left out: {counted(n_given, 'truth')} of {n:,} that the fit was given as gold; measuring "
+        "the fit on them would be circular."
     )
     return f'<p class="note">{escaped(text)}</p>'
 
@@ -125,7 +125,7 @@ def _measure(
         sentence = f"On {of}, scores correlate with the truth by {by_fit['plcc']:.2f} (PLCC)."
         return MeasuredAccuracy(sentence, n, None)
     share, baseline = (one["accuracy"] for one in (by_fit, by_votes))
-    sentence = f"On {of}, {share:.1%} are right (majority vote {baseline:.1%})."
+    sentence = f"On {of}, {share:.1%} of the labels are right (majority vote {baseline:.1%})."
     return MeasuredAccuracy(sentence, n, share)
 
 
@@ -140,13 +140,23 @@ def _figures(
             ("Majority vote", by_votes["accuracy"]),
         ):
             low, high = metrics.accuracy_interval(share * n, n)
-            rows.append((name, f"{share:.1%}", f"95% interval {low:.1%} to {high:.1%}, n = {n:,}"))
+            rows.append(
+                (
+                    name,
+                    f"{share:.1%}",
+                    f"95% interval {low:.1%} to {high:.1%}, n\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{n:,}",
+                )
+            )
         rows.append(
             ("F1, macro", f"{by_fit['f1_macro']:.3f}", f"majority vote {by_votes['f1_macro']:.3f}")
         )
     titles = {"plcc": "PLCC", "srocc": "SROCC", "rmse": "RMSE"}
     rows += [
-        (title, _number(by_fit[name]), f"mean of the labels {_number(by_votes[name])}, n = {n:,}")
+        (
+            title,
+            _number(by_fit[name]),
+            f"mean of the labels {_number(by_votes[name])}, n\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{n:,}",
+        )
         for name, title in titles.items()
         if name in by_fit
     ]

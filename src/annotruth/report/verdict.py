@@ -184,7 +184,8 @@ def trust_of(
     trust = _no_answer(fit, advice, alpha) or _expected(fit, advice, measured)
     if measured is None:
         return trust
-    return replace(trust, sentence=f"{trust.sentence} {measured.sentence}")
+    both = [trust.sentence, measured.sentence]
+    return replace(trust, sentence=" ".join(both[::-1] if measured.decides else both))
 
 
 def _no_answer(fit: Fit, advice: Advice, alpha: float) -> Trust | None:
@@ -229,7 +230,7 @@ def _expected(fit: Fit, advice: Advice, measured: MeasuredAccuracy | None) -> Tr
             share, what = measured.accuracy, "The share of right labels where the truth is known"
         return _ranked(
             sum(share < limit for limit in RIGHT_FROM),
-            f"About {expected:.0%} of the recovered labels are expected to be right.",
+            f"{_about(expected)} of the recovered labels are expected to be right.",
             f"{what}: {_steps(f'from {limit:.0%}' for limit in RIGHT_FROM)}.",
         )
     half = _half_width(fit, unknown)
@@ -251,6 +252,10 @@ def _expected(fit: Fit, advice: Advice, measured: MeasuredAccuracy | None) -> Tr
         "The root of the mean expected squared Hellinger distance: "
         f"{_steps(f'up to {limit:g}' for limit in DISTANCE_WITHIN)}.",
     )
+
+
+def _about(share: float) -> str:
+    return "More than 99%" if share >= 0.995 else f"About {share:.0%}"
 
 
 def _ranked(rank: int, sentence: str, rule: str) -> Trust:

@@ -109,7 +109,7 @@ class FitCharts:
             )
         dropped, caption = verdicts(fit)[0] == "drop", ""
         if dropped.any():
-            caption = f"Red: to drop, with the whole interval below {SPAMMER_BELOW} (dashed)."
+            caption = f"Orange: to drop, with the whole interval below {SPAMMER_BELOW} (dashed)."
         return self._annotators(
             "reliability", "Reliability of annotators", caption, fit.reliability, dropped
         )

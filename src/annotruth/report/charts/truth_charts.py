@@ -16,7 +16,7 @@ from annotruth.report.charts.drawing import Axis, Drawing, draw_x_axis, draw_y_a
 from annotruth.report.consensus import CategoryBins
 
 _N_BINS = 10
-_MAX_DOTS = 2_000
+_MAX_DOTS = 800
 
 
 def calibration_chart(confidence: Floats, right: NDArray[np.bool_], error: float) -> Chart:
