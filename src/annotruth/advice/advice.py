@@ -36,6 +36,12 @@ if TYPE_CHECKING:
 
 _LOAD = 4 / 3  # nobody gets more than this many times an even share of the assignments
 
+# What completion offers.
+_PUBLIC = (
+    *("add", "annotators", "assignments", "budget", "fit", "items", "n_add", "summary"),
+    "to_dict",
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Advice:
@@ -70,6 +76,18 @@ class Advice:
     add: Codes
     of_items: ItemAdvice
     of_annotators: AnnotatorAdvice
+
+    def __repr__(self) -> str:
+        _, add, *_ = self.summary().splitlines()
+        return f"Advice({add}: {self.fit.model} on {self.fit.data.describe()})"
+
+    def __dir__(self) -> tuple[str, ...]:
+        return _PUBLIC
+
+    def _repr_html_(self) -> str:
+        from annotruth.report.notebook import advice_block
+
+        return advice_block(self)
 
     @property
     def n_add(self) -> int:

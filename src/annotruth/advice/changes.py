@@ -47,6 +47,17 @@ class Changes:
     annotator_table: pa.Table
     frame: str
 
+    def __repr__(self) -> str:
+        return (
+            f"Changes({counted(len(self.item_table), 'item')}, "
+            f"{counted(len(self.annotator_table), 'annotator')})"
+        )
+
+    def _repr_html_(self) -> str:
+        from annotruth.report.notebook import changes_block
+
+        return changes_block(self)
+
     def items(self) -> Any:
         """Return one row per item whose label changed."""
         return from_arrow(self.item_table, self.frame)

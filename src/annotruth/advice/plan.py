@@ -87,6 +87,14 @@ class Plan:
     evenly: LabelsNeeded
     advised: LabelsNeeded
 
+    def __repr__(self) -> str:
+        return f"Plan({self.target} {self.value:g}: {self._describe(self.advised)})"
+
+    def _repr_html_(self) -> str:
+        from annotruth.report.notebook import plan_block
+
+        return plan_block(self)
+
     def total_labels(self, needed: LabelsNeeded) -> int | None:
         """Return how many labels there will be in total; None where the target is out of reach."""
         data = self.advice.fit.data

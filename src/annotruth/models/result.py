@@ -31,6 +31,15 @@ if TYPE_CHECKING:
 MOST_COLUMNS = 100
 """With more categories, the items table has no column per category; see `Fit.distributions`."""
 
+# What completion offers.
+_PUBLIC = (
+    *("annotator_columns", "annotators", "behavior", "chosen", "converged", "data", "distribution"),
+    *("distributions", "expectation", "high", "history", "item_columns", "items", "keep", "label"),
+    *("labels", "log_likelihood", "low", "model", "n_iter", "n_spammers", "p_serious", "plot"),
+    *("readout", "reliability", "report", "save", "score", "settings", "soft_labels", "spammer"),
+    *("stop_reason", "summary", "to_dict", "verdict"),
+)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fit(BaseFit):
@@ -76,6 +85,14 @@ class Fit(BaseFit):
     p_serious: Floats | None = None
     item_columns: Mapping[str, Column] = field(default_factory=dict)
     other_distribution: Distribution | None = None
+
+    def __dir__(self) -> tuple[str, ...]:
+        return _PUBLIC
+
+    def _repr_html_(self) -> str:
+        from annotruth.report.notebook import fit_block
+
+        return fit_block(self)
 
     @property
     def knows_serious(self) -> bool:

@@ -23,6 +23,12 @@ from annotruth.selection.choose import Choice
 from annotruth.selection.finding import Finding, find_simplest
 from annotruth.selection.heldout import HeldOut
 
+# What completion offers.
+_PUBLIC = (
+    *("agreement", "choice", "data", "finding", "fits", "measures", "models", "recommended"),
+    *("refused", "report", "seconds", "to_dict", "why"),
+)
+
 _MODEL_COLUMNS = {
     "model": pa.string(),
     "held_out": pa.float64(),
@@ -96,6 +102,17 @@ class Comparison:
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(self.fits)} on {self.data.describe()})"
+
+    def __dir__(self) -> tuple[str, ...]:
+        return _PUBLIC
+
+    def _repr_html_(self) -> str:
+        from annotruth.report.notebook import comparison_block
+
+        return comparison_block(
+            self.model_table(), self.agreement_table(), finding=self.finding,
+            labels=self.data.describe(),
+        )  # fmt: skip
 
     @property
     def finding(self) -> str:

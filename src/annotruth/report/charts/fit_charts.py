@@ -32,6 +32,12 @@ _MAX_BARS = 12
 _MAX_CELLS = 8
 _N_BINS = 20
 
+CHARTS = (
+    *("agreement", "annotator", "calibration", "categories", "confusion", "history", "item"),
+    *("items", "matches", "reliability", "scores", "true_scores", "workload"),
+)
+"""The methods of `FitCharts`."""
+
 
 class FitCharts:
     """The charts of one fit; each method returns a `Chart`.
@@ -49,7 +55,10 @@ class FitCharts:
         self._consensus = Consensus(fit)
 
     def __repr__(self) -> str:
-        return f"FitCharts({', '.join(name for name in dir(self) if not name.startswith('_'))})"
+        return f"FitCharts({', '.join(CHARTS)})"
+
+    def __dir__(self) -> tuple[str, ...]:
+        return CHARTS
 
     def categories(self) -> Chart:
         """Chart how often each category was given, and how often it was recovered."""
@@ -208,6 +217,32 @@ class FitCharts:
         if theta is not None:
             caption += f" Recovered: {READOUTS[fit.readout]}."
         return self._bars("item", f"Item {item}", caption, bins, given, recovered)
+
+    def calibration(self, truth: Any) -> Chart:
+        """Chart how often labels of about the same confidence are right.
+
+        ``truth`` is as in `annotruth.evaluate`, here and in the charts below.
+        """
+        return self._against(truth, "calibration")
+
+    def confusion(self, truth: Any) -> Chart:
+        """Chart the confusion matrix of the items: true labels against labels recovered."""
+        return self._against(truth, "confusion")
+
+    def true_scores(self, truth: Any) -> Chart:
+        """Chart the scores of items against their true scores."""
+        return self._against(truth, "true-scores")
+
+    def _against(self, truth: Any, name: str) -> Chart:
+        from annotruth.report.truth import compare_with_truth
+
+        charts = compare_with_truth(self._fit, truth).charts
+        if name not in charts:
+            raise AnnotruthError(
+                f"there is no {name} of {self._fit.model} against this truth: choose "
+                f"{', '.join(charts).replace('-', '_')}"
+            )
+        return charts[name]
 
     @cached_property
     def agreement_rows(self) -> list[AgreementRow]:

@@ -1,0 +1,223 @@
+"""What notebooks show of a fit, a comparison and advice: one small block of HTML, without script.
+
+Colors follow those of the text around the block, so it suits light and dark themes. All texts are
+escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from annotruth.advice.advice import Advice, advise
+from annotruth.advice.changes import Changes
+from annotruth.advice.plan import Plan
+from annotruth.errors import counted, shorten
+from annotruth.kernels.arrays import Floats
+from annotruth.models.base_fit import CHANCE_LINE
+from annotruth.models.result import Fit
+from annotruth.report.charts import shapes
+from annotruth.report.charts.chart import Chart, chart_style
+from annotruth.report.charts.comparison_charts import comparison_charts
+from annotruth.report.charts.drawing import escaped
+from annotruth.report.charts.fit_charts import FitCharts
+from annotruth.report.verdict import verdict_of
+
+MAX_ROWS = 5
+"""How many rows of a table a block shows."""
+
+MAX_LABELS = 1_000_000
+"""Fits of more labels are shown without advice, which would take seconds."""
+
+_COLUMNS = (
+    *("annotator", "item", "n_labels", "label", "expectation", "confidence"),
+    *("reliability", "verdict", "behavior"),
+)
+_CHART_WIDTH = 300.0
+
+# Colors that have contrast on white and on black; the others are shades of the text's color.
+_COLORS = """
+--ink: currentColor; --quiet: color-mix(in srgb, currentColor 70%, transparent);
+--line: color-mix(in srgb, currentColor 22%, transparent); --card: transparent;
+--accent: #3f83bd; --warn: #c9622f; --good: #35895f;
+"""
+_RULES = """
+& { font: 13px/1.5 system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif; max-width: 72rem; }
+& .at-lead { margin: 0 0 0.3em; font-size: 15px; }
+& .at-quiet { color: var(--quiet); margin: 0 0 0.6em; }
+& .at-parts { display: flex; flex-wrap: wrap; gap: 0.6em 2em; align-items: flex-start; }
+& h4 { margin: 0.4em 0 0.2em; font-size: 13px; font-weight: 600; }
+& table { border-collapse: collapse; margin: 0; font-size: 12px; color: inherit; }
+& th, & td { text-align: left; padding: 0.2em 0.9em 0.2em 0; border: 0; border-bottom: 1px solid var(--line); background: none; color: inherit; }
+& th { color: var(--quiet); font-weight: 500; }
+& .at-number { text-align: right; font-variant-numeric: tabular-nums; }
+& svg { display: block; max-width: 100%; height: auto; }
+"""
+
+
+def fit_block(fit: Fit) -> str:
+    """Return the block of a fit: can it be trusted, counts, annotators, items and a chart."""
+    lead, people, items = _untested_lead(fit), fit.annotator_table(), fit.item_table()
+    counts: list[str] = []
+    if fit.data.n_labels <= MAX_LABELS and not fit.data.on_disk:
+        advice = advise(fit)
+        trust = verdict_of(fit, advice).trust
+        lead = f"Can these labels be trusted? {trust.word}. {trust.sentence}"
+        counts = [_counts("annotators", advice.of_annotators.count())]
+        counts.append(_counts("items", advice.of_items.count()))
+        verdict = advice.annotator_table()["verdict"]
+        people = people.append_column("verdict", verdict)
+    tables = {
+        **_sorted("Annotators", people, "reliability", "least reliable first"),
+        **_sorted("Items", items, "confidence", "least certain first"),
+    }
+    chart = FitCharts(fit).items() if fit.reliability is None else _reliability_chart(fit)
+    return _block(
+        f"{fit.model} on {fit.data.describe()}",
+        lead,
+        counts,
+        tables,
+        chart,
+    )
+
+
+def comparison_block(models: pa.Table, pairs: pa.Table, *, finding: str, labels: str) -> str:
+    """Return the block of a comparison: the finding, the models, and how far they are apart.
+
+    The arguments are those of `comparison_page`.
+    """
+    fitted = models.filter(models["refused"].is_null())
+    shown = [name for name in fitted.column_names if fitted[name].null_count < len(fitted)]
+    columns = ("model", "held_out", "behind", "behind_error", "accuracy", "srocc", "seconds")
+    table = fitted.select([name for name in columns if name in shown])
+    n_refused = len(models) - len(fitted)
+    counts = [f"{counted(n_refused, 'model')} did not suit the labels"] if n_refused else []
+    chart = comparison_charts(fitted, pairs).get("held-out")
+    title = f"{counted(len(fitted), 'model')} on {labels}"
+    return _block(title, f"{finding}.", counts, {"Models, best first": table}, chart, max_rows=15)
+
+
+def advice_block(advice: Advice) -> str:
+    """Return the block of advice: what to add, counts, items and annotators."""
+    title, lead, *counts = advice.summary().splitlines()
+    items = advice.item_table().sort_by([("gain", "descending")])
+    people = advice.annotator_table().sort_by("information")
+    gain = np.maximum(advice.of_items.gain, 0.0)
+    chart = _histogram("Gain of one more label", gain, float(gain.max()), "gain", "items")
+    tables = {
+        "Items, highest gain first": items.select(["item", "n_labels", "add", "status", "gain"]),
+        "Annotators, least informative first": people.select(
+            ["annotator", "n_labels", "verdict", "information"]
+        ),
+    }
+    return _block(title, lead, counts, tables, chart)
+
+
+def changes_block(changes: Changes) -> str:
+    """Return the block of what more labels changed: counts, items and annotators."""
+    lines = [line for line in changes.summary().splitlines() if not line.startswith(" ")]
+    tables = {"Items": changes.item_table, "Annotators": changes.annotator_table}
+    return _block("What changed", lines[0], lines[1:], tables)
+
+
+def plan_block(plan: Plan) -> str:
+    """Return the block of a plan: the lines of its summary."""
+    target, *lines = plan.summary().splitlines()
+    return _block(target, str(plan).removeprefix("Plan(").removesuffix(")"), lines, {})
+
+
+def _untested_lead(fit: Fit) -> str:
+    return CHANCE_LINE if fit.verdict == "chance" else fit.stop_reason
+
+
+def _counts(what: str, counts: Mapping[str, int]) -> str:
+    listed = ", ".join(f"{name} {count:,}" for name, count in counts.items() if count)
+    return f"{what}: {listed}"
+
+
+def _reliability_chart(fit: Fit) -> Chart:
+    """Return a histogram of reliabilities, which is small for any number of annotators."""
+    assert fit.reliability is not None
+    return _histogram(
+        "Reliability of annotators", fit.reliability, 1.0, "reliability", "annotators"
+    )
+
+
+def _histogram(title: str, values: Floats, most: float, axis: str, unit: str) -> Chart:
+    """Return a histogram of values from 0."""
+    counts, edges = np.histogram(np.clip(values, 0.0, most), 10, (0.0, most or 1.0))
+    return Chart(
+        name=unit,
+        title=title,
+        caption="",
+        data={"from": edges[:-1].tolist(), unit: counts.tolist()},
+        draw=lambda width: shapes.histogram(edges, counts, width, title=axis, unit=unit),
+    )
+
+
+def _sorted(title: str, table: pa.Table, key: str, order: str) -> dict[str, pa.Table]:
+    """Return the main columns of a table by its title, sorted by one that the table may not have."""
+    has_key = key in table.column_names
+    selected = table.select([name for name in _COLUMNS if name in table.column_names])
+    return {f"{title}, {order}": selected.sort_by(key)} if has_key else {title: selected}
+
+
+def _block(
+    title: str,
+    lead: str,
+    lines: Iterable[str],
+    tables: Mapping[str, pa.Table],
+    chart: Chart | None = None,
+    max_rows: int = MAX_ROWS,
+) -> str:
+    """Return a block: a lead, lines, the first rows of tables, and a chart without colors."""
+    parts = [
+        f"<div><h4>{escaped(name)}</h4>{_table(table, max_rows)}</div>"
+        for name, table in tables.items()
+        if len(table)
+    ]
+    if chart is not None:
+        parts.append(f"<div><h4>{escaped(chart.title)}</h4>{chart.inline(_CHART_WIDTH)}</div>")
+    quiet = "".join(f"{escaped(line)}<br>" for line in lines)
+    return (
+        f'<div class="annotruth"><style>{_style()}</style>'
+        f'<p class="at-lead">{escaped(lead)}</p><p class="at-quiet">{escaped(title)}<br>{quiet}</p>'
+        f'<div class="at-parts">{"".join(parts)}</div></div>'
+    )
+
+
+def _style() -> str:
+    """Return the styles of blocks and their charts, which reach nothing else of a notebook."""
+    charts = "".join(f".annotruth {rule}" for rule in chart_style().strip().splitlines())
+    rules = "".join(line.replace("&", ".annotruth") for line in _RULES.strip().splitlines())
+    return f".annotruth {{ {' '.join(_COLORS.split())} }}{rules}{charts}"
+
+
+def _table(table: pa.Table, max_rows: int) -> str:
+    heads = "".join(
+        f"<th{_alignment(table, name)}>{escaped(name)}</th>" for name in table.column_names
+    )
+    rows = "".join(
+        "<tr>"
+        + "".join(f"<td{_alignment(table, name)}>{_cell(row[name])}</td>" for name in row)
+        + "</tr>"
+        for row in table.slice(0, max_rows).to_pylist()
+    )
+    more = len(table) - max_rows
+    note = f'<p class="at-quiet">{more:,} more</p>' if more > 0 else ""
+    return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>{note}"
+
+
+def _alignment(table: pa.Table, name: str) -> str:
+    kind = table.schema.field(name).type
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    return ' class="at-number"' if is_number else ""
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return escaped(f"{value:.3f}" if isinstance(value, float) else shorten(str(value)))

@@ -1,0 +1,153 @@
+"""What notebooks show and what completion offers."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import annotruth as at
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def compared(crowd):
+    return at.compare(crowd.data, ["gpm", "majority", "mean"])
+
+
+@pytest.fixture(scope="module")
+def shown(crowd, compared):
+    """Everything with a block, by name."""
+    before = at.fit(crowd.data, "majority")
+    after = at.update(before, [("new item", "new annotator", 1)], refit=True)
+    return {
+        "fit": crowd,
+        "comparison": compared,
+        "advice": at.next_labels(crowd, budget=20),
+        "plan": at.plan_labels(crowd, "hellinger", 0.1),
+        "changes": at.changes(before, after),
+    }
+
+
+@pytest.mark.parametrize("name", ["fit", "comparison", "advice", "plan", "changes"])
+def test_a_block_is_small_and_has_neither_script_nor_addresses(shown, name):
+    block = shown[name]._repr_html_()
+    assert len(block) < 25_000
+    assert "<script" not in block
+    assert not re.search(r"(src|href|url\()", block)
+    styled = re.search(r"<style>(.*?)</style>", block)[1]
+    assert all(
+        rule.lstrip().startswith(".annotruth") for rule in re.findall(r"[^{}]+(?={)", styled)
+    )
+
+
+@pytest.mark.parametrize("name", ["fit", "comparison", "advice", "plan", "changes"])
+def test_repr_is_one_short_line(shown, name):
+    text = repr(shown[name])
+    assert "\n" not in text
+    assert len(text) < 200
+    assert text.startswith(f"{type(shown[name]).__name__}(")
+
+
+def test_the_block_of_a_fit_answers_first(crowd):
+    block = crowd._repr_html_()
+    assert block.index("Can these labels be trusted?") < block.index("gpm on ")
+    for text in ("Annotators, least reliable first", "Items, least certain first", "<svg"):
+        assert text in block
+    lowest = crowd.annotator_table().sort_by("reliability")["annotator"][0].as_py()
+    assert f"<tbody><tr><td>{lowest}</td>" in re.sub(' class="[^"]*"', "", block)
+    assert block.count("<tr>") == 2 * (1 + 5)
+
+
+def test_the_block_of_a_model_of_scores_claims_no_order(crowd):
+    block = at.fit(crowd.data, "mean")._repr_html_()
+    assert "<h4>Annotators</h4>" in block
+    assert "least reliable" not in block
+
+
+def test_fits_of_many_labels_are_shown_without_advice(crowd, monkeypatch):
+    monkeypatch.setattr("annotruth.report.notebook.MAX_LABELS", 10)
+    monkeypatch.setattr("annotruth.report.notebook.advise", None)
+    assert "change of Q below" in crowd._repr_html_()
+
+
+def test_the_block_of_a_comparison_begins_with_the_finding(compared):
+    block = compared._repr_html_()
+    assert f'<p class="at-lead">{compared.finding}.</p>' in block
+    assert "Prediction of held-out labels" in block
+
+
+def test_blocks_escape_names(hostile, hostile_ids):
+    for one in (hostile, at.next_labels(hostile), at.compare(hostile, ["gpm", "majority"])):
+        block = one._repr_html_()
+        for name in hostile_ids[:3]:
+            assert name not in block
+    assert "&lt;script&gt;" in hostile._repr_html_()
+
+
+@pytest.mark.parametrize("background", ["white", "rgb(17, 17, 17)"])
+def test_text_has_the_color_of_the_notebook(chromium, shown, background):
+    page = chromium.new_page()
+    messages = []
+    page.on("console", lambda message: messages.append(message.text))
+    page.on("request", lambda request: messages.append(request.url))
+    color = "rgb(250, 250, 250)" if background != "white" else "rgb(10, 10, 10)"
+    blocks = "".join(one._repr_html_() for one in shown.values())
+    page.set_content(f"<body style='background:{background};color:{color}'>{blocks}")
+    for selector in (".annotruth .at-lead", ".annotruth td"):
+        used = page.locator(selector).first.evaluate("one => getComputedStyle(one).color")
+        assert used == color
+    fill = page.locator(".annotruth svg .at-text").first.evaluate(
+        "one => getComputedStyle(one).fill"
+    )
+    assert fill == color
+    assert messages == []
+    page.close()
+
+
+CHARTS = """agreement annotator calibration categories confusion history item items matches
+reliability scores true_scores workload"""
+
+PUBLIC = {
+    "fit": """annotator_columns annotators behavior chosen converged data distribution distributions
+        expectation high history item_columns items keep label labels log_likelihood low model n_iter
+        n_spammers p_serious plot readout reliability report save score settings soft_labels spammer
+        stop_reason summary to_dict verdict""",
+    "comparison": """agreement choice data finding fits measures models recommended refused report
+        seconds to_dict why""",
+    "advice": "add annotators assignments budget fit items n_add summary to_dict",
+}
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_completion_offers_what_users_call(shown, name):
+    assert dir(shown[name]) == sorted(PUBLIC[name].split())
+    for attribute in dir(shown[name]):
+        getattr(shown[name], attribute)
+
+
+def test_completion_offers_the_charts_which_have_help(crowd):
+    assert dir(crowd.plot) == sorted(CHARTS.split())
+    for name in dir(crowd.plot):
+        assert getattr(crowd.plot, name).__doc__.startswith("Chart ")
+
+
+def test_completion_offers_the_public_names_of_the_package():
+    assert dir(at) == sorted([*at.__all__, "__version__"])
+
+
+def test_completion_offers_what_the_documents_name(shown):
+    for name, variable in (("fit", "fit"), ("comparison", "compared"), ("advice", "advice")):
+        for path in sorted((ROOT / "docs").glob("*.md")):
+            blocks = re.findall(r"```python\n(.*?)```", path.read_text("utf-8"), flags=re.DOTALL)
+            used = set(re.findall(rf"\b{variable}\.([a-z_]+)\(?", "".join(blocks)))
+            # Fits on Spark have a method of their own.
+            assert used - {"close"} <= {*dir(shown[name])}, path.name
+
+
+def test_charts_against_the_truth(crowd):
+    truth = dict.fromkeys(crowd.data.items.to_pylist()[:20], 3)
+    assert crowd.plot.confusion(truth).name == "confusion"
+    assert crowd.plot.true_scores(truth).name == "true-scores"
+    with pytest.raises(at.AnnotruthError, match=r"no calibration of gpm .*choose confusion, true_"):
+        crowd.plot.calibration(truth)
