@@ -49,7 +49,7 @@ def test_repr_is_one_short_line(shown, name):
     assert text.startswith(f"{type(shown[name]).__name__}(")
 
 
-def test_the_block_of_a_fit_answers_first(crowd):
+def test_the_block_of_a_fit_begins_with_the_verdict(crowd):
     block = crowd._repr_html_()
     assert block.index("Can these labels be trusted?") < block.index("gpm on ")
     for text in ("Annotators, least reliable first", "Items, least certain first", "<svg"):
