@@ -46,6 +46,7 @@ def fit(
     *,
     gold: Any = None,
     annotator_prior: Any = None,
+    warm_start: Fit | str | Path | None = None,
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
     **options: Any,
@@ -58,6 +59,7 @@ def fit(
     engine: DistributedEngineName | DistributedEngine,
     gold: Any = None,
     annotator_prior: Any = None,
+    warm_start: Fit | str | Path | None = None,
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
     **options: Any,
@@ -69,6 +71,7 @@ def fit(
     *,
     gold: Any = None,
     annotator_prior: Any = None,
+    warm_start: Fit | str | Path | None = None,
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
     **options: Any,
@@ -79,6 +82,7 @@ def fit(
     *,
     gold: Any = None,
     annotator_prior: Any = None,
+    warm_start: Fit | str | Path | None = None,
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
     **options: Any,
@@ -90,16 +94,21 @@ def fit(
     data
         A path (CSV, TSV, Parquet, Arrow, JSON lines, each also compressed, or what a platform
         exports), a pandas, polars, pyarrow or Spark frame, a list of (item, annotator, label)
-        tuples, or `Labels`.
+        tuples, or `Labels`; or a fit or the folder of a saved one, whose labels are fitted again.
     model
         A model's name, or an estimator with its options set; or "auto", which takes the model
         that predicts held-out labels best, and says why in the summary (see `choose`). Without
-        one it is robust-gpm, or gpm where there are too many categories for that.
+        one it is that of ``warm_start``, else robust-gpm, or gpm where there are too many
+        categories for that.
     gold
         Known truths of some items: a path, a frame of ``item, label``, a mapping or a Series.
     annotator_prior
         What is known about some annotators from earlier work (for robust-gpm): a path or a frame
         of ``annotator, reliability`` and more, such as a fit's annotators, or a mapping.
+    warm_start
+        A fit of the same model, or the folder of a saved one, to start from, for instance with all
+        labels of a campaign again, in which the fit's labels are. Labels are read on its scale.
+        Items and annotators of the fit come first in the result.
     progress
         Called after every iteration.
     read
@@ -118,6 +127,13 @@ def fit(
         engine reads (``engine="spark"``). Its tables are frames of the engine.
     """
     read, options = ReadOptions.split(read, options)
+    if _is_fit(data):
+        data = _loaded(data).data
+    previous = None if warm_start is None else _loaded(warm_start)
+    if previous is not None:
+        read = _on_scale(previous, read)
+        if model is None:
+            model, options = previous.model, {**_settings(previous), **options}
     auto = model == AUTO
     home = native_engine(data)
     if home is not None:
@@ -154,7 +170,8 @@ def fit(
         estimator, chosen = make_estimator(choice.model, {}), choice.to_dict()
     start_stage(progress, f"fitting {estimator.name}")
     _LOGGER.info("fitting %s to %s", estimator.name, labels.describe())
-    result = estimator.fit(labels, progress=_log_iterations(progress)).result_
+    estimator.fit(labels, warm_start=previous, progress=_log_iterations(progress))
+    result = estimator.result_
     _LOGGER.info("%s after %d iterations: %s", result.model, result.n_iter, result.stop_reason)
     found = replace(result, chosen=chosen)
     if read.categories is None and not isinstance(data, Labels):
@@ -219,13 +236,7 @@ def update(
             raise InputError(f"{name} is that of the fit: leave it out")
     _refuse_distributed(fit)
     before = _loaded(fit)
-    # An engine object of the caller's is stored by its class name, and cannot be made again.
-    settings = {
-        name: value
-        for name, value in before.settings.items()
-        if name != "engine" or value in ENGINES
-    }
-    estimator = make_estimator(before.model, settings)
+    estimator = make_estimator(before.model, _settings(before))
     start_stage(progress, reading_stage(data))
     new = load_labels(data, read)
     start_stage(progress, f"fitting {estimator.name}")
@@ -238,6 +249,24 @@ def update(
             progress=progress,
         )
     return estimator.result_
+
+
+def _settings(fit: Fit) -> dict[str, Any]:
+    """Return the options that the model of a fit can be made with again."""
+    # An engine object of the caller's is stored by its class name, and cannot be made again.
+    return {
+        name: value for name, value in fit.settings.items() if name != "engine" or value in ENGINES
+    }
+
+
+def _on_scale(fit: Fit, read: ReadOptions) -> ReadOptions:
+    """Return options that read labels on the scale of a fit, unless they name a scale."""
+    if read.changed().keys() & {"scale", "categories", "bins"}:
+        return read
+    scale = fit.data.scale
+    if scale.edges is not None:
+        return replace(read, bins=scale.edges.tolist())
+    return replace(read, scale=scale.kind, categories=scale.categories.to_pylist())
 
 
 def _warn_of_many_numbers(found: BaseFit) -> None:

@@ -15,6 +15,7 @@ from annotruth.kernels.arrays import Codes, mix_bits
 from annotruth.labels import validate
 from annotruth.labels.arrays import Covariates, LabelArrays
 from annotruth.labels.build import BuiltLabels, LabelBuilder
+from annotruth.labels.encode import match_ids
 from annotruth.labels.frames import as_arrow, default_frame, to_arrow
 from annotruth.labels.layout import CanonicalOrder, RowCodes, arrange, canonical_orders
 from annotruth.labels.options import TableOptions
@@ -178,17 +179,34 @@ class Labels(LabelArrays):
         Items and annotators without a label are left out; the codes of the others keep their
         order, and are the same where none is left out. Known truths, priors and covariates stay.
         """
-        labels = np.flatnonzero(kept)
+        items = np.unique(self.item_of_label()[kept])
+        annotators = np.unique(self.annotator[kept])
+        return self._recoded(np.flatnonzero(kept), items, annotators)
+
+    def with_first(self, items: pa.Array, annotators: pa.Array) -> Labels:
+        """Return the labels with these items and annotators first, in this order; all have labels."""
+        return self._recoded(
+            np.arange(self.n_labels),
+            _put_first(match_ids(items, self.items), self.n_items),
+            _put_first(match_ids(annotators, self.annotators), self.n_annotators),
+        )
+
+    def _recoded(
+        self, labels: Codes, items: NDArray[np.integer[Any]], annotators: NDArray[np.integer[Any]]
+    ) -> Labels:
+        """Return some labels with new codes: their items and annotators in the given order."""
         labels = labels[np.argsort(self.row[labels])]
-        items, item = np.unique(self.item_of_label()[labels], return_inverse=True)
-        annotators, annotator = np.unique(self.annotator[labels], return_inverse=True)
+        item, annotator = np.empty(self.n_items, np.int64), np.empty(self.n_annotators, np.int64)
+        item[items] = np.arange(len(items))
+        annotator[annotators] = np.arange(len(annotators))
         made = Labels.from_codes(
-            item,
-            annotator,
+            item[self.item_of_label()[labels]],
+            annotator[self.annotator[labels]],
             self.category_of_label()[labels],
             items=self.items.take(pa.array(items)),
             annotators=self.annotators.take(pa.array(annotators)),
             scale=self.scale,
+            n_dropped=self.n_dropped,
             frame=self.frame,
         )
         prior = None if self.annotator_prior is None else self.annotator_prior[annotators]
@@ -197,6 +215,7 @@ class Labels(LabelArrays):
             known=self.known[items],
             annotator_prior=prior,
             covariates=self.covariates.take(labels[made.row], annotators, items),
+            read_as=self.read_as,
         )
 
     def subset_items(self, item: NDArray[np.integer[Any]]) -> ItemSubset:
@@ -258,6 +277,13 @@ class Labels(LabelArrays):
             annotator_prior=None if prior is None else prior[order.annotator],
         )
         return ReorderedLabels(made, np.argsort(rows[made.row]))
+
+
+def _put_first(codes: Codes, n: int) -> Codes:
+    """Return the codes below n with the given ones first."""
+    others = np.ones(n, dtype=np.bool_)
+    others[codes] = False
+    return np.append(codes, np.flatnonzero(others))
 
 
 class ReorderedLabels(NamedTuple):

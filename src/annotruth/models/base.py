@@ -22,7 +22,7 @@ from annotruth.models.em import History, ProgressCallback, Steps, run_em
 from annotruth.models.pandas_results import PandasResults
 from annotruth.models.registry import models_with
 from annotruth.models.result import Fit
-from annotruth.models.warm_start import check_warm_start
+from annotruth.models.warm_start import prepare_warm_start
 
 if TYPE_CHECKING:
     from annotruth.models.base_fit import LatentClasses
@@ -117,8 +117,8 @@ class Estimator(PandasResults, ABC):
             What is known about some annotators: their table from an earlier fit, or a mapping of
             annotator to reliability.
         warm_start
-            A fit of the same model to start from. Its items and annotators must come first in
-            ``data``, in the same order, as in labels that were appended to.
+            A fit of the same model to start from. Its items and annotators come first in the
+            result, in the same order; those that are not in ``data`` are left out.
         progress
             Called after every iteration with a `Progress`.
         """
@@ -128,9 +128,10 @@ class Estimator(PandasResults, ABC):
         # The files of distributed labels are removed when they are fitted or refused.
         with closing(labels) if isinstance(labels, DistributedLabels) else nullcontext():
             self.check_supported(engine, labels)
-            previous = (
-                None if warm_start is None else check_warm_start(self.name, warm_start, labels)
-            )
+            previous = None
+            if warm_start is not None:
+                axes = self.parameter_axes
+                labels, previous = prepare_warm_start(self.name, warm_start, labels, axes)
             # A model that fits distributed labels uses nothing but their summary.
             return self.load_fit(self._fit_in_order(cast("Labels", labels), progress, previous))
 

@@ -18,7 +18,7 @@ from annotruth.errors import AnnotruthError, InputError
 from annotruth.io.writers import LazyTable
 from annotruth.kernels.arrays import Codes, Floats, slices
 from annotruth.labels import Labels, LabelSummary
-from annotruth.labels.encode import decode_table
+from annotruth.labels.encode import decode_table, match_ids
 from annotruth.labels.frames import as_arrow, from_arrow
 from annotruth.labels.layout import CanonicalOrder
 from annotruth.models.base_fit import SPAMMER_BELOW, BaseFit, Column, Readout, table_of
@@ -359,6 +359,36 @@ class Fit(BaseFit):
             The axes of the parameters, as in `Estimator.parameter_axes`.
         """
         item, annotator, category = map(np.argsort, order)
+        p_serious = None if self.p_serious is None else self.p_serious[position]
+        return self._rearranged(labels, item, annotator, category, axes, p_serious)
+
+    def restricted(self, labels: Labels, axes: Mapping[str, str]) -> Fit:
+        """Return this fit for a subset of its labels, to start another fit from.
+
+        Results per label are left out.
+
+        Parameters
+        ----------
+        labels
+            Some of the labels of this fit.
+        axes
+            The axes of the parameters, as in `Estimator.parameter_axes`.
+        """
+        item = match_ids(labels.items, self.data.items)
+        annotator = match_ids(labels.annotators, self.data.annotators)
+        category = np.arange(labels.n_categories)
+        return self._rearranged(labels, item, annotator, category, axes, p_serious=None)
+
+    def _rearranged(
+        self,
+        labels: Labels,
+        item: Codes,
+        annotator: Codes,
+        category: Codes,
+        axes: Mapping[str, str],
+        p_serious: Floats | None,
+    ) -> Fit:
+        """Return the results for the items, annotators and categories with the given codes."""
 
         def per(places: Codes, values: Any) -> Any:
             if values is None:
@@ -366,7 +396,7 @@ class Fit(BaseFit):
             return values.take(as_arrow(places)) if isinstance(values, pa.Array) else values[places]
 
         def distribution(of: Distribution | None) -> Distribution | None:
-            return None if of is None else of.take(item).with_codes(order.category)
+            return None if of is None else of.take(item).with_codes(np.argsort(category))
 
         return replace(
             self,
@@ -385,7 +415,7 @@ class Fit(BaseFit):
             distribution=distribution(self.distribution),
             other_distribution=distribution(self.other_distribution),
             score=per(item, self.score),
-            p_serious=per(position, self.p_serious),
+            p_serious=p_serious,
             item_columns={name: per(item, column) for name, column in self.item_columns.items()},
         )
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, listed
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import Labels, LabelSummary
-from annotruth.labels.encode import to_text
+from annotruth.labels.encode import match_ids, to_text
 from annotruth.models.base_fit import BaseFit
 from annotruth.models.result import Fit
 
@@ -20,24 +22,51 @@ OFF_BOUND = 1e-3
 _OBSERVED = 0.01  # weight of the observed shares, so that a category new to an item is above 0
 
 
-def check_warm_start(model: str, previous: BaseFit, labels: LabelSummary) -> Fit:
-    """Return the previous fit; raise if it is of another model or of other labels."""
+def prepare_warm_start(
+    model: str, previous: BaseFit, labels: LabelSummary, axes: Mapping[str, str] | None
+) -> tuple[Labels, Fit]:
+    """Return labels and a previous fit whose items and annotators come first among theirs.
+
+    Labels that were appended to those of the fit are returned as they are. Of others, such as a
+    later export of all labels, the items and annotators that the fit has are put first, and the
+    fit is restricted to them.
+
+    Parameters
+    ----------
+    model
+        The name of the model to be fitted, which the previous fit must be of.
+    previous, labels
+        The fit and the labels; they must have the same categories.
+    axes
+        The axes of the model's parameters, as in `Estimator.parameter_axes`.
+    """
     if not (isinstance(previous, Fit) and isinstance(labels, Labels)):
         raise InputError("warm_start is for labels on this machine: leave it out")
     if previous.model != model:
         raise InputError(f"warm_start is a fit of {previous.model}, not of {model}")
     data = previous.data
-    same_ids = all(
-        # Ids that were numbers are text once there are words among them.
-        (old if old.type == new.type else to_text(old)).equals(new[: len(old)])
-        for old, new in ((data.items, labels.items), (data.annotators, labels.annotators))
-    )
-    if not (same_ids and data.scale.categories.equals(labels.scale.categories)):
+    if not data.scale.categories.equals(labels.scale.categories):
         raise InputError(
-            "warm_start is a fit of other labels: its items, annotators and categories must come "
-            "first in the data, in the same order"
+            f"warm_start is a fit of other labels: it has the categories {listed(data.scale.names)}"
+            f", not {listed(labels.scale.names)}"
         )
-    return previous
+    if _come_first(data.items, labels.items) and _come_first(data.annotators, labels.annotators):
+        return labels, previous
+    if labels.on_disk or axes is None:
+        what = "labels on disk" if labels.on_disk else model
+        raise InputError(f"{what}: no warm start where items come in another order; leave it out")
+    has_item = match_ids(data.items, labels.items) >= 0
+    has_annotator = match_ids(data.annotators, labels.annotators) >= 0
+    kept = has_item[data.item_of_label()] & has_annotator[data.annotator]
+    if not kept.any():
+        raise InputError("warm_start is a fit of other labels: it has none of their items")
+    common = previous.restricted(data.subset(kept), axes)
+    return labels.with_first(common.data.items, common.data.annotators), common
+
+
+def _come_first(old: pa.Array, new: pa.Array) -> bool:
+    """Return whether new ids begin with the old ones; they are text once words are among them."""
+    return bool((old if old.type == new.type else to_text(old)).equals(new[: len(old)]))
 
 
 def with_new_rows(previous: NDArray[Any], start: NDArray[Any]) -> NDArray[Any]:

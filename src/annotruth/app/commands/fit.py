@@ -44,7 +44,8 @@ def fit(
         str,
         typer.Argument(
             metavar="LABELS",
-            help=f"{options.LABELS_HELP} With --engine spark also a folder, or a table by name.",
+            help=f"{options.LABELS_HELP} Or the folder of a saved fit, whose labels are fitted "
+            "again. With --engine spark also a folder of files, or a table by name.",
         ),
     ],
     model: options.ModelOption = None,
@@ -53,6 +54,14 @@ def fit(
     annotator_prior: options.AnnotatorPriorOption = None,
     truth: options.TruthOption = None,
     settings: options.SettingsOption = None,
+    warm_start: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FIT",
+            help="Start from the parameters of this saved fit, with its model, options and scale "
+            "unless others are given; LABELS are all labels again, such as a later export.",
+        ),
+    ] = None,
     outputs: Outputs,
     engine: Annotated[
         EngineChoice, typer.Option(help="Where the passes over the labels run.")
@@ -97,7 +106,9 @@ def fit(
 
         annotruth fit huge.parquet --memory 1GB --out result --format parquet
 
-        annotruth fit labels.csv --model gpm --save fit
+        annotruth fit labels.csv --save fit && annotruth fit fit --model gpm
+
+        annotruth fit all-labels.csv --warm-start fit --save fit2
 
         annotruth fit crowd.labels --engine spark --master yarn --storage hdfs:///tmp --out result
     """
@@ -115,7 +126,8 @@ def fit(
         raise InputError("--master and --storage need --engine spark")
     outputs.check(
         {
-            "LABELS": [labels],
+            "LABELS": options.saved_files(Path(labels)),
+            "--warm-start": options.saved_files(warm_start),
             "--gold": [gold],
             "--truth": [truth],
             "--annotator-prior": [annotator_prior],
@@ -133,6 +145,7 @@ def fit(
             model,
             gold=gold,
             annotator_prior=annotator_prior,
+            warm_start=warm_start,
             read=read,
             progress=progress,
             **model_options,
