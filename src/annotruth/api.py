@@ -11,13 +11,14 @@ import logging
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from annotruth.engines import ENGINES, get_engine, native_engine
 from annotruth.errors import AnnotruthWarning, InputError
 from annotruth.io.options import ReadOptions
 from annotruth.io.readers import file_named_in_errors, load_labels, load_table, reading_stage
 from annotruth.labels import Labels, LabelSummary
+from annotruth.labels.append import append_labels
 from annotruth.labels.bins import MANY_NUMBERS
 from annotruth.labels.scale import parse_numbers
 from annotruth.labels.validate import input_warnings
@@ -211,8 +212,8 @@ def update(
     fit
         A fit, or the folder where one was saved.
     data
-        The new labels, and no others: a path or a frame, as for `fit`. Items and annotators may be
-        new, categories may not.
+        The new labels: a path or a frame, as for `fit`. Items and annotators may be new, categories
+        may not. Labels that are in the fit already are left out, so this may be all labels again.
     gold
         Known truths of new or old items, as for `fit`.
     refit
@@ -221,34 +222,95 @@ def update(
         Called after every iteration.
     read, **options
         How to read the new labels: `ReadOptions`, or its fields as keywords. ``duplicates`` says
-        what to do when an annotator labels the same item again: "refuse", "keep" (two votes) or "last"
-        (the new label replaces the old one). The scale is that of the fit.
+        what to do when an annotator gives an item another label than in the fit: "refuse", "last"
+        (the new label replaces the old one) or "keep" (every row is a vote, also a repeated one).
+        ``drop`` leaves annotators out of the fit, too. The scale is that of the fit.
 
     Returns
     -------
     Fit
         Items and annotators keep their order, new ones follow; `changes` returns what is
-        different.
+        different. If there is nothing new, it is the same fit.
     """
+    return update_fit(
+        fit, data, gold=gold, refit=refit, progress=progress, read=read, **options
+    ).fit
+
+
+class UpdatedFit(NamedTuple):
+    """A fit with labels added.
+
+    Attributes
+    ----------
+    fit
+        The fit; the same object as before if there was nothing new.
+    n_repeated
+        How many of the labels were in the fit already, and were left out.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> from annotruth.api import update_fit
+    >>> before = at.fit([("a", "x", 1), ("a", "y", 2), ("b", "x", 2)], "majority")
+    >>> updated = update_fit(before, [("a", "x", 1), ("b", "y", 2)])
+    >>> updated.fit.data.n_labels, updated.n_repeated
+    (4, 1)
+    """
+
+    fit: Fit
+    n_repeated: int
+
+
+def update_fit(
+    fit: Fit | str | Path,
+    data: Any,
+    *,
+    gold: Any = None,
+    refit: bool = False,
+    progress: ProgressCallback | None = None,
+    read: ReadOptions | None = None,
+    **options: Any,
+) -> UpdatedFit:
+    """Update a fit as `update` does; return also how many labels were in it already."""
     read = ReadOptions.of(read, options)
     for name in ("scale", "categories", "bins", "memory"):
         if name in read.changed():
             raise InputError(f"{name} is that of the fit: leave it out")
     _refuse_distributed(fit)
     before = _loaded(fit)
-    estimator = make_estimator(before.model, _settings(before))
     start_stage(progress, reading_stage(data))
-    new = load_labels(data, read)
-    start_stage(progress, f"fitting {estimator.name}")
+    new = load_labels(data, replace(read, drop=()))
     with file_named_in_errors(data if gold is None else gold):
-        estimator.load_fit(before).partial_fit(
-            new,
-            gold=load_table(gold, max_size=read.max_size),
-            duplicates=read.duplicates,
-            refit=refit,
-            progress=progress,
-        )
-    return estimator.result_
+        truths = load_table(gold, max_size=read.max_size)
+        appended = append_labels(before.data, new, gold=truths, duplicates=read.duplicates)
+    labels = _without_dropped(appended.labels, read)
+    if not (refit or appended.is_changed or labels is not appended.labels):
+        return UpdatedFit(before, appended.n_repeated)
+    return UpdatedFit(
+        _fit_again(before, labels, refit=refit, progress=progress), appended.n_repeated
+    )
+
+
+def _without_dropped(labels: Labels, read: ReadOptions) -> Labels:
+    """Return labels of a fit without those of the annotators to leave out, if there are any."""
+    if "drop" not in read.changed():
+        return labels
+    from annotruth.io.drop_list import leave_out
+
+    # They may have been left out of the fit before.
+    return leave_out(labels, read.drop, max_size=read.max_size, strict=False)
+
+
+def _fit_again(
+    before: Fit, labels: Labels, *, refit: bool = False, progress: ProgressCallback | None = None
+) -> Fit:
+    """Fit the model of a fit to more or fewer labels, starting from the fit."""
+    estimator = make_estimator(before.model, _settings(before))
+    # Without the axes of its parameters, a fit cannot be restricted to fewer annotators.
+    cold = refit or (estimator.parameter_axes is None and labels.n_labels < before.data.n_labels)
+    start_stage(progress, f"fitting {estimator.name}")
+    estimator.fit(labels, warm_start=None if cold else before, progress=progress)
+    return replace(estimator.result_, chosen=before.chosen)
 
 
 def _settings(fit: Fit) -> dict[str, Any]:
@@ -449,14 +511,16 @@ def fit_or_load(
         return fitted
     given = {"model": model, "gold": gold, "annotator_prior": annotator_prior, **own}
     named = [name for name, value in given.items() if value is not None]
-    named += read.changed()
+    named += read.changed().keys() - {"drop"}
     if named:
         raise InputError(
             f"{', '.join(named)}: only for labels, and this is a fit; leave them out, or give the "
             "labels"
         )
     start_stage(progress, reading_stage(data))
-    return _loaded(data)
+    saved = _loaded(data)
+    labels = _without_dropped(saved.data, read)
+    return saved if labels is saved.data else _fit_again(saved, labels, progress=progress)
 
 
 def _is_fit(data: Any) -> bool:

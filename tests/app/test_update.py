@@ -42,7 +42,7 @@ def test_help_says_first_that_the_fit_is_saved_in_place(run):
 
 
 def test_nobody_else_can_save_during_an_update_in_place(run, files, monkeypatch):
-    update, refusals = api.update, []
+    update, refusals = api.update_fit, []
 
     def update_beside_another(*words, **options):
         def save():
@@ -57,7 +57,7 @@ def test_nobody_else_can_save_during_an_update_in_place(run, files, monkeypatch)
         return update(*words, **options)
 
     monkeypatch.setattr(storage, "WAIT_SECONDS", 0.05)
-    monkeypatch.setattr(api, "update", update_beside_another)
+    monkeypatch.setattr(api, "update_fit", update_beside_another)
     assert run("update", files / "fit", files / "more.csv")[0] == 0
     assert len(refusals) == 1
     assert "another process is writing to it" in refusals[0]
@@ -102,7 +102,10 @@ def test_the_fit_is_not_saved_when_another_output_cannot_be_written(run, files):
         ("", "more.csv"),
         ("item,annotator,label\n", "there are no rows"),
         ("item,annotator,label\n2,new,7\n", "label 7 is new, and the fit has the categories 0, 1"),
-        ("item,annotator,label\n2,u,1\n", "labelled twice: annotator 'u' on item 2"),
+        (
+            "item,annotator,label\n0,x,0\n2,u,1\n",
+            "labelled twice: annotator 'u' on item 2 (label 0, now 1); pass duplicates='last'",
+        ),
     ],
 )
 def test_invalid_labels_do_not_change_the_fit(run, files, content, line):
@@ -139,3 +142,51 @@ def test_an_update_waits_for_another_process_and_gives_up_in_one_line(run, files
     assert at.load(files / "fit").data.n_labels == 36
     assert run("update", files / "fit", files / "more.csv")[0] == 0
     assert at.load(files / "fit").data.n_labels == 39
+
+
+def test_an_export_of_all_labels_adds_those_that_are_new(run, files):
+    (files / "more.csv").write_text(FIRST + MORE.partition("\n")[2])
+    code, out, err = run("update", files / "fit", files / "more.csv")
+    assert (code, err) == (0, "")
+    assert "new: 3 labels, 1 item, 1 annotator\n36 labels were in the fit already\n" in out
+    assert at.load(files / "fit").data.n_labels == 39
+
+
+def test_nothing_new_saves_nothing_in_place_but_writes_what_is_asked_for(run, files):
+    saved = (files / "fit" / "fit.json").read_bytes()
+    words = ("update", files / "fit", files / "first.csv", "--report", files / "r.html")
+    code, out, err = run(*words)
+    assert (code, err) == (0, "")
+    assert "36 labels were in the fit already" in out
+    assert f"nothing new: {files / 'fit'} stays as it is" in out
+    assert (files / "fit" / "fit.json").read_bytes() == saved
+    assert (files / "r.html").exists()
+    entries = json.loads(run(*words, "--save", files / "copy", "--json")[1])
+    assert (entries["new_labels"], entries["repeated_labels"]) == (0, 36)
+    assert at.load(files / "copy").data.n_labels == 36
+
+
+@pytest.mark.parametrize(("rule", "n_labels"), [("last", 36), ("keep", 38)])
+def test_changed_labels_follow_duplicates(run, files, rule, n_labels):
+    # One row as in the fit, and one with another label.
+    (files / "more.csv").write_text("item,annotator,label\n2,v,0\n2,u,1\n")
+    assert run("update", files / "fit", files / "more.csv", "--duplicates", rule)[0] == 0
+    fit = at.load(files / "fit")
+    assert fit.data.n_labels == n_labels
+    labels = fit.label_table().to_pylist()
+    given = [row["label"] for row in labels if (row["item"], row["annotator"]) == (2, "u")]
+    assert given == ([1] if rule == "last" else [0, 1])
+
+
+def test_dropped_annotators_leave_the_fit(run, files):
+    words = ("update", files / "fit", files / "more.csv", "--drop", "x,new,nobody")
+    code, out, err = run(*words)
+    assert (code, err) == (
+        0,
+        "annotruth: warning: 1 of 3 annotators to leave out has no labels (first: 'nobody')\n",
+    )
+    assert "2 annotators left out: x, new; 8 labels" in out
+    fit = at.load(files / "fit")
+    assert fit.data.annotators.to_pylist() == list("uvwyz")
+    assert (fit.data.n_labels, fit.data.n_items) == (31, 7)
+    assert "2 annotators left out: x, new; 8 labels" in fit.summary()

@@ -25,10 +25,11 @@ def test_a_warm_start_takes_labels_in_any_order(name):
     assert again.model == name
     assert again.data.n_labels == later.num_rows
     assert again.data.annotators.to_pylist() == people[2:]
-    items = [item for item in first.data.items.to_pylist() if item in set(later["item"].to_pylist())]
+    items = [
+        item for item in first.data.items.to_pylist() if item in set(later["item"].to_pylist())
+    ]
     assert again.data.items.to_pylist() == items
-    rows = zip(*(again.label_table()[name].to_pylist() for name in ("item", "annotator", "label")))
-    assert list(rows) == list(zip(*(later[name].to_pylist() for name in later.column_names)))
+    assert again.data.to_arrow().to_pylist() == later.to_pylist()
 
 
 @pytest.mark.parametrize("name", ["gpm", "robust-gpm", "subject-bias"])
@@ -46,7 +47,7 @@ def test_labels_are_read_on_the_scale_of_the_warm_start(tmp_path):
     first.save(tmp_path / "fit")
     again = at.fit(rows[::-1], warm_start=tmp_path / "fit")
     assert again.data.scale.names == ["c", "b", "a"]
-    with pytest.raises(at.InputError, match="categories a, b, not|categories c, b, a, not a, b"):
+    with pytest.raises(at.InputError, match="it has the categories c, b, a, not a, b"):
         at.fit(rows, warm_start=first, scale="nominal")
 
 

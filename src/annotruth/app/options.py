@@ -239,6 +239,14 @@ CovariatesOption = Annotated[
         metavar="NAMES", help="Further columns to keep with the labels, such as time,seconds."
     ),
 ]
+DropOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|A,B",
+        help="Leave these annotators out: their ids, or a file with one id per line or a column "
+        "annotator; of what --keep wrote, those with the verdict drop.",
+    ),
+]
 MemoryOption = Annotated[
     str | None,
     typer.Option(
@@ -268,6 +276,7 @@ _READ_FLAGS: Mapping[str, tuple[Any, Any]] = {
     "input_format": (InputFormatOption, None),
     "question": (QuestionOption, None),
     "covariates": (CovariatesOption, None),
+    "drop": (DropOption, None),
     "memory": (MemoryOption, None),
     "max_size": (MaxSizeOption, None),
 }
@@ -335,6 +344,7 @@ def make_read_options(flags: Mapping[str, Any]) -> ReadOptions:
         "categories": parse_list,
         "covariates": lambda text: tuple(parse_list(text) or ()),
         "bins": parse_bins,
+        "drop": parse_drop,
     }
     return ReadOptions(
         **{name: parsers.get(name, _unchanged)(value) for name, value in flags.items()}
@@ -435,6 +445,13 @@ def _split_at_commas(text: str) -> list[str]:
             f"{text[:60]!r} cannot be parsed ({error}): separate entries by commas"
         ) from error
     return [entry.strip() for row in rows for entry in row]
+
+
+def parse_drop(text: str | None) -> Path | tuple[str, ...]:
+    """Return the path of an existing file, or the ids in ``A,B``."""
+    if text is not None and Path(text).is_file():
+        return Path(text)
+    return tuple(parse_list(text) or ())
 
 
 def parse_bins(text: str | None) -> int | list[float] | None:

@@ -41,6 +41,7 @@ def load_labels(
     data: Any, read: ReadOptions, *, gold: Any = None, annotator_prior: Any = None
 ) -> Labels:
     """Return the labels in a path, a frame or `Labels`, with known truths and priors attached."""
+    given, read = read, replace(read, drop=())
     if isinstance(data, str | Path):
         labels = read_labels(data, read)
     else:
@@ -55,7 +56,21 @@ def load_labels(
         with file_named_in_errors(annotator_prior):
             prior = load_table(annotator_prior, max_size=read.max_size)
             labels = labels.with_annotator_prior(prior)
-    return labels
+    return _without_dropped(labels, given)
+
+
+def _without_dropped(labels: Labels, read: ReadOptions) -> Labels:
+    """Return the labels without those of the annotators to leave out."""
+    if "drop" not in read.changed():
+        return labels
+    if labels.on_disk:
+        raise InputError(
+            "annotators can be left out in memory only: leave out memory (`--memory`), or drop "
+            "(`--drop`)"
+        )
+    from annotruth.io.drop_list import leave_out
+
+    return leave_out(labels, read.drop, max_size=read.max_size)
 
 
 def reading_stage(data: Any) -> str:
@@ -89,6 +104,10 @@ def read_labels(
         When the file or its content cannot be used; one line says what, where and what to do.
     """
     read = ReadOptions.of(read, options)
+    return _without_dropped(_read_labels(path, read), read)
+
+
+def _read_labels(path: str | os.PathLike[str], read: ReadOptions) -> Labels:
     if read.memory is not None:
         return _read_to_disk(Path(path), read)
     with file_errors_reported(path):

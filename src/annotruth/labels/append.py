@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from annotruth.errors import InputError, shown
 from annotruth.kernels.arrays import Codes
 from annotruth.labels import validate
 from annotruth.labels.arrays import Covariates
@@ -20,9 +21,35 @@ from annotruth.labels.table import Labels
 from annotruth.labels.truth import match_truth_to_items
 
 
+class AppendedLabels(NamedTuple):
+    """Labels with others appended.
+
+    Attributes
+    ----------
+    labels
+        All labels.
+    n_repeated
+        How many of the new ones were there already, with the same label, and were left out.
+    is_changed
+        Whether there is anything new: a label, or a known truth.
+
+    Examples
+    --------
+    >>> base = Labels.of([("a", "ann", 1), ("a", "bob", 2)])
+    >>> export = Labels.of([("a", "ann", 1), ("a", "bob", 2), ("a", "eve", 2)])
+    >>> appended = append_labels(base, export)
+    >>> appended.labels.n_labels, appended.n_repeated, appended.is_changed
+    (3, 2, True)
+    """
+
+    labels: Labels
+    n_repeated: int
+    is_changed: bool
+
+
 def append_labels(
     base: Labels, new: Labels, *, gold: Any = None, duplicates: DuplicatePolicy = "refuse"
-) -> Labels:
+) -> AppendedLabels:
     """Return the labels of ``base`` followed by those of ``new``.
 
     Items and annotators of ``base`` keep their codes, new ones follow. The scale is that of
@@ -35,8 +62,9 @@ def append_labels(
     gold
         Known truths of new or old items.
     duplicates
-        What to do when an annotator labels the same item again: "refuse", "keep" (two votes) or "last"
-        (the new label replaces the old one).
+        What to do when an annotator labels the same item again. With "keep", every row is a vote.
+        Otherwise rows with the same label as in ``base`` are left out, and those with another
+        label are refused ("refuse") or replace the old ones ("last").
     """
     items, item_codes = _extend(base.items, new.items)
     annotators, annotator_codes = _extend(base.annotators, new.annotators)
@@ -57,14 +85,18 @@ def append_labels(
             (category, new.category_of_label()),
         )
     ]
-    kept = np.ones(base.n_labels, dtype=np.bool_)
+    kept, added = np.ones(base.n_labels, np.bool_), np.ones(new.n_labels, np.bool_)
     if duplicates != "keep":
-        again = _repeated(old_columns, new_columns, len(annotators))
-        if duplicates == "refuse":
-            item, annotator = (column[again] for column in old_columns[:2])
-            validate.check_no_repeats(np.arange(len(item)), items, item, annotators, annotator)
+        added = ~_found(new_columns, old_columns, len(annotators))
+        changed = [column[added] for column in new_columns]
+        again = _found(old_columns[:2], changed[:2], len(annotators))
+        if duplicates == "refuse" and again.any():
+            ids = (items, annotators, base.scale.categories)
+            _refuse_changed([column[again] for column in old_columns], changed, ids)
         kept = ~again
         old_columns = [column[kept] for column in old_columns]
+        new_columns = changed
+    n_repeated = int(np.count_nonzero(~added))
     item, annotator, label = map(np.concatenate, zip(old_columns, new_columns, strict=True))
     labels = Labels.from_codes(
         item,
@@ -73,7 +105,10 @@ def append_labels(
         items=items,
         annotators=annotators,
         scale=base.scale,
-        n_dropped=base.n_dropped + new.n_dropped,
+        # A later export of all labels has the same rows without a label again.
+        n_dropped=max(base.n_dropped, new.n_dropped)
+        if n_repeated
+        else base.n_dropped + new.n_dropped,
         frame=base.frame,
     )
     known = labels.known
@@ -87,7 +122,7 @@ def append_labels(
     if prior is not None:
         prior = np.pad(prior, ((0, labels.n_annotators - base.n_annotators), (0, 0)))
     covariates = Covariates(
-        labels=_append_label_covariates(base, kept, new, labels.row),
+        labels=_append_label_covariates(base, kept, new, added, labels.row),
         annotators=merge_by_code(
             base.covariates.annotators,
             new.covariates.annotators,
@@ -98,15 +133,27 @@ def append_labels(
             base.covariates.items, new.covariates.items, item_codes, labels.n_items
         ),
     )
-    return replace(labels, annotator_prior=prior, covariates=covariates, read_as=base.read_as)
+    made = replace(
+        labels,
+        annotator_prior=prior,
+        covariates=covariates,
+        read_as=base.read_as,
+        left_out=new.left_out or base.left_out,
+    )
+    is_changed = bool(added.any()) or not np.array_equal(known[: base.n_items], base.known)
+    return AppendedLabels(made, n_repeated, is_changed)
 
 
 def _append_label_covariates(
-    base: Labels, kept: NDArray[np.bool_], new: Labels, row: NDArray[np.integer[Any]]
+    base: Labels,
+    kept: NDArray[np.bool_],
+    new: Labels,
+    added: NDArray[np.bool_],
+    row: NDArray[np.integer[Any]],
 ) -> Mapping[str, pa.Array]:
-    """Return the covariates of the kept rows of ``base`` and of all of ``new``, as laid out."""
+    """Return the covariates of the kept rows of ``base`` and the added ones of ``new``, as laid out."""
     old_rows = np.argsort(base.row)[kept]
-    new_rows = np.argsort(new.row)
+    new_rows = np.argsort(new.row)[added]
     none = np.empty(0, dtype=np.int64)
     old_columns = base.covariates.take(old_rows, none, none).labels
     new_columns = new.covariates.take(new_rows, none, none).labels
@@ -130,7 +177,39 @@ def _extend(ids: pa.Array, new: pa.Array) -> tuple[pa.Array, Codes]:
     return pa.concat_arrays([ids, more]), codes
 
 
-def _repeated(old: list[Codes], new: list[Codes], n_annotators: int) -> NDArray[np.bool_]:
-    """Return which old labels have an item and an annotator that a new label has."""
-    old_pair, new_pair = (item * n_annotators + annotator for item, annotator, _ in (old, new))
-    return np.isin(old_pair, new_pair)
+def _found(rows: list[Codes], among: list[Codes], n_annotators: int) -> NDArray[np.bool_]:
+    """Return which rows of codes (item, annotator, and perhaps label) are among others."""
+    pair, other_pair = (columns[0] * n_annotators + columns[1] for columns in (rows, among))
+    found = np.isin(pair, other_pair)
+    if len(rows) == 2 or not found.any():
+        return found
+    # Few numbers for the pairs in common, so that they fit into 64 bits together with the label.
+    common = np.unique(pair[found])
+    is_common = np.isin(other_pair, common)
+    n_categories = 1 + max(int(columns[2].max()) for columns in (rows, among))
+    key, other_key = (
+        np.searchsorted(common, pairs) * n_categories + labels
+        for pairs, labels in (
+            (pair[found], rows[2][found]),
+            (other_pair[is_common], among[2][is_common]),
+        )
+    )
+    found[found] = np.isin(key, other_key)
+    return found
+
+
+def _refuse_changed(
+    old: list[Codes], new: list[Codes], ids: tuple[pa.Array, pa.Array, pa.Array]
+) -> NoReturn:
+    """Refuse labels that differ from those in the fit; name the first."""
+    item, annotator, before = (
+        shown(names[int(codes[0])].as_py()) for names, codes in zip(ids, old, strict=True)
+    )
+    first = np.flatnonzero((new[0] == old[0][0]) & (new[1] == old[1][0]))[0]
+    now = shown(ids[2][int(new[2][first])].as_py())
+    more = f" and {len(old[0]) - 1:,} more" if len(old[0]) > 1 else ""
+    raise InputError(
+        f"labelled twice: annotator {annotator} on item {item} (label {before}, now {now}){more}; "
+        "pass duplicates='last' (`--duplicates last`) to count the later label, or 'keep' to count "
+        "both"
+    )

@@ -100,6 +100,8 @@ class LabelSummary(ABC):
         The caller's frame library, in which tables are returned.
     read_as
         The format that the file was read as; empty for a long table.
+    left_out
+        The annotators that were left out, in words; empty if none was.
 
     Examples
     --------
@@ -117,6 +119,7 @@ class LabelSummary(ABC):
     n_dropped: int
     frame: str
     read_as: str
+    left_out: str = ""
 
     @property
     @abstractmethod
@@ -192,6 +195,7 @@ class LabelArrays(LabelSummary):
     n_dropped: int = 0
     frame: str = "pyarrow"
     read_as: str = ""
+    left_out: str = ""
 
     @property
     def n_items(self) -> int:

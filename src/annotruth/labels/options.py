@@ -127,6 +127,10 @@ class ReadOptions(TableOptions):
         How much memory reading a file may take, such as "20GB": its content, decompressed, and
         24 bytes per value. By default 500 MB, or 200 times the size of the file if that is more,
         but at most three quarters of the machine's memory.
+    drop
+        Annotators to leave out: a list of ids; or a path or a frame with a column ``annotator``, and
+        with a column ``verdict``, as in ``fit.keep()``, those to drop. A text file may also hold
+        one id per line.
 
     Examples
     --------
@@ -138,6 +142,7 @@ class ReadOptions(TableOptions):
     question: str | None = None
     memory: str | int | None = None
     max_size: str | int | None = None
+    drop: Any = ()
 
 
 def _is_unset(value: Any, default: Any) -> bool:

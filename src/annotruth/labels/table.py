@@ -44,7 +44,7 @@ class Labels(LabelArrays):
         The code of an item's known truth, -1 where there is none.
     covariates
         Further data about labels, annotators and items.
-    annotator_prior, n_dropped, frame, read_as
+    annotator_prior, n_dropped, frame, read_as, left_out
         As in `LabelSummary`.
 
     Examples
@@ -216,6 +216,7 @@ class Labels(LabelArrays):
             annotator_prior=prior,
             covariates=self.covariates.take(labels[made.row], annotators, items),
             read_as=self.read_as,
+            left_out=self.left_out,
         )
 
     def subset_items(self, item: NDArray[np.integer[Any]]) -> ItemSubset:

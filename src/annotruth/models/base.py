@@ -249,8 +249,9 @@ class Estimator(PandasResults, ABC):
         gold
             Known truths, of new or old items.
         duplicates
-            What to do if an annotator gives an item a second label: "refuse", "keep" (both count) or
-            "last" (the new label replaces the old one).
+            What to do if an annotator gives an item another label: "refuse", "keep" (both count) or
+            "last" (the new label replaces the old one). The same label again is left out, unless
+            this is "keep".
         refit
             Whether to fit all labels from scratch instead.
         progress
@@ -263,8 +264,8 @@ class Estimator(PandasResults, ABC):
         previous = self._local_result()
         from annotruth.labels.append import append_labels
 
-        labels = append_labels(previous.data, new, gold=gold, duplicates=duplicates)
-        self.fit(labels, warm_start=None if refit else previous, progress=progress)
+        appended = append_labels(previous.data, new, gold=gold, duplicates=duplicates)
+        self.fit(appended.labels, warm_start=None if refit else previous, progress=progress)
         return self.load_fit(replace(self._result, chosen=previous.chosen))
 
     @abstractmethod

@@ -228,6 +228,7 @@ class BaseFit(ABC):
             "n_categories": data.n_categories,
             "n_dropped": data.n_dropped,
             "read_as": data.read_as or None,
+            "left_out": data.left_out or None,
             "scale": data.scale.kind,
             "bins": None if data.scale.edges is None else data.scale.edges.tolist(),
             "frame": data.frame,

@@ -284,6 +284,8 @@ class Fit(BaseFit):
             lines.append(f"chosen: {self.chosen['why']}")
         if data.read_as:
             lines.append(f"read as: {data.read_as}")
+        if data.left_out:
+            lines.append(data.left_out)
         if data.scale.edges is not None:
             low, high = data.scale.bounds
             lines.append(

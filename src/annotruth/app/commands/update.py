@@ -37,7 +37,7 @@ def update(
         Path,
         typer.Argument(
             metavar="LABELS",
-            help="The new labels only, in any format that `annotruth fit` reads.",
+            help="The new labels, or all labels again, in any format that `annotruth fit` reads.",
         ),
     ],
     refit: Annotated[
@@ -62,11 +62,18 @@ def update(
     With `--save DIR`, the new fit is saved there, and FIT stays as it is. All labels are fitted,
     starting from the parameters of the saved fit.
 
+    LABELS may be an export of all labels: those that are in the fit already (same item, annotator
+    and label) are left out and counted. Labels that changed since are refused, unless you pass
+    `--duplicates last` (they replace the old ones). With `--duplicates keep`, every row is a vote,
+    also a repeated one. If there is nothing new, nothing is saved in place.
+
     **Examples**
 
         annotruth update fit monday.csv --report monday.html --keep people.csv
 
         annotruth update fit monday.csv --save fit-monday --gold gold.csv
+
+        annotruth update fit export.csv --duplicates last --drop people.csv
 
         annotruth update fit corrections.csv --duplicates last --refit
     """
@@ -91,7 +98,7 @@ def update(
 
             progress.start(f"reading {fit.name}")
             before = load(fit)
-            after = api.update(
+            after, n_repeated = api.update_fit(
                 before,
                 labels,
                 gold=gold,
@@ -100,13 +107,14 @@ def update(
                 progress=progress,
             )
             metrics = None if truth is None else api.evaluate(after, truth, max_size=read.max_size)
-            changed = changes(before, after)
+            changed = changes(before, after, n_repeated=n_repeated)
             written = outputs.write(after, progress, source=labels.name, quiet=quiet)
-            if in_place:
+            if in_place and after is before:
+                written.lines.append(f"nothing new: {fit} stays as it is")
+            elif in_place:
                 progress.start("saving the fit")
                 save_fit(after, fit, quiet=quiet)
-        if in_place:
-            written.lines.append(f"saved in place: {fit}; --save DIR leaves it as it is")
+                written.lines.append(f"saved in place: {fit}; --save DIR leaves it as it is")
     if not (as_json or quiet):
         console.show_lines(changed.summary())
     print_result(

@@ -16,8 +16,8 @@ from annotruth.models.registry import MODELS, get_model
 _FRAMES = ("pandas", "polars", "pyarrow", "modin", "cudf")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _MAX_DEPTH = 8
-_OPTIONAL = {"chosen"}
-_OPTIONAL_IN_OLD = {"chosen", "parameters", "readout", "verdict", "read_as", "bins", "versions"}
+_OPTIONAL = {"chosen", "left_out"}
+_OPTIONAL_IN_OLD = _OPTIONAL | {"parameters", "readout", "verdict", "read_as", "bins", "versions"}
 
 Check: TypeAlias = Callable[[Any], bool]
 """Returns whether the value of an entry is right."""
@@ -138,6 +138,7 @@ def _checks(*, old: bool) -> dict[str, Check]:
         "n_categories": _is_count,
         "n_dropped": _is_count,
         "read_as": _or_none(_is_text),
+        "left_out": _or_none(_is_text),
         "scale": _is_one_of("nominal", "ordinal"),
         "bins": _or_none(_list_of(_is_finite)),
         "frame": _is_one_of(*_FRAMES),

@@ -258,6 +258,7 @@ def _labels(entries: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Label
         n_dropped=entries["n_dropped"],
         frame=_frame(entries["frame"]),
         read_as=entries.get("read_as") or "",
+        left_out=entries.get("left_out") or "",
     )
 
 

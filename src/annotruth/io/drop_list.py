@@ -1,0 +1,128 @@
+"""Annotators to leave out: a list of their ids, or a file or frame of them."""
+
+from __future__ import annotations
+
+import csv
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from annotruth.errors import AnnotruthWarning, InputError, counted, listed, shown
+from annotruth.io.content import read_content
+from annotruth.io.formats.source import Source
+from annotruth.io.readers import file_errors_reported, file_named_in_errors, read_table
+from annotruth.labels.encode import match_ids, to_text
+from annotruth.labels.frames import find_columns, make_column, to_arrow
+from annotruth.labels.scale import to_plain
+from annotruth.labels.table import Labels
+
+_TEXT = ("", ".txt", ".csv", ".tsv", ".lst")  # suffixes of files that may hold one id per line
+_MAX_BYTES = 1 << 26
+
+
+def leave_out(
+    labels: Labels, drop: Any, *, max_size: str | int | None = None, strict: bool = True
+) -> Labels:
+    """Return the labels without those of some annotators; items without a label go, too.
+
+    Parameters
+    ----------
+    labels
+        The labels.
+    drop
+        Ids of annotators; or a frame, or the path of a file, with a column ``annotator``. With a
+        column ``verdict``, as in what ``--keep`` writes, those with the verdict "drop". A text file
+        without such a column has one id per line.
+    max_size
+        How much memory reading a file may take, as in `ReadOptions`.
+    strict
+        Whether to refuse ids of which none has a label; otherwise that is a warning.
+    """
+    ids = _ids(drop, max_size)
+    code = match_ids(ids, labels.annotators)
+    unknown = np.flatnonzero(code < 0)
+    if len(unknown):
+        first = shown(ids[int(unknown[0])].as_py())
+        if strict and len(unknown) == len(ids):
+            raise InputError(
+                f"none of the {counted(len(ids), 'annotator')} to leave out has a label (first: "
+                f"{first}): check drop (`--drop`), which takes ids or an existing file"
+            )
+        warnings.warn(
+            f"{len(unknown):,} of {counted(len(ids), 'annotator')} to leave out "
+            f"{'has' if len(unknown) == 1 else 'have'} no labels (first: {first})",
+            AnnotruthWarning,
+            stacklevel=2,
+        )
+    dropped = np.zeros(labels.n_annotators, dtype=np.bool_)
+    dropped[code[code >= 0]] = True
+    if not dropped.any():
+        return labels
+    if dropped.all():
+        raise InputError("all annotators are left out by drop (`--drop`): keep some")
+    kept = ~dropped[labels.annotator]
+    names = to_text(labels.annotators.filter(pa.array(dropped))).to_pylist()
+    n_labels = int(np.count_nonzero(~kept))
+    people = counted(len(names), "annotator")
+    text = f"{people} left out: {listed(names)}; {counted(n_labels, 'label')}"
+    return replace(labels.subset(kept), left_out=text)
+
+
+def _ids(drop: Any, max_size: str | int | None) -> pa.Array:
+    """Return the distinct ids of the annotators to leave out."""
+    if isinstance(drop, str | Path):
+        ids = _read_ids(Path(drop), max_size)
+    elif isinstance(drop, list | tuple | set | frozenset | np.ndarray):
+        ids = make_column("annotator", list(drop))
+    else:
+        ids = _ids_of_table(to_arrow(drop)[0])
+    ids = to_plain(ids)
+    if isinstance(ids, pa.ChunkedArray):
+        ids = ids.combine_chunks()
+    return ids.drop_null().unique()
+
+
+def _read_ids(path: Path, max_size: str | int | None) -> pa.Array:
+    """Return the ids in a file: a table, or one per line."""
+    suffix = path.suffix.lower()
+    if suffix not in (*_TEXT, ".json"):
+        table = read_table(path, max_size=max_size)
+        with file_named_in_errors(path):
+            return _ids_of_table(table)
+    with file_errors_reported(path):
+        if suffix == ".json":
+            records = Source(path, read_content(path, max_size=max_size)).records()
+            names = ("annotator", "verdict")
+            rows = [{name: row[name] for name in names if name in row} for row in records]
+            return _ids_of_table(pa.Table.from_pylist(rows))
+        if _has_header(path):
+            return _ids_of_table(read_table(path, max_size=max_size))
+        lines = path.read_text("utf-8-sig").splitlines()
+        return pa.array([line.strip() for line in lines if line.strip()], pa.string())
+
+
+def _has_header(path: Path) -> bool:
+    """Return whether the first line of a text file names a column of annotators."""
+    if path.stat().st_size > _MAX_BYTES:
+        raise InputError(f"the list is larger than {_MAX_BYTES >> 20} MB: give a shorter one")
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        first = file.readline()
+    delimiter = max(",\t;|", key=first.count)
+    names = next(csv.reader([first.strip()], delimiter=delimiter), [])
+    try:
+        find_columns(names, ("annotator",))
+    except InputError:
+        return False
+    return True
+
+
+def _ids_of_table(table: pa.Table) -> pa.ChunkedArray:
+    column = find_columns(table.column_names, ("annotator",))["annotator"]
+    if "verdict" in table.column_names:
+        table = table.filter(pc.equal(to_text(to_plain(table["verdict"])), "drop"))
+    return table[column]
