@@ -26,7 +26,7 @@ def test_a_saved_fit_has_the_report_of_the_fit(run, labels, tmp_path, model):
 def test_a_folder_without_a_fit_is_refused(run, tmp_path):
     code, out, err = run("report", tmp_path, "--report", tmp_path / "report.html")
     assert (code, out) == (2, "")
-    assert "this is a folder without a saved fit" in err
+    assert "this is a folder with no saved fit in it" in err
     assert not (tmp_path / "report.html").exists()
 
 

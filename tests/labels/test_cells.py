@@ -111,7 +111,12 @@ def test_files_for_people_are_marked_and_tables_for_programs_are_exact(run, host
     assert {"'=x", "'+x", "'-x", "'x"} <= set(_cells(tmp_path / "next.csv"))
     assert {"=x", "=a", "@0"} <= set(_cells(tmp_path / "out" / "labels.csv"))
     assert {"=x", "+x"} <= set(_cells(tmp_path / "soft.csv"))
-    assert run("fit", hostile, "--out", tmp_path / "out", *words, "--safe-cells", "--quiet")[0] == 0
+    assert (
+        run(
+            "fit", hostile, "--out", tmp_path / "out", *words, "--safe-cells", "--quiet", "--force"
+        )[0]
+        == 0
+    )
     for name in ("out/labels.csv", "out/items.csv", "out/annotators.csv", "soft.csv"):
         assert not {"=x", "+x", "-x", "=a", "@0"} & set(_cells(tmp_path / name))
 

@@ -60,7 +60,7 @@ def test_a_saved_fit_is_accepted_as_labels(tmp_path):
     with pytest.raises(at.InputError, match="these are Labels already"):
         at.fit(tmp_path / "fit", scale="nominal")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(at.InputError, match="empty: this is a folder without a saved fit"):
+    with pytest.raises(at.InputError, match="empty: this is a folder with no saved fit in it"):
         at.fit(tmp_path / "empty")
 
 

@@ -246,7 +246,7 @@ def file_errors_reported(path: str | os.PathLike[str]) -> Iterator[None]:
     except FileNotFoundError as error:
         reason, cause = "no such file: check the path", error
     except IsADirectoryError as error:
-        reason = "this is a folder without a saved fit: name a file in it, or a folder of `--save`"
+        reason = "this is a folder with no saved fit in it: name a file, or a folder of `--save`"
         cause = error
     except PermissionError as error:
         reason, cause = "the file may not be read: check its permissions", error
