@@ -88,33 +88,33 @@ def update(
     inputs: Paths = {"LABELS": [labels], "--gold": [gold], "--truth": [truth]}
     outputs.check(inputs if in_place else {**inputs, **files}, files if in_place else {})
     # In place, nobody else may save between loading and saving, or one of the updates is lost.
-    with locked(folder, on_wait=console.waiting_line(folder, quiet=quiet)):
-        with (
-            console.warnings_in_one_line(quiet=quiet),
-            console.progress_line(quiet=quiet or as_json) as progress,
-        ):
-            from annotruth import api  # slow to load
-            from annotruth.advice.changes import changes
+    with (
+        locked(folder, on_wait=console.waiting_line(folder, quiet=quiet)),
+        console.warnings_in_one_line(quiet=quiet),
+        console.progress_line(quiet=quiet or as_json) as progress,
+    ):
+        from annotruth import api  # slow to load
+        from annotruth.advice.changes import changes
 
-            progress.start(f"reading {fit.name}")
-            before = load(fit)
-            after, n_repeated = api.update_fit(
-                before,
-                labels,
-                gold=gold,
-                read=read,
-                refit=refit,
-                progress=progress,
-            )
-            metrics = None if truth is None else api.evaluate(after, truth, max_size=read.max_size)
-            changed = changes(before, after, n_repeated=n_repeated)
-            written = outputs.write(after, progress, source=labels.name, quiet=quiet)
-            if in_place and after is before:
-                written.lines.append(f"nothing new: {fit} stays as it is")
-            elif in_place:
-                progress.start("saving the fit")
-                save_fit(after, fit, quiet=quiet)
-                written.lines.append(f"saved in place: {fit}; --save DIR leaves it as it is")
+        progress.start(f"reading {fit.name}")
+        before = load(fit)
+        after, n_repeated = api.update_fit(
+            before,
+            labels,
+            gold=gold,
+            read=read,
+            refit=refit,
+            progress=progress,
+        )
+        metrics = None if truth is None else api.evaluate(after, truth, max_size=read.max_size)
+        changed = changes(before, after, n_repeated=n_repeated)
+        written = outputs.write(after, progress, source=labels.name, quiet=quiet)
+        if in_place and after is before:
+            written.lines.append(f"nothing new: {fit} stays as it is")
+        elif in_place:
+            progress.start("saving the fit")
+            save_fit(after, fit, quiet=quiet)
+            written.lines.append(f"saved in place: {fit}; --save DIR leaves it as it is")
     if not (as_json or quiet):
         console.show_lines(changed.summary())
     print_result(
