@@ -69,6 +69,10 @@ def test_examples_follow_the_options(shown, command):
         assert f" annotruth {command} " in shown[shown.rindex("╰─") :]
 
 
+def test_the_usage_names_arguments_plainly(run):
+    assert "Usage: annotruth update [OPTIONS] FIT LABELS" in run("update", "--help")[1]
+
+
 def test_h_is_help(run, command):
     words = command.split()
     assert run(*words, "-h") == run(*words, "--help")

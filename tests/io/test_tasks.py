@@ -169,6 +169,16 @@ def test_words_in_order_are_choices_and_no_stars(tmp_path):
     assert not (tmp_path / "stars.json").exists()
 
 
+def test_predictions_in_partitions_keep_their_content(tmp_path, monkeypatch):
+    monkeypatch.setattr("annotruth.io.predictions._ROWS_AT_ONCE", 4)
+    content = pa.table({"item": list(range(6)), "text": [f"text {e}" for e in range(6)]})
+    fit = at.fit(at.Labels.of(LABELS).with_item_covariates(content), "majority")
+    tasks = predictions(fit, tmp_path / "p.json")
+    assert [task["data"] for task in tasks] == [
+        {"text": f"text {e}", "annotruth_item": e} for e in range(6)
+    ]
+
+
 def test_predictions_carry_content_and_hostile_text(tmp_path):
     labels = at.Labels.of([("a", "x", HOSTILE), ("a", "y", HOSTILE), (HOSTILE, "x", "no")])
     content = pa.table({"item": ["a", HOSTILE], "text": [HOSTILE, None]})

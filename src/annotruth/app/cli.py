@@ -47,6 +47,10 @@ class GroupedOptions(TyperCommand):
         """Return the parameters in the order of the groups, the help option among them."""
         return options.in_groups(super().get_params(ctx), ctx)
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the parts of the usage line, arguments without braces."""
+        return [part.strip("{}") for part in super().collect_usage_pieces(ctx)]
+
 
 class FrontPage(TyperGroup):
     """The command line as a whole, with its options as those of commands.

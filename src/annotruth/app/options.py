@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from annotruth.io.options import ReadOptions
 
 
-# The options of all commands in the groups in which the help lists them, by parameter.
+# The options of all commands as the help lists them: their groups, and the order in a group.
 OPTION_GROUPS: Mapping[str, Collection[str]] = {
     "Advice": ("budget", "target"),
     "Simulation": (
@@ -47,11 +47,8 @@ OPTION_GROUPS: Mapping[str, Collection[str]] = {
         "help",
     ),
 }
-_PLACE = {
-    name: (number, group)
-    for number, (group, names) in enumerate(OPTION_GROUPS.items())
-    for name in names
-}
+_GROUP = {name: group for group, names in OPTION_GROUPS.items() for name in names}
+_PLACE = {name: place for place, name in enumerate(_GROUP)}
 
 
 def in_groups(parameters: Iterable[Any], ctx: Any) -> list[Any]:
@@ -59,18 +56,16 @@ def in_groups(parameters: Iterable[Any], ctx: Any) -> list[Any]:
 
     The help shows no type for an argument, no value for a flag, and no brackets around choices.
     """
-    ordered = []
+    parameters = sorted(parameters, key=lambda each: _PLACE.get(each.name, -1))
     for parameter in parameters:
-        number = -1
         if parameter.param_type_name == "argument":
             parameter.display_type_rich = _show_nothing
         else:
-            number, parameter.rich_help_panel = _PLACE.get(parameter.name, (-1, None))
+            parameter.rich_help_panel = _GROUP.get(parameter.name)
             if parameter.metavar is None:
                 value = parameter.display_type(ctx).strip("<>")
                 parameter.metavar = "" if parameter.is_flag else value
-        ordered.append((number, parameter))
-    return [parameter for _, parameter in sorted(ordered, key=lambda each: each[0])]
+    return parameters
 
 
 def _show_nothing(ctx: object) -> None:

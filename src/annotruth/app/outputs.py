@@ -78,7 +78,10 @@ SaveOption = Annotated[
     ),
 ]
 FormatOption = Annotated[
-    FormatChoice, typer.Option("--format", help="The file format of the tables.")
+    FormatChoice,
+    typer.Option(
+        "--format", metavar="NAME", help="The file format of the tables: csv, parquet or json."
+    ),
 ]
 SafeCellsOption = Annotated[
     bool,
@@ -103,6 +106,7 @@ SoftOption = Annotated[
 SoftReadoutOption = Annotated[
     ReadoutChoice | None,
     typer.Option(
+        metavar="NAME",
         help="What the soft labels are: right, the probabilities of the right label, or "
         "opinion, the shares of serious opinion.",
         show_default="as in the table of items, which the summary says",
@@ -119,9 +123,9 @@ LabelStudioOption = Annotated[
     str | None,
     typer.Option(
         metavar="NAMES",
-        help="The tag of the Label Studio project that takes the labels, such as "
-        "name=sentiment,to_name=text; type=choices, rating or number.",
-        show_default="name=label,to_name=text, type by the scale",
+        help="The tags of the Label Studio project: name is the one that takes the labels, to_name "
+        "the one that shows the content; type is choices, rating or number.",
+        show_default="name=label,to_name=text",
     ),
 ]
 ForceOption = Annotated[
