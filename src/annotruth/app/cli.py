@@ -47,9 +47,9 @@ class GroupedOptions(TyperCommand):
         """Return the parameters in the order of the groups, the help option among them."""
         return options.in_groups(super().get_params(ctx), ctx)
 
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the parts of the usage line, arguments without braces."""
-        return [part.strip("{}") for part in super().collect_usage_pieces(ctx)]
+    def get_usage(self, ctx: Any) -> str:
+        """Return the usage line, with arguments that are not in braces."""
+        return super().get_usage(ctx).replace("{", "").replace("}", "")
 
 
 class FrontPage(TyperGroup):
