@@ -493,10 +493,12 @@ def fit_or_load(
     **options: Any,
 ) -> Fit:
     """Return the fit that is given or saved in a folder, or fit the labels; as for `next_labels`."""
+    from annotruth.models.storage import is_fit
+
     read, own = ReadOptions.split(read, options)
     if read.memory is not None:
         raise InputError("memory is only for fit: leave it out")
-    if not _is_fit(data):
+    if not is_fit(data):
         fitted = fit(
             data,
             model,
@@ -521,13 +523,6 @@ def fit_or_load(
     saved = _loaded(data)
     labels = _without_dropped(saved.data, read)
     return saved if labels is saved.data else _fit_again(saved, labels, progress=progress)
-
-
-def _is_fit(data: Any) -> bool:
-    """Return whether data are a fit or the folder of a saved one; other folders may hold labels."""
-    if isinstance(data, str | Path):
-        return (Path(data) / "fit.json").is_file()
-    return isinstance(data, Fit)
 
 
 def _loaded(fit: Fit | str | Path) -> Fit:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from annotruth.models.em import ProgressReporter
+
+_STARTED = time.monotonic()  # the command
 
 
 def print_error(message: object) -> None:
@@ -55,7 +58,7 @@ def progress_line(*, quiet: bool) -> Iterator[ProgressReporter]:
         return
     from annotruth.app.progress import terminal_line
 
-    with terminal_line() as line:
+    with terminal_line(_STARTED) as line:
         yield line
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from annotruth.app import console
 from annotruth.errors import InputError
 from annotruth.io.formats import INPUT_FORMATS
 from annotruth.models.registry import DEFAULT_MODEL, MODELS
@@ -309,7 +310,10 @@ def expands_parameter(
         @functools.wraps(command)
         def with_flags(**given: Any) -> None:
             values = {flag: given.pop(flag) for flag in flags}
-            command(**{name: make(values)}, **given)
+            quiet = bool(given.get("quiet") or given.get("as_json"))
+            with console.progress_line(quiet=quiet):  # PyArrow takes a moment to load
+                value = make(values)
+            command(**{name: value}, **given)
 
         # Typer resolves the types in the module of the command, where ReadOptions is not imported,
         # as that would load PyArrow.

@@ -22,7 +22,7 @@ _COMPILE_EVENT = "numba:compile"
 
 
 @contextmanager
-def terminal_line() -> Iterator[TerminalLine]:
+def terminal_line(started: float) -> Iterator[TerminalLine]:
     """Show a line with the stage, a bar if its length is known, and the time since the start.
 
     It is redrawn in a thread of its own, so it moves whatever the command is doing, and removed at
@@ -39,6 +39,7 @@ def terminal_line() -> Iterator[TerminalLine]:
     with Line(*columns, console=console, transient=True, redirect_stdout=False) as drawn:
         drawn.add_task("", total=None)
         (line.task,) = drawn.tasks
+        line.task.start_time = started
         line.refresh = drawn.refresh  # so that short stages appear, too
         try:
             yield line

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from pathlib import Path
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any
@@ -18,7 +17,7 @@ from annotruth.labels.truth import MatchedTruth, match_truth
 from annotruth.models.em import ProgressCallback, start_stage
 from annotruth.models.registry import MODELS, get_model
 from annotruth.models.result import Fit
-from annotruth.models.storage import load
+from annotruth.models.storage import is_fit, load
 from annotruth.selection.choose import Choice, choose, make_for, registry_rank
 from annotruth.selection.comparison import Comparison
 from annotruth.selection.evaluate import compute_metrics
@@ -112,15 +111,15 @@ def compare(
 
 def _load(data: Any, read: ReadOptions) -> Labels:
     """Return the labels, or those of a fit or a saved one."""
-    saved = isinstance(data, str | Path) and (Path(data) / "fit.json").is_file()
-    if not (saved or isinstance(data, Fit)):
+    if not is_fit(data):
         return load_labels(data, read)
     if changed := read.changed():
         raise InputError(
             f"{', '.join(changed)}: only for labels, and this is a fit; leave them out, or give "
             "the labels"
         )
-    return (load(data) if saved else data).data
+    fit = data if isinstance(data, Fit) else load(data)
+    return fit.data
 
 
 def _choose(

@@ -1,0 +1,77 @@
+"""The page of a comparison in a browser: all models readable, links, no requests."""
+
+from itertools import combinations
+
+import pyarrow as pa
+import pytest
+
+from annotruth.models.registry import MODELS
+from annotruth.report.comparison import comparison_page
+from annotruth.report.html import write_page
+
+NUMBERS = ("held_out", "held_out_error", "behind", "behind_error", "accuracy", "accuracy_low")
+NUMBERS += ("accuracy_high", "f1_macro", "plcc", "srocc", "rmse", "seconds")
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """A page of all models, with made-up numbers."""
+    models = [
+        {"model": name, "spammers": 3, "iterations": 1000, "converged": False, "refused": None}
+        | dict.fromkeys(NUMBERS, 0.0123 * (k + 1))
+        for k, name in enumerate(MODELS)
+    ]
+    models[0] |= {"behind": 0.0, "behind_error": 0.0}
+    pairs = [
+        {"model": one, "other": other, "same_label": 0.987, "score_correlation": 1.0}
+        for one, other in combinations(MODELS, 2)
+    ]
+    folder = tmp_path_factory.mktemp("comparison")
+    content = comparison_page(
+        pa.Table.from_pylist(models),
+        pa.Table.from_pylist(pairs),
+        finding="majority predicts held-out labels best",
+        recommended="majority",
+        chosen="robust-gpm",
+        why="robust-gpm is the default",
+        labels="100 labels",
+        reports="page-reports",
+    )
+    write_page(content, folder / "page.html")
+    (folder / "page-reports").mkdir()
+    (folder / "page-reports" / "gpm.html").write_text("the report of gpm")
+    return folder / "page.html"
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_all_models_are_readable(read, page, width):
+    opened = read(page, width=width)
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
+    table = opened.page.locator(".models")
+    assert table.locator("tbody th").all_inner_texts() == list(MODELS)
+    assert table.evaluate("one => one.scrollWidth <= one.clientWidth")
+    size = "narrow" if width == 390 else "wide"
+    for name in ("held-out", "accuracy", "same-label"):
+        texts = opened.page.locator(f"figure[data-name={name}] .{size} text").all_text_contents()
+        assert set(MODELS) <= set(texts)
+    cells = opened.page.locator(f"figure[data-name=same-label] .{size} text", has_text="98")
+    assert cells.count() == len(MODELS) * (len(MODELS) - 1) // 2
+    assert opened.messages == []
+    assert len(opened.requests) == 1
+
+
+def test_the_finding_is_on_the_first_screen(read, page):
+    opened = read(page, width=390)
+    lead = opened.page.locator("#finding .lead")
+    assert lead.inner_text() == "majority predicts held-out labels best."
+    assert lead.bounding_box()["y"] < 500
+
+
+def test_the_link_of_a_model_opens_its_report(read, page):
+    opened = read(page)
+    row = opened.page.locator(
+        ".models tr", has=opened.page.get_by_role("rowheader", name="gpm", exact=True)
+    )
+    row.get_by_role("link").click()
+    opened.page.wait_for_load_state()
+    assert opened.page.inner_text("body") == "the report of gpm"
