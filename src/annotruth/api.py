@@ -26,7 +26,7 @@ from annotruth.models.base import Estimator
 from annotruth.models.base_fit import BaseFit
 from annotruth.models.em import Progress, ProgressCallback, start_stage
 from annotruth.models.registry import DEFAULT_MODEL, make_estimator
-from annotruth.models.result import Fit
+from annotruth.models.result import Fit, is_fit
 
 if TYPE_CHECKING:
     from annotruth.advice.advice import Advice
@@ -128,7 +128,7 @@ def fit(
         engine reads (``engine="spark"``). Its tables are frames of the engine.
     """
     read, options = ReadOptions.split(read, options)
-    if _is_fit(data):
+    if is_fit(data):
         data = _loaded(data).data
     previous = None if warm_start is None else _loaded(warm_start)
     if previous is not None:
@@ -493,8 +493,6 @@ def fit_or_load(
     **options: Any,
 ) -> Fit:
     """Return the fit that is given or saved in a folder, or fit the labels; as for `next_labels`."""
-    from annotruth.models.storage import is_fit
-
     read, own = ReadOptions.split(read, options)
     if read.memory is not None:
         raise InputError("memory is only for fit: leave it out")

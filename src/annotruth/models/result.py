@@ -428,6 +428,13 @@ class Fit(BaseFit):
         save(self, Path(path))
 
 
+def is_fit(data: Any) -> bool:
+    """Return whether data are a fit or the folder of a saved one; other folders may hold labels."""
+    if isinstance(data, str | Path):
+        return (Path(data) / "fit.json").is_file()
+    return isinstance(data, Fit)
+
+
 def _reordered(values: NDArray[Any], axes: str, annotator: Codes, category: Codes) -> NDArray[Any]:
     """Return a parameter in another order of annotators and categories."""
     axes, _, code = axes.partition(" -> ")

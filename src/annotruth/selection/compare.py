@@ -16,8 +16,8 @@ from annotruth.labels import Labels
 from annotruth.labels.truth import MatchedTruth, match_truth
 from annotruth.models.em import ProgressCallback, start_stage
 from annotruth.models.registry import MODELS, get_model
-from annotruth.models.result import Fit
-from annotruth.models.storage import is_fit, load
+from annotruth.models.result import Fit, is_fit
+from annotruth.models.storage import load
 from annotruth.selection.choose import Choice, choose, make_for, registry_rank
 from annotruth.selection.comparison import Comparison
 from annotruth.selection.evaluate import compute_metrics

@@ -65,13 +65,6 @@ _DAMAGE = (
 )
 
 
-def is_fit(data: Any) -> bool:
-    """Return whether data are a fit or the folder of a saved one; other folders may hold labels."""
-    if isinstance(data, str | Path):
-        return (Path(data) / MANIFEST).is_file()
-    return isinstance(data, Fit)
-
-
 def save(fit: Fit, path: str | os.PathLike[str]) -> None:
     """Write a fit to a folder; if that fails, or the process is killed, the folder has the old fit."""
     folder = Path(os.path.realpath(path))
