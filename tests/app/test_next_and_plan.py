@@ -81,7 +81,7 @@ def test_a_saved_fit_takes_no_options_for_labels(run, saved, words):
 def test_a_folder_without_a_fit_is_refused(run, tmp_path):
     code, _, err = run("next", tmp_path)
     assert code == 2
-    assert "a folder without a saved fit" in err
+    assert "no saved fit in it" in err
 
 
 def read_json(path):
