@@ -235,6 +235,14 @@ CovariatesOption = Annotated[
         metavar="NAMES", help="Further columns to keep with the labels, such as time,seconds."
     ),
 ]
+ContentOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES",
+        help="Columns that hold what the items are, for the report: text, or URLs or paths of images, "
+        "audio or video.",
+    ),
+]
 DropOption = Annotated[
     str | None,
     typer.Option(
@@ -272,6 +280,7 @@ _READ_FLAGS: Mapping[str, tuple[Any, Any]] = {
     "input_format": (InputFormatOption, None),
     "question": (QuestionOption, None),
     "covariates": (CovariatesOption, None),
+    "content": (ContentOption, None),
     "drop": (DropOption, None),
     "memory": (MemoryOption, None),
     "max_size": (MaxSizeOption, None),
@@ -342,6 +351,7 @@ def make_read_options(flags: Mapping[str, Any]) -> ReadOptions:
         "columns": lambda text: parse_pairs(text, "--columns") or None,
         "categories": parse_list,
         "covariates": lambda text: tuple(parse_list(text) or ()),
+        "content": lambda text: tuple(parse_list(text) or ()),
         "bins": parse_bins,
         "drop": parse_drop,
     }

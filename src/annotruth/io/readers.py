@@ -176,7 +176,7 @@ def _parse_other_format(path: Path, content: FileContent | None, read: ReadOptio
         if several is not None:
             return several
         content = read_content(path, max_size=read.max_size)
-    source = Source(path, content, read.columns or {}, read.question)
+    source = Source(path, content, read.columns or {}, read.question, read.content)
     if read.input_format not in (None, "long"):
         return formats.read_as(read.input_format, source)
     recognised = formats.recognise(source) if read.input_format is None else None
@@ -201,11 +201,12 @@ def _read_to_disk(path: Path, read: ReadOptions) -> MappedLabels:
                 "within a memory limit only a table of one row per label is read: leave out "
                 "input_format and question (`--input-format`, `--question`), or memory (`--memory`)"
             )
-        if read.covariates:
-            raise InputError(
-                "labels on disk do not carry covariates yet: leave out covariates "
-                "(`--covariates`), or memory (`--memory`)"
-            )
+        for name in ("covariates", "content"):
+            if getattr(read, name):
+                raise InputError(
+                    f"labels on disk do not carry {name} yet: leave out {name} (`--{name}`), or "
+                    "memory (`--memory`)"
+                )
         content = read_content(path, disk=disk, max_size=read.max_size)
         store = DiskStore(disk)
         builder = LabelBuilder(read, store=store, from_text=content.kind == "text")

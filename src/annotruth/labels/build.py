@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -12,10 +10,11 @@ from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import slices
 from annotruth.labels import validate
+from annotruth.labels.arrays import Covariates
 from annotruth.labels.bins import make_bins
-from annotruth.labels.covariates import to_array, to_numbers
+from annotruth.labels.covariates import content_of_items, to_array, to_numbers
 from annotruth.labels.encode import BatchEncoder, encode_columns, restore_text, to_integers
-from annotruth.labels.frames import LABEL_ROLES, as_arrow, check_covariate_columns, find_columns
+from annotruth.labels.frames import LABEL_ROLES, as_arrow, check_further_columns, find_columns
 from annotruth.labels.layout import Layout, RowCodes, TableSize, arrange_with_policy
 from annotruth.labels.options import DuplicatePolicy, TableOptions
 from annotruth.labels.scale import Scale, infer_scale
@@ -135,7 +134,7 @@ class MemoryStore:
 
 
 class BuiltLabels(NamedTuple):
-    """What a `LabelBuilder` made of all rows: attributes of `Labels`, and covariates of labels.
+    """What a `LabelBuilder` made of all rows: attributes of `Labels`.
 
     Examples
     --------
@@ -152,7 +151,7 @@ class BuiltLabels(NamedTuple):
     annotators: pa.Array
     scale: Scale
     n_dropped: int
-    covariates: Mapping[str, pa.Array] = MappingProxyType({})
+    covariates: Covariates = Covariates()
 
 
 class LabelBuilder:
@@ -187,14 +186,19 @@ class LabelBuilder:
         self._levels: dict[Any, None] = {}
         self._n_rows = self._n_kept = 0
         self._unnamed: dict[str, tuple[int, int]] = {}  # per role: the first row and the number
-        self._covariates: dict[str, list[pa.Array]] = {name: [] for name in options.covariates}
+        self._further: dict[str, list[pa.Array]] = {
+            name: [] for name in (*options.covariates, *options.content)
+        }
 
     def choose_columns(self, names: list[str]) -> list[str]:
         """Return the names of the columns that batches must have."""
         self._columns = find_columns(names, LABEL_ROLES, self._options.columns)
-        used = list(self._columns.values())
-        check_covariate_columns(names, self._options.covariates, used)
-        return [*used, *self._options.covariates]
+        used, options = list(self._columns.values()), self._options
+        check_further_columns("covariate", names, options.covariates, used)
+        # Items may be named by their content, such as the URLs of images.
+        others = [column for role, column in self._columns.items() if role != "item"]
+        check_further_columns("content", names, options.content, others)
+        return list(dict.fromkeys([*used, *options.covariates, *options.content]))
 
     def add(self, batch: pa.Table) -> None:
         """Add rows; rows without a label are dropped."""
@@ -220,7 +224,7 @@ class LabelBuilder:
             return
         codes = RowCodes(*(self._encoders[role].add(encoded[role]) for role in encoded))
         self._store.append(codes)
-        for name, parts in self._covariates.items():
+        for name, parts in self._further.items():
             column = to_array(batch.column(name))
             parts.append(column if kept is None else column.filter(as_arrow(kept)))
         self._store.check_room(sum(each.n_bytes for each in self._encoders.values()), "ids")
@@ -251,18 +255,29 @@ class LabelBuilder:
             annotators,
             scale,
             n_dropped=self._n_rows - self._n_kept,
-            covariates=self._arrange_covariates(arranged),
+            covariates=self._covariates(arranged),
         )
 
-    def _arrange_covariates(self, arranged: ArrangedCodes) -> dict[str, pa.Array]:
-        """Return the covariates of the labels, in the order of the layout."""
-        if not self._covariates:
-            return {}
+    def _covariates(self, arranged: ArrangedCodes) -> Covariates:
+        """Return the covariates of labels, in the order of the layout, and the content of items."""
+        if not self._further:
+            return Covariates()
         rows = np.delete(np.arange(self._n_kept), arranged.superseded)[arranged.layout.row]
         columns = {
             name: pa.concat_arrays(parts).take(as_arrow(rows))
-            for name, parts in self._covariates.items()
+            for name, parts in self._further.items()
         }
-        if self._from_text:
-            columns = {name: to_numbers(column) for name, column in columns.items()}
-        return columns
+        return Covariates(
+            labels={
+                name: to_numbers(columns[name]) if self._from_text else columns[name]
+                for name in self._options.covariates
+            },
+            items={
+                name: content_of_items(
+                    name,
+                    restore_text(columns[name]) if self._from_text else columns[name],
+                    arranged.layout,
+                )
+                for name in self._options.content
+            },
+        )

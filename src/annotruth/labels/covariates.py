@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,11 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.errors import InputError
+from annotruth.errors import AnnotruthWarning, InputError, counted
 from annotruth.labels import validate
 from annotruth.labels.arrays import Columns
-from annotruth.labels.encode import encode_column, match_ids
+from annotruth.labels.encode import encode_column, match_ids, to_text
 from annotruth.labels.frames import find_columns, to_arrow
+from annotruth.labels.layout import Layout
 from annotruth.labels.scale import to_plain
 
 
@@ -53,6 +55,37 @@ def _read_columns(data: Any, role: str) -> tuple[pa.Array, dict[str, pa.Array]]:
     if validate.missing(ids).any():
         raise InputError(f"the {role} covariates have a row without an {role}: remove it")
     return ids, columns
+
+
+def content_of_items(name: str, column: pa.Array, layout: Layout) -> pa.Array:
+    """Return the content of each item as text, from a column with one value per label.
+
+    Values are in the order of the layout. An item has the first of the input's values; that some
+    have several is one warning.
+    """
+    try:
+        text = to_text(column).dictionary_encode()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise InputError(
+            f"column {name!r} holds {column.type}, which is no content: give text, URLs or paths"
+        ) from None
+    code = pc.fill_null(text.indices, -1).to_numpy()
+    n_items = len(layout.item_ptr) - 1
+    item = np.repeat(np.arange(n_items), np.diff(layout.cell_ptr[layout.item_ptr]))
+    # The last of an item's values in this order is its first in the input.
+    order = np.argsort(-layout.row.astype(np.int64))
+    order = order[code[order] >= 0]
+    first = np.full(n_items, -1)
+    first[item[order]] = code[order]
+    n_several = len(np.unique(item[order][code[order] != first[item[order]]]))
+    if n_several:
+        warnings.warn(
+            f"{counted(n_several, 'item has', 'items have')} different values in column {name!r}: "
+            "the first of each is taken as its content",
+            AnnotruthWarning,
+            stacklevel=2,
+        )
+    return text.dictionary.take(pa.array(first, mask=first < 0))
 
 
 def to_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:

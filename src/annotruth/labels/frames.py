@@ -91,16 +91,17 @@ def is_known_name(name: str) -> bool:
     return any(name.strip().lower() in known for known in ALIASES.values())
 
 
-def check_covariate_columns(
-    names: Sequence[str], covariates: Sequence[str], used: Sequence[str]
+def check_further_columns(
+    role: str, names: Sequence[str], further: Sequence[str], used: Sequence[str]
 ) -> None:
-    """Refuse covariates without a column, or whose column has a role; ``used`` are those."""
-    for name in covariates:
+    """Refuse further columns that are missing or have another role; ``used`` are those."""
+    for name in further:
         if name not in names:
-            raise InputError(f"no column {name!r} for the covariate (found: {listed(names)})")
+            raise InputError(f"no column {name!r} for the {role} (found: {listed(names)})")
         if name in used:
             raise InputError(
-                f"column {name!r} is the item, annotator or label, not a covariate: leave it out"
+                f"column {name!r} is the item, annotator or label and cannot be the {role}: leave "
+                "it out"
             )
         if names.count(name) > 1:
             raise InputError(f"two columns are named {name!r}: rename one")

@@ -35,6 +35,9 @@ class TableOptions:
         bins. Each bin is a category whose value is its centre.
     covariates
         Further columns to keep with the labels, such as the time of a label.
+    content
+        Columns that hold what the items are: text, or the URL or path of an image, audio or video.
+        The report shows them. They become covariates of items: of rows that differ, the first.
 
     Examples
     --------
@@ -50,11 +53,13 @@ class TableOptions:
     duplicates: DuplicatePolicy = "refuse"
     bins: Bins | None = None
     covariates: Sequence[str] = ()
+    content: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         validate.check_choice("scale", self.scale, get_args(ScaleKind))
         validate.check_choice("duplicates", self.duplicates, get_args(DuplicatePolicy))
-        validate.check_covariates(self.covariates)
+        validate.check_column_names("covariates", self.covariates)
+        validate.check_column_names("content", self.content)
         if self.bins is not None:
             validate.check_bins_alone(self.scale, self.categories)
 
@@ -113,7 +118,7 @@ class ReadOptions(TableOptions):
 
     Parameters
     ----------
-    columns, scale, categories, duplicates, bins, covariates
+    columns, scale, categories, duplicates, bins, covariates, content
         As in `TableOptions`.
     input_format
         The format of a file ("wide", "mturk", ...), where it is not recognised as it should be.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, mix_bits
 from annotruth.labels import validate
-from annotruth.labels.arrays import Covariates, LabelArrays
+from annotruth.labels.arrays import LabelArrays
 from annotruth.labels.build import BuiltLabels, LabelBuilder
 from annotruth.labels.encode import match_ids
 from annotruth.labels.frames import as_arrow, default_frame, to_arrow
@@ -102,7 +102,7 @@ class Labels(LabelArrays):
             scale=built.scale,
             **built.layout._asdict(),
             known=np.full(len(built.items), -1, dtype=np.int32),
-            covariates=Covariates(labels=built.covariates),
+            covariates=built.covariates,
             n_dropped=built.n_dropped,
             frame=frame or default_frame(),
             **more,

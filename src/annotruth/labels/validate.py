@@ -125,15 +125,15 @@ def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
         raise InputError(f"unknown {name} {value!r}: choose {', '.join(first)} or {last}")
 
 
-def check_covariates(covariates: object) -> None:
-    """Refuse covariates that are not a list of different column names."""
-    if isinstance(covariates, str) or not isinstance(covariates, Sequence):
-        raise InputError(f"covariates is {shown(covariates)}: give a list of column names")
-    for name in covariates:
+def check_column_names(option: str, columns: object) -> None:
+    """Refuse a value of an option that is not a list of different column names."""
+    if isinstance(columns, str) or not isinstance(columns, Sequence):
+        raise InputError(f"{option} is {shown(columns)}: give a list of column names")
+    for name in columns:
         if not isinstance(name, str):
-            raise InputError(f"covariates names {shown(name)}: give a list of column names")
-        if covariates.count(name) > 1:
-            raise InputError(f"covariates names {name!r} twice: keep one")
+            raise InputError(f"{option} names {shown(name)}: give a list of column names")
+        if columns.count(name) > 1:
+            raise InputError(f"{option} names {name!r} twice: keep one")
 
 
 def check_bins_alone(kind: str, categories: object) -> None:

@@ -327,6 +327,7 @@ class Fit(BaseFit):
         source: str | None = None,
         truth: Any = None,
         command: str | None = None,
+        embed: bool = False,
     ) -> None:
         """Write a report with tables and charts, one HTML file.
 
@@ -341,10 +342,13 @@ class Fit(BaseFit):
             accuracy, calibration and the worst items.
         command
             The command line that makes the report, for its heading.
+        embed
+            Whether to put images, audio and video of the items into the file, where their content
+            is paths, relative to the report. Otherwise the report refers to them.
         """
         from annotruth.report.page import write_report
 
-        write_report(self, path, source=source, truth=truth, command=command)
+        write_report(self, path, source=source, truth=truth, command=command, embed=embed)
 
     def of_original(
         self, labels: Labels, order: CanonicalOrder, position: Codes, axes: Mapping[str, str]

@@ -13,6 +13,7 @@ from html import escape
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from annotruth.errors import shorten
@@ -139,6 +140,7 @@ def make_page(
     command: str = "",
     notice: str = "",
     colors: Sequence[str] = (),
+    sources: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """Return a page with its style and script in it, which allows no others.
 
@@ -160,10 +162,12 @@ def make_page(
         A warning under the heading; none if empty.
     colors
         The colors of the categories.
+    sources
+        What the page may load, by directive of its Content-Security-Policy.
     """
     style, script = _style(colors), _script()
     parts = {
-        "policy": _policy(style, script),
+        "policy": _policy(style, script, sources),
         "title": escaped(f"{heading}: {kind.lower()}"),
         "style": style,
         "first": next(iter(links)),
@@ -206,6 +210,11 @@ def pack(data: Any) -> str:
     return b64encode(gzip.compress(text.encode(errors="replace"), 6, mtime=0)).decode()
 
 
+def plain_json(data: Any) -> str:
+    """Return JSON that is safe in HTML, not compressed: for what is compressed already."""
+    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+
+
 def _style(colors: Sequence[str]) -> str:
     light, dark = (
         "".join(f"--{name}:{color};" for name, color in THEMES[theme].items())
@@ -225,14 +234,16 @@ def _script() -> str:
     return '"use strict";\n(() => {\n' + "".join(map(_asset, _SCRIPTS)) + "})();\n"
 
 
-def _policy(style: str, script: str) -> str:
-    """Return a policy that allows this page's own style and script, by their hashes, alone."""
+def _policy(style: str, script: str, sources: Mapping[str, str]) -> str:
+    """Return a policy that allows this page's own style and script, by their hashes, and sources."""
     style_hash, script_hash = (
         b64encode(sha256(text.encode()).digest()).decode() for text in (style, script)
     )
+    allowed = {**sources, "img-src": f"data: {sources.get('img-src', '').replace('data:', '')}"}
+    loaded = "; ".join(f"{name} {' '.join(text.split())}" for name, text in allowed.items())
     return (
         f"default-src 'none'; style-src 'sha256-{style_hash}'; script-src 'sha256-{script_hash}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
+        f"{loaded}; base-uri 'none'; form-action 'none'"
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from annotruth.report.html import (
     figure,
     make_page,
     pack,
+    plain_json,
     rounded,
     section,
     settings,
@@ -46,6 +47,7 @@ from annotruth.report.verdict import verdict_of
 from annotruth.report.votes import ItemVotes
 
 if TYPE_CHECKING:
+    from annotruth.report.content import ItemContent
     from annotruth.report.truth import TruthFindings
 
 MAX_BYTES = 5_000_000
@@ -72,9 +74,12 @@ def write_report(
     source: str | None = None,
     truth: Any = None,
     command: str | None = None,
+    embed: bool = False,
 ) -> None:
-    """Write the report of a fit, as `report_page` makes it."""
-    write_page(report_page(fit, source=source, truth=truth, command=command), path)
+    """Write the report of a fit, as `report_page` makes it; ``embed`` puts files into it."""
+    folder = Path(path).parent if embed else None
+    page = report_page(fit, source=source, truth=truth, command=command, embed=folder)
+    write_page(page, path)
 
 
 def report_page(
@@ -84,6 +89,7 @@ def report_page(
     truth: Any = None,
     command: str | None = None,
     day: date | None = None,
+    embed: Path | None = None,
     max_bytes: int = MAX_BYTES,
 ) -> str:
     """Return the report of a fit, as HTML.
@@ -98,6 +104,8 @@ def report_page(
         The command that makes the report, for its heading.
     day
         The date in the heading; today if not given.
+    embed
+        The folder of files to put into the page: items' images, audio and video by path.
     max_bytes
         How much of the file tables may take.
     """
@@ -119,14 +127,14 @@ def report_page(
         "charts": {name: rounded(chart) for name, chart in drawn.items()},
     }
 
-    packed, items, n_opened = _pack(fit, consensus, advice, data, others, max_bytes)
+    packed = _pack(fit, consensus, advice, data, others, max_bytes, embed)
     parts = {
         "verdict": sections.verdict_section(
             fit, advice, verdict, source=source if command else None
         ),
         "truth": against.section if against else "",
         "annotators": sections.annotator_section(fit, charts, annotators, advice),
-        "items": sections.item_section(fit, charts, items, advice, n_opened),
+        "items": sections.item_section(fit, charts, packed.items, advice, packed.n_opened),
         "labels": sections.label_section(fit, labels),
         "agreement": sections.agreement_section(fit, charts, fit_charts.agreement_rows),
         "appendix": _appendix(fit, charts),
@@ -140,11 +148,39 @@ def report_page(
         notice=_notice(fit),
         links={name: text for name, text in _LINKS.items() if parts[name]},
         sections=parts.values(),
-        data=packed,
+        data=packed.data,
+        sources=packed.sources,
         footer="Numbers in the tables are rounded; `annotruth fit --out DIR` writes them in full. "
         "This page works offline.",
         colors=category_colors(scale),
     )
+
+
+class PackedTables(NamedTuple):
+    """The rows of the tables and the labels, packed.
+
+    Attributes
+    ----------
+    data
+        The tables, the labels and embedded files, one per line.
+    items
+        The table of items.
+    n_opened
+        Of how many items the page has the labels.
+    sources
+        What the page may load, by directive of its Content-Security-Policy.
+
+    Examples
+    --------
+    >>> from annotruth.report.page import PackedTables
+    >>> PackedTables("", PageTable([], rows=0, total=0), n_opened=0, sources={}).n_opened
+    0
+    """
+
+    data: str
+    items: PageTable
+    n_opened: int
+    sources: Mapping[str, str]
 
 
 def _pack(
@@ -154,26 +190,43 @@ def _pack(
     data: Mapping[str, Any],
     tables: Mapping[str, PageTable],
     max_bytes: int,
-) -> tuple[str, PageTable, int]:
-    """Return the data of the page, its table of items, and of how many items it has the labels.
+    embed: Path | None,
+) -> PackedTables:
+    """Return the data of the page.
 
     What is too much is left out: first the labels of the least difficult items, then these items.
     """
-    votes, people = ItemVotes(fit), annotator_rows(fit, consensus)
+    votes, people, content = ItemVotes(fit), annotator_rows(fit, consensus), _content(fit)
     max_rows = n_opened = fit.data.n_items
     while True:
+        rows = item_rows(consensus, max_rows)
         items = item_table(fit, consensus, advice, max_rows)
+        if content is not None:
+            items.columns[1:1] = content.columns(rows)
         listed = {name: vars(table) for name, table in {**tables, "items": items}.items()}
         packed = pack({**data, "tables": listed})
-        rows, room = item_rows(consensus, max_rows), max_bytes - len(packed)
+        room = max_bytes - len(packed)
         labels = pack(votes.of_page(item_rows(consensus, n_opened), rows, people))
         if len(labels) <= room or max_rows <= 1:
-            return f"{packed}\n{labels}", items, n_opened
+            break
         if room >= max_bytes * _LEAST_SHARE:
             n_opened = max(int(0.95 * n_opened * room / len(labels)), 1)
         else:
             max_rows = max(int(0.95 * max_rows * (1 - _LEAST_SHARE) * max_bytes / len(packed)), 1)
             n_opened = min(n_opened, max_rows)
+    files = {} if content is None or embed is None else content.embedded(rows, embed)
+    sources = {} if content is None else content.sources(rows, files)
+    parts = [packed, labels, *([plain_json(files)] if files else [])]
+    return PackedTables("\n".join(parts), items, n_opened, sources)
+
+
+def _content(fit: Fit) -> ItemContent | None:
+    """Return what the items are; None if the labels came without."""
+    if not fit.data.covariates.items:
+        return None
+    from annotruth.report.content import ItemContent  # most reports do not need it
+
+    return ItemContent(fit.data.covariates.items)
 
 
 def against_truth(fit: Fit, truth: Any) -> TruthFindings | None:

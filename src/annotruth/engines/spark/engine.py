@@ -33,6 +33,7 @@ _UNSUPPORTED_OPTIONS = {
     "input_format": "--input-format",
     "question": "--question",
     "covariates": "--covariates",
+    "content": "--content",
     "drop": "--drop",
     "memory": "--memory",
 }

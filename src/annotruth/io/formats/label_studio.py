@@ -8,6 +8,7 @@ from typing import Any
 from annotruth.errors import InputError
 from annotruth.io.formats.source import ITEM_FIELD, Format, ParsedLabels, Record, Source
 from annotruth.io.formats.votes import Votes, chosen, counted, mapping, sequence
+from annotruth.labels.frames import check_further_columns
 
 _OLD = "completions"  # the name of annotations before version 1.0
 
@@ -30,17 +31,21 @@ def _read(source: Source) -> ParsedLabels:
             if annotation.get("was_cancelled") or annotation.get("skipped"):
                 cancelled += 1
             else:
-                kept.append((_item(task), annotation, dict(_choices(annotation))))
+                kept.append((task, annotation, dict(_choices(annotation))))
     names = (name for _, _, choices in kept for name in choices)
     question = chosen(names, source.question, "question")
-    votes, empty = Votes(), 0
-    for item, annotation, choices in kept:
+    about = {name for task, _, _ in kept for name in _data(task)}
+    check_further_columns("content", sorted(about), source.items_content, ())
+    votes, empty = Votes(content={name: [] for name in source.items_content}), 0
+    for task, annotation, choices in kept:
+        item = _item(task)
         if question not in choices:
             empty += 1
         elif annotation.get("ground_truth"):
             votes.add_gold(item, choices[question])
         else:
-            votes.add(item, _annotator(annotation.get("completed_by")), choices[question])
+            annotator = _annotator(annotation.get("completed_by"))
+            votes.add(item, annotator, choices[question], _data(task))
     return votes.parsed(
         counted(n_tasks, "task", "tasks"),
         f"question {question}",
@@ -51,8 +56,13 @@ def _read(source: Source) -> ParsedLabels:
 
 def _item(task: Record) -> Any:
     """Return the item of a task: the one that annotruth made it for, else the task's id."""
+    return _data(task).get(ITEM_FIELD, task.get("id"))
+
+
+def _data(task: Record) -> Record:
+    """Return what is shown to annotators, by name."""
     data = task.get("data")
-    return data.get(ITEM_FIELD, task.get("id")) if isinstance(data, dict) else task.get("id")
+    return data if isinstance(data, dict) else {}
 
 
 def _choices(annotation: Record) -> Iterator[tuple[str, Any]]:

@@ -35,7 +35,8 @@ def _read(source: Source) -> ParsedLabels:
     item = source.column("item", ours if ours in source.names else "HITId")
     worker = source.column("annotator", "WorkerId")
     review = [name for name in (_STATUS, _REASON) if name in source.names]
-    table = source.table([item, worker, answer, *review])
+    further = [name for name in source.items_content if name in source.names]
+    table = source.table(list(dict.fromkeys([item, worker, answer, *review, *further])))
     rejected = np.zeros(table.num_rows, dtype=bool)
     if _STATUS in review:
         status = pc.utf8_lower(pc.utf8_trim_whitespace(table.column(_STATUS).cast(pa.string())))
@@ -45,7 +46,9 @@ def _read(source: Source) -> ParsedLabels:
     kept = table.filter(pa.array(~rejected))
     left_out = table.num_rows - kept.num_rows
     return ParsedLabels(
-        kept.select([item, worker, answer]).rename_columns(["item", "annotator", "label"]),
+        kept.select([item, worker, answer, *further]).rename_columns(
+            ["item", "annotator", "label", *further]
+        ),
         from_text=source.from_text,
         notes=(
             counted(table.num_rows, "assignment", "assignments"),

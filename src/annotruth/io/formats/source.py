@@ -105,8 +105,9 @@ class Source:
     ----------
     path, content
         The file and its content, decompressed.
-    columns, question
-        The caller's options: the column of each role, and the question to take.
+    columns, question, items_content
+        The caller's options: the column of each role, the question to take, and the columns of
+        what the items are.
 
     Examples
     --------
@@ -122,6 +123,7 @@ class Source:
     content: FileContent
     columns: Mapping[str, str] = field(default_factory=dict)
     question: str | None = None
+    items_content: Sequence[str] = ()
 
     @property
     def kind(self) -> ContentKind:

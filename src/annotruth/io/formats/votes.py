@@ -34,9 +34,16 @@ class Votes:
     labels: list[Any] = field(default_factory=list)
     gold: dict[Any, Any] = field(default_factory=dict)
     n_joined: int = 0
+    content: dict[str, list[Any]] = field(default_factory=dict)
 
-    def add(self, item: Any, annotator: Any, label: Any) -> None:
-        """Add a label; a list of choices counts as one category, the set of them."""
+    def add(self, item: Any, annotator: Any, label: Any, about: Record | None = None) -> None:
+        """Add a label; a list of choices counts as one category, the set of them.
+
+        ``about`` is what the item is, by name; those names are kept that ``content`` has.
+        """
+        for name, values in self.content.items():
+            value = (about or {}).get(name)
+            values.append(None if value is None else str(value))
         self.items.append(check_scalar(item))
         self.annotators.append(check_scalar(annotator))
         self.labels.append(self._to_category(label))
@@ -64,6 +71,7 @@ class Votes:
                     "item": ids.slice(0, len(self.items)),
                     "annotator": _ids(self.annotators),
                     "label": make_column("label", self.labels),
+                    **{name: pa.array(some, pa.string()) for name, some in self.content.items()},
                 }
             ),
             gold=pa.table(

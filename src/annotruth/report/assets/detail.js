@@ -94,7 +94,7 @@ function itemParts(items, row, votes, data, go) {
     facts.push(["Score", byKey.expectation.help, shownOf(byKey.expectation, row), ...intervalMark(items, byKey.expectation, row)]);
   }
   facts.push(["Status", byKey.status.help, wordMark(byKey.status, row, data), make("small", {}, shownOf(byKey.why, row))]);
-  parts.unshift(factList(facts));
+  parts.unshift(...contentParts(items, row, (data.files ??= readFiles())), factList(facts));
   parts.push(make("h3", {}, "Who said what"));
   parts.push(all ? voteTable(all, votes, byKey.label?.values[row], runner, data, go) : make("p", { class: "note" }, "The labels of this item were left out to keep the page small."));
   parts.push(sharesMark(byKey.distribution, byKey.given, row, data));

@@ -51,6 +51,22 @@ function makeVotes(votes, items, annotators) {
   };
 }
 
+// What the item is. The types are those of report/content.py, which lets only safe addresses through.
+const CONTENT_TYPES = ["text", "link", "image", "audio", "video"];
+
+function contentParts(items, row, files) {
+  return items.columns.filter((c) => c.kind === "content" && c.values[row] !== null).map((column) => {
+    const value = column.values[row], type = CONTENT_TYPES[column.types[row]], src = files[value] ?? value;
+    const link = () => make("a", { href: value, target: "_blank", rel: "noopener noreferrer", referrerpolicy: "no-referrer" }, value.slice(0, 300));
+    if (type === "text") return make("p", { class: "content" }, value);
+    if (type === "link") return make("p", { class: "content" }, link());
+    const media = type === "image" ? make("img", { alt: value.startsWith("data:") ? column.title : value.slice(0, 300), referrerpolicy: "no-referrer" }) : make(type, { controls: "", preload: "metadata" });
+    media.addEventListener("error", () => media.replaceWith(make("p", { class: "note" }, `This ${type} cannot be loaded: `, value.startsWith("data:") ? column.title : link())));
+    media.src = src;
+    return make("div", { class: "content" }, media);
+  });
+}
+
 // Texts such as "0.91, 0.84 and 0.35"; of many, the range.
 function listed(values) {
   const texts = values.map((v) => v.toFixed(2));

@@ -1,6 +1,6 @@
 // A table of any length: only the rows in view are in the document.
 const ROW = 45, SPARE = 8, TALL = 560, NARROW = 640, PRINTED = 30;
-const WIDTHS = { id: 150, range: 188, matrix: 70, bars: 126, number: 70, share: 70, count: 70, word: 122, flag: 70 };
+const WIDTHS = { id: 150, range: 188, matrix: 70, bars: 126, number: 70, share: 70, count: 70, word: 122, flag: 70, content: 240 };
 const NARROW_WIDTHS = { ...WIDTHS, id: 84, range: 150, matrix: 60, bars: 96 };
 const SHEET = 700; // the width of a page of A4, in pixels
 const RIGHT = new Set(["number", "share", "count"]);
@@ -52,8 +52,8 @@ function makeTable(host, name, table, data, openDetail) {
   tools.append(csv, count);
   host.replaceChildren(tools, view);
 
-  const searched = table.columns.filter((c) => c.kind === "id" || (c.kind === "word" && !c.hidden));
-  const numeric = (c) => !["id", "word"].includes(c.kind);
+  const searched = table.columns.filter((c) => c.kind === "id" || c.kind === "content" || (c.kind === "word" && !c.hidden));
+  const numeric = (c) => !["id", "word", "content"].includes(c.kind);
 
   function keys(column) {
     if (column.kind === "matrix") return keys(byKey.matches);
@@ -168,6 +168,7 @@ function makeTable(host, name, table, data, openDetail) {
       } else if (column.kind === "matrix") cell.append(matrixMark(column, row, data));
       else if (column.kind === "bars") cell.append(barsMark(column, row, data));
       else if (column.kind === "word") cell.append(REASONS.has(column.key) ? tipped(make("div", { class: "wrapped" }, shownOf(column, row)), shownOf(column, row)) : wordMark(column, row, data));
+      else if (column.kind === "content") cell.append(make("div", { class: "wrapped" }, shownOf(column, row).slice(0, 200)));
       else cell.append(shownOf(column, row));
       line.append(cell);
     });
