@@ -39,9 +39,9 @@ OPTION_GROUPS: Mapping[str, Collection[str]] = {
     "Model": ("model", "models", "settings", "annotator_prior", "warm_start", "refit"),
     "Spark": ("engine", "master", "storage"),
     "Output": (
-        *("out", "format_", "safe_cells", "save", "report", "page", "no_model_reports", "source"),
-        *("keep", "soft", "soft_readout", "assign", "assign_format", "predictions"),
-        *("label_studio", "force"),
+        *("out", "format_", "safe_cells", "save", "report", "page", "embed"),
+        *("no_model_reports", "source", "keep", "soft", "soft_readout", "assign"),
+        *("assign_format", "predictions", "label_studio", "force"),
     ),
     "General": (
         *("as_json", "quiet", "verbose", "version", "install_completion", "show_completion"),

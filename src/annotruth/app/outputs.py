@@ -95,6 +95,14 @@ ReportOption = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Write a report with tables and charts: one HTML file."),
 ]
+EmbedOption = Annotated[
+    bool,
+    typer.Option(
+        "--embed",
+        help="Put the items' images, audio and video into the report, where --content names paths; "
+        "paths are relative to the report.",
+    ),
+]
 SoftOption = Annotated[
     Path | None,
     typer.Option(
@@ -144,6 +152,7 @@ _FLAGS: Mapping[str, tuple[Any, Any]] = {
     "format_": (FormatOption, FormatChoice.csv),
     "safe_cells": (SafeCellsOption, False),
     "report": (ReportOption, None),
+    "embed": (EmbedOption, False),
     "soft": (SoftOption, None),
     "soft_readout": (SoftReadoutOption, None),
     "keep": (options.KeepOption, None),
@@ -188,8 +197,8 @@ class Outputs:
         The folder of tables, their file format, and whether CSV files are safe for spreadsheets.
     save
         The folder of the saved fit.
-    report
-        The report.
+    report, embed
+        The report, and whether files of the items are put into it.
     soft, soft_readout
         The soft labels, and what they are.
     keep
@@ -210,6 +219,7 @@ class Outputs:
     format_: FormatChoice = FormatChoice.csv
     safe_cells: bool = False
     report: Path | None = None
+    embed: bool = False
     soft: Path | None = None
     soft_readout: ReadoutChoice | None = None
     keep: Path | None = None
@@ -301,7 +311,7 @@ class Outputs:
                 write_predictions(fit, self.predictions, self.label_studio)
         if self.report is not None:
             progress.start("writing report")
-            fit.report(self.report, source=source)
+            fit.report(self.report, source=source, embed=self.embed)
             written.lines.append(f"report written to {self.report}")
         if self.save is not None:
             progress.start("saving the fit")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from annotruth.app import options
-from annotruth.app.outputs import ForceOption, check_existing
+from annotruth.app.outputs import EmbedOption, ForceOption, check_existing
 
 if TYPE_CHECKING:
     from annotruth.io.options import ReadOptions
@@ -38,6 +38,7 @@ def report(
             show_default="the name of FIT|LABELS",
         ),
     ] = None,
+    embed: EmbedOption = False,
     force: ForceOption = False,
     quiet: options.QuietOption = False,
 ) -> None:
@@ -73,6 +74,6 @@ def report(
             **options.parse_settings(settings),
         )
         progress.start("writing report")
-        fit.report(page, source=source or data.resolve().name)
+        fit.report(page, source=source or data.resolve().name, embed=embed)
     if not quiet:
         console.show_lines(f"report written to {page}")
