@@ -34,7 +34,7 @@ MAX_FILE_BYTES = 5_000_000
 """Larger files are not embedded."""
 
 MAX_EMBEDDED_BYTES = 100_000_000
-"""How many bytes of files a page holds at most."""
+"""How many bytes of files are embedded at most."""
 
 _SUFFIXES: Mapping[ContentType, tuple[str, ...]] = {
     "image": (".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".bmp"),
