@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -151,13 +152,21 @@ class Advice:
 
     def assigned(self, max_per_annotator: int | None = None) -> tuple[Codes, Codes]:
         """Return the assignments as codes; `NOBODY` stands for a new annotator."""
-        people = self.of_annotators
         if max_per_annotator is None:
-            max_per_annotator = math.ceil(_LOAD * self.n_add / max(int(people.ask.sum()), 1))
-        elif not is_integer(max_per_annotator) or max_per_annotator < 1:
+            return self._evenly_assigned
+        if not is_integer(max_per_annotator) or max_per_annotator < 1:
             raise InputError(
                 f"max_per_annotator is {max_per_annotator!r}: give a whole number from 1"
             )
+        return self._assigned(max_per_annotator)
+
+    @cached_property
+    def _evenly_assigned(self) -> tuple[Codes, Codes]:
+        n_ask = max(int(self.of_annotators.ask.sum()), 1)
+        return self._assigned(math.ceil(_LOAD * self.n_add / n_ask))
+
+    def _assigned(self, max_per_annotator: int) -> tuple[Codes, Codes]:
+        people = self.of_annotators
         return assign(
             self.fit.data,
             self.add,

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 _ROWS_AT_ONCE = 1 << 14  # turned into Python objects
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=str)
 
 
 def write_json(partitions: Iterable[pa.Table], path: Path) -> None:
@@ -33,13 +34,19 @@ def write_records(
     separator = start
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for record in records:
-            text = json.dumps(_finite(record), ensure_ascii=False, default=str)
-            file.write(separator + text)
+            file.write(separator + _encode(record))
             separator = between
         if separator == between:
             file.write(end)
         elif not as_lines:
             file.write("[]\n")
+
+
+def _encode(record: Mapping[str, Any]) -> str:
+    try:
+        return _ENCODER.encode(record)
+    except ValueError:  # a number that is not finite; to look for it in every record takes longer
+        return _ENCODER.encode(_finite(record))
 
 
 def _finite(value: Any) -> Any:
