@@ -74,7 +74,7 @@ def test_a_fit_takes_no_options_for_labels(tmp_path):
     for options in ({"gold": {"a": 1}}, {"scale": "nominal"}, {"model": "gpm"}, {"tol": 1e-3}):
         with pytest.raises(at.InputError, match="only for labels"):
             at.next_labels(fit, **options)
-    with pytest.raises(at.InputError, match="without a saved fit"):
+    with pytest.raises(at.InputError, match="no saved fit in"):
         at.next_labels(tmp_path)
 
 

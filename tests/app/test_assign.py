@@ -4,6 +4,7 @@ import csv
 import json
 from collections import Counter
 
+import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
@@ -129,6 +130,28 @@ def test_hostile_ids_are_marked_in_csv_and_whole_in_json(run, hostile, tmp_path,
         assert not [cell for cell in cells if cell.startswith(("=", "+", "@"))]
         items = {row.get("item", row.get("annotruth_item")).removeprefix("'") for row in rows}
     assert items == set(HOSTILE)
+
+
+def test_tasks_carry_content_and_their_labels_come_back_to_the_items(run, made, tmp_path):
+    fit, texts = (
+        tmp_path / "fit",
+        pa.array([f"Clip {item}: =1" for item in made["item"].to_pylist()]),
+    )
+    pc.write_csv(made.append_column("text", texts), tmp_path / "labels.csv")
+    words = ("fit", tmp_path / "labels.csv", "--content", "text", "--save", fit, "-q")
+    assert run(*words) == (0, "", "")
+    assert run("next", fit, "--budget", 9, "--assign", tmp_path / "t.json", "-q") == (0, "", "")
+    tasks = json.loads((tmp_path / "t.json").read_text())
+    result = {"from_name": "label", "to_name": "text", "type": "rating", "value": {"rating": 3}}
+    for n, task in enumerate(tasks):
+        assert task["data"]["text"] == f"Clip {task['data']['annotruth_item']}: =1"
+        people = task["meta"]["annotators"]
+        task["id"] = 1000 + n  # Label Studio numbers its tasks
+        task["annotations"] = [{"completed_by": s, "result": [result]} for s in people]
+    (tmp_path / "export.json").write_text(json.dumps(tasks))
+    code, out, _ = run("update", fit, tmp_path / "export.json")
+    assert code == 0
+    assert "new: 9 labels, 0 items, 0 annotators" in out
 
 
 def test_predictions_are_written_by_fit_update_and_next(run, labels, tmp_path):

@@ -85,6 +85,12 @@ def test_mturk_gets_one_row_per_hit_with_variables_as_columns(write):
     assert rows[1]["image"] == "http://x/y.png"
 
 
+def test_variables_of_earlier_hits_keep_their_names(write):
+    tasks = [Task("a", {"Input.text": "Hello"}, [], 1, 0.1)]
+    (row,) = read_csv(write("a.csv", "mturk", tasks=tasks))
+    assert row["text"] == "Hello"
+
+
 @pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
 def test_without_tasks_the_file_is_empty(write, name):
     text = write(name, tasks=[]).read_text()

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from annotruth.errors import InputError
 from annotruth.io.atomic import atomic_write
-from annotruth.io.formats.source import ANNOTATORS_FIELD, ITEM_FIELD
+from annotruth.io.formats.source import ANNOTATORS_FIELD, INPUT_PREFIX, ITEM_FIELD
 from annotruth.io.json_tables import write_records
 from annotruth.io.writers import write_table
 
@@ -118,9 +118,15 @@ def prodigy_task(task: Task) -> dict[str, Any]:
 
 
 def mturk_table(tasks: Sequence[Task]) -> pa.Table:
-    """Return the input of a Mechanical Turk batch: one row per HIT, one column per variable."""
+    """Return the input of a Mechanical Turk batch: one row per HIT, one column per variable.
+
+    Content that was read from the results of a batch, such as Input.text, is the variable text.
+    """
     names = list(dict.fromkeys(name for task in tasks for name in task.content))
-    columns = {name: [task.content.get(name) for task in tasks] for name in names}
+    columns = {
+        name.removeprefix(INPUT_PREFIX): [task.content.get(name) for task in tasks]
+        for name in names
+    }
     return pa.table(
         {
             **columns,

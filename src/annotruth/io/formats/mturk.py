@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from annotruth.io.formats.source import ITEM_FIELD, Format, ParsedLabels, Source
+from annotruth.io.formats.source import INPUT_PREFIX, ITEM_FIELD, Format, ParsedLabels, Source
 from annotruth.io.formats.votes import chosen, counted
 from annotruth.labels.validate import missing
 
-_ANSWER, _INPUT = "Answer.", "Input."
+_ANSWER = "Answer."
 _STATUS, _REASON = "AssignmentStatus", "Reject"  # filled in where a rejection is yet to be uploaded
 
 
@@ -31,7 +31,7 @@ def _read(source: Source) -> ParsedLabels:
         }
         wanted = source.question and source.question.removeprefix(_ANSWER)
         answer = names[chosen(names, wanted, "question")]
-    ours = f"{_INPUT}{ITEM_FIELD}"
+    ours = f"{INPUT_PREFIX}{ITEM_FIELD}"
     item = source.column("item", ours if ours in source.names else "HITId")
     worker = source.column("annotator", "WorkerId")
     review = [name for name in (_STATUS, _REASON) if name in source.names]

@@ -24,6 +24,7 @@ Record = dict[str, Any]
 # so that a label goes to the item that the task was made for, not to the platform's new task.
 ITEM_FIELD = "annotruth_item"
 ANNOTATORS_FIELD = "annotruth_annotators"
+INPUT_PREFIX = "Input."  # of the variables of a HIT in the results of Mechanical Turk
 
 _FIRST_LINE_WINDOW = 1 << 20  # bytes in which the first record of a JSON file is looked for
 
