@@ -28,7 +28,7 @@ def text_of(section):
 def figure_of(section, name):
     """The value and the note of a figure."""
     ((value, note),) = re.findall(rf"<dt>{name}</dt><dd>([^<]*)<small>([^<]*)</small>", section)
-    return value, note.replace("\xa0", " ")
+    return value, note
 
 
 def test_accuracy_stands_beside_the_majority_vote():
@@ -36,7 +36,7 @@ def test_accuracy_stands_beside_the_majority_vote():
     found = compare_with_truth(fit, TRUTH)
     low, high = at.metrics.accuracy_interval(3, 4)
     assert figure_of(found.section, "Accuracy") == (
-        "75.0%", f"95% interval {low:.1%} to {high:.1%}, n = 4"
+        "75.0%", f"of 4; 95% interval {low:.1%} to {high:.1%}"
     )  # fmt: skip
     assert figure_of(found.section, "Majority vote")[0] == "75.0%"
     assert found.measured.accuracy == 0.75

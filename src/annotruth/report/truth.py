@@ -144,7 +144,7 @@ def _figures(
                 (
                     name,
                     f"{share:.1%}",
-                    f"95% interval {low:.1%} to {high:.1%}, n\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{n:,}",
+                    f"of {n:,}; 95% interval {low:.1%} to {high:.1%}",
                 )
             )
         rows.append(
@@ -155,7 +155,7 @@ def _figures(
         (
             title,
             _number(by_fit[name]),
-            f"mean of the labels {_number(by_votes[name])}, n\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{n:,}",
+            f"mean of the labels {_number(by_votes[name])}",
         )
         for name, title in titles.items()
         if name in by_fit

@@ -17,11 +17,11 @@ from annotruth.models.registry import DEFAULT_MODEL
 from annotruth.models.result import Fit
 from annotruth.report.consensus import AgreementRow
 
-Tone: TypeAlias = Literal["good", "plain", "bad"]
+Tone: TypeAlias = Literal["good", "fair", "bad"]
 
 WORDS: tuple[tuple[str, Tone], ...] = (
     ("Yes", "good"),
-    ("Mostly", "plain"),
+    ("Mostly", "fair"),
     ("Partly", "bad"),
     ("No", "bad"),
 )
@@ -199,7 +199,7 @@ def _no_answer(fit: Fit, advice: Advice, alpha: float) -> Trust | None:
     if (data.known >= 0).all():
         return Trust("Known", "good", "The truth of every item was given.", "")
     if data.n_categories < 2:
-        return Trust("All equal", "plain", "Every label is the same: nothing can be compared.", "")
+        return Trust("All equal", "fair", "Every label is the same: nothing can be compared.", "")
     if fit.verdict == "chance" or (fit.verdict is None and alpha < CHANCE_BELOW):
         sentence = (
             "Labels agree no better than chance, so labels and reliabilities below say next to "
@@ -221,16 +221,15 @@ def _expected(fit: Fit, advice: Advice, measured: MeasuredAccuracy | None) -> Tr
     """Return the answer by the error of the items whose truth was not given."""
     unknown = fit.data.known < 0
     if fit.readout == "right" and fit.distribution is not None:
-        expected = float(fit.distribution.confidence()[unknown].mean())
-        share, what = (
-            expected,
-            "The expected share of right labels, the mean of their probabilities",
-        )
+        share = float(fit.distribution.confidence()[unknown].mean())
+        sentence = f"{_about(share)} of the recovered labels are expected to be right."
+        what = "The expected share of right labels, the mean of their probabilities"
         if measured is not None and measured.decides and measured.accuracy is not None:
+            sentence = f"The model expects {_about(share).lower()}."
             share, what = measured.accuracy, "The share of right labels where the truth is known"
         return _ranked(
             sum(share < limit for limit in RIGHT_FROM),
-            f"{_about(expected)} of the recovered labels are expected to be right.",
+            sentence,
             f"{what}: {_steps(f'from {limit:.0%}' for limit in RIGHT_FROM)}.",
         )
     half = _half_width(fit, unknown)
