@@ -1,0 +1,1 @@
+"""crowd-kit's metrics: of labels (`data`) and of workers (`workers`)."""
