@@ -108,12 +108,12 @@ RETIRED_WORDS = (
         "record",
         allowed_under=("src/annotruth/io", "src/annotruth/report/charts", "tests/io"),
     ),
-    # Platforms call what workers submit answers.
+    # Platforms call what workers submit answers, and crowd-kit its arguments.
     RetiredWord(
         "predict_proba, labels, responses",
         "answers",
         r"\bthe(ir)? answers\b",
-        allowed_under=("src/annotruth/io/formats", "tests/io/formats"),
+        allowed_under=("src/annotruth/io/formats", "tests/io/formats", "src/annotruth/crowdkit"),
     ),
     RetiredWord("informs, shows, says, returns", "", r"\btells\b"),
     RetiredWord("stands for, represents", "", r"\bspeaks? for\b"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, one_line
 
 
 class MissingColumnError(InputError, KeyError):
@@ -18,6 +18,9 @@ class MissingColumnError(InputError, KeyError):
     Traceback (most recent call last):
     annotruth.crowdkit.errors.MissingColumnError: no column 'worker' (found: task, label): rename one
     """
+
+    def __str__(self) -> str:
+        return one_line(self.args[0])  # a KeyError shows the repr of its message
 
 
 class MissingSkillError(InputError, AssertionError):
