@@ -6,12 +6,12 @@ import atexit
 import gc
 import inspect
 import sys
+from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Any, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from annotruth.app import options
 from annotruth.app.commands.compare import compare
 from annotruth.app.commands.demo import demo
 from annotruth.app.commands.fit import fit
@@ -33,6 +33,56 @@ _COMMANDS = {
 }
 
 
+# The options of all commands as the help lists them: their groups, and the order in a group.
+OPTION_GROUPS: Mapping[str, Collection[str]] = {
+    "Advice": ("budget", "target"),
+    "Simulation": (
+        *("generator", "n_items", "n_annotators", "n_categories", "behavior", "spammers"),
+        *("labels_per_item", "seed"),
+    ),
+    "Experiment": ("runs", "data_dir"),
+    "Reading labels": (
+        *("scale", "categories", "columns", "duplicates", "bins", "input_format", "question"),
+        *("covariates", "content", "drop", "memory", "max_size"),
+    ),
+    "Known truths": ("gold", "truth"),
+    "Model": ("model", "models", "settings", "annotator_prior", "warm_start", "refit"),
+    "Spark": ("engine", "master", "storage"),
+    "Output": (
+        *("out", "format_", "safe_cells", "save", "report", "page", "embed"),
+        *("no_model_reports", "source", "keep", "soft", "soft_readout", "assign"),
+        *("assign_format", "predictions", "label_studio", "force"),
+    ),
+    "General": (
+        *("as_json", "quiet", "verbose", "version", "install_completion", "show_completion"),
+        "help",
+    ),
+}
+_GROUP = {name: group for group, names in OPTION_GROUPS.items() for name in names}
+_PLACE = {name: place for place, name in enumerate(_GROUP)}
+
+
+def _in_groups(parameters: Iterable[Any], ctx: Any) -> list[Any]:
+    """Return a command's parameters in the order of their groups, prepared for the help.
+
+    The help shows no type for an argument, no value for a flag, and no brackets around choices.
+    """
+    parameters = sorted(parameters, key=lambda each: _PLACE.get(each.name, -1))
+    for parameter in parameters:
+        if parameter.param_type_name == "argument":
+            parameter.display_type_rich = _show_nothing
+        else:
+            parameter.rich_help_panel = _GROUP.get(parameter.name)
+            if parameter.metavar is None:
+                value = parameter.display_type(ctx).strip("<>")
+                parameter.metavar = "" if parameter.is_flag else value
+    return parameters
+
+
+def _show_nothing(ctx: object) -> None:
+    """Stand in for the method that shows the type of an argument in the help."""
+
+
 class GroupedOptions(TyperCommand):
     """A command whose help lists its options in groups, with values as one types them.
 
@@ -45,7 +95,7 @@ class GroupedOptions(TyperCommand):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters in the order of the groups, the help option among them."""
-        return options.in_groups(super().get_params(ctx), ctx)
+        return _in_groups(super().get_params(ctx), ctx)
 
     def get_usage(self, ctx: Any) -> str:
         """Return the usage line, with arguments that are not in braces."""
@@ -63,7 +113,7 @@ class FrontPage(TyperGroup):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters in the order of the groups, the help option among them."""
-        return options.in_groups(super().get_params(ctx), ctx)
+        return _in_groups(super().get_params(ctx), ctx)
 
 
 app = typer.Typer(
