@@ -124,6 +124,23 @@ SAMPLES: dict[str, bytes] = {
         "HITId,HITTypeId,AssignmentId,WorkerId,AssignmentStatus,Input.url,Answer.animal",
         *(f"H{e},T,A{n},{p},Approved,http://x/{e},{x}" for n, (e, p, x) in enumerate(VOTES)),
     ),
+    "crowdflower.csv": _rows(
+        "_unit_id,_id,_tainted,_trust,_worker_id,animal,animal_gold,text",
+        *(f"{e},{n},false,0.9,{p},{x},,x{e}" for n, (e, p, x) in enumerate(VOTES)),
+    ),
+    "zooniverse.csv": _rows(
+        "classification_id,user_name,user_ip,workflow_id,annotations,subject_data,subject_ids",
+        *(
+            f'{n},{p},h,7,"[{{""task"":""T0"",""value"":""{x}""}}]","{{""{e}"":{{}}}}",{e}'
+            for n, (e, p, x) in enumerate(VOTES)
+        ),
+    ),
+    "triples.txt": _rows(*(f"{e} {p} {x}" for e, p, x in VOTES)),
+    "sureal.py": _rows(
+        "import os",
+        "root = 'films'",
+        f"dis_videos = {[{'asset_id': e, 'os': {p: len(x) for p, x in g}} for e, g in _BY_ITEM.items()]}",
+    ),
     "toloka.tsv": _rows(
         "INPUT:image\tOUTPUT:animal\tGOLDEN:animal\tHINT:text\tASSIGNMENT:worker_id\tASSIGNMENT:status",
         *(f"p{e}\t{x}\t\t\t{p}\tAPPROVED" for e, p, x in VOTES),

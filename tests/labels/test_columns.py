@@ -8,7 +8,7 @@ import pytest
 
 from annotruth.errors import InputError
 from annotruth.labels import Labels
-from annotruth.labels.frames import LABEL_ROLES, TRUTH_ROLES, find_columns
+from annotruth.labels.frames import LABEL_ROLES, TRUTH_ROLES, describe_columns, find_columns
 
 
 def test_numbered_columns_of_pandas_can_be_named():
@@ -30,6 +30,15 @@ def test_columns_must_be_a_mapping():
         ["question", "worker", "answer"],
         ["item", "rater", "rating"],
         [" Item", "ANNOTATOR ", "Label"],
+        ["item_id", "annotator_id", "sentiment"],
+        ["sample_id", "user", "score"],
+        ["Text", "observer", "category"],
+        ["stimulus", "subject", "vote"],
+        ["unit_id", "worker_id", "response"],
+        ["question_id", "rater_id", "class"],
+        ["example_id", "judge", "choice"],
+        ["image", "coder", "value"],
+        ["pvs", "user_id", "rating"],
     ],
 )
 def test_known_column_names_need_no_option(names):
@@ -50,6 +59,43 @@ def test_columns_can_be_named(frame):
     assert labels.annotators.to_pylist() == [1, 2]
 
 
+@pytest.mark.parametrize(
+    ("names", "columns"),
+    [
+        ("item text worker label score", "item worker label"),  # ours come first
+        ("task task_id rater user rating value", "task rater rating"),
+        (
+            "item_id text annotator_id sentiment",
+            "item_id annotator_id sentiment",
+        ),  # an id, its text
+    ],
+)
+def test_names_of_an_earlier_group_come_first(names, columns):
+    assert list(find_columns(names.split(), LABEL_ROLES).values()) == columns.split()
+
+
+def test_all_unclear_columns_are_asked_for_at_once():
+    names = ["sample_id", "example_id", "user_id", "judge", "mark"]
+    with pytest.raises(InputError) as caught:
+        find_columns(names, LABEL_ROLES)
+    assert str(caught.value) == (
+        "columns 'sample_id' and 'example_id' could both be the item; columns 'user_id' and 'judge' "
+        "could both be the annotator; no column for the label (found: sample_id, example_id, "
+        "user_id, judge, mark); name it 'label', or pass columns={'item': 'sample_id', "
+        "'annotator': 'user_id', 'label': NAME} "
+        "(`--columns item=sample_id,annotator=user_id,label=NAME`)"
+    )
+
+
+def test_columns_taken_for_roles_are_described():
+    names = {"item": "sample_id", "annotator": "annotator", "label": "score"}
+    said = "item = sample_id, annotator = annotator, label = score"
+    assert Labels.of(pa.table([["i"], ["a"], [1]], names=list(names.values()))).read_as == said
+    assert describe_columns({"item": "Item", "annotator": " annotator", "label": "label"}) == ""
+    assert describe_columns(names, {"item": "sample_id"}) == said
+    assert describe_columns(names, {"item": "sample_id", "label": "score"}) == ""
+
+
 def test_named_columns_take_precedence_over_known_names():
     names = ["item", "worker", "label", "task"]
     assert find_columns(names, LABEL_ROLES, {"item": "task"})["item"] == "task"
@@ -65,8 +111,8 @@ def test_the_exact_spelling_comes_first():
     ("names", "given", "message"),
     [
         ("item worker", {}, r"no column for the label \(found: item, worker\).*label=NAME"),
-        ("", {}, r"no column for the item \(found: none\)"),
-        ("item task worker label", {}, "'item' and 'task' could both be the item.*item=NAME"),
+        ("", {}, r"no column for the item and the annotator and the label \(found: none\)"),
+        ("item task worker label", {}, "'item' and 'task' could both be the item.*item=item"),
         ("item worker label", {"item": "id"}, r"no column 'id' \(found: item, worker, label\)"),
         ("item worker label", {"rater": "x"}, "role 'rater': the roles are item, annotator, label"),
         ("item worker label label", {}, "two columns are named 'label'"),

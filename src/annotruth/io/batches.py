@@ -188,15 +188,16 @@ def _damage_reported(kind: ContentKind) -> Iterator[None]:
 _SEPARATORS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
 _HEADER_WINDOW = 1 << 20
 _PEEK = 1 << 16
+_PEEK_LINES = 20  # enough to tell a table separated by spaces from a text
 _BLOCK = 1 << 24  # bytes parsed at once; a row must fit in them
 
 
 def read_delimited(
     data: pa.Buffer, choose: Callable[[list[str]], Iterable[str]], *, in_batches: bool
 ) -> Iterator[pa.Table]:
-    """Read a CSV, separated by whichever of , tab ; | its header uses, into columns of text.
+    """Read a CSV, separated by whichever of , tab ; | its header uses, or else by single spaces.
 
-    ``choose`` picks the columns to read, given the names in the header. Only an empty cell is
+    All columns are text. ``choose`` picks the columns to read, given the names in the header. Only an empty cell is
     null: NA may be an id. Unless ``in_batches``, all rows come in one table.
     """
     import pyarrow.csv
@@ -294,6 +295,10 @@ def _read_header(data: pa.Buffer) -> tuple[str, list[str], int]:
         raise InputError("the file holds only whitespace")
     unquoted = re.sub('"[^"]*"', "", line)
     separator = max(_SEPARATORS, key=unquoted.count)
+    if separator not in unquoted and _is_separated_by_spaces(
+        text[start:].split("\n", _PEEK_LINES)[:_PEEK_LINES]
+    ):
+        separator = " "
     stream.seek(start)
     try:
         names = next(csv.reader(iter(stream.readline, ""), delimiter=separator, strict=True))
@@ -310,6 +315,12 @@ def _read_header(data: pa.Buffer) -> tuple[str, list[str], int]:
         )
     named = [name.strip() or f"column {place}" for place, name in enumerate(names, start=1)]
     return separator, named, size
+
+
+def _is_separated_by_spaces(lines: list[str]) -> bool:
+    """Return whether every line has the same number of fields, at least three, between spaces."""
+    counts = {line.count(" ") for line in lines if line.strip()}
+    return len(counts) == 1 and min(counts) >= 2
 
 
 def _check_rows(data: pa.Buffer, separator: str, width: int) -> None:

@@ -25,7 +25,7 @@ from annotruth.io.content import ContentKind, FileContent, read_content
 from annotruth.io.options import ReadOptions
 from annotruth.labels.build import LabelBuilder
 from annotruth.labels.encode import restore_text
-from annotruth.labels.frames import is_known_name
+from annotruth.labels.frames import LABEL_ROLES, is_known_name, is_platform_export
 from annotruth.labels.table import Labels
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _read_labels(path: str | os.PathLike[str], read: ReadOptions) -> Labels:
             )
         options_of_table = replace(read, columns=parsed.columns).with_categories(parsed.categories)
         labels = Labels.from_arrow(parsed.table, options_of_table, from_text=parsed.from_text)
-        labels = replace(labels, read_as=parsed.read_as)
+        labels = replace(labels, read_as=parsed.read_as or labels.read_as)
         return labels if parsed.gold is None else labels.with_gold(parsed.gold)
 
 
@@ -176,7 +176,8 @@ def _parse_other_format(path: Path, content: FileContent | None, read: ReadOptio
         if several is not None:
             return several
         content = read_content(path, max_size=read.max_size)
-    source = Source(path, content, read.columns or {}, read.question, read.content)
+    columns, categories = read.columns or {}, read.categories
+    source = Source(path, content, columns, read.question, read.content, categories)
     if read.input_format not in (None, "long"):
         return formats.read_as(read.input_format, source)
     recognised = formats.recognise(source) if read.input_format is None else None
@@ -221,6 +222,13 @@ def _choose_long_table(
     builder: LabelBuilder, kind: ContentKind, read: ReadOptions, names: list[str]
 ) -> list[str]:
     """Choose the columns of a long table."""
+    names_all_roles = set(read.columns or ()) >= set(LABEL_ROLES)
+    if read.input_format is None and not names_all_roles and is_platform_export(names):
+        raise _NoLongTableError(
+            "this is a platform's export, not a table of one row per label; to read it so, pass "
+            "columns={'item': NAME, 'annotator': NAME, 'label': NAME} "
+            "(`--columns item=NAME,annotator=NAME,label=NAME`)"
+        )
     try:
         columns = builder.choose_columns(names)
     except InputError as error:

@@ -14,7 +14,13 @@ from annotruth.labels.arrays import Covariates
 from annotruth.labels.bins import make_bins
 from annotruth.labels.covariates import content_of_items, to_array, to_numbers
 from annotruth.labels.encode import BatchEncoder, encode_columns, restore_text, to_integers
-from annotruth.labels.frames import LABEL_ROLES, as_arrow, check_further_columns, find_columns
+from annotruth.labels.frames import (
+    LABEL_ROLES,
+    as_arrow,
+    check_further_columns,
+    describe_columns,
+    find_columns,
+)
 from annotruth.labels.layout import Layout, RowCodes, TableSize, arrange_with_policy
 from annotruth.labels.options import DuplicatePolicy, TableOptions
 from annotruth.labels.scale import Scale, infer_scale
@@ -152,6 +158,7 @@ class BuiltLabels(NamedTuple):
     scale: Scale
     n_dropped: int
     covariates: Covariates = Covariates()
+    read_as: str = ""
 
 
 class LabelBuilder:
@@ -256,6 +263,7 @@ class LabelBuilder:
             scale,
             n_dropped=self._n_rows - self._n_kept,
             covariates=self._covariates(arranged),
+            read_as=describe_columns(self._columns, self._options.columns),
         )
 
     def _covariates(self, arranged: ArrangedCodes) -> Covariates:

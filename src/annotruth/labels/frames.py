@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.errors import AnnotruthError, InputError, listed, shown
+from annotruth.errors import AnnotruthError, InputError, listed, shorten, shown
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -19,13 +20,27 @@ if TYPE_CHECKING:
 ChooseColumns = Callable[[list[str]], Iterable[str]]
 """Picks the columns to convert, given the names of all columns."""
 
-# Column names that need no option, per role: ours, and those of crowd-kit, the VLDB'17 benchmark
-# and rater.
-ALIASES: Mapping[str, tuple[str, ...]] = {
-    "item": ("item", "task", "question"),
-    "annotator": ("annotator", "worker", "rater"),
-    "label": ("label", "answer", "rating"),
-    "truth": ("label", "truth", "answer", "rating"),
+# Column names that need no option, per role. A name counts only where the table has none of an
+# earlier group: first ours and those of crowd-kit, the VLDB'17 benchmark and rater, then usual ids,
+# then what an item shows.
+KNOWN_NAMES: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "item": (
+        ("item", "task", "question"),
+        ("item_id", "sample_id", "unit_id", "question_id", "example_id", "task_id"),
+        ("text", "stimulus", "image", "pvs"),
+    ),
+    "annotator": (
+        ("annotator", "worker", "rater"),
+        (
+            *("annotator_id", "worker_id", "rater_id", "user_id"),
+            *("user", "observer", "subject", "judge", "coder"),
+        ),
+    ),
+    "label": (
+        ("label", "answer", "rating"),
+        ("sentiment", "score", "category", "vote", "response", "class", "choice", "value"),
+    ),
+    "truth": (("label", "truth", "answer", "rating"),),
 }
 LABEL_ROLES = ("item", "annotator", "label")
 TRUTH_ROLES = ("item", "truth")
@@ -38,37 +53,22 @@ def find_columns(
     names: Sequence[str], roles: Sequence[str], given: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """Return the column of each role, by the given name or by a known name."""
-    if not isinstance(given, Mapping | None):
-        raise InputError(f"columns is {shown(given)}: give a mapping from role to column name")
-    # pandas numbers columns that have no names; here every name is text.
-    given = {role: str(name) for role, name in (given or {}).items()}
-    unknown = sorted(set(given) - set(roles))
-    if unknown:
-        raise InputError(
-            f"columns has the unknown role {unknown[0]!r}: the roles are {', '.join(roles)}"
-        )
+    given = _check_given(given, roles)
     is_labels = tuple(roles) == LABEL_ROLES  # the option columns is only for labels
     by_spelling = {str(name).strip().lower(): name for name in reversed(names)}
     by_spelling.update((name, name) for name in names)  # the exact spelling comes first
-    columns: dict[str, str] = {}
+    matches: dict[str, list[str]] = {}
     for role in roles:
-        if role in given:
-            if given[role] not in names:
-                raise InputError(f"no column {given[role]!r} (found: {listed(names)})")
-            columns[role] = given[role]
-            continue
-        matches = [by_spelling[alias] for alias in ALIASES[role] if alias in by_spelling]
-        if not matches:
-            raise InputError(
-                f"no column for the {role} (found: {listed(names)}); "
-                f"name it {ALIASES[role][0]!r}{f', or {pass_column(role)}' if is_labels else ''}"
-            )
-        if len(matches) > 1:
-            raise InputError(
-                f"columns {' and '.join(map(repr, matches))} could both be the {role}; "
-                f"{pass_column(role) if is_labels else 'rename one'}"
-            )
-        columns[role] = matches[0]
+        if role not in given:
+            matches[role] = _find_known(role, by_spelling)
+        elif given[role] in names:
+            matches[role] = [given[role]]
+        else:
+            raise InputError(f"no column {given[role]!r} (found: {listed(names)})")
+    unclear = {role: found for role, found in matches.items() if len(found) != 1}
+    if unclear:
+        raise InputError(_ask_for_columns(unclear, names, is_labels=is_labels))
+    columns = {role: found[0] for role, found in matches.items()}
     for name in columns.values():
         if names.count(name) > 1:
             raise InputError(f"two columns are named {name!r}: rename one")
@@ -81,14 +81,96 @@ def find_columns(
     return columns
 
 
+def _check_given(given: Mapping[str, str] | None, roles: Sequence[str]) -> dict[str, str]:
+    if not isinstance(given, Mapping | None):
+        raise InputError(f"columns is {shown(given)}: give a mapping from role to column name")
+    # pandas numbers columns that have no names; here every name is text.
+    given = {role: str(name) for role, name in (given or {}).items()}
+    unknown = sorted(set(given) - set(roles))
+    if unknown:
+        raise InputError(
+            f"columns has the unknown role {unknown[0]!r}: the roles are {', '.join(roles)}"
+        )
+    return given
+
+
+def _find_known(role: str, by_spelling: Mapping[str, str]) -> list[str]:
+    """Return the columns that could have a role: those of the first group that has any."""
+    for group in KNOWN_NAMES[role]:
+        found = [by_spelling[name] for name in group if name in by_spelling]
+        if found:
+            return found
+    return []
+
+
+def _ask_for_columns(
+    unclear: Mapping[str, Sequence[str]], names: Sequence[str], *, is_labels: bool
+) -> str:
+    """Return a message that asks for all unclear columns at once; lists hold what each could be."""
+    missing = [role for role, found in unclear.items() if not found]
+    problems = [
+        f"columns {' and '.join(map(repr, found))} could {'both' if len(found) == 2 else 'all'} "
+        f"be the {role}"
+        for role, found in unclear.items()
+        if found
+    ]
+    if missing:
+        nouns = " and the ".join(missing)
+        problems.append(f"no column for the {nouns} (found: {listed(names)})")
+    steps = []
+    if len(missing) == 1:
+        steps.append(f"name it {KNOWN_NAMES[missing[0]][0][0]!r}")
+    if is_labels:
+        steps.append(pass_columns({role: next(iter(found), "") for role, found in unclear.items()}))
+    elif not missing:
+        steps.append("rename one")
+    return f"{'; '.join(problems)}; {', or '.join(steps)}"
+
+
+def pass_columns(columns: Mapping[str, str]) -> str:
+    """Return what to do, in a message, where columns are not known; empty names are NAME."""
+    as_keyword = ", ".join(
+        f"{role!r}: {repr(name) if name else 'NAME'}" for role, name in columns.items()
+    )
+    as_option = ",".join(f"{role}={name or 'NAME'}" for role, name in columns.items())
+    return f"pass columns={{{as_keyword}}} (`--columns {shlex.quote(as_option)}`)"
+
+
 def pass_column(role: str) -> str:
     """Return what to do, in a message, where the column of a role is not known."""
-    return f"pass columns={{'{role}': NAME}} (`--columns {role}=NAME`)"
+    return pass_columns({role: ""})
+
+
+def describe_columns(columns: Mapping[str, str], given: Mapping[str, str] | None = None) -> str:
+    """Return which column was taken for which role; nothing where the caller or the names say so."""
+    known = given or {}
+    if all(role in known or name.strip().lower() == role for role, name in columns.items()):
+        return ""
+    return ", ".join(f"{role} = {shorten(name)}" for role, name in columns.items())
+
+
+# Columns by which exports of platforms are known: their own formats read them (`io.formats`), even
+# where other columns of theirs have names as in a long table.
+_PLATFORM_COLUMNS = (
+    {"annotator", "annotation_id", "lead_time"},
+    {"_unit_id", "_worker_id"},
+    {"_unit_id", "_golden", "_unit_state"},
+    {"classification_id", "annotations", "workflow_id"},
+    {"HITId", "WorkerId"},
+    {"ASSIGNMENT:worker_id"},
+    {"_input_hash", "_task_hash"},
+)
+
+
+def is_platform_export(names: Iterable[str]) -> bool:
+    """Return whether a table has the columns by which a platform's export is known."""
+    found = set(names)
+    return any(columns <= found for columns in _PLATFORM_COLUMNS)
 
 
 def is_known_name(name: str) -> bool:
     """Return whether a column of this name needs no option."""
-    return any(name.strip().lower() in known for known in ALIASES.values())
+    return any(name.strip().lower() in group for groups in KNOWN_NAMES.values() for group in groups)
 
 
 def check_further_columns(

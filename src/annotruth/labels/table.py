@@ -105,6 +105,7 @@ class Labels(LabelArrays):
             covariates=built.covariates,
             n_dropped=built.n_dropped,
             frame=frame or default_frame(),
+            read_as=built.read_as,
             **more,
         )
 

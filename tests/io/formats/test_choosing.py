@@ -1,5 +1,7 @@
 """Recognising the format of a file, and choosing another."""
 
+import json
+
 import pytest
 
 import annotruth as at
@@ -52,3 +54,34 @@ def test_the_recognised_format_is_saved_with_a_fit(tmp_path, write):
     assert (
         '"read_as": "matrix of items by annotators' in (tmp_path / "fit" / "fit.json").read_text()
     )
+
+
+def test_what_was_taken_for_what_is_said(write):
+    content = "sample_id,rater_id,score,seconds\n1,a,2,9\n1,b,2,9\n"
+    for name, text in (("l.csv", content), ("l.tsv", content.replace(",", "\t"))):
+        labels = at.read_labels(write(text, name))
+        assert labels.read_as == "item = sample_id, annotator = rater_id, label = score"
+    record = {"sample_id": 1, "rater_id": "a", "score": 2}
+    for name, text in (("l.jsonl", json.dumps(record)), ("l.json", json.dumps([record]))):
+        assert (
+            "item = sample_id, annotator = rater_id, label = score"
+            in at.read_labels(write(text, name)).read_as
+        )
+    named = {"item": "sample_id", "annotator": "rater_id", "label": "score"}
+    assert at.read_labels(write(content, "l.csv"), columns=named).read_as == ""
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        "annotation_id,annotator,id,lead_time,sentiment,text",
+        "_unit_id,_worker_id,user,text,sentiment",
+        "HITId,WorkerId,user,text,Answer.x,rating",
+        "classification_id,user_name,workflow_id,annotations,user,text,score,subject_ids",
+    ],
+)
+def test_exports_of_platforms_are_no_long_tables(refused, names):
+    row = ",".join("1" for _ in names.split(","))
+    text = refused(f"{names}\n{row}\n", "l.csv", memory="1GB")
+    assert "a platform's export" in text
+    assert "`--columns item=NAME,annotator=NAME,label=NAME`" in text

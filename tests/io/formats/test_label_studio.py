@@ -1,6 +1,8 @@
 """Label Studio's exports: tasks with annotations, and the short one."""
 
 import copy
+import csv
+import io
 import json
 
 import pytest
@@ -109,32 +111,60 @@ def test_ratings(same, by_item, scores):
     assert same(tasks, "export.json", scores).data.scale.is_ordinal
 
 
-def test_labels_of_regions_are_read(same):
-    """As in the example of the platform's own documentation, one object and one box."""
-    box = {"x": 50.8, "y": 5.9, "width": 12.4, "height": 10.5, "rectanglelabels": ["Moonwalker"]}
-    task = {
-        "id": 1,
-        "project": 83,
-        "data": {"image": "https://example.org/1.jpg"},
-        "annotations": [
-            {
-                "id": "1001",
-                "result": [
-                    {
-                        "from_name": "tag",
-                        "to_name": "img",
-                        "type": "rectanglelabels",
-                        "value": box,
-                    }
-                ],
-                "was_cancelled": False,
-                "ground_truth": False,
-                "completed_by": 10,
-            }
-        ],
-        "predictions": [{"model_version": "model 1", "result": []}],
-    }
-    same(json.dumps(task, indent=2), "task.json", [(1, 10, "Moonwalker")])
+PLACES = {
+    "rectanglelabels": {"x": 50.8, "y": 5.9, "width": 12.4, "height": 10.5},
+    "polygonlabels": {"points": [[1, 2], [3, 4], [5, 6]], "closed": True},
+    "brushlabels": {"format": "rle", "rle": [0, 1, 2]},
+    "keypointlabels": {"x": 5.1, "y": 6.2, "width": 0.4},
+    "ellipselabels": {"x": 5.1, "y": 6.2, "radiusX": 3, "radiusY": 2},
+    "labels": {"start": 3, "end": 9, "text": "Lisbon"},
+    "hypertextlabels": {"start": "/p[1]", "startOffset": 0, "end": "/p[1]", "endOffset": 3},
+    "choices": {"start": 3, "end": 9, "text": "Lisbon"},  # asked about a region
+}
+
+
+def region(kind):
+    value = {**PLACES[kind], kind: ["Place"]}
+    return {"id": "r9", "type": kind, "from_name": "tag", "to_name": "x", "value": value}
+
+
+@pytest.mark.parametrize("kind", PLACES)
+def test_regions_are_refused_by_name(refused, tasks, kind):
+    for task in tasks:
+        for one in task["annotations"]:
+            one["result"] = [region(kind)]
+    for options in ({}, {"question": "tag"}):
+        text = refused(tasks, "export.json", **options)
+        assert text.startswith(f"the regions of 'tag' ({kind}) are not classes: boxes, polygons")
+        assert "columns item, annotator, label" in text
+
+
+@pytest.mark.parametrize("kind", PLACES)
+def test_regions_beside_choices_are_left_out_and_announced(same, refused, tasks, long, kind):
+    tasks[0]["annotations"][0]["result"].append(region(kind))
+    fit = same(tasks, "export.json", long)
+    assert f"question animal, not read: tag ({kind})" in fit.data.read_as
+    assert "regions of 'tag'" in refused(tasks, "export.json", question="tag")
+
+
+def test_tasks_as_they_are_imported_are_numbered(same, tasks, long):
+    for task in tasks:
+        del task["id"]
+    fit = same(tasks, "import.json", long)
+    assert "6 tasks, numbered from 1" in fit.data.read_as
+
+
+def test_choices_of_a_taxonomy_are_paths(write, tasks):
+    for task in tasks:
+        for one in task["annotations"]:
+            one["result"] = [
+                {
+                    "type": "taxonomy",
+                    "from_name": "kind",
+                    "value": {"taxonomy": [["Animal", "Cat"]]},
+                }
+            ]
+    assert at.read_labels(write(tasks, "export.json")).scale.names == ["Animal / Cat"]
 
 
 def test_several_questions_need_the_option_question(same, refused, tasks, long):
@@ -144,7 +174,8 @@ def test_several_questions_need_the_option_question(same, refused, tasks, long):
     text = refused(tasks, "export.json")
     assert (
         text
-        == "there are several questions, animal, quality: pass question=NAME (`--question NAME`)"
+        == "there are several questions, animal, quality: choose one, such as question='animal' "
+        "(`--question animal`)"
     )
     same(tasks, "export.json", long, question="animal")
     assert "no question 'size' (found: animal, quality)" in refused(
@@ -155,7 +186,8 @@ def test_several_questions_need_the_option_question(same, refused, tasks, long):
 def test_several_choices_are_one_category(write, tasks):
     tasks[0]["annotations"][0]["result"][0]["value"]["choices"] = ["dog", "cat"]
     tasks[1]["annotations"][0]["result"][0]["value"]["choices"] = ["cat", "dog"]
-    labels = at.read_labels(write(tasks, "export.json"))
+    with pytest.warns(at.AnnotruthWarning, match="2 labels have several choices: each set"):
+        labels = at.read_labels(write(tasks, "export.json"))
     assert labels.scale.names == ["cat", "cat + dog", "dog"]
     assert "2 labels of several choices, each set one category" in labels.read_as
 
@@ -206,14 +238,14 @@ def test_the_short_export_finds_its_question(same, short, long):
 
 def test_the_short_export_as_csv(same, short, long):
     rows = [",".join(short[0]), *(",".join(map(str, row.values())) for row in short)]
-    same("\n".join(rows), "export.csv", [(str(e), str(s), label) for e, s, label in long])
+    same("\n".join(rows), "export.csv", long)
 
 
 def test_the_short_export_needs_a_question_without_disagreement(refused, same, short, long):
     agreed = [row for row in short if row["annotator"] == 11]
     text = refused(agreed, "min.json")
     assert "could be any of image, animal" in text
-    assert "question NAME" in text
+    assert "`--question image`" in text
     wanted = [row for row in long if row[1] == 11]
     same(agreed, "min.json", wanted, question="animal")
 
@@ -222,3 +254,34 @@ def test_wrapped_labels_of_the_short_export(write, short):
     for row in short:
         row["animal"] = [{"rating": 4}] if row["animal"] == "dog" else {"choices": [2]}
     assert at.read_labels(write(short, "min.json")).scale.names == ["2", "4"]
+
+
+def test_regions_of_the_short_export_are_refused(refused, same, short, long):
+    boxes = [{**PLACES["rectanglelabels"], "rectanglelabels": ["Place"], "original_width": 600}]
+    for row in short:
+        del row["animal"]
+        row["tag"] = boxes
+    assert refused(short, "min.json").startswith("the regions of 'tag' (rectanglelabels) are not")
+    for row, (_, _, label) in zip(short, long, strict=True):
+        row["animal"] = label
+    same(short, "min.json", long)
+    assert "regions of 'tag'" in refused(short, "min.json", question="tag")
+
+
+def test_regions_and_sets_of_choices_in_a_csv(refused, write, short):
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [*short[0], "sentiment", "text"])
+    writer.writeheader()
+    for row in short:
+        choices = ["good", "bad"] if row["annotator"] == 11 else ["bad"]
+        span = [{**PLACES["labels"], "labels": ["Place"]}]
+        cells = {"animal": json.dumps(span), "sentiment": json.dumps({"choices": choices})}
+        writer.writerow({**row, **cells, "text": "x"})
+    path = write(text.getvalue(), "export.csv")
+    with pytest.warns(at.AnnotruthWarning, match="6 labels have several choices"):
+        labels = at.read_labels(path)
+    assert labels.scale.names == ["bad", "bad + good"]
+    assert labels.items.to_pylist() == [1, 2, 3, 4, 5, 6]  # and not its text
+    assert "regions of 'animal' (labels)" in refused(
+        text.getvalue(), "export.csv", question="animal"
+    )

@@ -195,3 +195,35 @@ def test_a_matrix_of_one_column_is_refused(write):
     path = write('{"rater_1": 1}\n', "wide.jsonl")
     with pytest.raises(at.InputError, match="at least two columns"):
         at.read_labels(path, input_format="wide-counted")
+
+
+@pytest.mark.parametrize("blank", ["-1", "-1.0"])
+@pytest.mark.parametrize("corner", ["item", None])
+def test_minus_one_beside_classes_from_zero_means_no_label(write, blank, corner):
+    """As in Snorkel's matrices of labels."""
+    rows = [["x1", "0", blank, "2"], ["x2", blank, "1", "1"], ["x3", blank, "2", "0"]]
+    if corner is None:
+        rows = [row[1:] for row in rows]
+    else:
+        rows = [[corner, "lf_a", "lf_b", "lf_c"], *rows]
+    labels = at.read_labels(write(text(rows), "matrix.csv"))
+    assert labels.n_labels == 6
+    assert labels.scale.names == ["0", "1", "2"]
+    assert "3 cells of -1, which mean no label" in labels.read_as
+    kept = at.read_labels(write(text(rows), "matrix.csv"), categories=[-1, 0, 1, 2])
+    assert kept.n_labels == 9
+
+
+def test_minus_one_beside_zero_and_one_is_ambiguous(refused, write):
+    content = "item,a,b\nx1,0,-1\nx2,-1,1\nx3,1,1\n"
+    message = refused(content, "matrix.csv")
+    assert "`--categories=-1,0,1` for a class, or `--categories 0,1`" in message
+    path = write(content, "matrix.csv")
+    assert at.read_labels(path, categories=["-1", "0", "1"]).n_labels == 6
+    assert at.read_labels(path, categories=["0", "1"]).n_labels == 4
+
+
+@pytest.mark.parametrize("cells", ["-2,-1,0,1,2", "-1,-1,-1,-1,-1", "-1,0.5,1,2,1", "-1,a,b,a,b"])
+def test_minus_one_is_a_label_beside_others(write, cells):
+    rows = [["item", *"abcde"], ["x1", *cells.split(",")], ["x2", *cells.split(",")[::-1]]]
+    assert at.read_labels(write(text(rows), "matrix.csv"), input_format="wide").n_labels == 10

@@ -93,7 +93,8 @@ def test_the_file_of_one_user_of_doccano(same, lines, votes):
 def test_spans_of_doccano_are_refused(refused, lines):
     old = {"id": 1, "text": "x", "annotations": [{"label": 1, "user": 1, "start_offset": 0}]}
     new = {"id": 1, "text": "x", "label": [[0, 1, "PER"]]}
-    for record in (old, new):
+    tuples = {"id": 1, "text": "x", "entities": [{"start_offset": 0, "label": "PER"}]}
+    for record in (old, new, tuples):
         assert "spans" in refused(lines([record]), "x.jsonl")
 
 
@@ -231,14 +232,6 @@ def test_repeated_scores_of_sureal(same, refused):
     assert "labelled twice: annotator '1' on item 0" in refused(content, "films.json")
     long = [(0, "1", 5), (0, "1", 4), (0, "2", 3), (1, "1", 2), (1, "2", 2)]
     same(content, "films.json", long, duplicates="keep", long_options={"duplicates": "keep"})
-
-
-def test_python_files_are_not_executed(refused, tmp_path):
-    code = f"dis_videos = []\nopen({str(tmp_path / 'ran')!r}, 'w')\n"
-    text = refused(code, "dataset.py")
-    assert "Python files are not executed" in text
-    assert "json.dump(dict(ref_videos=ref_videos, dis_videos=dis_videos)" in text
-    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("indent", [None, 1])

@@ -42,7 +42,8 @@ def test_items_of_mturk_by_an_input(same, votes):
 def test_several_questions_of_mturk_need_the_option_question(same, refused, votes, hits):
     text = "\n".join(mturk(votes, more=",Answer.note"))
     assert refused(text, "b.csv") == (
-        "there are several questions, animal, note: pass question=NAME (`--question NAME`)"
+        "there are several questions, animal, note: choose one, such as question='animal' "
+        "(`--question animal`)"
     )
     same(text, "b.csv", hits, question="animal")
     same(text, "b.csv", hits, question="Answer.animal")
@@ -105,7 +106,8 @@ def test_several_inputs_of_toloka_need_the_option_columns(same, refused, votes, 
 
 def test_columns_of_crowd_kit_are_a_long_table(same, votes):
     rows = ["task\tworker\tlabel", *("\t".join(map(str, vote)) for vote in votes)]
-    assert same("\n".join(rows), "crowd.tsv", votes).data.read_as == ""
+    fit = same("\n".join(rows), "crowd.tsv", votes)
+    assert fit.data.read_as == "item = task, annotator = worker, label = label"
 
 
 def test_toloka_as_parquet(tmp_path, votes, photos):

@@ -21,10 +21,13 @@ _MODULES = {
     "prodigy": "prodigy",
     "doccano": "doccano",
     "sureal": "sureal",
+    "crowdflower": "crowdflower",
+    "zooniverse": "zooniverse",
     "mturk": "mturk",
     "toloka": "toloka",
     "records": "records",
     "peerannot": "peerannot",
+    "triples": "triples",
     "wide-counted": "wide",
     "wide-transposed": "wide",
     "wide": "wide",
@@ -55,19 +58,18 @@ def check_name(name: str | None) -> None:
 
 
 def read_several(path: Path, *, max_size: str | int | None = None) -> ParsedLabels | None:
-    """Read a folder or zip of one file per user; return None for everything else.
-
-    Python files are refused.
-    """
+    """Read a folder or zip of one file per user, or a Python file; return None for everything else."""
     if path.suffix.lower() == ".py":
-        from annotruth.io.formats.sureal import refuse_python
+        from annotruth.io.content import read_content
+        from annotruth.io.formats import sureal
 
-        refuse_python()
+        parsed = sureal.read_python(read_content(path, max_size=max_size))
+        return replace(parsed, title=sureal.FORMATS[0].title)
     if path.is_dir() or path.suffix.lower() == ".zip":
-        from annotruth.io.formats.doccano import FORMATS, read_users
+        from annotruth.io.formats import doccano
 
-        parsed = read_users(path, max_size=max_size)
-        return parsed and replace(parsed, title=FORMATS[0].title)
+        users = doccano.read_users(path, max_size=max_size)
+        return users and replace(users, title=doccano.FORMATS[0].title)
     return None
 
 

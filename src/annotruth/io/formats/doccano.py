@@ -6,7 +6,7 @@ import os
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from annotruth.errors import InputError
 from annotruth.io.content import FileContent, read_content, recognise_content, size_limit
@@ -27,7 +27,7 @@ def _recognise(source: Source) -> bool:
 
 def _is_of_one_user(record: Record) -> bool:
     """Return whether a record is of one user: an example with a list of labels and no user name."""
-    labels = record.get("label", record.get("labels"))
+    labels = record.get("label", record.get("labels", record.get("entities")))
     return isinstance(labels, list) and bool({"text", "data", "filename"} & set(record))
 
 
@@ -58,17 +58,19 @@ def read_users(path: Path, *, max_size: str | int | None = None) -> ParsedLabels
 
 def _add(votes: Votes, record: Record, user: str) -> None:
     item = record.get("id", record.get("doc_id"))
+    if "entities" in record:
+        _refuse_spans()
     if "annotations" not in record:
         labels = sequence(record.get("label", record.get("labels")), "the list of labels")
-        if any(isinstance(label, list) for label in labels):
-            raise InputError("these are spans in a text: only labels chosen from a list are read")
+        if any(isinstance(label, list | dict) for label in labels):
+            _refuse_spans()
         votes.add(item, record.get("username", user), labels)
         return
     labels_of_user: dict[Any, list[Any]] = {}
     for one in sequence(record["annotations"], "the list of annotations"):
         annotation = mapping(one, "an annotation")
         if "start_offset" in annotation:
-            raise InputError("these are spans in a text: only labels chosen from a list are read")
+            _refuse_spans()
         labels_of_user.setdefault(check_scalar(annotation.get("user")), []).append(
             annotation.get("label")
         )
@@ -76,18 +78,28 @@ def _add(votes: Votes, record: Record, user: str) -> None:
         votes.add(item, annotator, labels)
 
 
+def _refuse_spans() -> NoReturn:
+    raise InputError("these are spans in a text: only labels chosen from a list are read")
+
+
 def _members(path: Path, max_size: str | int | None) -> Iterator[tuple[str, FileContent]]:
     if path.is_dir():
-        for file in sorted(file for file in path.glob("*.jsonl") if file.is_file()):
+        for file in sorted(
+            file for file in path.iterdir() if file.is_file() and _is_of_user(file.name)
+        ):
             yield file.name, read_content(file, max_size=max_size)
     elif zipfile.is_zipfile(path):
         with open_zip(os.fspath(path)) as archive:
             yield from _members_of_zip(archive, size_limit(path.stat().st_size, max_size))
 
 
+def _is_of_user(name: str) -> bool:
+    return name.lower().endswith((".jsonl", ".json"))
+
+
 def _members_of_zip(archive: zipfile.ZipFile, limit: int) -> Iterator[tuple[str, FileContent]]:
     members = [member for member in archive.infolist() if not member.is_dir()]
-    if len(members) < 2 or not all(member.filename.endswith(".jsonl") for member in members):
+    if len(members) < 2 or not all(_is_of_user(member.filename) for member in members):
         return
     check_size(sum(member.file_size for member in members), "zip's content", limit)
     for member in members:

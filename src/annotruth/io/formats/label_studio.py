@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from annotruth.errors import InputError
 from annotruth.io.formats.source import ITEM_FIELD, Format, ParsedLabels, Record, Source
-from annotruth.io.formats.votes import Votes, chosen, counted, mapping, sequence
+from annotruth.io.formats.votes import Votes, chosen, counted, mapping, refuse_regions, sequence
 from annotruth.labels.frames import check_further_columns
 
 _OLD = "completions"  # the name of annotations before version 1.0
+CLASS_KINDS = ("choices", "rating", "number", "taxonomy")
+"""The kinds of results that are labels of a whole item."""
+# Where a region is: in a picture, on a mask, in a text, in a recording, in a video.
+_PLACES = {"x", "y", "points", "rle", "start", "end", "startOffset", "ranges", "sequence"}
 
 
 def _recognise(source: Source) -> bool:
@@ -21,34 +25,38 @@ def _recognise(source: Source) -> bool:
 
 
 def _read(source: Source) -> ParsedLabels:
-    """Read every annotation that was not cancelled; those marked as ground truth are gold."""
-    kept, cancelled, n_tasks = [], 0, 0
-    for task in source.records():
-        n_tasks += 1
+    """Read every annotation that was not cancelled; those marked as ground truth are gold.
+
+    Tasks as they are imported have no ids; then they are numbered from 1.
+    """
+    tasks = list(source.records())
+    numbered = not any("id" in task or ITEM_FIELD in _data(task) for task in tasks)
+    kept, cancelled = [], 0
+    for number, task in enumerate(tasks, start=1):
+        item = number if numbered else _item(task)
         annotations = task.get("annotations", task.get(_OLD))
         for one in sequence(annotations, "the list of annotations"):
             annotation = mapping(one, "an annotation")
             if annotation.get("was_cancelled") or annotation.get("skipped"):
                 cancelled += 1
             else:
-                kept.append((task, annotation, dict(_choices(annotation))))
-    names = (name for _, _, choices in kept for name in choices)
-    question = chosen(names, source.question, "question")
-    about = {name for task, _, _ in kept for name in _data(task)}
+                kept.append((item, task, annotation, _results(annotation)))
+    question, not_read = _question([results for *_, results in kept], source.question)
+    about = {name for _, task, _, _ in kept for name in _data(task)}
     check_further_columns("content", sorted(about), source.items_content, ())
     votes, empty = Votes(content={name: [] for name in source.items_content}), 0
-    for task, annotation, choices in kept:
-        item = _item(task)
-        if question not in choices:
+    for item, task, annotation, results in kept:
+        if question not in results.choices:
             empty += 1
         elif annotation.get("ground_truth"):
-            votes.add_gold(item, choices[question])
+            votes.add_gold(item, results.choices[question])
         else:
             annotator = _annotator(annotation.get("completed_by"))
-            votes.add(item, annotator, choices[question], _data(task))
+            votes.add(item, annotator, results.choices[question], _data(task))
     return votes.parsed(
-        counted(n_tasks, "task", "tasks"),
+        counted(len(tasks), "task", "tasks") + (", numbered from 1" if numbered else ""),
         f"question {question}",
+        not_read,
         counted(cancelled, "cancelled annotation left out", "cancelled annotations left out"),
         counted(empty, "annotation without a label", "annotations without a label"),
     )
@@ -65,24 +73,53 @@ def _data(task: Record) -> Record:
     return data if isinstance(data, dict) else {}
 
 
-def _choices(annotation: Record) -> Iterator[tuple[str, Any]]:
-    """Return the choices of an annotation for each question; those of a region are its labels."""
-    choices: dict[str, list[Any]] = {}
+class _Results(NamedTuple):
+    """The results of an annotation, by question: the choices, and the kinds of what is not read."""
+
+    choices: dict[str, list[Any]]
+    regions: dict[str, str]
+    others: dict[str, str]
+
+
+def _results(annotation: Record) -> _Results:
+    results = _Results({}, {}, {})
     for one in sequence(annotation.get("result"), "the result of an annotation"):
         result = mapping(one, "a result")
         kind, value = result.get("type"), result.get("value")
-        if not isinstance(kind, str) or not isinstance(value, dict) or kind not in value:
-            continue  # a relation between regions, or a region without a label
-        if kind in ("textarea", "ranker", "pairwise"):
-            continue
-        chosen_here = value[kind]
+        if not isinstance(kind, str) or not isinstance(value, dict):
+            continue  # a relation between regions
         name = str(result.get("from_name", kind))
-        choices.setdefault(name, []).extend(
-            chosen_here if isinstance(chosen_here, list) else [chosen_here]
-        )
-    for name, values in choices.items():
-        # In a taxonomy, a choice is the path from its root.
-        yield name, [" / ".join(map(str, one)) if isinstance(one, list) else one for one in values]
+        if is_region(kind, value):
+            results.regions[name] = kind
+        elif kind not in CLASS_KINDS:
+            results.others[name] = kind
+        elif kind in value:
+            here = value[kind] if isinstance(value[kind], list) else [value[kind]]
+            results.choices.setdefault(name, []).extend(map(join_path, here))
+    return results
+
+
+def is_region(kind: str, value: Record) -> bool:
+    """Return whether a result is about a part of an item: a box, a polygon, a span of text."""
+    return kind.endswith("labels") or not _PLACES.isdisjoint(value)
+
+
+def join_path(choice: Any) -> Any:
+    """Return a choice; in a taxonomy it is the path from the root."""
+    return " / ".join(map(str, choice)) if isinstance(choice, list) else choice
+
+
+def _question(found: Sequence[_Results], wanted: str | None) -> tuple[str, str]:
+    """Return the question to read, and a note on those that are not."""
+    names = dict.fromkeys(name for results in found for name in results.choices)
+    regions = {name: kind for results in found for name, kind in results.regions.items()}
+    others = {name: kind for results in found for name, kind in results.others.items()}
+    if regions and (wanted in regions or not names):
+        question = wanted if wanted in regions else next(iter(regions))
+        refuse_regions(question, regions[question])
+    question = chosen(names, wanted, "question")
+    not_read = ", ".join(f"{name} ({kind})" for name, kind in (regions | others).items())
+    return question, not_read and f"not read: {not_read}"
 
 
 def _annotator(completed_by: Any) -> Any:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from annotruth.errors import InputError, listed
+from annotruth.io.formats.label_studio import CLASS_KINDS, is_region, join_path
 from annotruth.io.formats.source import (
     ANNOTATORS_FIELD,
     ITEM_FIELD,
@@ -16,7 +17,8 @@ from annotruth.io.formats.source import (
     Record,
     Source,
 )
-from annotruth.io.formats.votes import Votes, counted
+from annotruth.io.formats.votes import Votes, counted, differing, pass_question, refuse_regions
+from annotruth.io.json_lines import is_deep
 
 _OURS = {"annotator", "annotation_id", "lead_time"}
 _KNOWN = _OURS | {"id", "created_at", "updated_at", "agreement", ITEM_FIELD, ANNOTATORS_FIELD}
@@ -32,7 +34,8 @@ def _read(source: Source) -> ParsedLabels:
     votes = Votes()
     for row in rows:
         votes.add(_item(row), row.get("annotator"), _unwrap(row.get(question)))
-    return votes.parsed(counted(len(rows), "annotation", "annotations"), f"question {question}")
+    parsed = votes.parsed(counted(len(rows), "annotation", "annotations"), f"question {question}")
+    return replace(parsed, from_text=source.from_text)
 
 
 def _item(row: Record) -> Any:
@@ -41,55 +44,68 @@ def _item(row: Record) -> Any:
 
 
 def _rows_of_table(source: Source) -> list[Record]:
-    table = source.table(list(source.names))
-    rows: list[Record] = table.to_pylist()
-    return rows
+    source.check_cells()
+    rows: list[Record] = source.table(list(source.names)).to_pylist()
+    return [
+        {name: value if name in _KNOWN else _parse_cell(value) for name, value in row.items()}
+        for row in rows
+    ]
+
+
+def _parse_cell(value: Any) -> Any:
+    """Return the value of a cell, which is JSON where an answer is more than one text."""
+    if isinstance(value, str) and value.startswith(("{", "[")):
+        with suppress(ValueError, RecursionError):  # text that only begins like JSON
+            parsed = json.loads(value)
+            return value if is_deep([parsed]) else parsed
+    return value
 
 
 def _question(rows: list[Record], wanted: str | None) -> str:
     """Return the question: a field that differs between the annotations of an item is not data."""
-    names = dict.fromkeys(name for row in rows for name in row if name not in _KNOWN)
+    names = list(dict.fromkeys(name for row in rows for name in row if name not in _KNOWN))
     if wanted is not None and wanted not in names:
         raise InputError(f"no question {wanted!r} (found: {listed(names)})")
+    regions = {name: kind for row in rows for name in names if (kind := _region(row.get(name)))}
+    if wanted in regions:
+        refuse_regions(wanted, regions[wanted])
     if wanted is not None:
         return wanted
-    differing = list(names) if len(names) == 1 else list(_differing(rows, list(names)))
-    if len(differing) == 1:
-        return differing[0]
-    among = differing or list(names)
+    classes = [name for name in names if name not in regions]
+    possible = classes if len(names) == 1 else differing(rows, _item, classes)
+    if len(possible) == 1:
+        return possible[0]
+    if regions and not possible:
+        refuse_regions(*next(iter(regions.items())))
+    possible = possible or classes
     raise InputError(
-        f"the question could be any of {listed(among)}, as this export does not mark "
-        "which fields are labels: pass question=NAME (`--question NAME`)"
+        f"the question could be any of {listed(possible)}, as this export does not mark "
+        f"which fields are labels: {pass_question(possible[0])}"
+        if possible
+        else "there is no question with a label: nothing to fit"
     )
 
 
-def _differing(rows: list[Record], names: list[str]) -> Iterator[str]:
-    values: dict[tuple[Any, str], set[str]] = defaultdict(set)
-    for row in rows:
-        for name in names:
-            if row.get(name) is not None:
-                values[str(_item(row)), name].add(json.dumps(row[name], sort_keys=True))
-    return (
-        name
-        for name in names
-        if any(len(seen) > 1 for (_, field), seen in values.items() if field == name)
-    )
+def _region(value: Any) -> str:
+    """Return the kind of the regions that a field holds, an empty text if it holds none."""
+    for one in value if isinstance(value, list) else ():
+        if isinstance(one, dict):
+            kind = next((key for key in one if key.endswith("labels")), "")
+            if is_region(kind, one):
+                return kind or "regions without a label"
+    return ""
 
 
 def _unwrap(value: Any) -> Any:
     """Return the label in a value: text, ``{"choices": [..]}``, or ``[{"rating": 4}]``."""
-    if isinstance(value, str) and value.startswith(("{", "[")):
-        try:
-            value = json.loads(value)
-        except ValueError:
-            return value  # text that only begins like JSON
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, dict):
-        for kind in ("choices", "rating", "number"):
+        for kind in CLASS_KINDS:
             if kind in value:
-                return value[kind]
-    return value
+                value = value[kind]
+                break
+    return list(map(join_path, value)) if isinstance(value, list) else value
 
 
 FORMATS = (Format("label-studio-min", "Label Studio short export", _recognise, _read),)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 
 from annotruth.errors import InputError
-from annotruth.io.batches import find_separator, read_delimited
 from annotruth.io.formats.matrix import cells_agree, cells_overlap, is_empty, normalise, unpivot
 from annotruth.io.formats.source import Format, ParsedLabels, Source
+
+# Different values in a column of the first 100 rows: more than any scale but a slider has, and what
+# even those who use few positions of a slider exceed.
+_MANY, _FEW = 25, 10
 
 
 def _recognise(source: Source) -> bool:
@@ -26,7 +29,29 @@ def _recognise(source: Source) -> bool:
         or len(set(named)) < len(named)
         or set(named) <= labels
     )
-    return unnamed and (cells_agree(rows) or cells_overlap(rows))
+    if not unnamed or _has_ids(rows):
+        return False
+    return cells_agree(rows) or (cells_overlap(rows) and _spans_agree(rows))
+
+
+def _has_ids(rows: list[list[str]]) -> bool:
+    """Return whether some columns hold many different values and others few: ids beside labels."""
+    counts = [
+        len({normalise(cell) for cell in column if not is_empty(cell)})
+        for column in zip(*rows, strict=True)
+    ]
+    return max(counts) > _MANY and min(counts) <= _FEW
+
+
+def _spans_agree(rows: list[list[str]]) -> bool:
+    """Return whether nine in ten columns of numbers span a quarter of the whole range or more."""
+    columns = [
+        [float(cell) for cell in column if not is_empty(cell)] for column in zip(*rows, strict=True)
+    ]
+    columns = [column for column in columns if column]
+    whole = max(map(max, columns)) - min(map(min, columns))
+    n_wide = sum(4 * (max(column) - min(column)) >= whole for column in columns)
+    return 10 * n_wide >= 9 * len(columns)
 
 
 def _read(source: Source) -> ParsedLabels:
@@ -34,16 +59,13 @@ def _read(source: Source) -> ParsedLabels:
         raise InputError(
             "MACE's matrix is CSV, and this file is not: pass another input format (`--input-format`)"
         )
-    separator = find_separator(source.content.data)
-    width = len(source.rows[0])
-    header = separator.join(str(n) for n in range(1, width + 1)) + "\n"
-    named = pa.py_buffer(header.encode() + source.content.data.to_pybytes())
-    (table,) = read_delimited(named, lambda names: names, in_batches=False)
+    table = source.unnamed_table
     return unpivot(
         table.columns,
         pa.array(range(1, table.num_rows + 1)),
-        range(1, width + 1),
+        range(1, table.num_columns + 1),
         from_text=True,
+        categories=source.categories,
         notes=("no names, rows are items and columns annotators, both numbered from 1",),
     )
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from annotruth.errors import InputError
 from annotruth.io.formats.source import ParsedLabels
 from annotruth.io.formats.votes import counted
-from annotruth.labels.frames import make_column
+from annotruth.labels.frames import as_numpy, make_column
 from annotruth.labels.scale import is_text
 from annotruth.labels.validate import missing
 
+_COUNT = re.compile(r"\d+")
 _EMPTY = {"", "nan", "na"}  # R writes NA
 
 
@@ -70,11 +75,13 @@ def unpivot(
     *,
     transposed: bool = False,
     from_text: bool,
+    categories: Sequence[Any] | None = None,
     notes: Sequence[str] = (),
 ) -> ParsedLabels:
     """Turn a matrix into a long table, row by row, leaving out empty cells.
 
-    ``down`` names the rows and ``across`` the columns; rows are items unless ``transposed``.
+    ``down`` names the rows and ``across`` the columns; rows are items unless ``transposed``. Unless
+    the caller's ``categories`` have it, -1 among numbers from 0 means that there is no label.
     """
     n_rows, width = len(down), len(cells)
     column = _stack(cells)
@@ -83,6 +90,8 @@ def unpivot(
     label = column.take(pa.array(position))
     present = np.flatnonzero(~_is_missing(label))
     n_empty = len(position) - len(present)
+    abstained = _find_abstentions(label.take(pa.array(present)), categories)
+    present = present[~abstained]
     if len(present):
         position, label = position[present], label.take(pa.array(present))
     row = pa.array(position % n_rows if n_rows else position)
@@ -96,8 +105,36 @@ def unpivot(
             f"{n_rows:,} rows by {width:,} columns",
             *notes,
             counted(n_empty, "empty cell", "empty cells"),
+            counted(
+                int(abstained.sum()),
+                "cell of -1, which means no label",
+                "cells of -1, which mean no label",
+            ),
         ),
     )
+
+
+def _find_abstentions(
+    label: pa.ChunkedArray, categories: Sequence[Any] | None
+) -> NDArray[np.bool_]:
+    """Return which labels are abstentions, written as -1 (Snorkel)."""
+    texts = label.cast(pa.string())
+    values = {value: normalise(value) for value in pc.unique(texts).to_pylist()}
+    written = [value for value, normal in values.items() if normal == "-1"]
+    others = set(values.values()) - {"-1"}
+    none = np.zeros(len(label), dtype=bool)
+    if not written or not others or not all(_COUNT.fullmatch(value) for value in others):
+        return none
+    if categories is not None and "-1" in {normalise(str(each)) for each in categories}:
+        return none
+    if categories is None and others <= {"0", "1"}:
+        named = ",".join(sorted(others))
+        raise InputError(
+            f"-1 beside {' and '.join(sorted(others))} may be a class or mean that there is no "
+            f"label: pass `--categories=-1,{named}` for a class, or `--categories {named}`"
+        )
+    abstained: NDArray[np.bool_] = as_numpy(pc.is_in(texts, pa.array(written)))
+    return abstained
 
 
 def _stack(cells: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
@@ -112,7 +149,7 @@ def _are_numbers(kinds: set[pa.DataType]) -> bool:
     return all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds)
 
 
-def _is_missing(label: pa.ChunkedArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _is_missing(label: pa.ChunkedArray) -> NDArray[np.bool_]:
     empty = missing(label)
     if is_text(label.type):
         na = pc.equal(pc.utf8_lower(pc.utf8_trim_whitespace(label)), "na")

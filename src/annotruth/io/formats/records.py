@@ -7,10 +7,18 @@ import pyarrow as pa
 from annotruth.errors import InputError
 from annotruth.io.formats.source import Format, ParsedLabels, Record, Source
 from annotruth.io.formats.votes import counted
-from annotruth.labels.frames import LABEL_ROLES, find_columns, make_column
+from annotruth.labels.frames import (
+    LABEL_ROLES,
+    describe_columns,
+    find_columns,
+    is_platform_export,
+    make_column,
+)
 
 
 def _recognise(source: Source) -> bool:
+    if is_platform_export(source.first):
+        return False
     try:
         _columns(source, source.first)
     except InputError:
@@ -24,7 +32,10 @@ def _read(source: Source) -> ParsedLabels:
     table = {
         role: make_column(name, [row.get(name) for row in rows]) for role, name in columns.items()
     }
-    return ParsedLabels(pa.table(table), notes=(counted(len(rows), "record", "records"),))
+    return ParsedLabels(
+        pa.table(table),
+        notes=(counted(len(rows), "record", "records"), describe_columns(columns, source.columns)),
+    )
 
 
 def _columns(source: Source, record: Record) -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from annotruth.errors import InputError, listed, shown
-from annotruth.io.batches import read_columns, read_first_rows
+from annotruth.io.batches import find_separator, read_columns, read_first_rows
 from annotruth.io.content import ContentKind, FileContent, check_utf8
 from annotruth.io.json_lines import check_object_size, describe_fault, is_deep
 from annotruth.labels.frames import pass_column
@@ -106,9 +106,9 @@ class Source:
     ----------
     path, content
         The file and its content, decompressed.
-    columns, question, items_content
-        The caller's options: the column of each role, the question to take, and the columns of
-        what the items are.
+    columns, question, items_content, categories
+        The caller's options: the column of each role, the question to take, the columns of what
+        the items are, and all categories.
 
     Examples
     --------
@@ -125,6 +125,7 @@ class Source:
     columns: Mapping[str, str] = field(default_factory=dict)
     question: str | None = None
     items_content: Sequence[str] = ()
+    categories: Sequence[Any] | None = None
 
     @property
     def kind(self) -> ContentKind:
@@ -205,11 +206,24 @@ class Source:
                 )
             yield record
 
+    @cached_property
+    def unnamed_table(self) -> pa.Table:
+        """All rows of a text file without a header, in columns named 1, 2, 3, ... ."""
+        separator = find_separator(self.content.data)
+        header = separator.join(str(n) for n in range(1, len(self.names) + 1)) + "\n"
+        named = pa.py_buffer(header.encode() + self.content.data.to_pybytes())
+        return read_columns(self.content._replace(data=named), lambda names: names)
+
     def table(self, names: Sequence[str]) -> pa.Table:
         """Read the named columns."""
         if self.kind in ("parquet", "arrow"):
             return self._table.select(names)
         return read_columns(self.content, lambda _: names)
+
+    def check_cells(self) -> None:
+        """Refuse cells of JSON that take too much memory as Python's objects."""
+        if self.from_text:
+            check_object_size(self.content.data, self.content.limit)
 
     def column(self, role: str, usual: str) -> str:
         """Return the column of a role: the one that the caller names, or the usual one."""

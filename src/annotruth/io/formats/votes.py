@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable
+import shlex
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
 from annotruth import errors
-from annotruth.errors import InputError, listed, shown
+from annotruth.errors import AnnotruthWarning, InputError, listed, shown
 from annotruth.io.formats.source import ParsedLabels, Record
 from annotruth.labels.frames import make_column
 
@@ -24,9 +27,9 @@ class Votes:
     Examples
     --------
     >>> votes = Votes()
-    >>> votes.add("a", "ann", ["cat", "dog"])
+    >>> votes.add("a", "ann", ["cat"])
     >>> votes.parsed().table["label"].to_pylist()
-    ['cat + dog']
+    ['cat']
     """
 
     items: list[Any] = field(default_factory=list)
@@ -64,6 +67,13 @@ class Votes:
         }
         gold = {item: truth for item, truth in self.gold.items() if item in labelled}
         n_left_out = len(self.gold) - len(gold)
+        if self.n_joined:
+            warnings.warn(
+                f"{counted(self.n_joined, 'label has', 'labels have')} several choices: each set of "
+                "choices is one category, and two annotators agree only if they chose the same set",
+                AnnotruthWarning,
+                stacklevel=2,
+            )
         ids = _ids([*self.items, *gold])
         return ParsedLabels(
             pa.table(
@@ -135,10 +145,37 @@ def chosen(names: Iterable[str], wanted: str | None, what: str) -> str:
     if not known:
         raise InputError(f"there is no {what} with a label: nothing to fit")
     if len(known) > 1:
-        raise InputError(
-            f"there are several {what}s, {listed(known)}: pass question=NAME (`--question NAME`)"
-        )
+        raise InputError(f"there are several {what}s, {listed(known)}: {pass_question(known[0])}")
     return known[0]
+
+
+def pass_question(name: str) -> str:
+    """Return what to do, in a message, where there are several questions."""
+    return f"choose one, such as question={name!r} (`--question {shlex.quote(name)}`)"
+
+
+def differing(
+    rows: Iterable[Record], item: Callable[[Record], Any], names: Sequence[str]
+) -> list[str]:
+    """Return the fields that differ between rows of one item: answers, not data of the item."""
+    first: dict[tuple[str, str], str] = {}
+    found: dict[str, None] = {}
+    for row in rows:
+        for name in names:
+            if name not in found and row.get(name) is not None:
+                value = json.dumps(row[name], sort_keys=True)
+                if first.setdefault((str(item(row)), name), value) != value:
+                    found[name] = None
+    return [name for name in names if name in found]
+
+
+def refuse_regions(question: str, kind: str) -> NoReturn:
+    """Refuse boxes, polygons, spans and the like, which belong to a part of an item."""
+    raise InputError(
+        f"the regions of {question!r} ({kind}) are not classes: boxes, polygons and spans are not "
+        "read, only choices, ratings, numbers and taxonomies for whole items; write the classes "
+        "as a table with the columns item, annotator, label"
+    )
 
 
 def counted(number: int, one: str, many: str) -> str:

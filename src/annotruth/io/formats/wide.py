@@ -6,17 +6,18 @@ The items may have no names, as when a frame of labels by annotator is written w
 from __future__ import annotations
 
 import re
+from itertools import chain
 
 import pyarrow as pa
 
 from annotruth.errors import InputError
 from annotruth.io.formats.matrix import cells_agree, cells_overlap, is_empty, normalise, unpivot
 from annotruth.io.formats.source import Format, ParsedLabels, Source
-from annotruth.labels.frames import ALIASES
+from annotruth.labels.frames import KNOWN_NAMES
 
-_ITEMS = {*ALIASES["item"], "stimulus", "stimuli", "pvs", "image", "video", "id", "index"}
-_ANNOTATORS = {*ALIASES["annotator"], "subject", "observer", "participant", "user", "coder"}
-_LABELS = {*ALIASES["label"], "score", "vote", "value", "stars", "response", "category", "class"}
+_ITEMS = {*chain(*KNOWN_NAMES["item"]), "stimuli", "video", "id", "index"}
+_ANNOTATORS = {*chain(*KNOWN_NAMES["annotator"]), "participant"}
+_LABELS = {*chain(*KNOWN_NAMES["label"]), "stars"}
 _IDS = {f"{name}_id" for name in _ITEMS | _ANNOTATORS}
 _NUMBERED_ANNOTATOR = re.compile(
     rf"\s*({'|'.join(sorted(_ANNOTATORS))})[ _.-]?\d+\s*", re.IGNORECASE
@@ -79,6 +80,7 @@ def _read_numbered(source: Source) -> ParsedLabels:
         pa.array(range(1, table.num_rows + 1)),
         list(source.names),
         from_text=source.from_text,
+        categories=source.categories,
         notes=("columns are annotators, rows are items, numbered from 1",),
     )
 
@@ -96,6 +98,7 @@ def _wide_format(*, transposed: bool) -> Format:
             list(source.names[1:]),
             transposed=transposed,
             from_text=source.from_text,
+            categories=source.categories,
             notes=(f"rows are {rows}, columns {across}; if not, pass `--input-format {other}`",),
         )
 

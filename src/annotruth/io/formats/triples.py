@@ -1,0 +1,134 @@
+"""Item, annotator and label in three columns without a header, as in many published data sets."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from annotruth.errors import InputError
+from annotruth.io.formats.matrix import normalise
+from annotruth.io.formats.source import Format, ParsedLabels, Source
+from annotruth.labels.frames import LABEL_ROLES, as_numpy, find_columns, is_known_name
+from annotruth.labels.scale import parse_numbers
+
+_MIN_ROWS = 6  # in fewer, values repeat by chance
+_NUMBERED = (["0", "1", "2"], ["1", "2", "3"])  # may be names that a program gave to columns
+
+
+class _Column(NamedTuple):
+    """A column as codes, and how often each of its values occurs."""
+
+    codes: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+    @property
+    def n_distinct(self) -> int:
+        return len(self.counts)
+
+    @property
+    def unevenness(self) -> float:
+        """How much counts vary, relative to their mean: items are labelled about equally often."""
+        return float(self.counts.std() / self.counts.mean())
+
+
+def _recognise(source: Source) -> bool:
+    """Return whether the first row is like the others, and pairs of ids have a label each.
+
+    A matrix of three annotators is something else: its columns share their values, and pairs of
+    labels repeat.
+    """
+    if source.kind != "text" or len(source.names) != 3 or any(map(is_known_name, source.names)):
+        return False
+    table = source.unnamed_table
+    if table.num_rows < _MIN_ROWS or not _begins_with_data(table):
+        return False
+    first, second, label = map(_encode, table.columns)
+    n_ids = max(first.n_distinct, second.n_distinct)
+    pairs = len(np.unique(first.codes * second.n_distinct + second.codes))
+    return (
+        2 * label.n_distinct <= n_ids
+        and 2 * n_ids <= table.num_rows
+        and 10 * pairs >= 9 * table.num_rows
+    )
+
+
+def _begins_with_data(table: pa.Table) -> bool:
+    """Return whether the first row has values of the same kind as the others, which occur again."""
+    occurs: list[bool] = []
+    for column in table.columns:
+        first, rest = column[0].as_py(), column[1:]
+        if first is None:
+            return False
+        numbers = parse_numbers(pc.drop_null(rest).combine_chunks())
+        if numbers is not None and parse_numbers(pa.array([first])) is None:
+            return False
+        occurs.append(pc.any(pc.equal(rest, first)).as_py())
+    return occurs[2] and (occurs[0] or occurs[1])
+
+
+def _encode(column: pa.ChunkedArray) -> _Column:
+    codes = as_numpy(pc.fill_null(column, "").combine_chunks().dictionary_encode().indices)
+    return _Column(codes.astype(np.int64), np.bincount(codes))
+
+
+def _read(source: Source) -> ParsedLabels:
+    if source.kind != "text" or len(source.names) != 3:
+        raise InputError(
+            "this format is text with three columns, and the file is not: pass another input "
+            "format (`--input-format`)"
+        )
+    table = source.unnamed_table
+    if source.columns:
+        columns = find_columns(table.column_names, LABEL_ROLES, source.columns)
+    else:
+        columns = _decide_columns(source, table)
+    other = ",".join(
+        f"{role}={columns[swapped]}"
+        for role, swapped in zip(LABEL_ROLES, ("annotator", "item", "label"), strict=True)
+    )
+    return ParsedLabels(
+        table.select(list(columns.values())).rename_columns(list(columns)),
+        from_text=True,
+        notes=(
+            ", ".join(f"{role} = column {name}" for role, name in columns.items())
+            + ("" if source.columns else f"; if not, pass {_options(other)}"),
+        ),
+    )
+
+
+def _decide_columns(source: Source, table: pa.Table) -> dict[str, str]:
+    """Return the columns of the roles; refuse a table where items and annotators look alike.
+
+    There are more items than annotators, and items have about the same number of labels each. The
+    usual order is item, annotator, label; the other order needs clear evidence.
+    """
+    if [normalise(name) for name in source.names] in _NUMBERED:
+        named = ",".join(f"{role}={n}" for role, n in zip(LABEL_ROLES, source.names, strict=True))
+        raise InputError(
+            f"the first row, {', '.join(source.names)}, may be the names of the columns or a label: "
+            f"pass `--columns {named}` if it is names, or {_options('item=1,annotator=2,label=3')}"
+        )
+    first, second, _ = map(_encode, table.columns)
+    if first.n_distinct > second.n_distinct and first.unevenness <= second.unevenness:
+        order = ("1", "2", "3")
+    elif second.n_distinct >= 2 * first.n_distinct and second.unevenness < first.unevenness:
+        order = ("2", "1", "3")
+    else:
+        raise InputError(
+            f"these are three columns without a header, and either of the first two, with "
+            f"{first.n_distinct:,} and {second.n_distinct:,} different values, may be the item: "
+            f"pass {_options('item=1,annotator=2,label=3')} or "
+            f"{_options('item=2,annotator=1,label=3')}"
+        )
+    return dict(zip(LABEL_ROLES, order, strict=True))
+
+
+def _options(columns: str) -> str:
+    return f"`--input-format triples --columns {columns}`"
+
+
+FORMATS = (Format("triples", "three columns without a header", _recognise, _read),)
