@@ -58,7 +58,7 @@ HEADER = b"item,annotator,label\n"
             b"item,annotator,label,item\n1,a,2,3\n", ["two columns", "'item'"], id="twice"
         ),
         pytest.param(
-            b"item annotator label\n1 ann 2\n", ["one column", "'item annotator label'"], id="one"
+            b"item annotator label\n1 ann 2 x\n", ["one column", "'item annotator label'"], id="one"
         ),
         pytest.param(
             HEADER + b'1,ann,2\n1,bob,"2\n2,ann,1\n', ["row 2 (line 3)", "never closed"], id="quote"
