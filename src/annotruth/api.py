@@ -10,9 +10,11 @@ from __future__ import annotations
 import logging
 import warnings
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
+from annotruth import clock
 from annotruth.engines import ENGINES, get_engine, native_engine
 from annotruth.errors import AnnotruthWarning, InputError
 from annotruth.io.options import ReadOptions
@@ -175,6 +177,8 @@ def fit(
     result = estimator.result_
     _LOGGER.info("%s after %d iterations: %s", result.model, result.n_iter, result.stop_reason)
     found = replace(result, chosen=chosen)
+    if isinstance(found, Fit):
+        found = _continued(found, previous)
     if read.categories is None and not isinstance(data, Labels):
         _warn_of_many_numbers(found)
         for message in input_warnings(labels.scale) if read.scale == "auto" else ():
@@ -310,7 +314,18 @@ def _fit_again(
     cold = refit or (estimator.parameter_axes is None and labels.n_labels < before.data.n_labels)
     start_stage(progress, f"fitting {estimator.name}")
     estimator.fit(labels, warm_start=None if cold else before, progress=progress)
-    return replace(estimator.result_, chosen=before.chosen)
+    return _continued(replace(estimator.result_, chosen=before.chosen), before)
+
+
+def _continued(fit: Fit, before: Fit | None) -> Fit:
+    """Return a fit with its time, and the table of the fits that it continues."""
+    time = clock.now()
+    if before is None:
+        return replace(fit, fitted_at=time)
+    earlier = before.past_fit_table()
+    # Two fits within one second must not look like one.
+    time = max(time, earlier["time"][-1].as_py() + timedelta(seconds=1))
+    return replace(fit, fitted_at=time, earlier_fits=earlier)
 
 
 def _settings(fit: Fit) -> dict[str, Any]:

@@ -85,7 +85,9 @@ def test_update_writes_what_fit_writes(run, files):
     assert len((files / "o" / "labels.csv").read_text().splitlines()) == 40
     assert len((files / "s.csv").read_text().splitlines()) == 8
     assert "new,unsure" in (files / "k.csv").read_text().replace('"', "")
-    assert "<h1>more.csv</h1>" in (files / "r.html").read_text()
+    page = (files / "r.html").read_text()
+    assert "<h1>fit</h1>" in page
+    assert 'id="since"' in page
     assert at.load(files / "fit").data.n_labels == 39
 
 

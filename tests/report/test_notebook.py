@@ -106,12 +106,12 @@ def test_text_has_the_color_of_the_notebook(chromium, shown, background):
 
 
 CHARTS = """agreement annotator calibration categories confusion history item items matches
-reliability scores true_scores workload"""
+past_fits reliability scores true_scores workload"""
 
 PUBLIC = {
     "fit": """annotator_columns annotators behavior chosen converged data distribution distributions
         expectation high history item_columns items keep label labels log_likelihood low model n_iter
-        n_spammers p_serious plot readout reliability report save score settings soft_labels spammer
+        n_spammers p_serious past_fits plot readout reliability report save score settings soft_labels spammer
         stop_reason summary to_dict verdict""",
     "comparison": """agreement choice data finding fits measures models recommended refused report
         seconds to_dict why""",

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +25,7 @@ from annotruth.errors import AnnotruthError, InputError, OutputError, system_err
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from annotruth.advice.changes import Changes
     from annotruth.io.writers import LazyTable, TableFormat
     from annotruth.models.base_fit import Readout
     from annotruth.models.em import ProgressReporter
@@ -279,10 +282,20 @@ class Outputs:
         check_existing("--keep", self.keep, "file", force=self.force)
         check_existing("--predictions", self.predictions, "file", force=self.force)
 
-    def write(self, fit: Fit, progress: ProgressReporter, *, source: str, quiet: bool) -> Written:
-        """Write everything that is asked for; ``source`` names the labels in the report.
+    def write(
+        self,
+        fit: Fit,
+        progress: ProgressReporter,
+        *,
+        source: str,
+        truth: Path | None = None,
+        changes: Changes | None = None,
+        quiet: bool,
+    ) -> Written:
+        """Write everything that is asked for.
 
-        The fit is saved last, so that a command that fails can be repeated.
+        The fit is saved last, so that a command that fails can be repeated. ``source``, ``truth``
+        and ``changes`` are for the report, as in `Fit.report`.
         """
         from annotruth.io.writers import format_of, write_table
 
@@ -311,7 +324,14 @@ class Outputs:
                 write_predictions(fit, self.predictions, self.label_studio)
         if self.report is not None:
             progress.start("writing report")
-            fit.report(self.report, source=source, embed=self.embed)
+            fit.report(
+                self.report,
+                source=source,
+                truth=truth,
+                command=typed_command(),
+                changes=changes,
+                embed=self.embed,
+            )
             written.lines.append(f"report written to {self.report}")
         if self.save is not None:
             progress.start("saving the fit")
@@ -384,6 +404,11 @@ def write_predictions(fit: Fit, path: Path, label_studio: str | None) -> None:
         model=fit.model,
         control=predictions.LabelControl.parse(names),
     )
+
+
+def typed_command() -> str:
+    """Return the command line as it was typed, for the heading of a report."""
+    return shlex.join(["annotruth", *sys.argv[1:]])
 
 
 def save_fit(fit: Fit, folder: Path, *, quiet: bool) -> None:

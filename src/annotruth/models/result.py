@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, get_args
@@ -13,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from annotruth import clock
 from annotruth.engines import DistributedSession, Session
 from annotruth.errors import AnnotruthError, InputError
 from annotruth.io.writers import LazyTable
@@ -21,11 +23,13 @@ from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.encode import decode_table, match_ids
 from annotruth.labels.frames import as_arrow, from_arrow
 from annotruth.labels.layout import CanonicalOrder
+from annotruth.models import past_fits
 from annotruth.models.base_fit import SPAMMER_BELOW, BaseFit, Column, Readout, table_of
 from annotruth.models.distribution import Distribution
 from annotruth.models.registry import DEFAULT_MODEL
 
 if TYPE_CHECKING:
+    from annotruth.advice.changes import Changes
     from annotruth.report.charts.fit_charts import FitCharts
 
 MOST_COLUMNS = 100
@@ -35,8 +39,19 @@ MOST_COLUMNS = 100
 _PUBLIC = (
     *("annotator_columns", "annotators", "behavior", "chosen", "converged", "data", "distribution"),
     *("distributions", "expectation", "high", "history", "item_columns", "items", "keep", "label"),
-    *("labels", "log_likelihood", "low", "model", "n_iter", "n_spammers", "p_serious", "plot"),
-    *("readout", "reliability", "report", "save", "score", "settings", "soft_labels", "spammer"),
+    *("labels", "log_likelihood", "low", "model", "n_iter", "n_spammers", "p_serious"),
+    *(
+        "past_fits",
+        "plot",
+        "readout",
+        "reliability",
+        "report",
+        "save",
+        "score",
+        "settings",
+        "soft_labels",
+        "spammer",
+    ),
     *("stop_reason", "summary", "to_dict", "verdict"),
 )
 
@@ -63,6 +78,11 @@ class Fit(BaseFit):
         Further estimates per item, such as a difficulty: additional columns of the table.
     other_distribution
         The other read-out of each item, for models that have both: see `distributions`.
+    fitted_at
+        When it was fitted, in UTC; None if that is not known.
+    earlier_fits
+        The table of the fits that this one continues, as `past_fits` returns it; None if there is
+        none.
 
     Examples
     --------
@@ -85,6 +105,8 @@ class Fit(BaseFit):
     p_serious: Floats | None = None
     item_columns: Mapping[str, Column] = field(default_factory=dict)
     other_distribution: Distribution | None = None
+    fitted_at: datetime | None = None
+    earlier_fits: pa.Table | None = None
 
     def __dir__(self) -> tuple[str, ...]:
         return _PUBLIC
@@ -149,6 +171,19 @@ class Fit(BaseFit):
         the annotator more items.
         """
         return from_arrow(self.verdict_table(), self.data.frame)
+
+    def past_fits(self) -> Any:
+        """Return one row per fit and annotator: all fits that were updated up to this one.
+
+        The columns are time (UTC), fit_labels, fit_items, fit_annotators (counts of the fit),
+        annotator, n_labels, reliability, low, high and verdict.
+        """
+        return from_arrow(self.past_fit_table(), self.data.frame)
+
+    def past_fit_table(self) -> pa.Table:
+        """Return the table of past fits in Arrow."""
+        rows = past_fits.rows_of(self, self.fitted_at or clock.now())
+        return past_fits.append_rows(self.earlier_fits, rows)
 
     def tables(self) -> dict[str, LazyTable]:
         """Return all tables by name, to be written to files; each is made when it is read.
@@ -328,6 +363,7 @@ class Fit(BaseFit):
         truth: Any = None,
         command: str | None = None,
         embed: bool = False,
+        changes: Changes | None = None,
     ) -> None:
         """Write a report with tables and charts, one HTML file.
 
@@ -345,10 +381,13 @@ class Fit(BaseFit):
         embed
             Whether to put images, audio and video of the items into the file, where their content
             is paths, relative to the report. Otherwise the report refers to them.
+        changes
+            What is different from the fit before, as `annotruth.changes` returns it: adds the items
+            that changed to the section "Since the last fit".
         """
         from annotruth.report.page import write_report
 
-        write_report(self, path, source=source, truth=truth, command=command, embed=embed)
+        write_report(self, path, source=source, truth=truth, command=command, embed=embed, changes=changes)
 
     def of_original(
         self, labels: Labels, order: CanonicalOrder, position: Codes, axes: Mapping[str, str]

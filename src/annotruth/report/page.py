@@ -7,13 +7,14 @@ unpacks and shows one screen at a time.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from annotruth import clock
 from annotruth.advice.advice import Advice, advise
 from annotruth.errors import counted, shorten
 from annotruth.models.result import Fit
@@ -47,7 +48,9 @@ from annotruth.report.verdict import verdict_of
 from annotruth.report.votes import ItemVotes
 
 if TYPE_CHECKING:
+    from annotruth.advice.changes import Changes
     from annotruth.report.content import ItemContent
+    from annotruth.report.history import LastFitFindings
     from annotruth.report.truth import TruthFindings
 
 MAX_BYTES = 5_000_000
@@ -58,6 +61,7 @@ _LEAST_SHARE = 0.2  # of that, for labels
 _MAX_CELLS = 8
 _LINKS = {
     "verdict": "Verdict",
+    "since": "Since the last fit",
     "truth": "Against the truth",
     "annotators": "Annotators",
     "items": "Items",
@@ -75,10 +79,13 @@ def write_report(
     truth: Any = None,
     command: str | None = None,
     embed: bool = False,
+    changes: Changes | None = None,
 ) -> None:
     """Write the report of a fit, as `report_page` makes it; ``embed`` puts files into it."""
     folder = Path(path).parent if embed else None
-    page = report_page(fit, source=source, truth=truth, command=command, embed=folder)
+    page = report_page(
+        fit, source=source, truth=truth, command=command, embed=folder, changes=changes
+    )
     write_page(page, path)
 
 
@@ -88,6 +95,7 @@ def report_page(
     source: str | None = None,
     truth: Any = None,
     command: str | None = None,
+    changes: Changes | None = None,
     day: date | None = None,
     embed: Path | None = None,
     max_bytes: int = MAX_BYTES,
@@ -102,6 +110,8 @@ def report_page(
         The truths of some or all items, as `annotruth.evaluate` takes them.
     command
         The command that makes the report, for its heading.
+    changes
+        What is different from the fit before.
     day
         The date in the heading; today if not given.
     embed
@@ -119,7 +129,8 @@ def report_page(
     others = {"annotators": annotators} | ({} if labels is None else {"labels": labels.table})
     measured = against.measured if against else None
     verdict = verdict_of(fit, advice, fit_charts.agreement_rows[0], measured)
-    drawn = {**charts, **(against.charts if against else {})}
+    since = _since_last_fit(fit, changes)
+    drawn = {**charts, **(against.charts if against else {}), **(since.charts if since else {})}
     data = {
         "categories": scale.names,
         "colors": color_indices(scale),
@@ -132,6 +143,7 @@ def report_page(
         "verdict": sections.verdict_section(
             fit, advice, verdict, source=source if command else None
         ),
+        "since": since.section if since else "",
         "truth": against.section if against else "",
         "annotators": sections.annotator_section(fit, charts, annotators, advice),
         "items": sections.item_section(fit, charts, packed.items, advice, packed.n_opened),
@@ -139,7 +151,7 @@ def report_page(
         "agreement": sections.agreement_section(fit, charts, fit_charts.agreement_rows),
         "appendix": _appendix(fit, charts),
     }
-    day = day or datetime.now(UTC).date()
+    day = day or clock.now().date()
     return make_page(
         kind="Annotation report",
         heading=source or "Labels",
@@ -236,6 +248,15 @@ def against_truth(fit: Fit, truth: Any) -> TruthFindings | None:
     from annotruth.report.truth import compare_with_truth  # most reports do not need it
 
     return compare_with_truth(fit, truth)
+
+
+def _since_last_fit(fit: Fit, changes: Changes | None) -> LastFitFindings | None:
+    """Return what is different from the fit before; None if there is none."""
+    if fit.earlier_fits is None:
+        return None
+    from annotruth.report.history import compare_with_last_fit  # only after an update
+
+    return compare_with_last_fit(fit, changes)
 
 
 def _notice(fit: Fit) -> str:

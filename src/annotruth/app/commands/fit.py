@@ -155,7 +155,9 @@ def fit(
             metrics = (
                 None if truth is None else evaluate(result, truth, scores=scores, max_size=max_size)
             )
-            written = outputs.write(result, progress, source=Path(labels).name, quiet=quiet)
+            written = outputs.write(
+                result, progress, source=Path(labels).name, truth=truth, quiet=quiet
+            )
     if engine is EngineChoice.spark:
         with closing(cast("DistributedFit", result)) as distributed:
             lines = []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from annotruth.app import options
-from annotruth.app.outputs import EmbedOption, ForceOption, check_existing
+from annotruth.app.outputs import EmbedOption, ForceOption, check_existing, typed_command
 
 if TYPE_CHECKING:
     from annotruth.io.options import ReadOptions
@@ -74,6 +74,12 @@ def report(
             **options.parse_settings(settings),
         )
         progress.start("writing report")
-        fit.report(page, source=source or data.resolve().name, embed=embed)
+        fit.report(
+            page,
+            source=source or data.resolve().name,
+            truth=truth,
+            command=typed_command(),
+            embed=embed,
+        )
     if not quiet:
         console.show_lines(f"report written to {page}")

@@ -108,7 +108,9 @@ def update(
         )
         metrics = None if truth is None else api.evaluate(after, truth, max_size=read.max_size)
         changed = changes(before, after, n_repeated=n_repeated)
-        written = outputs.write(after, progress, source=labels.name, quiet=quiet)
+        written = outputs.write(
+            after, progress, source=folder.resolve().name, truth=truth, changes=changed, quiet=quiet
+        )
         if in_place and after is before:
             written.lines.append(f"nothing new: {fit} stays as it is")
         elif in_place:

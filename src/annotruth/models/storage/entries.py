@@ -15,8 +15,9 @@ from annotruth.models.registry import MODELS, get_model
 
 _FRAMES = ("pandas", "polars", "pyarrow", "modin", "cudf")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_TIME = re.compile(r"[12]\d{3}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-5]\d\+00:00")
 _MAX_DEPTH = 8
-_OPTIONAL = {"chosen", "left_out"}
+_OPTIONAL = {"chosen", "left_out", "fitted_at"}
 _OPTIONAL_IN_OLD = _OPTIONAL | {"parameters", "readout", "verdict", "read_as", "bins", "versions"}
 
 Check: TypeAlias = Callable[[Any], bool]
@@ -116,6 +117,10 @@ def _is_chosen(value: Any) -> bool:
     return isinstance(value, dict) and _is_any(value) and isinstance(value.get("why"), str)
 
 
+def _is_time(value: Any) -> bool:
+    return isinstance(value, str) and _TIME.fullmatch(value) is not None
+
+
 def _is_file(value: Any) -> bool:
     return (
         isinstance(value, dict)
@@ -139,6 +144,7 @@ def _checks(*, old: bool) -> dict[str, Check]:
         "n_dropped": _is_count,
         "read_as": _or_none(_is_text),
         "left_out": _or_none(_is_text),
+        "fitted_at": _is_time,
         "scale": _is_one_of("nominal", "ordinal"),
         "bins": _or_none(_list_of(_is_finite)),
         "frame": _is_one_of(*_FRAMES),

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import feather
 
+from annotruth import clock
 from annotruth.errors import InputError, shown, system_errors_reported
 from annotruth.io import atomic
 from annotruth.models.base_fit import FORMAT
@@ -36,6 +38,7 @@ from annotruth.models.result import Fit
 from annotruth.models.storage.entries import check_entries
 from annotruth.models.storage.tables import (
     OTHER_TABLE,
+    PAST_FITS,
     TABLES,
     has_other_table,
     make_fit,
@@ -49,7 +52,7 @@ WAIT_SECONDS = 600.0
 _LOCK = ".lock"
 _DATA = re.compile(r"data-[0-9a-f]{16}")
 _PARAMETER = "parameter-"
-_FILE = re.compile(rf"({'|'.join(TABLES)}|{OTHER_TABLE}|{_PARAMETER}[a-z_]+)\.arrow")
+_FILE = re.compile(rf"({'|'.join(TABLES)}|{OTHER_TABLE}|{PAST_FITS}|{_PARAMETER}[a-z_]+)\.arrow")
 _OLD_FORMAT = 1
 _HELD: ContextVar[frozenset[Path]] = ContextVar("_HELD", default=frozenset())
 # What reading a damaged file can raise.
@@ -78,7 +81,12 @@ def save(fit: Fit, path: str | os.PathLike[str]) -> None:
         try:
             data.mkdir()
             files = _write_files(fit, data)
-            entries = fit.to_dict() | {"data": data.name, "files": files}
+            fitted_at = (fit.fitted_at or clock.now()).isoformat()
+            entries = fit.to_dict() | {
+                "fitted_at": fitted_at,
+                "data": data.name,
+                "files": files,
+            }
             entries["checksum"] = _checksum(entries)
             manifest = data / MANIFEST
             manifest.write_text(json.dumps(entries, indent=2) + "\n", "utf-8", newline="\n")
@@ -252,15 +260,21 @@ def _read_fit(folder: Path, manifest: bytes) -> Fit:
         name: feather.read_table(pa.BufferReader(contents[name]), memory_map=False)
         for name in TABLES
     }
-    if has_other_table(tables["items"]):
-        other = contents[OTHER_TABLE]
-        tables[OTHER_TABLE] = feather.read_table(pa.BufferReader(other), memory_map=False)
+    more = [OTHER_TABLE] if has_other_table(tables["items"]) else []
+    for name in [*more, *({PAST_FITS} & contents.keys())]:
+        tables[name] = feather.read_table(pa.BufferReader(contents[name]), memory_map=False)
     parameters = {
         name.removeprefix(_PARAMETER): pa.ipc.read_tensor(pa.BufferReader(content))
         for name, content in contents.items()
         if name.startswith(_PARAMETER)
     }
-    return make_fit(entries, tables, parameters)
+    return make_fit({"fitted_at": _saved_at(folder), **entries}, tables, parameters)
+
+
+def _saved_at(folder: Path) -> str:
+    """Return when a fit was saved that does not say it."""
+    seconds = int((folder / MANIFEST).stat().st_mtime)
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
 def _read_files(folder: Path, entries: Mapping[str, Any]) -> dict[str, pa.Buffer]:

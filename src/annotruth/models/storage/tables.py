@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from annotruth.labels.scale import is_text
 from annotruth.models.base_fit import Column, Readout
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import History
+from annotruth.models.past_fits import check_past_fits
 from annotruth.models.result import Fit
 
 TABLES = ("items", "cells", "labels", "annotators", "categories", "distribution")
@@ -30,6 +32,9 @@ TABLES = ("items", "cells", "labels", "annotators", "categories", "distribution"
 
 OTHER_TABLE = "other-distribution"
 """The table of fits that have both read-outs."""
+
+PAST_FITS = "past-fits"
+"""The table of fits that continue earlier ones."""
 
 _START, _OTHER_START = "entries_from", "other_entries_from"  # of an item in those tables
 _MODEL_COLUMN = "model:"  # prefix of the names of model-specific columns
@@ -91,7 +96,11 @@ def make_tables(fit: Fit) -> dict[str, pa.Table]:
         "categories": pa.table({"category": data.scale.categories, "value": data.scale.values}),
         "distribution": _distribution_table(theta),
     }
-    return tables if other is None else tables | {OTHER_TABLE: _distribution_table(other)}
+    if other is not None:
+        tables[OTHER_TABLE] = _distribution_table(other)
+    if fit.earlier_fits is not None:
+        tables[PAST_FITS] = fit.earlier_fits
+    return tables
 
 
 def _distribution_table(theta: Distribution | None) -> pa.Table:
@@ -154,7 +163,11 @@ def make_fit(
         chosen=entries.get("chosen"),
         readout=entries.get("readout") or _old_readout(entries["model"], items),
         verdict=entries.get("verdict"),
+        fitted_at=datetime.fromisoformat(entries["fitted_at"]),
+        earlier_fits=tables.get(PAST_FITS),
     )
+    if fit.earlier_fits is not None:
+        check_past_fits(fit.earlier_fits)
     for name in _FIELDS.get(fit.model, ("distribution",)):
         _check(getattr(fit, name) is not None, f"{fit.model} has no {name}")
     return fit

@@ -34,7 +34,7 @@ _N_BINS = 20
 
 CHARTS = (
     *("agreement", "annotator", "calibration", "categories", "confusion", "history", "item"),
-    *("items", "matches", "reliability", "scores", "true_scores", "workload"),
+    *("items", "matches", "past_fits", "reliability", "scores", "true_scores", "workload"),
 )
 """The methods of `FitCharts`."""
 
@@ -127,6 +127,12 @@ class FitCharts:
         """Chart how often each annotator gave the recovered label."""
         title = "Annotators: share of labels that are the recovered one"
         return self._annotators("matches", title, "", self._consensus.match_rate)
+
+    def past_fits(self) -> Chart:
+        """Chart the reliability over all past fits of those annotators whose it moved most."""
+        from annotruth.report.history import past_fits_chart
+
+        return past_fits_chart(self._fit)
 
     def items(self) -> Chart:
         """Chart how difficult items are: the entropy of their distributions."""
