@@ -288,7 +288,7 @@ def update_fit(
         truths = load_table(gold, max_size=read.max_size)
         appended = append_labels(before.data, new, gold=truths, duplicates=read.duplicates)
     labels = _without_dropped(appended.labels, read)
-    if not (refit or appended.is_changed or labels is not appended.labels):
+    if not refit and labels.same_as(before.data):
         return UpdatedFit(before, appended.n_repeated)
     return UpdatedFit(
         _fit_again(before, labels, refit=refit, progress=progress), appended.n_repeated

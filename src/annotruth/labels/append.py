@@ -30,21 +30,18 @@ class AppendedLabels(NamedTuple):
         All labels.
     n_repeated
         How many of the new ones were there already, with the same label, and were left out.
-    is_changed
-        Whether there is anything new: a label, or a known truth.
 
     Examples
     --------
     >>> base = Labels.of([("a", "ann", 1), ("a", "bob", 2)])
     >>> export = Labels.of([("a", "ann", 1), ("a", "bob", 2), ("a", "eve", 2)])
     >>> appended = append_labels(base, export)
-    >>> appended.labels.n_labels, appended.n_repeated, appended.is_changed
-    (3, 2, True)
+    >>> appended.labels.n_labels, appended.n_repeated
+    (3, 2)
     """
 
     labels: Labels
     n_repeated: int
-    is_changed: bool
 
 
 def append_labels(
@@ -140,8 +137,7 @@ def append_labels(
         read_as=base.read_as,
         left_out=new.left_out or base.left_out,
     )
-    is_changed = bool(added.any()) or not np.array_equal(known[: base.n_items], base.known)
-    return AppendedLabels(made, n_repeated, is_changed)
+    return AppendedLabels(made, n_repeated)
 
 
 def _append_label_covariates(

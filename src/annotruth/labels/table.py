@@ -220,6 +220,14 @@ class Labels(LabelArrays):
             left_out=self.left_out,
         )
 
+    def same_as(self, other: Labels) -> bool:
+        """Return whether other labels are the same, apart from covariates and the order of rows."""
+        ids = ("items", "annotators")
+        arrays = ("item_ptr", "cell_category", "cell_ptr", "annotator", "known")
+        return all(getattr(self, name).equals(getattr(other, name)) for name in ids) and all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in arrays
+        )
+
     def subset_items(self, item: NDArray[np.integer[Any]]) -> ItemSubset:
         """Return the labels of some items, given in any order and possibly more than once."""
         items, position = np.unique(item, return_inverse=True)

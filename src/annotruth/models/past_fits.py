@@ -80,7 +80,7 @@ def check_past_fits(table: pa.Table) -> None:
         if not field.nullable and table[field.name].null_count:
             raise ValueError(f"{field.name} of past fits has a missing value")
     seconds = table["time"].cast(pa.int64()).to_numpy()
-    if len(seconds) and not (seconds.min() >= 0 and seconds.max() < 1 << 37):
+    if not len(seconds) or seconds.min() < 0 or seconds.max() >= 1 << 37:
         raise ValueError("past fits have no time, or an impossible one")
     if np.any(np.diff(seconds) < 0):
         raise ValueError("past fits are not in the order of time")

@@ -93,10 +93,15 @@ def _counts(before: pa.Table, now: pa.Table, changes: Changes | None) -> str:
     rows: list[tuple[str, object, str]] = []
     for name in ("labels", "items", "annotators"):
         old, new = (table[f"fit_{name}"][0].as_py() for table in (before, now))
-        rows.append((name.capitalize(), f"{new:,}", f"{new - old:+,}; {old:,} in the last fit"))
+        note = f"{new - old:+,} since the last fit" if new != old else "as in the last fit"
+        rows.append((name.capitalize(), f"{new:,}", note))
     if changes is not None:
-        rows.append(("Need no more labels", f"{changes.n_finished:,}", "items that did before"))
-        rows.append(("Need labels again", f"{changes.n_doubtful:,}", "items that did not before"))
+        rows.append(
+            ("Need no more labels", f"{changes.n_finished:,}", "items that needed some before")
+        )
+        rows.append(
+            ("Need labels again", f"{changes.n_doubtful:,}", "items that needed none before")
+        )
     time = before["time"][0].as_py()
     line = f"The last fit is of {time.day} {time:%B %Y, %H:%M} UTC."
     if changes is not None and changes.n_repeated:
@@ -121,11 +126,9 @@ def _people(before: pa.Table, now: pa.Table) -> str:
             rows.append((verdict == old.verdict, -abs(moved), name, said, old, reliability))
     rows.sort(key=lambda row: row[:3])
     n_verdicts = sum(not row[0] for row in rows)
-    line = (
-        f"{counted(n_verdicts, 'annotator has', 'annotators have')} another verdict than in the last "
-        f"fit; the reliability of {counted(len(rows) - n_verdicts, 'other')} moved by "
-        f"{LEAST_MOVE} or more."
-    )
+    changed = counted(n_verdicts, "verdict") if n_verdicts else "No verdict"
+    others = counted(len(rows) - n_verdicts, "other annotator" if n_verdicts else "annotator")
+    line = f"{changed} changed; the reliability of {others} moved by {LEAST_MOVE} or more."
     gone = [name for name in was if name not in is_now]
     if gone:
         line += f" {counted(len(gone), 'annotator is', 'annotators are')} no longer in the fit: "
@@ -146,7 +149,8 @@ def _standings(rows: pa.Table) -> dict[str, _Standing]:
 def _items(changes: Changes) -> str:
     """Return the items whose label changed."""
     n = len(changes.item_table)
-    line = f"<p>{counted(n, 'item has', 'items have')} another label than in the last fit.</p>"
+    which = counted(n, "item has", "items have") if n else "No item has"
+    line = f"<p>{which} another label than in the last fit.</p>"
     if not n:
         return line
     cells = [
