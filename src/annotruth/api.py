@@ -14,7 +14,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
-from annotruth import clock
 from annotruth.engines import ENGINES, get_engine, native_engine
 from annotruth.errors import AnnotruthWarning, InputError
 from annotruth.io.options import ReadOptions
@@ -24,6 +23,7 @@ from annotruth.labels.append import append_labels
 from annotruth.labels.bins import MANY_NUMBERS
 from annotruth.labels.scale import parse_numbers
 from annotruth.labels.validate import input_warnings
+from annotruth.models import base_fit
 from annotruth.models.base import Estimator
 from annotruth.models.base_fit import BaseFit
 from annotruth.models.em import Progress, ProgressCallback, start_stage
@@ -319,7 +319,7 @@ def _fit_again(
 
 def _continued(fit: Fit, before: Fit | None) -> Fit:
     """Return a fit with its time, and the table of the fits that it continues."""
-    time = clock.now()
+    time = base_fit.now()
     if before is None:
         return replace(fit, fitted_at=time)
     earlier = before.past_fit_table()

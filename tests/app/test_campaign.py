@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import annotruth as at
-from annotruth import clock
+from annotruth.models import base_fit
 
 MONDAY = datetime(2026, 11, 16, 18, 0, tzinfo=UTC)
 SPAMMERS = ("p3", "p7")  # serious on the first day, random from the second
@@ -68,7 +68,7 @@ def campaign(run, tmp_path, monkeypatch):
 
 def test_a_week_of_a_campaign(campaign, monkeypatch):
     def set_day(day):
-        monkeypatch.setattr(clock, "now", lambda: MONDAY + timedelta(days=day))
+        monkeypatch.setattr(base_fit, "now", lambda: MONDAY + timedelta(days=day))
 
     written = ("--report", "report.html", "--keep", "people.csv", "--force")
     n_day = ITEMS_PER_DAY * LABELS_PER_ITEM

@@ -7,8 +7,7 @@ import pytest
 from pyarrow import feather
 
 import annotruth as at
-from annotruth import clock
-from annotruth.models import past_fits
+from annotruth.models import base_fit, past_fits
 
 FIRST = [(e, s, (e + (n == e % 3)) % 2) for e in range(6) for n, s in enumerate("uvwxyz")]
 START = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
@@ -18,7 +17,7 @@ START = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 def days(monkeypatch):
     """A clock that is one day later at every fit."""
     times = iter(START + timedelta(days=day) for day in range(100))
-    monkeypatch.setattr(clock, "now", lambda: next(times))
+    monkeypatch.setattr(base_fit, "now", lambda: next(times))
 
 
 def test_updates_add_to_the_table(days, tmp_path):
@@ -61,7 +60,7 @@ def test_a_warm_start_continues_and_another_model_does_not(days):
 
 
 def test_fits_of_one_second_stay_apart(monkeypatch):
-    monkeypatch.setattr(clock, "now", lambda: START)
+    monkeypatch.setattr(base_fit, "now", lambda: START)
     fit = at.update(at.fit(FIRST, "gpm"), [(1, "new", 1)])
     assert fit.fitted_at == START + timedelta(seconds=1)
     assert fit.plot.past_fits().title == "Reliability over past fits"

@@ -7,6 +7,7 @@ import platform
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -57,6 +58,11 @@ FORMAT = 2
 """Version of the files that a fit is saved in; a change that old code cannot read raises it."""
 
 _LIBRARIES = ("annotruth", "numpy", "numba", "pyarrow")
+
+
+def now() -> datetime:
+    """Return the time in UTC, to the second: the date of fits and reports."""
+    return datetime.now(UTC).replace(microsecond=0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth import clock
 from annotruth.engines import DistributedSession, Session
 from annotruth.errors import AnnotruthError, InputError
 from annotruth.io.writers import LazyTable
@@ -23,7 +22,7 @@ from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.encode import decode_table, match_ids
 from annotruth.labels.frames import as_arrow, from_arrow
 from annotruth.labels.layout import CanonicalOrder
-from annotruth.models import past_fits
+from annotruth.models import base_fit, past_fits
 from annotruth.models.base_fit import SPAMMER_BELOW, BaseFit, Column, Readout, table_of
 from annotruth.models.distribution import Distribution
 from annotruth.models.registry import DEFAULT_MODEL
@@ -182,7 +181,7 @@ class Fit(BaseFit):
 
     def past_fit_table(self) -> pa.Table:
         """Return the table of past fits in Arrow."""
-        rows = past_fits.rows_of(self, self.fitted_at or clock.now())
+        rows = past_fits.rows_of(self, self.fitted_at or base_fit.now())
         return past_fits.append_rows(self.earlier_fits, rows)
 
     def tables(self) -> dict[str, LazyTable]:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth import clock
 from annotruth.advice.advice import Advice, advise
 from annotruth.errors import counted, shorten
+from annotruth.models import base_fit
 from annotruth.models.result import Fit
 from annotruth.report import sections
 from annotruth.report.charts.chart import Chart, category_colors, color_indices
@@ -151,7 +151,7 @@ def report_page(
         "agreement": sections.agreement_section(fit, charts, fit_charts.agreement_rows),
         "appendix": _appendix(fit, charts),
     }
-    day = day or clock.now().date()
+    day = day or base_fit.now().date()
     return make_page(
         kind="Annotation report",
         heading=source or "Labels",

@@ -30,9 +30,9 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import feather
 
-from annotruth import clock
 from annotruth.errors import InputError, shown, system_errors_reported
 from annotruth.io import atomic
+from annotruth.models import base_fit
 from annotruth.models.base_fit import FORMAT
 from annotruth.models.result import Fit
 from annotruth.models.storage.entries import check_entries
@@ -81,7 +81,7 @@ def save(fit: Fit, path: str | os.PathLike[str]) -> None:
         try:
             data.mkdir()
             files = _write_files(fit, data)
-            fitted_at = (fit.fitted_at or clock.now()).isoformat()
+            fitted_at = (fit.fitted_at or base_fit.now()).isoformat()
             entries = fit.to_dict() | {
                 "fitted_at": fitted_at,
                 "data": data.name,
