@@ -386,7 +386,9 @@ class Fit(BaseFit):
         """
         from annotruth.report.page import write_report
 
-        write_report(self, path, source=source, truth=truth, command=command, embed=embed, changes=changes)
+        write_report(
+            self, path, source=source, truth=truth, command=command, embed=embed, changes=changes
+        )
 
     def of_original(
         self, labels: Labels, order: CanonicalOrder, position: Codes, axes: Mapping[str, str]
