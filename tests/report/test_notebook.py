@@ -68,6 +68,17 @@ def test_the_block_of_a_model_of_scores_claims_no_order(crowd):
 def test_fits_of_many_labels_are_shown_without_advice(crowd, monkeypatch):
     monkeypatch.setattr("annotruth.report.notebook.MAX_LABELS", 10)
     monkeypatch.setattr("annotruth.report.notebook.advise", None)
+    block = crowd._repr_html_()
+    assert "change of Q below" in block
+    assert "Annotators, least reliable first" in block
+    assert "Items" not in block
+
+
+def test_fits_that_have_no_advice_are_shown(crowd, monkeypatch):
+    def refuse(fit):
+        raise at.InputError("saved by another version")
+
+    monkeypatch.setattr("annotruth.report.notebook.advise", refuse)
     assert "change of Q below" in crowd._repr_html_()
 
 

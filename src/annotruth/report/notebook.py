@@ -15,7 +15,7 @@ import pyarrow as pa
 from annotruth.advice.advice import Advice, advise
 from annotruth.advice.changes import Changes
 from annotruth.advice.plan import Plan
-from annotruth.errors import counted, shorten
+from annotruth.errors import AnnotruthError, counted, shorten
 from annotruth.kernels.arrays import Floats
 from annotruth.models.base_fit import CHANCE_LINE
 from annotruth.models.result import Fit
@@ -36,6 +36,7 @@ _COLUMNS = (
     *("annotator", "item", "n_labels", "label", "expectation", "confidence"),
     *("reliability", "verdict", "behavior"),
 )
+_BY_RELIABILITY = ("reliability", "least reliable first")
 _CHART_WIDTH = 300.0
 
 # Colors that have contrast on white and on black; the others are shades of the text's color.
@@ -59,29 +60,41 @@ _RULES = """
 
 
 def fit_block(fit: Fit) -> str:
-    """Return the block of a fit: can it be trusted, counts, annotators, items and a chart."""
-    lead, people, items = _untested_lead(fit), fit.annotator_table(), fit.item_table()
-    counts: list[str] = []
-    if fit.data.n_labels <= MAX_LABELS and not fit.data.on_disk:
-        advice = advise(fit)
-        trust = verdict_of(fit, advice).trust
-        lead = f"Can these labels be trusted? {trust.word}. {trust.sentence}"
-        counts = [_counts("annotators", advice.of_annotators.count())]
-        counts.append(_counts("items", advice.of_items.count()))
-        verdict = advice.annotator_table()["verdict"]
-        people = people.append_column("verdict", verdict)
-    tables = {
-        **_sorted("Annotators", people, "reliability", "least reliable first"),
-        **_sorted("Items", items, "confidence", "least certain first"),
-    }
+    """Return the block of a fit: can it be trusted, counts, annotators, items and a chart.
+
+    Without advice, of very many labels, it has annotators only.
+    """
+    title, people = f"{fit.model} on {fit.data.describe()}", fit.annotator_table()
+    advice = _advice(fit)
+    if advice is None:
+        lead = CHANCE_LINE if fit.verdict == "chance" else fit.stop_reason
+        return _block(title, lead, [], _sorted("Annotators", people, *_BY_RELIABILITY))
+    trust = verdict_of(fit, advice).trust
+    people = people.append_column("verdict", advice.annotator_table()["verdict"])
     chart = FitCharts(fit).items() if fit.reliability is None else _reliability_chart(fit)
+    counts = [
+        line for line in advice.summary().splitlines() if line.startswith(("items:", "annotators:"))
+    ]
     return _block(
-        f"{fit.model} on {fit.data.describe()}",
-        lead,
+        title,
+        f"Can these labels be trusted? {trust.word}. {trust.sentence}",
         counts,
-        tables,
+        {
+            **_sorted("Annotators", people, *_BY_RELIABILITY),
+            **_sorted("Items", fit.item_table(), "confidence", "least certain first"),
+        },
         chart,
     )
+
+
+def _advice(fit: Fit) -> Advice | None:
+    """Return advice if that is quick, and if the fit has what it needs: an old one may not."""
+    if fit.data.n_labels > MAX_LABELS or fit.data.on_disk:
+        return None
+    try:
+        return advise(fit)
+    except AnnotruthError:
+        return None
 
 
 def comparison_block(models: pa.Table, pairs: pa.Table, *, finding: str, labels: str) -> str:
@@ -127,15 +140,6 @@ def plan_block(plan: Plan) -> str:
     """Return the block of a plan: the lines of its summary."""
     target, *lines = plan.summary().splitlines()
     return _block(target, str(plan).removeprefix("Plan(").removesuffix(")"), lines, {})
-
-
-def _untested_lead(fit: Fit) -> str:
-    return CHANCE_LINE if fit.verdict == "chance" else fit.stop_reason
-
-
-def _counts(what: str, counts: Mapping[str, int]) -> str:
-    listed = ", ".join(f"{name} {count:,}" for name, count in counts.items() if count)
-    return f"{what}: {listed}"
 
 
 def _reliability_chart(fit: Fit) -> Chart:
