@@ -176,6 +176,8 @@ def test_the_dropped_come_with_what_they_do(fits):
 def test_nobody_is_dropped_by_models_that_cannot_tell_spam(fits):
     page = first_screen(report_page(fits["cannot tell spam"]))
     assert "Nobody to drop: dawid-skene cannot tell spam from mistakes." in page
+    good = first_screen(report_page(fits["good"]))
+    assert "Nobody to drop: all 7 annotators are reliable." in good
     assert "Nobody to drop: labels agree no better than chance." in first_screen(
         report_page(fits["chance"])
     )

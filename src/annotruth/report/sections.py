@@ -254,7 +254,7 @@ def _people(fit: Fit, advice: Advice, verdict: ReportVerdict) -> str:
     share = f"{_percent(n_labels[dropped].sum() / fit.data.n_labels)} of the labels"
     lines = [
         _line("annotators|verdict|drop", len(dropped), f"to drop, with {share}", about)
-        or f"<li>Nobody to drop{escaped(_why_nobody(fit))}.</li>",
+        or f"<li>Nobody to drop{escaped(_why_nobody(fit, counts['keep']))}.</li>",
         _line("annotators|verdict|unsure", len(unsure), "unsure: watch them", _names(ids, unsure)),
         _line("annotators|verdict|too few labels", counts["too few labels"], "with too few labels to tell"),
     ]  # fmt: skip
@@ -265,10 +265,11 @@ def _people(fit: Fit, advice: Advice, verdict: ReportVerdict) -> str:
     return _answer("Whom to act on?", lines)
 
 
-def _why_nobody(fit: Fit) -> str:
-    """Return why no annotator can have the verdict drop, if none can."""
+def _why_nobody(fit: Fit, n_reliable: int) -> str:
+    """Return why nobody has the verdict drop."""
     if "drop" in verdict_rules(fit):
-        return ""
+        everybody = f": all {fit.data.n_annotators:,} annotators are reliable"
+        return everybody if n_reliable == fit.data.n_annotators else ""
     if fit.verdict == "chance":
         return ": labels agree no better than chance"
     return f": {fit.model} cannot tell spam from mistakes"
