@@ -1,6 +1,7 @@
 """Saved fits: open formats, atomic writes, and checks of what is read."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -32,6 +33,16 @@ def test_saving_over_another_model_ignores_its_parameters(saved):
     assert set(at.load(saved).parameters) == {"prior", "rates"}
     at.fit([("c", "x", 1), ("c", "y", 2)], "gpm").save(saved)
     assert not at.load(saved).parameters
+
+
+def test_parameters_in_single_precision_are_kept(tmp_path):
+    # With many labels, engines hold the shapes of items in single precision.
+    fit = at.fit(at.simulate.crowd(n_items=20, n_annotators=8, seed=0).labels)
+    weights = fit.parameters["weights"].astype(np.float32)
+    replace(fit, parameters={**fit.parameters, "weights": weights}).save(tmp_path / "fit")
+    loaded = at.load(tmp_path / "fit").parameters["weights"]
+    assert loaded.dtype == np.float32
+    np.testing.assert_array_equal(loaded, weights)
 
 
 def test_all_files_are_json_or_arrow(saved):

@@ -51,7 +51,7 @@ _MAX_VALUE = 1e150  # so that squares are finite
 
 # Model-specific columns and parameters that are not of type float64.
 _COLUMN_TYPES = {"may_lead": pa.string(), "at_floor": pa.bool_()}
-_PARAMETER_TYPES = dict.fromkeys(("level", "repeated", "repeated_label"), pa.int64())
+_PARAMETER_TYPES = dict.fromkeys(("level", "repeated", "repeated_label"), (pa.int64(),))
 
 # What fits of a model always have; of other models, distributions.
 _SERIOUS = ("distribution", "reliability", "low", "high", "behavior", "p_serious")
@@ -220,8 +220,9 @@ class _Columns(dict[str, Column]):
 
 def _parameter(name: str, tensor: pa.Tensor) -> NDArray[Any]:
     """Return a parameter; `BaseFit.parameter` checks its shape."""
-    type_ = _PARAMETER_TYPES.get(name, pa.float64())
-    _check(tensor.type == type_, f"parameter {name} is not of type {type_}")
+    # Engines hold large parameters in single precision.
+    types = _PARAMETER_TYPES.get(name, (pa.float64(), pa.float32()))
+    _check(tensor.type in types, f"parameter {name} is not of type {types[0]}")
     values = np.array(tensor.to_numpy(), order="C")
     _check(np.isfinite(values).all(), f"parameter {name} has a value that is not finite")
     return values
