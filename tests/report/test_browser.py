@@ -231,7 +231,8 @@ def test_the_runner_up_of_web_item_983_is_explained(datasets, report, read):
     ).click()
     assert reader.page.locator("dialog .why").inner_text() == (
         "3 and 4 each have 2 labels. Those for 3 come from annotators with reliability 0.99 and "
-        "0.93, those for 4 from 0.95 and 0.43: odds 1.3 to 1 for 3. 2 has 30%, but nobody gave it."
+        "0.93, those for 4 from 0.95 and 0.43: odds 1.3 to 1 for 3. 1 has 2 labels, from annotators "
+        "with reliability 0.79 and 0.37, and 16%. 2 has 30%, but nobody gave it."
     )
 
 
@@ -336,6 +337,56 @@ def test_nothing_overflows_on_small_screens(width, hostile, report, read):
     assert reader.page.evaluate("document.documentElement.scrollWidth") <= width
     narrow = reader.page.locator("figure .narrow svg").first
     assert narrow.is_visible() == (width == 390)
+
+
+CUT = "buttons => buttons.filter(b => b.scrollWidth > b.clientWidth).map(b => b.textContent)"
+NARROW = {
+    "annotators": ["Annotator", "Reliability", "Verdict"],
+    "items": ["Item", "Label", "Score", "Status"],
+}
+
+
+@pytest.mark.parametrize("model", ["robust-gpm", "subject-bias", "ordinal-binary"])
+def test_all_columns_fit_on_a_wide_screen(model, report, read):
+    labels = at.simulate.crowd(n_items=40, n_annotators=12, seed=1).labels
+    reader = read(report(at.fit(labels, model)))
+    for name in ("annotators", "items"):
+        view = reader.table(name).locator(".view")
+        assert view.evaluate("view => view.scrollWidth - view.clientWidth") == 0
+        assert reader.table(name).locator("thead button").evaluate_all(CUT) == []
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_a_phone_shows_the_columns_that_matter(name, report, read):
+    labels = at.simulate.crowd(n_items=40, n_annotators=12, seed=1).labels
+    reader = read(report(at.fit(labels, "robust-gpm")), width=390)
+    heads = reader.table(name).locator("thead button")
+    assert heads.all_inner_texts() == NARROW[name]
+    assert heads.evaluate_all(CUT) == []
+    view = reader.table(name).locator(".view")
+    assert view.evaluate("view => view.scrollWidth - view.clientWidth") == 0
+
+
+def test_paper_shows_no_cut_columns(crowd, report, read):
+    reader = read(report(crowd), width=718)  # A4 within its margins
+    reader.page.emulate_media(media="print")
+    reader.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    for name in ("annotators", "items", "labels"):
+        grid = reader.table(name).locator("table")
+        assert grid.evaluate("grid => grid.getBoundingClientRect().right") <= 718
+        assert reader.table(name).locator("thead button").evaluate_all(CUT) == []
+    assert {"Item", "Label", "Score", "Status"} <= set(
+        reader.table("items").locator("thead button").all_inner_texts()
+    )
+
+
+def test_an_open_item_is_printed_alone(crowd, report, read):
+    reader = read(report(crowd))
+    reader.rows("items").first.locator("button").click()
+    expect(reader.page.locator("dialog")).to_be_visible()
+    reader.page.emulate_media(media="print")
+    assert reader.page.locator("dialog .votes").is_visible()
+    assert not reader.page.locator("main").is_visible()
 
 
 def test_print_shows_the_first_rows_and_says_how_many_there_are(crowd, report, read):

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from annotruth.report.history import LastFitFindings
     from annotruth.report.truth import TruthFindings
 
-MAX_BYTES = 5_000_000
+MAX_BYTES = 5_500_000
 """How much of the file tables and labels may take; of too many items, the most difficult stay."""
 
 _LEAST_SHARE = 0.2  # of that, for labels

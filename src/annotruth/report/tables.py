@@ -36,7 +36,7 @@ _RANKS = (
 # Columns that only a row's dialog and CSV files show.
 _HIDDEN = {
     *("low", "high", "score_low", "score_high", "confidence_low", "confidence_high"),
-    *("p_spammer", "evidence", "p_leads", "may_lead"),
+    *("p_spammer", "evidence", "p_leads", "may_lead", "bias_std", "inconsistency_std"),
 }
 _INTERVALS = {"reliability": ("low", "high"), "expectation": ("score_low", "score_high")}
 _PERCENTAGES = {"confidence", "matches", "share"}
@@ -308,7 +308,8 @@ def _heading(name: str) -> PageColumn:
                 sentence.format(threshold, threshold),
             )
     rank = _RANKS.index(name) if name in _RANKS else len(_RANKS)
-    return {"key": name, "title": title, "help": tip, "rank": rank, "hidden": name in _HIDDEN}
+    hidden = name in _HIDDEN or name.startswith(tuple(THRESHOLD_HEADINGS))
+    return {"key": name, "title": title, "help": tip, "rank": rank, "hidden": hidden}
 
 
 def _without_distribution(fit: Fit) -> pa.Table:

@@ -110,11 +110,18 @@ function whyThisLabel(one, votes, data) {
   if (votes.kind === "serious" || votes.kind === "weight") {
     const key = votes.kind === "serious" ? "serious" : "weight", what = key === "serious" ? "p serious" : "annotators' weights";
     texts.push(`Labels count by ${what}: those for ${a} add up to ${total(mine, key).toFixed(1)}, those for ${b} to ${total(theirs, key).toFixed(1)}.`);
+    if (total(mine, key) < total(theirs, key)) texts.push(`But the distribution is fitted to all labels as one shape, in which labels on both sides of ${a} count for it: ${percent(p)} against ${percent(runner.p)}.`);
   } else if (votes.kind === "vote") {
     texts.push(each ? "Every label counts as one vote, so this is a tie." : "Every label counts as one vote.");
   } else if (reliable) {
     texts.push(`Those for ${a} come from annotators with reliability ${listed(mine.map((v) => v.reliability))}, those for ${b} from ${listed(theirs.map((v) => v.reliability))}: ${outcome}.`);
   } else texts.push(`Together that makes ${outcome}.`);
+  // A third category with as many labels as this one.
+  const third = [...new Set(rest.map((v) => v.category))].map((k) => rest.filter((v) => v.category === k)).sort((x, y) => y.length - x.length)[0];
+  if (third?.length >= mine.length && ["odds", "none"].includes(votes.kind)) {
+    const k = third[0].category, from = reliable ? `, from annotators with reliability ${listed(third.map((v) => v.reliability))},` : "";
+    texts.push(`${name(k)} has ${labelsText(third.length)}${from} and ${one.shares.find(([c]) => c === k)?.[1] ?? 0}%.`);
+  }
   if (votes.kind === "odds" && rest.length && Math.abs(total(rest, "weight")) > 0.1) {
     const others = [...new Set(rest.map((v) => name(v.category)))].slice(0, 3).join(", ");
     texts.push(`The other ${labelsText(rest.length)} (${others}) ${total(rest, "weight") > 0 ? `speak for ${a}` : `speak for ${b}`} (${factorText(total(rest, "weight"))}).`);

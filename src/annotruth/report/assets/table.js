@@ -1,19 +1,19 @@
 // A table of any length: only the rows in view are in the document.
 const ROW = 45, SPARE = 8, TALL = 560, NARROW = 640, PRINTED = 30;
-const WIDTHS = { id: 150, range: 188, matrix: 70, bars: 126, number: 70, share: 70, count: 70, word: 122, flag: 70, content: 240 };
-const NARROW_WIDTHS = { ...WIDTHS, id: 84, range: 150, matrix: 60, bars: 96 };
+const WIDTHS = { id: 140, range: 180, matrix: 70, bars: 126, number: 70, share: 70, count: 70, word: 122, flag: 70, content: 240 };
+const NARROW_WIDTHS = { ...WIDTHS, id: 84, range: 144, matrix: 60, bars: 96 };
 const SHEET = 700; // the width of a page of A4, in pixels
 const RIGHT = new Set(["number", "share", "count"]);
 const REASONS = new Set(["why", "reason"]);
 
 // Numbers get room for their heading, short texts no more than they need.
 function widthOf(column, narrow) {
-  const usual = (narrow ? NARROW_WIDTHS : WIDTHS)[column.kind], heading = (narrow ? 18 : 40) + 7.2 * column.title.length;
+  const usual = (narrow ? NARROW_WIDTHS : WIDTHS)[column.kind], heading = (narrow ? 32 + 7.6 * column.title.length : 44 + 7.2 * column.title.length);
   if (narrow && column.key === "expectation") return heading; // the score without its interval
   if (RIGHT.has(column.kind) || column.kind === "flag" || column.kind === "matrix") return Math.max(usual, heading);
   const longest = (column.names ?? []).reduce((most, name) => Math.max(most, name.length), 0);
   if (TAGGED.has(column.key)) return Math.max(heading, Math.min(40 + 7 * longest, narrow ? 112 : 190));
-  if (REASONS.has(column.key)) return Math.min(46 + 6.5 * longest, narrow ? 200 : 360);
+  if (REASONS.has(column.key)) return Math.min(46 + 6.5 * longest, narrow ? 200 : 250);
   if (column.colored) return Math.max(heading, Math.min(usual, (narrow ? 36 : 50) + 8 * longest));
   return Math.max(heading, usual);
 }
