@@ -1,11 +1,16 @@
 """What each label did for its item's label, against the fit's own probabilities."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.report.test_page import columns, unpacked
 
 import annotruth as at
+from annotruth.kernels.reference import item_states
+from annotruth.models.distribution import Distribution
 from annotruth.models.registry import MODELS
+from annotruth.models.robust_gpm.class_results import ClassState
 from annotruth.report.consensus import Consensus, category_bins
 from annotruth.report.page import report_page
 from annotruth.report.tables import annotator_table, doubtful_labels, item_table
@@ -63,6 +68,24 @@ def test_prior_odds_times_the_factors_are_the_posterior_odds(model, classes):
             assert these[0] == pytest.approx(expected, abs=1e-6)
 
 
+def test_robust_gpm_tempers_the_labels_of_an_item(classes):
+    fit = at.fit(classes, "robust-gpm")
+    state = ClassState.from_fit(fit)
+    state = replace(state, choice=state.choice._replace(correlation=0.3))
+    prior = state.parameters.state_prior
+    assert len(prior) == 4  # no subtypes
+    posterior = np.empty((classes.n_items, 4))
+    item_states.posterior(
+        classes.block(), 0, classes.n_items, posterior, prior, np.eye(4), *state.counts, 0.3
+    )
+    tempered = replace(
+        fit, parameters=state.to_arrays(), distribution=Distribution.of_dense(posterior)
+    )
+    first, second = tempered.label, ItemVotes(tempered).runner_up
+    expected = np.log(prior[first]) - np.log(prior[second])
+    assert prior_log_odds(tempered) == pytest.approx(expected, abs=1e-6)
+
+
 def test_with_subtypes_the_identity_is_approximate(classes):
     fit = at.fit(classes, "ebcc")
     left = prior_log_odds(fit)
@@ -78,12 +101,11 @@ def test_labels_of_unreliable_annotators_count_less(classes):
 
 
 def test_the_runner_up_is_one_that_somebody_gave():
-    rows = [(str(e), s, "ab"[e % 2]) for e in range(6) for s in range(3)]
-    rows += [("x", 0, "a"), ("x", 1, "a"), ("x", 2, "c"), ("y", 0, "b")]
-    fit = at.fit(rows, "majority")
-    runner_up = dict(zip(fit.data.items.to_pylist(), ItemVotes(fit).runner_up, strict=True))
-    names = fit.data.scale.names
-    assert names[runner_up["x"]] == "c"
+    fit = at.fit([("x", 0, "a"), ("x", 1, "c"), ("y", 0, "b")], "majority")
+    likely = Distribution.of_dense(np.array([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3]]))
+    votes = ItemVotes(replace(fit, distribution=likely))
+    # Nobody gave "b" to x; nobody gave another label to y.
+    assert [fit.data.scale.names[k] for k in votes.runner_up] == ["c", "c"]
     assert ItemVotes(at.fit([("x", 0, "a")], "majority")).runner_up.tolist() == [-1]
 
 
