@@ -155,7 +155,7 @@ _PLATFORM_COLUMNS = (
     {"annotator", "annotation_id", "lead_time"},
     {"_unit_id", "_worker_id"},
     {"_unit_id", "_golden", "_unit_state"},
-    {"classification_id", "annotations", "workflow_id"},
+    {"classification_id", "workflow_id"},
     {"HITId", "WorkerId"},
     {"ASSIGNMENT:worker_id"},
     {"_input_hash", "_task_hash"},

@@ -78,6 +78,7 @@ def test_what_was_taken_for_what_is_said(write):
         "_unit_id,_worker_id,user,text,sentiment",
         "HITId,WorkerId,user,text,Answer.x,rating",
         "classification_id,user_name,workflow_id,annotations,user,text,score,subject_ids",
+        "classification_id,user_id,workflow_id,task,subject_id,extractor,score",
     ],
 )
 def test_exports_of_platforms_are_no_long_tables(refused, names):

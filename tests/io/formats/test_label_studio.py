@@ -154,6 +154,19 @@ def test_tasks_as_they_are_imported_are_numbered(same, tasks, long):
     assert "6 tasks, numbered from 1" in fit.data.read_as
 
 
+def test_tasks_that_do_not_say_who_made_them_are_refused(refused, tasks):
+    for task in tasks:
+        for one in task["annotations"]:
+            del one["completed_by"]
+    assert "no annotation says who made it (completed_by)" in refused(tasks, "import.json")
+
+
+def test_predictions_alone_are_nothing_to_fit(refused, tasks):
+    for task in tasks:
+        del task["annotations"]
+    assert "there is no question with a label" in refused(tasks, "export.json")
+
+
 def test_choices_of_a_taxonomy_are_paths(write, tasks):
     for task in tasks:
         for one in task["annotations"]:

@@ -19,6 +19,8 @@ _PLACES = {"x", "y", "points", "rle", "start", "end", "startOffset", "ranges", "
 
 def _recognise(source: Source) -> bool:
     annotations = source.first.get("annotations", source.first.get(_OLD))
+    if annotations is None and "predictions" in source.first:
+        annotations = []  # of a model alone, and so nothing to fit
     if not isinstance(annotations, list) or "data" not in source.first:
         return False
     return all(isinstance(one, dict) and "result" in one for one in annotations)
@@ -42,6 +44,11 @@ def _read(source: Source) -> ParsedLabels:
             else:
                 kept.append((item, task, annotation, _results(annotation)))
     question, not_read = _question([results for *_, results in kept], source.question)
+    if not any("completed_by" in annotation for _, _, annotation, _ in kept):
+        raise InputError(
+            "no annotation says who made it (completed_by): export the tasks from Label Studio as "
+            "JSON, or add completed_by to each annotation"
+        )
     about = {name for _, task, _, _ in kept for name in _data(task)}
     check_further_columns("content", sorted(about), source.items_content, ())
     votes, empty = Votes(content={name: [] for name in source.items_content}), 0
