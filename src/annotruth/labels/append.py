@@ -176,22 +176,26 @@ def _extend(ids: pa.Array, new: pa.Array) -> tuple[pa.Array, Codes]:
 def _found(rows: list[Codes], among: list[Codes], n_annotators: int) -> NDArray[np.bool_]:
     """Return which rows of codes (item, annotator, and perhaps label) are among others."""
     pair, other_pair = (columns[0] * n_annotators + columns[1] for columns in (rows, among))
-    found = np.isin(pair, other_pair)
+    pairs = np.sort(other_pair)
+    found = _is_in(pair, pairs)
     if len(rows) == 2 or not found.any():
         return found
-    # Few numbers for the pairs in common, so that they fit into 64 bits together with the label.
-    common = np.unique(pair[found])
-    is_common = np.isin(other_pair, common)
+    # Places of pairs, unlike the pairs, fit into 64 bits together with the label.
     n_categories = 1 + max(int(columns[2].max()) for columns in (rows, among))
     key, other_key = (
-        np.searchsorted(common, pairs) * n_categories + labels
-        for pairs, labels in (
-            (pair[found], rows[2][found]),
-            (other_pair[is_common], among[2][is_common]),
-        )
+        np.searchsorted(pairs, each) * n_categories + labels
+        for each, labels in ((pair, rows[2]), (other_pair, among[2]))
     )
-    found[found] = np.isin(key, other_key)
-    return found
+    return found & _is_in(key, np.sort(other_key))
+
+
+def _is_in(values: Codes, ascending: Codes) -> NDArray[np.bool_]:
+    """Return which values are among others; faster than `numpy.isin`, which hashes."""
+    if not len(ascending):
+        return np.zeros(len(values), dtype=np.bool_)
+    place = np.searchsorted(ascending, values)
+    same: NDArray[np.bool_] = ascending.take(place, mode="clip") == values
+    return same
 
 
 def _refuse_changed(
