@@ -64,6 +64,8 @@ def test_what_keep_writes_can_be_dropped(run, tmp_path):
         words = (command, tmp_path / "fit", "--drop", tmp_path / "k.csv", "--quiet")
         more = ("--report", tmp_path / "r.html") if command == "report" else ()
         assert run(*words, *more)[0] == 0
+    compared = at.compare(tmp_path / "fit", ["majority"], drop=tmp_path / "k.csv")
+    assert compared.data.n_annotators == fit.data.n_annotators - len(dropped)
     fewer = at.next_labels(tmp_path / "fit", drop=tmp_path / "k.csv").fit
     assert set(fewer.data.annotators.to_pylist()) == set(fit.data.annotators.to_pylist()) - set(
         dropped

@@ -113,13 +113,13 @@ def _load(data: Any, read: ReadOptions) -> Labels:
     """Return the labels, or those of a fit or a saved one."""
     if not is_fit(data):
         return load_labels(data, read)
-    if changed := read.changed():
+    if changed := read.changed().keys() - {"drop"}:
         raise InputError(
             f"{', '.join(changed)}: only for labels, and this is a fit; leave them out, or give "
             "the labels"
         )
     fit = data if isinstance(data, Fit) else load(data)
-    return fit.data
+    return load_labels(fit.data, ReadOptions(drop=read.drop))
 
 
 def _choose(
