@@ -13,7 +13,7 @@ function widthOf(column, narrow) {
   if (RIGHT.has(column.kind) || column.kind === "flag" || column.kind === "matrix") return Math.max(usual, heading);
   const longest = (column.names ?? []).reduce((most, name) => Math.max(most, name.length), 0);
   if (TAGGED.has(column.key)) return Math.max(heading, Math.min(40 + 7 * longest, narrow ? 112 : 190));
-  if (REASONS.has(column.key)) return Math.min(46 + 6.5 * longest, narrow ? 200 : 230);
+  if (REASONS.has(column.key)) return Math.min(46 + 6.5 * longest, narrow ? 200 : 270);
   if (column.colored) return Math.max(heading, Math.min(usual, (narrow ? 36 : 50) + 8 * longest));
   return Math.max(heading, usual);
 }
