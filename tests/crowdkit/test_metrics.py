@@ -83,6 +83,8 @@ def test_alpha_is_krippendorffs(few, frame):
     assert alpha_krippendorff(frame) == pytest.approx(krippendorff_alpha(labels))
     single = pd.concat([few, few[:1].assign(task="z")])  # an item with one label does not count
     assert alpha_krippendorff(single) == alpha_krippendorff(few)
+    assert math.isnan(alpha_krippendorff(few[2:4]))
+    assert alpha_krippendorff(few[:2]) == 1.0
 
 
 def test_alpha_takes_a_distance_and_labels_that_are_sets(frame_of):
@@ -122,6 +124,7 @@ def test_entropy_threshold_removes_workers_of_one_label(frame_of):
     assert list(kept.columns) == ["task", "worker", "label", "note"]
     assert sorted(kept["worker"].unique()) == ["a", "b", "d"]
     assert sorted(entropy_threshold(frame, min_answers=1)["worker"].unique()) == ["a", "b"]
+    assert entropy_threshold(frame, min_answers=7).equals(frame)
     with pytest.warns(at.AnnotruthWarning, match="Removed >= 1/2 of answers"):
         assert entropy_threshold(frame, percentile=60)["worker"].unique().tolist() == ["a", "d"]
 

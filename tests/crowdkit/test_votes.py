@@ -157,3 +157,7 @@ def test_mmsr_gives_adversaries_a_negative_weight(adversaries):
 def test_mmsr_needs_two_labels(frame_of):
     with pytest.raises(at.InputError, match="MMSR needs two labels or more, not 1"):
         MMSR().fit(frame_of([("t1", "w1", "cat"), ("t1", "w2", "cat")]))
+    with pytest.raises(at.InputError, match="MMSR needs workers with common tasks"):
+        MMSR().fit(frame_of([("t1", "w1", "cat"), ("t2", "w2", "dog")]))
+    two = frame_of([(t, w, "ab"[t % 2]) for t in range(4) for w in ("w1", "w2")])
+    assert MMSR().fit_predict(two).tolist() == ["a", "b", "a", "b"]

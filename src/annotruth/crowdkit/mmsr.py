@@ -79,6 +79,8 @@ class MMSR(BaseClassificationAggregator):
         # The start is drawn for workers in the order of the frame.
         order = pd.unique(votes.worker)
         agreement = _agreement(votes, order)
+        if not agreement.is_observed.any():
+            raise InputError("MMSR needs workers with common tasks: use MajorityVote")
         size = self._sizes(agreement)
         skill = size * _signs(agreement.matrix)
         margin = 1.0 / np.sqrt(len(votes.tasks))
@@ -192,18 +194,16 @@ def _signs(matrix: Floats) -> Floats:
     that differs from both workers; the graph is then as bipartite as possible, and the parts are
     the signs of the eigenvector of the smallest eigenvalue of its normalised adjacency.
     """
-    used = np.flatnonzero(matrix.sum(axis=1) != 0.0)
-    sign = np.sign(matrix[np.ix_(used, used)])
-    differing = np.nonzero(sign < 0)
-    left, right = np.nonzero(np.triu(sign > 0))
-    node = len(used) + np.arange(len(left))
+    n_workers = len(matrix)
+    differing = np.nonzero(matrix < 0.0)
+    left, right = np.nonzero(np.triu(matrix > 0.0))
+    node = n_workers + np.arange(len(left))
     row = np.concatenate([differing[0], left, right, node, node])
     column = np.concatenate([differing[1], node, node, left, right])
-    n = len(used) + len(left)
+    n = n_workers + len(left)
     scale = 1.0 / np.sqrt(np.bincount(row, minlength=n))
     graph = coo_array((scale[row] * scale[column], (row, column)), shape=(n, n)).tocsr()
     start = np.random.RandomState(0).uniform(size=n)
-    part = np.sign(eigsh(graph, 1, which="SA", v0=start)[1][: len(used), 0])
-    signs = np.zeros(len(matrix))
-    signs[used] = np.sign(part.sum()) * part
+    part = np.sign(eigsh(graph, 1, which="SA", v0=start)[1][:n_workers, 0])
+    signs: Floats = np.sign(part.sum()) * part
     return signs

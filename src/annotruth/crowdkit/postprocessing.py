@@ -37,6 +37,8 @@ def entropy_threshold(
     frame = select(answers)
     n_labels = frame["worker"].value_counts()
     frame = frame[frame["worker"].isin(n_labels.index[n_labels >= min_answers])]
+    if not len(frame):
+        return answers
     entropies = uncertainty(frame, workers_skills, compute_by="worker", aggregate=False)
     removed = entropies.index[entropies <= np.percentile(entropies, percentile)]
     kept = answers[~answers["worker"].isin(removed)]

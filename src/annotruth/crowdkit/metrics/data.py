@@ -113,10 +113,17 @@ def alpha_krippendorff(
         A frame of task, worker, label.
     distance
         The distance :math:`\delta` of two labels, by default 0 for equal ones and 1 for others.
+
+    Returns
+    -------
+    float
+        1 if all these labels are equal, nan if no task has two labels.
     """
     votes = encode(answers)
     counts = votes.scores()
     counts = counts[counts.sum(axis=1) > 1.0]
+    if not len(counts):
+        return float("nan")
     distances = np.array(
         [[distance(a, b) for b in votes.labels] for a in votes.labels], dtype=float
     )
@@ -125,7 +132,7 @@ def alpha_krippendorff(
     pairs = np.einsum("ul,lm,um->u", counts, distances, counts)
     observed = (pairs / (per_task - 1.0)).sum() / n
     expected = totals @ distances @ totals / (n * (n - 1.0))
-    return float(1.0 - observed / expected)
+    return float(1.0 - observed / expected) if expected else 1.0
 
 
 def _skills_of(aggregator: BaseClassificationAggregator) -> pd.Series[Any]:
