@@ -14,6 +14,7 @@ myst_heading_anchors = 3
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 autodoc_inherit_docstrings = False
+autodoc_mock_imports = ["pandas"]  # optional, and not needed to read docstrings
 napoleon_google_docstring = False
 napoleon_use_ivar = True
 napoleon_attr_annotations = False

@@ -63,7 +63,7 @@ class MajorityVote(BaseClassificationAggregator):
         self.probas_ = pd.DataFrame(shares, index=votes.tasks, columns=votes.labels)
         winner = winners(shares)
         self.labels_ = label_series(winner, votes.tasks, votes.labels)
-        accuracy = votes.worker_accuracy(winner)
+        accuracy = votes.distinct().worker_accuracy(winner)
         self.skills_ = pd.Series(accuracy, index=votes.workers, name="skill")
         return self
 
@@ -186,11 +186,12 @@ class ZeroBasedSkill(_SkillVote):
     def fit(self, data: pd.DataFrame) -> Self:
         """Estimate the skills from a frame of task, worker, label."""
         votes = encode(data)
+        distinct = votes.distinct()
         skills = np.full(len(votes.workers), 1.0 / max(len(votes.labels), 1) + self.eps)
         for iteration in range(1, self.n_iter + 1):
             rate = self.lr_init * self.lr_reduce_factor ** (iteration // self.lr_steps_to_reduce)
             winner = winners(shares_of(votes.scores(skills[votes.worker])))
-            skills = skills + rate * (votes.worker_accuracy(winner) - skills)
+            skills = skills + rate * (distinct.worker_accuracy(winner) - skills)
         self.skills_ = pd.Series(skills, index=votes.workers, name="skill")
         return self
 

@@ -42,17 +42,18 @@ class Votes(NamedTuple):
         scores = np.bincount(cell, weight, minlength=n_tasks * n_labels)
         return scores.reshape(n_tasks, n_labels).astype(float)
 
-    def worker_accuracy(self, winner: Codes) -> Floats:
-        """Return the share of each worker's labels that are the winner of their task.
-
-        A label that a worker gave a task several times counts once.
-        """
-        _, first = np.unique(
-            np.stack([self.task, self.worker, self.label]), axis=1, return_index=True
+    def distinct(self) -> Votes:
+        """Return the votes without repetitions of a worker's label of a task."""
+        pair = self.task * len(self.workers) + self.worker
+        _, first = np.unique(pair * len(self.labels) + self.label, return_index=True)
+        return self._replace(
+            task=self.task[first], worker=self.worker[first], label=self.label[first]
         )
-        worker = self.worker[first]
-        is_right = self.label[first] == winner[self.task[first]]
-        accuracy: Floats = np.bincount(worker, is_right) / np.bincount(worker)
+
+    def worker_accuracy(self, winner: Codes) -> Floats:
+        """Return the share of each worker's votes that are the winner of their task."""
+        is_right = self.label == winner[self.task]
+        accuracy: Floats = np.bincount(self.worker, is_right) / np.bincount(self.worker)
         return accuracy
 
 

@@ -72,7 +72,7 @@ class EBCC(RestartedEstimator):
         z_e \sim \tau, \quad g_e \mid z_e = k \sim \pi_k, \quad
         r_{e,s} \mid z_e = k, g_e = m \sim v_{s,k,m}, \\
         \tau \sim \text{Dirichlet}(\alpha), \quad
-        \pi_k \sim \text{Dirichlet}(a_\pi / M, \dots, a_\pi / M), \quad
+        \pi_k \sim \text{Dirichlet}(a_\pi / M, \ldots, a_\pi / M), \quad
         v_{s,k,m} \sim \text{Dirichlet}(\beta_k).
 
     With :math:`q(z_e = k, g_e = m) = T_{e,k,m}` and Dirichlet posteriors of parameters

@@ -20,16 +20,16 @@ class IBCC(LatentClassEstimator):
     Classifiers" (2013). Items have one of N classes with shares p, and annotator s gives an item of
     class k the label l with probability :math:`\pi_{s,k,l}`, as in `annotruth.DawidSkene`, with
 
-    .. math:: p \sim \text{Dirichlet}(\alpha, \dots, \alpha), \qquad
-        \pi_{s,k} \sim \text{Dirichlet}(\beta_{k,1}, \dots, \beta_{k,N}).
+    .. math:: p \sim \text{Dirichlet}(\alpha, \ldots, \alpha), \qquad
+        \pi_{s,k} \sim \text{Dirichlet}(\beta_{k,1}, \ldots, \beta_{k,N}).
 
     The posterior is approximated by independent classes, shares and matrices:
     :math:`q(p) = \text{Dirichlet}(\nu)`, :math:`q(\pi_{s,k}) = \text{Dirichlet}(\mu_{s,k})`, and
     :math:`T_{e,k} = q(z_e = k)`:
 
     .. math::
-        T_{e,k} &\propto \exp\Bigl(\psi(\nu_k) - \psi(\textstyle\sum_j \nu_j)
-        + \sum_{s \in l_e} \bigl[\psi(\mu_{s,k,r_{e,s}}) - \psi(\textstyle\sum_l \mu_{s,k,l})\bigr]
+        T_{e,k} &\propto \exp\Bigl(\psi(\nu_k) - \psi(\sum_j \nu_j)
+        + \sum_{s \in l_e} \bigl[\psi(\mu_{s,k,r_{e,s}}) - \psi(\sum_l \mu_{s,k,l})\bigr]
         \Bigr) \\
         \nu_k &= \alpha + \sum_e T_{e,k}, \qquad
         \mu_{s,k,l} = \beta_{k,l} + \sum_{e \in l_{s,l}} T_{e,k}.

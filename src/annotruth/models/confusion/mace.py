@@ -161,7 +161,7 @@ class MACE(RestartedEstimator):
 
     .. math:: p(r_{e,s} = n \mid z_e = k) = \theta_s [n = k] + (1 - \theta_s) \xi_{s,n},
         \qquad \theta_s \sim \text{Beta}(\alpha, \beta), \quad
-        \xi_s \sim \text{Dirichlet}(\gamma, \dots, \gamma).
+        \xi_s \sim \text{Dirichlet}(\gamma, \ldots, \gamma).
 
     Variational inference, as the authors recommend. With the geometric means
     :math:`\tilde\theta_s = \exp \text{E} \log \theta_s`,

@@ -69,7 +69,7 @@ class RobustGPM(EMEstimator):
     Annotators have confusion matrices of their own around what their strategies expect,
 
     .. math::
-        v_{s,z} \sim \mathrm{Dirichlet}\Big(c \sum_g q_{s,g} a_g(\cdot \mid z)\Big), \quad
+        v_{s,z} \sim \mathrm{Dirichlet}\Bigl(c \sum_g q_{s,g} a_g(\cdot \mid z)\Bigr), \quad
         L = \prod_e \sum_z p_z \prod_{s \in l_e} v_{s,z}(r_{e,s}).
 
     The shares of strategies are learned, with one pseudo-annotator spread over them, and so are the
