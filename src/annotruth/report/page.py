@@ -219,13 +219,13 @@ def _pack(
         packed = pack({**data, "tables": listed})
         room = max_bytes - len(packed)
         labels = pack(votes.of_page(item_rows(consensus, n_opened), rows, people))
-        if len(labels) <= room or max_rows <= 1:
-            break
-        if room >= max_bytes * _LEAST_SHARE:
+        while len(labels) > room >= max_bytes * _LEAST_SHARE and n_opened > 1:
             n_opened = max(int(0.95 * n_opened * room / len(labels)), 1)
-        else:
-            max_rows = max(int(0.95 * max_rows * (1 - _LEAST_SHARE) * max_bytes / len(packed)), 1)
-            n_opened = min(n_opened, max_rows)
+            labels = pack(votes.of_page(item_rows(consensus, n_opened), rows, people))
+        if len(labels) <= room or n_opened <= 1:
+            break
+        max_rows = max(int(0.95 * max_rows * (1 - _LEAST_SHARE) * max_bytes / len(packed)), 1)
+        n_opened = min(n_opened, max_rows)
     files = {} if content is None or embed is None else content.embedded(rows, embed)
     sources = {} if content is None else content.sources(rows, files)
     parts = [packed, labels, *([plain_json(files)] if files else [])]

@@ -6,6 +6,7 @@ cell is drawn, and texts are stored once, as codes into ``names``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -256,10 +257,9 @@ def number_column(name: str, values: Any) -> PageColumn:
     digits = 3 if largest <= 10 else 2 if largest <= 1000 else 0
     if largest > 1 and (finite == np.round(finite)).all():
         digits = 0
-    listed = [
-        None if not np.isfinite(v) else (int(v) if digits == 0 else v)
-        for v in np.round(values, digits).tolist()
-    ]
+    listed = np.round(values, digits).tolist()
+    if digits == 0 or len(finite) < len(values):
+        listed = [None if not math.isfinite(v) else (int(v) if digits == 0 else v) for v in listed]
     kind = "share" if name in _PERCENTAGES else "number"
     return {**_heading(name), "kind": kind, "digits": min(digits, 2), "values": listed}
 

@@ -110,6 +110,7 @@ def score_chart(names: Sequence[str], true: Floats, recovered: Floats) -> Chart:
         {"item": names, "true": true.tolist(), "recovered": recovered.tolist()},
         tips,
         ("true score", "recovered score"),
+        diagonal=True,
     )
 
 
@@ -131,9 +132,9 @@ def gold_chart(names: Sequence[str], reliability: Floats, share: Floats, n: Code
 
 def _scatter(
     name: str, title: str, caption: str, data: Mapping[str, Sequence[Any]],
-    tips: Sequence[str], titles: tuple[str, str],
+    tips: Sequence[str], titles: tuple[str, str], *, diagonal: bool = False,
 ) -> Chart:  # fmt: skip
-    """Return dots at the second and third column of the data, with a line where both are equal."""
+    """Return dots at the second and third column of the data; the diagonal is where both are equal."""
     _, xs, ys = (np.asarray(column) for column in data.values())
     drawn = np.arange(len(xs))
     if len(xs) > _MAX_DOTS:
@@ -151,7 +152,8 @@ def _scatter(
         x = Axis(low, high, left + 6, width - 16)
         draw_y_axis(drawing, y, left, width - 16, title=titles[1])
         draw_x_axis(drawing, x, top, bottom, title=titles[0])
-        drawing.line(x(low), y(low), x(high), y(high), "at-limit")
+        if diagonal:
+            drawing.line(x(low), y(low), x(high), y(high), "at-limit")
         for k in drawn.tolist():
             drawing.circle(x(xs[k]), y(ys[k]), 3, "at-dot", tip=tips[k])
         return drawing
