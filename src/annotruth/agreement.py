@@ -55,7 +55,7 @@ def krippendorff_alpha(labels: Any, metric: Metric = "nominal", weight: Any = No
     if metric not in get_args(Metric):
         raise InputError(f"unknown metric {metric!r}: choose {', '.join(get_args(Metric))}")
     data = Labels.of(labels)
-    if metric != "nominal" and not data.scale.is_ordinal:
+    if metric != "nominal" and not data.scale.with_order().is_ordinal:
         raise InputError(
             f"{metric} alpha needs an ordinal scale: list the categories from lowest to highest, "
             "or choose the metric nominal"

@@ -30,7 +30,7 @@ def write(tmp_path):
     return write
 
 
-GOOD = "item,annotator,label\na,x,1\na,y,2\nb,x,2\nb,y,2\n"
+GOOD = "item,annotator,label\na,x,1\na,y,3\nb,x,3\nb,y,3\n"
 
 
 def test_fit_prints_a_summary(run, crowd):
@@ -62,7 +62,7 @@ def test_metrics_on_a_nominal_scale_are_accuracy_and_f1(run, crowd):
 
 
 def test_scores_as_truth_need_an_ordinal_scale(run, write):
-    labels, truth = write("l.csv", GOOD), write("t.csv", "item,label\na,1.4\nb,2\n")
+    labels, truth = write("l.csv", GOOD), write("t.csv", "item,label\na,1.4\nb,3\n")
     code, _, err = run("fit", labels, "--truth", truth, "--json")
     assert code == 2
     assert "if it is a score, pass scores=True (`--scale ordinal`)" in err
@@ -73,7 +73,7 @@ def test_scores_as_truth_need_an_ordinal_scale(run, write):
 
 def test_an_undefined_correlation_is_null(run, write):
     labels = write("l.csv", GOOD)
-    truth = write("t.csv", "item,label\na,2\nb,2\n")
+    truth = write("t.csv", "item,label\na,3\nb,3\n")
     code, out, _ = run("fit", labels, "--truth", truth, "--json")
     assert code == 0
     assert json.loads(out)["metrics"]["plcc"] is None
@@ -184,10 +184,10 @@ def test_columns_can_be_named(run, write):
 
 
 def test_gold_fixes_the_label(run, write, tmp_path):
-    labels, gold = write("l.csv", GOOD), write("g.csv", "item,label\na,2\n")
+    labels, gold = write("l.csv", GOOD), write("g.csv", "item,label\na,3\n")
     assert run("fit", labels, "--gold", gold, "--out", tmp_path / "o", "--quiet")[0] == 0
     first = (tmp_path / "o" / "items.csv").read_text().splitlines()[1]
-    assert first.startswith('"a",2,2,2,1,0')
+    assert first.startswith('"a",2,3,3,1,0')
 
 
 def test_simulate_is_seeded(run, tmp_path):

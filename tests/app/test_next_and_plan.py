@@ -10,7 +10,7 @@ import pytest
 from annotruth import simulate
 
 COLUMNS = ["item", "n_labels", "status", "add", "why", "uncertainty", "gain"]
-GOOD = "item,annotator,label\na,x,1\na,y,2\nb,x,2\nb,y,2\n"
+GOOD = "item,annotator,label\na,x,1\na,y,3\nb,x,3\nb,y,3\n"
 
 
 @pytest.fixture

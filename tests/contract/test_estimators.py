@@ -23,8 +23,8 @@ OPINION = ("gpm", "majority", "mean", "median", "ordinal-mixture", "subject-bias
 ENGINES = ("memory", "reference")
 SMALLEST = {
     "one label": [("a", "x", 1)],
-    "one annotator": [("a", "x", 1), ("b", "x", 2), ("c", "x", 2)],
-    "one item": [("a", "x", 1), ("a", "y", 2), ("a", "z", 2)],
+    "one annotator": [("a", "x", 1), ("b", "x", 3), ("c", "x", 3)],
+    "one item": [("a", "x", 1), ("a", "y", 3), ("a", "z", 3)],
     "one category": [("a", "x", 1), ("a", "y", 1), ("b", "x", 1)],
 }
 pytestmark = pytest.mark.parametrize("name", MODELS)

@@ -353,7 +353,7 @@ def test_unsupported_options_are_refused_in_one_line(table, tmp_path, run, optio
 
 
 def test_the_memory_that_sums_of_annotators_need_is_named(tmp_path):
-    labels = pa.table({"item": [1] * 400, "annotator": range(400), "label": [1, 2] * 200})
+    labels = pa.table({"item": [1] * 400, "annotator": range(400), "label": [1, 3] * 200})
     path = written(labels, tmp_path / "labels.parquet")
     with pytest.raises(at.InputError, match=r"the sums of 400 annotators alone take .* at least"):
         at.fit(path, "robust-gpm", memory="40KB", truth="opinions")

@@ -32,11 +32,11 @@ def from_text(values, **options) -> Scale:
     ("values", "categories"),
     [
         ([10, 2, 1], [1, 2, 10]),
-        ([0, 1, 0], [0, 1]),
+        ([0, 2, 0], [0, 2]),
         ([3, -2, 0], [-2, 0, 3]),
         ([2.5, 1.0, -0.5], [-0.5, 1.0, 2.5]),
         ([3.0, 1.0, 2.0], [1, 2, 3]),
-        ([0.0, -0.0, 1.0], [0, 1]),
+        ([0.0, -0.0, 2.0], [0, 2]),
         ([-0.0, 0.5], [0.0, 0.5]),
         ([Decimal("2.5"), Decimal(1), Decimal(1)], [1.0, 2.5]),
         (["10", "9", "1"], ["1", "9", "10"]),
@@ -44,7 +44,7 @@ def from_text(values, **options) -> Scale:
         (pd.Categorical([3, 1, 2]), [1, 2, 3]),
         (pl.Series([3, 1], dtype=pl.UInt8), [1, 3]),
         (pl.Series(["3", "1"], dtype=pl.Categorical), ["1", "3"]),
-        (pa.array([2, 1], pa.float32()), [1, 2]),
+        (pa.array([3, 1], pa.float32()), [1, 3]),
     ],
 )
 def test_numbers_are_ordinal_and_their_own_values(values, categories):

@@ -118,8 +118,8 @@ def test_a_known_truth_replaces_labels_and_scores():
     "table",
     [
         [("a", "x", 1)],
-        [("a", "x", 1), ("b", "x", 2), ("c", "x", 2)],
-        [("a", "x", 1), ("a", "y", 2), ("a", "z", 2)],
+        [("a", "x", 1), ("b", "x", 3), ("c", "x", 3)],
+        [("a", "x", 1), ("a", "y", 3), ("a", "z", 3)],
         [("a", "x", 1), ("a", "y", 1), ("b", "x", 1)],
     ],
     ids=["one label", "one annotator", "one item", "one category"],

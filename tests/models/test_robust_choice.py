@@ -73,8 +73,7 @@ def test_numbers_of_chance_are_reported_as_such(n_categories):
     rng = np.random.default_rng(n_categories)
     frame, _ = crowd(0, accuracy=0.0)
     frame["label"] = rng.integers(n_categories, size=len(frame))
-    fit = at.fit(frame)
-    assert fit.data.scale.is_ordinal
+    fit = at.fit(frame, scale="ordinal")
     assert fit.verdict == "chance"
     # Scores that follow the item, with opinions that differ, are not chance.
     frame["label"] = np.clip(

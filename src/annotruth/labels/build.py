@@ -23,6 +23,7 @@ from annotruth.labels.frames import (
 )
 from annotruth.labels.layout import Layout, RowCodes, TableSize, arrange_with_policy
 from annotruth.labels.options import DuplicatePolicy, TableOptions
+from annotruth.labels.order import judge_order
 from annotruth.labels.scale import Scale, infer_scale
 
 MAX_NAMED_REPEATS = 3
@@ -256,6 +257,8 @@ class LabelBuilder:
             validate.refuse_repeats(
                 items.take(as_arrow(item)), annotators.take(as_arrow(annotator)), arranged.n_repeats
             )
+        if options.scale == "auto" and options.categories is None and options.bins is None:
+            scale = judge_order(scale, arranged.layout)
         return BuiltLabels(
             arranged.layout,
             items,

@@ -33,6 +33,8 @@ class Scale:
         numbers, otherwise its place 1..N.
     edges
         Where categories are bins of numbers, the edges of the bins.
+    reason
+        Where nobody said what the scale is, why numbers are taken as ordinal or not.
 
     Examples
     --------
@@ -46,6 +48,7 @@ class Scale:
     categories: pa.Array
     values: NDArray[np.float64]
     edges: NDArray[np.float64] | None = None
+    reason: str = ""
 
     def __len__(self) -> int:
         return len(self.categories)
@@ -75,6 +78,10 @@ class Scale:
     def nominal(cls, categories: Sequence[Any]) -> Scale:
         """Return a scale of classes without an order."""
         return _scale_of_listed(categories, "nominal")
+
+    def with_order(self) -> Scale:
+        """Return the scale as ordinal, unless it is nominal for another reason than evidence."""
+        return replace(self, kind="ordinal", reason="") if self.reason else self
 
     def reordered(self, order: NDArray[np.integer[Any]]) -> Scale:
         """Return the scale with its categories in another order."""
@@ -115,7 +122,8 @@ def infer_scale(
 ) -> tuple[Scale, NDArray[np.int32]]:
     """Return the scale of the observed label values, and the code of each of them.
 
-    With "auto", numbers and listed categories are ordinal, everything else is nominal. With
+    With "auto", numbers and listed categories are ordinal, everything else is nominal; whether numbers
+    are the codes of classes, the labels decide later (`annotruth.labels.order`). With
     ``from_text`` (a CSV, where nothing has a type) labels that are all numbers become numbers.
     """
     if categories is not None:

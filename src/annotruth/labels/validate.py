@@ -171,9 +171,14 @@ def check_seed(seed: object) -> None:
 def check_ordinal(scale: Scale, who: str) -> None:
     """Refuse categories without an order where a model needs one."""
     if not scale.is_ordinal:
+        order = (
+            "pass scale='ordinal' (`--scale ordinal`)"
+            if scale.reason
+            else "list them from lowest to highest (`--categories`)"
+        )
         raise InputError(
             f"{who} needs an ordinal scale, and these {len(scale):,} categories have no order: "
-            "list them from lowest to highest (`--categories`), or use a model for classes"
+            f"{order}, or use a model for classes"
         )
 
 

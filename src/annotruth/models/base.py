@@ -128,12 +128,19 @@ class Estimator(PandasResults, ABC):
         # The files of distributed labels are removed when they are fitted or refused.
         with closing(labels) if isinstance(labels, DistributedLabels) else nullcontext():
             self.check_supported(engine, labels)
+            labels = self._with_order(labels)
             previous = None
             if warm_start is not None:
                 axes = self.parameter_axes
                 labels, previous = prepare_warm_start(self.name, warm_start, labels, axes)
             # A model that fits distributed labels uses nothing but their summary.
             return self.load_fit(self._fit_in_order(cast("Labels", labels), progress, previous))
+
+    def _with_order(self, labels: LabelSummary) -> LabelSummary:
+        """Return labels as a scale for a model of scales, unless somebody said that they are classes."""
+        if not (self.capabilities.ordinal_only and labels.scale.reason):
+            return labels
+        return replace(cast("Labels", labels), scale=labels.scale.with_order())
 
     def _fit_in_order(
         self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None

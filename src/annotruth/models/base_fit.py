@@ -236,6 +236,7 @@ class BaseFit(ABC):
             "read_as": data.read_as or None,
             "left_out": data.left_out or None,
             "scale": data.scale.kind,
+            "scale_reason": data.scale.reason or None,
             "bins": None if data.scale.edges is None else data.scale.edges.tolist(),
             "frame": data.frame,
             "n_iter": self.n_iter,

@@ -318,6 +318,8 @@ class Fit(BaseFit):
             lines.append(f"chosen: {self.chosen['why']}")
         if data.read_as:
             lines.append(f"read as: {data.read_as}")
+        if data.scale.reason:
+            lines.append(f"scale: {data.scale.reason}")
         if data.left_out:
             lines.append(data.left_out)
         if data.scale.edges is not None:

@@ -17,7 +17,7 @@ _FRAMES = ("pandas", "polars", "pyarrow", "modin", "cudf")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _TIME = re.compile(r"[12]\d{3}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-5]\d\+00:00")
 _MAX_DEPTH = 8
-_OPTIONAL = {"chosen", "left_out", "fitted_at"}
+_OPTIONAL = {"chosen", "left_out", "fitted_at", "scale_reason"}
 _OPTIONAL_IN_OLD = _OPTIONAL | {"parameters", "readout", "verdict", "read_as", "bins", "versions"}
 
 Check: TypeAlias = Callable[[Any], bool]
@@ -146,6 +146,7 @@ def _checks(*, old: bool) -> dict[str, Check]:
         "left_out": _or_none(_is_text),
         "fitted_at": _is_time,
         "scale": _is_one_of("nominal", "ordinal"),
+        "scale_reason": _or_none(_is_text),
         "bins": _or_none(_list_of(_is_finite)),
         "frame": _is_one_of(*_FRAMES),
         "n_iter": _is_count,

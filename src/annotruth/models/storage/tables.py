@@ -290,7 +290,7 @@ def _scale(entries: Mapping[str, Any], categories: pa.Table) -> Scale:
     if edges is not None:
         edges = np.array(edges, dtype=np.float64)
         _check(len(edges) == len(names) + 1 and (np.diff(edges) > 0).all(), "bins do not ascend")
-    return Scale(entries["scale"], names, values, edges)
+    return Scale(entries["scale"], names, values, edges, entries.get("scale_reason") or "")
 
 
 def _distribution(
