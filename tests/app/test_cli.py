@@ -244,7 +244,7 @@ BAD_INPUT = {
     "a list too long": (GOOD, ("--categories", "x" * 140_000), "cannot be parsed (field larger"),
     "unknown role": (GOOD, ("--columns", "thing=item"), "unknown role 'thing'"),
     "twice": (GOOD + "a,x,2\n", (), "labelled twice: annotator 'x' on item 'a'"),
-    "label outside the categories": (GOOD, ("--categories", "1,3"), "not among the categories"),
+    "label outside the categories": (GOOD, ("--categories", "1,2"), "not among the categories"),
     "no such option": (GOOD, ("--speed", "9"), "--speed"),
 }
 

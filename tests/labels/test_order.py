@@ -43,7 +43,7 @@ def in_pairs():
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("n", [4, 5, 8])
-def test_errors_on_neighbours_speak_for_a_scale(n, seed):
+def test_errors_on_neighbours_mean_a_scale(n, seed):
     scale = Labels.of(confused(neighbours(n), seed=seed)).scale
     assert scale.is_ordinal
     assert scale.reason.startswith(f"{SCALE}labels agree better as numbers (alpha ")
@@ -52,7 +52,7 @@ def test_errors_on_neighbours_speak_for_a_scale(n, seed):
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("n", [3, 5, 8])
-def test_errors_anywhere_speak_for_classes(n, seed):
+def test_errors_anywhere_mean_classes(n, seed):
     scale = Labels.of(confused(uniform(n), n_items=300, seed=seed)).scale
     assert not scale.is_ordinal
     assert scale.reason.startswith(f"{CLASSES}labels do not agree clearly better as numbers")
@@ -86,7 +86,7 @@ def test_too_few_labels_are_a_scale(rows):
     assert Labels.of(rows).scale.is_ordinal
 
 
-def test_what_is_said_is_not_judged():
+def test_options_come_before_the_labels():
     rows = confused(uniform(5))
     for options in ({"scale": "ordinal"}, {"categories": [0, 1, 2, 3, 4]}):
         scale = Labels.of(rows, **options).scale
@@ -117,7 +117,7 @@ def test_models_of_scales_take_numbers_as_a_scale():
     assert at.agreement.krippendorff_alpha(rows, "interval") > 0
 
 
-def test_the_reason_is_told_and_saved(tmp_path):
+def test_the_summary_has_the_reason_and_fits_save_it(tmp_path):
     fit = at.fit(confused(uniform(5)), "majority")
     assert f"scale: {CLASSES}" in fit.summary()
     assert "expectation" not in fit.items().columns

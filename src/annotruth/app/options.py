@@ -106,7 +106,7 @@ ScaleOption = Annotated[
     ScaleChoice,
     typer.Option(
         metavar="NAME",
-        help="nominal, ordinal or auto: numbers and listed categories are ordinal, text is nominal.",
+        help="nominal, ordinal or auto: text is nominal, listed categories are ordinal, and of numbers the labels tell: disagreements on a scale fall on neighbours.",
     ),
 ]
 CategoriesOption = Annotated[

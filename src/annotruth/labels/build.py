@@ -23,8 +23,7 @@ from annotruth.labels.frames import (
 )
 from annotruth.labels.layout import Layout, RowCodes, TableSize, arrange_with_policy
 from annotruth.labels.options import DuplicatePolicy, TableOptions
-from annotruth.labels.order import judge_order
-from annotruth.labels.scale import Scale, infer_scale
+from annotruth.labels.scale import Scale, infer_scale, judge_order
 
 MAX_NAMED_REPEATS = 3
 """How many repeated labels a message names."""

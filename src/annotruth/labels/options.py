@@ -24,7 +24,8 @@ class TableOptions:
         The column names of the roles "item", "annotator" and "label", where they are not named
         so: ``{"item": "film", "label": "stars"}``.
     scale
-        "nominal", "ordinal", or "auto": numbers and listed categories are ordinal.
+        "nominal", "ordinal", or "auto": text is nominal, listed categories are ordinal, and of
+        numbers the labels decide (`annotruth.labels.scale.judge_order`).
     categories
         All categories, lowest first; those that no label names count too.
     duplicates

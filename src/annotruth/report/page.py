@@ -278,7 +278,7 @@ def _appendix(fit: Fit, charts: Mapping[str, Chart]) -> str:
 
 def _what_was_read(fit: Fit, charts: Mapping[str, Chart]) -> list[str]:
     """Return what was read and what was dropped."""
-    data = fit.data
+    data, reason = fit.data, fit.data.scale.reason
     known = int((data.known >= 0).sum())
     rows: list[tuple[str, object, str]] = [
         ("Labels", f"{data.n_labels:,}", ""),
@@ -297,6 +297,7 @@ def _what_was_read(fit: Fit, charts: Mapping[str, Chart]) -> list[str]:
         "<h3>What was read</h3>",
         facts(rows),
         chips(data.scale.names, color_indices(data.scale)),
+        *([f'<p class="quiet">{escaped(reason.capitalize())}.</p>'] if reason else []),
         side_by_side(figure(charts["categories"]), figure(charts["workload"])),
     ]
 
