@@ -119,7 +119,7 @@ def test_models_of_scales_take_numbers_as_a_scale():
 
 def test_the_summary_has_the_reason_and_fits_save_it(tmp_path):
     fit = at.fit(confused(uniform(5)), "majority")
-    assert f"scale: {CLASSES}" in fit.summary()
+    assert f"\n{CLASSES}" in fit.summary()
     assert "expectation" not in fit.items().columns
     fit.save(tmp_path / "fit")
     assert at.load(tmp_path / "fit").data.scale.reason == fit.data.scale.reason

@@ -319,7 +319,7 @@ class Fit(BaseFit):
         if data.read_as:
             lines.append(f"read as: {data.read_as}")
         if data.scale.reason:
-            lines.append(f"scale: {data.scale.reason}")
+            lines.append(data.scale.reason)
         if data.left_out:
             lines.append(data.left_out)
         if data.scale.edges is not None:
