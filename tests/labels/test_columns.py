@@ -87,6 +87,17 @@ def test_all_unclear_columns_are_asked_for_at_once():
     )
 
 
+@pytest.mark.parametrize("name", ["user", "User_ID", "subject"])
+def test_a_column_that_may_be_the_author_is_asked_for(name):
+    """As in a table of posts with a class each."""
+    table = pa.table({"text": ["a", "b"], name: [1, 2], "sentiment": ["good", "bad"]})
+    message = f"every item has one label, so '{name}' .*item=text,annotator={name},label=sentiment`"
+    with pytest.raises(InputError, match=message):
+        Labels.of(table)
+    assert Labels.of(table, columns={"annotator": name}).n_labels == 2
+    assert Labels.of(pa.concat_tables([table, table]), duplicates="keep").n_labels == 4
+
+
 def test_columns_taken_for_roles_are_described():
     names = {"item": "sample_id", "annotator": "annotator", "label": "score"}
     said = "item = sample_id, annotator = annotator, label = score"

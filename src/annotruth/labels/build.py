@@ -17,6 +17,7 @@ from annotruth.labels.encode import BatchEncoder, encode_columns, restore_text, 
 from annotruth.labels.frames import (
     LABEL_ROLES,
     as_arrow,
+    check_annotator_column,
     check_further_columns,
     describe_columns,
     find_columns,
@@ -249,6 +250,9 @@ class LabelBuilder:
         scale, category = decide_scale(values, options, from_text=self._from_text)
         if self._from_text:
             items, annotators = to_integers(items), to_integers(annotators)
+        check_annotator_column(
+            self._columns, self._options.columns, n_items=len(items), n_labels=self._n_kept
+        )
         size = TableSize(len(items), len(annotators), len(scale))
         arranged = self._store.arrange(category, size, options.duplicates)
         if arranged.n_repeats and options.duplicates == "refuse":

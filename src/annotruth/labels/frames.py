@@ -149,6 +149,24 @@ def describe_columns(columns: Mapping[str, str], given: Mapping[str, str] | None
     return ", ".join(f"{role} = {shorten(name)}" for role, name in columns.items())
 
 
+# Names of annotators that may also be those of authors, or of what is labelled.
+_UNSURE_ANNOTATORS = {"user", "user_id", "subject"}
+
+
+def check_annotator_column(
+    columns: Mapping[str, str], given: Mapping[str, str] | None, *, n_items: int, n_labels: int
+) -> None:
+    """Refuse a column taken for the annotator that may be the author of items with a class each."""
+    name = columns["annotator"]
+    if "annotator" in (given or {}) or name.strip().lower() not in _UNSURE_ANNOTATORS:
+        return
+    if 1 < n_items == n_labels:
+        raise InputError(
+            f"every item has one label, so {name!r} may not be who gave it; if it is, "
+            f"{pass_columns(columns)}"
+        )
+
+
 # Columns by which exports of platforms are known: their own formats read them (`io.formats`), even
 # where other columns of theirs have names as in a long table.
 _PLATFORM_COLUMNS = (

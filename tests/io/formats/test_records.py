@@ -90,6 +90,25 @@ def test_the_file_of_one_user_of_doccano(same, lines, votes):
     assert "one user; give the folder of all users" in fit.data.read_as
 
 
+@pytest.mark.parametrize("name", ["user", "username"])
+def test_lists_of_labels_with_their_user(same, lines, votes, name):
+    records = [{"id": e, "text": "..", "label": [x], name: person} for e, person, x in votes]
+    same(lines(records), "l.jsonl", votes)
+
+
+def test_a_platform_comes_before_names_of_columns(write, lines):
+    record = {
+        "id": 1,
+        "text": "x",
+        "annotations": [{"user": 1, "label": 2}],
+        "user": "a",
+        "score": 3,
+    }
+    labels = at.read_labels(write(lines([record]), "l.jsonl"))
+    assert labels.read_as.startswith("doccano export")
+    assert labels.scale.names == ["2"]
+
+
 def test_spans_of_doccano_are_refused(refused, lines):
     old = {"id": 1, "text": "x", "annotations": [{"label": 1, "user": 1, "start_offset": 0}]}
     new = {"id": 1, "text": "x", "label": [[0, 1, "PER"]]}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from annotruth.errors import InputError
+from annotruth.labels.frames import LABEL_ROLES
 
 if TYPE_CHECKING:
     from annotruth.io.formats.source import Format, ParsedLabels, Source
@@ -40,10 +41,12 @@ INPUT_FORMATS = ("long", *_MODULES)
 
 def recognise(source: Source) -> ParsedLabels | None:
     """Read a file that is not a long table; return None if no format recognises it."""
-    if source.in_lines and _named("records").recognise(source):
+    if source.in_lines and set(LABEL_ROLES) <= set(source.first):
         return None
     format = next((each for each in _all() if each.recognise(source)), None)
-    return None if format is None else _read(format, source)
+    if format is None or (format.name == "records" and source.in_lines):
+        return None
+    return _read(format, source)
 
 
 def read_as(name: str, source: Source) -> ParsedLabels:

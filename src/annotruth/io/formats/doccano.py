@@ -64,7 +64,7 @@ def _add(votes: Votes, record: Record, user: str) -> None:
         labels = sequence(record.get("label", record.get("labels")), "the list of labels")
         if any(isinstance(label, list | dict) for label in labels):
             _refuse_spans()
-        votes.add(item, record.get("username", user), labels)
+        votes.add(item, record.get("username", record.get("user", user)), labels)
         return
     labels_of_user: dict[Any, list[Any]] = {}
     for one in sequence(record["annotations"], "the list of annotations"):

@@ -163,7 +163,8 @@ def differing(
     for row in rows:
         for name in names:
             if name not in found and row.get(name) is not None:
-                value = json.dumps(row[name], sort_keys=True)
+                given = row[name]
+                value = given if isinstance(given, str) else json.dumps(given, sort_keys=True)
                 if first.setdefault((str(item(row)), name), value) != value:
                     found[name] = None
     return [name for name in names if name in found]
