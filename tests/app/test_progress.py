@@ -80,6 +80,7 @@ def test_quiet_and_json_show_nothing(on_terminal, labels):
 def test_the_line_says_when_kernels_are_compiled():
     from numba.core import event
 
+    import annotruth.kernels.compiled  # noqa: F401 - the line asks once it is loaded
     from annotruth.app.progress import TerminalLine
 
     line = TerminalLine()

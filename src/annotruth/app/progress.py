@@ -18,7 +18,7 @@ from annotruth.models.em import Progress, ProgressReporter
 
 COMPILING = "compiling (first run only)"
 
-_COMPILE_EVENT = "numba:compile"
+_COMPILER = "annotruth.kernels.compiled"
 
 
 @contextmanager
@@ -66,7 +66,7 @@ class TerminalLine(ProgressReporter):
         self.task: Task | None = None
         self.refresh: Callable[[], None] = lambda: None
         self._stage, self._iteration = "starting", ""
-        self._compilations = _Compilations()
+        self._compilations: Any = None
 
     def start(self, stage: str, *, done: int = 0, total: int = 0) -> None:
         """Show a stage, with a bar if it is one of several."""
@@ -84,38 +84,19 @@ class TerminalLine(ProgressReporter):
     def text(self) -> str:
         """What the line says now."""
         text = self._stage + self._iteration
-        return f"{text}, {COMPILING}" if self._compilations.any_running() else text
+        return f"{text}, {COMPILING}" if self._is_compiling() else text
 
     def close(self) -> None:
         """Stop listening to the compiler."""
-        self._compilations.close()
+        if self._compilations is not None:
+            self._compilations.close()
 
-
-class _Compilations:
-    """Whether Numba is compiling a function, by the events that Numba reports."""
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._listening = False
-
-    def any_running(self) -> bool:
-        numba = sys.modules.get("numba")
-        if not self._listening and numba and not getattr(numba.__spec__, "_initializing", False):
-            from numba.core import event
-
-            event.Listener.register(_Compilations)
-            event.register(_COMPILE_EVENT, self)
-            self._listening = True
-        return self._count > 0
-
-    def notify(self, event: Any) -> None:
-        self._count += 1 if event.is_start else -1
-
-    def close(self) -> None:
-        if self._listening:
-            from numba.core import event
-
-            event.unregister(_COMPILE_EVENT, self)
+    def _is_compiling(self) -> bool:
+        """Whether a kernel is being compiled; asks once the compiler is loaded, and loads nothing."""
+        if self._compilations is None:
+            count = getattr(sys.modules.get(_COMPILER), "RunningCompilations", None)
+            self._compilations = None if count is None else count()
+        return self._compilations is not None and self._compilations.number > 0
 
 
 class _StageColumn(TextColumn):

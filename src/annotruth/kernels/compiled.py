@@ -11,7 +11,7 @@ Numba stores it in ``__pycache__`` beside the sources, which is as safe as the s
 where that cannot be written, in the user's cache folder, or in ``NUMBA_CACHE_DIR``. There it is used
 only if no other user but root can have written it.
 
-This is the only file that knows Numba's cache classes, which are not public. Where they are not as
+This is the only file that knows Numba's cache classes and events, which are not public. Where they are not as
 expected, kernels are compiled anew in each process.
 """
 
@@ -73,6 +73,37 @@ def add_cache(dispatcher: Any) -> None:
             dispatcher._cache = stamped
     except (AttributeError, ImportError, OSError, RuntimeError, TypeError):
         return
+
+
+class RunningCompilations:
+    """Counts the functions that are being compiled, by the events that Numba reports.
+
+    Examples
+    --------
+    >>> running = RunningCompilations()
+    >>> running.number
+    0
+    >>> running.close()
+    """
+
+    _EVENT = "numba:compile"
+
+    def __init__(self) -> None:
+        from numba.core import event
+
+        self.number = 0
+        event.Listener.register(RunningCompilations)
+        event.register(self._EVENT, self)
+
+    def notify(self, event: Any) -> None:
+        """Count the start or the end of a compilation."""
+        self.number += 1 if event.is_start else -1
+
+    def close(self) -> None:
+        """Stop counting."""
+        from numba.core import event
+
+        event.unregister(self._EVENT, self)
 
 
 def versions() -> dict[str, str]:
