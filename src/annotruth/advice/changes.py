@@ -125,7 +125,7 @@ class Changes:
         lines.append(f"items that need labels again: {self.n_doubtful:,}")
         lines.append(f"annotators whose verdict changed: {len(self.annotator_table):,}")
         lines += [
-            f"  {row['annotator']}: {row['before']} -> {row['verdict']}{_move(row)}"
+            f"  {row['annotator']}: {row['before']} -> {row['verdict']}{_move(row, ', ')}"
             for row in _first_rows(self.annotator_table)
         ]
         lines.append(
@@ -133,7 +133,7 @@ class Changes:
             f"{len(self.reliability_table):,}"
         )
         lines += [
-            f"  {row['annotator']}:{_move(row)}" for row in _first_rows(self.reliability_table)
+            f"  {row['annotator']}{_move(row, ': ')}" for row in _first_rows(self.reliability_table)
         ]
         return "\n".join(lines)
 
@@ -158,11 +158,11 @@ def _first_rows(table: pa.Table) -> list[dict[str, Any]]:
     return rows
 
 
-def _move(row: dict[str, Any]) -> str:
-    """Return the reliabilities before and now in words; nothing for a model without them."""
+def _move(row: dict[str, Any], separator: str) -> str:
+    """Return a separator and the reliabilities before and now; nothing for a model without them."""
     if row.get("reliability") is None:
         return ""
-    return f" reliability {row['reliability_before']:.2f} -> {row['reliability']:.2f}"
+    return f"{separator}reliability {row['reliability_before']:.2f} -> {row['reliability']:.2f}"
 
 
 class _Common(NamedTuple):

@@ -101,7 +101,7 @@ def append_labels(
         label,
         items=items,
         annotators=annotators,
-        scale=base.scale,
+        scale=replace(base.scale, reason=""),  # these labels do not decide it
         # A later export of all labels has the same rows without a label again.
         n_dropped=max(base.n_dropped, new.n_dropped)
         if n_repeated
