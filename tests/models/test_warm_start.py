@@ -239,7 +239,7 @@ def test_new_numbers_are_put_into_the_bins_of_the_fit():
     rows = [(e, s, 10.0 * e + n) for e in range(5) for n, s in enumerate("uvwxyz")]
     labels = Labels.of(rows, bins=5)
     fit = at.GPM().fit(labels).partial_fit([(9, "u", 12.25)]).result_
-    assert fit.data.scale is labels.scale
+    assert fit.data.scale.edges is labels.scale.edges
     with pytest.raises(at.InputError, match="label 99 is new"):
         at.GPM().fit(labels).partial_fit([(9, "u", 99.0)])
 
