@@ -12,14 +12,13 @@ import warnings
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from annotruth.engines import ENGINES, get_engine, native_engine
 from annotruth.errors import AnnotruthWarning, InputError
 from annotruth.io.options import ReadOptions
-from annotruth.io.readers import file_named_in_errors, load_labels, load_table, reading_stage
+from annotruth.io.readers import file_named_in_errors, load_table, reading_stage
 from annotruth.labels import Labels, LabelSummary
-from annotruth.labels.append import append_labels
 from annotruth.labels.bins import MANY_NUMBERS
 from annotruth.labels.scale import parse_numbers
 from annotruth.labels.validate import input_warnings
@@ -131,12 +130,12 @@ def fit(
     """
     read, options = ReadOptions.split(read, options)
     if is_fit(data):
-        data = _loaded(data).data
-    previous = None if warm_start is None else _loaded(warm_start)
+        data = loaded_fit(data).data
+    previous = None if warm_start is None else loaded_fit(warm_start)
     if previous is not None:
         read = _on_scale(previous, read)
         if model is None:
-            model, options = previous.model, {**_settings(previous), **options}
+            model, options = previous.model, {**settings_of(previous), **options}
     auto = model == AUTO
     home = native_engine(data)
     if home is not None:
@@ -178,7 +177,7 @@ def fit(
     _LOGGER.info("%s after %d iterations: %s", result.model, result.n_iter, result.stop_reason)
     found = replace(result, chosen=chosen)
     if isinstance(found, Fit):
-        found = _continued(found, previous)
+        found = continued(found, previous)
     if read.categories is None and not isinstance(data, Labels):
         _warn_of_many_numbers(found)
         for message in input_warnings(labels.scale) if read.scale == "auto" else ():
@@ -236,88 +235,13 @@ def update(
         Items and annotators keep their order, new ones follow; `changes` returns what is
         different. If there is nothing new, it is the same fit.
     """
-    return update_fit(
-        fit, data, gold=gold, refit=refit, progress=progress, read=read, **options
-    ).fit
+    from annotruth.updating import update_fit
+
+    updated = update_fit(fit, data, gold=gold, refit=refit, progress=progress, read=read, **options)
+    return updated.fit
 
 
-class UpdatedFit(NamedTuple):
-    """A fit with labels added.
-
-    Attributes
-    ----------
-    fit
-        The fit; the same object as before if there was nothing new.
-    n_repeated
-        How many of the labels were in the fit already, and were left out.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> from annotruth.api import update_fit
-    >>> before = at.fit([("a", "x", 1), ("a", "y", 2), ("b", "x", 2)], "majority")
-    >>> updated = update_fit(before, [("a", "x", 1), ("b", "y", 2)])
-    >>> updated.fit.data.n_labels, updated.n_repeated
-    (4, 1)
-    """
-
-    fit: Fit
-    n_repeated: int
-
-
-def update_fit(
-    fit: Fit | str | Path,
-    data: Any,
-    *,
-    gold: Any = None,
-    refit: bool = False,
-    progress: ProgressCallback | None = None,
-    read: ReadOptions | None = None,
-    **options: Any,
-) -> UpdatedFit:
-    """Update a fit as `update` does; return also how many labels were in it already."""
-    read = ReadOptions.of(read, options)
-    for name in ("scale", "categories", "bins", "memory"):
-        if name in read.changed():
-            raise InputError(f"{name} is that of the fit: leave it out")
-    _refuse_distributed(fit)
-    before = _loaded(fit)
-    start_stage(progress, reading_stage(data))
-    new = load_labels(data, replace(read, drop=()))
-    with file_named_in_errors(data if gold is None else gold):
-        truths = load_table(gold, max_size=read.max_size)
-        appended = append_labels(before.data, new, gold=truths, duplicates=read.duplicates)
-    labels = _without_dropped(appended.labels, read)
-    if not refit and labels.same_as(before.data):
-        return UpdatedFit(before, appended.n_repeated)
-    return UpdatedFit(
-        _fit_again(before, labels, refit=refit, progress=progress), appended.n_repeated
-    )
-
-
-def _without_dropped(labels: Labels, read: ReadOptions) -> Labels:
-    """Return labels of a fit without those of the annotators to leave out, if there are any."""
-    if "drop" not in read.changed():
-        return labels
-    from annotruth.io.drop_list import leave_out
-
-    # They may have been left out of the fit before.
-    return leave_out(labels, read.drop, max_size=read.max_size, strict=False)
-
-
-def _fit_again(
-    before: Fit, labels: Labels, *, refit: bool = False, progress: ProgressCallback | None = None
-) -> Fit:
-    """Fit the model of a fit to more or fewer labels, starting from the fit."""
-    estimator = make_estimator(before.model, _settings(before))
-    # Without the axes of its parameters, a fit cannot be restricted to fewer annotators.
-    cold = refit or (estimator.parameter_axes is None and labels.n_labels < before.data.n_labels)
-    start_stage(progress, f"fitting {estimator.name}")
-    estimator.fit(labels, warm_start=None if cold else before, progress=progress)
-    return _continued(replace(estimator.result_, chosen=before.chosen), before)
-
-
-def _continued(fit: Fit, before: Fit | None) -> Fit:
+def continued(fit: Fit, before: Fit | None) -> Fit:
     """Return a fit with its time, and the table of the fits that it continues."""
     time = base_fit.now()
     if before is None:
@@ -328,7 +252,7 @@ def _continued(fit: Fit, before: Fit | None) -> Fit:
     return replace(fit, fitted_at=time, earlier_fits=earlier)
 
 
-def _settings(fit: Fit) -> dict[str, Any]:
+def settings_of(fit: Fit) -> dict[str, Any]:
     """Return the options that the model of a fit can be made with again."""
     # An engine object of the caller's is stored by its class name, and cannot be made again.
     return {
@@ -384,7 +308,7 @@ def evaluate(
         ``accuracy`` and ``f1_macro`` of the labels, unless the truths are scores; ``plcc``,
         ``srocc`` and ``rmse`` of the expectations on an ordinal scale.
     """
-    _refuse_distributed(fit)
+    refuse_distributed(fit)
     from annotruth.labels.truth import match_truth
 
     with file_named_in_errors(truth):
@@ -394,7 +318,8 @@ def evaluate(
         return compute_metrics(fit, matched, scores=scores)
 
 
-def _refuse_distributed(fit: Any) -> None:
+def refuse_distributed(fit: Any) -> None:
+    """Refuse a fit whose results are not on this machine."""
     if isinstance(fit, BaseFit) and not isinstance(fit, Fit):
         raise InputError(
             "this fit is distributed: it can be neither updated nor evaluated here; its tables are "
@@ -533,12 +458,15 @@ def fit_or_load(
             "labels"
         )
     start_stage(progress, reading_stage(data))
-    saved = _loaded(data)
-    labels = _without_dropped(saved.data, read)
-    return saved if labels is saved.data else _fit_again(saved, labels, progress=progress)
+    saved = loaded_fit(data)
+    if "drop" not in read.changed():
+        return saved
+    from annotruth.updating import fit_without_dropped
+
+    return fit_without_dropped(saved, read, progress=progress)
 
 
-def _loaded(fit: Fit | str | Path) -> Fit:
+def loaded_fit(fit: Fit | str | Path) -> Fit:
     """Return a fit, or the one that is saved in a folder."""
     if isinstance(fit, Fit):
         return fit

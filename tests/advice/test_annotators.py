@@ -13,7 +13,7 @@ from annotruth.advice.annotators import VERDICTS, verdict_rules
 def fitted(**given):
     """A fit with the given results for three annotators of 2, 2 and 10 labels."""
     rows = [(e, s, 1 + e % 2) for e in range(10) for s in ("a", "b", "c") if s == "c" or e < 2]
-    fit = at.fit(rows, "majority")
+    fit = at.fit(rows, "majority", scale="ordinal")
     given.setdefault("p_serious", np.ones(fit.data.n_labels))
     behavior = given.pop("behavior", None)
     return replace(

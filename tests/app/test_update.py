@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import annotruth as at
-from annotruth import api
+from annotruth import updating
 from annotruth.io.atomic import try_lock
 from annotruth.models.storage import folder as storage
 
@@ -42,7 +42,7 @@ def test_help_says_first_that_the_fit_is_saved_in_place(run):
 
 
 def test_nobody_else_can_save_during_an_update_in_place(run, files, monkeypatch):
-    update, refusals = api.update_fit, []
+    update, refusals = updating.update_fit, []
 
     def update_beside_another(*words, **options):
         def save():
@@ -57,7 +57,7 @@ def test_nobody_else_can_save_during_an_update_in_place(run, files, monkeypatch)
         return update(*words, **options)
 
     monkeypatch.setattr(storage, "WAIT_SECONDS", 0.05)
-    monkeypatch.setattr(api, "update_fit", update_beside_another)
+    monkeypatch.setattr(updating, "update_fit", update_beside_another)
     assert run("update", files / "fit", files / "more.csv")[0] == 0
     assert len(refusals) == 1
     assert "another process is writing to it" in refusals[0]

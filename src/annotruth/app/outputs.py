@@ -13,13 +13,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
-
-import typer
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from annotruth.app import options
+from annotruth.app.output_flags import FLAGS, FormatChoice, ReadoutChoice, SaveOption
 from annotruth.errors import AnnotruthError, InputError, OutputError, system_errors_reported
 
 if TYPE_CHECKING:
@@ -41,128 +39,6 @@ _FOLDERS = {"tables": "tables", "fit": "saved fit"}
 _GENERATOR = b'<meta name="generator" content="annotruth">'
 _HEAD_BYTES = 4096
 _DATA = re.compile(r"data-[0-9a-f]{16}")  # the files of a saved fit
-
-
-class FormatChoice(StrEnum):
-    """File formats of the tables.
-
-    Examples
-    --------
-    >>> FormatChoice("parquet").value
-    'parquet'
-    """
-
-    csv = "csv"
-    parquet = "parquet"
-    json = "json"
-
-
-class ReadoutChoice(StrEnum):
-    """What soft labels are: probabilities of the right label, or shares of opinion.
-
-    Examples
-    --------
-    >>> [choice.value for choice in ReadoutChoice]
-    ['right', 'opinion']
-    """
-
-    right = "right"
-    opinion = "opinion"
-
-
-OutOption = Annotated[
-    str | None, options.out_option("items, annotators and labels, and fit.json,", first="items")
-]
-SaveOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR",
-        help="Save the fit to this folder, for `annotruth update` and annotruth.load.",
-    ),
-]
-FormatOption = Annotated[
-    FormatChoice,
-    typer.Option(
-        "--format", metavar="NAME", help="The file format of the tables: csv, parquet or json."
-    ),
-]
-SafeCellsOption = Annotated[
-    bool,
-    typer.Option(
-        "--safe-cells",
-        help="Put ' before text in the CSV of --out and --soft that a spreadsheet would run as a "
-        "formula.",
-    ),
-]
-ReportOption = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Write a report with tables and charts: one HTML file."),
-]
-EmbedOption = Annotated[
-    bool,
-    typer.Option(
-        "--embed",
-        help="Put the items' images, audio and video into the report, where --content names paths; "
-        "paths are relative to the report.",
-    ),
-]
-SoftOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Write soft labels for training, one row per item, one column per class: "
-        ".csv, .parquet, .json or .npz.",
-    ),
-]
-SoftReadoutOption = Annotated[
-    ReadoutChoice | None,
-    typer.Option(
-        metavar="NAME",
-        help="What the soft labels are: right, the probabilities of the right label, or "
-        "opinion, the shares of serious opinion.",
-        show_default="as in the table of items, which the summary says",
-    ),
-]
-PredictionsOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Write the labels with their confidence as predictions for Label Studio: .json.",
-    ),
-]
-LabelStudioOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAMES",
-        help="The tags of the Label Studio project: name is the one that takes the labels, to_name "
-        "the one that shows the content; type is choices, rating or number.",
-        show_default="name=label,to_name=text",
-    ),
-]
-ForceOption = Annotated[
-    bool,
-    typer.Option(
-        "--force",
-        help="Replace existing files. Without it, only saved fits, folders of tables and pages "
-        "that annotruth wrote are replaced.",
-    ),
-]
-
-# The flags of a command that takes `Outputs`, in the order in which the help lists them.
-_FLAGS: Mapping[str, tuple[Any, Any]] = {
-    "out": (OutOption, None),
-    "save": (SaveOption, None),
-    "format_": (FormatOption, FormatChoice.csv),
-    "safe_cells": (SafeCellsOption, False),
-    "report": (ReportOption, None),
-    "embed": (EmbedOption, False),
-    "soft": (SoftOption, None),
-    "soft_readout": (SoftReadoutOption, None),
-    "keep": (options.KeepOption, None),
-    "predictions": (PredictionsOption, None),
-    "label_studio": (LabelStudioOption, None),
-    "force": (ForceOption, False),
-}
 
 
 class Written(NamedTuple):
@@ -353,7 +229,7 @@ def takes_outputs(*, save: Any = SaveOption) -> Callable[[options.Command], opti
 
     ``save`` is the type of the flag ``--save``, whose default differs from command to command.
     """
-    flags = {**_FLAGS, "save": (save, None)}
+    flags = {**FLAGS, "save": (save, None)}
     return options.expands_parameter("outputs", flags, lambda values: Outputs(**values))
 
 

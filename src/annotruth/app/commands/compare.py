@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from annotruth.app import options
-from annotruth.app.outputs import ForceOption, check_existing, check_out, write_out
+from annotruth.app.output_flags import ForceOption
+from annotruth.app.outputs import check_existing, check_out, write_out
 from annotruth.models.registry import MODELS
 
 if TYPE_CHECKING:

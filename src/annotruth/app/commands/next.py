@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from annotruth.app import options
+from annotruth.app.output_flags import ForceOption, LabelStudioOption, PredictionsOption
 from annotruth.app.outputs import (
-    ForceOption,
-    LabelStudioOption,
-    PredictionsOption,
     check_existing,
     check_out,
     check_predictions,

@@ -95,10 +95,11 @@ def update(
     ):
         from annotruth import api  # slow to load
         from annotruth.advice.changes import changes
+        from annotruth.updating import update_fit
 
         progress.start(f"reading {fit.name}")
         before = load(fit)
-        after, n_repeated = api.update_fit(
+        after, n_repeated = update_fit(
             before,
             labels,
             gold=gold,

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from annotruth.errors import InputError
-from annotruth.labels.frames import LABEL_ROLES
 
 if TYPE_CHECKING:
     from annotruth.io.formats.source import Format, ParsedLabels, Source
@@ -41,6 +40,8 @@ INPUT_FORMATS = ("long", *_MODULES)
 
 def recognise(source: Source) -> ParsedLabels | None:
     """Read a file that is not a long table; return None if no format recognises it."""
+    from annotruth.labels.frames import LABEL_ROLES  # loads PyArrow
+
     if source.in_lines and set(LABEL_ROLES) <= set(source.first):
         return None
     format = next((each for each in _all() if each.recognise(source)), None)

@@ -1,0 +1,101 @@
+"""Add labels to a fit, and fit all of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from annotruth.api import continued, loaded_fit, refuse_distributed, settings_of
+from annotruth.errors import InputError
+from annotruth.io.options import ReadOptions
+from annotruth.io.readers import file_named_in_errors, load_labels, load_table, reading_stage
+from annotruth.labels import Labels
+from annotruth.labels.append import append_labels
+from annotruth.models.em import ProgressCallback, start_stage
+from annotruth.models.registry import make_estimator
+from annotruth.models.result import Fit
+
+
+class UpdatedFit(NamedTuple):
+    """A fit with labels added.
+
+    Attributes
+    ----------
+    fit
+        The fit; the same object as before if there was nothing new.
+    n_repeated
+        How many of the labels were in the fit already, and were left out.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> from annotruth.updating import update_fit
+    >>> before = at.fit([("a", "x", 1), ("a", "y", 2), ("b", "x", 2)], "majority")
+    >>> updated = update_fit(before, [("a", "x", 1), ("b", "y", 2)])
+    >>> updated.fit.data.n_labels, updated.n_repeated
+    (4, 1)
+    """
+
+    fit: Fit
+    n_repeated: int
+
+
+def update_fit(
+    fit: Fit | str | Path,
+    data: Any,
+    *,
+    gold: Any = None,
+    refit: bool = False,
+    progress: ProgressCallback | None = None,
+    read: ReadOptions | None = None,
+    **options: Any,
+) -> UpdatedFit:
+    """Update a fit as `update` does; return also how many labels were in it already."""
+    read = ReadOptions.of(read, options)
+    for name in ("scale", "categories", "bins", "memory"):
+        if name in read.changed():
+            raise InputError(f"{name} is that of the fit: leave it out")
+    refuse_distributed(fit)
+    before = loaded_fit(fit)
+    start_stage(progress, reading_stage(data))
+    new = load_labels(data, replace(read, drop=()))
+    with file_named_in_errors(data if gold is None else gold):
+        truths = load_table(gold, max_size=read.max_size)
+        appended = append_labels(before.data, new, gold=truths, duplicates=read.duplicates)
+    labels = _without_dropped(appended.labels, read)
+    if not refit and labels.same_as(before.data):
+        return UpdatedFit(before, appended.n_repeated)
+    return UpdatedFit(
+        _fit_again(before, labels, refit=refit, progress=progress), appended.n_repeated
+    )
+
+
+def fit_without_dropped(
+    fit: Fit, read: ReadOptions, *, progress: ProgressCallback | None = None
+) -> Fit:
+    """Return a fit without the annotators to leave out; the same one if it has none of them."""
+    labels = _without_dropped(fit.data, read)
+    return fit if labels is fit.data else _fit_again(fit, labels, progress=progress)
+
+
+def _without_dropped(labels: Labels, read: ReadOptions) -> Labels:
+    """Return labels of a fit without those of the annotators to leave out, if there are any."""
+    if "drop" not in read.changed():
+        return labels
+    from annotruth.io.drop_list import leave_out
+
+    # They may have been left out of the fit before.
+    return leave_out(labels, read.drop, max_size=read.max_size, strict=False)
+
+
+def _fit_again(
+    before: Fit, labels: Labels, *, refit: bool = False, progress: ProgressCallback | None = None
+) -> Fit:
+    """Fit the model of a fit to more or fewer labels, starting from the fit."""
+    estimator = make_estimator(before.model, settings_of(before))
+    # Without the axes of its parameters, a fit cannot be restricted to fewer annotators.
+    cold = refit or (estimator.parameter_axes is None and labels.n_labels < before.data.n_labels)
+    start_stage(progress, f"fitting {estimator.name}")
+    estimator.fit(labels, warm_start=None if cold else before, progress=progress)
+    return continued(replace(estimator.result_, chosen=before.chosen), before)
