@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import functools
+import glob
 import inspect
 import io
 import os
@@ -53,17 +54,50 @@ class DuplicatesChoice(StrEnum):
 
 LABELS_HELP = (
     "CSV, TSV, Parquet, Arrow or JSON lines, also compressed, with columns item, annotator, label; "
-    "or a matrix, or what a platform exports."
+    "or a matrix, or what a platform exports. Several files of one kind are read one after the "
+    "other: name them, a folder, or a quoted pattern such as 'day-*.csv'; - is standard input."
 )
-LabelsFile = Annotated[Path, typer.Argument(metavar="LABELS", help=LABELS_HELP)]
 FitOrLabels = Annotated[
-    Path,
+    list[str],
     typer.Argument(
         metavar="FIT|LABELS",
         help="A folder that `annotruth fit --save` wrote, or labels in any format that `annotruth "
-        "fit` reads.",
+        "fit` reads, also several files.",
     ),
 ]
+
+
+def one_or_several(names: list[str]) -> str | list[str]:
+    """Return the only name, or all of them, as functions take a path or a list of paths."""
+    return names[0] if len(names) == 1 else names
+
+
+def input_files(names: list[str]) -> list[Path]:
+    """Return the files of FIT|LABELS, which no output may replace."""
+    files = [file for name in names for file in saved_files(Path(name))]
+    folders = [Path(name) for name in names if Path(name).is_dir() and not is_saved(Path(name))]
+    files += [file for folder in folders for file in folder.iterdir()]
+    if any(glob.has_magic(name) for name in names):
+        from annotruth.io.sources import find_matches
+
+        files += [Path(file) for name in names for file in find_matches(name)]
+    return files
+
+
+def is_saved(folder: Path) -> bool:
+    """Return whether a folder holds a saved fit."""
+    return (folder / "fit.json").is_file()
+
+
+def heading(names: list[str]) -> str:
+    """Return the name of FIT|LABELS in the heading of a report."""
+    if len(names) == 1 and names[0] != "-":
+        return Path(names[0]).resolve().name
+    from annotruth.io.sources import source_name
+
+    return source_name([name if name == "-" else Path(name).name for name in names])
+
+
 ModelOption = Annotated[
     str | None,
     typer.Option(

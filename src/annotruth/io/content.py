@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -70,6 +71,7 @@ _OTHER_BOMS: Mapping[bytes, str] = {  # the longer ones first
 _UNSUSPICIOUS = 500_000_000  # bytes of memory that any file may take
 _MAX_RATIO = 200  # of the memory beyond that to the size of the file
 _USUAL_MEMORY = 16_000_000_000  # of a machine that does not report how much it has
+_STANDARD_INPUT = Path("-")
 _SEPARATORS = (b"\n", b",", b"\t", b";", b"|")
 VALUE_BYTES = 24
 """What reading takes for each value, beside the value itself: offset, code and sorted code."""
@@ -218,6 +220,8 @@ def _memory_size() -> int:
 
 
 def _read_bytes(path: Path, disk: Disk | None, max_size: str | int | None) -> pa.Buffer:
+    if path == _STANDARD_INPUT:
+        return _read_standard_input(disk, max_size)
     if path.is_dir():
         raise IsADirectoryError
     if path.is_char_device() or path.is_block_device():
@@ -233,6 +237,15 @@ def _read_bytes(path: Path, disk: Disk | None, max_size: str | int | None) -> pa
     if disk is not None:
         return pa.py_buffer(disk.map_file(path))
     return pa.memory_map(os.fspath(path)).read_buffer()
+
+
+def _read_standard_input(disk: Disk | None, max_size: str | int | None) -> pa.Buffer:
+    from annotruth.io.decompress import read_stream
+
+    if sys.stdin is None or sys.stdin.isatty():
+        raise InputError("nothing is piped into it: name a file, or type `... | annotruth ... -`")
+    limit = size_limit(0, max_size, in_memory=disk is None)
+    return read_stream(sys.stdin.buffer.read, "standard input", limit=limit, disk=disk)
 
 
 def _compression(data: pa.Buffer) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -30,6 +30,7 @@ from annotruth.labels.table import Labels
 
 if TYPE_CHECKING:
     from annotruth.io.formats.source import ParsedLabels
+    from annotruth.io.sources import LabelFile
     from annotruth.labels.on_disk.table import MappedLabels
 
 _NO_HEADER = "; if the first row holds no names, put one before it: item,annotator,label"
@@ -42,7 +43,7 @@ def load_labels(
 ) -> Labels:
     """Return the labels in a path, a frame or `Labels`, with known truths and priors attached."""
     given, read = read, replace(read, drop=())
-    if isinstance(data, str | Path):
+    if is_source(data):
         labels = read_labels(data, read)
     else:
         for name in ("input_format", "question", "memory"):
@@ -73,9 +74,17 @@ def _without_dropped(labels: Labels, read: ReadOptions) -> Labels:
     return leave_out(labels, read.drop, max_size=read.max_size)
 
 
+def is_source(data: Any) -> bool:
+    """Return whether data are the path of a file, or paths of several."""
+    several = data if isinstance(data, list | tuple) and data else [data]
+    return all(isinstance(each, str | Path) for each in several)
+
+
 def reading_stage(data: Any) -> str:
     """Return the name of the stage in which labels are read, such as "reading labels.csv"."""
-    return f"reading {Path(data).name if isinstance(data, str | Path) else 'labels'}"
+    if isinstance(data, str | Path):
+        return f"reading {Path(data).name}"
+    return f"reading {len(data):,} sources" if is_source(data) else "reading labels"
 
 
 def load_table(data: Any, *, max_size: str | int | None = None) -> Any:
@@ -84,9 +93,9 @@ def load_table(data: Any, *, max_size: str | int | None = None) -> Any:
 
 
 def read_labels(
-    path: str | os.PathLike[str], read: ReadOptions | None = None, **options: Any
+    path: LabelFile | Sequence[LabelFile], read: ReadOptions | None = None, **options: Any
 ) -> Labels:
-    """Read labels from a file.
+    """Read labels from a file, or from several of one kind.
 
     Parameters
     ----------
@@ -94,7 +103,8 @@ def read_labels(
         A long table as CSV or TSV (also with ; or | between columns), Parquet, Arrow, Feather
         or JSON lines, plain or compressed with gzip, bzip2, xz, zstd, lz4 or zip; or what another
         tool wrote (see ``io.formats``), recognised by its content. Within ``memory`` only a long
-        table is read, and not as JSON lines, xz or zip.
+        table is read, and not as JSON lines, xz or zip. Several files are read one after the
+        other: a list of paths, a folder, or a pattern such as ``day-*.csv``. - is standard input.
     read, **options
         How to read it: `ReadOptions`, or its fields as keywords.
 
@@ -107,24 +117,59 @@ def read_labels(
     return _without_dropped(_read_labels(path, read), read)
 
 
-def _read_labels(path: str | os.PathLike[str], read: ReadOptions) -> Labels:
+def _read_labels(source: LabelFile | Sequence[LabelFile], read: ReadOptions) -> Labels:
+    single = _single_file(source)
+    if single is not None and read.memory is None:
+        return _read_file(single, read)
+    if read.memory is None and isinstance(source, str | os.PathLike) and Path(source).is_dir():
+        with file_errors_reported(source):
+            users = _parse_several(Path(source), read)
+        if users is not None:
+            return _labels_of(users, read)
+    from annotruth.io.sources import combine, find_files
+
+    files = find_files(source) if single is None else [single]
     if read.memory is not None:
-        return _read_to_disk(Path(path), read)
+        return _read_to_disk(files, read)
+    if len(files) > 1:
+        return combine(files, read, _parse_file, file_errors_reported)
+    return _read_file(files[0], read)
+
+
+def _single_file(source: LabelFile | Sequence[LabelFile]) -> LabelFile | None:
+    """Return the only file of a source; None if there may be several."""
+    if not isinstance(source, str | os.PathLike):
+        return _single_file(source[0]) if len(source) == 1 else None
+    may_match = any(mark in os.fspath(source) for mark in "*?[")
+    return None if may_match or Path(source).is_dir() else source
+
+
+def _read_file(path: LabelFile, read: ReadOptions) -> Labels:
     with file_errors_reported(path):
         content = _read_single(Path(path), read)
-        long_table = None if content is None else _read_long_table(content, read)
-        if long_table is not None:
-            return long_table
-        parsed = _parse_other_format(Path(path), content, read)
-        if read.covariates and parsed.title:
-            raise InputError(
-                f"covariates are columns of a long table, and this is a {parsed.title}: leave "
-                "them out (`--covariates`)"
-            )
-        options_of_table = replace(read, columns=parsed.columns).with_categories(parsed.categories)
-        labels = Labels.from_arrow(parsed.table, options_of_table, from_text=parsed.from_text)
-        labels = replace(labels, read_as=parsed.read_as or labels.read_as)
-        return labels if parsed.gold is None else labels.with_gold(parsed.gold)
+        table = None if content is None else _read_long_table(content, read)
+        if content is not None and table is not None:
+            return Labels.from_arrow(table, read, from_text=content.kind == "text")
+        return _labels_of(_parse_other_format(Path(path), content, read), read)
+
+
+def _labels_of(parsed: ParsedLabels, read: ReadOptions) -> Labels:
+    """Return the labels that a format found."""
+    options_of_table = replace(read, columns=parsed.columns).with_categories(parsed.categories)
+    labels = Labels.from_arrow(parsed.table, options_of_table, from_text=parsed.from_text)
+    labels = replace(labels, read_as=parsed.read_as or labels.read_as)
+    return labels if parsed.gold is None else labels.with_gold(parsed.gold)
+
+
+def _parse_file(path: LabelFile, read: ReadOptions) -> ParsedLabels:
+    """Return the labels of one of several files."""
+    from annotruth.io.formats.source import ParsedLabels
+
+    content = _read_single(Path(path), read)
+    table = None if content is None else _read_long_table(content, read)
+    if content is None or table is None:
+        return _parse_other_format(Path(path), content, read)
+    return ParsedLabels(table, columns=read.columns, from_text=content.kind == "text")
 
 
 def read_table(path: str | os.PathLike[str], *, max_size: str | int | None = None) -> pa.Table:
@@ -148,8 +193,8 @@ def _read_single(path: Path, read: ReadOptions) -> FileContent | None:
     return read_content(path, max_size=read.max_size)
 
 
-def _read_long_table(content: FileContent, read: ReadOptions) -> Labels | None:
-    """Return the labels of a long table; None for another format, named or to be recognised."""
+def _read_long_table(content: FileContent, read: ReadOptions) -> pa.Table | None:
+    """Return the columns of a long table; None for another format, named or to be recognised."""
     if read.input_format not in (None, "long"):
         return None
     # The keys of JSON lines are known only once they are read, so other formats are tried first.
@@ -157,25 +202,39 @@ def _read_long_table(content: FileContent, read: ReadOptions) -> Labels | None:
         return None
     try:
         choose = partial(_choose_long_table, LabelBuilder(read), content.kind, read)
-        table = read_columns(content, choose, keep_codes=True)
+        return read_columns(content, choose, keep_codes=True)
     except _NoLongTableError:
         if read.input_format is None:
             return None
         raise
-    return Labels.from_arrow(table, read, from_text=content.kind == "text")
 
 
 def _parse_other_format(path: Path, content: FileContent | None, read: ReadOptions) -> ParsedLabels:
     """Return the labels of a format that is named or recognised, or of JSON lines."""
+    parsed = _parse_several(path, read) if content is None else None
+    if parsed is None:
+        parsed = _parse_content(path, content or read_content(path, max_size=read.max_size), read)
+    if read.covariates and parsed.title:
+        raise InputError(
+            f"covariates are columns of a long table, and this is a {parsed.title}: leave "
+            "them out (`--covariates`)"
+        )
+    return parsed
+
+
+def _parse_several(path: Path, read: ReadOptions) -> ParsedLabels | None:
+    """Return the labels of a folder or zip of one file per user, or of a Python file."""
+    from annotruth.io import formats
+
+    formats.check_name(read.input_format)
+    return formats.read_several(path, max_size=read.max_size)
+
+
+def _parse_content(path: Path, content: FileContent, read: ReadOptions) -> ParsedLabels:
     from annotruth.io import formats
     from annotruth.io.formats.source import ParsedLabels, Source
 
     formats.check_name(read.input_format)
-    if content is None:
-        several = formats.read_several(path, max_size=read.max_size)
-        if several is not None:
-            return several
-        content = read_content(path, max_size=read.max_size)
     columns, categories = read.columns or {}, read.categories
     source = Source(path, content, columns, read.question, read.content, categories)
     if read.input_format not in (None, "long"):
@@ -188,34 +247,70 @@ def _parse_other_format(path: Path, content: FileContent | None, read: ReadOptio
     return ParsedLabels(table, columns=read.columns, from_text=source.from_text)
 
 
-def _read_to_disk(path: Path, read: ReadOptions) -> MappedLabels:
-    """Read a long table in batches; the labels stay on disk, and only ids are in memory."""
+def _read_to_disk(files: Sequence[LabelFile], read: ReadOptions) -> MappedLabels:
+    """Read long tables in batches; the labels stay on disk, and only ids are in memory."""
+    from annotruth.io.sources import check_same_kind, describe_files, source_name
     from annotruth.labels.on_disk.disk import Disk, parse_size
     from annotruth.labels.on_disk.sort import DiskStore
     from annotruth.labels.on_disk.table import MappedLabels
 
     assert read.memory is not None
     disk = Disk(parse_size(read.memory))
-    with file_errors_reported(path), disk.stopped_on_failure():
-        if read.input_format not in (None, "long") or read.question is not None:
+    with disk.stopped_on_failure():
+        store, builder = DiskStore(disk), None
+        kinds: list[ContentKind] = []
+        columns: list[str] = []
+        for file in files:
+            with file_errors_reported(file):
+                _check_on_disk(read)
+                content = read_content(Path(file), disk=disk, max_size=read.max_size)
+                kinds.append(content.kind)
+                check_same_kind(content.kind, kinds[0], source_name(files[0]))
+                if builder is None:
+                    builder = LabelBuilder(read, store=store, from_text=content.kind == "text")
+                choose = partial(_choose_same, builder, content.kind, read, columns, files[0])
+                max_rows = max(1, min(_MAX_ROWS, disk.memory // _BYTES_PER_ROW))
+                for batch in read_batches(content, choose, max_rows=max_rows, keep_codes=True):
+                    builder.add(batch)
+                builder.check_rows()
+        assert builder is not None
+        with file_errors_reported(files):
+            built = builder.finish()
+            if len(files) > 1:
+                built = built._replace(read_as=describe_files(len(files), built.read_as))
+            return MappedLabels.from_built(built, disk=disk, rows=store.rows)
+
+
+def _check_on_disk(read: ReadOptions) -> None:
+    """Refuse options that are not for labels on disk."""
+    if read.input_format not in (None, "long") or read.question is not None:
+        raise InputError(
+            "within a memory limit only a table of one row per label is read: leave out "
+            "input_format and question (`--input-format`, `--question`), or memory (`--memory`)"
+        )
+    for name in ("covariates", "content"):
+        if getattr(read, name):
             raise InputError(
-                "within a memory limit only a table of one row per label is read: leave out "
-                "input_format and question (`--input-format`, `--question`), or memory (`--memory`)"
+                f"labels on disk do not carry {name} yet: leave out {name} (`--{name}`), or "
+                "memory (`--memory`)"
             )
-        for name in ("covariates", "content"):
-            if getattr(read, name):
-                raise InputError(
-                    f"labels on disk do not carry {name} yet: leave out {name} (`--{name}`), or "
-                    "memory (`--memory`)"
-                )
-        content = read_content(path, disk=disk, max_size=read.max_size)
-        store = DiskStore(disk)
-        builder = LabelBuilder(read, store=store, from_text=content.kind == "text")
-        max_rows = max(1, min(_MAX_ROWS, disk.memory // _BYTES_PER_ROW))
-        choose = partial(_choose_long_table, builder, content.kind, read)
-        for batch in read_batches(content, choose, max_rows=max_rows, keep_codes=True):
-            builder.add(batch)
-        return MappedLabels.from_built(builder.finish(), disk=disk, rows=store.rows)
+
+
+def _choose_same(
+    builder: LabelBuilder,
+    kind: ContentKind,
+    read: ReadOptions,
+    columns: list[str],
+    first: LabelFile,
+    names: list[str],
+) -> list[str]:
+    """Choose the columns of a long table, which must be ``columns``; of the first file, set them."""
+    from annotruth.io.sources import check_same_columns, source_name
+
+    chosen = _choose_long_table(builder, kind, read, names)
+    check_same_columns(chosen, columns or chosen, source_name(first))
+    columns[:] = chosen
+    return chosen
 
 
 def _choose_long_table(
@@ -242,8 +337,11 @@ def _choose_long_table(
 
 
 @contextmanager
-def file_errors_reported(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn every failure to read a file into an `InputError` of one line that names the file."""
+def file_errors_reported(path: LabelFile | Sequence[LabelFile]) -> Iterator[None]:
+    """Turn every failure to read a file into an `InputError` of one line that names the file.
+
+    What is wrong with one of several files names that file only.
+    """
     try:
         yield
     except OutputError:
@@ -264,7 +362,9 @@ def file_errors_reported(path: str | os.PathLike[str]) -> Iterator[None]:
         reason, cause = f"the file cannot be read ({what}): check that it is complete", error
     else:
         return
-    raise InputError(f"{os.fspath(path)}: {reason}") from cause
+    from annotruth.io.sources import source_name
+
+    raise InputError(f"{source_name(path)}: {reason}") from cause
 
 
 @contextmanager

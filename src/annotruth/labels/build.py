@@ -192,7 +192,7 @@ class LabelBuilder:
         self._columns: dict[str, str] = {}
         self._encoders = {role: BatchEncoder() for role in LABEL_ROLES}
         self._levels: dict[Any, None] = {}
-        self._n_rows = self._n_kept = 0
+        self._n_rows = self._n_kept = self._n_checked = 0
         self._unnamed: dict[str, tuple[int, int]] = {}  # per role: the first row and the number
         self._further: dict[str, list[pa.Array]] = {
             name: [] for name in (*options.covariates, *options.content)
@@ -237,12 +237,18 @@ class LabelBuilder:
             parts.append(column if kept is None else column.filter(as_arrow(kept)))
         self._store.check_room(sum(each.n_bytes for each in self._encoders.values()), "ids")
 
+    def check_rows(self) -> None:
+        """Refuse rows without an item or annotator; they count from the last call, as in a file."""
+        for role in ("item", "annotator"):
+            if role in self._unnamed:
+                first, n = self._unnamed[role]
+                validate.refuse_unnamed(first - self._n_checked, n, role=role)
+        self._n_checked = self._n_rows
+
     def finish(self) -> BuiltLabels:
         """Return the labels of all rows."""
         validate.check_any_labels(self._n_rows, self._n_kept)
-        for role in ("item", "annotator"):
-            if role in self._unnamed:
-                validate.refuse_unnamed(*self._unnamed[role], role=role)
+        self.check_rows()
         items, annotators, values = (self._encoders.pop(role).values() for role in LABEL_ROLES)
         if self._from_text:
             items, annotators, values = map(restore_text, (items, annotators, values))

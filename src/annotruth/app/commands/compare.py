@@ -82,7 +82,7 @@ def compare(
         if report is not None and not no_model_reports:
             pages += [reports_folder(report) / f"{name}.html" for name in MODELS]
         options.check_outputs(
-            {"FIT|LABELS": options.saved_files(labels), "--truth": [truth]},
+            {"FIT|LABELS": options.input_files(labels), "--truth": [truth]},
             {
                 "--out": options.table_files(out, names=("models", "agreement")),
                 "--report": pages,
@@ -92,7 +92,7 @@ def compare(
         for page in pages:
             check_existing("--report", page, "page", force=force)
         comparison = compare_models(
-            labels,
+            options.one_or_several(labels),
             options.parse_list(models),
             truth=truth,
             scores=read.scale == "ordinal",
@@ -106,7 +106,7 @@ def compare(
             }
             write_out(tables, out, extra={}, safe_cells=False)
         if report is not None:
-            source = labels.resolve().name
+            source = options.heading(labels)
             comparison.report(
                 report, source=source, model_reports=not no_model_reports, progress=progress
             )

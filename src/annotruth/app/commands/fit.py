@@ -41,7 +41,7 @@ class EngineChoice(StrEnum):
 def fit(
     *,
     labels: Annotated[
-        str,
+        list[str],
         typer.Argument(
             metavar="LABELS",
             help=f"{options.LABELS_HELP} Or the folder of a saved fit, whose labels are fitted "
@@ -106,6 +106,12 @@ def fit(
 
         annotruth fit huge.parquet --memory 1GB --out result --format parquet
 
+        annotruth fit monday.csv tuesday.csv
+
+        annotruth fit 'exports/*.json' --out result
+
+        gzip -cd labels.csv.gz | annotruth fit -
+
         annotruth fit labels.csv --save fit && annotruth fit fit --model gpm
 
         annotruth fit all-labels.csv --warm-start fit --save fit2
@@ -121,12 +127,14 @@ def fit(
         on_spark.check_options({"--truth": truth, **outputs.local_only()}, outputs.format_.value)
         if outputs.safe_cells:
             raise InputError("--safe-cells is not for tables that Spark writes: leave it out")
+        if len(labels) > 1:
+            raise InputError("--engine spark reads one source: name a folder of files, or a table")
         model_options["engine"] = on_spark.make_engine(master, storage)
     elif master is not None or storage is not None:
         raise InputError("--master and --storage need --engine spark")
     outputs.check(
         {
-            "LABELS": options.saved_files(Path(labels)),
+            "LABELS": options.input_files(labels),
             "--warm-start": options.saved_files(warm_start),
             "--gold": [gold],
             "--truth": [truth],
@@ -141,7 +149,7 @@ def fit(
         from annotruth.api import fit as fit_labels
 
         result = fit_labels(
-            labels,
+            options.one_or_several(labels),
             model,
             gold=gold,
             annotator_prior=annotator_prior,
@@ -156,7 +164,7 @@ def fit(
                 None if truth is None else evaluate(result, truth, scores=scores, max_size=max_size)
             )
             written = outputs.write(
-                result, progress, source=Path(labels).name, truth=truth, quiet=quiet
+                result, progress, source=options.heading(labels), truth=truth, quiet=quiet
             )
     if engine is EngineChoice.spark:
         with closing(cast("DistributedFit", result)) as distributed:

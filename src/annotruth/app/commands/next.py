@@ -105,7 +105,7 @@ def next_(
     files = {"--keep": keep, "--assign": assign, "--predictions": predictions}
     options.check_outputs(
         {
-            "FIT|LABELS": options.saved_files(data),
+            "FIT|LABELS": options.input_files(data),
             "--gold": [gold],
             "--annotator-prior": [annotator_prior],
         },
@@ -124,7 +124,7 @@ def next_(
         from annotruth import api  # slow to load
 
         advice = api.next_labels(
-            data,
+            options.one_or_several(data),
             budget,
             model=model,
             progress=progress,

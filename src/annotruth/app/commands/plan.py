@@ -60,7 +60,7 @@ def plan(
         from annotruth import api  # slow to load
 
         planned = api.plan_labels(
-            data,
+            options.one_or_several(data),
             name,
             value,
             model=model,

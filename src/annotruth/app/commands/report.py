@@ -57,7 +57,7 @@ def report(
 
     page = page if out is None else out
     inputs = {"--gold": [gold], "--truth": [truth], "--annotator-prior": [annotator_prior]}
-    options.check_outputs({"FIT|LABELS": options.saved_files(data), **inputs}, {"--report": [page]})
+    options.check_outputs({"FIT|LABELS": options.input_files(data), **inputs}, {"--report": [page]})
     check_existing("--report", page, "page", force=force)
     with (
         console.warnings_in_one_line(quiet=quiet),
@@ -66,7 +66,7 @@ def report(
         from annotruth import api  # slow to load
 
         fit = api.fit_or_load(
-            data,
+            options.one_or_several(data),
             model,
             gold=gold,
             annotator_prior=annotator_prior,
@@ -77,7 +77,7 @@ def report(
         progress.start("writing report")
         fit.report(
             page,
-            source=source or data.resolve().name,
+            source=source or options.heading(data),
             truth=truth,
             command=typed_command(),
             embed=embed,

@@ -34,10 +34,11 @@ def update(
         Path, typer.Argument(metavar="FIT", help="A folder that `annotruth fit --save` wrote.")
     ],
     labels: Annotated[
-        Path,
+        list[str],
         typer.Argument(
             metavar="LABELS",
-            help="The new labels, or all labels again, in any format that `annotruth fit` reads.",
+            help="The new labels, or all labels again, in any format that `annotruth fit` reads, "
+            "also several files.",
         ),
     ],
     refit: Annotated[
@@ -85,7 +86,7 @@ def update(
     in_place = outputs.save is None
     folder = fit if outputs.save is None else outputs.save
     files: Paths = {"FIT": options.saved_files(fit)}
-    inputs: Paths = {"LABELS": [labels], "--gold": [gold], "--truth": [truth]}
+    inputs: Paths = {"LABELS": options.input_files(labels), "--gold": [gold], "--truth": [truth]}
     outputs.check(inputs if in_place else {**inputs, **files}, files if in_place else {})
     # In place, nobody else may save between loading and saving, or one of the updates is lost.
     with (
@@ -101,7 +102,7 @@ def update(
         before = load(fit)
         after, n_repeated = update_fit(
             before,
-            labels,
+            options.one_or_several(labels),
             gold=gold,
             read=read,
             refit=refit,
