@@ -265,7 +265,7 @@ def test_bad_input_is_one_line_and_exit_2(run, write, tmp_path, case):
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        ("item,label\nzzz,1\n", "names item 'zzz', which has no labels"),
+        ("item,label\nzzz,1\n", "has labels (first: 'zzz', 1 in all)"),
         ("item,label\na,9\n", "9"),
         ("item,label\na,1\na,2\n", "names item 'a' twice"),
         ("item,label\n", "no rows"),
@@ -280,6 +280,20 @@ def test_bad_gold_and_truth_are_one_line_and_exit_2(run, write, tmp_path, option
     assert err.count("\n") == 1
     assert text in err
     assert not (tmp_path / "out").exists()
+
+
+def test_truth_and_gold_of_other_items_are_left_out_with_one_warning(run, write, tmp_path):
+    labels, truth = write("l.csv", GOOD), write("t.csv", "item,label\na,1\nz,1\n")
+    gold = write("g.csv", "item,label\ny,1\na,1\nz,1\n")
+    page = tmp_path / "r.html"
+    code, _, err = run(
+        "fit", labels, "--truth", truth, "--gold", gold, "--report", page, "--model", "majority"
+    )
+    assert code == 0
+    assert [line for line in err.splitlines() if "without labels" in line] == [
+        "annotruth: warning: 2 of 3 gold truths are of items without labels and were left out",
+        "annotruth: warning: 1 of 2 truths is of an item without labels and was left out",
+    ]
 
 
 def test_an_invalid_parquet_file_is_one_line_and_exit_2(run, write, tmp_path):

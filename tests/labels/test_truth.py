@@ -7,7 +7,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from annotruth.errors import InputError
+from annotruth.errors import AnnotruthWarning, InputError
 from annotruth.labels import Labels
 from annotruth.labels.truth import match_truth
 
@@ -69,15 +69,15 @@ def test_ids_of_different_types_match_as_text(ids, gold):
 
 def test_huge_floats_are_matched_with_text():
     labels = Labels.of([("x", "a", 1)])
-    with pytest.raises(InputError, match=r"names item 1e\+300, which has no labels"):
+    with pytest.raises(InputError, match=r"first: 1e\+300, 1 in all"):
         labels.with_gold({1e300: 1})
 
 
 @pytest.mark.parametrize(
     ("gold", "message"),
     [
-        ({7: 1, 10: 1, 11: 1}, r"the gold names item 10, which has no labels \(2 in all\)"),
-        ({"07": 1}, "item '07', which has no labels"),
+        ({10: 1, 11: 1}, r"no item of the gold has labels \(first: 10, 2 in all\): check"),
+        ({"07": 1}, "first: '07', 1 in all"),
         ({7: 6}, "names label 6, which is not among the categories 1, 2, 3, 4, 5"),
         ({7: "good"}, "names label 'good', which is not among"),
         ({7: 1.5}, r"label 1\.5, which is not among the categories 1, 2, 3, 4, 5$"),
@@ -103,8 +103,25 @@ def test_bad_gold_is_refused(labels, gold, message):
 
 
 def test_messages_name_the_role_of_the_truth(labels):
-    with pytest.raises(InputError, match="the truth names item 1"):
+    with pytest.raises(InputError, match="no item of the truth has labels"):
         match_truth({1: 1}, labels, role="truth")
+
+
+@pytest.mark.parametrize(
+    ("gold", "message"),
+    [
+        ({10: 1, 9: 5, 7: 1, 11: 99}, "^2 of 4 gold truths are of items without labels and were"),
+        ({"9": 5, "7": 1, "seven": 1}, "^1 of 3 gold truths is of an item without labels and was"),
+        (
+            pd.DataFrame({"item": [9, 10, 7, 10], "label": [5, 1, 1, 2]}),
+            "^2 of 4 gold truths are of items without labels",
+        ),
+    ],
+)
+def test_truths_of_items_without_labels_are_left_out_and_counted(labels, gold, message):
+    with pytest.warns(AnnotruthWarning, match=message):
+        known = labels.with_gold(gold).known
+    assert known.tolist() == [0, -1, 4]
 
 
 def scores(labels: Labels, *truths) -> list[float]:

@@ -30,7 +30,7 @@ BAD = {
     "unknown": (ROWS, COLUMNS, {"categories": [1, 3]}, "label 2 is not among the categories"),
     "lists": ([(["a"], "x", 1)], "item array<string>, annotator string, label long", {}, "list"),
     "last": (ROWS, COLUMNS, {"duplicates": "last"}, "pass duplicates='keep'"),
-    "gold": (ROWS, COLUMNS, {"gold": {"z": 1}}, "names 1 items that have no labels"),
+    "gold": (ROWS, COLUMNS, {"gold": {"z": 1}}, "no item of the gold has labels"),
     "gold twice": (ROWS, COLUMNS, {"gold": TWICE}, "names item 'a' twice"),
     "annotator_prior": (
         ROWS,

@@ -41,8 +41,9 @@ def warnings_in_one_line(*, quiet: bool) -> Iterator[None]:
         warnings.simplefilter("always", AnnotruthWarning)
         yield
     if not quiet:
-        for warning in caught:
-            print_error(f"warning: {warning.message}")
+        # The metrics and the report match the same truths, and give the same warning.
+        for message in dict.fromkeys(str(warning.message) for warning in caught):
+            print_error(f"warning: {message}")
 
 
 @contextmanager

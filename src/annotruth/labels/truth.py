@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.errors import InputError, listed, shown
+from annotruth.errors import AnnotruthWarning, InputError, listed, shown
 from annotruth.labels import validate
 from annotruth.labels.encode import match_ids
-from annotruth.labels.frames import TRUTH_ROLES, find_columns, make_column, to_arrow
+from annotruth.labels.frames import TRUTH_ROLES, as_arrow, find_columns, make_column, to_arrow
 from annotruth.labels.scale import Scale, parse_numbers, to_plain
 
 if TYPE_CHECKING:
@@ -126,7 +127,8 @@ def match_truth(
 ) -> MatchedTruth:
     """Match known truths, as `read_truths` reads them, with the items of the labels.
 
-    Unknown items are refused.
+    Truths of items without labels are left out, and a warning counts them; an error is raised if
+    no item matches.
     """
     return match_truth_to_items(data, labels.items, labels.scale, role=role, columns=columns)
 
@@ -142,8 +144,33 @@ def match_truth_to_items(
     """Match known truths with items by their ids, as `match_truth` does."""
     ids, values = read_truths(data, role=role, columns=columns)
     item = match_ids(ids, items)
-    validate.check_known_items(item, ids, role)
+    matched = np.flatnonzero(item >= 0)
+    check_matches(len(matched), ids, role)
+    item, ids, values = item[matched], ids.take(as_arrow(matched)), values.take(as_arrow(matched))
+    validate.check_items_once(item, ids, role)
     return MatchedTruth(item, values, scale, role)
+
+
+def check_matches(n_matched: int, ids: pa.Array, role: str) -> None:
+    """Warn of known truths of items without labels; refuse them if no item has labels."""
+    n_left_out = len(ids) - n_matched
+    if n_matched == 0:
+        raise InputError(
+            f"no item of the {role} has labels (first: {shown(ids[0].as_py())}, {len(ids):,} in "
+            "all): check that the ids match"
+        )
+    if n_left_out:
+        which = (
+            "is of an item without labels and was"
+            if n_left_out == 1
+            else "are of items without labels and were"
+        )
+        kind = "gold truths" if role == "gold" else "truths"
+        warnings.warn(
+            f"{n_left_out:,} of {len(ids):,} {kind} {which} left out",
+            AnnotruthWarning,
+            stacklevel=2,
+        )
 
 
 def _to_table(data: Any, columns: Mapping[str, str] | None) -> pa.Table:

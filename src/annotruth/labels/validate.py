@@ -258,13 +258,18 @@ def check_annotators_match(annotator: NDArray[np.integer[Any]], ids: pa.Array, w
 
 
 def check_known_items(item: NDArray[np.integer[Any]], ids: pa.Array, role: str) -> None:
-    """Refuse a known truth of an item without labels, and two of one item."""
+    """Refuse data about an item without labels, and two rows of one item."""
     unknown = np.flatnonzero(item < 0)
     if len(unknown):
         raise InputError(
             f"the {role} names item {shown(ids[int(unknown[0])].as_py())}, which has no labels "
             f"({len(unknown):,} in all): remove it, or check that the ids match"
         )
+    check_items_once(item, ids, role)
+
+
+def check_items_once(item: NDArray[np.integer[Any]], ids: pa.Array, role: str) -> None:
+    """Refuse two rows of one item."""
     values, counts = np.unique(item, return_counts=True)
     if (counts > 1).any():
         row = int(np.flatnonzero(item == values[counts > 1][0])[0])

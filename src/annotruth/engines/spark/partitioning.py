@@ -38,7 +38,7 @@ from annotruth.labels.build import decide_scale
 from annotruth.labels.encode import encode_column, match_ids
 from annotruth.labels.frames import LABEL_ROLES, as_arrow, as_numpy, find_columns
 from annotruth.labels.layout import RowCodes, find_repeats
-from annotruth.labels.truth import MatchedTruth, TruthTable, read_truths
+from annotruth.labels.truth import MatchedTruth, TruthTable, check_matches, read_truths
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -142,7 +142,7 @@ def partition_frame(
     written = run_tasks(spark, task, len(encoded))
     _check_repeats(written)
     if truths is not None:
-        _check_known(written, len(truths.ids))
+        check_matches(sum(one.n_known for one in written), truths.ids, "gold")
     folder.remove(files)
     return SparkLabels(
         spark=spark,
@@ -163,7 +163,7 @@ def _collect_gold(gold: Any) -> TruthTable:
     """Return the known truths, which are few; refuse items that occur twice."""
     known = read_truths(gold.toArrow() if is_spark_frame(gold) else gold, role="gold")
     codes = encode_column(pa.chunked_array([known.ids])).codes
-    validate.check_known_items(codes, known.ids, "gold")
+    validate.check_items_once(codes, known.ids, "gold")
     return known
 
 
@@ -245,13 +245,3 @@ def _check_repeats(written: list[SortedPartition]) -> None:
             for side in (0, 1)
         )
         validate.refuse_repeats(items, annotators, n_repeats)
-
-
-def _check_known(written: list[SortedPartition], n_truths: int) -> None:
-    """Refuse known truths of items that have no labels."""
-    n_missing = n_truths - sum(one.n_known for one in written)
-    if n_missing:
-        raise InputError(
-            f"the gold names {n_missing:,} items that have no labels: remove them, or check that "
-            "the ids match"
-        )
