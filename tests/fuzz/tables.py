@@ -76,7 +76,7 @@ def count(rows: list[Row], duplicates: str) -> dict[str, int] | None:
     kept = [row for row in rows if row[2].strip().lower() not in ("", "nan")]
     pairs = [(item, annotator) for item, annotator, _ in kept]
     n_labels = len(kept) if duplicates == "keep" else len(set(pairs))
-    if not kept or (duplicates == "refuse" and len(set(pairs)) < len(pairs)):
+    if not kept or (duplicates == "refuse" and len(set(pairs)) < len(set(kept))):
         return None
     return {
         "n_items": len({item for item, _ in pairs}),

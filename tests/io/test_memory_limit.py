@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
@@ -122,6 +123,18 @@ def test_duplicates_are_handled_as_in_memory(table, tmp_path, duplicates):
     same_labels(within, at.read_labels(path, duplicates=duplicates))
 
 
+def test_identical_rows_count_once_as_in_memory(table, tmp_path):
+    path = written(pa.concat_tables([table, table.slice(50, 300)]), tmp_path / "labels.parquet")
+    within, in_memory = at.read_labels(path, memory=LITTLE), at.read_labels(path)
+    same_labels(within, in_memory)
+    n_empty = table["label"].slice(50, 300).null_count
+    assert within.n_repeated == in_memory.n_repeated == 300 - n_empty
+
+
+def relabelled(table):
+    return table.set_column(2, "label", pc.subtract(5, table["label"]))
+
+
 def unnamed(role, ids):
     rows = {"item": ids, "annotator": ids, "label": [1] * len(ids)}
     return pa.table({**rows, ("annotator" if role == "item" else "item"): ["new"] * len(ids)})
@@ -130,7 +143,7 @@ def unnamed(role, ids):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda table: pa.concat_tables([table, table.slice(9, 8)]),
+        lambda table: pa.concat_tables([table, relabelled(table.slice(9, 80))]),
         lambda table: pa.concat_tables([table, unnamed("item", ["", "a", None])]),
         lambda table: pa.concat_tables([table, unnamed("annotator", [" "])]),
         lambda table: table.set_column(2, "label", pa.nulls(len(table), pa.int64())),

@@ -104,7 +104,7 @@ def test_an_id_may_have_a_million_characters(rows_of):
 
 def test_messages_with_long_ids_stay_short():
     with pytest.raises(InputError, match=r"labelled twice.*\.\.\.'") as caught:
-        Labels.of([("x" * 10**6, "y" * 10**6, 1)] * 2)
+        Labels.of([("x" * 10**6, "y" * 10**6, label) for label in (1, 2)])
     assert len(str(caught.value)) < 300
 
 

@@ -76,8 +76,9 @@ def test_the_last_label_of_each_pair_is_kept(rows_of, rows):
 @given(pairs=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=20))
 def test_repeats_and_superseded_rows_are_found(pairs):
     item, annotator = np.array(pairs, dtype=np.int32).reshape(-1, 2).T
-    later, superseded = find_repeats(RowCodes(item, annotator, item), 4)
-    assert later.tolist() == [i for i, pair in enumerate(pairs) if pair in pairs[:i]]
+    identical, changed, superseded = find_repeats(RowCodes(item, annotator, item), 4)
+    assert identical.tolist() == [i for i, pair in enumerate(pairs) if pair in pairs[:i]]
+    assert changed.tolist() == []
     assert superseded.tolist() == [i for i, pair in enumerate(pairs) if pair in pairs[i + 1 :]]
 
 

@@ -192,7 +192,7 @@ def test_wrong_entries_are_refused_in_one_line(saved, change, line):
 
 def test_missing_entries_are_refused(saved):
     entries = read_entries(saved)
-    optional = {"left_out", "fitted_at", "scale_reason"}
+    optional = {"n_repeated", "left_out", "fitted_at", "scale_reason"}
     for name in entries.keys() - {"checksum", "format", "files"} - optional:
         write_entries(saved, {key: value for key, value in entries.items() if key != name})
         with pytest.raises(at.InputError, match=f"no entry {name} in fit.json"):

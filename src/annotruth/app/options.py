@@ -163,8 +163,8 @@ DuplicatesOption = Annotated[
     DuplicatesChoice,
     typer.Option(
         metavar="RULE",
-        help="Several labels of one annotator for one item: refuse them, keep all, or keep the "
-        "last.",
+        help="Several labels of one annotator for one item: refuse them (identical rows count "
+        "once), keep all, or keep the last.",
     ),
 ]
 BinsOption = Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, NoReturn
@@ -94,6 +95,8 @@ def append_labels(
         old_columns = [column[kept] for column in old_columns]
         new_columns = changed
     n_repeated = int(np.count_nonzero(~added))
+    # A later export of all labels has the same rows without a label, and the same repeated rows.
+    add_counts = max if n_repeated else operator.add
     item, annotator, label = map(np.concatenate, zip(old_columns, new_columns, strict=True))
     labels = Labels.from_codes(
         item,
@@ -102,10 +105,7 @@ def append_labels(
         items=items,
         annotators=annotators,
         scale=replace(base.scale, reason=""),  # these labels do not decide it
-        # A later export of all labels has the same rows without a label again.
-        n_dropped=max(base.n_dropped, new.n_dropped)
-        if n_repeated
-        else base.n_dropped + new.n_dropped,
+        n_dropped=add_counts(base.n_dropped, new.n_dropped),
         frame=base.frame,
     )
     known = labels.known
@@ -134,6 +134,7 @@ def append_labels(
         labels,
         annotator_prior=prior,
         covariates=covariates,
+        n_repeated=add_counts(base.n_repeated, new.n_repeated),
         read_as=base.read_as,
         left_out=new.left_out or base.left_out,
     )

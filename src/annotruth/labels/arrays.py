@@ -96,6 +96,9 @@ class LabelSummary(ABC):
         and of irregular labels. None where nothing is known.
     n_dropped
         The number of rows without a label.
+    n_repeated
+        The number of rows that were left out because an earlier one has the same item, annotator
+        and label.
     frame
         The caller's frame library, in which tables are returned.
     read_as
@@ -120,6 +123,7 @@ class LabelSummary(ABC):
     frame: str
     read_as: str
     left_out: str = ""
+    n_repeated: int = 0
 
     @property
     @abstractmethod
@@ -196,6 +200,7 @@ class LabelArrays(LabelSummary):
     frame: str = "pyarrow"
     read_as: str = ""
     left_out: str = ""
+    n_repeated: int = 0
 
     @property
     def n_items(self) -> int:

@@ -54,12 +54,12 @@ class ArrangedCodes(NamedTuple):
     ----------
     layout
         The labels, sorted.
-    n_repeats
-        How many labels repeat an earlier one.
-    repeats
+    n_changed
+        How many labels to refuse, as the annotator gave the item another label before.
+    changed
         The first of them.
-    superseded
-        The rows that were left out because a later one repeats them.
+    left_out
+        The rows that were left out because of another one by the same annotator.
 
     Examples
     --------
@@ -67,14 +67,14 @@ class ArrangedCodes(NamedTuple):
     >>> from annotruth.labels.layout import RowCodes, TableSize
     >>> store = MemoryStore()
     >>> store.append(RowCodes(np.array([0, 0]), np.array([0, 0]), np.array([1, 0])))
-    >>> store.arrange(np.array([0, 1]), TableSize(1, 1, 2), "refuse").n_repeats
+    >>> store.arrange(np.array([0, 1]), TableSize(1, 1, 2), "refuse").n_changed
     1
     """
 
     layout: Layout
-    n_repeats: int
-    repeats: RowCodes
-    superseded: NDArray[np.int64]
+    n_changed: int
+    changed: RowCodes
+    left_out: NDArray[np.int64]
 
 
 class CodeStore(Protocol):
@@ -134,10 +134,9 @@ class MemoryStore:
             codes = RowCodes(*map(np.concatenate, zip(*self._batches, strict=True)))
         for rows in slices(len(codes.label)):  # in place, as there may be many
             codes.label[rows] = category[codes.label[rows]]
-        layout, repeats = arrange_with_policy(codes, size, duplicates)
-        first = codes.take(repeats.later[:MAX_NAMED_REPEATS])
-        superseded = repeats.superseded if duplicates == "last" else repeats.superseded[:0]
-        return ArrangedCodes(layout, len(repeats.later), first, superseded)
+        layout, left_out, changed = arrange_with_policy(codes, size, duplicates)
+        first = codes.take(changed[:MAX_NAMED_REPEATS])
+        return ArrangedCodes(layout, len(changed), first, left_out)
 
 
 class BuiltLabels(NamedTuple):
@@ -158,6 +157,7 @@ class BuiltLabels(NamedTuple):
     annotators: pa.Array
     scale: Scale
     n_dropped: int
+    n_repeated: int = 0
     covariates: Covariates = Covariates()
     read_as: str = ""
 
@@ -261,10 +261,10 @@ class LabelBuilder:
         )
         size = TableSize(len(items), len(annotators), len(scale))
         arranged = self._store.arrange(category, size, options.duplicates)
-        if arranged.n_repeats and options.duplicates == "refuse":
-            item, annotator, _ = arranged.repeats
+        if arranged.n_changed:
+            item, annotator, _ = arranged.changed
             validate.refuse_repeats(
-                items.take(as_arrow(item)), annotators.take(as_arrow(annotator)), arranged.n_repeats
+                items.take(as_arrow(item)), annotators.take(as_arrow(annotator)), arranged.n_changed
             )
         if options.scale == "auto" and options.categories is None and options.bins is None:
             scale = judge_order(scale, arranged.layout)
@@ -274,6 +274,7 @@ class LabelBuilder:
             annotators,
             scale,
             n_dropped=self._n_rows - self._n_kept,
+            n_repeated=len(arranged.left_out) if options.duplicates == "refuse" else 0,
             covariates=self._covariates(arranged),
             read_as=describe_columns(self._columns, self._options.columns),
         )
@@ -282,7 +283,7 @@ class LabelBuilder:
         """Return the covariates of labels, in the order of the layout, and the content of items."""
         if not self._further:
             return Covariates()
-        rows = np.delete(np.arange(self._n_kept), arranged.superseded)[arranged.layout.row]
+        rows = np.delete(np.arange(self._n_kept), arranged.left_out)[arranged.layout.row]
         columns = {
             name: pa.concat_arrays(parts).take(as_arrow(rows))
             for name, parts in self._further.items()

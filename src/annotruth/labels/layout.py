@@ -84,8 +84,10 @@ class Repeats(NamedTuple):
 
     Attributes
     ----------
-    later
-        The rows that repeat an earlier one, in order.
+    identical
+        The rows with the same label as the one before, in order.
+    changed
+        The rows with another label than the one before, in order.
     superseded
         The rows that a later one repeats, in order.
 
@@ -93,12 +95,38 @@ class Repeats(NamedTuple):
     --------
     >>> codes = RowCodes(np.array([0, 0, 0]), np.array([0, 1, 0]), np.array([1, 1, 2]))
     >>> repeats = find_repeats(codes, n_annotators=2)
-    >>> repeats.later.tolist(), repeats.superseded.tolist()
-    ([2], [0])
+    >>> repeats.identical.tolist(), repeats.changed.tolist(), repeats.superseded.tolist()
+    ([], [2], [0])
     """
 
-    later: NDArray[np.int64]
+    identical: NDArray[np.int64]
+    changed: NDArray[np.int64]
     superseded: NDArray[np.int64]
+
+
+class ArrangedRows(NamedTuple):
+    """Labels sorted by item and category after a policy on repeated rows.
+
+    Attributes
+    ----------
+    layout
+        The labels, sorted; its rows count only those that were not left out.
+    left_out
+        The rows that were left out, in order.
+    changed
+        The rows to refuse, in order.
+
+    Examples
+    --------
+    >>> codes = RowCodes(np.array([0, 0, 0]), np.array([0, 1, 0]), np.array([1, 1, 1]))
+    >>> arranged = arrange_with_policy(codes, TableSize(1, 2, 2), "refuse")
+    >>> arranged.layout.row.tolist(), arranged.left_out.tolist(), arranged.changed.tolist()
+    ([0, 1], [2], [])
+    """
+
+    layout: Layout
+    left_out: NDArray[np.int64]
+    changed: NDArray[np.int64]
 
 
 def arrange(codes: RowCodes, n_items: int, n_categories: int) -> Layout:
@@ -115,19 +143,21 @@ def arrange(codes: RowCodes, n_items: int, n_categories: int) -> Layout:
 
 def arrange_with_policy(
     codes: RowCodes, size: TableSize, duplicates: DuplicatePolicy
-) -> tuple[Layout, Repeats]:
+) -> ArrangedRows:
     """Sort labels, and find repeats unless they are kept.
 
-    With "last" the superseded rows are left out, and the rows of the layout count the others.
-    With "refuse" it is for the caller to refuse.
+    With "last" the superseded rows are left out. With "refuse" identical rows are left out but for
+    the first, and it is for the caller to refuse the changed ones.
     """
+    none = np.empty(0, dtype=np.int64)
     layout = arrange(codes, size.n_items, size.n_categories)
     if duplicates == "keep" or not has_repeats(layout, size.n_annotators):
-        return layout, Repeats(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+        return ArrangedRows(layout, none, none)
     repeats = find_repeats(codes, size.n_annotators)
-    if duplicates == "last":
-        layout = arrange(codes.delete(repeats.superseded), size.n_items, size.n_categories)
-    return layout, repeats
+    is_last = duplicates == "last"
+    left_out = repeats.superseded if is_last else repeats.identical
+    layout = arrange(codes.delete(left_out), size.n_items, size.n_categories)
+    return ArrangedRows(layout, left_out, none if is_last else repeats.changed)
 
 
 def check_layout(layout: Layout, known: NDArray[np.int32], size: TableSize) -> None:
@@ -182,7 +212,9 @@ def find_repeats(codes: RowCodes, n_annotators: int) -> Repeats:
     pair = codes.item.astype(np.int64) * n_annotators + codes.annotator
     order = np.argsort(pair, kind="stable")
     same = pair[order[1:]] == pair[order[:-1]]
-    return Repeats(np.sort(order[1:][same]), np.sort(order[:-1][same]))
+    before, after = order[:-1][same], order[1:][same]
+    is_changed = codes.label[before] != codes.label[after]
+    return Repeats(np.sort(after[~is_changed]), np.sort(after[is_changed]), np.sort(before))
 
 
 def to_row_order(values: NDArray[Any], row: NDArray[np.signedinteger[Any]]) -> NDArray[Any]:

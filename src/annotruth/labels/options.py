@@ -29,8 +29,9 @@ class TableOptions:
     categories
         All categories, lowest first; those that no label names count too.
     duplicates
-        What to do when an annotator labelled an item twice: "refuse", "keep" (two votes) or
-        "last" (the later label replaces the earlier one).
+        What to do when an annotator labelled an item twice: "refuse" (identical rows count once,
+        other labels are an error), "keep" (two votes) or "last" (the later label replaces the
+        earlier one).
     bins
         For numbers on a continuous scale: the number of bins of equal width, or the edges of the
         bins. Each bin is a category whose value is its centre.

@@ -44,7 +44,7 @@ class Labels(LabelArrays):
         The code of an item's known truth, -1 where there is none.
     covariates
         Further data about labels, annotators and items.
-    annotator_prior, n_dropped, frame, read_as, left_out
+    annotator_prior, n_dropped, n_repeated, frame, read_as, left_out
         As in `LabelSummary`.
 
     Examples
@@ -104,6 +104,7 @@ class Labels(LabelArrays):
             known=np.full(len(built.items), -1, dtype=np.int32),
             covariates=built.covariates,
             n_dropped=built.n_dropped,
+            n_repeated=built.n_repeated,
             frame=frame or default_frame(),
             read_as=built.read_as,
             **more,
@@ -216,6 +217,7 @@ class Labels(LabelArrays):
             known=self.known[items],
             annotator_prior=prior,
             covariates=self.covariates.take(labels[made.row], annotators, items),
+            n_repeated=self.n_repeated,
             read_as=self.read_as,
             left_out=self.left_out,
         )

@@ -195,6 +195,8 @@ class BaseFit(ABC):
         if data.n_dropped:
             rows = counted(data.n_dropped, "row had no label and was", "rows had no label and were")
             lines.append(f"{rows} dropped")
+        if data.n_repeated:
+            lines.append(f"{counted(data.n_repeated, 'repeated row')} counted once")
         if self.n_iter:
             outcome = "converged" if self.converged else "NOT converged"
             lines.append(
@@ -233,6 +235,7 @@ class BaseFit(ABC):
             "n_labels": data.n_labels,
             "n_categories": data.n_categories,
             "n_dropped": data.n_dropped,
+            "n_repeated": data.n_repeated,
             "read_as": data.read_as or None,
             "left_out": data.left_out or None,
             "scale": data.scale.kind,

@@ -291,6 +291,8 @@ def _what_was_read(fit: Fit, charts: Mapping[str, Chart]) -> list[str]:
             "rows without a label",
         ),
     ]
+    if data.n_repeated:
+        rows.append(("Repeated rows", f"{data.n_repeated:,}", "identical to an earlier row"))
     if known:
         rows.append(("Known truths", f"{known:,}", "items whose truth was given"))
     return [

@@ -220,8 +220,10 @@ def test_texts_and_relations_are_ignored(same, tasks, long):
 
 def test_repeated_annotations_follow_the_option_duplicates(same, refused, tasks, long):
     tasks[0]["annotations"].append(copy.deepcopy(tasks[0]["annotations"][0]))
+    same(tasks, "export.json", long)
+    tasks[0]["annotations"][-1] = annotation("ann", "dog")
     assert "labelled twice: annotator 11 on item 1" in refused(tasks, "export.json")
-    twice = [*long[:3], long[0], *long[3:]]
+    twice = [*long[:3], (*long[0][:2], "dog"), *long[3:]]
     options = {"duplicates": "last"}
     same(tasks, "export.json", twice, duplicates="last", long_options=options)
 

@@ -217,7 +217,9 @@ def _sort_partition(
     )
     later = np.empty(0, dtype=np.int64)
     if duplicates == "refuse":
-        later = find_repeats(RowCodes(item, annotator, label), len(order)).later
+        # Identical rows are refused too: they could only be counted once all partitions are.
+        repeats = find_repeats(RowCodes(item, annotator, label), len(order))
+        later = np.sort(np.concatenate([repeats.identical, repeats.changed]))
     named = later[:_NAMED_REPEATS]
     n_known = 0
     if truths is not None:

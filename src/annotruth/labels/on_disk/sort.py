@@ -63,8 +63,8 @@ class DiskStore:
             rows.label[at] = category[rows.label[at]]
         arranged = _RangeSort(self.disk, rows, size).run(duplicates)
         self.rows = rows
-        if len(arranged.superseded):
-            self.rows = _renumber(self.disk, rows, arranged.layout.row, arranged.superseded)
+        if len(arranged.left_out):
+            self.rows = _renumber(self.disk, rows, arranged.layout.row, arranged.left_out)
         return arranged
 
 
@@ -86,9 +86,9 @@ class _RangeSort:
         }
         bounds, starts = self._ranges()
         distributed = self._distribute(bounds, starts)
-        repeated: list[tuple[int, int, int, int]] = []
-        superseded = [np.empty(0, dtype=np.int64)]
-        n_cells = n_labels = n_repeats = 0
+        changed: list[tuple[int, int, int, int]] = []
+        left_out = [np.empty(0, dtype=np.int64)]
+        n_cells = n_labels = n_changed = 0
         for number, (first, last) in enumerate(pairwise(bounds.tolist())):
             *columns_here, row = (
                 np.array(values[starts[number] : starts[number + 1]]) for values in distributed
@@ -96,20 +96,19 @@ class _RangeSort:
             codes = RowCodes(*columns_here)
             codes.item[...] -= first
             size = self._size._replace(n_items=last - first)
-            layout, repeats = arrange_with_policy(codes, size, duplicates)
-            n_repeats += len(repeats.later)
-            some = repeats.later[:MAX_NAMED_REPEATS]
+            layout, left_out_here, changed_here = arrange_with_policy(codes, size, duplicates)
+            n_changed += len(changed_here)
+            some = changed_here[:MAX_NAMED_REPEATS]
             item, annotator, label = codes.take(some)
-            repeated += zip(
+            changed += zip(
                 row[some].tolist(),
                 (item + first).tolist(),
                 annotator.tolist(),
                 label.tolist(),
                 strict=True,
             )
-            if duplicates == "last":
-                superseded.append(row[repeats.superseded])
-                row = np.delete(row, repeats.superseded)
+            left_out.append(row[left_out_here])
+            row = np.delete(row, left_out_here)
             columns["item_ptr"].append(layout.item_ptr[:-1] + n_cells)
             columns["cell_category"].append(layout.cell_category)
             columns["cell_ptr"].append(layout.cell_ptr[:-1] + n_labels)
@@ -119,12 +118,12 @@ class _RangeSort:
             n_labels += len(layout.row)
         columns["item_ptr"].append(np.array([n_cells]))
         columns["cell_ptr"].append(np.array([n_labels]))
-        first_repeats = np.array(sorted(repeated)[:MAX_NAMED_REPEATS], dtype=np.int64)
+        first_changed = np.array(sorted(changed)[:MAX_NAMED_REPEATS], dtype=np.int64)
         return ArrangedCodes(
             Layout(**{name: column.to_array() for name, column in columns.items()}),
-            n_repeats,
-            RowCodes(*first_repeats.reshape(-1, 4).T[1:]),
-            np.sort(np.concatenate(superseded)),
+            n_changed,
+            RowCodes(*first_changed.reshape(-1, 4).T[1:]),
+            np.sort(np.concatenate(left_out)),
         )
 
     def _ranges(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -173,14 +172,14 @@ def _renumber(
     disk: Disk,
     rows: RowCodes,
     row: NDArray[np.signedinteger[Any]],
-    superseded: NDArray[np.int64],
+    left_out: NDArray[np.int64],
 ) -> RowCodes:
-    """Renumber ``row`` without the superseded rows, in place; return the codes of the others."""
+    """Renumber ``row`` without the rows left out, in place; return the codes of the others."""
     for at in slices(len(row)):
-        row[at] -= np.searchsorted(superseded, row[at]).astype(row.dtype)
+        row[at] -= np.searchsorted(left_out, row[at]).astype(row.dtype)
     columns = [disk.column(codes.dtype) for codes in rows]
     for at in slices(len(rows.item)):
-        first, last = np.searchsorted(superseded, [at.start, at.stop])
+        first, last = np.searchsorted(left_out, [at.start, at.stop])
         for column, codes in zip(columns, rows, strict=True):
-            column.append(np.delete(codes[at], superseded[first:last] - at.start))
+            column.append(np.delete(codes[at], left_out[first:last] - at.start))
     return RowCodes(*(column.to_array() for column in columns))

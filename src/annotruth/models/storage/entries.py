@@ -17,7 +17,7 @@ _FRAMES = ("pandas", "polars", "pyarrow", "modin", "cudf")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _TIME = re.compile(r"[12]\d{3}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-5]\d\+00:00")
 _MAX_DEPTH = 8
-_OPTIONAL = {"chosen", "left_out", "fitted_at", "scale_reason"}
+_OPTIONAL = {"chosen", "n_repeated", "left_out", "fitted_at", "scale_reason"}
 _OPTIONAL_IN_OLD = _OPTIONAL | {"parameters", "readout", "verdict", "read_as", "bins", "versions"}
 
 Check: TypeAlias = Callable[[Any], bool]
@@ -142,6 +142,7 @@ def _checks(*, old: bool) -> dict[str, Check]:
         "n_labels": _is_count,
         "n_categories": _is_count,
         "n_dropped": _is_count,
+        "n_repeated": _is_count,
         "read_as": _or_none(_is_text),
         "left_out": _or_none(_is_text),
         "fitted_at": _is_time,

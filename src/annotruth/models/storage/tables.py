@@ -270,6 +270,7 @@ def _labels(entries: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Label
         annotator_prior=_annotator_prior(annotators),
         covariates=Covariates(_covariates(labels), _covariates(annotators), _covariates(items)),
         n_dropped=entries["n_dropped"],
+        n_repeated=entries.get("n_repeated", 0),
         frame=_frame(entries["frame"]),
         read_as=entries.get("read_as") or "",
         left_out=entries.get("left_out") or "",
