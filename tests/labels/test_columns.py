@@ -125,6 +125,18 @@ def test_the_exact_spelling_comes_first():
         ("", {}, r"no column for the item and the annotator and the label \(found: none\)"),
         ("item task worker label", {}, "'item' and 'task' could both be the item.*item=item"),
         ("item worker label", {"item": "id"}, r"no column 'id' \(found: item, worker, label\)"),
+        (
+            "item who label",
+            {"item": "id", "label": "is"},
+            r"^no column 'id' and no column 'is'; no column for the annotator \(found: item, who, "
+            r"label\); pass .* \(`--columns item=NAME,annotator=NAME,label=NAME`\)$",
+        ),
+        (
+            "film who stars",
+            {"item": "film"},
+            r"^no column for the annotator and the label .*"
+            r"\(`--columns item=film,annotator=NAME,label=NAME`\)$",
+        ),
         ("item worker label", {"rater": "x"}, "role 'rater': the roles are item, annotator, label"),
         ("item worker label label", {}, "two columns are named 'label'"),
         ("item worker label", {"item": "label"}, "'label' cannot be the item and the label at"),
@@ -271,7 +283,7 @@ def test_duplicate_rows_are_refused_by_name():
     message = r"annotator 'a' on item 1, annotator 'a' on item 2, annotator 'a' on item 1; pass"
     with pytest.raises(InputError, match=message):
         Labels.of(TWICE)
-    with pytest.raises(InputError, match="and 2 more; pass duplicates='keep'"):
+    with pytest.raises(InputError, match="and 1 more; pass duplicates='keep'"):
         Labels.of(TWICE + TWICE[:2])
     with pytest.raises(InputError, match="unknown duplicates 'first': choose refuse, keep or last"):
         Labels.of(TWICE, duplicates="first")

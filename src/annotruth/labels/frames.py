@@ -57,17 +57,14 @@ def find_columns(
     is_labels = tuple(roles) == LABEL_ROLES  # the option columns is only for labels
     by_spelling = {str(name).strip().lower(): name for name in reversed(names)}
     by_spelling.update((name, name) for name in names)  # the exact spelling comes first
-    matches: dict[str, list[str]] = {}
-    for role in roles:
-        if role not in given:
-            matches[role] = _find_known(role, by_spelling)
-        elif given[role] in names:
-            matches[role] = [given[role]]
-        else:
-            raise InputError(f"no column {given[role]!r} (found: {listed(names)})")
-    unclear = {role: found for role, found in matches.items() if len(found) != 1}
-    if unclear:
-        raise InputError(_ask_for_columns(unclear, names, is_labels=is_labels))
+    matches = {
+        role: [name for name in names if name == given[role]][:1]
+        if role in given
+        else _find_known(role, by_spelling)
+        for role in roles
+    }
+    if any(len(found) != 1 for found in matches.values()):
+        raise InputError(_ask_for_columns(matches, given, names, is_labels=is_labels))
     columns = {role: found[0] for role, found in matches.items()}
     for name in columns.values():
         if names.count(name) > 1:
@@ -104,27 +101,47 @@ def _find_known(role: str, by_spelling: Mapping[str, str]) -> list[str]:
 
 
 def _ask_for_columns(
-    unclear: Mapping[str, Sequence[str]], names: Sequence[str], *, is_labels: bool
+    matches: Mapping[str, Sequence[str]],
+    given: Mapping[str, str],
+    names: Sequence[str],
+    *,
+    is_labels: bool,
 ) -> str:
-    """Return a message that asks for all unclear columns at once; lists hold what each could be."""
-    missing = [role for role, found in unclear.items() if not found]
+    """Return a message that asks for all unclear columns at once.
+
+    ``matches`` hold what each could be, and ``given`` what the caller said.
+    """
+    several = {role: found for role, found in matches.items() if len(found) > 1}
+    missing = [role for role, found in matches.items() if not found and role not in given]
+    absent = [repr(given[role]) for role, found in matches.items() if not found and role in given]
     problems = [
         f"columns {' and '.join(map(repr, found))} could {'both' if len(found) == 2 else 'all'} "
         f"be the {role}"
-        for role, found in unclear.items()
-        if found
+        for role, found in several.items()
     ]
+    if absent:
+        problems.append(f"no column {' and no column '.join(absent)}")
     if missing:
-        nouns = " and the ".join(missing)
-        problems.append(f"no column for the {nouns} (found: {listed(names)})")
+        problems.append(f"no column for the {' and the '.join(missing)}")
+    if absent or missing:
+        problems[-1] += f" (found: {listed(names)})"
     steps = []
-    if len(missing) == 1:
+    if len(missing) == 1 and not absent:
         steps.append(f"name it {KNOWN_NAMES[missing[0]][0][0]!r}")
     if is_labels:
-        steps.append(pass_columns({role: next(iter(found), "") for role, found in unclear.items()}))
-    elif not missing:
+        # What is pasted replaces what was given, so it has all of that.
+        steps.append(
+            pass_columns(
+                {
+                    role: next(iter(found), "")
+                    for role, found in matches.items()
+                    if len(found) != 1 or role in given
+                }
+            )
+        )
+    elif several:
         steps.append("rename one")
-    return f"{'; '.join(problems)}; {', or '.join(steps)}"
+    return "; ".join([*problems, *([", or ".join(steps)] if steps else [])])
 
 
 def pass_columns(columns: Mapping[str, str]) -> str:
