@@ -128,14 +128,14 @@ def test_the_exact_spelling_comes_first():
         (
             "item who label",
             {"item": "id", "label": "is"},
-            r"^no column 'id' and no column 'is'; no column for the annotator \(found: item, who, "
-            r"label\); pass .* \(`--columns item=NAME,annotator=NAME,label=NAME`\)$",
+            r"^no column 'id' and no column 'is'; no column for the annotator \(found: item, who,"
+            + r" label\); pass .* \(`--columns item=NAME,annotator=NAME,label=NAME`\)$",
         ),
         (
             "film who stars",
             {"item": "film"},
             r"^no column for the annotator and the label .*"
-            r"\(`--columns item=film,annotator=NAME,label=NAME`\)$",
+            + r"\(`--columns item=film,annotator=NAME,label=NAME`\)$",
         ),
         ("item worker label", {"rater": "x"}, "role 'rater': the roles are item, annotator, label"),
         ("item worker label label", {}, "two columns are named 'label'"),
