@@ -166,7 +166,7 @@ def test_other_columns_may_hold_anything():
 
 @pytest.mark.parametrize(
     "data",
-    [5, None, "labels.csv", b"x", {"item": [1]}, object()],
+    [5, None, "labels.csv", b"x", object()],
     ids=lambda data: type(data).__name__,
 )
 def test_data_other_than_frames_and_tuples_are_refused(data):
@@ -182,7 +182,7 @@ def test_rows_other_than_triples_are_refused(row):
 
 @pytest.mark.parametrize("data", [pd.Series([1, 2]), pl.Series([1, 2])], ids=["pandas", "polars"])
 def test_a_single_column_is_refused(data):
-    with pytest.raises(InputError, match="row 1 is 1"):
+    with pytest.raises(InputError, match="a Series of labels needs an index of two levels"):
         Labels.of(data)
 
 

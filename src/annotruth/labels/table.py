@@ -58,12 +58,16 @@ class Labels(LabelArrays):
 
     @classmethod
     def of(cls, data: Any, options: TableOptions | None = None, **keywords: Any) -> Labels:
-        """Return the labels in a frame or in a list of (item, annotator, label) tuples.
+        """Return the labels in a frame, an array, or plain Python data.
 
         Parameters
         ----------
         data
-            A pandas, polars or pyarrow frame, a list of tuples, or Labels (returned as they are).
+            A pandas, polars or pyarrow frame, long (item, annotator, label) or wide (one row per
+            item, one column per annotator); a list of (item, annotator, label) tuples or of
+            dicts; ``{item: {annotator: label}}``; an array of items x annotators; a pandas Series
+            with the index (item, annotator); a dataset of Hugging Face; or Labels (returned as
+            they are).
         options, **keywords
             Which columns to take, and what the labels mean: `TableOptions`, or its fields as
             keywords.
@@ -74,6 +78,14 @@ class Labels(LabelArrays):
                 raise InputError("these are Labels already: give their options where they are made")
             return data
         builder = LabelBuilder(options)
+        from annotruth.labels.shapes import to_long
+
+        shaped = to_long(data, options, builder.choose_columns)
+        if shaped is not None:
+            builder.add(shaped.table)
+            built = builder.finish()
+            built = built._replace(read_as=shaped.read_as or built.read_as)
+            return cls.from_built(built, frame=shaped.frame)
         table, frame = to_arrow(data, builder.choose_columns)
         builder.add(table)
         return cls.from_built(builder.finish(), frame=frame)

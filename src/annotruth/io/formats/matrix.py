@@ -128,10 +128,11 @@ def _find_abstentions(
     if categories is not None and "-1" in {normalise(str(each)) for each in categories}:
         return none
     if categories is None and others <= {"0", "1"}:
-        named = ",".join(sorted(others))
+        named, classes = ",".join(sorted(others)), ", ".join(sorted(others))
         raise InputError(
             f"-1 beside {' and '.join(sorted(others))} may be a class or mean that there is no "
-            f"label: pass `--categories=-1,{named}` for a class, or `--categories {named}`"
+            f"label: pass categories=[-1, {classes}] (`--categories=-1,{named}`) for a class, or "
+            f"[{classes}] (`--categories {named}`)"
         )
     abstained: NDArray[np.bool_] = as_numpy(pc.is_in(texts, pa.array(written)))
     return abstained
