@@ -105,8 +105,9 @@ def test_three_columns_may_be_long_or_wide(rows_of):
         pd.DataFrame({"name": ["p", "q"], "age": [30, 40], "note": ["", "?"], "city": ["X", "Y"]}),
         pd.DataFrame({"item": [1, 2], "a": [1, "x"], "b": [1, 2]}, dtype=object),
         pd.DataFrame({"item": [1, 2], "a": [1, 2]}),
+        pd.DataFrame({"a": [1], "b": [1], "c": [1], "d": [1]}),
     ],
-    ids=["long", "an annotator", "traits", "mixed", "one column"],
+    ids=["long", "an annotator", "traits", "mixed", "one column", "one row"],
 )
 def test_other_frames_are_long_and_asked_for_columns(frame):
     with pytest.raises(at.InputError, match=r"no column for the .*pass columns="):

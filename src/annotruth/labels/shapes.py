@@ -165,6 +165,8 @@ def _from_frame(frame: nw.DataFrame[Any], native: Any, options: TableOptions) ->
     annotators = [name for name in frame.columns if name not in of_items]
     if options.columns or known or len(of_items) > 1 or len(annotators) < 2:
         return None
+    if len(frame) < 2:  # one row does not show that columns hold labels of one scale
+        return None
     try:
         columns = [_whole(make_column(str(n), frame.get_column(n).to_list())) for n in annotators]
     except InputError:  # of a column that a long table may not need
