@@ -23,7 +23,7 @@ def test_verdict_and_read_out_are_in_the_summary_and_the_json(readout):
         verdict="chance",
     )
     lines = fit.summary().splitlines()
-    assert lines[1] == f"WARNING: {CHANCE_LINE}"
+    assert lines[0] == f"WARNING: {CHANCE_LINE}"
     assert lines[-1].startswith("p_<label> and confidence are ")
     assert ("right label" in lines[-1]) == (readout == "right")
     entries = json.loads(fit.to_json())

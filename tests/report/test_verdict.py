@@ -45,6 +45,7 @@ def crowds():
         "cannot tell spam": at.fit(spammers, "dawid-skene"),
         "scores": at.fit(ordinal, "mean"),
         "one annotator": at.fit([row for row in good if row[1] == "person 0"]),
+        "one label per item": at.fit([(e, e % 3, "ab"[e % 2]) for e in range(30)]),
         "one category": at.fit([(e, s, "yes") for e in range(9) for s in range(9)]),
         "all known": at.fit(good, gold=truth),
     }
@@ -67,7 +68,8 @@ def fits():
         ("without reliability", "Yes", "Hellinger distance"),
         ("cannot tell spam", "Yes", "expected to be right"),
         ("scores", "Mostly", "Scores are known to within"),
-        ("one annotator", "Too few labels to tell", "No item has two labels"),
+        ("one annotator", "Too few labels to tell", "All labels are by one annotator"),
+        ("one label per item", "Too few labels to tell", "No item has two labels"),
         ("one category", "All equal", "nothing can be compared"),
         ("all known", "Known", "truth of every item was given"),
     ],

@@ -48,6 +48,12 @@ CHANCE_LINE = (
 )
 """What the summary and the report say about labels of chance."""
 
+ONE_ANNOTATOR_LINE = "all labels are by one annotator: there is nobody to compare with"
+"""What they say where nobody else labelled anything."""
+
+ONE_LABEL_LINE = "no item has two labels: annotators cannot be compared with each other"
+"""What they say where every item has one label."""
+
 READOUTS: Mapping[Readout, str] = {
     "right": "probabilities of the right label",
     "opinion": "shares of opinion",
@@ -188,10 +194,23 @@ class BaseFit(ABC):
         }
         return {name: column for name, column in columns.items() if column is not None}
 
+    def notice(self) -> str:
+        """Return why the results say little, which is said before them; empty if nothing is known."""
+        if self.data.n_annotators == 1:
+            return ONE_ANNOTATOR_LINE
+        if self.data.n_labels == self.data.n_items:
+            return ONE_LABEL_LINE
+        return CHANCE_LINE if self.verdict == "chance" else ""
+
+    def heading_lines(self) -> list[str]:
+        """Return the first lines of the summary: the notice, then the model and the data."""
+        heading = f"{self.model} on {self.data.describe()}"
+        return [f"WARNING: {self.notice()}", heading] if self.notice() else [heading]
+
     def summary_lines(self) -> list[str]:
-        """Return the lines on chance, dropped rows, convergence and annotators."""
+        """Return the lines on dropped rows, convergence and annotators."""
         data = self.data
-        lines = [f"WARNING: {CHANCE_LINE}"] if self.verdict == "chance" else []
+        lines = []
         if data.n_dropped:
             rows = counted(data.n_dropped, "row had no label and was", "rows had no label and were")
             lines.append(f"{rows} dropped")

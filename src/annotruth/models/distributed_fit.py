@@ -65,8 +65,7 @@ class DistributedFit(BaseFit):
 
     def summary(self) -> str:
         """Return the fit in a few lines of text."""
-        heading = f"{self.model} on {self.data.describe()}"
-        return "\n".join([heading, *self.summary_lines(), self.readout_line()])
+        return "\n".join([*self.heading_lines(), *self.summary_lines(), self.readout_line()])
 
     def close(self) -> None:
         """Remove the files behind the frames, which can no longer be used."""

@@ -313,7 +313,7 @@ class Fit(BaseFit):
     def summary(self) -> str:
         """Return a few lines: the data, convergence, annotators, items and labels."""
         data = self.data
-        lines = [f"{self.model} on {data.describe()}"]
+        lines = self.heading_lines()
         if self.chosen is not None:
             lines.append(f"chosen: {self.chosen['why']}")
         if data.read_as:

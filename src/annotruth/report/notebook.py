@@ -17,7 +17,6 @@ from annotruth.advice.changes import Changes
 from annotruth.advice.plan import Plan
 from annotruth.errors import AnnotruthError, counted, shorten
 from annotruth.kernels.arrays import Floats
-from annotruth.models.base_fit import CHANCE_LINE
 from annotruth.models.result import Fit
 from annotruth.report.charts import shapes
 from annotruth.report.charts.chart import Chart, chart_style
@@ -67,7 +66,7 @@ def fit_block(fit: Fit) -> str:
     title, people = f"{fit.model} on {fit.data.describe()}", fit.annotator_table()
     advice = _advice(fit)
     if advice is None:
-        lead = CHANCE_LINE if fit.verdict == "chance" else fit.stop_reason
+        lead = fit.notice() or fit.stop_reason
         return _block(title, lead, [], _sorted("Annotators", people, *_BY_RELIABILITY))
     trust = verdict_of(fit, advice).trust
     people = people.append_column("verdict", advice.annotator_table()["verdict"])

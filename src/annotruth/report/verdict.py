@@ -200,15 +200,15 @@ def _no_answer(fit: Fit, advice: Advice, alpha: float) -> Trust | None:
         return Trust("Known", "good", "The truth of every item was given.", "")
     if data.n_categories < 2:
         return Trust("All equal", "fair", "Every label is the same: nothing can be compared.", "")
+    word = "Too few labels to tell"
+    if data.n_annotators == 1 or data.labels_per_item.max() < 2:
+        return Trust(word, "bad", f"{fit.notice().capitalize()}.", "")
     if fit.verdict == "chance" or (fit.verdict is None and alpha < CHANCE_BELOW):
         sentence = (
             "Labels agree no better than chance, so labels and reliabilities below say next to "
             "nothing. Check the task and its instructions before you buy more labels."
         )
         return Trust("No better than chance", "bad", sentence, rule)
-    word = "Too few labels to tell"
-    if data.labels_per_item.max() < 2:
-        return Trust(word, "bad", "No item has two labels: nothing can be compared.", "")
     if fit.verdict is None and fit.model == DEFAULT_MODEL:
         sentence = "There are too few labels to tell whether they agree better than chance."
         return Trust(word, "bad", sentence, rule)
