@@ -217,7 +217,7 @@ def test_minus_one_beside_classes_from_zero_means_no_label(write, blank, corner)
 def test_minus_one_beside_zero_and_one_is_ambiguous(refused, write):
     content = "item,a,b\nx1,0,-1\nx2,-1,1\nx3,1,1\n"
     message = refused(content, "matrix.csv")
-    assert "`--categories=-1,0,1` for a class, or `--categories 0,1`" in message
+    assert "(`--categories=-1,0,1`) for a class, or [0, 1] (`--categories 0,1`)" in message
     path = write(content, "matrix.csv")
     assert at.read_labels(path, categories=["-1", "0", "1"]).n_labels == 6
     assert at.read_labels(path, categories=["0", "1"]).n_labels == 4
