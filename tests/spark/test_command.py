@@ -26,8 +26,12 @@ def test_tables_are_written_as_in_memory(run, spark, labels_csv, tmp_path):
     arguments = ("fit", labels_csv, "--model", "gpm", "--set", "tol=0.5", "--json")
     code, printed, _ = run(*arguments, "--engine", "spark", "--out", out)
     assert code == 0
-    assert json.loads(printed)["n_labels"] == 6
-    assert run(*arguments, "--out", in_memory)[1] == printed
+    entries = json.loads(printed)
+    assert entries["n_labels"] == 6
+    # In memory, labels are in canonical order, so sums are rounded differently.
+    likelihood = pytest.approx(entries.pop("log_likelihood"), rel=1e-12)
+    _, printed, _ = run(*arguments, "--out", in_memory)
+    assert json.loads(printed) == entries | {"log_likelihood": likelihood}
     assert json.loads((out / "fit.json").read_text())["n_items"] == 3
     for name in ("items", "annotators", "labels"):
         with (in_memory / f"{name}.csv").open() as file:

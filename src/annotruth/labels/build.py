@@ -24,7 +24,12 @@ from annotruth.labels.frames import (
 )
 from annotruth.labels.layout import Layout, RowCodes, TableSize, arrange_with_policy
 from annotruth.labels.options import DuplicatePolicy, TableOptions
-from annotruth.labels.scale import Scale, infer_scale, judge_order
+from annotruth.labels.scale import (
+    Scale,
+    infer_scale,
+    judge_order,
+    take_binary_codes_as_classes,
+)
 
 MAX_NAMED_REPEATS = 3
 """How many repeated labels a message names."""
@@ -41,6 +46,8 @@ def decide_scale(
         scale, category = infer_scale(
             values, kind=options.scale, categories=options.categories, from_text=from_text
         )
+        if options.infers_scale:
+            scale = take_binary_codes_as_classes(scale)
     validate.check_names(scale)
     validate.check_known_categories(category, values, scale)
     validate.check_magnitude(scale)
@@ -266,7 +273,7 @@ class LabelBuilder:
             validate.refuse_repeats(
                 items.take(as_arrow(item)), annotators.take(as_arrow(annotator)), arranged.n_changed
             )
-        if options.scale == "auto" and options.categories is None and options.bins is None:
+        if options.infers_scale:
             scale = judge_order(scale, arranged.layout)
         return BuiltLabels(
             arranged.layout,

@@ -96,6 +96,11 @@ class TableOptions:
             raise InputError(f"{type(options).__name__} was given: {cls.__name__} is needed")
         return options, others
 
+    @property
+    def infers_scale(self) -> bool:
+        """Whether nothing is said about the scale."""
+        return self.scale == "auto" and self.categories is None and self.bins is None
+
     def with_categories(self, categories: Sequence[Any] | None) -> Self:
         """Return the options with these categories, unless the caller gave categories or bins."""
         if categories is None or self.categories is not None or self.bins is not None:

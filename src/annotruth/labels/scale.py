@@ -247,6 +247,13 @@ def _name(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def take_binary_codes_as_classes(scale: Scale) -> Scale:
+    """Return the numbers 0 and 1, 1 and 2, or -1 and 1 as the codes of two classes."""
+    if scale.is_ordinal and tuple(scale.values) in _BINARY_CODES:
+        return _as_classes(scale, "there are only two")
+    return scale
+
+
 def judge_order(scale: Scale, layout: Layout) -> Scale:
     r"""Return numbers as a scale or as the codes of classes, as the labels decide, with the reason.
 
@@ -254,16 +261,12 @@ def judge_order(scale: Scale, layout: Layout) -> Scale:
     as classes. Krippendorff's :math:`\alpha` is compared for both: numbers are classes if
     :math:`0.8\,\alpha_\mathrm{interval} - \alpha_\mathrm{nominal}` is below 0 by two standard errors, over
     items; or if some neighbours are confused clearly less than half as often as chance would have it,
-    because classes that come in pairs, 0 with 1 and 2 with 3, agree well as numbers, too. The codes
-    of two classes are 0 and 1, 1 and 2, or -1 and 1. With too few labels to tell, and with more than `MAX_CODES` numbers or fractions,
+    because classes that come in pairs, 0 with 1 and 2 with 3, agree well as numbers, too. With too few labels to tell, and with more than `MAX_CODES` numbers or fractions,
     numbers are a scale.
     """
     values = scale.values
-    if not scale.is_ordinal:
-        return scale
-    if tuple(values) in _BINARY_CODES:
-        return _as_classes(scale, "there are only two")
-    if not 2 < len(scale) <= MAX_CODES or (values != np.round(values)).any():
+    few = 2 < len(scale) <= MAX_CODES
+    if not (scale.is_ordinal and few) or (values != np.round(values)).any():
         return scale
     counts = _label_counts(layout, len(scale))
     counts = counts[counts.sum(axis=1) > 1]

@@ -253,7 +253,7 @@ class Comparison:
 
 def reports_folder(page: str | Path) -> Path:
     """Return the folder of the models' reports that belongs to the page of a comparison."""
-    return Path(page).with_name(f"{Path(page).stem}-reports")
+    return Path(page).parent / f"{Path(page).stem}-reports"
 
 
 def _share_equal(one: Fit, other: Fit) -> float | None:
