@@ -42,6 +42,24 @@ def one_line(text: str) -> str:
     return printable(_LINE_END.sub(" ", text.strip()))
 
 
+_PASSWORD = re.compile(
+    r"(://[^:/@\s]*:)\S*@|((?:password|passwd|pwd|passphrase)=)[^&\s'\"]*[^&\s'\":]"
+)
+_URL = re.compile(r"(postgresql|postgres|mysql|mariadb)(\+\w+)?://")
+
+
+def hide_passwords(text: str) -> str:
+    """Return text with the passwords of URLs replaced by ***."""
+    if "://" not in text:
+        return text
+    return _PASSWORD.sub(lambda found: f"{found[1]}***@" if found[1] else f"{found[2]}***", text)
+
+
+def is_url(source: Any) -> bool:
+    """Return whether a source is the URL of a database."""
+    return isinstance(source, str) and _URL.match(source) is not None
+
+
 class AnnotruthError(Exception):
     """Base of all errors that annotruth raises on purpose.
 
@@ -58,7 +76,7 @@ class AnnotruthError(Exception):
     """
 
     def __str__(self) -> str:
-        return one_line(super().__str__())
+        return one_line(hide_passwords(super().__str__()))
 
 
 class InputError(AnnotruthError, ValueError):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from annotruth.app import console
-from annotruth.errors import InputError
+from annotruth.errors import InputError, hide_passwords, is_url
 from annotruth.io.formats import INPUT_FORMATS
 from annotruth.models.registry import DEFAULT_MODEL, MODELS
 
@@ -54,7 +54,8 @@ class DuplicatesChoice(StrEnum):
 
 LABELS_HELP = (
     "CSV, TSV, Parquet, Arrow or JSON lines, also compressed, with columns item, annotator, label; "
-    "or a matrix, or what a platform exports. Several files of one kind are read one after the "
+    "or a matrix, or what a platform exports; a SQLite or DuckDB file, or the URL of a database "
+    "with --query. Several files of one kind are read one after the "
     "other: name them, a folder, or a quoted pattern such as 'day-*.csv'; - is standard input."
 )
 FitOrLabels = Annotated[
@@ -91,6 +92,8 @@ def is_saved(folder: Path) -> bool:
 
 def heading(names: list[str]) -> str:
     """Return the name of FIT|LABELS in the heading of a report."""
+    if any(is_url(name) for name in names):
+        return hide_passwords(", ".join(names))
     if len(names) == 1 and names[0] != "-":
         return Path(names[0]).resolve().name
     from annotruth.io.sources import source_name
@@ -186,6 +189,13 @@ QuestionOption = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="The question to take, where LABELS has several."),
 ]
+QueryOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SELECT",
+        help="What to read from a database: one SELECT with columns item, annotator, label.",
+    ),
+]
 TruthOption = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Known truths (item, label) to measure the fit against."),
@@ -263,6 +273,7 @@ _READ_FLAGS: Mapping[str, tuple[Any, Any]] = {
     "bins": (BinsOption, None),
     "input_format": (InputFormatOption, None),
     "question": (QuestionOption, None),
+    "query": (QueryOption, None),
     "covariates": (CovariatesOption, None),
     "content": (ContentOption, None),
     "drop": (DropOption, None),

@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from annotruth.app import options
 from annotruth.app.output_flags import FLAGS, FormatChoice, ReadoutChoice, SaveOption
-from annotruth.errors import AnnotruthError, InputError, OutputError, system_errors_reported
+from annotruth.errors import (
+    AnnotruthError,
+    InputError,
+    OutputError,
+    hide_passwords,
+    system_errors_reported,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -284,7 +290,7 @@ def write_predictions(fit: Fit, path: Path, label_studio: str | None) -> None:
 
 def typed_command() -> str:
     """Return the command line as it was typed, for the heading of a report."""
-    return shlex.join(["annotruth", *sys.argv[1:]])
+    return shlex.join(["annotruth", *map(hide_passwords, sys.argv[1:])])
 
 
 def save_fit(fit: Fit, folder: Path, *, quiet: bool) -> None:

@@ -19,7 +19,14 @@ import numpy as np
 import pyarrow as pa
 
 from annotruth.errors import InputError, OutputError, counted, one_line, shorten
-from annotruth.io.content import UTF8_BOM, ContentKind, FileContent, check_utf8, partitions
+from annotruth.io.content import (
+    DATABASE_TITLE,
+    UTF8_BOM,
+    ContentKind,
+    FileContent,
+    check_utf8,
+    partitions,
+)
 
 ChooseColumns = Callable[[list[str]], Iterable[str]]
 """Picks the columns to read, given the names of all columns."""
@@ -37,6 +44,11 @@ def read_batches(
     Columns of a CSV are text. With ``keep_codes``, text that a Parquet file holds as a dictionary
     stays one, which is faster to encode.
     """
+    if content.kind in DATABASE_TITLE:
+        raise InputError(
+            f"this is a {DATABASE_TITLE[content.kind]}, which is read only as LABELS, and in "
+            "memory: save the table as CSV or Parquet"
+        )
     if content.kind == "json" and max_rows is not None:
         raise InputError(
             "JSON is not read within a memory limit: save the labels as CSV or Parquet, or leave "

@@ -16,7 +16,7 @@ from annotruth.errors import InputError
 if TYPE_CHECKING:
     from annotruth.labels.on_disk.disk import Disk
 
-ContentKind = Literal["text", "json", "parquet", "arrow"]
+ContentKind = Literal["text", "json", "parquet", "arrow", "sqlite", "duckdb"]
 
 _COMPRESSION_BY_MAGIC: Mapping[bytes, str] = {
     b"\x1f\x8b": "gzip",
@@ -39,6 +39,7 @@ _COMPRESSION_BY_SUFFIX: Mapping[str, str] = {
 _KIND_BY_MAGIC: Mapping[bytes, ContentKind] = {
     b"PAR1": "parquet",
     b"ARROW1": "arrow",
+    b"SQLite format 3\0": "sqlite",
     b"\xff\xff\xff\xff": "arrow",  # the first bytes of a message of an Arrow stream
 }
 _KIND_BY_SUFFIX: Mapping[str, ContentKind] = {
@@ -54,12 +55,21 @@ _KIND_BY_SUFFIX: Mapping[str, ContentKind] = {
     ".arrows": "arrow",
     ".feather": "arrow",
     ".ipc": "arrow",
+    ".sqlite": "sqlite",
+    ".sqlite3": "sqlite",
+    ".duckdb": "duckdb",
+}
+DATABASE_TITLE: Mapping[ContentKind, str] = {
+    "sqlite": "SQLite database",
+    "duckdb": "DuckDB database",
 }
 _KIND_TITLE: Mapping[ContentKind, str] = {
     "text": "a CSV or TSV file",
     "json": "JSON lines",
     "parquet": "a Parquet file",
     "arrow": "an Arrow or Feather file",
+    "sqlite": "a SQLite database",
+    "duckdb": "a DuckDB database",
 }
 UTF8_BOM = b"\xef\xbb\xbf"
 _OTHER_BOMS: Mapping[bytes, str] = {  # the longer ones first
@@ -260,6 +270,8 @@ def _recognise_kind(data: pa.Buffer) -> ContentKind:
     for magic, kind in _KIND_BY_MAGIC.items():
         if first.startswith(magic):
             return kind
+    if first[8:12] == b"DUCK":  # after a checksum
+        return "duckdb"
     for mark, encoding in _OTHER_BOMS.items():
         if first.startswith(mark):
             raise InputError(f"the text is {encoding}: save the file as UTF-8")

@@ -16,12 +16,14 @@ from annotruth.errors import (
     InputError,
     OutputError,
     describe_exhaustion,
+    hide_passwords,
+    is_url,
     one_line,
     printable,
     shorten,
 )
 from annotruth.io.batches import read_batches, read_columns
-from annotruth.io.content import ContentKind, FileContent, read_content
+from annotruth.io.content import DATABASE_TITLE, ContentKind, FileContent, read_content
 from annotruth.io.options import ReadOptions
 from annotruth.labels.build import LabelBuilder
 from annotruth.labels.encode import restore_text
@@ -46,7 +48,7 @@ def load_labels(
     if is_source(data):
         labels = read_labels(data, read)
     else:
-        for name in ("input_format", "question", "memory"):
+        for name in ("input_format", "question", "query", "memory"):
             if getattr(read, name) is not None:
                 raise InputError(f"{name} is for files: leave it out")
         labels = Labels.of(data, read)
@@ -83,7 +85,7 @@ def is_source(data: Any) -> bool:
 def reading_stage(data: Any) -> str:
     """Return the name of the stage in which labels are read, such as "reading labels.csv"."""
     if isinstance(data, str | Path):
-        return f"reading {Path(data).name}"
+        return f"reading {hide_passwords(str(data)) if is_url(data) else Path(data).name}"
     return f"reading {len(data):,} sources" if is_source(data) else "reading labels"
 
 
@@ -140,24 +142,27 @@ def _single_file(source: LabelFile | Sequence[LabelFile]) -> LabelFile | None:
     """Return the only file of a source; None if there may be several."""
     if not isinstance(source, str | os.PathLike):
         return _single_file(source[0]) if len(source) == 1 else None
+    if is_url(source):
+        return source
     may_match = any(mark in os.fspath(source) for mark in "*?[")
     return None if may_match or Path(source).is_dir() else source
 
 
 def _read_file(path: LabelFile, read: ReadOptions) -> Labels:
     with file_errors_reported(path):
-        content = _read_single(Path(path), read)
+        content = _read_single(path, read)
         table = None if content is None else _read_long_table(content, read)
         if content is not None and table is not None:
             return Labels.from_arrow(table, read, from_text=content.kind == "text")
-        return _labels_of(_parse_other_format(Path(path), content, read), read)
+        return _labels_of(_parse_other_format(path, content, read), read)
 
 
 def _labels_of(parsed: ParsedLabels, read: ReadOptions) -> Labels:
     """Return the labels that a format found."""
     options_of_table = replace(read, columns=parsed.columns).with_categories(parsed.categories)
     labels = Labels.from_arrow(parsed.table, options_of_table, from_text=parsed.from_text)
-    labels = replace(labels, read_as=parsed.read_as or labels.read_as)
+    how = (parsed.read_as,) if parsed.title else (parsed.read_as, labels.read_as)
+    labels = replace(labels, read_as=", ".join(filter(None, how)))
     return labels if parsed.gold is None else labels.with_gold(parsed.gold)
 
 
@@ -165,10 +170,10 @@ def _parse_file(path: LabelFile, read: ReadOptions) -> ParsedLabels:
     """Return the labels of one of several files."""
     from annotruth.io.formats.source import ParsedLabels
 
-    content = _read_single(Path(path), read)
+    content = _read_single(path, read)
     table = None if content is None else _read_long_table(content, read)
     if content is None or table is None:
-        return _parse_other_format(Path(path), content, read)
+        return _parse_other_format(path, content, read)
     return ParsedLabels(table, columns=read.columns, from_text=content.kind == "text")
 
 
@@ -186,8 +191,11 @@ class _NoLongTableError(InputError):
     """The columns of a long table are missing."""
 
 
-def _read_single(path: Path, read: ReadOptions) -> FileContent | None:
-    """Return the content of a file; None for what may hold several, and for Python files."""
+def _read_single(source: LabelFile, read: ReadOptions) -> FileContent | None:
+    """Return the content of a file; None for what may hold several, Python files and URLs."""
+    if is_url(source):
+        return None
+    path = Path(source)
     if path.suffix.lower() in (".py", ".zip") or path.is_dir():
         return None
     return read_content(path, max_size=read.max_size)
@@ -195,8 +203,9 @@ def _read_single(path: Path, read: ReadOptions) -> FileContent | None:
 
 def _read_long_table(content: FileContent, read: ReadOptions) -> pa.Table | None:
     """Return the columns of a long table; None for another format, named or to be recognised."""
-    if read.input_format not in (None, "long"):
+    if read.input_format not in (None, "long") or content.kind in DATABASE_TITLE:
         return None
+    _refuse_query(read)
     # The keys of JSON lines are known only once they are read, so other formats are tried first.
     if read.input_format is None and content.kind == "json":
         return None
@@ -209,8 +218,13 @@ def _read_long_table(content: FileContent, read: ReadOptions) -> pa.Table | None
         raise
 
 
-def _parse_other_format(path: Path, content: FileContent | None, read: ReadOptions) -> ParsedLabels:
+def _parse_other_format(
+    source: LabelFile, content: FileContent | None, read: ReadOptions
+) -> ParsedLabels:
     """Return the labels of a format that is named or recognised, or of JSON lines."""
+    if is_url(source):
+        return _parse_url(source, read)
+    path = Path(source)
     parsed = _parse_several(path, read) if content is None else None
     if parsed is None:
         parsed = _parse_content(path, content or read_content(path, max_size=read.max_size), read)
@@ -235,6 +249,13 @@ def _parse_content(path: Path, content: FileContent, read: ReadOptions) -> Parse
     from annotruth.io.formats.source import ParsedLabels, Source
 
     formats.check_name(read.input_format)
+    if content.kind in DATABASE_TITLE:
+        from annotruth.io.databases import read_database
+
+        choose = partial(_choose_in_database, content.kind, read)
+        parsed = read_database(path, content.kind, read.query, choose, limit=content.limit)
+        return replace(parsed, columns=read.columns)
+    _refuse_query(read)
     columns, categories = read.columns or {}, read.categories
     source = Source(path, content, columns, read.question, read.content, categories)
     if read.input_format not in (None, "long"):
@@ -245,6 +266,24 @@ def _parse_content(path: Path, content: FileContent, read: ReadOptions) -> Parse
     choose = partial(_choose_long_table, LabelBuilder(read), source.kind, read)
     table = read_columns(source.content, choose, keep_codes=True)
     return ParsedLabels(table, columns=read.columns, from_text=source.from_text)
+
+
+def _parse_url(url: LabelFile, read: ReadOptions) -> ParsedLabels:
+    """Return the labels of a database server."""
+    from annotruth.io.databases import read_database_url
+
+    choose = partial(_choose_in_database, "sqlite", read)
+    parsed = read_database_url(os.fspath(url), read.query, choose, max_size=read.max_size)
+    return replace(parsed, columns=read.columns)
+
+
+def _choose_in_database(kind: ContentKind, read: ReadOptions, names: list[str]) -> list[str]:
+    return _choose_long_table(LabelBuilder(read), kind, read, names)
+
+
+def _refuse_query(read: ReadOptions) -> None:
+    if read.query is not None:
+        raise InputError("this is no database: leave out query (`--query`)")
 
 
 def _read_to_disk(files: Sequence[LabelFile], read: ReadOptions) -> MappedLabels:
@@ -262,7 +301,7 @@ def _read_to_disk(files: Sequence[LabelFile], read: ReadOptions) -> MappedLabels
         columns: list[str] = []
         for file in files:
             with file_errors_reported(file):
-                _check_on_disk(read)
+                _check_on_disk(file, read)
                 content = read_content(Path(file), disk=disk, max_size=read.max_size)
                 kinds.append(content.kind)
                 check_same_kind(content.kind, kinds[0], source_name(files[0]))
@@ -281,8 +320,10 @@ def _read_to_disk(files: Sequence[LabelFile], read: ReadOptions) -> MappedLabels
             return MappedLabels.from_built(built, disk=disk, rows=store.rows)
 
 
-def _check_on_disk(read: ReadOptions) -> None:
-    """Refuse options that are not for labels on disk."""
+def _check_on_disk(file: LabelFile, read: ReadOptions) -> None:
+    """Refuse sources and options that are not for labels on disk."""
+    if is_url(file) or read.query is not None:
+        raise InputError("databases are not read within a memory limit: leave out `--memory`")
     if read.input_format not in (None, "long") or read.question is not None:
         raise InputError(
             "within a memory limit only a table of one row per label is read: leave out "
@@ -373,6 +414,8 @@ def file_named_in_errors(data: Any) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        if isinstance(data, str | Path) and not str(error).startswith(printable(f"{data}: ")):
+        if isinstance(data, str | Path) and not str(error).startswith(
+            printable(hide_passwords(f"{data}: "))
+        ):
             raise InputError(f"{data}: {error}") from error
         raise

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from annotruth.errors import InputError, listed
+from annotruth.errors import InputError, hide_passwords, is_url, listed
 from annotruth.io.options import ReadOptions
 from annotruth.labels.build import LabelBuilder
 from annotruth.labels.table import Labels
@@ -34,7 +34,8 @@ def source_name(source: LabelFile | Sequence[LabelFile]) -> str:
         first, *others = source
         more = f" and {len(others):,} more file{'s' if len(others) > 1 else ''}" if others else ""
         return f"{source_name(first)}{more}"
-    return "standard input" if os.fspath(source) == STANDARD_INPUT else os.fspath(source)
+    name = os.fspath(source)
+    return "standard input" if name == STANDARD_INPUT else hide_passwords(name)
 
 
 def find_files(source: LabelFile | Sequence[LabelFile]) -> list[LabelFile]:
@@ -56,7 +57,9 @@ def find_files(source: LabelFile | Sequence[LabelFile]) -> list[LabelFile]:
 
 def _expand(source: LabelFile) -> Iterator[LabelFile]:
     text = os.fspath(source)
-    if Path(text).is_dir():
+    if is_url(text):
+        yield source
+    elif Path(text).is_dir():
         yield from _files_in(Path(text))
     elif text == STANDARD_INPUT or os.path.lexists(text) or not glob.has_magic(text):
         yield source

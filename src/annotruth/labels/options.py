@@ -131,6 +131,9 @@ class ReadOptions(TableOptions):
         The format of a file ("wide", "mturk", ...), where it is not recognised as it should be.
     question
         The question to take, where a file has labels for several.
+    query
+        What to read from a database: one SELECT, such as "select item, annotator, label from votes".
+        Files need it only if several tables have the columns of labels.
     memory
         How much memory the labels and the fit may take, such as "1GB": the labels then stay on
         disk, in the folder for temporary files, and the result is the same. For files that hold
@@ -152,6 +155,7 @@ class ReadOptions(TableOptions):
 
     input_format: str | None = None
     question: str | None = None
+    query: str | None = None
     memory: str | int | None = None
     max_size: str | int | None = None
     drop: Any = ()

@@ -30,6 +30,7 @@ _LOCAL_PARTITIONS = 4  # of labels that are in memory, which are few
 
 # The options for reading that Spark does not support, and their flags.
 _UNSUPPORTED_OPTIONS = {
+    "query": "--query",
     "input_format": "--input-format",
     "question": "--question",
     "covariates": "--covariates",

@@ -69,6 +69,8 @@ class ParsedLabels:
     def read_as(self) -> str:
         """Return one line on how the file was read."""
         notes = ", ".join(note for note in self.notes if note)
+        if not self.title:
+            return notes
         return f"{self.title} ({notes})" if notes else self.title
 
 
