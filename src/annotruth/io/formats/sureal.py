@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from annotruth.errors import InputError, shown
+from annotruth.errors import InputError, listed, shown
 from annotruth.io.content import FileContent, check_utf8
 from annotruth.io.decompress import check_size
 from annotruth.io.formats.literals import check_literal, read_literals, tree_size
@@ -47,7 +47,7 @@ def _read_dataset(dataset: dict[str, Any]) -> ParsedLabels:
 def _by_observer(video: dict[str, Any], item: Any) -> Iterable[tuple[Any, Any]]:
     if "os" not in video:
         raise InputError(
-            f"video {shown(item)} has no scores of observers (os, found: {', '.join(map(str, video))}): "
+            f"video {shown(item)} has no scores of observers (os, found: {listed(video)}): "
             "a mean over observers cannot be fitted, give the raw scores"
         )
     scores = check_literal(video["os"], f"os of video {shown(item)}")

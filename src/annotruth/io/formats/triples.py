@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, listed, shorten
 from annotruth.io.formats.matrix import normalise
 from annotruth.io.formats.source import Format, ParsedLabels, Source
 from annotruth.labels.frames import LABEL_ROLES, as_numpy, find_columns, is_known_name
@@ -107,9 +107,10 @@ def _decide_columns(source: Source, table: pa.Table) -> dict[str, str]:
     usual order is item, annotator, label; the other order needs clear evidence.
     """
     if [normalise(name) for name in source.names] in _NUMBERED:
-        named = ",".join(f"{role}={n}" for role, n in zip(LABEL_ROLES, source.names, strict=True))
+        pairs = zip(LABEL_ROLES, map(shorten, source.names), strict=True)
+        named = ",".join(f"{role}={name}" for role, name in pairs)
         raise InputError(
-            f"the first row, {', '.join(source.names)}, may be the names of the columns or a label: "
+            f"the first row, {listed(source.names)}, may be the names of the columns or a label: "
             f"pass `--columns {named}` if it is names, or {_options('item=1,annotator=2,label=3')}"
         )
     first, second, _ = map(_encode, table.columns)
