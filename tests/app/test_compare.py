@@ -70,6 +70,12 @@ def test_the_reports_of_models_are_written_beside_the_page(run, tmp_path):
     assert f"reports of models written to {folder}" in out
 
 
+def test_a_folder_is_no_page(run):
+    code, out, err = run(GOOD, "--models", "majority", "--report", "/")
+    assert (code, out) == (2, "")
+    assert err == "annotruth: --report /: this is a folder: name a file in it\n"
+
+
 def test_the_reports_of_models_can_be_left_out(run, tmp_path):
     page = tmp_path / "page.html"
     _, out, _ = run(GOOD, "--models", "majority", "--report", page, "--no-model-reports")

@@ -79,6 +79,11 @@ def test_anything_but_values_is_refused_by_line(refused, code, message):
     assert message in refused(code, "films.py")
 
 
+def test_long_names_are_shortened(refused):
+    code = f"dis_videos = [{{'asset_id': 1, 'os{'x' * 10**5}': 3}}]"
+    assert len(refused(code, "films.py")) < 500
+
+
 def test_large_programs_are_refused(refused):
     code = "dis_videos = []\n" + "# comment\n" * 10**4
     assert "max-size" in refused(code, "films.py", max_size="1MB")
