@@ -2,12 +2,14 @@
 
 import csv
 import json
-import re
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
 
 import annotruth as at
+from annotruth.app import outputs
 from annotruth.errors import InputError
 from annotruth.io.json_tables import write_records
 from annotruth.io.predictions import LabelControl, write_predictions
@@ -114,10 +116,18 @@ def predictions(fit, path, **control):
         fit.data.covariates.items,
         fit.data.scale,
         path,
-        model=fit.model,
+        version="annotruth majority 2026-05-03",
         control=LabelControl.parse(control),
     )
     return json.loads(path.read_text("utf-8"))
+
+
+def test_the_version_of_predictions_is_the_model_and_the_day_of_the_fit(tmp_path):
+    day = datetime(2025, 12, 31, 23, 59, tzinfo=UTC)
+    fit = replace(at.fit(LABELS, "majority"), fitted_at=day)
+    outputs.write_predictions(fit, tmp_path / "p.json", None)
+    task, *_ = json.loads((tmp_path / "p.json").read_text("utf-8"))
+    assert task["predictions"][0]["model_version"] == "annotruth majority 2025-12-31"
 
 
 def test_predictions_have_the_documented_shape(tmp_path):
@@ -129,7 +139,7 @@ def test_predictions_have_the_documented_shape(tmp_path):
         assert set(task) == {"id", "data", "predictions"}
         assert task["data"] == {"annotruth_item": task["id"]}
         (prediction,) = task["predictions"]
-        assert re.fullmatch(r"annotruth majority \d{4}-\d\d-\d\d", prediction["model_version"])
+        assert prediction["model_version"] == "annotruth majority 2026-05-03"
         assert prediction["score"] == confidence
         # https://labelstud.io/guide/tasks.html#Example-JSON-format
         assert prediction["result"] == [

@@ -276,14 +276,16 @@ def check_predictions(path: Path | None, label_studio: str | None) -> None:
 def write_predictions(fit: Fit, path: Path, label_studio: str | None) -> None:
     """Write the labels of a fit as predictions for Label Studio."""
     from annotruth.io import predictions
+    from annotruth.models.base_fit import now
 
     names = options.parse_pairs(label_studio, "--label-studio")
+    day = (fit.fitted_at or now()).date()
     predictions.write_predictions(
         fit.tables()["items"],
         fit.data.covariates.items,
         fit.data.scale,
         path,
-        model=fit.model,
+        version=f"annotruth {fit.model} {day.isoformat()}",
         control=predictions.LabelControl.parse(names),
     )
 

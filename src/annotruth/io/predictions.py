@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from datetime import date
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -82,7 +81,7 @@ def write_predictions(
     scale: Scale,
     path: str | os.PathLike[str],
     *,
-    model: str,
+    version: str,
     control: LabelControl,
 ) -> None:
     """Write one task with one prediction per item, in Label Studio's JSON format.
@@ -97,21 +96,20 @@ def write_predictions(
         The scale of the labels.
     path
         The file, which ends in .json.
-    model
-        The name of the model, for the version of the predictions.
+    version
+        The model version of the predictions, as Label Studio shows it.
     control
         The tag of the project that takes the labels.
     """
     check_predictions_path(path)
     with atomic_write(path) as temporary:
-        write_records(_tasks(items, content, scale, model, control), temporary)
+        write_records(_tasks(items, content, scale, version, control), temporary)
 
 
 def _tasks(
-    items: pa.Table | LazyTable, content: Columns, scale: Scale, model: str, control: LabelControl
+    items: pa.Table | LazyTable, content: Columns, scale: Scale, version: str, control: LabelControl
 ) -> Iterator[dict[str, Any]]:
     """Return the tasks; items with whole numbers as ids may be tasks of Label Studio."""
-    version = f"annotruth {model} {date.today().isoformat()}"
     control = replace(control, type=control.type or _type_of(scale))
     for part in slices(items.num_rows, _ROWS_AT_ONCE):
         table = items.slice(part.start, part.stop - part.start)

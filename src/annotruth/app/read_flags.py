@@ -1,0 +1,152 @@
+"""The flags for reading labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from annotruth.io.formats import INPUT_FORMATS
+
+
+class ScaleChoice(StrEnum):
+    """Values of ``--scale``.
+
+    Examples
+    --------
+    >>> ScaleChoice("ordinal").value
+    'ordinal'
+    """
+
+    auto = "auto"
+    nominal = "nominal"
+    ordinal = "ordinal"
+
+
+class DuplicatesChoice(StrEnum):
+    """Values of ``--duplicates``.
+
+    Examples
+    --------
+    >>> DuplicatesChoice("last").value
+    'last'
+    """
+
+    refuse = "refuse"
+    keep = "keep"
+    last = "last"
+
+
+ScaleOption = Annotated[
+    ScaleChoice,
+    typer.Option(
+        metavar="NAME",
+        help="nominal, ordinal or auto: text is nominal, listed categories are ordinal, and of numbers the labels tell: disagreements on a scale fall on neighbours.",
+    ),
+]
+CategoriesOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B,C",
+        help="All categories, lowest first; those that no label names count too. Quote one that "
+        "contains a comma.",
+    ),
+]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES",
+        help="Which columns are which, where they have other names, such as "
+        "item=film,annotator=user,label=stars.",
+    ),
+]
+DuplicatesOption = Annotated[
+    DuplicatesChoice,
+    typer.Option(
+        metavar="RULE",
+        help="Several labels of one annotator for one item: refuse them (identical rows count "
+        "once), keep all, or keep the last.",
+    ),
+]
+BinsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="BINS",
+        help="Put numbers of a continuous scale into bins: their number, such as 20, or their "
+        "edges, such as 0,25,50,100.",
+    ),
+]
+InputFormatOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FORMAT",
+        help=f"The format of LABELS, where it is not recognised: {', '.join(INPUT_FORMATS)}.",
+    ),
+]
+QuestionOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The question to take, where LABELS has several."),
+]
+QueryOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SELECT",
+        help="What to read from a database: one SELECT with columns item, annotator, label.",
+    ),
+]
+CovariatesOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES", help="Further columns to keep with the labels, such as time,seconds."
+    ),
+]
+ContentOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES",
+        help="Columns that hold what the items are, for the report: text, or URLs or paths of images, "
+        "audio or video.",
+    ),
+]
+DropOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|A,B",
+        help="Leave these annotators out: their ids, or a file with one id per line or a column "
+        "annotator; of what --keep wrote, those with the verdict drop.",
+    ),
+]
+MemoryOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Fit within this much memory, such as 1GB; the labels stay on disk (TMPDIR).",
+    ),
+]
+MaxSizeOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="How much memory reading a file may take, such as 20GB.",
+        show_default="500MB, or 200 times its size",
+    ),
+]
+
+READ_FLAGS: Mapping[str, tuple[Any, Any]] = {
+    "scale": (ScaleOption, ScaleChoice.auto),
+    "categories": (CategoriesOption, None),
+    "columns": (ColumnsOption, None),
+    "duplicates": (DuplicatesOption, DuplicatesChoice.refuse),
+    "bins": (BinsOption, None),
+    "input_format": (InputFormatOption, None),
+    "question": (QuestionOption, None),
+    "query": (QueryOption, None),
+    "covariates": (CovariatesOption, None),
+    "content": (ContentOption, None),
+    "drop": (DropOption, None),
+    "memory": (MemoryOption, None),
+    "max_size": (MaxSizeOption, None),
+}
+"""The flags for reading labels, in the order in which the help lists them: type and default."""
