@@ -277,7 +277,7 @@ def usable_cores() -> int:
 
 @cache
 def find_kernel(package: str, name: str) -> Kernel:
-    """Return the kernel ``family.function`` of a package of kernels."""
-    family, function = name.split(".")
+    """Return the kernel ``family.function`` of a package of kernels; a family may be ``a.b``."""
+    family, function = name.rsplit(".", 1)
     kernel: Kernel = getattr(importlib.import_module(f"{package}.{family}"), function)
     return kernel

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from annotruth.io.options import ReadOptions
     from annotruth.labels import Labels
 
-Extent = Literal["items", "cells", "labels"]
-"""What an item-side array has one entry for."""
+Extent = Literal["items", "cells", "labels", "annotators", "comparisons"]
+"""What an array beside the data has one entry for; the last two are those of pair comparisons."""
 
 Kernel: TypeAlias = Callable[..., None]
 
@@ -144,6 +144,8 @@ class PassData(Protocol):
     """Data on this machine that a session can open: labels, or anything laid out like them.
 
     Items are the units that partitions are made of; a kernel finds its own arrays in ``block()``.
+    Pair comparisons are the mirror image: their units are annotators, whose latent states stay
+    with their partition, and sums have the size of the items.
 
     Examples
     --------

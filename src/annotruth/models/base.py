@@ -62,7 +62,52 @@ class Capabilities:
 
 
 @dataclass(kw_only=True)
-class Estimator(PandasResults, ABC):
+class OptionsBase:
+    """Base of all estimators: options are keyword-only fields, as in scikit-learn.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> at.GPM(tol=1e-6).get_params()["tol"]
+    1e-06
+    """
+
+    name: ClassVar[str]
+    """The model's name on the command line."""
+
+    def _check_option_types(self) -> None:
+        """Refuse options of a wrong type."""
+        types = {option.name: str(option.type) for option in fields(self)}
+        for name, value in self.get_params().items():
+            check_option(name, types[name], value)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the options this estimator was made with, as strings and numbers."""
+        return {name: _plain(value) for name, value in self.get_params().items()}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the options this estimator was made with (scikit-learn's interface)."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+
+    def set_params(self, **options: Any) -> Self:
+        """Set options (scikit-learn's interface)."""
+        self.check_options(options)
+        for name, value in options.items():
+            setattr(self, name, value)
+        return self
+
+    @classmethod
+    def check_options(cls, options: Iterable[str]) -> None:
+        """Refuse options that the model does not have."""
+        known = [f.name for f in fields(cls) if f.init]
+        for name in options:
+            if name not in known:
+                has = ", ".join(known) or "none"
+                raise InputError(f"{cls.name} has no option {name!r}: it has {has}")
+
+
+@dataclass(kw_only=True)
+class Estimator(PandasResults, OptionsBase, ABC):
     """Base of all models, with the interface of scikit-learn.
 
     Options are keyword-only fields. ``fit`` does not change them, and stores the results in
@@ -81,9 +126,6 @@ class Estimator(PandasResults, ABC):
     >>> model.get_params()["tol"]
     1e-06
     """
-
-    name: ClassVar[str]
-    """The model's name on the command line."""
 
     capabilities: ClassVar[Capabilities] = Capabilities()
     """What the model can do beyond fitting labels in memory."""
@@ -174,12 +216,6 @@ class Estimator(PandasResults, ABC):
         from annotruth.models.symmetric import mean_fit
 
         return mean_fit(images)
-
-    def _check_option_types(self) -> None:
-        """Refuse options of a wrong type."""
-        types = {option.name: str(option.type) for option in fields(self)}
-        for name, value in self.get_params().items():
-            check_option(name, types[name], value)
 
     def engine_for(self, data: Any) -> Engine:
         """Return the engine to read and fit the data with; raise if it cannot read them."""
@@ -329,30 +365,6 @@ class Estimator(PandasResults, ABC):
         label, or labels no such odds.
         """
         return None
-
-    def settings(self) -> dict[str, Any]:
-        """Return the options this estimator was made with, as strings and numbers."""
-        return {name: _plain(value) for name, value in self.get_params().items()}
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the options this estimator was made with (scikit-learn's interface)."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}
-
-    def set_params(self, **options: Any) -> Self:
-        """Set options (scikit-learn's interface)."""
-        self.check_options(options)
-        for name, value in options.items():
-            setattr(self, name, value)
-        return self
-
-    @classmethod
-    def check_options(cls, options: Iterable[str]) -> None:
-        """Refuse options that the model does not have."""
-        known = [f.name for f in fields(cls) if f.init]
-        for name in options:
-            if name not in known:
-                has = ", ".join(known) or "none"
-                raise InputError(f"{cls.name} has no option {name!r}: it has {has}")
 
     def _local_result(self) -> Fit:
         fit: BaseFit = self.result_

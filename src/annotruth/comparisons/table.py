@@ -1,0 +1,203 @@
+"""`Comparisons`: which of two items each annotator preferred, laid out for the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from annotruth.errors import counted
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.labels import validate
+from annotruth.labels.frames import default_frame
+
+LEFT, RIGHT, TIE = 0, 1, 2
+"""The codes of the outcomes."""
+
+OUTCOMES = ("left", "right", "tie")
+"""The names of the outcomes, by code."""
+
+
+class ComparisonBlock(NamedTuple):
+    """The arrays that kernels read: an annotator's comparisons are ``annotator_ptr[s]:[s + 1]``.
+
+    Examples
+    --------
+    >>> votes = Comparisons.from_codes([0, 1], [1, 0], [0, 0], [0, 1], items=["a", "b"], annotators=["x"])
+    >>> votes.block().outcome.tolist()
+    [0, 1]
+    """
+
+    annotator_ptr: NDArray[np.int64]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    outcome: NDArray[np.int8]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparisons:
+    """A frozen, validated table of pair comparisons in integer codes, sorted by annotator.
+
+    Attributes
+    ----------
+    items, annotators
+        The ids behind the codes, in order of first appearance.
+    left, right
+        The codes of the two items of each comparison.
+    outcome
+        Which of them was preferred: `LEFT`, `RIGHT` or `TIE`.
+    annotator_ptr
+        Annotator s made the comparisons ``annotator_ptr[s]:annotator_ptr[s + 1]``.
+    row
+        The position of each comparison in the input.
+    sides_known
+        Whether left and right are the sides on which the items were shown. If a file holds winners
+        and losers only, they are not, and nothing is concluded about sides.
+    covariates
+        Known properties of each comparison by name, such as the difference of two lengths.
+    contexts, context
+        The prompts, scenes or questions under which items were compared, and the code of each
+        comparison's; None where there are none.
+    n_dropped, n_repeated, frame, read_as, left_out
+        As in `annotruth.labels.LabelSummary`.
+
+    Examples
+    --------
+    >>> votes = Comparisons.from_codes(
+    ...     [0, 1, 0], [1, 2, 2], [0, 0, 1], [0, 2, 1], items=["a", "b", "c"], annotators=["x", "y"]
+    ... )
+    >>> votes
+    Comparisons(3 comparisons of 3 items by 2 annotators)
+    >>> votes.comparisons_per_annotator.tolist(), votes.comparisons_per_item.tolist()
+    ([2, 1], [2, 2, 2])
+    """
+
+    items: pa.Array
+    annotators: pa.Array
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    outcome: NDArray[np.int8]
+    annotator_ptr: NDArray[np.int64]
+    row: NDArray[np.int64]
+    sides_known: bool = True
+    covariates: Mapping[str, Floats] = field(default_factory=dict)
+    contexts: pa.Array | None = None
+    context: NDArray[np.int32] | None = None
+    n_dropped: int = 0
+    n_repeated: int = 0
+    frame: str = "pyarrow"
+    read_as: str = ""
+    left_out: str = ""
+
+    @classmethod
+    def from_codes(
+        cls,
+        left: Sequence[int] | NDArray[np.integer[Any]],
+        right: Sequence[int] | NDArray[np.integer[Any]],
+        annotator: Sequence[int] | NDArray[np.integer[Any]],
+        outcome: Sequence[int] | NDArray[np.integer[Any]],
+        *,
+        items: pa.Array | Sequence[Any],
+        annotators: pa.Array | Sequence[Any],
+        covariates: Mapping[str, Floats] | None = None,
+        sides_known: bool = True,
+        frame: str | None = None,
+    ) -> Comparisons:
+        """Return comparisons given as integer codes, one entry per comparison, in any order."""
+        codes = [np.asarray(values) for values in (left, right, annotator, outcome)]
+        sizes = (len(items), len(items), len(annotators), len(OUTCOMES))
+        names = ("left", "right", "annotator", "outcome")
+        for values, size, name in zip(codes, sizes, names, strict=True):
+            validate.check_codes(values, size, name)
+        n_votes = np.bincount(codes[2], minlength=len(annotators))
+        row = np.argsort(codes[2], kind="stable")
+        return cls(
+            items=pa.array(items),
+            annotators=pa.array(annotators),
+            left=codes[0][row].astype(np.int32),
+            right=codes[1][row].astype(np.int32),
+            outcome=codes[3][row].astype(np.int8),
+            annotator_ptr=np.append(0, np.cumsum(n_votes)).astype(np.int64),
+            row=row,
+            covariates={name: values[row] for name, values in (covariates or {}).items()},
+            sides_known=sides_known,
+            frame=frame or default_frame(),
+        )
+
+    @property
+    def n_items(self) -> int:
+        """The number of items."""
+        return len(self.items)
+
+    @property
+    def n_annotators(self) -> int:
+        """The number of annotators."""
+        return len(self.annotators)
+
+    @property
+    def n_comparisons(self) -> int:
+        """The number of comparisons."""
+        return len(self.outcome)
+
+    @property
+    def n_labels(self) -> int:
+        """The number of observations a pass reads: the comparisons (`PassData`)."""
+        return self.n_comparisons
+
+    @property
+    def comparisons_per_annotator(self) -> NDArray[np.int64]:
+        """The number of comparisons of each annotator."""
+        return np.diff(self.annotator_ptr)
+
+    @property
+    def comparisons_per_item(self) -> NDArray[np.int64]:
+        """The number of comparisons of each item."""
+        counts = np.bincount(self.left, minlength=self.n_items)
+        return counts + np.bincount(self.right, minlength=self.n_items)
+
+    @property
+    def has_ties(self) -> bool:
+        """Whether any outcome is a tie."""
+        return bool((self.outcome == TIE).any())
+
+    def annotator_of_comparison(self) -> Codes:
+        """Return the code of each comparison's annotator."""
+        return np.repeat(np.arange(self.n_annotators), self.comparisons_per_annotator)
+
+    def describe(self) -> str:
+        """Return the counts as one line."""
+        return (
+            f"{counted(self.n_comparisons, 'comparison')} of {counted(self.n_items, 'item')} by "
+            f"{counted(self.n_annotators, 'annotator')}"
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.describe()})"
+
+    # What follows makes it `annotruth.engines.PassData`: partitions are made of annotators.
+
+    def length(self, per: str) -> int:
+        """Return how many annotators or comparisons there are."""
+        return {"annotators": self.n_annotators, "comparisons": self.n_comparisons}[per]
+
+    def block(self) -> ComparisonBlock:
+        """Return the arrays that kernels read."""
+        return ComparisonBlock(self.annotator_ptr, self.left, self.right, self.outcome)
+
+    def partition(self, n_partitions: int) -> NDArray[np.int64]:
+        """Return the ``n_partitions + 1`` bounds of annotators that divide the comparisons evenly."""
+        goals = np.linspace(0, self.n_comparisons, n_partitions + 1)
+        bounds = np.searchsorted(self.annotator_ptr, goals)
+        bounds[0], bounds[-1] = 0, self.n_annotators
+        return bounds
+
+    def zeros(self, shape: int | tuple[int, ...]) -> Floats:
+        """Return an array of zeros in memory."""
+        return np.zeros(shape)
+
+    def check_room(self, n_bytes: float, what: str) -> None:
+        """Accept everything: the comparisons are in memory."""

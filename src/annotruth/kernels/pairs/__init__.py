@@ -1,0 +1,1 @@
+"""Compiled passes over pair comparisons, one file per model family."""

@@ -1,0 +1,82 @@
+"""`PairEstimator`: the base of the models of pair comparisons."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Self
+
+from annotruth.comparisons.table import Comparisons
+from annotruth.engines import Engine
+from annotruth.errors import NotFittedError
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.models.base import OptionsBase
+from annotruth.models.em import ProgressCallback
+from annotruth.models.pairs.result import RankFit
+
+
+@dataclass(kw_only=True)
+class PairEstimator(OptionsBase, ABC):
+    """Base of the models of pair comparisons, with the interface of scikit-learn.
+
+    Parameters
+    ----------
+    tol, max_iter
+        The stopping rule and its cap; reaching the cap warns.
+    engine
+        Where the passes over the comparisons run.
+
+    Examples
+    --------
+    >>> from annotruth.models.base import OptionsBase
+    >>> issubclass(PairEstimator, OptionsBase)
+    True
+    """
+
+    tol: float = 1e-6
+    max_iter: int = 1000
+    engine: str | Engine = "memory"
+
+    def fit(
+        self,
+        data: Comparisons,
+        *,
+        warm_start: RankFit | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> Self:
+        """Fit the model to comparisons, starting from an earlier fit if there is one."""
+        self._check_option_types()
+        self._result = self._fit(data, progress, warm_start)
+        return self
+
+    @property
+    def result_(self) -> RankFit:
+        """The fit."""
+        if not hasattr(self, "_result"):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
+        return self._result
+
+    def load_fit(self, fit: RankFit) -> Self:
+        """Use an earlier fit, such as a saved one, as this estimator's result."""
+        self._result = fit
+        return self
+
+    @abstractmethod
+    def _fit(
+        self, data: Comparisons, progress: ProgressCallback | None, previous: RankFit | None
+    ) -> RankFit:
+        """Fit checked comparisons."""
+
+    @abstractmethod
+    def predict_proba(
+        self,
+        left: Codes,
+        right: Codes,
+        annotator: Codes,
+        covariates: dict[str, Any] | None = None,
+    ) -> Floats:
+        """Return the probabilities of left, right and tie of further comparisons, one row each.
+
+        ``left`` and ``right`` are codes of items and ``annotator`` codes of annotators of
+        ``result_.data``; code -1 is an annotator who is not among them.
+        """

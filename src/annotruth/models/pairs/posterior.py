@@ -1,0 +1,97 @@
+"""The posterior of items' scores: intervals of scores and of ranks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotruth.kernels.arrays import Floats
+
+Z95 = 1.959963984540054
+"""The normal quantile of 95% intervals."""
+
+_DRAWS = 2000
+_MOST_DRAWN_NUMBERS = 20_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class ScorePosterior:
+    """A normal approximation to the posterior of the items' scores.
+
+    Attributes
+    ----------
+    mean
+        One score per item.
+    covariance
+        Items x items; or one variance per item, where there are too many items for a matrix.
+
+    Examples
+    --------
+    >>> posterior = ScorePosterior(np.array([1.0, 0.0, -1.0]), np.eye(3) / 100)
+    >>> posterior.rank.tolist(), posterior.p_best.round(2).tolist()
+    ([1, 2, 3], [1.0, 0.0, 0.0])
+    >>> ScorePosterior(np.array([0.1, 0.0]), np.eye(2)).rank_interval.tolist()
+    [[1, 2], [1, 2]]
+    """
+
+    mean: Floats
+    covariance: Floats
+
+    @property
+    def sd(self) -> Floats:
+        """The standard deviation of each score."""
+        one_per_item = self.covariance.ndim == 1
+        return np.sqrt(self.covariance if one_per_item else np.diag(self.covariance))
+
+    @property
+    def interval(self) -> Floats:
+        """The 95% interval of each score: items x 2."""
+        margin = Z95 * self.sd
+        return np.stack([self.mean - margin, self.mean + margin], axis=1)
+
+    @property
+    def rank(self) -> NDArray[np.int64]:
+        """The rank of each score: 1 for the highest; equal scores have equal ranks."""
+        ranks: NDArray[np.int64] = _ranks(self.mean[np.newaxis])[0]
+        return ranks
+
+    @property
+    def rank_interval(self) -> NDArray[np.int64]:
+        """The 95% interval of each item's rank: items x 2."""
+        low, high = np.quantile(self._ranks_of_draws, [0.025, 0.975], axis=0, method="nearest")
+        return np.stack([low, high], axis=1).astype(np.int64)
+
+    @property
+    def p_best(self) -> Floats:
+        """The probability that an item's score is the highest."""
+        best: Floats = (self._ranks_of_draws == 1).mean(axis=0)
+        return best
+
+    @cached_property
+    def _ranks_of_draws(self) -> NDArray[np.int64]:
+        """The ranks of scores drawn from the posterior, draws x items; always the same draws."""
+        n = len(self.mean)
+        n_draws = int(np.clip(_MOST_DRAWN_NUMBERS // max(n, 1), 200, _DRAWS))
+        normal = np.random.default_rng(0).standard_normal((n_draws, n))
+        if self.covariance.ndim == 1:
+            return _ranks(self.mean + normal * self.sd)
+        values, vectors = np.linalg.eigh(self.covariance)
+        spread = vectors * np.sqrt(np.maximum(values, 0.0))
+        return _ranks(self.mean + normal @ spread.T)
+
+
+def _ranks(scores: Floats) -> NDArray[np.int64]:
+    """Return ranks within each row, 1 for the highest; equal scores get the best of their ranks."""
+    n = scores.shape[1]
+    order = np.argsort(-scores, axis=1, kind="stable")
+    ordered = np.take_along_axis(scores, order, axis=1)
+    position = np.broadcast_to(np.arange(1, n + 1), scores.shape)
+    is_new = np.ones(scores.shape, dtype=np.bool_)
+    is_new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    first = np.maximum.accumulate(np.where(is_new, position, 0), axis=1)
+    ranks = np.empty(scores.shape, dtype=np.int64)
+    np.put_along_axis(ranks, order, first, axis=1)
+    return ranks
