@@ -55,6 +55,11 @@ class RankFit:
         additional columns of the table.
     p_serious
         The probability that each comparison was serious, in the order of ``data``.
+    side_bias
+        The crowd's side bias in log odds with the ends of its 95% interval: three numbers, above 0
+        in favor of the left item. None where sides are not known.
+    coefficients
+        The coefficient of each covariate with the ends of its 95% interval: three numbers by name.
     parameters
         Arrays by name that `PairEstimator.predict_proba`, warm starts and further tables need.
     fitted_at
@@ -83,6 +88,8 @@ class RankFit:
     behavior: Sequence[str] | None = None
     annotator_columns: Mapping[str, Column] = field(default_factory=dict)
     p_serious: Floats | None = None
+    side_bias: Floats | None = None
+    coefficients: Mapping[str, Floats] = field(default_factory=dict)
     parameters: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     fitted_at: datetime | None = None
 
