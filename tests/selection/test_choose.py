@@ -9,7 +9,7 @@ import pytest
 
 import annotruth as at
 from annotruth import simulate
-from annotruth.models.registry import MODELS
+from annotruth.models.registry import DEFAULT_MODEL, MODELS
 from annotruth.selection import choose as choosing
 from annotruth.selection.heldout import HeldOut
 
@@ -41,7 +41,8 @@ def decide(**log_p):
         )
         for name, p in log_p.items()
     }
-    return choosing.decide(dict(sorted(scores.items(), key=lambda pair: -pair[1].score)))
+    ordered = dict(sorted(scores.items(), key=lambda pair: -pair[1].score))
+    return choosing.decide(ordered, DEFAULT_MODEL)
 
 
 def test_the_best_score_wins():

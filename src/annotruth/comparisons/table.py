@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -163,6 +163,20 @@ class Comparisons:
     def has_ties(self) -> bool:
         """Whether any outcome is a tie."""
         return bool((self.outcome == TIE).any())
+
+    def subset(self, keep: NDArray[np.bool_]) -> Comparisons:
+        """Return the comparisons where ``keep`` is true; items and annotators keep their codes."""
+        n_kept = np.append(0, np.cumsum(keep))
+        return replace(
+            self,
+            left=self.left[keep],
+            right=self.right[keep],
+            outcome=self.outcome[keep],
+            annotator_ptr=n_kept[self.annotator_ptr],
+            row=self.row[keep],
+            covariates={name: values[keep] for name, values in self.covariates.items()},
+            context=None if self.context is None else self.context[keep],
+        )
 
     def annotator_of_comparison(self) -> Codes:
         """Return the code of each comparison's annotator."""

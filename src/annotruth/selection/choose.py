@@ -19,13 +19,8 @@ from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Estimator
 from annotruth.models.em import ProgressCallback
 from annotruth.models.registry import DEFAULT_MODEL, MODELS, get_model
-from annotruth.selection.heldout import (
-    HeldOut,
-    assign_folds,
-    format_with_error,
-    id_ranks,
-    score_folds,
-)
+from annotruth.selection.folds import id_ranks
+from annotruth.selection.heldout import HeldOut, assign_folds, format_with_error, score_folds
 
 MAX_LABELS = 200_000
 """With more labels, models are compared on a random sample of the items."""
@@ -146,7 +141,7 @@ def choose(
     labels = Labels.of(data)
     names = sorted(dict.fromkeys(models or MODELS), key=registry_rank)
     sample = _sample(labels, seed)
-    fold = _first_folds(assign_folds(sample, folds, seed))
+    fold = first_folds(assign_folds(sample, folds, seed))
     results: dict[str, HeldOut] = {}
     refused: dict[str, str] = {}
     for number, name in enumerate(names, start=1):
@@ -160,7 +155,7 @@ def choose(
     if not results:
         raise InputError(f"no model can be fitted; {refused[names[0]]}")
     scores = dict(sorted(results.items(), key=lambda pair: -pair[1].score))
-    model, why = decide(scores)
+    model, why = decide(scores, DEFAULT_MODEL)
     if sample is not labels:
         why += (
             f"; compared on {sample.n_labels:,} of {labels.n_labels:,} labels, those of a random "
@@ -177,23 +172,24 @@ def make_for(name: str, labels: Labels) -> Estimator:
     return estimator
 
 
-def decide(scores: Mapping[str, HeldOut]) -> tuple[str, str]:
+def decide(scores: Mapping[str, HeldOut], default_model: str) -> tuple[str, str]:
     """Return the default model if it is as good as the best one, else the best; and the reason."""
     best, *others = scores.values()
-    score = f"mean log-probability {format_with_error(best.score, best.standard_error)} per label"
+    mean = format_with_error(best.score, best.standard_error)
+    score = f"mean log-probability {mean} per {best.unit}"
     if not others:
         return best.model, f"{best.model} is the only model that could be compared ({score})"
-    reason = f"{best.model} predicts held-out labels best ({score})"
-    default = scores.get(DEFAULT_MODEL)
+    reason = f"{best.model} predicts held-out {best.unit}s best ({score})"
+    default = scores.get(default_model)
     if default is None or default is best:
         return best.model, f"{reason}, {_gap(best, others[0])} ahead of {others[0].model}"
     behind, error = best.ahead_of(default)
     gap = format_with_error(behind, error)
     if behind > error:
-        return best.model, f"{reason}, {gap} ahead of the default {DEFAULT_MODEL}"
+        return best.model, f"{reason}, {gap} ahead of the default {default_model}"
     # An unknown error is no reason to leave the default either.
     within = "not known to be worse" if math.isnan(error) else "within one standard error"
-    return DEFAULT_MODEL, f"{reason}; the default {DEFAULT_MODEL} is {within} ({gap} behind)"
+    return default_model, f"{reason}; the default {default_model} is {within} ({gap} behind)"
 
 
 def _gap(one: HeldOut, other: HeldOut) -> str:
@@ -213,7 +209,7 @@ def _sample(labels: Labels, seed: int) -> Labels:
     return labels.subset(drawn[labels.item_of_label()])
 
 
-def _first_folds(fold: Codes) -> Codes:
+def first_folds(fold: Codes) -> Codes:
     """Return the folds up to the one with which `MAX_SCORED` labels are scored; -1 for others."""
     n_scored = np.bincount(fold[fold >= 0]).cumsum()
     return np.where(fold <= np.searchsorted(n_scored, MAX_SCORED), fold, -1)

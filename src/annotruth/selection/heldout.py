@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import math
-import warnings
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.errors import ConvergenceWarning, InputError
+from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
-from annotruth.labels.validate import check_seed
 from annotruth.models.base import Estimator
-from annotruth.models.em import Progress, ProgressCallback, start_stage
+from annotruth.models.em import ProgressCallback
 from annotruth.models.registry import get_model
-
-FLOOR = 0.01
-"""Weight of the uniform distribution in every prediction, which bounds the loss of one label."""
-
-_MAX_PREDICTIONS = 2**20  # numbers in one array of predictions
+from annotruth.selection.folds import (
+    HeldOutModel,
+    fold_generator,
+    id_ranks,
+    keep_one_label,
+    log_p_of_folds,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +43,9 @@ class HeldOut:
         enough labels were scored without them (see `choose`).
     converged
         Whether every fit met its stopping rule.
+    unit
+        What was held out: labels, or the comparisons of `annotruth.selection.pairs`, whose items
+        are pairs of items.
 
     Examples
     --------
@@ -64,11 +65,12 @@ class HeldOut:
     annotator: NDArray[np.integer[Any]]
     n_unscored: int
     converged: bool
+    unit: str = "label"
 
     def __repr__(self) -> str:
+        score = format_with_error(self.score, self.standard_error)
         return (
-            f"HeldOut({self.model}: {format_with_error(self.score, self.standard_error)} per label, "
-            f"{self.n_scored:,} labels scored)"
+            f"HeldOut({self.model}: {score} per {self.unit}, {self.n_scored:,} {self.unit}s scored)"
         )
 
     @property
@@ -149,10 +151,7 @@ def held_out(
 
 def assign_folds(labels: Labels, n_folds: int, seed: int) -> Codes:
     """Return the fold of each label, -1 for labels that are never held out."""
-    if n_folds < 2:
-        raise InputError(f"folds must be 2 or more, not {n_folds}")
-    check_seed(seed)
-    rng = np.random.default_rng(seed)
+    rng = fold_generator(n_folds, seed)
     item, annotator = labels.item_of_label(), labels.annotator
     item_rank, annotator_rank = (id_ranks(ids) for ids in (labels.items, labels.annotators))
     order = np.lexsort((labels.category_of_label(), annotator_rank[annotator], item_rank[item]))
@@ -161,8 +160,8 @@ def assign_folds(labels: Labels, n_folds: int, seed: int) -> Codes:
     order = order[np.argsort(item_order[item[order]], kind="stable")]
     fold = np.empty(labels.n_labels, dtype=np.int64)
     fold[order] = np.arange(labels.n_labels) % n_folds
-    _keep_one_label(fold, item, labels.labels_per_item, order)
-    _keep_one_label(fold, annotator, labels.labels_per_annotator, order)
+    keep_one_label(fold, [item], labels.labels_per_item, order)
+    keep_one_label(fold, [annotator], labels.labels_per_annotator, order)
     if (fold < 0).all():
         raise InputError(
             "no label can be predicted from the others, as each is the only one of its item or of "
@@ -185,58 +184,32 @@ def score_folds(
     ``number`` is the model's number among the ``n_models`` that are compared, for ``progress``.
     """
     model = copy(estimator)
-    log_p = np.empty(labels.n_labels)
-    converged = True
-    category, item = labels.category_of_label(), labels.item_of_label()
-    folds = np.unique(fold[fold >= 0])
-    for k, current in enumerate(folds):
-        stage = f"cross-validating {model.name}, fold {k + 1} of {len(folds)}"
-        start_stage(
-            progress,
-            f"comparing: {model.name}, {number} of {n_models}" if n_models > 1 else stage,
-            done=(number - 1) * len(folds) + k,
-            total=n_models * len(folds),
-        )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # reported by `converged`
-            model.fit(labels.subset(fold != current), progress=_with_stage(progress, stage))
-        converged &= model.result_.converged
-        held_out_labels = np.flatnonzero(fold == current)
-        n_rows = max(_MAX_PREDICTIONS // max(labels.n_categories, 32), 1)
-        for rows in np.split(held_out_labels, range(n_rows, len(held_out_labels), n_rows)):
-            proba = model.predict_proba(item[rows], labels.annotator[rows])
-            p = proba[np.arange(len(rows)), category[rows]]
-            log_p[rows] = np.log((1.0 - FLOOR) * p + FLOOR / labels.n_categories)
+    item = labels.item_of_label()
+
+    def fit(keep: NDArray[np.bool_], progress: ProgressCallback | None) -> bool:
+        return model.fit(labels.subset(keep), progress=progress).result_.converged
+
+    def predict(rows: Codes) -> Floats:
+        return model.predict_proba(item[rows], labels.annotator[rows])
+
+    log_p, converged = log_p_of_folds(
+        HeldOutModel(model.name, fit, predict),
+        labels.category_of_label(),
+        labels.n_categories,
+        fold,
+        progress,
+        number=number,
+        n_models=n_models,
+    )
     scored = fold >= 0
     return HeldOut(
         model=model.name,
-        log_p=log_p[scored],
+        log_p=log_p,
         item=item[scored],
         annotator=labels.annotator[scored],
         n_unscored=int((~scored).sum()),
         converged=converged,
     )
-
-
-def id_ranks(ids: pa.Array) -> Codes:
-    """Return the rank of each id in the order of their text, whatever the order of the input."""
-    ranks = np.empty(len(ids), dtype=np.int64)
-    ranks[pc.sort_indices(ids.cast(pa.string())).to_numpy()] = np.arange(len(ids))
-    return ranks
-
-
-def _keep_one_label(
-    fold: Codes, owner: NDArray[np.integer[Any]], n_labels: Codes, order: Codes
-) -> None:
-    """Set the fold of one label to -1 for each owner whose labels are all in one fold."""
-    held_out_labels = fold >= 0
-    n_folds = int(fold.max(initial=0)) + 1
-    pair = owner.astype(np.int64) * n_folds + fold
-    n_in_fold = np.bincount(pair[held_out_labels], minlength=len(n_labels) * n_folds)
-    all_in_fold = n_in_fold[np.where(held_out_labels, pair, 0)] == n_labels[owner]
-    candidates = order[(held_out_labels & all_in_fold)[order]]
-    _, first = np.unique(owner[candidates], return_index=True)
-    fold[candidates[first]] = -1
 
 
 def format_with_error(value: float, error: float) -> str:
@@ -265,14 +238,3 @@ def _variance_of_sums(deviation: Floats, owner: NDArray[np.integer[Any]]) -> flo
     sums = np.bincount(code, deviation)
     n = len(sums)
     return float(n / (n - 1) * (sums**2).sum()) if n > 1 else math.nan
-
-
-def _with_stage(progress: ProgressCallback | None, stage: str) -> ProgressCallback | None:
-    """Return a callback that adds the name of the stage."""
-    if progress is None:
-        return None
-
-    def report(current: Progress) -> None:
-        progress(current._replace(stage=stage))
-
-    return report
