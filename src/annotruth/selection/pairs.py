@@ -69,7 +69,7 @@ def held_out_comparisons(
     ...     [0, 1, 0, 1], [1, 0, 1, 0], [0, 0, 1, 1], [0, 1, 0, 1], items="ab", annotators="xy"
     ... )
     >>> assign_comparison_folds(votes, 2, seed=0).tolist()
-    [1, 0, 0, 1]
+    [0, 1, 0, 1]
     """
     return score_comparison_folds(
         estimator, data, assign_comparison_folds(data, folds, seed), progress
