@@ -7,7 +7,8 @@ import pytest
 from scipy import integrate, stats
 
 from annotruth.errors import InputError
-from annotruth.simulate import _discretize, crowd, gaussian
+from annotruth.simulate import crowd, gaussian
+from annotruth.simulate.crowds import _discretize
 
 GENERATORS = pytest.mark.parametrize("generate", [crowd, gaussian])
 

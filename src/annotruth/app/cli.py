@@ -38,7 +38,8 @@ OPTION_GROUPS: Mapping[str, Collection[str]] = {
     "Advice": ("budget", "target"),
     "Simulation": (
         *("generator", "n_items", "n_annotators", "n_categories", "behavior", "spammers"),
-        *("labels_per_item", "seed"),
+        *("labels_per_item", "comparisons_per_annotator", "side_bias", "tie_rate", "n_groups"),
+        "seed",
     ),
     "Experiment": ("runs", "data_dir"),
     "Reading labels": (

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from annotruth.errors import counted
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import validate
-from annotruth.labels.frames import default_frame
+from annotruth.labels.encode import decode_table
+from annotruth.labels.frames import as_arrow, default_frame
 
 LEFT, RIGHT, TIE = 0, 1, 2
 """The codes of the outcomes."""
@@ -181,6 +182,22 @@ class Comparisons:
     def annotator_of_comparison(self) -> Codes:
         """Return the code of each comparison's annotator."""
         return np.repeat(np.arange(self.n_annotators), self.comparisons_per_annotator)
+
+    def to_arrow(self) -> pa.Table:
+        """Return one row per comparison, in the order of the input: left, right, annotator, winner.
+
+        The winner is left, right or tie. A context and covariates follow where there are any.
+        """
+        columns: dict[str, Any] = {
+            "left": self.items.take(as_arrow(self.left)),
+            "right": self.items.take(as_arrow(self.right)),
+            "annotator": self.annotators.take(as_arrow(self.annotator_of_comparison())),
+            "winner": pa.array(OUTCOMES).take(as_arrow(self.outcome)),
+        }
+        if self.contexts is not None and self.context is not None:
+            columns["context"] = self.contexts.take(as_arrow(self.context))
+        columns |= {name: as_arrow(values) for name, values in self.covariates.items()}
+        return decode_table(pa.table(columns)).take(as_arrow(np.argsort(self.row)))
 
     def describe(self) -> str:
         """Return the counts as one line."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from annotruth.app import options
+from annotruth.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from annotruth.simulate import Simulation
+    from annotruth.simulate import ComparisonSimulation, Simulation
 
 
 def simulate(
@@ -20,26 +23,44 @@ def simulate(
         Path, typer.Option("--out", "-o", metavar="DIR", help="Write the tables to this folder.")
     ],
     generator: Annotated[
-        Literal["crowd", "gaussian"],
+        Literal["crowd", "gaussian", "comparers"],
         typer.Option(
             metavar="NAME",
             help="Truth of an item: a distribution from a Beta (crowd), or a score with Gaussian "
-            "noise (gaussian).",
+            "noise (gaussian); or pair comparisons of items with scores (comparers).",
         ),
     ] = "crowd",
-    n_items: Annotated[int, typer.Option("--items", metavar="N", help="Number of items.")] = 150,
+    n_items: Annotated[
+        int | None,
+        typer.Option(
+            "--items", metavar="N", help="Number of items.", show_default="150, comparers 30"
+        ),
+    ] = None,
     n_annotators: Annotated[
-        int, typer.Option("--annotators", metavar="N", help="Number of annotators.")
-    ] = 25,
+        int | None,
+        typer.Option(
+            "--annotators",
+            metavar="N",
+            help="Number of annotators.",
+            show_default="25, comparers 40",
+        ),
+    ] = None,
     n_categories: Annotated[
-        int, typer.Option("--categories", metavar="N", help="Number of categories, 1 to N.")
-    ] = 5,
+        int | None,
+        typer.Option(
+            "--categories",
+            metavar="N",
+            help="Number of categories, 1 to N.",
+            show_default="5",
+        ),
+    ] = None,
     behavior: Annotated[
-        Literal["random", "repeated", "inverted", "mixed"],
+        str,
         typer.Option(
             metavar="NAME",
             help="Behavior of annotators when they are not serious: random, repeated, inverted or "
-            "mixed.",
+            "mixed; of comparers also 'always left', 'always right', 'always tie' or 'favours one "
+            "item', but not repeated.",
         ),
     ] = "mixed",
     spammers: Annotated[
@@ -52,37 +73,83 @@ def simulate(
         int | None,
         typer.Option(metavar="N", help="Annotators per item, drawn at random.", show_default="all"),
     ] = None,
+    comparisons_per_annotator: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Comparers: pairs per annotator.", show_default="40"),
+    ] = None,
+    side_bias: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X", help="Comparers: added log odds of the left item.", show_default="0"
+        ),
+    ] = None,
+    tie_rate: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X", help="Comparers: how often equal items tie; 1: a third.", show_default="0"
+        ),
+    ] = None,
+    n_groups: Annotated[
+        int | None,
+        typer.Option(
+            "--groups", metavar="K", help="Comparers: number of taste groups.", show_default="1"
+        ),
+    ] = None,
     seed: options.SeedOption = 0,
     quiet: options.QuietOption = False,
 ) -> None:
     """Simulate a crowd whose truth is known.
 
     Writes `labels.csv` (item, annotator, label), `truth.csv` (item, label, score and the true
-    distribution) and `annotators.csv` (annotator, reliability, behavior).
+    distribution) and `annotators.csv` (annotator, reliability, behavior). With
+    `--generator comparers`, writes `votes.csv` (left, right, annotator, winner), `truth.csv` (item,
+    score) and `annotators.csv`.
 
     **Examples**
 
         annotruth simulate --out crowd --items 1000 --labels-per-item 5 --behavior random
 
         annotruth fit crowd/labels.csv --truth crowd/truth.csv
+
+        annotruth simulate --out pairs --generator comparers --tie-rate 0.3 --side-bias 0.2
     """
     from annotruth import simulate as generators
     from annotruth.app import console
     from annotruth.io.writers import write_tables
 
-    generate = generators.crowd if generator == "crowd" else generators.gaussian
+    given = {
+        "n_items": n_items,
+        "n_annotators": n_annotators,
+        "n_categories": n_categories,
+        "labels_per_item": labels_per_item,
+        "comparisons_per_annotator": comparisons_per_annotator,
+        "side_bias": side_bias,
+        "tie_rate": tie_rate,
+        "n_groups": n_groups,
+    }
+    generate: Callable[..., Simulation | ComparisonSimulation] = getattr(generators, generator)
     simulation = generate(
-        n_items=n_items,
-        n_annotators=n_annotators,
-        n_categories=n_categories,
+        **_options_of(generate, given),
         behavior=behavior,
         spammer_share=spammers,
-        labels_per_item=labels_per_item,
         seed=seed,
     )
-    write_tables(simulated_tables(simulation), out)
+    if isinstance(simulation, generators.ComparisonSimulation):
+        tables, made = simulation.tables(), simulation.comparisons.describe()
+    else:
+        tables, made = simulated_tables(simulation), simulation.labels.describe()
+    write_tables(tables, out)
     if not quiet:
-        console.show_lines(f"{simulation.labels.describe()}, written to {out}")
+        console.show_lines(f"{made}, written to {out}")
+
+
+def _options_of(generate: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that were given; refuse those of another generator."""
+    chosen = {name: value for name, value in given.items() if value is not None}
+    for name in chosen.keys() - inspect.signature(generate).parameters.keys():
+        flag = "--" + name.removeprefix("n_").replace("_", "-")
+        raise InputError(f"{flag} is not for `--generator {generate.__name__}`: leave it out")
+    return chosen
 
 
 def simulated_tables(simulation: Simulation) -> dict[str, pa.Table]:

@@ -7,7 +7,6 @@ have the same items.
 """
 
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +16,8 @@ from scipy.special import betainc
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, Scale
-from annotruth.labels.validate import check_seed, is_integer
-
-__all__ = ["Simulation", "crowd", "gaussian"]
-
+from annotruth.labels.validate import is_integer
+from annotruth.simulate.checks import check_choices, check_counts, check_share, generator
 
 # The basic behaviors, in the order of their codes; "mixed" combines them.
 _BEHAVIORS = ("random", "repeated", "inverted")
@@ -124,9 +121,9 @@ def crowd(
     seed
         The same seed gives the same labels, byte for byte.
     """
-    _check_names(behavior=behavior, mixing=mixing, shape=shape)
+    check_choices(_CHOICES, behavior=behavior, mixing=mixing, shape=shape)
     _check_numbers(n_items, n_annotators, n_categories, labels_per_item, spammer_share)
-    rng = _generator(seed)
+    rng = generator(seed)
 
     alpha, beta = rng.uniform(1.0, 10.0, size=(2, n_items, 1))
     distribution = _discretize(alpha, beta, n_categories, shape)
@@ -180,9 +177,9 @@ def gaussian(
     gamma : {"rate", "scale"}
         Whether the 5 in Gamma(10, 5) is a rate (mean precision 2) or a scale (mean 50).
     """
-    _check_names(behavior=behavior, mixing=mixing, precision=precision, gamma=gamma)
+    check_choices(_CHOICES, behavior=behavior, mixing=mixing, precision=precision, gamma=gamma)
     _check_numbers(n_items, n_annotators, n_categories, labels_per_item, spammer_share)
-    rng = _generator(seed)
+    rng = generator(seed)
 
     score = rng.uniform(1.0, n_categories, size=n_items)
     reliability = _reliabilities(rng, n_annotators, spammer_share, reliable_above_half)
@@ -325,32 +322,14 @@ def _nearest_category(score: Floats, n_categories: int) -> Codes:
     return np.clip(np.rint(score), 1, n_categories).astype(np.int64) - 1
 
 
-def _generator(seed: int | np.random.Generator) -> np.random.Generator:
-    if isinstance(seed, np.random.Generator):
-        return seed
-    check_seed(seed)
-    return np.random.default_rng(seed)
-
-
-def _check_names(**given: str) -> None:
-    for option, name in given.items():
-        if name not in _CHOICES[option]:
-            raise InputError(f"unknown {option} {name!r}: choose {', '.join(_CHOICES[option])}")
-
-
 def _check_numbers(
     n_items: int, n_annotators: int, n_categories: int, per_item: int | None, spammer_share: object
 ) -> None:
-    counts = {"n_items": n_items, "n_annotators": n_annotators, "n_categories": n_categories}
-    for name, count in counts.items():
-        minimum = 2 if name == "n_categories" else 1
-        if not is_integer(count) or count < minimum:
-            raise InputError(f"{name} is {count!r}: give a whole number of at least {minimum}")
+    check_counts(1, n_items=n_items, n_annotators=n_annotators)
+    check_counts(2, n_categories=n_categories)
     if per_item is not None and not (is_integer(per_item) and 1 <= per_item <= n_annotators):
         raise InputError(
             f"labels_per_item is {per_item!r}: give a whole number from 1 to n_annotators "
             f"({n_annotators}), or None for all"
         )
-    # Written as what is allowed, so that nan is refused too.
-    if not (isinstance(spammer_share, Real) and 0 <= float(spammer_share) <= 1):
-        raise InputError(f"spammer_share is {spammer_share!r}: give a number from 0 to 1")
+    check_share(spammer_share=spammer_share)
