@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.errors import counted
-from annotruth.kernels.arrays import Codes, Floats
+from annotruth.kernels.arrays import Codes, ComparisonBlock, Floats
 from annotruth.labels import validate
 from annotruth.labels.encode import decode_table
 from annotruth.labels.frames import as_arrow, default_frame
@@ -21,22 +21,6 @@ LEFT, RIGHT, TIE = 0, 1, 2
 
 OUTCOMES = ("left", "right", "tie")
 """The names of the outcomes, by code."""
-
-
-class ComparisonBlock(NamedTuple):
-    """The arrays that kernels read: an annotator's comparisons are ``annotator_ptr[s]:[s + 1]``.
-
-    Examples
-    --------
-    >>> votes = Comparisons.from_codes([0, 1], [1, 0], [0, 0], [0, 1], items=["a", "b"], annotators=["x"])
-    >>> votes.block().outcome.tolist()
-    [0, 1]
-    """
-
-    annotator_ptr: NDArray[np.int64]
-    left: NDArray[np.int32]
-    right: NDArray[np.int32]
-    outcome: NDArray[np.int8]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -77,3 +77,20 @@ class Block(NamedTuple):
     cell_ptr: NDArray[np.int64]
     annotator: NDArray[np.int32]
     known: NDArray[np.int32]
+
+
+class ComparisonBlock(NamedTuple):
+    """The arrays that kernels read: an annotator's comparisons are ``annotator_ptr[s]:[s + 1]``.
+
+    Examples
+    --------
+    >>> from annotruth.comparisons import Comparisons
+    >>> votes = Comparisons.from_codes([0, 1], [1, 0], [0, 0], [0, 1], items=["a", "b"], annotators=["x"])
+    >>> votes.block().outcome.tolist()
+    [0, 1]
+    """
+
+    annotator_ptr: NDArray[np.int64]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    outcome: NDArray[np.int8]

@@ -1,0 +1,222 @@
+"""The graph of comparisons: its connected parts, its counts, and systems of its Laplacian."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+from scipy.sparse import coo_array, csr_array, diags_array
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import LinearOperator, cg
+
+from annotruth.comparisons.table import OUTCOMES, Comparisons
+from annotruth.engines import Pass, Session, Sum
+from annotruth.errors import AnnotruthError
+from annotruth.kernels.arrays import Codes, Floats
+
+MAX_DENSE_ITEMS = 3000
+"""The number of items up to which matrices of items x items are computed."""
+
+_DRAWS = 64  # for the variances of more items
+_CG_TOL = 1e-10
+
+
+class PairCounts(NamedTuple):
+    """The outcomes of the pairs that were compared, added up over annotators.
+
+    Examples
+    --------
+    >>> from annotruth.engines import get_engine
+    >>> votes = Comparisons.from_codes(
+    ...     [0, 0, 1], [1, 1, 0], [0, 1, 1], [0, 2, 1], items=["a", "b"], annotators=["x", "y"]
+    ... )
+    >>> counts = count_pairs(votes, get_engine("memory").open(votes))
+    >>> counts.left.tolist(), counts.right.tolist(), counts.votes.tolist()
+    ([0, 1], [1, 0], [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
+    """
+
+    left: Codes
+    right: Codes
+    """The codes of the two items; each ordered pair occurs once."""
+    votes: Floats
+    """How often each outcome of a pair occurred: pairs x (left, right, tie)."""
+
+
+def count_pairs(data: Comparisons, session: Session) -> PairCounts:
+    """Return the counts of the ordered pairs that were compared, sorted by left, then by right."""
+    n = data.n_items
+    # With more pairs than comparisons, a table of all pairs would take longer than sorting.
+    if n * n <= data.n_comparisons:
+        shape = (n, n, len(OUTCOMES))
+        votes = session.run_pass(Pass("pairs.counts.add_votes", sums=(Sum("votes", shape),)))[
+            "votes"
+        ]
+        left, right = np.nonzero(votes.any(axis=2))
+        return PairCounts(left, right, votes[left, right])
+    pair = data.left.astype(np.int64) * n + data.right
+    distinct, position = np.unique(pair, return_inverse=True)
+    cell = position * len(OUTCOMES) + data.outcome
+    counted = np.bincount(cell, minlength=len(distinct) * len(OUTCOMES))
+    left, right = np.divmod(distinct, n)
+    return PairCounts(left, right, counted.reshape(-1, len(OUTCOMES)).astype(np.float64))
+
+
+def connected_parts(n_items: int, left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the connected part of the graph that each item is in: 0 for the largest.
+
+    Scores of items in different parts cannot be compared. Of equal parts, that of the first item
+    comes first. An item that was never compared is a part of its own.
+
+    Examples
+    --------
+    >>> connected_parts(5, np.array([1, 2]), np.array([2, 3])).tolist()
+    [1, 0, 0, 0, 2]
+    """
+    ones = np.ones(len(left), dtype=np.int8)
+    graph = coo_array((ones, (left, right)), shape=(n_items, n_items))
+    n_parts, part = connected_components(graph, directed=False)
+    first = np.full(n_parts, n_items)
+    np.minimum.at(first, part, np.arange(n_items))
+    order = np.lexsort((first, -np.bincount(part, minlength=n_parts)))
+    number = np.empty(n_parts, dtype=np.int64)
+    number[order] = np.arange(n_parts)
+    return number[part]
+
+
+def sums_at(codes: Codes, values: Floats, n: int) -> Floats:
+    """Return the sums of the values of each of the codes below n."""
+    sums: NDArray[Any] = np.bincount(codes, values, n)
+    return sums
+
+
+def center_in_parts(values: Floats, part: NDArray[np.int64]) -> Floats:
+    """Return values less the mean of their part.
+
+    ``values`` has the items along its first axis.
+    """
+    columns = values.reshape(len(values), -1)
+    size = np.bincount(part)[:, np.newaxis]
+    sums = np.stack([np.bincount(part, column) for column in columns.T], axis=1)
+    centered: Floats = columns - (sums / size)[part]
+    return centered.reshape(values.shape)
+
+
+class LaplacianSystem:
+    r"""Equations with the matrix :math:`A = L + \mathrm{diag}(r)`, L the Laplacian of weighted pairs.
+
+    .. math:: x^T L x = \sum_p w_p (x_{\mathrm{left}_p} - x_{\mathrm{right}_p})^2
+
+    It is the information about items' scores: w is that of a pair about the difference of its two
+    scores, and r > 0 the precision of the prior. Up to `MAX_DENSE_ITEMS` items, A is factorised
+    (Cholesky); for more, equations are solved by conjugate gradients.
+
+    Parameters
+    ----------
+    n_items
+        The size of the matrix.
+    left, right, weight
+        The pairs and their weights; a pair may occur several times.
+    ridge
+        r, one number or one per item.
+
+    Examples
+    --------
+    >>> one_pair = LaplacianSystem(2, np.array([0]), np.array([1]), np.array([2.0]), ridge=1.0)
+    >>> one_pair.solve(np.array([1.0, -1.0])).round(2).tolist()  # A is [[3, -2], [-2, 3]]
+    [0.2, -0.2]
+    >>> one_pair.inverse.round(2).tolist()
+    [[0.6, 0.4], [0.4, 0.6]]
+    """
+
+    def __init__(
+        self, n_items: int, left: Codes, right: Codes, weight: Floats, ridge: float | Floats
+    ) -> None:
+        self._ridge = np.broadcast_to(np.asarray(ridge, dtype=np.float64), (n_items,))
+        self._pairs = left, right, weight
+        degree = sums_at(left, weight, n_items) + sums_at(right, weight, n_items)
+        self._diagonal = degree + self._ridge
+        if n_items <= MAX_DENSE_ITEMS:
+            self._factor = _cholesky(self._dense(n_items))
+        else:
+            self._matrix = self._sparse(n_items)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the inverse is computed as a matrix."""
+        return len(self._diagonal) <= MAX_DENSE_ITEMS
+
+    def solve(self, values: Floats) -> Floats:
+        """Return x with A x = values, for one or several columns of values."""
+        if self.is_dense:
+            solution: Floats = lapack.dpotrs(self._factor, values, lower=1)[0]
+            return solution
+        if values.ndim == 1:
+            return self._by_conjugate_gradients(values)
+        return np.stack([self._by_conjugate_gradients(column) for column in values.T], axis=1)
+
+    @cached_property
+    def inverse(self) -> Floats:
+        r"""The inverse of A; for more than `MAX_DENSE_ITEMS` items its diagonal.
+
+        The diagonal is estimated from draws x of a normal distribution with the precision A: the
+        variance of :math:`x_i` is its variance given all others, :math:`1 / A_{ii}`, plus that of its
+        mean given them.
+        """
+        if self.is_dense:
+            lower = lapack.dpotri(self._factor, lower=1)[0]
+            inverse: Floats = np.tril(lower) + np.tril(lower, -1).T
+            return inverse
+        draws = self._draw(_DRAWS)
+        product: Floats = np.asarray(self._matrix @ draws)
+        mean_given_others = draws - product / self._diagonal[:, np.newaxis]
+        variance: Floats = 1.0 / self._diagonal + (mean_given_others**2).mean(axis=1)
+        return variance
+
+    def inverse_trace(self) -> float:
+        """Return the trace of the inverse."""
+        return float(np.trace(self.inverse) if self.is_dense else self.inverse.sum())
+
+    def _dense(self, n_items: int) -> Floats:
+        left, right, weight = self._pairs
+        cell = np.maximum(left, right) * n_items + np.minimum(left, right)
+        lower = -sums_at(cell, weight, n_items * n_items).reshape(n_items, n_items)
+        lower[np.diag_indices(n_items)] = self._diagonal
+        return lower
+
+    def _sparse(self, n_items: int) -> csr_array[np.float64]:
+        left, right, weight = self._pairs
+        upper = coo_array((-weight, (left, right)), shape=(n_items, n_items))
+        return csr_array(upper + upper.T + diags_array(self._diagonal))
+
+    def _by_conjugate_gradients(self, values: Floats) -> Floats:
+        shape = (len(values), len(values))
+        jacobi = LinearOperator(shape, matvec=lambda x: x / self._diagonal, dtype=np.float64)
+        solution, failed = cg(self._matrix, values, rtol=_CG_TOL, maxiter=10_000, M=jacobi)
+        if failed:
+            raise AnnotruthError(
+                "the scores could not be computed: conjugate gradients did not converge"
+            )
+        return np.asarray(solution, dtype=np.float64)
+
+    def _draw(self, n_draws: int) -> Floats:
+        """Return draws with the precision A, items x draws; always the same."""
+        left, right, weight = self._pairs
+        rng = np.random.default_rng(0)
+        n = len(self._diagonal)
+        noise = rng.standard_normal((n, n_draws)) * np.sqrt(self._ridge)[:, np.newaxis]
+        for d in range(n_draws):
+            of_pair = rng.standard_normal(len(weight)) * np.sqrt(weight)
+            noise[:, d] += sums_at(left, of_pair, n) - sums_at(right, of_pair, n)
+        return self.solve(noise)
+
+
+def _cholesky(lower: Floats) -> Floats:
+    """Return the Cholesky factor of a matrix of which the lower triangle is given."""
+    factor, failed = lapack.dpotrf(lower, lower=1)
+    if failed:
+        raise AnnotruthError("the scores could not be computed: their information is not positive")
+    cholesky: Floats = factor
+    return cholesky
