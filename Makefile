@@ -17,12 +17,12 @@ WHEEL := .venv-wheel
 PINNED := PIP_CONSTRAINT=$(CURDIR)/constraints.txt
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test fuzz browser java format docs wheel bench crash mutants clean
+.PHONY: demo test fuzz browser java postgresql format docs wheel bench crash mutants clean
 
 demo: $(VENV)/.ready
 	$(BIN)/annotruth demo
 
-test: $(VENV)/.ready-dev browser java
+test: $(VENV)/.ready-dev browser java postgresql
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -54,6 +54,14 @@ java:
 	    { $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq openjdk-17-jre-headless >/dev/null || \
 	      $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq default-jre-headless >/dev/null; }; } || \
 	  echo "Java is missing and could not be installed: the Spark tests will skip"
+
+# Some tests read from a PostgreSQL server, which they start themselves: Debian's, outside the path.
+# Where it is missing and cannot be installed, they skip; with ANNOTRUTH_NEEDS_POSTGRESQL set they fail.
+postgresql:
+	@ls /usr/lib/postgresql/*/bin/pg_ctl >/dev/null 2>&1 || \
+	  { command -v apt-get >/dev/null && $(SUDO) apt-get update -qq && \
+	    $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql >/dev/null; } || \
+	  echo "PostgreSQL is missing and could not be installed: tests of its server will skip"
 
 format: $(VENV)/.ready-dev
 	$(BIN)/ruff check --fix .

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 from contextlib import closing
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -181,19 +182,25 @@ def test_the_command_takes_a_query_and_hides_passwords(run, tmp_path, monkeypatc
     assert "mysql://u:***@host/db: database servers need a driver" in err
 
 
+def _skip(reason: str) -> NoReturn:
+    if os.environ.get("ANNOTRUTH_NEEDS_POSTGRESQL"):
+        pytest.fail(f"{reason}, but ANNOTRUTH_NEEDS_POSTGRESQL is set")
+    pytest.skip(reason)
+
+
 @pytest.fixture(scope="module")
 def server():
     """The URL of a PostgreSQL server with a table of labels, which asks for a password."""
     programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"))
     if not programs:
-        pytest.skip("PostgreSQL's server is not installed")
+        _skip("PostgreSQL's server is not installed")
     bin_folder, user = programs[-1].parent, getpass.getuser()
     as_user: list[str] = []
     if os.geteuid() == 0:  # which the server refuses to run as
         user = "postgres"
         as_user = ["runuser", "-u", user, "--"]
         if shutil.which("runuser") is None or user not in {each.pw_name for each in pwd.getpwall()}:
-            pytest.skip("the superuser cannot start PostgreSQL without runuser and a user postgres")
+            _skip("the superuser cannot start PostgreSQL without runuser and a user postgres")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -229,9 +236,10 @@ def server():
 @pytest.fixture(params=["adbc_driver_postgresql", "sqlalchemy"])
 def url(request, monkeypatch):
     """The URL of the server, read by one of the drivers."""
-    pytest.importorskip(request.param)
+    driver = "psycopg" if request.param == "sqlalchemy" else request.param
+    if any(importlib.util.find_spec(name) is None for name in (request.param, driver)):
+        _skip(f"{driver} is not installed")
     if request.param == "sqlalchemy":
-        pytest.importorskip("psycopg")
         find = importlib.util.find_spec
         monkeypatch.setattr(
             importlib.util, "find_spec", lambda name: None if "adbc" in name else find(name)
