@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from narwhals.exceptions import DuplicateError
 
-from annotruth.errors import InputError, shown
+from annotruth.errors import InputError, listed, shown
 from annotruth.io.formats.matrix import cells_agree, cells_overlap, unpivot
 from annotruth.labels.frames import (
     KNOWN_NAMES,
@@ -25,6 +26,7 @@ from annotruth.labels.frames import (
     ChooseColumns,
     default_frame,
     distributed_library,
+    find_columns,
     make_column,
     pass_columns,
 )
@@ -49,6 +51,8 @@ class LongTable(NamedTuple):
         The caller's frame library.
     read_as
         What it was taken for, for the summary; empty where this is clear.
+    classes
+        The names of all classes, where the data list them.
 
     Examples
     --------
@@ -60,6 +64,7 @@ class LongTable(NamedTuple):
     table: pa.Table
     frame: str
     read_as: str = ""
+    classes: Sequence[str] | None = None
 
 
 def to_long(data: Any, options: TableOptions, choose: ChooseColumns) -> LongTable | None:
@@ -69,6 +74,8 @@ def to_long(data: Any, options: TableOptions, choose: ChooseColumns) -> LongTabl
     """
     if isinstance(data, np.ndarray):
         return _from_matrix(data, options)
+    if type(data).__module__.partition(".")[0] == "datasets":
+        return _from_dataset(data, options)
     if isinstance(data, Mapping):
         return _from_dicts(data)
     if isinstance(data, Sequence):
@@ -76,10 +83,6 @@ def to_long(data: Any, options: TableOptions, choose: ChooseColumns) -> LongTabl
         return _from_records(data, choose) if is_records else None
     if distributed_library(data) is not None:
         return None
-    if type(data).__module__.partition(".")[0] == "datasets" and hasattr(data, "with_format"):
-        table = data.with_format("arrow")[:]  # a dataset of Hugging Face
-        wide = _from_frame(nw.from_native(table), table, options)
-        return LongTable(table, default_frame()) if wide is None else wide
     try:
         frame = nw.from_native(data, pass_through=True, allow_series=True)
     except DuplicateError:
@@ -106,6 +109,39 @@ def _from_matrix(matrix: np.ndarray[Any, Any], options: TableOptions) -> LongTab
             "list of tuples, or labels of three annotators as a frame with items in a column 'item'"
         )
     return _unpivot(columns, pa.array(range(n_items)), range(n_annotators), options)
+
+
+def _from_dataset(data: Any, options: TableOptions) -> LongTable:
+    """Return the labels of a dataset of Hugging Face, long or wide, with the names of its classes."""
+    if isinstance(data, Mapping):
+        name = next(iter(data), "train")
+        raise InputError(
+            f"a DatasetDict holds several datasets ({listed(data)}): pass one, such as "
+            f"dataset[{name!r}]"
+        )
+    if not hasattr(data, "with_format") or not hasattr(data, "num_rows"):
+        raise InputError(
+            f"cannot read labels from {type(data).__name__}: pass a datasets.Dataset, which "
+            "load_dataset returns without streaming=True"
+        )
+    table = data.with_format("arrow")[:]
+    classes = {
+        name: list(feature.names)
+        for name, feature in data.features.items()
+        if type(feature).__name__ == "ClassLabel"
+    }
+    for name, names in classes.items():
+        place = table.column_names.index(name)
+        codes = table.column(name)
+        named = pc.if_else(pc.less(codes, 0), None, codes)  # -1 is no label, as in test sets
+        table = table.set_column(place, name, pc.take(pa.array(names), named))
+    wide = _from_frame(nw.from_native(table), table, options)
+    if wide is None:
+        label = find_columns(table.column_names, LABEL_ROLES, options.columns)["label"]
+        return LongTable(table, default_frame(), classes=classes.get(label))
+    lists = [names for name, names in classes.items() if name.strip().lower() not in _ITEM_NAMES]
+    shared = lists[0] if lists and all(names == lists[0] for names in lists) else None
+    return wide._replace(classes=shared)
 
 
 def _from_dicts(data: Mapping[Any, Any]) -> LongTable:

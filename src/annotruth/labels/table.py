@@ -82,6 +82,9 @@ class Labels(LabelArrays):
 
         shaped = to_long(data, options, builder.choose_columns)
         if shaped is not None:
+            if shaped.classes is not None and options.infers_scale:
+                listed = replace(options, categories=shaped.classes, scale="nominal")
+                builder = LabelBuilder(listed)
             builder.add(shaped.table)
             built = builder.finish()
             built = built._replace(read_as=shaped.read_as or built.read_as)
