@@ -45,7 +45,9 @@ def one_line(text: str) -> str:
 _PASSWORD = re.compile(
     r"(://[^:/@\s]*:)\S*@|((?:password|passwd|pwd|passphrase)=)[^&\s'\"]*[^&\s'\":]"
 )
-_URL = re.compile(r"(postgresql|postgres|mysql|mariadb)(\+\w+)?://")
+_QUERY = re.compile(r"((?:https?|s3|gs)://[^\s?#]*)[?#]\S*")
+_URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_DATABASE_URL = re.compile(r"(postgresql|postgres|mysql|mariadb)(\+\w+)?://")
 
 
 def hide_passwords(text: str) -> str:
@@ -55,9 +57,19 @@ def hide_passwords(text: str) -> str:
     return _PASSWORD.sub(lambda found: f"{found[1]}***@" if found[1] else f"{found[2]}***", text)
 
 
+def hide_credentials(source: str) -> str:
+    """Return a source, or a word of a command, without the passwords and signatures of URLs."""
+    return _QUERY.sub(r"\1?***", hide_passwords(source))
+
+
 def is_url(source: Any) -> bool:
-    """Return whether a source is the URL of a database."""
+    """Return whether a source is a URL: of a file elsewhere, or of a database."""
     return isinstance(source, str) and _URL.match(source) is not None
+
+
+def is_database_url(source: Any) -> bool:
+    """Return whether a source is the URL of a database."""
+    return isinstance(source, str) and _DATABASE_URL.match(source) is not None
 
 
 class AnnotruthError(Exception):

@@ -16,7 +16,7 @@ import typer
 
 from annotruth.app import console
 from annotruth.app.read_flags import READ_FLAGS
-from annotruth.errors import InputError, hide_passwords, is_url
+from annotruth.errors import InputError, hide_credentials, is_url
 from annotruth.models.registry import DEFAULT_MODEL, MODELS
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def is_saved(folder: Path) -> bool:
 def heading(names: list[str]) -> str:
     """Return the name of FIT|LABELS in the heading of a report."""
     if any(is_url(name) for name in names):
-        return hide_passwords(", ".join(names))
+        return ", ".join(map(hide_credentials, names))
     if len(names) == 1 and names[0] != "-":
         return Path(names[0]).resolve().name
     from annotruth.io.sources import source_name
@@ -111,15 +111,15 @@ KeepOption = Annotated[
     ),
 ]
 TruthOption = Annotated[
-    Path | None,
+    str | None,
     typer.Option(metavar="FILE", help="Known truths (item, label) to measure the fit against."),
 ]
 GoldOption = Annotated[
-    Path | None,
+    str | None,
     typer.Option(metavar="FILE", help="Known truths (item, label) that the fit may use."),
 ]
 AnnotatorPriorOption = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         metavar="FILE",
         help="What is known about annotators: their table from an earlier fit (robust-gpm).",

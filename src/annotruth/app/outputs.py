@@ -22,7 +22,7 @@ from annotruth.errors import (
     AnnotruthError,
     InputError,
     OutputError,
-    hide_passwords,
+    hide_credentials,
     system_errors_reported,
 )
 
@@ -170,7 +170,7 @@ class Outputs:
         progress: ProgressReporter,
         *,
         source: str,
-        truth: Path | None = None,
+        truth: str | None = None,
         changes: Changes | None = None,
         quiet: bool,
     ) -> Written:
@@ -292,7 +292,7 @@ def write_predictions(fit: Fit, path: Path, label_studio: str | None) -> None:
 
 def typed_command() -> str:
     """Return the command line as it was typed, for the heading of a report."""
-    return shlex.join(["annotruth", *map(hide_passwords, sys.argv[1:])])
+    return shlex.join(["annotruth", *map(hide_credentials, sys.argv[1:])])
 
 
 def save_fit(fit: Fit, folder: Path, *, quiet: bool) -> None:

@@ -16,7 +16,8 @@ from annotruth.errors import (
     InputError,
     OutputError,
     describe_exhaustion,
-    hide_passwords,
+    hide_credentials,
+    is_database_url,
     is_url,
     one_line,
     printable,
@@ -85,7 +86,7 @@ def is_source(data: Any) -> bool:
 def reading_stage(data: Any) -> str:
     """Return the name of the stage in which labels are read, such as "reading labels.csv"."""
     if isinstance(data, str | Path):
-        return f"reading {hide_passwords(str(data)) if is_url(data) else Path(data).name}"
+        return f"reading {hide_credentials(str(data)) if is_url(data) else Path(data).name}"
     return f"reading {len(data):,} sources" if is_source(data) else "reading labels"
 
 
@@ -149,12 +150,12 @@ def _single_file(source: LabelFile | Sequence[LabelFile]) -> LabelFile | None:
 
 
 def _read_file(path: LabelFile, read: ReadOptions) -> Labels:
-    with file_errors_reported(path):
-        content = _read_single(path, read)
+    with file_errors_reported(path), _local(path, read.max_size) as file:
+        content = _read_single(file, read)
         table = None if content is None else _read_long_table(content, read)
         if content is not None and table is not None:
             return Labels.from_arrow(table, read, from_text=content.kind == "text")
-        return _labels_of(_parse_other_format(path, content, read), read)
+        return _labels_of(_parse_other_format(file, content, read), read)
 
 
 def _labels_of(parsed: ParsedLabels, read: ReadOptions) -> Labels:
@@ -170,21 +171,34 @@ def _parse_file(path: LabelFile, read: ReadOptions) -> ParsedLabels:
     """Return the labels of one of several files."""
     from annotruth.io.formats.source import ParsedLabels
 
-    content = _read_single(path, read)
-    table = None if content is None else _read_long_table(content, read)
-    if content is None or table is None:
-        return _parse_other_format(path, content, read)
-    return ParsedLabels(table, columns=read.columns, from_text=content.kind == "text")
+    with _local(path, read.max_size) as file:
+        content = _read_single(file, read)
+        table = None if content is None else _read_long_table(content, read)
+        if content is None or table is None:
+            return _parse_other_format(file, content, read)
+        return ParsedLabels(table, columns=read.columns, from_text=content.kind == "text")
 
 
 def read_table(path: str | os.PathLike[str], *, max_size: str | int | None = None) -> pa.Table:
     """Read all columns of a long table, in the formats of `read_labels`; those of a CSV as text."""
-    with file_errors_reported(path):
-        content = read_content(Path(path), max_size=max_size)
+    with file_errors_reported(path), _local(path, max_size) as file:
+        content = read_content(Path(file), max_size=max_size)
         table = read_columns(content, lambda names: names)
         if content.kind != "text":
             return table
         return pa.table([restore_text(column) for column in table.columns], table.column_names)
+
+
+@contextmanager
+def _local(source: LabelFile, max_size: str | int | None) -> Iterator[LabelFile]:
+    """Return the source, or the temporary copy of a file elsewhere."""
+    if not is_url(source) or is_database_url(source):
+        yield source
+        return
+    from annotruth.io.remote import downloaded
+
+    with downloaded(os.fspath(source), max_size=max_size) as path:
+        yield path
 
 
 class _NoLongTableError(InputError):
@@ -192,8 +206,8 @@ class _NoLongTableError(InputError):
 
 
 def _read_single(source: LabelFile, read: ReadOptions) -> FileContent | None:
-    """Return the content of a file; None for what may hold several, Python files and URLs."""
-    if is_url(source):
+    """Return the content of a file; None for what may hold several, Python files and databases."""
+    if is_database_url(source):
         return None
     path = Path(source)
     if path.suffix.lower() in (".py", ".zip") or path.is_dir():
@@ -222,7 +236,7 @@ def _parse_other_format(
     source: LabelFile, content: FileContent | None, read: ReadOptions
 ) -> ParsedLabels:
     """Return the labels of a format that is named or recognised, or of JSON lines."""
-    if is_url(source):
+    if is_database_url(source):
         return _parse_url(source, read)
     path = Path(source)
     parsed = _parse_several(path, read) if content is None else None
@@ -300,9 +314,9 @@ def _read_to_disk(files: Sequence[LabelFile], read: ReadOptions) -> MappedLabels
         kinds: list[ContentKind] = []
         columns: list[str] = []
         for file in files:
-            with file_errors_reported(file):
+            with file_errors_reported(file), _local(file, read.max_size) as path:
                 _check_on_disk(file, read)
-                content = read_content(Path(file), disk=disk, max_size=read.max_size)
+                content = read_content(Path(path), disk=disk, max_size=read.max_size)
                 kinds.append(content.kind)
                 check_same_kind(content.kind, kinds[0], source_name(files[0]))
                 if builder is None:
@@ -322,7 +336,7 @@ def _read_to_disk(files: Sequence[LabelFile], read: ReadOptions) -> MappedLabels
 
 def _check_on_disk(file: LabelFile, read: ReadOptions) -> None:
     """Refuse sources and options that are not for labels on disk."""
-    if is_url(file) or read.query is not None:
+    if is_database_url(file) or read.query is not None:
         raise InputError("databases are not read within a memory limit: leave out `--memory`")
     if read.input_format not in (None, "long") or read.question is not None:
         raise InputError(
@@ -414,8 +428,11 @@ def file_named_in_errors(data: Any) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        if isinstance(data, str | Path) and not str(error).startswith(
-            printable(hide_passwords(f"{data}: "))
-        ):
-            raise InputError(f"{data}: {error}") from error
-        raise
+        if not isinstance(data, str | Path):
+            raise
+        from annotruth.io.sources import source_name
+
+        name = source_name(data)
+        if str(error).startswith(printable(f"{name}: ")):
+            raise
+        raise InputError(f"{name}: {error}") from error

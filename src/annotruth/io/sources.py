@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from annotruth.errors import InputError, hide_passwords, is_url, listed
+from annotruth.errors import InputError, hide_credentials, is_url, listed
 from annotruth.io.options import ReadOptions
 from annotruth.labels.build import LabelBuilder
 from annotruth.labels.table import Labels
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from annotruth.io.formats.source import ParsedLabels
 
 LabelFile = str | os.PathLike[str]
-"""One file: its path, or - for standard input."""
+"""One file: its path or URL, or - for standard input."""
 
 STANDARD_INPUT = "-"
 _MAX_NOTES = 3
@@ -35,7 +35,7 @@ def source_name(source: LabelFile | Sequence[LabelFile]) -> str:
         more = f" and {len(others):,} more file{'s' if len(others) > 1 else ''}" if others else ""
         return f"{source_name(first)}{more}"
     name = os.fspath(source)
-    return "standard input" if name == STANDARD_INPUT else hide_passwords(name)
+    return "standard input" if name == STANDARD_INPUT else hide_credentials(name)
 
 
 def find_files(source: LabelFile | Sequence[LabelFile]) -> list[LabelFile]:
@@ -48,7 +48,8 @@ def find_files(source: LabelFile | Sequence[LabelFile]) -> list[LabelFile]:
     files = [file for each in sources for file in _expand(each)]
     seen: set[str] = set()
     for file in files:
-        real = STANDARD_INPUT if os.fspath(file) == STANDARD_INPUT else os.path.realpath(file)
+        name = os.fspath(file)
+        real = name if name == STANDARD_INPUT or is_url(name) else os.path.realpath(name)
         if real in seen:
             raise InputError(f"{source_name(file)} is read twice: name it once")
         seen.add(real)

@@ -50,7 +50,7 @@ def update(
     ] = False,
     read: ReadOptions,
     gold: Annotated[
-        Path | None,
+        str | None,
         typer.Option(metavar="FILE", help="Known truths (item, label) of new or old items."),
     ] = None,
     truth: options.TruthOption = None,
