@@ -31,7 +31,7 @@ class Store(ThreadingHTTPServer):
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
         self.files: dict[str, bytes] = {"/labels.csv": CSV, "/truth.csv": TRUTH}
-        self.answers: dict[str, tuple[int, dict[str, str], bytes]] = {}
+        self.responses: dict[str, tuple[int, dict[str, str], bytes]] = {}
         self.seen: list[tuple[str, str | None]] = []
         self.url = f"http://127.0.0.1:{self.server_port}"
 
@@ -44,7 +44,7 @@ class Handler(BaseHTTPRequestHandler):
         self.server.seen.append((path, self.headers.get("Authorization")))
         content = self.server.files.get(path)
         default = (404, {}, b"") if content is None else (200, {}, content)
-        status, headers, content = self.server.answers.get(path, default)
+        status, headers, content = self.server.responses.get(path, default)
         self.send_response(status)
         for name, value in {"Content-Length": str(len(content)), **headers}.items():
             if value:
@@ -132,7 +132,7 @@ def test_any_format_is_read_and_files_are_combined(base, store, tmp_path):
 def test_missing_files_and_refusals(base, store):
     name = "there is no such object" if "bucket" in base else "the server has no such file (404)"
     assert name in refused(f"{base}/missing.csv")
-    store.answers["/labels.csv"] = (403, {}, b"")
+    store.responses["/labels.csv"] = (403, {}, b"")
     message = refused(f"{base}/labels.csv")
     assert "access" in message
     assert "check that you may read the file" in message
@@ -146,21 +146,21 @@ def test_sizes_are_limited(base, store):
 
 
 def test_unclear_ends_are_refused(store):
-    store.answers["/labels.csv"] = (200, {"Content-Length": str(len(CSV) + 1)}, CSV)
+    store.responses["/labels.csv"] = (200, {"Content-Length": str(len(CSV) + 1)}, CSV)
     expected = f"the connection ended after {len(CSV)} of {len(CSV) + 1} bytes: try again"
     assert expected in refused(f"{store.url}/labels.csv")
     chunked = {"Content-Length": "", "Transfer-Encoding": "chunked"}
-    store.answers["/labels.csv"] = (200, chunked, b"5\r\nitem,\r\n5\r\nan")
+    store.responses["/labels.csv"] = (200, chunked, b"5\r\nitem,\r\n5\r\nan")
     assert "the file cannot be fetched" in refused(f"{store.url}/labels.csv")
-    store.answers["/labels.csv"] = (200, {"Content-Type": "text/html; charset=utf-8"}, b"<html>")
+    store.responses["/labels.csv"] = (200, {"Content-Type": "text/html; charset=utf-8"}, b"<html>")
     assert "the address of a web page" in refused(f"{store.url}/labels.csv")
-    store.answers["/labels.csv"] = (503, {}, b"")
+    store.responses["/labels.csv"] = (503, {}, b"")
     assert "the server answers 503" in refused(f"{store.url}/labels.csv")
 
 
 def test_redirects_go_to_http_of_this_machine_or_https_only(store):
     def redirect(to: str) -> None:
-        store.answers["/moved.csv"] = (302, {"Location": to}, b"")
+        store.responses["/moved.csv"] = (302, {"Location": to}, b"")
 
     redirect("/labels.csv")
     assert read_labels(f"{store.url}/moved.csv").n_labels == 4
@@ -184,7 +184,7 @@ def test_servers_elsewhere_must_not_lead_to_this_machine():
 
 
 def test_a_name_and_password_are_sent_once_and_never_shown(store, run, tmp_path):
-    store.answers["/moved.csv"] = (302, {"Location": f"{store.url}/labels.csv"}, b"")
+    store.responses["/moved.csv"] = (302, {"Location": f"{store.url}/labels.csv"}, b"")
     url = store.url.replace("//", "//ann:5ecret%21@")
     assert read_labels(f"{url}/moved.csv?{SIGNED}").n_labels == 4
     login = "Basic " + base64.b64encode(b"ann:5ecret!").decode()
