@@ -1,6 +1,6 @@
 # make demo     fit simulated labels and write a report, in .venv
 # make test     lint, types, import order and all tests, in .venv with the development packages
-# make docs     build the documentation site, in .venv-docs
+# make docs     build the documentation site and check it in Chromium, in .venv-docs
 # make wheel    build dist/, and run the demo from the wheel alone, in .venv-wheel
 # make bench    time annotruth beside other packages, in .venv-bench
 # make fuzz     random tables, files, columns, options and saved fits, for ten minutes at most
@@ -67,9 +67,11 @@ format: $(VENV)/.ready-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The site works offline: open build/docs/index.html.
-docs: $(DOCS)/.ready
+# The site works offline: open build/docs/index.html. Pages of names that no longer exist go first.
+docs: $(DOCS)/.ready browser
+	rm -rf docs/reference
 	$(DOCS)/bin/sphinx-build --fail-on-warning --keep-going --quiet docs build/docs
+	$(DOCS)/bin/python -m tests.docs.check_site build/docs
 	@echo "built: open build/docs/index.html"
 
 # Nothing of the sources is on the path: the demo runs in a temporary folder.

@@ -1,6 +1,7 @@
-"""Crowds that many tests share."""
+"""Crowds, commands and a browser that many tests share."""
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -68,3 +69,20 @@ def random_labels(
 def make_labels():
     """A maker of random labels: ``make_labels(rng, n_items=.., n_annotators=.., ...)``."""
     return random_labels
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """A running Chromium; without one the tests skip, or fail if ANNOTRUTH_NEEDS_BROWSER is set."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        if os.environ.get("ANNOTRUTH_NEEDS_BROWSER"):
+            pytest.fail("no Chromium found, but ANNOTRUTH_NEEDS_BROWSER is set")
+        pytest.skip("no Chromium found: apt-get install chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        # Chromium refuses to run its sandbox as root, as in containers.
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()

@@ -1,5 +1,6 @@
 """The documentation: its code runs, its links lead somewhere, the files it names exist."""
 
+import json
 import os
 import pkgutil
 import re
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 
 import annotruth as at
+from annotruth import crowdkit as at_crowdkit
+from annotruth.report.charts.fit_charts import CHARTS
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -19,7 +22,9 @@ PACKAGE = Path(at.__file__).parent
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted(DOCS.glob("**/*.md")),
+    *sorted(DOCS.glob("**/*.ipynb")),
 ]
+NOTEBOOKS = [page for page in PAGES if page.suffix == ".ipynb"]
 GUIDE = DOCS / "adding-a-model.md"
 
 # A code block that begins so is a file of the package.
@@ -30,10 +35,17 @@ def page_name(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
+def text_of(page: Path) -> str:
+    """Return the text of a page; of a notebook, as Markdown with a block per code cell."""
+    text = page.read_text("utf-8")
+    if page.suffix != ".ipynb":
+        return text
+    cells = [(cell["cell_type"], "".join(cell["source"])) for cell in json.loads(text)["cells"]]
+    return "\n".join(f"```python\n{t}\n```\n" if kind == "code" else t + "\n" for kind, t in cells)
+
+
 def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(
-        rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL
-    )
+    return re.findall(rf"^```{language}\n(.*?)^```", text_of(page), flags=re.MULTILINE | re.DOTALL)
 
 
 def pages_with(language: str) -> list[Path]:
@@ -92,7 +104,7 @@ def test_python_blocks_run_in_order(page, tmp_path):
     run(["-W", "error", "-c", code], tmp_path, package_with_files(page, tmp_path))
     if (tmp_path / "pictures").exists():
         made = {path.name: path.read_text("utf-8") for path in (tmp_path / "pictures").iterdir()}
-        assert set(made) == set(re.findall(r"\]\(pictures/([^)]*)\)", page.read_text("utf-8")))
+        assert set(made) == set(re.findall(r"\]\(pictures/([^)]*)\)", text_of(page)))
         for picture, text in made.items():
             kept = (DOCS / "pictures" / picture).read_text("utf-8")
             assert words_of(kept) == words_of(text), picture
@@ -145,7 +157,7 @@ def without_digits(text: str) -> str:
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
 def test_links_lead_to_existing_files(page):
-    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text("utf-8")):
+    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text_of(page)):
         path = (page.parent / target).resolve()
         assert path.exists(), target
         if page.is_relative_to(DOCS):  # the site has no other pages
@@ -154,15 +166,15 @@ def test_links_lead_to_existing_files(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
 def test_links_within_the_documentation_lead_to_existing_headings(page):
-    text = page.read_text("utf-8")
-    for target, heading in re.findall(r"\]\(([^)#:\s]*\.md)?#([^)]+)\)", text):
+    text = text_of(page)
+    for target, heading in re.findall(r"\]\(([^)#:\s]*\.(?:md|ipynb))?#([^)]+)\)", text):
         linked = (page.parent / target) if target else page
         assert heading in headings(linked), f"{target}#{heading}"
 
 
 def headings(page: Path) -> set[str]:
     """Return the anchors of a page's headings, as MyST and GitHub make them."""
-    titles = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), flags=re.MULTILINE)
+    titles = re.findall(r"^#+ (.+)$", text_of(page), flags=re.MULTILINE)
     return {re.sub(r"[^\w\s-]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
@@ -175,7 +187,7 @@ def named_files(text: str) -> list[str]:
 def test_named_files_exist(page):
     if page.name == "CHANGELOG.md":
         return  # history
-    text = page.read_text("utf-8")
+    text = text_of(page)
     missing = [name for name in named_files(text) if not (ROOT / name).exists()]
     # Within a room, files are also named relative to the package.
     rooms = "|".join(path.name for path in PACKAGE.iterdir() if path.is_dir())
@@ -186,7 +198,7 @@ def test_named_files_exist(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
 def test_named_benchmarks_exist(page):
-    names = re.findall(r"python -m\s+benchmarks\.(\w+)", page.read_text("utf-8"))
+    names = re.findall(r"python -m\s+benchmarks\.(\w+)", text_of(page))
     folder = ROOT / "benchmarks"
     missing = [n for n in names if not (folder / f"{n}.py").exists() and not (folder / n).is_dir()]
     assert not missing
@@ -219,21 +231,21 @@ def words_of(picture: str) -> list[str]:
     return sorted(without_digits(text) for text in re.findall(r">([^<>]+)</text>", picture))
 
 
+def names_in_the_reference() -> list[str]:
+    """Return the names with a page of their own, and those on the page itself."""
+    tables = "\n".join(blocks(DOCS / "reference.md", "{eval-rst}"))
+    return re.findall(r"^(?:   |\.\. auto\w+:: )(annotruth[\w.]*)$", tables, flags=re.MULTILINE)
+
+
 def test_the_reference_lists_every_public_name():
-    listed = re.findall(
-        r"auto\w+:: annotruth\.(\w+)$", (DOCS / "reference.md").read_text("utf-8"), re.MULTILINE
-    )
-    assert set(at.__all__) <= set(listed)
+    listed = set(names_in_the_reference())
+    assert {f"annotruth.{name}" for name in at.__all__} <= listed
+    assert {f"annotruth.crowdkit.{name}" for name in at_crowdkit.__all__} <= listed
 
 
 def test_everything_in_the_reference_exists():
-    text = (DOCS / "reference.md").read_text("utf-8")
-    entries = re.findall(r"auto\w+:: ([\w.]+)\n(?:   :members: (\w.*)\n)?", text)
-    assert entries
-    for name, members in entries:
-        target = pkgutil.resolve_name(name)
-        for member in filter(None, members.split(", ")):
-            assert hasattr(target, member), f"{name}.{member}"
+    for name in names_in_the_reference():
+        assert pkgutil.resolve_name(name).__doc__, name
 
 
 def test_the_page_on_the_command_line_lists_every_command_and_option_of_fit():
@@ -252,5 +264,23 @@ def test_the_page_on_the_command_line_lists_every_command_and_option_of_fit():
 
 def test_the_site_leads_to_every_page():
     listed = {line for block in blocks(DOCS / "index.md", "{toctree}") for line in block.split()}
-    pages = {str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.glob("**/*.md")}
-    assert pages - {"index"} <= listed
+    pages = {path.relative_to(DOCS) for path in PAGES if path.is_relative_to(DOCS)}
+    assert {str(page.with_suffix("")) for page in pages} - {"index"} <= listed
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=page_name)
+def test_notebooks_are_kept_without_output(notebook):
+    cells = json.loads(notebook.read_text("utf-8"))["cells"]
+    assert not any(cell.get("outputs") or cell.get("execution_count") for cell in cells)
+
+
+def test_the_gallery_has_every_chart():
+    code = "\n".join(blocks(DOCS / "gallery.ipynb", "python"))
+    assert set(re.findall(r"\.plot\.(\w+)\(", code)) == set(CHARTS)
+
+
+def test_the_page_on_citing_has_the_version():
+    (version,) = re.findall(
+        r"^version: (.+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE
+    )
+    assert f"version = {{{version}}}" in text_of(DOCS / "cite.md")

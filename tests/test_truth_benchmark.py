@@ -142,7 +142,7 @@ def test_every_set_weighs_the_same_in_the_chart(truth):
 
 
 def test_published_figures_are_reproduced(truth, datasets):
-    """The figures of majority vote and GPM that docs/accuracy.md compares with."""
+    """The figures of majority vote and GPM that docs/how-good.md compares with."""
     contenders, _ = truth("contenders").ours(["majority", "gpm"])
     found = truth("sets").load_set(datasets / "cf", "nominal")
     majority, gpm = (contender(found) for contender in contenders.values())
@@ -153,11 +153,11 @@ def test_published_figures_are_reproduced(truth, datasets):
 def test_the_page_in_the_documentation_is_brought_up_to_date(truth, data, tmp_path, capsys):
     docs = tmp_path / "docs"
     (docs / "pictures").mkdir(parents=True)
-    page = (ROOT / "docs" / "accuracy.md").read_text("utf-8")
-    (docs / "accuracy.md").write_text(page, "utf-8")
+    page = (ROOT / "docs" / "how-good.md").read_text("utf-8")
+    (docs / "how-good.md").write_text(page, "utf-8")
     arguments = ["--data-dir", str(data), "--models", "gpm,majority", "--docs", str(docs)]
     assert truth("__main__").main(arguments) == 0
-    text = (docs / "accuracy.md").read_text("utf-8")
+    text = (docs / "how-good.md").read_text("utf-8")
     assert "| mine " in text
     assert "| hate-speech |" not in text
     assert text.count("<!-- ") == page.count("<!-- ")

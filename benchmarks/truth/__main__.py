@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
     )  # fmt: skip
     parser.add_argument("--out", type=Path, help="folder for the results and the chart")
     parser.add_argument(
-        "--docs", type=Path, help="docs folder whose accuracy.md and chart are brought up to date"
+        "--docs", type=Path, help="docs folder whose how-good.md and chart are brought up to date"
     )
     parser.add_argument(
         "--scale", choices=("nominal", "auto"), default="nominal",
@@ -74,7 +74,7 @@ def update_docs(
     sets: list[TruthSet],
     found: dict[str, dict[str, summary.Difference]],
 ) -> None:
-    """Replace the tables of accuracy.md and the chart."""
+    """Replace the tables of how-good.md and the chart."""
     tables = {
         "sets": summary.set_description(sets),
         "means": summary.mean_table(scores, sets),
@@ -82,7 +82,7 @@ def update_docs(
         **{name: summary.set_table(scores, sets, name) for name in ("accuracy", "nll", "ece")},
         "machine": machine.describe(),
     }
-    replace_tables(folder / "accuracy.md", tables)
+    replace_tables(folder / "how-good.md", tables)
     chart = calibration_chart(scores)
     if chart is not None:
         chart.save(folder / "pictures" / "calibration.svg")

@@ -22,7 +22,7 @@ MAX_NUMBERS = 20
 GROUPS = {
     "docs": ("face", "duck", "dog", "rte", "web", "product", "fact", "cf", "ms", "sp", "hate-speech"),
 }  # fmt: skip
-"""Names for several sets; ``docs`` are those of docs/accuracy.md."""
+"""Names for several sets; ``docs`` are those of docs/how-good.md."""
 
 # Sets whose labels were collected by the same people or for the same items. Their figures are
 # correlated, so the bootstrap draws them together.

@@ -96,7 +96,7 @@ def fit(
     data
         A path (CSV, TSV, Parquet, Arrow, JSON lines, each also compressed, or what a platform
         exports, or a database), several of one kind (a list, a folder or a pattern such as
-        "day-*.csv"), a pandas, polars, pyarrow or Spark frame, a list of (item, annotator, label)
+        ``day-*.csv``), a pandas, polars, pyarrow or Spark frame, a list of (item, annotator, label)
         tuples, or `Labels`; or a fit or the folder of a saved one, whose labels are fitted again.
     model
         A model's name, or an estimator with its options set; or "auto", which takes the model

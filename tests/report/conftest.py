@@ -1,7 +1,4 @@
-"""Fits to report on, and a browser to open reports in."""
-
-import os
-import shutil
+"""Fits to report on, and how to open reports in a browser."""
 
 import pytest
 
@@ -38,23 +35,6 @@ def hostile():
         for s in range(6)
     ]
     return at.fit(rows, "gpm")
-
-
-@pytest.fixture(scope="session")
-def chromium():
-    """A running Chromium; without one the tests skip, or fail if ANNOTRUTH_NEEDS_BROWSER is set."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    if path is None:
-        if os.environ.get("ANNOTRUTH_NEEDS_BROWSER"):
-            pytest.fail("no Chromium found, but ANNOTRUTH_NEEDS_BROWSER is set")
-        pytest.skip("no Chromium found: apt-get install chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        # Chromium refuses to run its sandbox as root, as in containers.
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 class Reader:
