@@ -1,0 +1,1 @@
+"""Models of pair comparisons: scores, annotators, intervals, taste groups, advice and speed."""

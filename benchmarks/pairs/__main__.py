@@ -1,0 +1,60 @@
+"""Measure models of pair comparisons; prints Markdown tables, with missed targets in bold."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import perf_counter
+
+from annotruth.errors import InputError
+from annotruth.models.pairs.registry import DEFAULT_PAIR_MODEL, PAIR_MODELS
+from benchmarks import machine
+from benchmarks.honesty.options import PartOptions, PartTable
+from benchmarks.pairs.coverage import coverage
+from benchmarks.pairs.groups import consensus, groups
+from benchmarks.pairs.held_out import held_out
+from benchmarks.pairs.judges import judges
+from benchmarks.pairs.passage import passage
+from benchmarks.panel.__main__ import positive
+
+PARTS: dict[str, Callable[[PartOptions], list[PartTable]]] = {
+    "passage": passage,
+    "held-out": held_out,
+    "judges": judges,
+    "coverage": coverage,
+    "groups": groups,
+    "consensus": consensus,
+}
+PACKAGES = ("annotruth", "numpy", "numba", "choix", "evalica", "crowd-kit")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.pairs", description=__doc__)
+    parser.add_argument("--data-dir", type=Path, help="folder of the public sets")
+    parser.add_argument(
+        "--part", action="append", choices=PARTS, help="can be repeated (default: all)"
+    )
+    parser.add_argument("--model", default=DEFAULT_PAIR_MODEL, choices=PAIR_MODELS)
+    parser.add_argument("--runs", type=positive, help="seeds per figure (default: by part)")
+    parser.add_argument("--seed", type=int, default=0, help="the first seed (default: 0)")
+    given = parser.parse_args(arguments)
+    options = PartOptions(
+        model=given.model, runs=given.runs, seed=given.seed, data_dir=given.data_dir
+    )
+    print(machine.describe(PACKAGES))
+    for part in given.part or PARTS:
+        start = perf_counter()
+        try:
+            tables = PARTS[part](options)
+        except InputError as error:
+            parser.error(f"{part}: {error}")
+        for table in tables:
+            print(f"\n{table.to_markdown()}", flush=True)
+        print(f"\n{part}: {perf_counter() - start:.0f} s, first seed {options.seed}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,141 @@
+"""Public sets of pair comparisons, and crowds made of them by adding spammers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+from numpy.typing import NDArray
+
+from annotruth.comparisons import LEFT, RIGHT, Comparisons
+from annotruth.errors import InputError
+from annotruth.kernels.arrays import Codes, Floats
+
+OUTCOMES = {"left": 0, "right": 1, "tie": 2}
+SPAMMERS = {
+    "clean": (),
+    "always left": ("always left",),
+    "inverted": ("inverted",),
+    "random": ("random",),
+    "mixed": ("always left", "inverted", "random", "always right"),
+}
+"""What the spammers do who are added to the passages' annotators."""
+
+SPAMMER_SHARE = 0.8  # spammers added per real annotator
+
+
+class PassageCrowd(NamedTuple):
+    """Comparisons of passages by real annotators and added spammers."""
+
+    data: Comparisons
+    behavior: NDArray[np.str_]
+    grade: Floats
+
+
+def load_set(folder: Path, *files: str) -> Comparisons:
+    """Return the comparisons of one or more files of a folder."""
+    tables = [_read(folder / name) for name in files or ("comparisons.csv",)]
+    names = ["left", "right", "annotator", "winner"]
+    if "loser" in tables[0].column_names:
+        names = ["winner", "loser", "annotator"]
+    table = pa.concat_tables([each.select(names) for each in tables])
+    if "loser" in names:
+        return _from_winners(table)
+    items = pa.chunked_array([*table["left"].chunks, *table["right"].chunks]).unique()
+    annotators = table["annotator"].unique()
+    return Comparisons.from_codes(
+        _codes(table["left"], items),
+        _codes(table["right"], items),
+        _codes(table["annotator"], annotators),
+        np.array([OUTCOMES[word] for word in table["winner"].to_pylist()]),
+        items=items,
+        annotators=annotators,
+    )
+
+
+def passage_crowd(folder: Path, kind: str, seed: int) -> PassageCrowd:
+    """Return the passages' comparisons with 80% more annotators, all of them spammers.
+
+    A spammer compares as many pairs as a real annotator, drawn from the pairs that were compared.
+    The side of an item is drawn once per pair: the ids of the passages are in the order of their
+    grades. An inverted vote is the opposite of a real one. Sides are unknown on the clean set, as
+    in the file.
+    """
+    clean = load_set(folder)
+    grades = _read(folder / "truth.csv")
+    grade = np.array(
+        [float(grades["grade"][i].as_py()) for i in _codes(clean.items, grades["item"])]
+    )
+    annotator, outcome = clean.annotator_of_comparison(), clean.outcome.astype(np.int64)
+    behavior = ["serious"] * clean.n_annotators
+    kinds = SPAMMERS[kind]
+    if not kinds:
+        return PassageCrowd(clean, np.array(behavior), grade)
+    rng = np.random.default_rng(seed)
+    pair = np.minimum(clean.left, clean.right) * clean.n_items + np.maximum(clean.left, clean.right)
+    _, place = np.unique(pair, return_inverse=True)
+    low_is_left = (rng.random(place.max() + 1) < 0.5)[place]
+    swap = (clean.left < clean.right) != low_is_left
+    left, right = np.where(swap, clean.right, clean.left), np.where(swap, clean.left, clean.right)
+    outcome = np.where(swap, 1 - outcome, outcome)
+    votes = [(left, right, annotator, outcome)]
+    n_added = round(SPAMMER_SHARE * clean.n_annotators)
+    sizes = rng.choice(clean.comparisons_per_annotator, n_added)
+    for n, size in enumerate(sizes):
+        row = rng.integers(clean.n_comparisons, size=size)
+        does = kinds[n % len(kinds)]
+        choices = {
+            "always left": np.full(size, LEFT),
+            "always right": np.full(size, RIGHT),
+            "random": rng.integers(2, size=size),
+            "inverted": 1 - outcome[row],
+        }
+        person = np.full(size, clean.n_annotators + n)
+        votes.append((left[row], right[row], person, choices[does]))
+        behavior.append(does)
+    columns = [np.concatenate(column) for column in zip(*votes, strict=True)]
+    data = Comparisons.from_codes(*columns, items=clean.items, annotators=range(len(behavior)))
+    return PassageCrowd(data, np.array(behavior), grade)
+
+
+def concordance(grade: Floats, score: Floats) -> float:
+    """Return the share of pairs of different grades whose scores are in the order of the grades."""
+    i, j = np.triu_indices(len(grade), 1)
+    differ = grade[i] != grade[j]
+    agree = np.sign(grade[i] - grade[j]) * np.sign(score[i] - score[j])
+    return float((agree[differ] + 1.0).mean() / 2.0)
+
+
+def _from_winners(table: pa.Table) -> Comparisons:
+    items = pa.chunked_array([*table["winner"].chunks, *table["loser"].chunks]).unique()
+    annotators = table["annotator"].unique()
+    winner, loser = _codes(table["winner"], items), _codes(table["loser"], items)
+    return Comparisons.from_codes(
+        np.minimum(winner, loser),
+        np.maximum(winner, loser),
+        _codes(table["annotator"], annotators),
+        np.where(winner < loser, LEFT, RIGHT),
+        items=items,
+        annotators=annotators,
+        sides_known=False,
+    )
+
+
+def _read(path: Path) -> pa.Table:
+    if not path.exists():
+        raise InputError(
+            f"{path} is missing: pass the folder of the public sets by `--data-dir DIR`"
+        )
+    with path.open(encoding="utf-8") as lines:
+        header = lines.readline().strip().split(",")
+    text = dict.fromkeys(header, pa.string())
+    options = pyarrow.csv.ConvertOptions(column_types=text)
+    return pyarrow.csv.read_csv(path, convert_options=options).combine_chunks()
+
+
+def _codes(values: pa.ChunkedArray | pa.Array, ids: pa.ChunkedArray | pa.Array) -> Codes:
+    place = {each: n for n, each in enumerate(ids.to_pylist())}
+    return np.array([place[each] for each in values.to_pylist()], dtype=np.int64)

@@ -1,0 +1,111 @@
+"""The measurements of `benchmarks/pairs`, on tiny crowds and on figures known by hand."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import annotruth as at
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))  # benchmarks are not installed
+
+from benchmarks.pairs import groups, sets
+from benchmarks.pairs.__main__ import main
+
+
+@pytest.fixture(scope="module")
+def public_sets(tmp_path_factory):
+    """Small files in the form of the public sets."""
+    folder = tmp_path_factory.mktemp("sets")
+    rng = np.random.default_rng(0)
+    for name in ("passage", "llmfao", "lightfield"):
+        (folder / f"pairs-{name}").mkdir()
+    grades = ["item,grade", *(f"{item},{1 + item // 2}" for item in range(8))]
+    (folder / "pairs-passage/truth.csv").write_text("\n".join(grades) + "\n")
+    rows = ["winner,loser,annotator"]
+    sided = ["left,right,annotator,winner"]
+    for person in range(10):
+        for _ in range(16):
+            a, b = rng.choice(8, 2, replace=False)
+            high, low = max(a, b), min(a, b)
+            rows.append(f"{high},{low},w{person}")
+            winner = "tie" if rng.random() < 0.1 else "left" if a > b else "right"
+            sided.append(f"{a},{b},w{person},{winner}")
+    (folder / "pairs-passage/comparisons.csv").write_text("\n".join(rows) + "\n")
+    for name in ("llmfao", "lightfield"):
+        (folder / f"pairs-{name}/comparisons.csv").write_text("\n".join(sided) + "\n")
+    for judge in ("gpt-3", "gpt-4"):
+        by_judge = [row.replace("w0", judge) for row in sided[:17]]
+        (folder / f"pairs-llmfao/{judge}.csv").write_text("\n".join(by_judge) + "\n")
+    return folder
+
+
+def test_concordance_leaves_out_equal_grades_and_halves_equal_scores():
+    grade = np.array([1.0, 1.0, 2.0, 3.0])
+    assert sets.concordance(grade, np.array([0.0, 5.0, 1.0, 2.0])) == pytest.approx(3 / 5)
+    assert sets.concordance(grade, np.zeros(4)) == 0.5
+
+
+def test_spammers_are_added_to_the_annotators_of_the_passages(public_sets):
+    folder = public_sets / "pairs-passage"
+    clean = sets.passage_crowd(folder, "clean", 0)
+    assert not clean.data.sides_known
+    assert clean.grade.tolist() == [1 + int(item) // 2 for item in clean.data.items.to_pylist()]
+    crowd = sets.passage_crowd(folder, "mixed", 1)
+    data = crowd.data
+    assert data.sides_known
+    assert crowd.behavior.tolist()[10:] == [*sets.SPAMMERS["mixed"], *sets.SPAMMERS["mixed"]]
+    votes_of = {
+        name: data.outcome[np.isin(data.annotator_of_comparison(), np.flatnonzero(is_so))]
+        for name in sets.SPAMMERS["mixed"]
+        for is_so in [crowd.behavior == name]
+    }
+    assert (votes_of["always left"] == 0).all()
+    assert (votes_of["always right"] == 1).all()
+    # All real votes are for the higher id, and inverted ones are against it, on whichever side.
+    ids = np.array([int(item) for item in data.items.to_pylist()])
+    higher_wins = (ids[data.left] > ids[data.right]) == (data.outcome == 0)
+    behavior = crowd.behavior[data.annotator_of_comparison()]
+    assert higher_wins[behavior == "serious"].all()
+    assert not higher_wins[behavior == "inverted"].any()
+    # The side is fixed per pair.
+    sides = {}
+    for left, right in zip(data.left.tolist(), data.right.tolist(), strict=True):
+        assert sides.setdefault(frozenset((left, right)), left) == left
+    assert 0 < np.mean(ids[data.left] > ids[data.right]) < 1
+
+
+def test_a_missing_set_is_named(tmp_path):
+    with pytest.raises(at.InputError, match=r"comparisons\.csv is missing: .*--data-dir"):
+        sets.load_set(tmp_path)
+
+
+def test_the_oracle_knows_the_groups_of_those_who_vote_much():
+    made = groups.two_groups(0.5, seed=0)
+    assert np.mean(groups.oracle_group(made) == made.group) > 0.9
+
+
+def test_groups_may_have_any_names():
+    true = np.array([0, 0, 1, 1])
+    assert groups.assigned_right(true, np.array([2, 2, 1, 1])) == 1.0
+    assert groups.assigned_right(true, np.array([1, 2, 2, 2])) == 0.75
+
+
+def test_parts_print_tables(public_sets, capsys):
+    parts = ["passage", "held-out", "judges"]
+    named = [word for part in parts for word in ("--part", part)]
+    arguments = ["--data-dir", str(public_sets), "--runs", "1", "--model", "bradley-terry"]
+    assert main([*arguments, *named]) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("| met |") == 3
+    assert "| clean" in printed
+    assert "| pairs-lightfield" in printed
+    assert "| gpt-4" in printed
+
+
+def test_sets_are_needed_where_a_part_is_about_them(capsys):
+    with pytest.raises(SystemExit):
+        main(["--part", "passage", "--model", "bradley-terry"])
+    assert "pass `--data-dir DIR`" in capsys.readouterr().err
