@@ -10,7 +10,8 @@ import numpy as np
 
 from annotruth.comparisons.table import LEFT, RIGHT, TIE
 from annotruth.kernels.arrays import Floats, inner
-from annotruth.models.pairs.score_model import Evaluation, ScoreModel
+from annotruth.models.pairs.information import Evaluation
+from annotruth.models.pairs.score_model import ScoreModel
 
 
 @dataclass(kw_only=True)
@@ -73,23 +74,40 @@ def davidson(difference: Floats, tie: float | None, votes: Floats) -> Evaluation
     :math:`t = 1` (for ties) of :math:`\log \nu`: its slopes are the statistics less their means, and
     its information is their covariance.
     """
-    p = BradleyTerry.probabilities(difference, tie)
-    n = votes.sum(axis=1)
-    p_left, p_right, p_tie = p[:, LEFT], p[:, RIGHT], p[:, TIE]
-    mean = (p_left - p_right) / 2.0
-    # Logarithms of probabilities that underflow belong to counts of 0, or to a step that is halved.
-    with np.errstate(divide="ignore"):
-        logs = np.log(p)
-    log_likelihood = inner(votes, np.where(votes > 0, logs, 0.0))
-    slope = (votes[:, LEFT] - votes[:, RIGHT]) / 2.0 - n * mean
-    information = n * ((p_left + p_right) / 4.0 - mean**2)
+    net_wins = (votes[:, LEFT] - votes[:, RIGHT]) / 2.0
+    n_ties = float(votes[:, TIE].sum())
+    expected = minus_log_partition(difference, tie, votes.sum(axis=1))
+    return expected._replace(
+        log_likelihood=expected.log_likelihood
+        + inner(net_wins, difference)
+        + n_ties * (tie or 0.0),
+        slope=net_wins + expected.slope,
+        tie_slope=0.0 if tie is None else n_ties + expected.tie_slope,
+    )
+
+
+def minus_log_partition(difference: Floats, tie: float | None, n: Floats) -> Evaluation:
+    r"""Return :math:`-\sum n \log(e^{d/2} + e^{-d/2} + \nu)` and its derivatives."""
+    # Divided by e^{|d|/2}, so that nothing overflows.
+    distance = np.abs(difference)
+    smaller = np.exp(-distance)
+    nu = 0.0 if tie is None else np.exp(tie - distance / 2.0)
+    total = 1.0 + smaller + nu
+    log_total = inner(n, np.log(total)) + inner(n, distance) / 2.0
+    n_each = n / total
+    mean = np.copysign(n_each * (1.0 - smaller) / 2.0, difference)
+    # n times the mean of s^2, less n times the square of the mean of s
+    information = n_each * (1.0 + smaller) / 4.0 - mean * (1.0 - smaller) / (
+        2.0 * np.copysign(total, difference)
+    )
     if tie is None:
-        return Evaluation(log_likelihood, slope, information)
+        return Evaluation(-log_total, -mean, information)
+    p_tie = nu / total
     return Evaluation(
-        log_likelihood,
-        slope,
+        -log_total,
+        -mean,
         information,
-        tie_slope=float(votes[:, TIE].sum() - inner(n, p_tie)),
-        cross_information=-n * mean * p_tie,
+        tie_slope=-inner(n, p_tie),
+        cross_information=-mean * p_tie,
         tie_information=inner(n, p_tie * (1.0 - p_tie)),
     )

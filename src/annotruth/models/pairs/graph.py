@@ -21,6 +21,7 @@ MAX_DENSE_ITEMS = 3000
 """The number of items up to which matrices of items x items are computed."""
 
 _DRAWS = 64  # for the variances of more items
+_DRAWS_OF_TRACE = 8
 _CG_TOL = 1e-10
 
 
@@ -92,6 +93,11 @@ def sums_at(codes: Codes, values: Floats, n: int) -> Floats:
     return sums
 
 
+def net_sums(left: Codes, right: Codes, values: Floats, n: int) -> Floats:
+    """Return the sums of pairs' values over each item's pairs, negative where it is on the right."""
+    return sums_at(left, values, n) - sums_at(right, values, n)
+
+
 def center_in_parts(values: Floats, part: NDArray[np.int64]) -> Floats:
     """Return values less the mean of their part.
 
@@ -105,40 +111,47 @@ def center_in_parts(values: Floats, part: NDArray[np.int64]) -> Floats:
 
 
 class LaplacianSystem:
-    r"""Equations with the matrix :math:`A = L + \mathrm{diag}(r)`, L the Laplacian of weighted pairs.
+    r"""Equations with the matrix :math:`A = L + r I`, where L is the Laplacian of weighted pairs.
 
     .. math:: x^T L x = \sum_p w_p (x_{\mathrm{left}_p} - x_{\mathrm{right}_p})^2
 
     It is the information about items' scores: w is that of a pair about the difference of its two
-    scores, and r > 0 the precision of the prior. Up to `MAX_DENSE_ITEMS` items, A is factorised
+    scores, and r the precision of the prior. Up to `MAX_DENSE_ITEMS` items, A is factorised
     (Cholesky); for more, equations are solved by conjugate gradients.
 
     Parameters
     ----------
-    n_items
-        The size of the matrix.
     left, right, weight
         The pairs and their weights; a pair may occur several times.
     ridge
-        r, one number or one per item.
+        The number r > 0.
+    part
+        The connected part that each item is in (`connected_parts`).
 
     Examples
     --------
-    >>> one_pair = LaplacianSystem(2, np.array([0]), np.array([1]), np.array([2.0]), ridge=1.0)
+    >>> part = np.array([0, 0])
+    >>> one_pair = LaplacianSystem(np.array([0]), np.array([1]), np.array([2.0]), 1.0, part)
     >>> one_pair.solve(np.array([1.0, -1.0])).round(2).tolist()  # A is [[3, -2], [-2, 3]]
     [0.2, -0.2]
-    >>> one_pair.inverse.round(2).tolist()
-    [[0.6, 0.4], [0.4, 0.6]]
+    >>> one_pair.centered_inverse.round(2).tolist()
+    [[0.1, -0.1], [-0.1, 0.1]]
     """
 
     def __init__(
-        self, n_items: int, left: Codes, right: Codes, weight: Floats, ridge: float | Floats
+        self,
+        left: Codes,
+        right: Codes,
+        weight: Floats,
+        ridge: float,
+        part: NDArray[np.int64],
     ) -> None:
-        self._ridge = np.broadcast_to(np.asarray(ridge, dtype=np.float64), (n_items,))
         self._pairs = left, right, weight
-        degree = sums_at(left, weight, n_items) + sums_at(right, weight, n_items)
-        self._diagonal = degree + self._ridge
-        if n_items <= MAX_DENSE_ITEMS:
+        self._ridge = ridge
+        self._part = part
+        n_items = len(part)
+        self._diagonal = sums_at(left, weight, n_items) + sums_at(right, weight, n_items) + ridge
+        if self.is_dense:
             self._factor = _cholesky(self._dense(n_items))
         else:
             self._matrix = self._sparse(n_items)
@@ -146,7 +159,7 @@ class LaplacianSystem:
     @property
     def is_dense(self) -> bool:
         """Whether the inverse is computed as a matrix."""
-        return len(self._diagonal) <= MAX_DENSE_ITEMS
+        return len(self._part) <= MAX_DENSE_ITEMS
 
     def solve(self, values: Floats) -> Floats:
         """Return x with A x = values, for one or several columns of values."""
@@ -158,26 +171,38 @@ class LaplacianSystem:
         return np.stack([self._by_conjugate_gradients(column) for column in values.T], axis=1)
 
     @cached_property
-    def inverse(self) -> Floats:
-        r"""The inverse of A; for more than `MAX_DENSE_ITEMS` items its diagonal.
+    def centered_inverse(self) -> Floats:
+        """The covariance of scores with precision A, less the mean of their part.
 
-        The diagonal is estimated from draws x of a normal distribution with the precision A: the
-        variance of :math:`x_i` is its variance given all others, :math:`1 / A_{ii}`, plus that of its
-        mean given them.
+        Only the variances, estimated from draws, if there are more than `MAX_DENSE_ITEMS` items.
         """
-        if self.is_dense:
-            lower = lapack.dpotri(self._factor, lower=1)[0]
-            inverse: Floats = np.tril(lower) + np.tril(lower, -1).T
-            return inverse
-        draws = self._draw(_DRAWS)
-        product: Floats = np.asarray(self._matrix @ draws)
-        mean_given_others = draws - product / self._diagonal[:, np.newaxis]
-        variance: Floats = 1.0 / self._diagonal + (mean_given_others**2).mean(axis=1)
-        return variance
+        if not self.is_dense:
+            return self._centered_variances(_DRAWS)
+        lower = lapack.dpotri(self._factor, lower=1)[0]
+        inverse = np.tril(lower) + np.tril(lower, -1).T
+        return center_in_parts(center_in_parts(inverse, self._part).T, self._part)
 
-    def inverse_trace(self) -> float:
-        """Return the trace of the inverse."""
-        return float(np.trace(self.inverse) if self.is_dense else self.inverse.sum())
+    def centered_trace(self) -> float:
+        """Return the sum of the variances of `centered_inverse`, from fewer draws."""
+        if not self.is_dense:
+            return float(self._centered_variances(_DRAWS_OF_TRACE).sum())
+        # The mean of a part is independent of the differences within it.
+        inverse_diagonal = np.diag(lapack.dpotri(self._factor, lower=1)[0])
+        return float(inverse_diagonal.sum()) - len(np.unique(self._part)) / self._ridge
+
+    def _centered_variances(self, n_draws: int) -> Floats:
+        r"""Return estimates of the variances of centred scores.
+
+        The variance of :math:`x_i` is its variance given all others, :math:`1 / A_{ii}`, plus that of
+        its mean given them. The share of the part's mean in the latter is known; draws give the rest.
+        """
+        draws = center_in_parts(self._draw(n_draws), self._part)
+        product: Floats = np.asarray(self._matrix @ draws)
+        of_mean = ((draws - product / self._diagonal[:, np.newaxis]) ** 2).mean(axis=1)
+        size = np.bincount(self._part)[self._part]
+        of_item = (1.0 - 2.0 / size + self._ridge / (size * self._diagonal)) / self._diagonal
+        variances: Floats = np.where(size == 1, 0.0, of_item + of_mean)
+        return variances
 
     def _dense(self, n_items: int) -> Floats:
         left, right, weight = self._pairs
@@ -206,10 +231,10 @@ class LaplacianSystem:
         left, right, weight = self._pairs
         rng = np.random.default_rng(0)
         n = len(self._diagonal)
-        noise = rng.standard_normal((n, n_draws)) * np.sqrt(self._ridge)[:, np.newaxis]
+        noise = rng.standard_normal((n, n_draws)) * np.sqrt(self._ridge)
         for d in range(n_draws):
             of_pair = rng.standard_normal(len(weight)) * np.sqrt(weight)
-            noise[:, d] += sums_at(left, of_pair, n) - sums_at(right, of_pair, n)
+            noise[:, d] += net_sums(left, right, of_pair, n)
         return self.solve(noise)
 
 

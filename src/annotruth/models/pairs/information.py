@@ -4,12 +4,41 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Floats
-from annotruth.models.pairs.graph import LaplacianSystem, center_in_parts
+from annotruth.models.pairs.graph import LaplacianSystem, PairCounts, net_sums
+
+PRIOR_SD = 3.0
+"""The standard deviation of the priors of the side bias and of the tie parameter."""
+
+
+class Evaluation(NamedTuple):
+    """The log-likelihood of each pair's counts at some d and a, and its derivatives.
+
+    Examples
+    --------
+    >>> from annotruth.models.pairs.bradley_terry import davidson
+    >>> one_win = np.array([[1.0, 0.0, 0.0]])
+    >>> at_zero = davidson(np.zeros(1), None, one_win)
+    >>> round(float(at_zero.log_likelihood), 4), at_zero.slope.tolist(), at_zero.information.tolist()
+    (-0.6931, [0.5], [0.25])
+    """
+
+    log_likelihood: float
+    slope: Floats
+    """First derivative with respect to d."""
+    information: Floats
+    """Second derivative with respect to d, with the sign changed."""
+    tie_slope: float = 0.0
+    """First derivative with respect to a, added up."""
+    cross_information: Floats | None = None
+    """Mixed second derivative, with the sign changed; None without ties."""
+    tie_information: float = 0.0
+    """Second derivative with respect to a, with the sign changed, added up."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +60,10 @@ class ScoreInformation:
 
     Examples
     --------
-    >>> system = LaplacianSystem(2, np.array([0]), np.array([1]), np.array([0.5]), ridge=1.0)
-    >>> alone = ScoreInformation(system, np.empty((2, 0)), np.empty((0, 0)), np.zeros(2, int), 1.0)
-    >>> alone.score_covariance().round(2).tolist()  # of centred scores
+    >>> part = np.array([0, 0])
+    >>> system = LaplacianSystem(np.array([0]), np.array([1]), np.array([0.5]), 1.0, part)
+    >>> alone = ScoreInformation(system, np.empty((2, 0)), np.empty((0, 0)), part, 1.0)
+    >>> alone.score_covariance(np.zeros(2), 1.0).round(2).tolist()  # of centred scores
     [[0.25, -0.25], [-0.25, 0.25]]
     """
 
@@ -57,28 +87,61 @@ class ScoreInformation:
         )
         return covariance.astype(np.float64)
 
-    def score_covariance(self) -> Floats:
-        """Return the covariance of the centred scores; only variances if there are many items.
+    def score_covariance(self, scores: Floats, prior_items: float) -> Floats:
+        r"""Return the covariance of the centred scores; only variances if there are many items.
 
-        Items that were never compared have the variance of the prior.
+        It includes the uncertainty of the prior's variance: :math:`\log \sigma^2`, whose variance is
+        2 / (prior_items + n_determined), moves the scores by :math:`A^{-1} \theta / \sigma^2`. Items
+        that were never compared have the variance of the prior.
         """
         size = np.bincount(self.part)[self.part]
         by_extra = self._solved_cross @ self.extra_covariance
+        by_scale = self.solve(scores, np.zeros(len(self.corner)))[0] / self.variance
+        by_scale *= np.sqrt(2.0 / (prior_items + self.n_determined()))
         if self.system.is_dense:
-            covariance: Floats = self.system.inverse + by_extra @ self._solved_cross.T
-            covariance = center_in_parts(center_in_parts(covariance, self.part).T, self.part)
+            covariance: Floats = self.system.centered_inverse + by_extra @ self._solved_cross.T
+            covariance += np.outer(by_scale, by_scale)
             covariance[size == 1, size == 1] = self.variance
             return covariance
-        variances = self.system.inverse + (by_extra * self._solved_cross).sum(axis=1)
-        return np.where(size == 1, self.variance, variances - self.variance / size)
+        by_extra = (by_extra * self._solved_cross).sum(axis=1)
+        variances = self.system.centered_inverse + by_extra + by_scale**2
+        return np.where(size == 1, self.variance, variances)
 
-    def centered_trace(self) -> float:
-        """Return the sum of the variances of the centred scores."""
+    def n_determined(self) -> float:
+        """Return how many differences of scores the data determine, rather than the prior."""
         by_extra = self._solved_cross @ self.extra_covariance
-        n_parts = len(np.unique(self.part))
-        trace = self.system.inverse_trace() + (by_extra * self._solved_cross).sum()
-        return float(trace - n_parts * self.variance)
+        trace = self.system.centered_trace() + float((by_extra * self._solved_cross).sum())
+        n_differences = len(self.part) - len(np.unique(self.part))
+        return max(n_differences - trace / self.variance, 0.0)
 
     @cached_property
     def _solved_cross(self) -> Floats:
         return self.system.solve(self.cross) if self.cross.size else self.cross
+
+
+def make_information(
+    counts: PairCounts,
+    part: NDArray[np.int64],
+    evaluation: Evaluation,
+    *,
+    variance: float,
+    has_sides: bool,
+) -> ScoreInformation:
+    """Return the information about scores, then side bias and tie parameter where there are such."""
+    # The side bias is part of every d, and the tie parameter meets d in the mixed derivatives.
+    of_pairs = [evaluation.information] if has_sides else []
+    if evaluation.cross_information is not None:
+        of_pairs.append(evaluation.cross_information)
+    corner = np.diag(np.full(len(of_pairs), PRIOR_SD**-2))
+    if has_sides:
+        totals = [float(values.sum()) for values in of_pairs]
+        corner[0, :] += totals
+        corner[1:, 0] += totals[1:]
+    if evaluation.cross_information is not None:
+        corner[-1, -1] += evaluation.tie_information
+    left, right, _ = counts
+    cross = np.empty((len(part), len(of_pairs)))
+    for column, values in enumerate(of_pairs):
+        cross[:, column] = net_sums(left, right, values, len(part))
+    system = LaplacianSystem(left, right, evaluation.information, 1.0 / variance, part)
+    return ScoreInformation(system, cross, corner, part, variance)

@@ -83,6 +83,17 @@ class ScorePosterior:
         return _ranks(self.mean + normal @ spread.T)
 
 
+def with_interval(value: float, sd: float) -> Floats:
+    """Return a number and the ends of its 95% interval.
+
+    Examples
+    --------
+    >>> with_interval(1.0, 0.5).round(2).tolist()
+    [1.0, 0.02, 1.98]
+    """
+    return np.array([value, value - Z95 * sd, value + Z95 * sd])
+
+
 def _ranks(scores: Floats) -> NDArray[np.int64]:
     """Return ranks within each row, 1 for the highest; equal scores get the best of their ranks."""
     n = scores.shape[1]

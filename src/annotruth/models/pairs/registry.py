@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 # name: (module, class)
 PAIR_MODELS = {
     "bradley-terry": ("annotruth.models.pairs.bradley_terry", "BradleyTerry"),
+    "thurstone": ("annotruth.models.pairs.thurstone", "Thurstone"),
 }
 
 DEFAULT_PAIR_MODEL = "bradley-terry"

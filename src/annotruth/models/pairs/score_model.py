@@ -10,10 +10,10 @@ priors. Each step is one of Newton's, with the information matrix
 L the Laplacian of the pairs, weighted by their information about d. Then sigma is updated by the
 fixed point of the marginal likelihood (MacKay, Neural Computation 4, 1992):
 
-.. math:: \sigma^2 = \frac{\nu_0 + \sum_i \theta_i^2}{\nu_0 + m - \mathrm{tr}(\Sigma) / \sigma^2},
+.. math:: \sigma^2 = \frac{\nu_0 + \sum_i \theta_i^2}{\nu_0 + n - \mathrm{tr}(\Sigma) / \sigma^2},
 
-with the covariance :math:`\Sigma` of the centred scores and m the number of items less that of
-connected parts. So an item that won or lost all its comparisons has a finite score.
+with the covariance :math:`\Sigma` of the n scores. So an item that won or lost all its comparisons
+has a finite score.
 """
 
 from __future__ import annotations
@@ -32,15 +32,19 @@ from annotruth.models.base_fit import now
 from annotruth.models.em import History, Monitor, ProgressCallback, run_em
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.graph import (
-    LaplacianSystem,
     PairCounts,
     center_in_parts,
     connected_parts,
     count_pairs,
-    sums_at,
+    net_sums,
 )
-from annotruth.models.pairs.information import ScoreInformation
-from annotruth.models.pairs.posterior import Z95, ScorePosterior
+from annotruth.models.pairs.information import (
+    PRIOR_SD,
+    Evaluation,
+    ScoreInformation,
+    make_information,
+)
+from annotruth.models.pairs.posterior import ScorePosterior, with_interval
 from annotruth.models.pairs.result import RankFit
 
 if TYPE_CHECKING:
@@ -49,35 +53,7 @@ if TYPE_CHECKING:
 PRIOR_ITEMS = 1.0
 """nu_0: the prior of the variance of scores counts as much as this many scores of +-1."""
 
-PRIOR_SD = 3.0
-"""The standard deviation of the priors of the side bias and of the tie parameter."""
-
 _MAX_HALVINGS = 40
-
-
-class Evaluation(NamedTuple):
-    """The log-likelihood of each pair's counts at some d and a, and its derivatives.
-
-    Examples
-    --------
-    >>> import annotruth.models.pairs.bradley_terry as bt
-    >>> one_win = np.array([[1.0, 0.0, 0.0]])
-    >>> at_zero = bt.davidson(np.zeros(1), None, one_win)
-    >>> round(float(at_zero.log_likelihood), 4), at_zero.slope.tolist(), at_zero.information.tolist()
-    (-0.6931, [0.5], [0.25])
-    """
-
-    log_likelihood: float
-    slope: Floats
-    """First derivative with respect to d."""
-    information: Floats
-    """Second derivative with respect to d, with the sign changed."""
-    tie_slope: float = 0.0
-    """First derivative with respect to a, added up."""
-    cross_information: Floats | None = None
-    """Mixed second derivative, with the sign changed; None without ties."""
-    tie_information: float = 0.0
-    """Second derivative with respect to a, with the sign changed, added up."""
 
 
 class ScoreParameters(NamedTuple):
@@ -141,21 +117,24 @@ class ScoreModel(PairEstimator):
         self, data: Comparisons, steps: ScoreSteps, parameters: ScoreParameters, history: History
     ) -> RankFit:
         information = steps.information(parameters)
-        estimates = {"score_variance": np.array([parameters.variance])}
-        names = ["side_bias"] if parameters.side_bias is not None else []
-        names += ["tie"] if parameters.tie is not None else []
-        extra_sd = np.sqrt(np.diag(information.extra_covariance))
-        for name, sd in zip(names, extra_sd, strict=True):
-            value = getattr(parameters, name)
-            estimates[name] = np.array([value, value - Z95 * sd, value + Z95 * sd])
+        sd = np.sqrt(np.diag(information.extra_covariance))
+        tie = parameters.tie
         return RankFit(
             model=self.name,
             settings=self.settings(),
             data=data,
             history=history,
-            scores=ScorePosterior(parameters.scores, information.score_covariance()),
+            scores=ScorePosterior(
+                parameters.scores, information.score_covariance(parameters.scores, PRIOR_ITEMS)
+            ),
             part=steps.part,
-            parameters=estimates,
+            side_bias=None
+            if parameters.side_bias is None
+            else with_interval(parameters.side_bias, sd[0]),
+            parameters={
+                "score_variance": np.array([parameters.variance]),
+                **({} if tie is None else {"tie": with_interval(tie, sd[-1])}),
+            },
             fitted_at=now(),
         )
 
@@ -168,10 +147,10 @@ class ScoreModel(PairEstimator):
     ) -> Floats:
         """Return the probabilities of left, right and tie: the same for all annotators."""
         fit = self.result_
-        side_bias, tie = (fit.parameters.get(name) for name in ("side_bias", "tie"))
+        tie = fit.parameters.get("tie")
         difference = fit.scores.mean[left] - fit.scores.mean[right]
-        if side_bias is not None:
-            difference = difference + side_bias[0]
+        if fit.side_bias is not None:
+            difference = difference + fit.side_bias[0]
         return self.probabilities(difference, None if tie is None else float(tie[0]))
 
 
@@ -235,7 +214,7 @@ class ScoreSteps:
         else:
             new = parameters
         monitor = Monitor(self._evaluation(parameters).log_likelihood, self.log_posterior(new))
-        return new._replace(variance=self._updated_variance(new, information)), monitor
+        return new._replace(variance=_updated_variance(new, information)), monitor
 
     def finalize(self, parameters: ScoreParameters) -> float:
         """Return the log-likelihood of the final parameters."""
@@ -247,38 +226,20 @@ class ScoreSteps:
 
     def information(self, parameters: ScoreParameters) -> ScoreInformation:
         """Return the information about the parameters, that of the priors included."""
-        evaluation = self._evaluation(parameters)
-        of_pair = [evaluation.information] if parameters.side_bias is not None else []
-        if evaluation.cross_information is not None:
-            of_pair.append(evaluation.cross_information)
-        totals = [float(values.sum()) for values in of_pair]
-        corner = np.diag(np.full(len(of_pair), PRIOR_SD**-2))
-        if parameters.side_bias is not None:
-            corner[0] += totals
-            corner[1:, 0] += totals[1:]
-        if parameters.tie is not None:
-            corner[-1, -1] += evaluation.tie_information
-        counts = self._counts
-        return ScoreInformation(
-            LaplacianSystem(
-                self._n,
-                counts.left,
-                counts.right,
-                evaluation.information,
-                ridge=1.0 / parameters.variance,
-            ),
-            cross=np.stack([self._per_item(values) for values in of_pair], axis=1)
-            if of_pair
-            else np.empty((self._n, 0)),
-            corner=corner,
-            part=self.part,
+        return make_information(
+            self._counts,
+            self.part,
+            self._evaluation(parameters),
             variance=parameters.variance,
+            has_sides=self._has_sides,
         )
 
     def _gradient(self, parameters: ScoreParameters) -> tuple[Floats, Floats]:
         """Return the gradient of the log posterior: that of the scores, and of the others."""
         evaluation = self._evaluation(parameters)
-        scores = self._per_item(evaluation.slope) - parameters.scores / parameters.variance
+        counts = self._counts
+        slopes = net_sums(counts.left, counts.right, evaluation.slope, self._n)
+        scores = slopes - parameters.scores / parameters.variance
         extra = []
         if parameters.side_bias is not None:
             extra.append(evaluation.slope.sum() - parameters.side_bias / PRIOR_SD**2)
@@ -320,16 +281,8 @@ class ScoreSteps:
             - others / (2.0 * PRIOR_SD**2)
         )
 
-    def _per_item(self, of_pair: Floats) -> Floats:
-        """Add up values of pairs: to their left items, and with the sign changed to their right."""
-        counts, n = self._counts, self._n
-        return sums_at(counts.left, of_pair, n) - sums_at(counts.right, of_pair, n)
 
-    def _updated_variance(
-        self, parameters: ScoreParameters, information: ScoreInformation
-    ) -> float:
-        """Return the fixed point's next variance of the scores."""
-        n_free = self._n - len(np.unique(self.part))
-        n_determined = n_free - information.centered_trace() / parameters.variance
-        squares = float((parameters.scores**2).sum())
-        return (PRIOR_ITEMS + squares) / (PRIOR_ITEMS + max(n_determined, 0.0))
+def _updated_variance(parameters: ScoreParameters, information: ScoreInformation) -> float:
+    """Return the fixed point's next variance of the scores."""
+    squares = float((parameters.scores**2).sum())
+    return (PRIOR_ITEMS + squares) / (PRIOR_ITEMS + information.n_determined())
