@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 PAIR_MODELS = {
     "bradley-terry": ("annotruth.models.pairs.bradley_terry", "BradleyTerry"),
     "thurstone": ("annotruth.models.pairs.thurstone", "Thurstone"),
+    "crowd-bt": ("annotruth.models.pairs.crowd_bt", "CrowdBT"),
 }
 
 DEFAULT_PAIR_MODEL = "bradley-terry"

@@ -1,0 +1,282 @@
+"""CrowdBT: Bradley and Terry's model with the reliability of each annotator."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from annotruth.comparisons.table import TIE, Comparisons
+from annotruth.engines import Input, Pass, Session, Sum, get_engine
+from annotruth.errors import InputError
+from annotruth.kernels.arrays import Codes, Floats, inner
+from annotruth.models.base_fit import now
+from annotruth.models.em import Monitor, ProgressCallback, run_em
+from annotruth.models.pairs.base import PairEstimator
+from annotruth.models.pairs.bradley_terry import BradleyTerry, minus_log_partition
+from annotruth.models.pairs.graph import (
+    center_in_parts,
+    connected_parts,
+    count_pairs,
+    net_sums,
+    sums_at,
+)
+from annotruth.models.pairs.information import PRIOR_SD, Evaluation, make_information
+from annotruth.models.pairs.posterior import ScorePosterior
+from annotruth.models.pairs.result import RankFit
+
+if TYPE_CHECKING:
+    from annotruth.models.squarem import Squarem
+
+_MAX_HALVINGS = 40
+_LEAST_INFORMATION = 0.05  # of a pair, as a share of what it would be if all annotators agreed
+
+
+@dataclass(kw_only=True)
+class CrowdBT(PairEstimator):
+    r"""The model of Chen, Bennett, Collins-Thompson and Horvitz (WSDM 2013).
+
+    Annotator s agrees with Bradley and Terry's model with probability :math:`\eta_s`, and otherwise
+    votes for the other item:
+
+    .. math:: P_s(l \succ r) = \eta_s \frac{e^{\theta_l}}{e^{\theta_l} + e^{\theta_r}}
+              + (1 - \eta_s) \frac{e^{\theta_r}}{e^{\theta_l} + e^{\theta_r}}.
+
+    Scores are regularised by lambda wins and losses of every item against a virtual item of score 0,
+    and :math:`\eta_s` has the prior Beta(a, b). Ties, which the paper does not have, are those of
+    `BradleyTerry`, whether an annotator agrees or not. There is no side bias; covariates are not
+    used. It is fitted by EM: the E-step computes the probability r that each vote agrees; the M-step
+    sets :math:`\eta_s` to the mean of r, and takes Newton's step for the scores of the votes, with
+    weight r as they are and with weight 1 - r turned around.
+
+    Reliability is :math:`\eta_s`. Intervals of scores are those of known :math:`\eta_s`, so they are
+    too narrow where annotators have few votes.
+
+    Parameters
+    ----------
+    regularization
+        The number lambda.
+    reliability_prior_a, reliability_prior_b
+        The parameters a and b of the Beta prior.
+
+    Examples
+    --------
+    >>> from annotruth.comparisons import Comparisons
+    >>> votes = Comparisons.from_codes(
+    ...     [0, 0, 1] * 30, [1, 2, 2] * 30, [0] * 30 + [1] * 30 + [2] * 30, [0] * 60 + [1] * 30,
+    ...     items=["a", "b", "c"], annotators=["x", "y", "z"],
+    ... )
+    >>> fit = CrowdBT().fit(votes).result_
+    >>> fit.scores.rank.tolist(), fit.reliability.round(1).tolist()
+    ([1, 2, 3], [1.0, 1.0, 0.2])
+    """
+
+    name: ClassVar[str] = "crowd-bt"
+
+    tol: float = 1e-4
+    regularization: float = 1.0
+    reliability_prior_a: float = 10.0
+    reliability_prior_b: float = 1.0
+
+    def _fit(
+        self, data: Comparisons, progress: ProgressCallback | None, previous: RankFit | None
+    ) -> RankFit:
+        self._check()
+        with closing(get_engine(self.engine).open(data)) as session:
+            steps = CrowdBTSteps(self, data, session)
+            start = steps.start() if previous is None else steps.resume(previous)
+            parameters, history = run_em(
+                steps, start, tol=self.tol, max_iter=self.max_iter, progress=progress
+            )
+            tie = parameters.tie
+            return RankFit(
+                model=self.name,
+                settings=self.settings(),
+                data=data,
+                history=history,
+                scores=steps.posterior(parameters),
+                part=steps.part,
+                reliability=session.collect("eta"),
+                parameters={} if tie is None else {"tie": np.array([tie])},
+                fitted_at=now(),
+            )
+
+    def _check(self) -> None:
+        if not self.regularization > 0:
+            raise InputError(f"regularization must be above 0, not {self.regularization}")
+        for name in ("reliability_prior_a", "reliability_prior_b"):
+            if not getattr(self, name) >= 1:
+                raise InputError(f"{name} must be 1 or more, not {getattr(self, name)}")
+
+    def predict_proba(
+        self,
+        left: Codes,
+        right: Codes,
+        annotator: Codes,
+        covariates: dict[str, Any] | None = None,
+    ) -> Floats:
+        """Return the probabilities of left, right and tie; of an unknown annotator, the mean's."""
+        fit = self.result_
+        assert fit.reliability is not None
+        tie = fit.parameters.get("tie")
+        eta = np.where(annotator < 0, fit.reliability.mean(), fit.reliability[annotator])
+        difference = fit.scores.mean[left] - fit.scores.mean[right]
+        agrees = BradleyTerry.probabilities(difference, None if tie is None else float(tie[0]))
+        eta = eta[:, np.newaxis]
+        return eta * agrees + (1.0 - eta) * agrees[:, [1, 0, 2]]
+
+
+class CrowdBTParameters(NamedTuple):
+    """The parameters that all annotators share; eta is beside the data.
+
+    Examples
+    --------
+    >>> CrowdBTParameters(np.zeros(2), None).scores.tolist()
+    [0.0, 0.0]
+    """
+
+    scores: Floats
+    tie: float | None
+
+
+class CrowdBTSteps:
+    """The EM steps of `CrowdBT`.
+
+    Examples
+    --------
+    >>> from annotruth.comparisons import Comparisons
+    >>> votes = Comparisons.from_codes([0], [1], [0], [0], items=["a", "b"], annotators=["x"])
+    >>> steps = CrowdBTSteps(CrowdBT(), votes, get_engine("memory").open(votes))
+    >>> after, monitor = steps.step(steps.start())
+    >>> after.scores.round(2).tolist(), round(monitor.log_likelihood, 3)
+    ([0.41, -0.41], -0.693)
+    """
+
+    objective_name = "the log posterior"
+
+    def __init__(self, model: CrowdBT, data: Comparisons, session: Session) -> None:
+        self._data = data
+        self._session = session
+        self._strength = model.regularization
+        self._prior = np.array([model.reliability_prior_a, model.reliability_prior_b])
+        self._counts = count_pairs(data, session)
+        self._n_votes = self._counts.votes.sum(axis=1)
+        self._n_ties = float(self._counts.votes[:, TIE].sum())
+        self.part = connected_parts(data.n_items, self._counts.left, self._counts.right)
+        inputs = (Input("strength"), Input("nu"))
+        self._step = Pass(
+            "pairs.crowd_bt.step",
+            state=("eta",),
+            inputs=(*inputs, Input("prior")),
+            sums=(Sum("net_wins", (data.n_items,)), Sum("totals", (2,))),
+        )
+        self._posterior = Pass(
+            "pairs.crowd_bt.posterior",
+            state=("eta", "agrees"),
+            inputs=inputs,
+            sums=(Sum("totals", (1,)),),
+        )
+
+    def start(self) -> CrowdBTParameters:
+        """Return equal scores, and give all annotators the mean of the prior."""
+        eta = np.full(self._data.n_annotators, self._prior[0] / self._prior.sum())
+        self._session.put("eta", eta, per="annotators")
+        share = (self._n_ties + 0.5) / (self._data.n_comparisons + 1.0)
+        tie = BradleyTerry.tie_start(share) if self._n_ties else None
+        return CrowdBTParameters(np.zeros(self._data.n_items), tie)
+
+    def resume(self, previous: RankFit) -> CrowdBTParameters:
+        """Return the start with the scores of a previous fit, whose items come first."""
+        start = self.start()
+        known = previous.scores.mean[: self._data.n_items]
+        start.scores[: len(known)] = known
+        return start
+
+    def step(self, parameters: CrowdBTParameters) -> tuple[CrowdBTParameters, Monitor]:
+        """Take one E-step, and M-steps for eta and the scores."""
+        sums = self._session.run_pass(self._step, **_inputs(parameters), prior=self._prior)
+        log_likelihood, log_prior = sums["totals"].tolist()
+        objective = log_likelihood + log_prior + self._log_prior(parameters)
+        new = self._maximized(parameters, sums["net_wins"])
+        return new, Monitor(log_likelihood, objective)
+
+    def finalize(self, parameters: CrowdBTParameters) -> float:
+        """Compute the probability that each vote agrees; return the log-likelihood."""
+        self._session.allocate("agrees", per="comparisons")
+        sums = self._session.run_pass(self._posterior, **_inputs(parameters))
+        return float(sums["totals"][0])
+
+    def acceleration(self) -> Squarem[CrowdBTParameters]:
+        """Raise: steps are not extrapolated."""
+        raise NotImplementedError
+
+    def posterior(self, parameters: CrowdBTParameters) -> ScorePosterior:
+        r"""Return the posterior of the scores, given eta.
+
+        A vote's information is that of a vote that agrees for sure, less the variance of its slope
+        over agreeing or not: r (1 - r).
+        """
+        counts, data = self._counts, self._data
+        expected = self._expected(parameters)
+        agrees = self._session.collect("agrees")
+        lost = np.where(data.outcome == TIE, 0.0, agrees * (1.0 - agrees))
+        key = counts.left * data.n_items + counts.right
+        pair = np.searchsorted(key, data.left.astype(np.int64) * data.n_items + data.right)
+        information = np.maximum(
+            expected.information - sums_at(pair, lost, len(key)),
+            _LEAST_INFORMATION * expected.information,
+        )
+        inverse = self._information(expected._replace(information=information))
+        scores = center_in_parts(parameters.scores, self.part)
+        return ScorePosterior(scores, inverse.score_covariance(scores, np.inf))
+
+    def _information(self, expected: Evaluation) -> Any:
+        # The curvature of the regularisation is at most that of a normal prior.
+        variance = 2.0 / self._strength
+        return make_information(
+            self._counts, self.part, expected, variance=variance, has_sides=False
+        )
+
+    def _expected(self, parameters: CrowdBTParameters) -> Evaluation:
+        difference = parameters.scores[self._counts.left] - parameters.scores[self._counts.right]
+        return minus_log_partition(difference, parameters.tie, self._n_votes)
+
+    def _maximized(self, parameters: CrowdBTParameters, net_wins: Floats) -> CrowdBTParameters:
+        """Take Newton's step on the expected log posterior, or the largest half that does not lower it."""
+        expected = self._expected(parameters)
+        before = self._bound(parameters, expected, net_wins)
+        slopes = net_sums(*self._counts[:2], expected.slope, self._data.n_items)
+        scores = net_wins + slopes - self._strength * np.tanh(parameters.scores / 2.0)
+        extra = []
+        if parameters.tie is not None:
+            extra = [self._n_ties + expected.tie_slope - parameters.tie / PRIOR_SD**2]
+        scores, moves = self._information(expected).solve(scores, np.array(extra))
+        size = 1.0
+        for _ in range(_MAX_HALVINGS):
+            tie = None if parameters.tie is None else parameters.tie + size * float(moves[0])
+            new = CrowdBTParameters(parameters.scores + size * scores, tie)
+            if self._bound(new, self._expected(new), net_wins) >= before:
+                return new
+            size /= 2.0
+        return parameters
+
+    def _bound(
+        self, parameters: CrowdBTParameters, expected: Evaluation, net_wins: Floats
+    ) -> float:
+        """Return the expected log posterior of the shared parameters."""
+        statistics = inner(net_wins, parameters.scores) + self._n_ties * (parameters.tie or 0.0)
+        return statistics + expected.log_likelihood + self._log_prior(parameters)
+
+    def _log_prior(self, parameters: CrowdBTParameters) -> float:
+        scores = parameters.scores
+        against_virtual = np.log(expit(scores)) + np.log(expit(-scores))
+        tie = (parameters.tie or 0.0) ** 2 / (2.0 * PRIOR_SD**2)
+        return self._strength * float(against_virtual.sum()) - tie
+
+
+def _inputs(parameters: CrowdBTParameters) -> dict[str, Any]:
+    nu = 0.0 if parameters.tie is None else float(np.exp(parameters.tie))
+    return {"strength": np.exp(parameters.scores / 2.0), "nu": nu}

@@ -1,0 +1,53 @@
+"""Kernels of pair comparisons against their NumPy twins."""
+
+import numpy as np
+import pytest
+
+from annotruth.comparisons import Comparisons
+from annotruth.kernels.pairs import counts, crowd_bt
+from annotruth.kernels.reference.pairs import counts as reference_counts
+from annotruth.kernels.reference.pairs import crowd_bt as reference_crowd_bt
+
+
+@pytest.fixture
+def votes():
+    rng = np.random.default_rng(0)
+    n_items, n_annotators, n = 9, 12, 400
+    left = rng.integers(n_items, size=n)
+    right = (left + rng.integers(1, n_items, size=n)) % n_items
+    annotator = rng.integers(1, n_annotators, size=n)  # the first annotator has no votes
+    return Comparisons.from_codes(
+        left,
+        right,
+        annotator,
+        rng.integers(3, size=n),
+        items=list(range(n_items)),
+        annotators=list(range(n_annotators)),
+    )
+
+
+@pytest.mark.parametrize(("lo", "hi"), [(0, 12), (3, 7), (5, 5)])
+def test_add_votes_equals_its_twin(votes, lo, hi):
+    tables = np.zeros((2, 9, 9, 3))
+    for module, table in zip((counts, reference_counts), tables, strict=True):
+        module.add_votes(votes.block(), lo, hi, table)
+    np.testing.assert_array_equal(*tables)
+    assert tables[0].sum() == votes.annotator_ptr[hi] - votes.annotator_ptr[lo]
+
+
+@pytest.mark.parametrize("prior", [(10.0, 1.0), (4.0, 2.0)])
+@pytest.mark.parametrize(("lo", "hi"), [(0, 12), (3, 7)])
+def test_crowd_bt_equals_its_twins(votes, lo, hi, prior):
+    rng = np.random.default_rng(1)
+    strength, start = np.exp(rng.normal(size=9)), rng.uniform(0.2, 0.9, size=12)
+    results = []
+    for module in (crowd_bt, reference_crowd_bt):
+        eta, agrees = start.copy(), np.zeros(votes.n_comparisons)
+        net_wins, totals, end_totals = np.zeros(9), np.zeros(2), np.zeros(1)
+        arguments = (votes.block(), lo, hi, eta)
+        module.step(*arguments, strength, 0.4, np.array(prior), net_wins, totals)
+        module.posterior(*arguments, agrees, strength, 0.4, end_totals)
+        results.append((eta, agrees, net_wins, totals, end_totals))
+    for actual, expected in zip(*results, strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-12)
+    assert (results[0][0][lo:hi] != start[lo:hi]).all()
