@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,9 @@ from annotruth.kernels.arrays import Codes, ComparisonBlock, Floats
 from annotruth.labels import validate
 from annotruth.labels.encode import decode_table
 from annotruth.labels.frames import as_arrow, default_frame
+
+if TYPE_CHECKING:
+    from annotruth.labels.options import ReadOptions
 
 LEFT, RIGHT, TIE = 0, 1, 2
 """The codes of the outcomes."""
@@ -77,6 +80,24 @@ class Comparisons:
     frame: str = "pyarrow"
     read_as: str = ""
     left_out: str = ""
+
+    @classmethod
+    def of(cls, data: Any, read: ReadOptions | None = None, **options: Any) -> Comparisons:
+        """Return the comparisons in a frame or plain Python data.
+
+        Parameters
+        ----------
+        data
+            A pandas, polars or pyarrow frame, one row per comparison (left, right, annotator,
+            winner; or winner, loser, annotator) or per rank (annotator, item, rank); a list of
+            (left, right, annotator, winner) tuples, or of dicts; or Comparisons (returned as they
+            are). The winner is left, right, tie, or the id of the item.
+        read, **options
+            Which columns to take: `ReadOptions`, or its fields ``columns`` and ``covariates``.
+        """
+        from annotruth.comparisons.read import comparisons_of
+
+        return comparisons_of(data, read, **options)
 
     @classmethod
     def from_codes(
@@ -163,6 +184,24 @@ class Comparisons:
             context=None if self.context is None else self.context[keep],
         )
 
+    def without_gaps(self) -> Comparisons:
+        """Return the comparisons without items, annotators and contexts that have none."""
+        item, items = _renumber(np.concatenate([self.left, self.right]), self.items)
+        left, right = np.split(item, 2)
+        has_any = self.comparisons_per_annotator > 0
+        further: dict[str, Any] = {}
+        if self.context is not None and self.contexts is not None:
+            further["context"], further["contexts"] = _renumber(self.context, self.contexts)
+        return replace(
+            self,
+            items=items,
+            left=left,
+            right=right,
+            annotators=self.annotators.filter(as_arrow(has_any)),
+            annotator_ptr=np.append(0, self.annotator_ptr[1:][has_any]),
+            **further,
+        )
+
     def annotator_of_comparison(self) -> Codes:
         """Return the code of each comparison's annotator."""
         return np.repeat(np.arange(self.n_annotators), self.comparisons_per_annotator)
@@ -216,3 +255,9 @@ class Comparisons:
 
     def check_room(self, n_bytes: float, what: str) -> None:
         """Accept everything: the comparisons are in memory."""
+
+
+def _renumber(codes: NDArray[np.int32], values: pa.Array) -> tuple[NDArray[np.int32], pa.Array]:
+    """Return codes without gaps, in their order, and the values that occur."""
+    present, renumbered = np.unique(codes, return_inverse=True)
+    return renumbered.astype(np.int32), values.take(as_arrow(present))

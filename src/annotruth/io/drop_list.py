@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from annotruth.errors import AnnotruthWarning, InputError, counted, listed, shown
 from annotruth.io.content import read_content
@@ -43,34 +44,52 @@ def leave_out(
     strict
         Whether to refuse ids of which none has a label; otherwise that is a warning.
     """
+    dropped = dropped_annotators(labels.annotators, drop, max_size=max_size, strict=strict)
+    if not dropped.any():
+        return labels
+    kept = ~dropped[labels.annotator]
+    n_labels = counted(int(np.count_nonzero(~kept)), "label")
+    return replace(
+        labels.subset(kept), left_out=describe_dropped(labels.annotators, dropped, n_labels)
+    )
+
+
+def dropped_annotators(
+    annotators: pa.Array,
+    drop: Any,
+    *,
+    max_size: str | int | None = None,
+    strict: bool = True,
+    what: str = "label",
+) -> NDArray[np.bool_]:
+    """Return which annotators to leave out; ``what`` is the noun for what annotators gave."""
     ids = _ids(drop, max_size)
-    code = match_ids(ids, labels.annotators)
+    code = match_ids(ids, annotators)
     unknown = np.flatnonzero(code < 0)
     if len(unknown):
         first = shown(ids[int(unknown[0])].as_py())
         if strict and len(unknown) == len(ids):
             raise InputError(
-                f"none of the {counted(len(ids), 'annotator')} to leave out has a label (first: "
+                f"none of the {counted(len(ids), 'annotator')} to leave out has a {what} (first: "
                 f"{first}): check drop (`--drop`), which takes ids or an existing file"
             )
         warnings.warn(
             f"{len(unknown):,} of {counted(len(ids), 'annotator')} to leave out "
-            f"{'has' if len(unknown) == 1 else 'have'} no labels (first: {first})",
+            f"{'has' if len(unknown) == 1 else 'have'} no {what}s (first: {first})",
             AnnotruthWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    dropped = np.zeros(labels.n_annotators, dtype=np.bool_)
+    dropped = np.zeros(len(annotators), dtype=np.bool_)
     dropped[code[code >= 0]] = True
-    if not dropped.any():
-        return labels
     if dropped.all():
         raise InputError("all annotators are left out by drop (`--drop`): keep some")
-    kept = ~dropped[labels.annotator]
-    names = to_text(labels.annotators.filter(pa.array(dropped))).to_pylist()
-    n_labels = int(np.count_nonzero(~kept))
-    people = counted(len(names), "annotator")
-    text = f"{people} left out: {listed(names)}; {counted(n_labels, 'label')}"
-    return replace(labels.subset(kept), left_out=text)
+    return dropped
+
+
+def describe_dropped(annotators: pa.Array, dropped: NDArray[np.bool_], n_lost: str) -> str:
+    """Return one line on who was left out, and what went with them, such as 12 labels."""
+    names = to_text(annotators.filter(pa.array(dropped))).to_pylist()
+    return f"{counted(len(names), 'annotator')} left out: {listed(names)}; {n_lost}"
 
 
 def _ids(drop: Any, max_size: str | int | None) -> pa.Array:

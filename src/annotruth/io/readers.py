@@ -28,7 +28,12 @@ from annotruth.io.content import DATABASE_TITLE, ContentKind, FileContent, read_
 from annotruth.io.options import ReadOptions
 from annotruth.labels.build import LabelBuilder
 from annotruth.labels.encode import restore_text
-from annotruth.labels.frames import LABEL_ROLES, is_known_name, is_platform_export
+from annotruth.labels.frames import (
+    LABEL_ROLES,
+    is_known_name,
+    is_platform_export,
+    refuse_comparisons,
+)
 from annotruth.labels.table import Labels
 
 if TYPE_CHECKING:
@@ -150,7 +155,7 @@ def _single_file(source: LabelFile | Sequence[LabelFile]) -> LabelFile | None:
 
 
 def _read_file(path: LabelFile, read: ReadOptions) -> Labels:
-    with file_errors_reported(path), _local(path, read.max_size) as file:
+    with file_errors_reported(path), local_copy(path, read.max_size) as file:
         content = _read_single(file, read)
         table = None if content is None else _read_long_table(content, read)
         if content is not None and table is not None:
@@ -171,7 +176,7 @@ def _parse_file(path: LabelFile, read: ReadOptions) -> ParsedLabels:
     """Return the labels of one of several files."""
     from annotruth.io.formats.source import ParsedLabels
 
-    with _local(path, read.max_size) as file:
+    with local_copy(path, read.max_size) as file:
         content = _read_single(file, read)
         table = None if content is None else _read_long_table(content, read)
         if content is None or table is None:
@@ -181,7 +186,7 @@ def _parse_file(path: LabelFile, read: ReadOptions) -> ParsedLabels:
 
 def read_table(path: str | os.PathLike[str], *, max_size: str | int | None = None) -> pa.Table:
     """Read all columns of a long table, in the formats of `read_labels`; those of a CSV as text."""
-    with file_errors_reported(path), _local(path, max_size) as file:
+    with file_errors_reported(path), local_copy(path, max_size) as file:
         content = read_content(Path(file), max_size=max_size)
         table = read_columns(content, lambda names: names)
         if content.kind != "text":
@@ -190,7 +195,7 @@ def read_table(path: str | os.PathLike[str], *, max_size: str | int | None = Non
 
 
 @contextmanager
-def _local(source: LabelFile, max_size: str | int | None) -> Iterator[LabelFile]:
+def local_copy(source: LabelFile, max_size: str | int | None) -> Iterator[LabelFile]:
     """Return the source, or the temporary copy of a file elsewhere."""
     if not is_url(source) or is_database_url(source):
         yield source
@@ -314,7 +319,7 @@ def _read_to_disk(files: Sequence[LabelFile], read: ReadOptions) -> MappedLabels
         kinds: list[ContentKind] = []
         columns: list[str] = []
         for file in files:
-            with file_errors_reported(file), _local(file, read.max_size) as path:
+            with file_errors_reported(file), local_copy(file, read.max_size) as path:
                 _check_on_disk(file, read)
                 content = read_content(Path(path), disk=disk, max_size=read.max_size)
                 kinds.append(content.kind)
@@ -379,6 +384,8 @@ def _choose_long_table(
             "columns={'item': NAME, 'annotator': NAME, 'label': NAME} "
             "(`--columns item=NAME,annotator=NAME,label=NAME`)"
         )
+    if read.input_format is None:
+        refuse_comparisons(names, read.columns)  # before another format takes them for labels
     try:
         columns = builder.choose_columns(names)
     except InputError as error:

@@ -21,6 +21,7 @@ from annotruth.labels.frames import (
     check_further_columns,
     describe_columns,
     find_columns,
+    refuse_comparisons,
 )
 from annotruth.labels.layout import Layout, RowCodes, TableSize, arrange_with_policy
 from annotruth.labels.options import DuplicatePolicy, TableOptions
@@ -207,6 +208,7 @@ class LabelBuilder:
 
     def choose_columns(self, names: list[str]) -> list[str]:
         """Return the names of the columns that batches must have."""
+        refuse_comparisons(names, self._options.columns)
         self._columns = find_columns(names, LABEL_ROLES, self._options.columns)
         used, options = list(self._columns.values()), self._options
         check_further_columns("covariate", names, options.covariates, used)

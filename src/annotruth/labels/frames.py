@@ -23,7 +23,8 @@ ChooseColumns = Callable[[list[str]], Iterable[str]]
 # Column names that need no option, per role. A name counts only where the table has none of an
 # earlier group: first ours and those of crowd-kit, the VLDB'17 benchmark and rater, then usual ids,
 # then what an item shows.
-KNOWN_NAMES: Mapping[str, tuple[tuple[str, ...], ...]] = {
+KnownNames = Mapping[str, tuple[tuple[str, ...], ...]]
+KNOWN_NAMES: KnownNames = {
     "item": (
         ("item", "task", "question"),
         ("item_id", "sample_id", "unit_id", "question_id", "example_id", "task_id"),
@@ -50,21 +51,24 @@ _DISTRIBUTED_FRAMES = {"pyspark.sql": "spark"}
 
 
 def find_columns(
-    names: Sequence[str], roles: Sequence[str], given: Mapping[str, str] | None = None
+    names: Sequence[str],
+    roles: Sequence[str],
+    given: Mapping[str, str] | None = None,
+    known: KnownNames = KNOWN_NAMES,
 ) -> dict[str, str]:
     """Return the column of each role, by the given name or by a known name."""
     given = _check_given(given, roles)
-    is_labels = tuple(roles) == LABEL_ROLES  # the option columns is only for labels
+    has_option = len(roles) > 2  # the option columns is for labels and comparisons alone
     by_spelling = {str(name).strip().lower(): name for name in reversed(names)}
     by_spelling.update((name, name) for name in names)  # the exact spelling comes first
     matches = {
         role: [name for name in names if name == given[role]][:1]
         if role in given
-        else _find_known(role, by_spelling)
+        else _find_known(known[role], by_spelling)
         for role in roles
     }
     if any(len(found) != 1 for found in matches.values()):
-        raise InputError(_ask_for_columns(matches, given, names, is_labels=is_labels))
+        raise InputError(_ask_for_columns(matches, given, names, known, has_option=has_option))
     columns = {role: found[0] for role, found in matches.items()}
     for name in columns.values():
         if names.count(name) > 1:
@@ -73,7 +77,7 @@ def find_columns(
         if len(roles_of_column) > 1:
             raise InputError(
                 f"column {name!r} cannot be the {' and the '.join(roles_of_column)} at once; "
-                f"{pass_column(roles_of_column[1]) if is_labels else 'add the other column'}"
+                f"{pass_column(roles_of_column[1]) if has_option else 'add the other column'}"
             )
     return columns
 
@@ -91,9 +95,9 @@ def _check_given(given: Mapping[str, str] | None, roles: Sequence[str]) -> dict[
     return given
 
 
-def _find_known(role: str, by_spelling: Mapping[str, str]) -> list[str]:
+def _find_known(groups: Sequence[Sequence[str]], by_spelling: Mapping[str, str]) -> list[str]:
     """Return the columns that could have a role: those of the first group that has any."""
-    for group in KNOWN_NAMES[role]:
+    for group in groups:
         found = [by_spelling[name] for name in group if name in by_spelling]
         if found:
             return found
@@ -104,8 +108,9 @@ def _ask_for_columns(
     matches: Mapping[str, Sequence[str]],
     given: Mapping[str, str],
     names: Sequence[str],
+    known: KnownNames,
     *,
-    is_labels: bool,
+    has_option: bool,
 ) -> str:
     """Return a message that asks for all unclear columns at once.
 
@@ -127,8 +132,8 @@ def _ask_for_columns(
         problems[-1] += f" (found: {listed(names)})"
     steps = []
     if len(missing) == 1 and not absent:
-        steps.append(f"name it {KNOWN_NAMES[missing[0]][0][0]!r}")
-    if is_labels:
+        steps.append(f"name it {known[missing[0]][0][0]!r}")
+    if has_option:
         # What is pasted replaces what was given, so it has all of that.
         steps.append(
             pass_columns(
@@ -203,6 +208,22 @@ def is_platform_export(names: Iterable[str]) -> bool:
     return any(columns <= found for columns in _PLATFORM_COLUMNS)
 
 
+_SIDES = ({"left", "right"}, {"model_a", "model_b"}, {"winner", "loser"})
+_BOX = {"top", "bottom"}  # beside left and right, the places of a box in a picture
+
+
+def refuse_comparisons(names: Iterable[str], given: Mapping[str, str] | None) -> None:
+    """Refuse a table whose columns are those of pair comparisons where labels are read."""
+    found = {name.strip().lower() for name in names}
+    if given or "item" in found or found & _BOX:
+        return
+    if any(sides <= found for sides in _SIDES):
+        raise InputError(
+            f"these are comparisons of pairs (columns {listed(names)}), not labels: rank the items "
+            "with `annotruth rank` (annotruth.rank)"
+        )
+
+
 def is_known_name(name: str) -> bool:
     """Return whether a column of this name needs no option."""
     return any(name.strip().lower() in group for groups in KNOWN_NAMES.values() for group in groups)
@@ -224,11 +245,13 @@ def check_further_columns(
             raise InputError(f"two columns are named {name!r}: rename one")
 
 
-def to_arrow(data: Any, choose: ChooseColumns | None = None) -> tuple[pa.Table, str]:
-    """Return a frame or a list of (item, annotator, label) tuples as an Arrow table.
+def to_arrow(
+    data: Any, choose: ChooseColumns | None = None, roles: Sequence[str] = LABEL_ROLES
+) -> tuple[pa.Table, str]:
+    """Return a frame or a list of tuples, (item, annotator, label), as an Arrow table.
 
     The second value is the name of the caller's frame library, in which tables are returned.
-    ``choose`` picks the columns of a frame to convert.
+    ``choose`` picks the columns of a frame to convert; ``roles`` are the entries of a tuple.
     """
     if isinstance(data, pa.Table):
         return data, "pyarrow"
@@ -253,10 +276,11 @@ def to_arrow(data: Any, choose: ChooseColumns | None = None) -> tuple[pa.Table, 
         with suppress(pa.ArrowInvalid):  # a single column is not a table
             return pa.table(data), "pyarrow"
     if isinstance(data, Iterable) and not isinstance(data, (str, bytes, dict)):
-        return _tuples_to_arrow(list(data)), default_frame()
+        return _tuples_to_arrow(list(data), roles), default_frame()
+    what = "labels" if tuple(roles) == LABEL_ROLES else "comparisons"
     raise InputError(
-        f"cannot read labels from {type(data).__name__}: give a pandas, polars or pyarrow frame, "
-        "a list of (item, annotator, label) tuples, or read a file with annotruth.read_labels"
+        f"cannot read {what} from {type(data).__name__}: give a pandas, polars or pyarrow frame, a "
+        f"list of ({', '.join(roles)}) tuples, or read a file with annotruth.read_{what}"
     )
 
 
@@ -306,16 +330,14 @@ def _series_to_arrow(name: str, series: nw.Series[Any]) -> pa.Array:
         return make_column(name, series.to_list())
 
 
-def _tuples_to_arrow(rows: Sequence[Any]) -> pa.Table:
+def _tuples_to_arrow(rows: Sequence[Any], roles: Sequence[str]) -> pa.Table:
     for number, row in enumerate(rows, start=1):
-        if isinstance(row, (str, bytes, dict)) or not isinstance(row, Sequence) or len(row) != 3:
-            raise InputError(f"row {number} is {shown(row)}: each must be (item, annotator, label)")
-    columns = list(zip(*rows, strict=True)) or [(), (), ()]
+        is_sequence = isinstance(row, Sequence) and not isinstance(row, (str, bytes))
+        if not is_sequence or len(row) != len(roles):
+            raise InputError(f"row {number} is {shown(row)}: each must be ({', '.join(roles)})")
+    columns = list(zip(*rows, strict=True)) or [()] * len(roles)
     return pa.table(
-        {
-            role: make_column(role, list(values))
-            for role, values in zip(LABEL_ROLES, columns, strict=True)
-        }
+        {role: make_column(role, list(values)) for role, values in zip(roles, columns, strict=True)}
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from annotruth.errors import InputError
@@ -17,7 +17,8 @@ CLASS_KINDS = ("choices", "rating", "number", "taxonomy")
 _PLACES = {"x", "y", "points", "rle", "start", "end", "startOffset", "ranges", "sequence"}
 
 
-def _recognise(source: Source) -> bool:
+def is_export(source: Source) -> bool:
+    """Return whether a JSON file is an export of tasks with annotations."""
     annotations = source.first.get("annotations", source.first.get(_OLD))
     if annotations is None and "predictions" in source.first:
         annotations = []  # of a model alone, and so nothing to fit
@@ -32,13 +33,11 @@ def _read(source: Source) -> ParsedLabels:
     Tasks as they are imported have no ids; then they are numbered from 1.
     """
     tasks = list(source.records())
-    numbered = not any("id" in task or ITEM_FIELD in _data(task) for task in tasks)
+    numbered = not any("id" in task or ITEM_FIELD in data_of(task) for task in tasks)
     kept, cancelled = [], 0
     for number, task in enumerate(tasks, start=1):
         item = number if numbered else _item(task)
-        annotations = task.get("annotations", task.get(_OLD))
-        for one in sequence(annotations, "the list of annotations"):
-            annotation = mapping(one, "an annotation")
+        for annotation in annotations_of(task):
             if annotation.get("was_cancelled") or annotation.get("skipped"):
                 cancelled += 1
             else:
@@ -49,7 +48,7 @@ def _read(source: Source) -> ParsedLabels:
             "no annotation says who made it (completed_by): export the tasks from Label Studio as "
             "JSON, or add completed_by to each annotation"
         )
-    about = {name for _, task, _, _ in kept for name in _data(task)}
+    about = {name for _, task, _, _ in kept for name in data_of(task)}
     check_further_columns("content", sorted(about), source.items_content, ())
     votes, empty = Votes(content={name: [] for name in source.items_content}), 0
     for item, task, annotation, results in kept:
@@ -58,8 +57,8 @@ def _read(source: Source) -> ParsedLabels:
         elif annotation.get("ground_truth"):
             votes.add_gold(item, results.choices[question])
         else:
-            annotator = _annotator(annotation.get("completed_by"))
-            votes.add(item, annotator, results.choices[question], _data(task))
+            annotator = annotator_of(annotation.get("completed_by"))
+            votes.add(item, annotator, results.choices[question], data_of(task))
     return votes.parsed(
         counted(len(tasks), "task", "tasks") + (", numbered from 1" if numbered else ""),
         f"question {question}",
@@ -69,12 +68,19 @@ def _read(source: Source) -> ParsedLabels:
     )
 
 
+def annotations_of(task: Record) -> Iterator[Record]:
+    """Return the annotations of a task."""
+    annotations = task.get("annotations", task.get(_OLD))
+    for one in sequence(annotations, "the list of annotations"):
+        yield mapping(one, "an annotation")
+
+
 def _item(task: Record) -> Any:
     """Return the item of a task: the one that annotruth made it for, else the task's id."""
-    return _data(task).get(ITEM_FIELD, task.get("id"))
+    return data_of(task).get(ITEM_FIELD, task.get("id"))
 
 
-def _data(task: Record) -> Record:
+def data_of(task: Record) -> Record:
     """Return what is shown to annotators, by name."""
     data = task.get("data")
     return data if isinstance(data, dict) else {}
@@ -129,7 +135,7 @@ def _question(found: Sequence[_Results], wanted: str | None) -> tuple[str, str]:
     return question, not_read and f"not read: {not_read}"
 
 
-def _annotator(completed_by: Any) -> Any:
+def annotator_of(completed_by: Any) -> Any:
     """Return the annotator: an id, or the id in a record of a person."""
     if not isinstance(completed_by, dict):
         return completed_by
@@ -141,4 +147,4 @@ def _annotator(completed_by: Any) -> Any:
     return known
 
 
-FORMATS = (Format("label-studio", "Label Studio export", _recognise, _read),)
+FORMATS = (Format("label-studio", "Label Studio export", is_export, _read),)

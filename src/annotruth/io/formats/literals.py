@@ -92,8 +92,17 @@ def _evaluate(node: ast.expr, variables: dict[str, Any]) -> Any:
         case ast.List(elts=elements) | ast.Tuple(elts=elements):
             return [_evaluate(element, variables) for element in elements]
         case ast.Dict(keys=keys, values=values) if None not in keys:
-            names = [_evaluate(key, variables) for key in keys if key is not None]
+            names = [_evaluate_key(key, variables) for key in keys if key is not None]
             if not any(isinstance(name, NotLiteral | list | dict) for name in names):
                 evaluated = (_evaluate(value, variables) for value in values)
                 return dict(zip(names, evaluated, strict=True))
     return NotLiteral(node.lineno, ast.unparse(node)[:60])
+
+
+def _evaluate_key(node: ast.expr, variables: dict[str, Any]) -> Any:
+    """Return the key of a dictionary; of tuples of plain values, a tuple."""
+    key = _evaluate(node, variables)
+    is_plain = isinstance(key, list) and not any(
+        isinstance(entry, NotLiteral | list | dict) for entry in key
+    )
+    return tuple(key) if is_plain and isinstance(node, ast.Tuple) else key

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,12 +12,17 @@ from annotruth.io.formats.source import INPUT_PREFIX, ITEM_FIELD, Format, Parsed
 from annotruth.io.formats.votes import chosen, counted
 from annotruth.labels.validate import missing
 
-_ANSWER = "Answer."
+ANSWER_PREFIX = "Answer."
 _STATUS, _REASON = "AssignmentStatus", "Reject"  # filled in where a rejection is yet to be uploaded
 
 
+def is_batch(names: Iterable[str]) -> bool:
+    """Return whether a table has the columns of the results of a batch."""
+    return {"HITId", "WorkerId"} <= set(names)
+
+
 def _recognise(source: Source) -> bool:
-    return {"HITId", "WorkerId"} <= set(source.names)
+    return is_batch(source.names)
 
 
 def _read(source: Source) -> ParsedLabels:
@@ -27,23 +34,19 @@ def _read(source: Source) -> ParsedLabels:
         answer = source.column("label", "")
     else:
         names = {
-            name.removeprefix(_ANSWER): name for name in source.names if name.startswith(_ANSWER)
+            name.removeprefix(ANSWER_PREFIX): name
+            for name in source.names
+            if name.startswith(ANSWER_PREFIX)
         }
-        wanted = source.question and source.question.removeprefix(_ANSWER)
+        wanted = source.question and source.question.removeprefix(ANSWER_PREFIX)
         answer = names[chosen(names, wanted, "question")]
     ours = f"{INPUT_PREFIX}{ITEM_FIELD}"
     item = source.column("item", ours if ours in source.names else "HITId")
     worker = source.column("annotator", "WorkerId")
-    review = [name for name in (_STATUS, _REASON) if name in source.names]
+    review = review_columns(source.names)
     further = [name for name in source.items_content if name in source.names]
     table = source.table(list(dict.fromkeys([item, worker, answer, *review, *further])))
-    rejected = np.zeros(table.num_rows, dtype=bool)
-    if _STATUS in review:
-        status = pc.utf8_lower(pc.utf8_trim_whitespace(table.column(_STATUS).cast(pa.string())))
-        rejected |= pc.fill_null(pc.equal(status, "rejected"), False).to_numpy()
-    if _REASON in review:
-        rejected |= ~missing(table.column(_REASON))
-    kept = table.filter(pa.array(~rejected))
+    kept = without_rejected(table)
     left_out = table.num_rows - kept.num_rows
     return ParsedLabels(
         kept.select([item, worker, answer, *further]).rename_columns(
@@ -53,10 +56,26 @@ def _read(source: Source) -> ParsedLabels:
         notes=(
             counted(table.num_rows, "assignment", "assignments"),
             f"items by {item}",
-            f"answer {answer.removeprefix(_ANSWER)}",
+            f"answer {answer.removeprefix(ANSWER_PREFIX)}",
             counted(left_out, "rejected left out", "rejected left out"),
         ),
     )
+
+
+def review_columns(names: Sequence[str]) -> list[str]:
+    """Return the columns that say whether an assignment was rejected."""
+    return [name for name in (_STATUS, _REASON) if name in names]
+
+
+def without_rejected(table: pa.Table) -> pa.Table:
+    """Return the rows of assignments that were not rejected."""
+    rejected = np.zeros(table.num_rows, dtype=bool)
+    if _STATUS in table.column_names:
+        status = pc.utf8_lower(pc.utf8_trim_whitespace(table.column(_STATUS).cast(pa.string())))
+        rejected |= pc.fill_null(pc.equal(status, "rejected"), False).to_numpy()
+    if _REASON in table.column_names:
+        rejected |= ~missing(table.column(_REASON))
+    return table.filter(pa.array(~rejected))
 
 
 FORMATS = (Format("mturk", "MTurk batch results", _recognise, _read),)

@@ -23,9 +23,14 @@ def _read(source: Source) -> ParsedLabels:
 
 def read_python(content: FileContent) -> ParsedLabels:
     """Read a dataset that is written in Python, without executing it."""
+    return _read_dataset(read_dataset(content))
+
+
+def read_dataset(content: FileContent) -> dict[str, Any]:
+    """Return the variables of a dataset that is written in Python, without executing it."""
     check_utf8(content.data)
     check_size(tree_size(content.data.size), "Python's syntax tree", content.limit)
-    return _read_dataset(read_literals(content.data.to_pybytes().decode()))
+    return read_literals(content.data.to_pybytes().decode())
 
 
 def _read_dataset(dataset: dict[str, Any]) -> ParsedLabels:
@@ -52,6 +57,11 @@ def _by_observer(video: dict[str, Any], item: Any) -> Iterable[tuple[Any, Any]]:
         )
     scores = check_literal(video["os"], f"os of video {shown(item)}")
     if isinstance(scores, dict):
+        if any(isinstance(observer, tuple) for observer in scores):
+            raise InputError(
+                f"the scores (os) of video {shown(item)} are comparisons with other videos, not "
+                "labels: rank the videos with `annotruth rank` (annotruth.rank)"
+            )
         return scores.items()
     if isinstance(scores, list):
         return enumerate(scores, start=1)

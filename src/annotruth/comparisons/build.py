@@ -1,0 +1,322 @@
+"""From tables of comparisons to the arrays of `Comparisons`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from annotruth.comparisons.columns import PairColumns
+from annotruth.comparisons.outcomes import Pairs, find_outcomes
+from annotruth.comparisons.table import LEFT, RIGHT, Comparisons
+from annotruth.errors import InputError, shown
+from annotruth.kernels.arrays import Floats
+from annotruth.labels import validate
+from annotruth.labels.covariates import to_array, to_numbers
+from annotruth.labels.encode import (
+    BatchEncoder,
+    EncodedColumn,
+    encode_column,
+    restore_text,
+    to_integers,
+    to_text,
+)
+from annotruth.labels.frames import as_arrow, as_numpy
+from annotruth.labels.scale import to_plain
+
+ALL = "all"
+"""The annotator of comparisons in a table without annotators."""
+
+
+@dataclass(frozen=True)
+class ParsedComparisons:
+    """Comparisons as columns, with what else was found in a source.
+
+    Attributes
+    ----------
+    columns
+        A column per role: left, right, annotator and winner; and context, order and time where
+        there are any. The winner is a word for a side, or the id of the item.
+    covariates
+        Further columns by name.
+    sides_known
+        Whether left and right are the sides on which the items were shown.
+    from_text
+        Whether the columns have no types, as in a CSV.
+    title, notes
+        The name of the format, and what was found and left out, for the summary.
+
+    Examples
+    --------
+    >>> names = ("left", "right", "annotator", "winner")
+    >>> columns = {name: pa.chunked_array([[name]]) for name in names}
+    >>> build([resolve(ParsedComparisons(columns))])
+    Comparisons(1 comparison of 2 items by 1 annotator)
+    """
+
+    columns: Mapping[str, pa.ChunkedArray]
+    covariates: Mapping[str, pa.ChunkedArray] = field(default_factory=dict)
+    sides_known: bool = True
+    from_text: bool = False
+    title: str = ""
+    notes: Sequence[str] = ()
+
+    @property
+    def read_as(self) -> str:
+        """Return one line on how the source was read."""
+        notes = ", ".join(note for note in self.notes if note)
+        if not self.title:
+            return notes
+        return f"{self.title} ({notes})" if notes else self.title
+
+
+@dataclass(frozen=True)
+class ResolvedComparisons:
+    """Checked comparisons of one source in codes of their own.
+
+    Examples
+    --------
+    >>> roles = {"left": ["a"], "right": ["b"], "annotator": ["ann"], "winner": ["b"]}
+    >>> columns = {role: pa.chunked_array([values]) for role, values in roles.items()}
+    >>> resolve(ParsedComparisons(columns)).outcome.tolist()
+    [1]
+    """
+
+    parsed: ParsedComparisons
+    item: EncodedColumn  # of the left items, then of the right items
+    annotator: EncodedColumn
+    context: EncodedColumn | None
+    outcome: NDArray[np.int8]
+    covariates: Mapping[str, Floats]
+    n_dropped: int
+    n_repeated: int
+
+
+def parse_table(table: pa.Table, columns: PairColumns, *, from_text: bool) -> ParsedComparisons:
+    """Return the comparisons of a table, whatever its shape."""
+    from annotruth.comparisons import ranks
+
+    by_role = {role: to_plain(table.column(name)) for role, name in columns.by_role.items()}
+    if "annotator" not in by_role:
+        by_role["annotator"] = pa.chunked_array([pa.repeat(ALL, table.num_rows)])
+    if columns.shape in ("ranks", "rank columns", "ranking"):
+        if columns.covariates:
+            raise InputError(
+                "covariates are of pairs, and these are ranks: leave them out (`--covariates`)"
+            )
+        by_role = ranks.to_pairs(by_role, [table.column(name) for name in columns.ranked])
+    elif columns.shape == "winners":
+        by_role = _sides_of_winners(by_role, table.num_rows)
+    covariates = {name: table.column(name) for name in columns.covariates}
+    return ParsedComparisons(
+        by_role,
+        covariates,
+        sides_known=columns.shape == "sides",
+        from_text=from_text,
+        notes=(columns.read_as,),
+    )
+
+
+def _sides_of_winners(
+    by_role: Mapping[str, pa.ChunkedArray], n_rows: int
+) -> dict[str, pa.ChunkedArray]:
+    """Return winners as the left and losers as the right items, which is undone later."""
+    winner, loser = by_role["winner"], by_role["loser"]
+    outcome = pa.chunked_array([pa.repeat("left", n_rows)])
+    # A row without a winner is no comparison, as it is where sides are known.
+    outcome = pc.if_else(as_arrow(validate.missing(winner)), None, outcome)
+    if "tie" in by_role:
+        text = pc.utf8_lower(pc.utf8_trim_whitespace(to_text(by_role["tie"])))
+        is_tie = pc.is_in(text, value_set=pa.array(["1", "true", "yes", "y", "tie", "t", "draw"]))
+        outcome = pc.if_else(is_tie, "tie", outcome)
+    others = {role: by_role[role] for role in by_role if role not in ("winner", "loser", "tie")}
+    return {**others, "left": winner, "right": loser, "winner": outcome}
+
+
+def resolve(parsed: ParsedComparisons) -> ResolvedComparisons:
+    """Return the comparisons of one source in codes; refuse rows that cannot be used."""
+    columns = dict(parsed.columns)
+    validate.check_types(columns, {role: role for role in columns})
+    winner = encode_column(columns["winner"])
+    n_rows = len(winner.codes)
+    kept = ~validate.missing(winner.values)[winner.codes]
+    _check_any(n_rows, int(np.count_nonzero(kept)))
+    rows = np.flatnonzero(kept)
+    if len(rows) < n_rows:
+        columns = {role: column.filter(as_arrow(kept)) for role, column in columns.items()}
+        winner = winner.take(kept)
+    item, annotator = _encode_ids(columns, rows)
+    left, right = np.split(item.codes, 2)
+    pairs = Pairs(left, right, item.values)
+    _refuse_self(pairs, rows)
+    outcome = find_outcomes(winner, pairs, rows + 1)
+    resolved = ResolvedComparisons(
+        parsed,
+        item,
+        annotator,
+        encode_column(columns["context"]) if "context" in columns else None,
+        outcome,
+        {name: _numbers(name, column, rows) for name, column in parsed.covariates.items()},
+        n_dropped=n_rows - len(rows),
+        n_repeated=0,
+    )
+    return _without_repeats(resolved, columns)
+
+
+def _check_any(n_rows: int, n_kept: int) -> None:
+    if n_rows == 0:
+        raise InputError("there are no rows, only column names: nothing to rank")
+    if n_kept == 0:
+        raise InputError(f"every row has an empty winner ({n_rows:,} in all): nothing to rank")
+
+
+def _encode_ids(
+    columns: Mapping[str, pa.ChunkedArray], rows: NDArray[np.int64]
+) -> tuple[EncodedColumn, EncodedColumn]:
+    """Return the codes of the items, left ones first, and of the annotators."""
+    left, right = columns["left"], columns["right"]
+    if left.type != right.type:
+        left, right = to_text(left), to_text(right)
+    both = pa.chunked_array([*left.chunks, *right.chunks], left.type)
+    item = encode_column(both)
+    annotator = encode_column(columns["annotator"])
+    n = len(rows)
+    of_role = {"left": item.codes[:n], "right": item.codes[n:], "annotator": annotator.codes}
+    for role, codes in of_role.items():
+        values = annotator.values if role == "annotator" else item.values
+        unnamed = validate.unnamed_rows(codes, values, None)
+        if len(unnamed):
+            who = role if role == "annotator" else f"{role} item"
+            raise InputError(
+                f"row {rows[unnamed[0]] + 1} has a winner but no {who} ({len(unnamed):,} in all): "
+                f"name the {who} or remove the row"
+            )
+    return item, annotator
+
+
+def _refuse_self(pairs: Pairs, rows: NDArray[np.int64]) -> None:
+    same = np.flatnonzero(pairs.left == pairs.right)
+    if len(same):
+        item = shown(pairs.ids[int(pairs.left[same[0]])].as_py())
+        raise InputError(
+            f"row {rows[same[0]] + 1} compares item {item} with itself ({len(same):,} in all): "
+            "remove the row, or correct one of its items"
+        )
+
+
+def _numbers(name: str, column: pa.ChunkedArray, rows: NDArray[np.int64]) -> Floats:
+    """Return a covariate as numbers; refuse text, gaps and infinities."""
+    values = to_array(column).take(as_arrow(rows))
+    numbers = to_numbers(values)
+    if not (pa.types.is_floating(numbers.type) or pa.types.is_integer(numbers.type)):
+        if not pa.types.is_boolean(numbers.type):
+            raise InputError(
+                f"covariate {name!r} is not a number in every row (it is {numbers.type}): give "
+                "numbers, such as the difference of two lengths"
+            )
+        numbers = numbers.cast(pa.int8())
+    finite = np.isfinite(as_numpy(pc.fill_null(numbers.cast(pa.float64()), np.nan)))
+    if not finite.all():
+        row = rows[np.flatnonzero(~finite)[0]] + 1
+        raise InputError(
+            f"covariate {name!r} has no finite number in row {row} "
+            f"({np.count_nonzero(~finite):,} in all): fill it in, or remove the row"
+        )
+    return as_numpy(numbers.cast(pa.float64()))
+
+
+def _without_repeats(
+    resolved: ResolvedComparisons, columns: Mapping[str, pa.ChunkedArray]
+) -> ResolvedComparisons:
+    """Return the comparisons without rows that were written twice.
+
+    An annotator may compare a pair several times, so rows alike are counted, unless the table
+    has the order or time of comparisons and this is the same, too.
+    """
+    marks = [encode_column(columns[role]).codes for role in ("order", "time") if role in columns]
+    if not marks:
+        return resolved
+    left, right = np.split(resolved.item.codes, 2)
+    context = [] if resolved.context is None else [resolved.context.codes]
+    keys = np.stack([resolved.annotator.codes, left, right, resolved.outcome, *marks, *context])
+    _, first = np.unique(keys, axis=1, return_index=True)
+    if len(first) == len(left):
+        return resolved
+    keep = np.zeros(len(left), dtype=np.bool_)
+    keep[first] = True
+    return replace(
+        resolved,
+        item=resolved.item.take(np.concatenate([keep, keep])),
+        annotator=resolved.annotator.take(keep),
+        context=None if resolved.context is None else resolved.context.take(keep),
+        outcome=resolved.outcome[keep],
+        covariates={name: values[keep] for name, values in resolved.covariates.items()},
+        n_repeated=len(left) - len(first),
+    )
+
+
+def build(parts: Sequence[ResolvedComparisons], *, frame: str | None = None) -> Comparisons:
+    """Return the comparisons of one or several sources, one after the other."""
+    first = parts[0].parsed
+    item, items = _join([part.item for part in parts], from_text=first.from_text)
+    annotator, annotators = _join([part.annotator for part in parts], from_text=first.from_text)
+    halves = [np.split(codes, 2) for codes in item]
+    left, right = (np.concatenate(side) for side in zip(*halves, strict=True))
+    outcome = np.concatenate([part.outcome for part in parts])
+    sides_known = all(part.parsed.sides_known for part in parts)
+    if not sides_known:
+        left, right, outcome = _in_order_of_codes(left, right, outcome)
+    covariates = {
+        name: np.concatenate([part.covariates[name] for part in parts]) for name in first.covariates
+    }
+    made = Comparisons.from_codes(
+        left,
+        right,
+        np.concatenate(annotator),
+        outcome,
+        items=items,
+        annotators=annotators,
+        covariates=covariates,
+        sides_known=sides_known,
+        frame=frame,
+    )
+    further: dict[str, Any] = {
+        "n_dropped": sum(part.n_dropped for part in parts),
+        "n_repeated": sum(part.n_repeated for part in parts),
+        "read_as": first.read_as,
+    }
+    contexts = [part.context for part in parts if part.context is not None]
+    if len(contexts) == len(parts):
+        codes, values = _join(contexts, from_text=first.from_text)
+        further |= {"contexts": values, "context": np.concatenate(codes)[made.row]}
+    return replace(made, **further)
+
+
+def _join(
+    parts: Sequence[EncodedColumn], *, from_text: bool
+) -> tuple[list[NDArray[np.int32]], pa.Array]:
+    """Return the codes of columns of several sources, and the values of all of them."""
+    if len({part.values.type for part in parts}) > 1:
+        parts = [part._replace(values=to_text(part.values)) for part in parts]
+    encoder = BatchEncoder()
+    codes = [encoder.add(part) for part in parts]
+    values = encoder.values()
+    return codes, to_integers(restore_text(values)) if from_text else values
+
+
+def _in_order_of_codes(
+    left: NDArray[np.int32], right: NDArray[np.int32], outcome: NDArray[np.int8]
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int8]]:
+    """Return pairs whose sides are not known with the smaller code on the left."""
+    swapped = left > right
+    mirrored = np.array([RIGHT, LEFT, 2], dtype=np.int8)[outcome]
+    return (
+        np.where(swapped, right, left),
+        np.where(swapped, left, right),
+        np.where(swapped, mirrored, outcome),
+    )

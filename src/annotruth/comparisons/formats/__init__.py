@@ -1,0 +1,1 @@
+"""Comparisons in exports of labelling platforms; one module per platform."""

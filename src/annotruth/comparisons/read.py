@@ -1,0 +1,238 @@
+"""Comparisons from files in any common format, and from what callers have."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from annotruth.comparisons.build import (
+    ParsedComparisons,
+    ResolvedComparisons,
+    build,
+    parse_table,
+    resolve,
+)
+from annotruth.comparisons.columns import ROLES, PairColumns, find_pair_columns
+from annotruth.comparisons.table import Comparisons
+from annotruth.errors import InputError, counted, is_database_url, shown
+from annotruth.io.batches import read_columns
+from annotruth.io.content import DATABASE_TITLE, FileContent, read_content
+from annotruth.io.formats import label_studio, mturk
+from annotruth.io.formats.source import ParsedLabels, Source
+from annotruth.io.readers import file_errors_reported, is_source, local_copy
+from annotruth.io.sources import (
+    LabelFile,
+    check_same_kind,
+    describe_files,
+    find_files,
+    source_name,
+)
+from annotruth.labels.frames import default_frame, make_column, to_arrow
+from annotruth.labels.options import ReadOptions
+
+# Options of labels, which have no meaning for comparisons.
+_OF_LABELS = ("scale", "categories", "duplicates", "bins", "content", "input_format")
+
+
+def load_comparisons(data: Any, read: ReadOptions | None = None, **options: Any) -> Comparisons:
+    """Return the comparisons in a path, a frame, plain Python data, or `Comparisons`."""
+    read = ReadOptions.of(read, options)
+    if is_source(data):
+        return read_comparisons(data, read)
+    for name in ("question", "query"):
+        if getattr(read, name) is not None:
+            raise InputError(f"{name} is for files: leave it out")
+    return _without_dropped(comparisons_of(data, read), read)
+
+
+def read_comparisons(
+    path: LabelFile | Sequence[LabelFile], read: ReadOptions | None = None, **options: Any
+) -> Comparisons:
+    """Read pair comparisons from a file, or from several of one kind.
+
+    Parameters
+    ----------
+    path
+        A table with one row per comparison (left, right, annotator, winner; or winner, loser,
+        annotator) or per rank, in the file formats of `read_labels`; a Label Studio export of a
+        Pairwise project, the results of a Mechanical Turk batch, or a sureal dataset of paired
+        comparisons. Several files are read one after the other: a list of paths, a folder, or a
+        pattern such as ``day-*.csv``. - is standard input.
+    read, **options
+        How to read it: `ReadOptions`, or its fields as keywords. Options about the scale of labels
+        do not apply.
+
+    Raises
+    ------
+    InputError
+        When the file or its content cannot be used; one line says what, where and what to do.
+    """
+    read = ReadOptions.of(read, options)
+    _check_options(read)
+    files = find_files(path)
+    parts: list[ResolvedComparisons] = []
+    for file in files:
+        with file_errors_reported(file), local_copy(file, read.max_size) as local:
+            part = resolve(_parse_file(local, read))
+            if parts:
+                first = parts[0].parsed
+                check_same_kind(_kind(part.parsed), _kind(first), source_name(files[0]))
+            parts.append(part)
+    with file_errors_reported(files):
+        made = build(parts)
+    if len(files) > 1:
+        made = replace(made, read_as=describe_files(len(files), made.read_as))
+    return _without_dropped(made, read)
+
+
+def comparisons_of(data: Any, read: ReadOptions | None = None, **options: Any) -> Comparisons:
+    """Return the comparisons in a frame or plain Python data; see `Comparisons.of`."""
+    read = ReadOptions.of(read, options)
+    if isinstance(data, Comparisons):
+        if read.changed().keys() - {"drop"}:
+            raise InputError("these are Comparisons already: give options where they are made")
+        return data
+    _check_options(read)
+    found: list[PairColumns] = []
+    choose = partial(_choose, read, found)
+    if isinstance(data, Sequence) and len(data) and isinstance(data[0], Mapping):
+        table, frame = _records_to_table(data, choose), default_frame()
+    else:
+        table, frame = to_arrow(data, choose, ROLES["sides"])
+    if not found:
+        choose(table.column_names)
+    parsed = parse_table(table, found[-1], from_text=False)
+    return build([resolve(parsed)], frame=frame)
+
+
+def _check_options(read: ReadOptions) -> None:
+    changed = read.changed()
+    for name in _OF_LABELS:
+        if name in changed:
+            flag = name.replace("_", "-")
+            raise InputError(
+                f"{name} is for labels, not for comparisons: leave it out (`--{flag}`)"
+            )
+    if read.memory is not None:
+        raise InputError(
+            "comparisons are read into memory, at about 60 bytes each: leave out memory (`--memory`)"
+        )
+
+
+def _choose(read: ReadOptions, found: list[PairColumns], names: list[str]) -> list[str]:
+    """Return the columns to read, and add what they are to ``found``."""
+    if mturk.is_batch(names):
+        from annotruth.comparisons.formats.mturk import batch_columns
+
+        found.append(batch_columns(names, read.columns, read.covariates, read.question))
+        return [*found[-1].names(), *mturk.review_columns(names)]
+    if read.question is not None:
+        raise InputError(
+            "a table of comparisons has no questions: leave out question (`--question`)"
+        )
+    found.append(find_pair_columns(names, read.columns, read.covariates))
+    return found[-1].names()
+
+
+def _parse_file(source: LabelFile, read: ReadOptions) -> ParsedComparisons:
+    found: list[PairColumns] = []
+    choose = partial(_choose, read, found)
+    if is_database_url(source):
+        from annotruth.io.databases import read_database_url
+
+        rows = read_database_url(os.fspath(source), read.query, choose, max_size=read.max_size)
+        return _of_database(rows, found)
+    path = Path(source)
+    content = read_content(path, max_size=read.max_size)
+    if path.suffix.lower() == ".py":
+        from annotruth.comparisons.formats.sureal import read_sureal_python
+
+        return read_sureal_python(content)
+    if content.kind in DATABASE_TITLE:
+        from annotruth.io.databases import read_database
+
+        rows = read_database(path, content.kind, read.query, choose, limit=content.limit)
+        return _of_database(rows, found)
+    if read.query is not None:
+        raise InputError("this is no database: leave out query (`--query`)")
+    if content.kind == "json":
+        return _parse_json(path, content, read, found)
+    table = read_columns(content, choose, keep_codes=True)
+    from_text = content.kind == "text"
+    if mturk.review_columns(table.column_names):
+        return _of_batch(table, found[-1], from_text=from_text)
+    return parse_table(table, found[-1], from_text=from_text)
+
+
+def _of_batch(table: pa.Table, columns: PairColumns, *, from_text: bool) -> ParsedComparisons:
+    """Return the comparisons of a batch of Mechanical Turk whose assignments were not rejected."""
+    kept = mturk.without_rejected(table)
+    n_rejected = table.num_rows - kept.num_rows
+    rejected = f"{n_rejected:,} rejected left out" if n_rejected else ""
+    parsed = parse_table(kept, columns, from_text=from_text)
+    return replace(parsed, title="MTurk batch results", notes=(*parsed.notes, rejected))
+
+
+def _of_database(rows: ParsedLabels, found: list[PairColumns]) -> ParsedComparisons:
+    parsed = parse_table(rows.table, found[-1], from_text=False)
+    return replace(parsed, notes=(*rows.notes, *parsed.notes))
+
+
+def _parse_json(
+    path: Path, content: FileContent, read: ReadOptions, found: list[PairColumns]
+) -> ParsedComparisons:
+    source = Source(path, content, read.columns or {}, read.question)
+    choose = partial(_choose, read, found)
+    if label_studio.is_export(source):
+        from annotruth.comparisons.formats.label_studio import read_label_studio
+
+        return read_label_studio(source)
+    if "dis_videos" in source.first:
+        from annotruth.comparisons.formats.sureal import read_sureal
+
+        return read_sureal(source)
+    if source.in_lines:
+        table = read_columns(content, choose)
+    else:
+        table = _records_to_table(list(source.records()), choose)
+    return parse_table(table, found[-1], from_text=False)
+
+
+def _records_to_table(rows: Sequence[Any], choose: Any) -> pa.Table:
+    """Return the chosen entries of a list of dicts; entries that are missing are null."""
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, Mapping):
+            raise InputError(f"row {number} is {shown(row)}: each must be a dict, as others are")
+    names = [str(name) for name in dict.fromkeys(chain.from_iterable(rows))]
+    return pa.table(
+        {name: make_column(name, [row.get(name) for row in rows]) for name in choose(names)}
+    )
+
+
+def _kind(parsed: ParsedComparisons) -> str:
+    return parsed.title or ("a text table" if parsed.from_text else "a table with types")
+
+
+def _without_dropped(data: Comparisons, read: ReadOptions) -> Comparisons:
+    """Return the comparisons without those of the annotators to leave out."""
+    if "drop" not in read.changed():
+        return data
+    from annotruth.io.drop_list import describe_dropped, dropped_annotators
+
+    dropped = dropped_annotators(
+        data.annotators, read.drop, max_size=read.max_size, what="comparison"
+    )
+    if not dropped.any():
+        return data
+    kept = ~dropped[data.annotator_of_comparison()]
+    lost = counted(int(np.count_nonzero(~kept)), "comparison")
+    left_out = describe_dropped(data.annotators, dropped, lost)
+    return replace(data.subset(kept).without_gaps(), left_out=left_out)
