@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from annotruth.advice.changes import changes
     from annotruth.advice.plan import Plan
     from annotruth.api import evaluate, fit, next_labels, plan_labels, update
+    from annotruth.comparisons.read import read_comparisons
     from annotruth.engines.spark import SparkEngine
     from annotruth.errors import (
         AnnotruthError,
@@ -98,6 +99,7 @@ __all__ = [
     "metrics",
     "next_labels",
     "plan_labels",
+    "read_comparisons",
     "read_labels",
     "simulate",
     "update",
@@ -142,6 +144,7 @@ _MODULE_OF = {
     "load": "annotruth.models.storage",
     "next_labels": "annotruth.api",
     "plan_labels": "annotruth.api",
+    "read_comparisons": "annotruth.comparisons.read",
     "read_labels": "annotruth.io.readers",
     "update": "annotruth.api",
 }

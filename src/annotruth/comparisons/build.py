@@ -40,7 +40,7 @@ class ParsedComparisons:
     Attributes
     ----------
     columns
-        A column per role: left, right, annotator and winner; and context, order and time where
+        Of each role its column: left, right, annotator and winner; and context, order and time where
         there are any. The winner is a word for a side, or the id of the item.
     covariates
         Further columns by name.
@@ -53,8 +53,8 @@ class ParsedComparisons:
 
     Examples
     --------
-    >>> names = ("left", "right", "annotator", "winner")
-    >>> columns = {name: pa.chunked_array([[name]]) for name in names}
+    >>> roles = {"left": ["a"], "right": ["b"], "annotator": ["ann"], "winner": ["tie"]}
+    >>> columns = {role: pa.chunked_array([values]) for role, values in roles.items()}
     >>> build([resolve(ParsedComparisons(columns))])
     Comparisons(1 comparison of 2 items by 1 annotator)
     """

@@ -24,9 +24,11 @@ def batch_columns(
     """
     given = dict(given or {})
     if "winner" not in given:
-        answers = {n.removeprefix(ANSWER_PREFIX): n for n in names if n.startswith(ANSWER_PREFIX)}
+        of_question = {
+            n.removeprefix(ANSWER_PREFIX): n for n in names if n.startswith(ANSWER_PREFIX)
+        }
         wanted = question and question.removeprefix(ANSWER_PREFIX)
-        given["winner"] = answers[chosen(answers, wanted, "question")]
+        given["winner"] = of_question[chosen(of_question, wanted, "question")]
     given.setdefault("annotator", "WorkerId")
     if not {"left", "right"} & given.keys():
         inputs = [
