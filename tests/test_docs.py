@@ -1,5 +1,6 @@
 """The documentation: its code runs, its links lead somewhere, the files it names exist."""
 
+import ast
 import json
 import os
 import pkgutil
@@ -96,11 +97,24 @@ def skip_without_java(page: Path) -> None:
         pytest.skip("Java is missing: install it to test Spark")
 
 
+DISPLAY = "def display(value): getattr(value, '_repr_html_', value.__repr__)()"
+
+
+def displaying(cell: str) -> str:
+    """Return the code of a cell so that its last expression is displayed, as by a notebook."""
+    tree = ast.parse(cell)
+    if isinstance(last := tree.body[-1], ast.Expr):
+        last.value = ast.Call(ast.Name("display"), [last.value], [])
+    return ast.unparse(tree)
+
+
 @pytest.mark.parametrize("page", pages_with("python"), ids=page_name)
 def test_python_blocks_run_in_order(page, tmp_path):
     """And draw the pictures of the page; to refresh these, run the page's code in docs/."""
     skip_without_java(page)
     code = "\n".join(block for block in blocks(page, "python") if not FILE_HEADER.match(block))
+    if page in NOTEBOOKS:
+        code = "\n".join([DISPLAY, *map(displaying, blocks(page, "python"))])
     run(["-W", "error", "-c", code], tmp_path, package_with_files(page, tmp_path))
     if (tmp_path / "pictures").exists():
         made = {path.name: path.read_text("utf-8") for path in (tmp_path / "pictures").iterdir()}
