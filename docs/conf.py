@@ -17,6 +17,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "mathml",
+    "public_members",
     "sample_report",
     "search_excerpts",
 ]
@@ -32,7 +33,6 @@ nb_execution_timeout = 120
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 autodoc_inherit_docstrings = False
-autosummary_ignore_module_all = False
 napoleon_google_docstring = False
 napoleon_use_ivar = True
 napoleon_attr_annotations = False

@@ -20,5 +20,5 @@ def _write_block(writer: nodes.NodeVisitor, node: nodes.math_block) -> None:
     text = node.astext()
     if "\\\\" in text and "\\begin" not in text:
         text = f"\\begin{{aligned}}{text}\\end{{aligned}}"
-    writer.body.append(f"<div>{latex2mathml.tex2mathml(text, as_block=True)}</div>")
+    writer.body.append(f'<div class="formula">{latex2mathml.tex2mathml(text, as_block=True)}</div>')
     raise nodes.SkipNode

@@ -48,7 +48,7 @@ _N_TABLES = (
 
 @dataclass(kw_only=True)
 class RobustGPM(EMEstimator):
-    r"""GPM for few labels per item, with named irregular behaviors, which knows what it does not know.
+    r"""GPM for few labels per item, with named irregular behaviors and calibrated certainty.
 
     **Model.** As in GPM, annotator s is serious with probability :math:`\epsilon_s`. But an item e is
     in one of the latent states z, in z with probability :math:`p_z`, and the state is summed out, so
