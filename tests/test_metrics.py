@@ -10,18 +10,22 @@ import pytest
 from annotruth.errors import InputError
 from annotruth.metrics import (
     accuracy,
+    concordance,
     f1_binary,
     f1_macro,
     f1_micro,
     f1_weighted,
     hellinger,
+    kendall_tau,
+    log_likelihood,
     plcc,
     rmse,
     srocc,
 )
 
 OF_CLASSES = [accuracy, f1_macro, f1_micro, f1_weighted]
-PAIRED = [*OF_CLASSES, plcc, srocc, rmse, hellinger]
+OF_ORDER = [plcc, srocc, kendall_tau, concordance]
+PAIRED = [*OF_CLASSES, *OF_ORDER, rmse, hellinger]
 
 
 def test_accuracy_is_the_share_of_correct_classes():
@@ -129,6 +133,44 @@ def test_hellinger_has_the_square_and_one_distance_per_row():
     assert hellinger([0.5, 0.5], [1.0, 0.0]) == pytest.approx(expected[2:])
 
 
+def test_concordance_counts_pairs_of_different_grades():
+    # Of the pairs 1-2, 1-3 (twice), 2-3 (twice): four in order, the last with equal scores.
+    assert concordance([1, 2, 3, 3], [0.1, 0.4, 0.4, 0.9]) == pytest.approx(4.5 / 5)
+    assert concordance([1, 2], [2.0, 1.0]) == 0.0
+    assert concordance([1, 2], [1.0, 1.0]) == 0.5
+    assert np.isnan(concordance([2, 2], [1.0, 2.0]))
+
+
+def test_concordance_and_tau_agree_with_counting():
+    rng = np.random.default_rng(0)
+    grade, score = rng.integers(0, 4, 60), np.round(rng.normal(size=60), 1)
+    first, second = np.triu_indices(60, 1)
+    of_grade = np.sign(grade[first] - grade[second])
+    of_score = np.sign(score[first] - score[second])
+    differ = of_grade != 0
+    assert concordance(grade, score) == pytest.approx(
+        ((of_grade * of_score)[differ].mean() + 1) / 2, abs=1e-12
+    )
+    expected = (of_grade * of_score).sum() / sqrt(differ.sum() * (of_score != 0).sum())
+    assert kendall_tau(grade, score) == pytest.approx(expected, abs=1e-12)
+    assert np.isnan(kendall_tau([1, 1], [1, 2]))
+
+
+def test_log_likelihood_is_the_mean_log_probability_of_what_was_observed():
+    table = [[0.5, 0.25, 0.25], [0.1, 0.9, 0.0]]
+    assert log_likelihood(table, [0, 1]) == pytest.approx((np.log(0.5) + np.log(0.9)) / 2)
+    assert log_likelihood(table, [0, 2]) == -np.inf
+
+
+@pytest.mark.parametrize(
+    ("observed", "message"),
+    [([0], "one row of probabilities"), ([0, 3], "0 to 2"), ([0.0, 1.0], "whole numbers")],
+)
+def test_log_likelihood_refuses_what_does_not_fit(observed, message):
+    with pytest.raises(InputError, match=message):
+        log_likelihood([[0.5, 0.25, 0.25], [0.1, 0.9, 0.0]], observed)
+
+
 def test_hellinger_needs_distributions():
     good = [[0.5, 0.5], [0.5, 0.5]]
     with pytest.raises(InputError, match="row 1 of q sums to 100"):
@@ -149,7 +191,7 @@ def test_every_measure_refuses_empty_input_and_unequal_lengths(metric):
         metric([1.0, np.nan], [1.0, 2.0])
 
 
-@pytest.mark.parametrize("metric", [*OF_CLASSES, plcc, srocc])
+@pytest.mark.parametrize("metric", [*OF_CLASSES, *OF_ORDER])
 def test_measures_of_one_value_per_item_refuse_tables(metric):
     with pytest.raises(InputError, match="have 2 dimensions: give one value per item"):
         metric([[1, 2]], [[1, 2]])

@@ -18,11 +18,14 @@ __all__ = [
     "accuracy",
     "accuracy_interval",
     "calibration_error",
+    "concordance",
     "f1_binary",
     "f1_macro",
     "f1_micro",
     "f1_weighted",
     "hellinger",
+    "kendall_tau",
+    "log_likelihood",
     "plcc",
     "rmse",
     "srocc",
@@ -156,6 +159,59 @@ def srocc(truth: ArrayLike, predicted: ArrayLike) -> float:
     return float(spearmanr(true_values, predicted_values).statistic)
 
 
+def kendall_tau(truth: ArrayLike, predicted: ArrayLike) -> float:
+    """Return Kendall's tau-b, the rank correlation of two scores; nan where either is constant.
+
+    ``tau_b = (C - D) / sqrt((P - P_v)(P - P_w))`` with C and D the numbers of pairs of items in
+    the same and in opposite order, of P pairs P_v with equal truth and P_w with equal prediction.
+    """
+    from scipy.stats import kendalltau
+
+    true_values, predicted_values = _numbers(truth, predicted)
+    _check_one_dimensional(true_values)
+    if _is_constant(true_values) or _is_constant(predicted_values):
+        return float("nan")
+    return float(kendalltau(true_values, predicted_values).statistic)
+
+
+def concordance(grade: ArrayLike, score: ArrayLike) -> float:
+    """Return the share of pairs of items of different grades whose scores are in the same order.
+
+    Pairs of equal grades are left out; equal scores count as half. Nan where all grades are equal.
+    """
+    grades, scores = _numbers(grade, score, ("grade", "score"))
+    _check_one_dimensional(grades)
+    if _is_constant(grades):
+        return float("nan")
+    if _is_constant(scores):
+        return 0.5
+    # The share is (1 + (C - D) / n) / 2 with n the pairs of different grades; tau-b has C - D.
+    n_by_grade, n_by_score = _n_different(grades), _n_different(scores)
+    return float((1 + kendall_tau(grades, scores) * np.sqrt(n_by_score / n_by_grade)) / 2)
+
+
+def log_likelihood(probability: ArrayLike, observed: ArrayLike) -> float:
+    """Return the mean of the logarithms of the probabilities of what was observed.
+
+    Parameters
+    ----------
+    probability
+        One row per observation, one column per outcome, such as left, right and tie.
+    observed
+        The code of the outcome of each observation, from 0.
+    """
+    table, codes = np.asarray(probability, dtype=np.float64), np.asarray(observed)
+    if table.ndim != 2 or codes.shape != table.shape[:1] or len(codes) == 0:
+        raise InputError(
+            f"probability has shape {table.shape} and observed {codes.shape}: give one row of "
+            "probabilities and one code per observation"
+        )
+    if codes.dtype.kind not in "iu" or codes.min() < 0 or codes.max() >= table.shape[1]:
+        raise InputError(f"observed must hold whole numbers from 0 to {table.shape[1] - 1}")
+    with np.errstate(divide="ignore"):  # what was impossible has a log-likelihood of -inf
+        return float(np.log(table[np.arange(len(codes)), codes]).mean())
+
+
 def rmse(truth: ArrayLike, predicted: ArrayLike) -> float:
     """Return the root mean square error, ``sqrt(sum_e (v_e - w_e)^2 / E)``; lower is better.
 
@@ -275,6 +331,13 @@ def _class_codes(
             "as numbers"
         ) from None
     return codes[: first.size], codes[first.size :]
+
+
+def _n_different(values: NDArray[np.float64]) -> int:
+    """Return the number of pairs of different values."""
+    _, counts = np.unique(values, return_counts=True)
+    n = len(values)
+    return int(n * (n - 1) // 2 - np.sum(counts * (counts - 1) // 2))
 
 
 def _is_constant(values: NDArray[np.float64], relative_spread: float = 0.0) -> bool:
