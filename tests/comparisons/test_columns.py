@@ -76,7 +76,7 @@ def test_all_missing_columns_are_asked_for_at_once():
     assert "found: foo, bar" in str(error.value)
 
 
-def test_a_missing_annotator_names_the_way_without():
+def test_a_missing_annotator_may_be_none():
     names = ["model_a", "model_b", "winner"]
     with pytest.raises(InputError, match=r"`--columns annotator=none`"):
         find_pair_columns(names)
