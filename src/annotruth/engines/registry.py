@@ -14,6 +14,7 @@ ENGINES = {
     "memory": ("annotruth.engines.memory", "MemoryEngine"),
     "reference": ("annotruth.engines.reference", "ReferenceEngine"),
     "spark": ("annotruth.engines.spark", "SparkEngine"),
+    "gpu": ("annotruth.engines.gpu", "GPUEngine"),
 }
 
 

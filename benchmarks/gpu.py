@@ -1,0 +1,200 @@
+"""Passes and fits on a GPU, beside the engine on this machine's cores, in one run.
+
+    python -m benchmarks.gpu                     # everything; needs 60 GB of memory
+    python -m benchmarks.gpu --labels 10000000   # passes of fewer labels
+
+Labels are simulated, 10 per item and 5 categories. A power law gives annotator s a share of 1/s.
+"""
+
+import argparse
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+import annotruth as at
+from annotruth.engines.gpu import GPUEngine
+from annotruth.engines.gpu.device import CUDADevice
+from annotruth.engines.memory import MemoryEngine
+from annotruth.labels import Labels, Scale
+from annotruth.models.dawid_skene.steps import DawidSkeneSteps
+from annotruth.models.gpm.steps import GPMSteps
+
+PER_ITEM, N_CATEGORIES = 10, 5
+CHUNK = 1_000_000  # items
+
+
+def make_labels(n_labels: int, n_annotators: int, *, power_law: bool = False) -> Labels:
+    """Return labels that are right with probability 0.7."""
+    n_items = n_labels // PER_ITEM
+    category = np.empty((n_items, PER_ITEM), dtype=np.uint8)
+    annotator = np.empty((n_items, PER_ITEM), dtype=np.int32)
+
+    def fill(first: int) -> None:
+        rng = np.random.default_rng(first)
+        at_ = slice(first, min(first + CHUNK, n_items))
+        shape = category[at_].shape
+        truth = rng.integers(N_CATEGORIES, size=(shape[0], 1), dtype=np.uint8)
+        drawn = rng.integers(N_CATEGORIES, size=shape, dtype=np.uint8)
+        category[at_] = np.where(rng.random(shape, dtype=np.float32) < 0.7, truth, drawn)
+        category[at_].sort(axis=1)
+        if power_law:
+            annotator[at_] = np.exp(rng.random(shape) * np.log(n_annotators)).astype(np.int32)
+        else:
+            annotator[at_] = rng.integers(n_annotators, size=shape, dtype=np.int32)
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(fill, range(0, n_items, CHUNK)))
+    is_first = np.ones((n_items, PER_ITEM), dtype=np.bool_)
+    is_first[:, 1:] = category[:, 1:] != category[:, :-1]
+    cell = np.flatnonzero(is_first)
+    n_cells = is_first.sum(axis=1, dtype=np.uint8)
+    annotator = annotator.reshape(-1)
+    annotator[:n_annotators] = np.arange(n_annotators)  # everybody has a label
+    return Labels(
+        items=pa.array(np.arange(n_items)),
+        annotators=pa.array(np.arange(n_annotators)),
+        scale=Scale.nominal(list("abcde")),
+        item_ptr=np.append(0, np.cumsum(n_cells, dtype=np.int64)),
+        cell_category=category.reshape(-1)[cell].astype(np.int32),
+        cell_ptr=np.append(cell, n_labels),
+        annotator=annotator,
+        row=np.empty(0, dtype=np.int64),
+        known=np.full(n_items, -1, dtype=np.int32),
+    )
+
+
+def timed(device: CUDADevice, run, n: int = 10) -> tuple[float, float]:
+    """Return the milliseconds per run on the card and on the clock."""
+    cuda = device.xp.cuda
+    run()
+    begin, end = cuda.Event(), cuda.Event()
+    cuda.Device().synchronize()
+    clock = time.perf_counter()
+    begin.record()
+    for _ in range(n):
+        run()
+    end.record()
+    end.synchronize()
+    return cuda.get_elapsed_time(begin, end) / n, (time.perf_counter() - clock) * 1e3 / n
+
+
+def copy_rate(device: CUDADevice) -> float:
+    """Return how many TB/s a copy on the card reads and writes."""
+    source = device.xp.zeros(1 << 30, np.float32)
+    target = device.xp.empty_like(source)
+    card, _ = timed(device, lambda: device.xp.copyto(target, source))
+    return 2 * source.nbytes / card / 1e9
+
+
+def gpm_passes(device: CUDADevice, n_labels: int) -> None:
+    for n_annotators, power_law in [
+        (5_000, False),
+        (20_000, False),
+        (1_000_000, True),
+        (1_000_000, False),
+    ]:
+        n_annotators = min(n_annotators, n_labels // 100)
+        labels = make_labels(n_labels, n_annotators, power_law=power_law)
+        session = GPUEngine(device).open(labels)
+        steps = GPMSteps(labels, session, learned=False)
+        parameters = steps.start()
+        for _ in range(2):
+            parameters, _ = steps.step(parameters)
+        inputs = {"eps": parameters.eps, "pi": parameters.pi, "chance": 1 / N_CATEGORIES}
+        kernel = kernel_time(device, partial(session.run_pass, steps._step, **inputs))
+        card, clock = timed(device, partial(session.run_pass, steps._step, **inputs))
+        spread = "power law" if power_law else "even"
+        print(
+            f"gpm pass, {n_labels:,} labels, {n_annotators:,} annotators ({spread}): kernel "
+            f"{kernel:.2f} ms, with copies of annotators' arrays {card:.2f} ms, wall clock {clock:.2f} ms",
+            flush=True,
+        )
+        session.close()
+        device.xp.get_default_memory_pool().free_all_blocks()
+
+
+def kernel_time(device: CUDADevice, run, n: int = 10) -> float:
+    """Return the milliseconds of the longest kernel of a pass."""
+    cuda, original, times = device.xp.cuda, device.run, []
+
+    def measured(*arguments, **options):
+        begin, end = cuda.Event(), cuda.Event()
+        begin.record()
+        original(*arguments, **options)
+        end.record()
+        end.synchronize()
+        times.append(cuda.get_elapsed_time(begin, end))
+
+    device.run = measured
+    try:
+        run()
+        times.clear()
+        for _ in range(n):
+            run()
+    finally:
+        del device.run
+    return float(np.sum(times) / n)
+
+
+def dawid_skene_pass(device: CUDADevice, n_labels: int, n_annotators: int) -> None:
+    labels = make_labels(n_labels, n_annotators)
+    inputs, seconds = {}, {}
+    for engine in (GPUEngine(device), MemoryEngine()):
+        session = engine.open(labels)
+        steps = DawidSkeneSteps(labels, session)
+        inputs = inputs or steps.start()._asdict()
+        if engine.name == "memory":
+            steps.start()
+            session.run_pass(steps._step, **inputs)
+            begin = time.perf_counter()
+            for _ in range(3):
+                session.run_pass(steps._step, **inputs)
+            seconds["memory"] = (time.perf_counter() - begin) / 3
+        else:
+            kernel = kernel_time(device, partial(session.run_pass, steps._step, **inputs))
+            _, clock = timed(device, partial(session.run_pass, steps._step, **inputs))
+        session.close()
+    memory = seconds["memory"] * 1e3
+    print(
+        f"dawid-skene pass, {n_labels:,} labels, {n_annotators:,} annotators: kernels {kernel:.2f} ms, "
+        f"wall clock {clock:.2f} ms; {MemoryEngine().threads} cores {memory:.0f} ms: "
+        f"{memory / kernel:.0f}x, {memory / clock:.0f}x",
+        flush=True,
+    )
+
+
+def same_results(device: CUDADevice) -> None:
+    labels = at.simulate.crowd(n_items=2000, n_annotators=100, labels_per_item=10, seed=3).labels
+    for model in ("gpm", "dawid-skene"):
+        runs = [at.fit(labels, model, engine=GPUEngine(device)) for _ in range(3)]
+        equal = all(np.array_equal(runs[0].reliability, one.reliability) for one in runs)
+        equal &= all(
+            np.array_equal(runs[0].distribution.probability, one.distribution.probability)
+            for one in runs
+        )
+        memory = at.fit(labels, model)
+        gap = np.abs(runs[0].reliability - memory.reliability).max()
+        same = (runs[0].label == memory.label).mean()
+        print(
+            f"{model}: three runs byte-identical: {equal}; largest difference of a reliability from "
+            f"the memory engine {gap:.1e}, same label for {same:.2%} of the items"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--labels", type=int, default=1_000_000_000)
+    arguments = parser.parse_args()
+    device = CUDADevice()
+    print(f"copy on the card: {copy_rate(device):.2f} TB/s")
+    same_results(device)
+    gpm_passes(device, arguments.labels)
+    for n_annotators in (5_000, 500_000):
+        dawid_skene_pass(device, max(arguments.labels // 10, 1_000_000), n_annotators)
+
+
+if __name__ == "__main__":
+    main()

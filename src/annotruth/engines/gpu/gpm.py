@@ -1,0 +1,123 @@
+"""GPM's passes on the card: what each kernel of ``kernels/cuda/gpm.cu`` is called with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from annotruth.engines.gpu.session import GPUSession, slope_unit
+from annotruth.kernels.arrays import Floats
+
+_UNIT = 2.0**32
+_EPS_BITS, _SCALE_BITS = 26, 5
+_BYTES_PER_ANNOTATOR = 8  # in shared memory: a word and a sum
+_MOST_SCALE = 24
+# With fewer labels than this by the annotators whose sums fit into shared memory, more threads help
+# more than shared memory does.
+_LEAST_SHARED = 0.3
+_THREADS = 1024
+
+
+def start(session: GPUSession, theta: str) -> dict[str, Any]:
+    """Set theta to the observed shares, or to certainty where the truth is known."""
+    array = session.array(theta)
+    session.run(
+        "gpm.start", session.begin, session.label, session.known, np.int64(session.n_items), array
+    )
+    return {}
+
+
+def step(session: GPUSession, theta: str, eps: Floats, pi: Floats, chance: float) -> dict[str, Any]:
+    """Take one EM step."""
+    serious, totals = session.sums(session.n_annotators), session.sums(2)
+    irregular = session.sums(*pi.shape) if len(pi) else None
+    n_shared = _annotators_in_shared_memory(session)
+    session.run(
+        "gpm.step",
+        *_labels(session),
+        session.known,
+        np.int64(session.n_items),
+        session.array(theta),
+        _words(session, eps),
+        session.by_annotator(pi),
+        np.float32(chance),
+        np.uint32(n_shared),
+        session.log_unit,
+        serious,
+        irregular,
+        totals,
+        threads=_THREADS,
+        blocks=session.device.n_processors * (1 if n_shared else 2),
+        shared_bytes=n_shared * _BYTES_PER_ANNOTATOR,
+    )
+    return {
+        "serious": session.floats(serious, _UNIT, axis=0),
+        "irregular": session.floats(irregular, _UNIT, axis=0) if len(pi) else pi,
+        "totals": session.floats(totals, session.log_unit) * np.log(2.0),
+    }
+
+
+def posterior(
+    session: GPUSession, theta: str, p_serious: str, eps: Floats, pi: Floats, chance: float
+) -> dict[str, Any]:
+    """Compute mu of every label and the log-likelihood."""
+    totals = session.sums(1)
+    session.run(
+        "gpm.posterior",
+        *_labels(session),
+        np.int64(session.n_items),
+        session.array(theta),
+        session.array(p_serious),
+        _words(session, eps),
+        session.by_annotator(pi),
+        np.float32(chance),
+        session.log_unit,
+        totals,
+    )
+    return {"log_likelihood": session.floats(totals, session.log_unit) * np.log(2.0)}
+
+
+def log_likelihood_by_annotator(
+    session: GPUSession, theta: str, eps: Floats, pi: Floats, chance: float
+) -> dict[str, Any]:
+    """Add up, by annotator, the log-likelihood at ``eps`` and its slope in eps."""
+    log_likelihood, slope = session.sums(session.n_annotators), session.sums(session.n_annotators)
+    unit = slope_unit(int(session.labels_per_annotator[0]))
+    session.run(
+        "gpm.log_likelihood_by_annotator",
+        *_labels(session),
+        np.int64(session.n_items),
+        session.array(theta),
+        session.by_annotator(eps),
+        session.by_annotator(pi),
+        np.float32(chance),
+        session.log_unit,
+        unit,
+        log_likelihood,
+        slope,
+    )
+    return {
+        "log_likelihood": session.floats(log_likelihood, session.log_unit, axis=0) * np.log(2.0),
+        "slope": session.floats(slope, unit, axis=0),
+    }
+
+
+def _labels(session: GPUSession) -> tuple[Any, Any]:
+    return session.begin, session.label
+
+
+def _words(session: GPUSession, eps: Floats) -> Any:
+    """Return each annotator's reliability and the precision of sums, in one word."""
+    xp = session.device.xp
+    n_labels = xp.asarray(session.labels_per_annotator)
+    scale = xp.clip(31 - xp.ceil(xp.log2(n_labels + 1)), 0, _MOST_SCALE).astype(np.uint32)
+    fixed = xp.rint(xp.clip(session.by_annotator(eps, dtype=np.float64), 0.0, 1.0) * 2.0**_EPS_BITS)
+    return fixed.astype(np.uint32) << np.uint32(_SCALE_BITS) | scale
+
+
+def _annotators_in_shared_memory(session: GPUSession) -> int:
+    """Return how many of the busiest annotators have their sums in shared memory."""
+    most = min(session.n_annotators, session.device.shared_bytes // _BYTES_PER_ANNOTATOR)
+    share = session.labels_per_annotator[:most].sum() / session.n_labels
+    return most if share >= _LEAST_SHARED else 0

@@ -1,0 +1,164 @@
+// Passes of GPM: see annotruth/kernels/gpm.py for the equations, and common.cuh for the layout.
+//
+// theta is items x categories; categories without labels have theta = 0 from the start and keep it.
+// A label has the probability p = eps theta + (1 - eps) pi, and is serious with probability
+// mu = eps theta / p. pi is annotators x categories if behavior is learned; otherwise it is null, and
+// `chance` for all. `known` is the category of each item's known truth, or -1; null if none is known.
+
+// One word per annotator: the reliability as a multiple of 2^-EPS_BITS, and in the lower bits the
+// number of bits after the point that sums of the annotator's mu have in shared memory. That many
+// bits never overflow, however the labels are divided among blocks.
+#define EPS_BITS 26
+#define SCALE_BITS 5
+#define SCALE_OF(word) ((word) & ((1u << SCALE_BITS) - 1))
+
+struct LabelProbability {
+    float serious, p;  // eps theta, and p
+};
+
+__device__ __forceinline__ LabelProbability label_probability(u32 word, float theta, float pi) {
+    const float unit = 1.0f / (1u << EPS_BITS);
+    u32 eps = word >> SCALE_BITS;
+    LabelProbability label;
+    label.serious = (float)eps * unit * theta;
+    label.p = fmaxf(label.serious + (float)((1u << EPS_BITS) - eps) * unit * pi, LEAST);
+    return label;
+}
+
+// Return an integer that differs from x by less than 1 and is x on average over the labels.
+// Rounding to the nearest integer would err on the same side for all labels with the same mu.
+__device__ __forceinline__ u32 round_dithered(float x, u32 label) {
+    return (u32)(x + (label * 2654435761u >> 8) * (1.0f / 16777216.0f));
+}
+
+extern "C" __global__ void start(const u32* begin, const u32* label, const int* known, i64 n_items,
+                                 float* theta) {
+    FOR_EACH(e, n_items) {
+        float share[N_CATEGORIES];
+        for (int n = 0; n < N_CATEGORIES; n++) share[n] = 0.0f;
+        u32 first = begin[e], last = begin[e + 1];
+        bool is_known = known && known[e] >= 0;
+        for (u32 j = first; j < last; j++) {
+            u32 n = CATEGORY_OF(label[j]);
+            share[n] += is_known ? 0.0f : 1.0f;
+            if (is_known && (int)n == known[e]) share[n] = (float)(last - first);
+        }
+        for (int n = 0; n < N_CATEGORIES; n++)
+            theta[e * N_CATEGORIES + n] = share[n] / (float)(last - first);
+    }
+}
+
+// Take one EM step. The words of the busiest annotators, and the sums of their mu, are in shared
+// memory; those of the others are in global memory.
+extern "C" __global__ void __launch_bounds__(1024)
+    step(const u32* __restrict__ begin, const u32* __restrict__ label,
+         const int* __restrict__ known, i64 n_items, float* __restrict__ theta,
+         const u32* __restrict__ words, const float* __restrict__ pi, float chance, u32 n_shared,
+         float log_unit, u64* __restrict__ serious, u64* __restrict__ irregular,
+         u64* __restrict__ totals) {
+    SHARED_MEMORY(u32, shared);
+    u32* shared_words = shared;
+    u32* shared_sums = shared + n_shared;
+    for (u32 s = threadIdx.x; s < n_shared; s += blockDim.x) {
+        shared_words[s] = words[s];
+        shared_sums[s] = 0;
+    }
+    __syncthreads();
+    i64 log_likelihood = 0, q = 0;
+    FOR_EACH(e, n_items) {
+        float share[N_CATEGORIES], mass[N_CATEGORIES];
+#pragma unroll
+        for (int n = 0; n < N_CATEGORIES; n++) {
+            share[n] = theta[e * N_CATEGORIES + n];
+            mass[n] = 0.0f;
+        }
+        double product = 1.0, log_product = 0.0;
+        u32 first = begin[e], last = begin[e + 1];
+#pragma unroll 4
+        for (u32 j = first; j < last; j++) {
+            u32 s = ANNOTATOR_OF(label[j]), n = CATEGORY_OF(label[j]);
+            bool is_shared = s < n_shared;
+            u32 word = is_shared ? shared_words[s] : words[s];
+            float behavior = pi ? pi[(u64)s * N_CATEGORIES + n] : chance;
+            LabelProbability one = label_probability(word, select(share, n), behavior);
+            float mu = __fdividef(one.serious, one.p);
+            product *= one.p;
+            if (product < LOG_BELOW) {
+                log_product += log2(product);
+                product = 1.0;
+            }
+#pragma unroll
+            for (u32 k = 0; k < N_CATEGORIES; k++) mass[k] += n == k ? mu : 0.0f;
+            if (is_shared) {
+                float scale = __int_as_float((int)(SCALE_OF(word) + 127) << 23);  // 2^SCALE
+                atomicAdd(shared_sums + s, round_dithered(mu * scale, j));
+            } else {
+                atomicAdd(serious + s, (u64)(mu * UNIT));
+            }
+            if (pi) atomicAdd(irregular + (u64)s * N_CATEGORIES + n, (u64)((1.0f - mu) * UNIT));
+        }
+        log_likelihood += llrint((log2(product) + log_product) * log_unit);
+        if (known && known[e] >= 0) continue;
+        float total = 0.0f;
+#pragma unroll
+        for (int n = 0; n < N_CATEGORIES; n++) total += mass[n];
+        float q_item = 0.0f;
+#pragma unroll
+        for (int n = 0; n < N_CATEGORIES; n++) {
+            float new_share = total > 0.0f ? __fdividef(mass[n], total) : 0.0f;
+            if (mass[n] > 0.0f && new_share > 0.0f) q_item += mass[n] * __log2f(new_share);
+            theta[e * N_CATEGORIES + n] = new_share;
+        }
+        q += llrint((double)q_item * log_unit);
+        if (total > 0.0f) continue;
+        // No label is serious: any theta is equally likely. Set it to the observed shares.
+        for (u32 j = first; j < last; j++)
+            theta[e * N_CATEGORIES + CATEGORY_OF(label[j])] += 1.0f / (float)(last - first);
+    }
+    add_signed(totals, log_likelihood);
+    add_signed(totals + 1, q);
+    __syncthreads();
+    for (u32 s = threadIdx.x; s < n_shared; s += blockDim.x)
+        if (shared_sums[s])
+            atomicAdd(serious + s, (u64)shared_sums[s] << (32 - SCALE_OF(shared_words[s])));
+}
+
+// Write mu of every label and add up the log-likelihood.
+extern "C" __global__ void posterior(const u32* begin, const u32* label, i64 n_items,
+                                     const float* theta, float* p_serious, const u32* words,
+                                     const float* pi, float chance, float log_unit, u64* totals) {
+    i64 log_likelihood = 0;
+    FOR_EACH(e, n_items) {
+        double log_product = 0.0;
+        for (u32 j = begin[e]; j < begin[e + 1]; j++) {
+            u32 s = ANNOTATOR_OF(label[j]), n = CATEGORY_OF(label[j]);
+            LabelProbability one = label_probability(words[s], theta[e * N_CATEGORIES + n],
+                                                     pi ? pi[(u64)s * N_CATEGORIES + n] : chance);
+            p_serious[j] = one.serious / one.p;
+            log_product += log2((double)one.p);
+        }
+        log_likelihood += llrint(log_product * log_unit);
+    }
+    add_signed(totals, log_likelihood);
+}
+
+// Add up, by annotator, the log-likelihood at `eps` and its slope in eps.
+extern "C" __global__ void log_likelihood_by_annotator(const u32* begin, const u32* label,
+                                                       i64 n_items, const float* theta,
+                                                       const float* eps, const float* pi,
+                                                       float chance, float log_unit,
+                                                       float slope_unit, u64* log_likelihood,
+                                                       u64* slope) {
+    const float steepest = 1048576.0f;  // steeper ones, of labels of probability 0, count as this
+    FOR_EACH(e, n_items) {
+        for (u32 j = begin[e]; j < begin[e + 1]; j++) {
+            u32 s = ANNOTATOR_OF(label[j]), n = CATEGORY_OF(label[j]);
+            float share = theta[e * N_CATEGORIES + n];
+            float behavior = pi ? pi[(u64)s * N_CATEGORIES + n] : chance;
+            float p = fmaxf(eps[s] * share + (1.0f - eps[s]) * behavior, LEAST);
+            float steepness = fminf(fmaxf((share - behavior) / p, -steepest), steepest);
+            add_signed(log_likelihood + s, llrint(log2((double)p) * log_unit));
+            add_signed(slope + s, llrint((double)steepness * slope_unit));
+        }
+    }
+}

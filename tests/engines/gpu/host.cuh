@@ -1,0 +1,43 @@
+// Compiles the CUDA kernels for the processor: a block is a group of threads of one process.
+#include <pthread.h>
+
+#include <cmath>
+#include <cstring>
+
+#define ON_HOST
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __launch_bounds__(n)
+#define SHARED_MEMORY(type, name) type* name = (type*)host_shared_memory
+
+struct Index {
+    unsigned x;
+};
+static Index blockIdx, blockDim, gridDim;
+static thread_local Index threadIdx;
+static pthread_barrier_t barrier;
+static unsigned host_shared_memory[65536];
+
+static inline void __syncthreads() { pthread_barrier_wait(&barrier); }
+template <class T>
+static inline T atomicAdd(T* sum, T value) {
+    return __atomic_fetch_add(sum, value, __ATOMIC_RELAXED);
+}
+static inline float __fdividef(float a, float b) { return a / b; }
+#define __log2f(x) std::log2((float)(x))
+static inline float __int_as_float(int bits) {
+    float x;
+    std::memcpy(&x, &bits, sizeof x);
+    return x;
+}
+using std::llrint;
+using std::log2;
+
+extern "C" void begin_block(unsigned block, unsigned n_blocks, unsigned n_threads) {
+    blockIdx.x = block;
+    gridDim.x = n_blocks;
+    blockDim.x = n_threads;
+    pthread_barrier_init(&barrier, nullptr, n_threads);
+}
+extern "C" void begin_thread(unsigned thread) { threadIdx.x = thread; }

@@ -1,0 +1,81 @@
+"""A device that runs the CUDA kernels on the processor, so that they are tested without a card."""
+
+import ctypes
+import hashlib
+import shutil
+import subprocess
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from annotruth.engines.gpu.device import cuda_source
+
+COMPILER = shutil.which("g++")
+_SHIM = (Path(__file__).parent / "host.cuh").read_text("utf-8")
+
+
+class HostDevice:
+    """Blocks run one after the other, and the threads of a block are threads of this process."""
+
+    def __init__(self, *, n_processors: int = 2, threads: int = 4, shared_bytes: int = 64) -> None:
+        self.xp = np
+        self.n_processors = n_processors
+        self.shared_bytes = shared_bytes
+        self._threads = threads
+
+    def to_host(self, values: Any) -> Any:
+        return values.copy()
+
+    def free_bytes(self) -> int:
+        return 1 << 30
+
+    def run(
+        self, family, function, n_categories, arguments, *, blocks, threads, shared_bytes=0
+    ) -> None:
+        assert shared_bytes <= self.shared_bytes
+        assert threads <= 1024
+        library = compiled(family, n_categories)
+        kernel = getattr(library, function)
+        passed = [as_c(argument) for argument in arguments]
+
+        def run_thread(thread: int) -> None:
+            library.begin_thread(thread)
+            kernel(*passed)
+
+        with ThreadPoolExecutor(self._threads) as pool:
+            for block in range(blocks):
+                library.begin_block(block, blocks, self._threads)
+                # All at once, as threads of a block wait for each other.
+                for done in [pool.submit(run_thread, t) for t in range(self._threads)]:
+                    done.result()
+
+
+def as_c(argument: Any) -> Any:
+    """Return an argument of a kernel as C takes it."""
+    if isinstance(argument, np.ndarray):
+        assert argument.flags.c_contiguous
+        return ctypes.c_void_p(argument.ctypes.data)
+    kinds = {
+        np.float32: ctypes.c_float,
+        np.uint32: ctypes.c_uint32,
+        np.int64: ctypes.c_int64,
+        np.uint64: ctypes.c_uint64,
+    }
+    return kinds[type(argument)](argument.item())
+
+
+@cache
+def compiled(family: str, n_categories: int) -> ctypes.CDLL:
+    """Return the kernels of a file, compiled for the processor."""
+    source = _SHIM + cuda_source(family)
+    name = hashlib.sha256(source.encode()).hexdigest()[:16]
+    folder = Path(tempfile.mkdtemp(prefix="annotruth-cuda-"))
+    path = folder / f"{name}.so"
+    command = [COMPILER, "-x", "c++", "-", "-o", path, "-shared", "-fPIC", "-O1", "-std=c++17"]
+    options = ["-pthread", "-Wno-unknown-pragmas", f"-DN_CATEGORIES={n_categories}"]
+    subprocess.run([*command, *options], input=source.encode(), check=True)
+    return ctypes.CDLL(str(path))

@@ -1,0 +1,125 @@
+"""The GPU engine: its CUDA kernels, compiled for the processor, against the NumPy twins.
+
+On a machine with a card, the same tests also run there.
+"""
+
+import importlib.util
+
+import numpy as np
+import pytest
+from tests.engines.gpu.host_device import COMPILER, HostDevice
+
+import annotruth as at
+from annotruth.engines.gpu import GPUEngine
+from annotruth.engines.gpu.device import CUDADevice
+from annotruth.errors import InputError
+from annotruth.labels import Labels, Scale
+
+
+def devices():
+    if COMPILER is None:
+        pytest.skip("g++ is missing: install it to test CUDA kernels on the processor")
+    return HostDevice()
+
+
+@pytest.fixture(params=["host", "card"])
+def device(request):
+    if request.param == "card":
+        if importlib.util.find_spec("cupy") is None:
+            pytest.skip("CuPy is missing: install it to test on a card")
+        return CUDADevice()
+    return devices()
+
+
+@pytest.fixture
+def labels():
+    """Labels with skewed numbers per annotator, of whom some fit into shared memory."""
+    crowd = at.simulate.crowd(
+        n_items=120, n_annotators=30, n_categories=4, labels_per_item=6, seed=1
+    )
+    return crowd.labels
+
+
+def fits(labels, device, model, **options):
+    reference = at.fit(labels, model, engine="reference", **options)
+    return at.fit(labels, model, engine=GPUEngine(device), **options), reference
+
+
+@pytest.mark.parametrize(
+    ("behavior", "acceleration"), [("uniform", False), ("uniform", True), ("learned", False)]
+)
+def test_gpm_equals_the_reference(labels, device, behavior, acceleration):
+    options = {"behavior": behavior, "acceleration": acceleration, "tol": 1e-3}
+    fit, reference = fits(labels, device, "gpm", **options)
+    np.testing.assert_allclose(fit.reliability, reference.reliability, atol=2e-3)
+    np.testing.assert_allclose(fit.log_likelihood, reference.log_likelihood, rtol=1e-6)
+    np.testing.assert_allclose(fit.p_serious, reference.p_serious, atol=5e-3)
+    np.testing.assert_allclose(fit.low, reference.low, atol=5e-3)
+
+
+def test_dawid_skene_equals_the_reference(labels, device):
+    fit, reference = fits(labels, device, "dawid-skene")
+    np.testing.assert_allclose(fit.reliability, reference.reliability, atol=1e-4)
+    np.testing.assert_allclose(fit.log_likelihood, reference.log_likelihood, rtol=1e-6)
+    assert (fit.label == reference.label).mean() > 0.99
+
+
+@pytest.mark.parametrize("model", ["gpm", "dawid-skene"])
+def test_known_truths_are_kept(labels, device, model):
+    gold = {labels.items[e].as_py(): labels.scale.categories[e % 4].as_py() for e in range(20)}
+    fit, reference = fits(labels.with_gold(gold), device, model)
+    np.testing.assert_allclose(fit.reliability, reference.reliability, atol=2e-3)
+    assert (fit.label[:20] == np.arange(20) % 4).sum() == (
+        reference.label[:20] == np.arange(20) % 4
+    ).sum()
+
+
+@pytest.mark.parametrize("model", ["gpm", "dawid-skene"])
+def test_results_do_not_depend_on_the_grid(labels, model):
+    devices()
+    first, second = (
+        at.fit(labels, model, engine=GPUEngine(HostDevice(n_processors=n, threads=threads)))
+        for n, threads in [(1, 1), (3, 5)]
+    )
+    np.testing.assert_array_equal(first.reliability, second.reliability)
+    assert first.log_likelihood == second.log_likelihood
+
+
+def test_items_with_many_labels_do_not_underflow(device):
+    n = 3000
+    labels = Labels.from_codes(
+        np.zeros(n, np.int64),
+        np.arange(n),
+        np.arange(n) % 2,
+        items=["a"],
+        annotators=np.arange(n),
+        scale=Scale.nominal(["no", "yes"]),
+    )
+    for model in ("gpm", "dawid-skene"):
+        fit, reference = fits(labels, device, model)
+        np.testing.assert_allclose(fit.log_likelihood, reference.log_likelihood, rtol=1e-5)
+
+
+def test_a_warm_start_continues(labels, device):
+    engine = GPUEngine(device)
+    first = at.fit(labels, "gpm", engine=engine)
+    again = at.GPM(engine=engine).fit(labels, warm_start=first).result_
+    assert again.n_iter <= first.n_iter
+    np.testing.assert_allclose(again.reliability, first.reliability, atol=0.02)
+
+
+def test_other_models_name_the_engine_that_can(labels, device):
+    with pytest.raises(InputError, match="--engine memory"):
+        at.fit(labels, "robust-gpm", engine=GPUEngine(device))
+
+
+def test_too_many_categories_are_refused(device):
+    labels = [(item, f"annotator {item % 3}", f"class {item}") for item in range(17)]
+    with pytest.raises(InputError, match="at most 16 categories, not 17"):
+        at.fit(labels, "gpm", engine=GPUEngine(device))
+
+
+@pytest.mark.skipif(importlib.util.find_spec("cupy") is not None, reason="CuPy is installed")
+def test_without_cupy_the_message_says_what_to_install():
+    with pytest.raises(InputError, match=r"pip install 'annotruth\[gpu\]'"):
+        at.fit([("a", "ann", 1), ("a", "bob", 2)], "gpm", engine="gpu")
