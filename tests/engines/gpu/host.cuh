@@ -31,8 +31,17 @@ static inline float __int_as_float(int bits) {
     std::memcpy(&x, &bits, sizeof x);
     return x;
 }
+static inline long long __double_as_longlong(double x) {
+    long long bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+static inline double __longlong_as_double(long long bits) {
+    double x;
+    std::memcpy(&x, &bits, sizeof x);
+    return x;
+}
 using std::llrint;
-using std::log2;
 
 extern "C" void begin_block(unsigned block, unsigned n_blocks, unsigned n_threads) {
     blockIdx.x = block;

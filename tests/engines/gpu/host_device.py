@@ -33,12 +33,10 @@ class HostDevice:
     def free_bytes(self) -> int:
         return 1 << 30
 
-    def run(
-        self, family, function, n_categories, arguments, *, blocks, threads, shared_bytes=0
-    ) -> None:
+    def run(self, family, function, defines, arguments, *, blocks, threads, shared_bytes=0) -> None:
         assert shared_bytes <= self.shared_bytes
         assert threads <= 1024
-        library = compiled(family, n_categories)
+        library = compiled(family, tuple(defines))
         kernel = getattr(library, function)
         passed = [as_c(argument) for argument in arguments]
 
@@ -69,13 +67,13 @@ def as_c(argument: Any) -> Any:
 
 
 @cache
-def compiled(family: str, n_categories: int) -> ctypes.CDLL:
+def compiled(family: str, defines: tuple[str, ...]) -> ctypes.CDLL:
     """Return the kernels of a file, compiled for the processor."""
     source = _SHIM + cuda_source(family)
     name = hashlib.sha256(source.encode()).hexdigest()[:16]
     folder = Path(tempfile.mkdtemp(prefix="annotruth-cuda-"))
     path = folder / f"{name}.so"
     command = [COMPILER, "-x", "c++", "-", "-o", path, "-shared", "-fPIC", "-O1", "-std=c++17"]
-    options = ["-pthread", "-Wno-unknown-pragmas", f"-DN_CATEGORIES={n_categories}"]
+    options = ["-pthread", "-Wno-unknown-pragmas", *(f"-D{name}" for name in defines)]
     subprocess.run([*command, *options], input=source.encode(), check=True)
     return ctypes.CDLL(str(path))

@@ -16,19 +16,20 @@ from annotruth.errors import InputError
 from annotruth.labels import Labels, Scale
 
 
-def devices():
+def host_device(**options):
     if COMPILER is None:
         pytest.skip("g++ is missing: install it to test CUDA kernels on the processor")
-    return HostDevice()
+    return HostDevice(**options)
 
 
-@pytest.fixture(params=["host", "card"])
+@pytest.fixture(params=["host", "host with more shared memory", "card"])
 def device(request):
     if request.param == "card":
         if importlib.util.find_spec("cupy") is None:
             pytest.skip("CuPy is missing: install it to test on a card")
         return CUDADevice()
-    return devices()
+    # Shared memory for 8 of the annotators, or for all.
+    return host_device(shared_bytes=64 if request.param == "host" else 1 << 16)
 
 
 @pytest.fixture
@@ -76,9 +77,8 @@ def test_known_truths_are_kept(labels, device, model):
 
 @pytest.mark.parametrize("model", ["gpm", "dawid-skene"])
 def test_results_do_not_depend_on_the_grid(labels, model):
-    devices()
     first, second = (
-        at.fit(labels, model, engine=GPUEngine(HostDevice(n_processors=n, threads=threads)))
+        at.fit(labels, model, engine=GPUEngine(host_device(n_processors=n, threads=threads)))
         for n, threads in [(1, 1), (3, 5)]
     )
     np.testing.assert_array_equal(first.reliability, second.reliability)

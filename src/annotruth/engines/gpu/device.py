@@ -41,14 +41,14 @@ class Device(Protocol):
         self,
         family: str,
         function: str,
-        n_categories: int,
+        defines: Sequence[str],
         arguments: Sequence[Any],
         *,
         blocks: int,
         threads: int,
         shared_bytes: int = 0,
     ) -> None:
-        """Run a function of ``kernels/cuda/<family>.cu``, compiled for a number of categories."""
+        """Run a function of ``kernels/cuda/<family>.cu``, compiled with some macros defined."""
 
 
 def cuda_source(family: str) -> str:
@@ -70,7 +70,7 @@ class CUDADevice:
 
     def __init__(self) -> None:
         self.xp = _cupy_with_a_card()
-        self._modules: dict[tuple[str, int], Any] = {}
+        self._modules: dict[tuple[str, ...], Any] = {}
         self._device = self.xp.cuda.Device()
         self.n_processors = int(self._device.attributes["MultiProcessorCount"])
         self.shared_bytes = int(self._device.attributes["MaxSharedMemoryPerBlockOptin"])
@@ -89,7 +89,7 @@ class CUDADevice:
         self,
         family: str,
         function: str,
-        n_categories: int,
+        defines: Sequence[str],
         arguments: Sequence[Any],
         *,
         blocks: int,
@@ -97,9 +97,9 @@ class CUDADevice:
         shared_bytes: int = 0,
     ) -> None:
         """Run a kernel."""
-        key = (family, n_categories)
+        key = (family, *defines)
         if key not in self._modules:
-            options = ("-std=c++17", f"-DN_CATEGORIES={n_categories}")
+            options = ("-std=c++17", *(f"-D{define}" for define in defines))
             self._modules[key] = self.xp.RawModule(code=cuda_source(family), options=options)
         kernel = self._modules[key].get_function(function)
         if shared_bytes:

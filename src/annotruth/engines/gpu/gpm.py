@@ -33,6 +33,11 @@ def step(session: GPUSession, theta: str, eps: Floats, pi: Floats, chance: float
     serious, totals = session.sums(session.n_annotators), session.sums(2)
     irregular = session.sums(*pi.shape) if len(pi) else None
     n_shared = _annotators_in_shared_memory(session)
+    defines = {
+        "ALL_SHARED": n_shared == session.n_annotators,
+        "UNIFORM": irregular is None,
+        "KNOWN": session.known is not None,
+    }
     session.run(
         "gpm.step",
         *_labels(session),
@@ -50,6 +55,7 @@ def step(session: GPUSession, theta: str, eps: Floats, pi: Floats, chance: float
         threads=_THREADS,
         blocks=session.device.n_processors * (1 if n_shared else 2),
         shared_bytes=n_shared * _BYTES_PER_ANNOTATOR,
+        defines=tuple(name for name, is_defined in defines.items() if is_defined),
     )
     return {
         "serious": session.floats(serious, _UNIT, axis=0),

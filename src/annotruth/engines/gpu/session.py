@@ -120,13 +120,17 @@ class GPUSession:
         threads: int = 256,
         blocks: int | None = None,
         shared_bytes: int = 0,
+        defines: tuple[str, ...] = (),
     ) -> None:
-        """Run a function of a CUDA file, given as ``family.function``; None is a null pointer."""
+        """Run a function of a CUDA file, given as ``family.function``; None is a null pointer.
+
+        ``defines`` are the names of macros to compile the file with.
+        """
         family, function = kernel.split(".")
         self.device.run(
             family,
             function,
-            self.n_categories,
+            (f"N_CATEGORIES={self.n_categories}", *defines),
             [np.uint64(0) if argument is None else argument for argument in arguments],
             blocks=blocks or 8 * self.device.n_processors,
             threads=threads,

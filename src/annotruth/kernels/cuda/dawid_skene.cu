@@ -41,7 +41,7 @@ extern "C" __global__ void posterior(const u32* __restrict__ begin, const u32* _
                 total *= 0x1p600;
             }
         }
-        log_likelihood += llrint((log2(total) + exponent) * log_unit);
+        log_likelihood += llrint((log2_of(total) + exponent) * log_unit);
 #pragma unroll
         for (int k = 0; k < N_CATEGORIES; k++) {
             float share = (float)(joint[k] / total);

@@ -49,7 +49,8 @@ extern "C" __global__ void start(const u32* begin, const u32* label, const int* 
 }
 
 // Take one EM step. The words of the busiest annotators, and the sums of their mu, are in shared
-// memory; those of the others are in global memory.
+// memory; those of the others are in global memory. ALL_SHARED is defined if there are no others,
+// UNIFORM if pi is null, and KNOWN if some truths are known: each test would take some of the time.
 extern "C" __global__ void __launch_bounds__(1024)
     step(const u32* __restrict__ begin, const u32* __restrict__ label,
          const int* __restrict__ known, i64 n_items, float* __restrict__ theta,
@@ -74,17 +75,26 @@ extern "C" __global__ void __launch_bounds__(1024)
         }
         double product = 1.0, log_product = 0.0;
         u32 first = begin[e], last = begin[e + 1];
-#pragma unroll 4
+#pragma unroll 2
         for (u32 j = first; j < last; j++) {
             u32 s = ANNOTATOR_OF(label[j]), n = CATEGORY_OF(label[j]);
+#ifdef ALL_SHARED
+            const bool is_shared = true;
+            u32 word = shared_words[s];
+#else
             bool is_shared = s < n_shared;
             u32 word = is_shared ? shared_words[s] : words[s];
-            float behavior = pi ? pi[(u64)s * N_CATEGORIES + n] : chance;
+#endif
+#ifdef UNIFORM
+            float behavior = chance;
+#else
+            float behavior = pi[(u64)s * N_CATEGORIES + n];
+#endif
             LabelProbability one = label_probability(word, select(share, n), behavior);
             float mu = __fdividef(one.serious, one.p);
             product *= one.p;
-            if (product < LOG_BELOW) {
-                log_product += log2(product);
+            if ((j - first) % 8 == 7 && product < LOG_BELOW) {
+                log_product += log2_of(product);
                 product = 1.0;
             }
 #pragma unroll
@@ -95,22 +105,26 @@ extern "C" __global__ void __launch_bounds__(1024)
             } else {
                 atomicAdd(serious + s, (u64)(mu * UNIT));
             }
-            if (pi) atomicAdd(irregular + (u64)s * N_CATEGORIES + n, (u64)((1.0f - mu) * UNIT));
+#ifndef UNIFORM
+            atomicAdd(irregular + (u64)s * N_CATEGORIES + n, (u64)((1.0f - mu) * UNIT));
+#endif
         }
-        log_likelihood += llrint((log2(product) + log_product) * log_unit);
-        if (known && known[e] >= 0) continue;
+        log_likelihood += llrint((log2_of(product) + log_product) * log_unit);
+#ifdef KNOWN
+        if (known[e] >= 0) continue;
+#endif
         float total = 0.0f;
 #pragma unroll
         for (int n = 0; n < N_CATEGORIES; n++) total += mass[n];
-        float q_item = 0.0f;
+        float inverse = __fdividef(1.0f, fmaxf(total, LEAST)), q_item = 0.0f;
 #pragma unroll
         for (int n = 0; n < N_CATEGORIES; n++) {
-            float new_share = total > 0.0f ? __fdividef(mass[n], total) : 0.0f;
-            if (mass[n] > 0.0f && new_share > 0.0f) q_item += mass[n] * __log2f(new_share);
+            float new_share = mass[n] * inverse;
+            q_item += mass[n] * __log2f(fmaxf(new_share, LEAST));
             theta[e * N_CATEGORIES + n] = new_share;
         }
-        q += llrint((double)q_item * log_unit);
-        if (total > 0.0f) continue;
+        q += llrintf(q_item * log_unit);
+        if (total > LEAST) continue;
         // No label is serious: any theta is equally likely. Set it to the observed shares.
         for (u32 j = first; j < last; j++)
             theta[e * N_CATEGORIES + CATEGORY_OF(label[j])] += 1.0f / (float)(last - first);
@@ -135,7 +149,7 @@ extern "C" __global__ void posterior(const u32* begin, const u32* label, i64 n_i
             LabelProbability one = label_probability(words[s], theta[e * N_CATEGORIES + n],
                                                      pi ? pi[(u64)s * N_CATEGORIES + n] : chance);
             p_serious[j] = one.serious / one.p;
-            log_product += log2((double)one.p);
+            log_product += log2_of((double)one.p);
         }
         log_likelihood += llrint(log_product * log_unit);
     }
@@ -157,7 +171,7 @@ extern "C" __global__ void log_likelihood_by_annotator(const u32* begin, const u
             float behavior = pi ? pi[(u64)s * N_CATEGORIES + n] : chance;
             float p = fmaxf(eps[s] * share + (1.0f - eps[s]) * behavior, LEAST);
             float steepness = fminf(fmaxf((share - behavior) / p, -steepest), steepest);
-            add_signed(log_likelihood + s, llrint(log2((double)p) * log_unit));
+            add_signed(log_likelihood + s, llrint(log2_of((double)p) * log_unit));
             add_signed(slope + s, llrint((double)steepness * slope_unit));
         }
     }
