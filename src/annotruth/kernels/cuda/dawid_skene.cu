@@ -6,7 +6,7 @@
 // (label, annotator): `row` holds the row of each of these labels, and `item` its item.
 
 #define LEAST_CONFUSION 1e-30f  // rows have no 0: labels are never impossible in every class
-#define RUN 16                  // labels that one thread adds up before it adds to global memory
+#define RUN 8                   // labels that one thread adds up before it adds to global memory
 
 // Write the posterior of every item; add up the log-likelihood, and the posteriors by class.
 extern "C" __global__ void posterior(const u32* __restrict__ begin, const u32* __restrict__ label,
