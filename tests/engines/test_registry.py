@@ -64,8 +64,8 @@ def test_engines_are_found_by_name(name):
 
 
 def test_an_unknown_engine_is_refused_with_the_choices():
-    with pytest.raises(at.InputError, match=f"unknown engine 'gpu': choose {', '.join(ENGINES)}"):
-        get_engine("gpu")
+    with pytest.raises(at.InputError, match=f"unknown engine 'tpu': choose {', '.join(ENGINES)}"):
+        get_engine("tpu")
 
 
 def test_data_in_memory_belong_to_no_engine():

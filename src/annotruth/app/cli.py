@@ -49,7 +49,7 @@ OPTION_GROUPS: Mapping[str, Collection[str]] = {
     ),
     "Known truths": ("gold", "truth"),
     "Model": ("model", "models", "settings", "annotator_prior", "warm_start", "refit"),
-    "Spark": ("engine", "master", "storage"),
+    "Engine": ("engine", "master", "storage"),
     "Output": (
         *("out", "format_", "safe_cells", "save", "report", "page", "embed"),
         *("no_model_reports", "source", "keep", "soft", "soft_readout", "assign"),

@@ -29,10 +29,11 @@ class EngineChoice(StrEnum):
     Examples
     --------
     >>> [choice.value for choice in EngineChoice]
-    ['memory', 'spark']
+    ['memory', 'gpu', 'spark']
     """
 
     memory = "memory"
+    gpu = "gpu"
     spark = "spark"
 
 
@@ -64,7 +65,11 @@ def fit(
     ] = None,
     outputs: Outputs,
     engine: Annotated[
-        EngineChoice, typer.Option(help="Where the passes over the labels run.")
+        EngineChoice,
+        typer.Option(
+            help="Where the passes over the labels run: on this machine, on an NVIDIA card (gpm and "
+            "dawid-skene), or on Spark."
+        ),
     ] = EngineChoice.memory,
     master: Annotated[
         str | None,
@@ -132,6 +137,8 @@ def fit(
         model_options["engine"] = on_spark.make_engine(master, storage)
     elif master is not None or storage is not None:
         raise InputError("--master and --storage need --engine spark")
+    elif engine is EngineChoice.gpu:
+        model_options["engine"] = "gpu"
     outputs.check(
         {
             "LABELS": options.input_files(labels),

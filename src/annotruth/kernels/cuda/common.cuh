@@ -24,7 +24,7 @@ typedef long long i64;
     for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < (n); i += (i64)gridDim.x * blockDim.x)
 
 #define UNIT 4294967296.0f  // sums of probabilities are multiples of 2^-32
-#define LEAST 1e-18f  // no probability counts as less, so two have a product in single precision
+#define LEAST 1e-18f  // no probability counts as less
 #define LOG_BELOW 1e-150  // the log of a product is taken before eight more factors underflow
 
 // Add a signed integer to a sum; two's complement makes it an addition of unsigned ones.

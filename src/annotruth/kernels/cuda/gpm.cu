@@ -74,7 +74,6 @@ extern "C" __global__ void __launch_bounds__(1024)
             mass[n] = 0.0f;
         }
         double product = 1.0, log_product = 0.0;
-        float odd_factor = 1.0f;  // pairs of factors, to convert half as many to double precision
         u32 first = begin[e], last = begin[e + 1];
 #pragma unroll 2
         for (u32 j = first; j < last; j++) {
@@ -93,12 +92,7 @@ extern "C" __global__ void __launch_bounds__(1024)
 #endif
             LabelProbability one = label_probability(word, select(share, n), behavior);
             float mu = __fdividef(one.serious, one.p);
-            if ((j - first) % 2 == 0) {
-                odd_factor = one.p;
-            } else {
-                product *= odd_factor * one.p;
-                odd_factor = 1.0f;
-            }
+            product *= one.p;
             if ((j - first) % 8 == 7 && product < LOG_BELOW) {
                 log_product += log2_of(product);
                 product = 1.0;
@@ -115,7 +109,7 @@ extern "C" __global__ void __launch_bounds__(1024)
             atomicAdd(irregular + (u64)s * N_CATEGORIES + n, (u64)((1.0f - mu) * UNIT));
 #endif
         }
-        log_likelihood += llrint((log2_of(product * odd_factor) + log_product) * log_unit);
+        log_likelihood += llrint((log2_of(product) + log_product) * log_unit);
 #ifdef KNOWN
         if (known[e] >= 0) continue;
 #endif
