@@ -106,7 +106,7 @@ mutants: $(VENV)/.ready-dev
 	$(BIN)/python -m tests.mutants $(if $(ONLY),--only '$(ONLY)') $(if $(JOBS),--jobs $(JOBS))
 
 clean:
-	rm -rf $(VENV) $(BENCH) $(DOCS) $(WHEEL) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(BENCH) $(DOCS) $(WHEEL) build dist docs/reference .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 # What `annotruth` itself needs, and no more.
 $(VENV)/.ready: pyproject.toml constraints.txt

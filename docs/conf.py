@@ -5,6 +5,8 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+from sphinx.application import Sphinx
+
 sys.path.insert(0, str(Path(__file__).parent / "extensions"))
 logging.basicConfig(level=logging.WARNING)  # before a package of the theme shows everything
 
@@ -47,3 +49,18 @@ html_math_renderer = "mathml"
 html_show_sourcelink = False
 html_copy_source = False
 html_show_search_summary = False  # excerpts come from search_excerpts, also for files
+
+
+def setup(app: Sphinx) -> None:
+    """Mend docstrings of properties that begin with "what: more"; napoleon takes it for a type."""
+    app.connect("autodoc-process-docstring", _restore_first_words, priority=600)
+
+
+def _restore_first_words(
+    app: Sphinx, what: str, name: str, member: object, options: object, lines: list[str]
+) -> None:
+    for at, line in enumerate(lines):
+        if what in ("attribute", "property") and line.startswith(":type: "):
+            lines[0] = f"{line.removeprefix(':type: ')}: {lines[0]}"
+            del lines[at]
+            return
