@@ -13,6 +13,8 @@ from annotruth.errors import counted
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
 from annotruth.models.base_fit import SPAMMER_BELOW, TOO_FEW, table_of
+from annotruth.models.pairs.result import RankFit
+from annotruth.models.pairs.summary import TOO_FEW_VOTES
 from annotruth.models.result import Fit
 
 NOBODY = -1
@@ -25,6 +27,9 @@ ASK_FROM = 0.5
 """Annotators whose labels have less than this share of the best ones' information are not asked."""
 
 VERDICTS = ("keep", "drop", "unsure", "too few labels")
+
+RANK_VERDICTS = ("keep", "drop", "unsure", "too few votes")
+"""The verdicts on annotators who compare items."""
 
 _BEST = 0.1  # the share of annotators that information is measured against
 _STANDARD_ERRORS, _MARGIN = 3.0, 0.15  # far below the median: by both
@@ -89,12 +94,17 @@ def annotator_advice(fit: Fit, label_gain: Floats) -> AnnotatorAdvice:
     return AnnotatorAdvice(verdict, information, ask, reason)
 
 
-def verdicts(fit: Fit) -> tuple[NDArray[np.str_], list[str]]:
-    """Return the verdict on every annotator, one of `VERDICTS`, and the reasons."""
-    return _verdicts_by_matches(fit) if fit.reliability is None else _verdicts_by_reliability(fit)
+def verdicts(fit: Fit | RankFit) -> tuple[NDArray[np.str_], list[str]]:
+    """Return the verdict on every annotator, one of `VERDICTS` or `RANK_VERDICTS`, and the reasons.
+
+    A model of comparisons must have reliabilities.
+    """
+    if isinstance(fit, Fit) and fit.reliability is None:
+        return _verdicts_by_matches(fit)
+    return _verdicts_by_reliability(fit)
 
 
-def verdict_rules(fit: Fit) -> dict[str, str]:
+def verdict_rules(fit: Fit | RankFit) -> dict[str, str]:
     """Return the rule for each verdict that the fit's model can give."""
     if fit.reliability is None:
         return {
@@ -107,7 +117,7 @@ def verdict_rules(fit: Fit) -> dict[str, str]:
         "keep": f"{interval} {SPAMMER_BELOW} or more",
         "drop": f"{interval} below {SPAMMER_BELOW}",
         "unsure": f"interval on both sides of {SPAMMER_BELOW}",
-        "too few labels": TOO_FEW,
+        _few(fit)[0]: _few(fit)[1],
     }
     if not _may_drop(fit):
         del rules["drop"]
@@ -115,12 +125,21 @@ def verdict_rules(fit: Fit) -> dict[str, str]:
     return rules
 
 
-def _may_drop(fit: Fit) -> bool:
+def _few(fit: Fit | RankFit) -> tuple[str, str]:
+    """Return the verdict on annotators of whom too little is known, and their behavior."""
+    return (VERDICTS[-1], TOO_FEW) if isinstance(fit, Fit) else (RANK_VERDICTS[-1], TOO_FEW_VOTES)
+
+
+def _is_chance(fit: Fit | RankFit) -> bool:
+    return isinstance(fit, Fit) and fit.verdict == "chance"
+
+
+def _may_drop(fit: Fit | RankFit) -> bool:
     """Whether the fit can tell spam from mistakes, and its labels from chance."""
-    return fit.p_serious is not None and fit.verdict != "chance"
+    return fit.p_serious is not None and not _is_chance(fit)
 
 
-def _verdicts_by_reliability(fit: Fit) -> tuple[NDArray[np.str_], list[str]]:
+def _verdicts_by_reliability(fit: Fit | RankFit) -> tuple[NDArray[np.str_], list[str]]:
     """Judge by the interval of the reliability, or by the reliability where there is none.
 
     A model that cannot tell spam from mistakes drops nobody, nor do labels no better than chance.
@@ -128,24 +147,25 @@ def _verdicts_by_reliability(fit: Fit) -> tuple[NDArray[np.str_], list[str]]:
     assert fit.reliability is not None
     low = fit.reliability if fit.low is None else fit.low
     high = fit.reliability if fit.high is None else fit.high
-    n_labels = fit.data.labels_per_annotator
+    n_labels, unit = fit.data.labels_per_annotator, "label" if isinstance(fit, Fit) else "comparison"
+    few_verdict, few_behavior = _few(fit)
     few = (n_labels < FEW_LABELS) & (fit.low is None)
     if fit.behavior is not None:
-        few |= np.array(fit.behavior) == TOO_FEW
+        few |= np.array(fit.behavior) == few_behavior
     below = high < SPAMMER_BELOW
     verdict = np.select(
         [few, low >= SPAMMER_BELOW, below & _may_drop(fit)],
-        ["too few labels", "keep", "drop"],
+        [few_verdict, "keep", "drop"],
         default="unsure",
     )
     because = {
         "keep": f"not below {SPAMMER_BELOW:g}",
         "drop": f"below {SPAMMER_BELOW:g}",
         "unsure": f"may be on either side of {SPAMMER_BELOW:g}",
-        "too few labels": TOO_FEW,
+        few_verdict: few_behavior,
     }
     why_not = f"{fit.model} cannot tell spam from mistakes"
-    if fit.verdict == "chance":
+    if _is_chance(fit):
         why_not = "labels agree no better than chance"
     mistakes = f"below {SPAMMER_BELOW:g}, but {why_not}"
     behavior = fit.behavior or ["serious"] * len(verdict)
@@ -154,8 +174,8 @@ def _verdicts_by_reliability(fit: Fit) -> tuple[NDArray[np.str_], list[str]]:
         estimate = f"reliability {fit.reliability[s]:.2f}"
         if fit.low is not None and fit.high is not None:
             estimate += f" ({fit.low[s]:.2f} to {fit.high[s]:.2f})"
-        estimate += f" on {counted(int(n_labels[s]), 'label')}"
-        if behavior[s] not in ("serious", TOO_FEW):
+        estimate += f" on {counted(int(n_labels[s]), unit)}"
+        if behavior[s] not in ("serious", few_behavior):
             estimate += f", {behavior[s]}"
         cause = mistakes if word == "unsure" and below[s] else because[word]
         reasons.append(f"{estimate}: {cause}")

@@ -160,6 +160,11 @@ class Comparisons:
         return np.diff(self.annotator_ptr)
 
     @property
+    def labels_per_annotator(self) -> NDArray[np.int64]:
+        """The number of observations of each annotator: `comparisons_per_annotator`."""
+        return self.comparisons_per_annotator
+
+    @property
     def comparisons_per_item(self) -> NDArray[np.int64]:
         """The number of comparisons of each item."""
         counts = np.bincount(self.left, minlength=self.n_items)

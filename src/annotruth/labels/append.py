@@ -64,8 +64,8 @@ def append_labels(
         Otherwise rows with the same label as in ``base`` are left out, and those with another
         label are refused ("refuse") or replace the old ones ("last").
     """
-    items, item_codes = _extend(base.items, new.items)
-    annotators, annotator_codes = _extend(base.annotators, new.annotators)
+    items, item_codes = extend_ids(base.items, new.items)
+    annotators, annotator_codes = extend_ids(base.annotators, new.annotators)
     category = base.scale.codes_of(new.scale.categories)
     used = np.unique(np.concatenate([new.cell_category, new.known[new.known >= 0]]))
     validate.check_no_new_categories(
@@ -158,7 +158,7 @@ def _append_label_covariates(
     return Covariates(labels=columns).take(row, none, none).labels
 
 
-def _extend(ids: pa.Array, new: pa.Array) -> tuple[pa.Array, Codes]:
+def extend_ids(ids: pa.Array, new: pa.Array) -> tuple[pa.Array, Codes]:
     """Return the ids followed by the new ones among ``new``, and the code of each of ``new``."""
     codes = match_ids(new, ids)
     unseen = np.flatnonzero(codes < 0)

@@ -41,7 +41,7 @@ KNOWN_NAMES: KnownNames = {
         ("label", "answer", "rating"),
         ("sentiment", "score", "category", "vote", "response", "class", "choice", "value"),
     ),
-    "truth": (("label", "truth", "answer", "rating"),),
+    "truth": (("label", "truth", "answer", "rating"), ("grade", "score")),
 }
 LABEL_ROLES = ("item", "annotator", "label")
 TRUTH_ROLES = ("item", "truth")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import platform
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib.metadata import version
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -20,7 +18,7 @@ from annotruth.errors import InputError, counted
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.frames import as_arrow
-from annotruth.models.em import History
+from annotruth.models.em import HasHistory, History
 
 Column: TypeAlias = Floats | NDArray[np.bool_] | pa.Array
 """A model-specific column of a table: numbers, truth values, or text."""
@@ -63,8 +61,6 @@ READOUTS: Mapping[Readout, str] = {
 FORMAT = 2
 """Version of the files that a fit is saved in; a change that old code cannot read raises it."""
 
-_LIBRARIES = ("annotruth", "numpy", "numba", "pyarrow")
-
 
 def now() -> datetime:
     """Return the time in UTC, to the second: the date of fits and reports."""
@@ -72,7 +68,7 @@ def now() -> datetime:
 
 
 @dataclass(frozen=True, eq=False)
-class BaseFit(ABC):
+class BaseFit(HasHistory, ABC):
     """The results of a fitted model per annotator, and how the fit ended.
 
     What a model does not estimate is None, and absent from the tables. `annotruth.Fit` adds the
@@ -136,27 +132,6 @@ class BaseFit(ABC):
         """Whether the model estimates how likely each label was serious."""
 
     @property
-    def n_iter(self) -> int:
-        """The number of iterations."""
-        return self.history.n_iter
-
-    @property
-    def converged(self) -> bool:
-        """Whether the stopping rule was met."""
-        return self.history.converged
-
-    @property
-    def stop_reason(self) -> str:
-        """Why the iterations ended."""
-        return self.history.stop_reason
-
-    @property
-    def log_likelihood(self) -> float | None:
-        """Log-likelihood of all labels at the end; None for a model that has none."""
-        history = self.history.log_likelihood
-        return float(history[-1]) if len(history) else None
-
-    @property
     def spammer(self) -> NDArray[np.bool_] | None:
         """Whether each annotator is a spammer: serious less than half of the time.
 
@@ -216,16 +191,7 @@ class BaseFit(ABC):
             lines.append(f"{rows} dropped")
         if data.n_repeated:
             lines.append(f"{counted(data.n_repeated, 'repeated row')} counted once")
-        if self.n_iter:
-            outcome = "converged" if self.converged else "NOT converged"
-            lines.append(
-                f"{outcome} after {counted(self.n_iter, 'iteration')} ({self.stop_reason})"
-            )
-        if self.log_likelihood is not None:
-            lines.append(
-                f"log-likelihood {self.log_likelihood:,.2f}, "
-                f"{self.log_likelihood / data.n_labels:.6f} per label"
-            )
+        lines += self.history_lines(data.n_labels, "label")
         if self.reliability is not None:
             line = f"annotators: median reliability {np.median(self.reliability):.2f}"
             if self.n_spammers is not None:
@@ -261,18 +227,9 @@ class BaseFit(ABC):
             "scale_reason": data.scale.reason or None,
             "bins": None if data.scale.edges is None else data.scale.edges.tolist(),
             "frame": data.frame,
-            "n_iter": self.n_iter,
-            "converged": self.converged,
-            "stop_reason": self.stop_reason,
-            "log_likelihood": self.log_likelihood,
             "readout": self.readout,
             "verdict": self.verdict,
-            "history": {
-                "log_likelihood": self.history.log_likelihood.tolist(),
-                "objective": self.history.objective.tolist(),
-            },
-            "versions": {name: version(name) for name in _LIBRARIES}
-            | {"python": platform.python_version()},
+            **self.history_entries(),
         }
         return entries if self.chosen is None else entries | {"chosen": dict(self.chosen)}
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import platform
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.errors import AnnotruthError, ConvergenceWarning, InputError
+from annotruth.errors import AnnotruthError, ConvergenceWarning, InputError, counted
 
 if TYPE_CHECKING:
     from annotruth.models.squarem import Squarem
@@ -20,6 +22,8 @@ P = TypeVar("P")
 
 ROUNDING = 1e-13
 """Relative changes of the objective below this are rounding."""
+
+_LIBRARIES = ("annotruth", "numpy", "numba", "pyarrow")
 
 
 class Monitor(NamedTuple):
@@ -166,6 +170,69 @@ class History:
     def n_iter(self) -> int:
         """The number of steps."""
         return len(self.objective)
+
+
+class HasHistory:
+    """A result with a history: how many iterations there were, and how they ended.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> issubclass(at.Fit, HasHistory), issubclass(at.RankFit, HasHistory)
+    (True, True)
+    """
+
+    history: History
+
+    @property
+    def n_iter(self) -> int:
+        """The number of iterations."""
+        return self.history.n_iter
+
+    @property
+    def converged(self) -> bool:
+        """Whether the stopping rule was met."""
+        return self.history.converged
+
+    @property
+    def stop_reason(self) -> str:
+        """Why the iterations ended."""
+        return self.history.stop_reason
+
+    @property
+    def log_likelihood(self) -> float | None:
+        """Log-likelihood of all observations at the end; None for a model that has none."""
+        history = self.history.log_likelihood
+        return float(history[-1]) if len(history) else None
+
+    def history_lines(self, n: int, unit: str) -> list[str]:
+        """Return the lines of a summary on convergence and likelihood; n is the number of units."""
+        lines = []
+        if self.n_iter:
+            outcome = "converged" if self.converged else "NOT converged"
+            lines.append(
+                f"{outcome} after {counted(self.n_iter, 'iteration')} ({self.stop_reason})"
+            )
+        if self.log_likelihood is not None:
+            lines.append(
+                f"log-likelihood {self.log_likelihood:,.2f}, {self.log_likelihood / n:.6f} per {unit}"
+            )
+        return lines
+
+    def history_entries(self) -> dict[str, Any]:
+        """Return the history, how it ended and the versions of libraries, as JSON types."""
+        return {
+            "n_iter": self.n_iter,
+            "converged": self.converged,
+            "stop_reason": self.stop_reason,
+            "log_likelihood": self.log_likelihood,
+            "history": {
+                "log_likelihood": self.history.log_likelihood.tolist(),
+                "objective": self.history.objective.tolist(),
+            },
+            "versions": {name: version(name) for name in _LIBRARIES}
+            | {"python": platform.python_version()},
+        }
 
 
 def run_em(

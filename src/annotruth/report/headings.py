@@ -57,6 +57,47 @@ HEADINGS: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 """The heading of each column and the tip on it."""
 
+RANK_HEADINGS: dict[str, tuple[str, str]] = {
+    # items
+    "item": ("Item", "opens with whom it was compared with"),
+    "n_comparisons": ("Votes", "number of comparisons"),
+    "score": ("Score", "log odds with its 95% interval: a difference of 1 is odds of e (2.7) to 1, ties apart"),
+    "low": ("From", "lower end of the 95% interval"),
+    "high": ("To", "upper end of the 95% interval"),
+    "rank": ("Rank", "1 is best, with its 95% interval"),
+    "rank_low": ("Rank from", "best rank in the 95% interval"),
+    "rank_high": ("Rank to", "worst rank in the 95% interval"),
+    "p_best": ("P best", "probability that its score is the highest"),
+    "part": ("Part", "the connected part of the graph of comparisons: scores of different parts cannot be compared"),
+    "share": ("Won", "share of its comparisons that it won; a tie counts as half"),
+    "won": ("Wins", "how often it was preferred"),
+    "lost": ("Losses", "how often the other item was preferred"),
+    "tied": ("Ties", "how often neither was preferred"),
+    # annotators
+    "annotator": ("Annotator", "opens with their comparisons"),
+    "reliability": ("Reliability", "probability that a comparison of theirs is serious, with its 95% interval"),
+    "behavior": ("Behavior", "what they do when they are not serious, or serious"),
+    "verdict": ("Verdict", "keep, drop, unsure or too few votes: the rules are above the table"),
+    "evidence": ("Evidence", "what the behavior was concluded from"),
+    "side_bias": ("Side bias", "log odds in favor of the left item with its 95% interval: 0 is none, below 0 is in favor of the right one"),
+    "sharpness": ("Sharpness", "how closely they follow the scores: 1 is usual, 2 is twice as decided"),
+    "tie_rate": ("Tie rate", "how often they say tie, relative to the crowd: 1 is usual"),
+    "group": ("Group", "the taste group they most probably belong to"),
+    "left_share": ("Left", "share of their votes for the left item"),
+    "tie_share": ("Tied", "share of their votes that are ties"),
+    # comparisons
+    "left": ("Left", "the item on the left"),
+    "right": ("Right", "the item on the right"),
+    "chosen": ("Chosen", "what the annotator chose"),
+    "p_serious": ("P serious", "probability that this comparison was serious"),
+    "other": ("Other", "the item it was compared with"),
+    "for_item": ("For item", "votes for the first item"),
+    "for_other": ("For other", "votes for the other item"),
+    "ties": ("Ties", "votes for neither"),
+    "divided": ("Divided", "votes on the side with fewer votes"),
+}  # fmt: skip
+"""The headings and tips of the tables of comparisons, where they differ from those of labels."""
+
 THRESHOLD_HEADINGS = {
     "sensitivity_": "how often they choose {} or more when the truth is {} or more",
     "specificity_": "how often they choose less than {} when the truth is less",

@@ -22,7 +22,10 @@ from annotruth.report.charts.chart import NARROW_WIDTH, THEMES, Chart, chart_sty
 from annotruth.report.charts.drawing import escaped
 
 _RIGHT = ' class="right"'
-_SCRIPTS = ("data.js", "marks.js", "table.js", "item.js", "detail.js", "charts.js", "main.js")
+_SCRIPTS = (
+    *("data.js", "marks.js", "table.js", "item.js", "detail.js", "ranking.js", "charts.js"),
+    "main.js",
+)
 
 
 def facts(rows: Iterable[tuple[str, object, str]]) -> str:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from annotruth.advice.advice import Advice, advise
 from annotruth.errors import counted, shorten
 from annotruth.models import base_fit
+from annotruth.models.em import HasHistory
 from annotruth.models.result import Fit
 from annotruth.report import sections
 from annotruth.report.charts.chart import Chart, category_colors, color_indices
@@ -49,6 +50,7 @@ from annotruth.report.votes import ItemVotes
 
 if TYPE_CHECKING:
     from annotruth.advice.changes import Changes
+    from annotruth.models.pairs.result import RankFit
     from annotruth.report.content import ItemContent
     from annotruth.report.history import LastFitFindings
     from annotruth.report.truth import TruthFindings
@@ -157,7 +159,7 @@ def report_page(
         heading=source or "Labels",
         subheading=f"{fit.model} · {day.day} {day:%B %Y} · {fit.data.describe()}",
         command=command or "",
-        notice=_notice(fit),
+        notice=convergence_notice(fit),
         links={name: text for name, text in _LINKS.items() if parts[name]},
         sections=parts.values(),
         data=packed.data,
@@ -259,7 +261,7 @@ def _since_last_fit(fit: Fit, changes: Changes | None) -> LastFitFindings | None
     return compare_with_last_fit(fit, changes)
 
 
-def _notice(fit: Fit) -> str:
+def convergence_notice(fit: HasHistory) -> str:
     """Return the warning at the top of the report; empty if there is none."""
     if fit.converged or not fit.n_iter:
         return ""
@@ -272,7 +274,7 @@ def _notice(fit: Fit) -> str:
 def _appendix(fit: Fit, charts: Mapping[str, Chart]) -> str:
     """Return what was read and how the fit ended."""
     return section(
-        "appendix", "Appendix", *_what_was_read(fit, charts), *_how_it_ended(fit, charts)
+        "appendix", "Appendix", *_what_was_read(fit, charts), *how_it_ended(fit, charts, "label")
     )
 
 
@@ -282,8 +284,8 @@ def _what_was_read(fit: Fit, charts: Mapping[str, Chart]) -> list[str]:
     known = int((data.known >= 0).sum())
     rows: list[tuple[str, object, str]] = [
         ("Labels", f"{data.n_labels:,}", ""),
-        ("Items", f"{data.n_items:,}", _range_of(data.labels_per_item)),
-        ("Annotators", f"{data.n_annotators:,}", _range_of(data.labels_per_annotator)),
+        ("Items", f"{data.n_items:,}", range_of(data.labels_per_item, "label")),
+        ("Annotators", f"{data.n_annotators:,}", range_of(data.labels_per_annotator, "label")),
         ("Categories", f"{data.n_categories:,}", _scale(fit)),
         (
             "Rows dropped",
@@ -304,8 +306,8 @@ def _what_was_read(fit: Fit, charts: Mapping[str, Chart]) -> list[str]:
     ]
 
 
-def _how_it_ended(fit: Fit, charts: Mapping[str, Chart]) -> list[str]:
-    """Return how the fit ended."""
+def how_it_ended(fit: Fit | RankFit, charts: Mapping[str, Chart], unit: str) -> list[str]:
+    """Return how the fit ended; ``unit`` is a label or a comparison."""
     if not fit.n_iter:
         css_class, status, rest = (
             "good",
@@ -319,7 +321,7 @@ def _how_it_ended(fit: Fit, charts: Mapping[str, Chart]) -> list[str]:
     likelihood = ""
     if fit.log_likelihood is not None:
         per_label = fit.log_likelihood / fit.data.n_labels
-        text = f"Log-likelihood {fit.log_likelihood:,.2f}, {per_label:.4f} per label."
+        text = f"Log-likelihood {fit.log_likelihood:,.2f}, {per_label:.4f} per {unit}."
         likelihood = f'<p class="quiet">{text}</p>'
     parts = [status, likelihood, settings({"model": fit.model, **fit.settings})]
     if "history" in charts:
@@ -328,11 +330,12 @@ def _how_it_ended(fit: Fit, charts: Mapping[str, Chart]) -> list[str]:
     return ["<h3>How the fit ended</h3>", *parts]
 
 
-def _range_of(counts: NDArray[Any]) -> str:
+def range_of(counts: NDArray[Any], unit: str) -> str:
+    """Return the least, largest and median count of units."""
     low, high = int(counts.min()), int(counts.max())
     if low == high:
-        return f"{counted(low, 'label')} each"
-    return f"{low:,} to {high:,} labels each, median {np.median(counts):,.0f}"
+        return f"{counted(low, unit)} each"
+    return f"{low:,} to {high:,} {unit}s each, median {np.median(counts):,.0f}"
 
 
 def _scale(fit: Fit) -> str:

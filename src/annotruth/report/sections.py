@@ -1,4 +1,4 @@
-"""The sections of the report of the report: the first screen, and the evidence for it."""
+"""The sections of the report: the first screen, and the evidence for it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from annotruth.report.html import (
     table_placeholder,
 )
 from annotruth.report.tables import DoubtfulLabels, PageTable
-from annotruth.report.verdict import ReportVerdict
+from annotruth.report.verdict import ReportVerdict, Trust
 
 _N_DROPPED, _N_ITEMS = 4, 4
 _MAX_LETTERS = 48  # of a list of names
@@ -54,15 +54,37 @@ def charts_of(plot: FitCharts, fit: Fit) -> dict[str, Chart]:
 
 def verdict_section(fit: Fit, advice: Advice, verdict: ReportVerdict, *, source: str | None) -> str:
     """Return the first screen as HTML; ``source`` is what to call ``annotruth next`` with."""
-    trust = verdict.trust
+    answers = (
+        _people(fit, advice, verdict),
+        _items(fit, advice, verdict),
+        _cost(fit, verdict, source),
+    )
+    return first_screen(
+        "Can these labels be trusted?",
+        verdict.trust,
+        _trust_facts(fit, verdict),
+        answers,
+        _rules(fit),
+    )
+
+
+def first_screen(
+    question: str,
+    trust: Trust,
+    rows: Sequence[tuple[str, object, str]],
+    answers: Sequence[str],
+    rules: Sequence[tuple[str, str]],
+) -> str:
+    """Return the first screen: whether to trust the results, facts, what to do, and the rules."""
     rule = f'<p class="quiet">{escaped(trust.rule)}</p>' if trust.rule else ""
+    listed = "".join(f"<dt>{escaped(name)}</dt><dd>{escaped(text)}</dd>" for name, text in rules)
     return (
-        '<section id="verdict" class="verdict"><div class="trust">'
-        "<h2>Can these labels be trusted?</h2>"
+        f'<section id="verdict" class="verdict"><div class="trust"><h2>{escaped(question)}</h2>'
         f'<p class="answer"><b class="{trust.tone}">{escaped(trust.word)}.</b> '
-        f"{escaped(trust.sentence)}</p>{rule}{facts(_trust_facts(fit, verdict))}</div>"
-        f'<div class="answers">{_people(fit, advice, verdict)}{_items(fit, advice, verdict)}'
-        f"{_cost(fit, verdict, source)}</div>{_rules(fit)}</section>"
+        f"{escaped(trust.sentence)}</p>{rule}{facts(rows)}</div>"
+        f'<div class="answers">{"".join(answers)}</div>'
+        f'<details class="rules"><summary>How this is decided</summary><dl>{listed}</dl></details>'
+        "</section>"
     )
 
 
@@ -77,14 +99,14 @@ def annotator_section(
         )
     else:
         lead = f"The median reliability is {np.median(fit.reliability):.2f}."
-    verdicts = _counts("Verdicts", advice.of_annotators.count(), verdict_rules(fit))
+    verdicts = verdict_counts("Verdicts", advice.of_annotators.count(), verdict_rules(fit))
     chart = charts["matches" if fit.reliability is None else "reliability"]
     return section(
         "annotators",
         "Annotators",
         f'<p class="lead">{escaped(lead)}</p>',
         side_by_side(figure(chart), verdicts),
-        _left_out(
+        rows_left_out(
             table, "annotators", "least reliable" if fit.reliability is not None else "first"
         ),
         table_placeholder("annotators", "Annotators"),
@@ -115,10 +137,10 @@ def item_section(
         "Items",
         f'<p class="lead">{escaped(lead)}</p>',
         side_by_side(
-            figure(charts["items"]), _counts("Status", advice.of_items.count(), ITEM_STATUS)
+            figure(charts["items"]), verdict_counts("Status", advice.of_items.count(), ITEM_STATUS)
         ),
         figure(charts["scores"]) if "scores" in charts else "",
-        _left_out(table, "items", "most difficult"),
+        rows_left_out(table, "items", "most difficult"),
         _labels_left_out(table, n_opened),
         table_placeholder("items", "Items"),
         long=True,
@@ -145,7 +167,7 @@ def label_section(fit: Fit, doubtful: DoubtfulLabels | None) -> str:
             "their annotators and are left out below."
         )
     body = [
-        _left_out(doubtful.table, "annotators with doubtful labels", "least reliable"),
+        rows_left_out(doubtful.table, "annotators with doubtful labels", "least reliable"),
         table_placeholder("labels", "Doubtful labels by person"),
     ]
     return section(
@@ -182,7 +204,7 @@ def agreement_section(fit: Fit, charts: Mapping[str, Chart], rows: Sequence[Agre
     return section("agreement", "Agreement", f"<p>{escaped(meaning)}</p>", *parts)
 
 
-def _counts(title: str, counts: Mapping[str, int], rules: Mapping[str, str]) -> str:
+def verdict_counts(title: str, counts: Mapping[str, int], rules: Mapping[str, str]) -> str:
     """Return how many have each status or verdict, with the rule for it."""
     rows = [
         (word.capitalize(), f"{counts[word]:,}", rule)
@@ -192,14 +214,14 @@ def _counts(title: str, counts: Mapping[str, int], rules: Mapping[str, str]) -> 
     return f'<div class="beside"><h3>{title}</h3>{facts(rows)}</div>'
 
 
-def _left_out(table: PageTable, what: str, which: str) -> str:
-    """Return a note that rows were left out, if any were."""
+def rows_left_out(table: PageTable, what: str, which: str, command: str = "fit") -> str:
+    """Return a note that rows were left out, if any were; ``command`` writes all of them."""
     if table.rows == table.total:
         return ""
     text = (
         f"This page holds the {table.rows:,} {which} of {table.total:,} {what}; "
         f"{table.total - table.rows:,} are left out to keep it small. "
-        "`annotruth fit --out DIR` writes all of them."
+        f"`annotruth {command} --out DIR` writes all of them."
     )
     return f'<p class="note">{escaped(text)}</p>'
 
@@ -250,19 +272,19 @@ def _people(fit: Fit, advice: Advice, verdict: ReportVerdict) -> str:
     order = np.argsort(-people.information, kind="stable")
     ask = order[people.ask[order]]
     ids, n_labels = fit.data.annotators, fit.data.labels_per_annotator
-    about = _rows((_name(ids, s), _about(fit, s)) for s in dropped[:_N_DROPPED].tolist())
+    about = named_rows((short_id(ids, s), _about(fit, s)) for s in dropped[:_N_DROPPED].tolist())
     share = f"{_percent(n_labels[dropped].sum() / fit.data.n_labels)} of the labels"
     lines = [
-        _line("annotators|verdict|drop", len(dropped), f"to drop, with {share}", about)
+        count_line("annotators|verdict|drop", len(dropped), f"to drop, with {share}", about)
         or f"<li>Nobody to drop{escaped(_why_nobody(fit, counts['keep']))}.</li>",
-        _line("annotators|verdict|unsure", len(unsure), "unsure: watch them", _names(ids, unsure)),
-        _line("annotators|verdict|too few labels", counts["too few labels"], "with too few labels to tell"),
+        count_line("annotators|verdict|unsure", len(unsure), "unsure: watch them", name_list(ids, unsure)),
+        count_line("annotators|verdict|too few labels", counts["too few labels"], "with too few labels to tell"),
     ]  # fmt: skip
     if verdict.n_add:
         lines.append(
-            _line("annotators|ask|yes", len(ask), "to ask for more, best first", _names(ids, ask))
+            count_line("annotators|ask|yes", len(ask), "to ask for more, best first", name_list(ids, ask))
         )
-    return _answer("Whom to act on?", lines)
+    return answer_block("Whom to act on?", lines)
 
 
 def _why_nobody(fit: Fit, n_reliable: int) -> str:
@@ -279,7 +301,7 @@ def _items(fit: Fit, advice: Advice, verdict: ReportVerdict) -> str:
     items, counts = advice.of_items, verdict.items
     by_gain = np.argsort(-items.gain, kind="stable")
     needed = by_gain[items.needs_labels[by_gain]][:_N_ITEMS].tolist()
-    rows = _rows((_name(fit.data.items, e), shorten(items.why[e].as_py())) for e in needed)
+    rows = named_rows((short_id(fit.data.items, e), shorten(items.why[e].as_py())) for e in needed)
     texts = {
         "divided": "divided: more labels would not decide them",
         "needs no more labels": "need no more labels",
@@ -287,16 +309,16 @@ def _items(fit: Fit, advice: Advice, verdict: ReportVerdict) -> str:
     }
     need = f"of {fit.data.n_items:,} need labels, first those that gain most"
     lines = [
-        _line("items|status|needs labels", counts["needs labels"], need, rows)
+        count_line("items|status|needs labels", counts["needs labels"], need, rows)
         or "<li>None: no item needs more labels.</li>"
     ]
-    lines += [_line(f"items|status|{word}", counts[word], text) for word, text in texts.items()]
-    return _answer("Which items to relabel?", lines)
+    lines += [count_line(f"items|status|{word}", counts[word], text) for word, text in texts.items()]
+    return answer_block("Which items to relabel?", lines)
 
 
 def _cost(fit: Fit, verdict: ReportVerdict, source: str | None) -> str:
     if not verdict.n_add:
-        return _answer("What would it cost?", ["<li>Nothing.</li>"])
+        return answer_block("What would it cost?", ["<li>Nothing.</li>"])
     whom = "new annotators"
     if verdict.n_ask:
         each = math.ceil(verdict.n_add / verdict.n_ask)
@@ -314,7 +336,7 @@ def _cost(fit: Fit, verdict: ReportVerdict, source: str | None) -> str:
         f"<li>{removed}</li>",
         f"<li>Next: {_command(source)}</li>",
     ]
-    return _answer("What would it cost?", lines)
+    return answer_block("What would it cost?", lines)
 
 
 def _command(source: str | None) -> str:
@@ -322,8 +344,8 @@ def _command(source: str | None) -> str:
     return f"<code>{escaped(f'annotruth next {name} --assign assignments.csv')}</code>"
 
 
-def _rules(fit: Fit) -> str:
-    """Return the rules behind the first screen, folded."""
+def _rules(fit: Fit) -> list[tuple[str, str]]:
+    """Return the rules behind the first screen."""
     gain = (
         "An item needs labels if one more label is expected to lower its squared Hellinger "
         f"distance from the truth by at least {LEAST_GAIN:g}; it gets at most {MAX_PER_ROUND} per "
@@ -333,23 +355,20 @@ def _rules(fit: Fit) -> str:
         "Annotators are asked for more labels unless they are dropped or their labels have low "
         f"information: less than {ASK_FROM:g} of the best tenth's."
     )
-    rows = [
+    return [
         *((f"Annotators: {word}", rule) for word, rule in verdict_rules(fit).items()),
         ("Annotators: ask", ask),
         *((f"Items: {status}", rule) for status, rule in ITEM_STATUS.items()),
         ("Labels to add", gain),
     ]
-    listed = "".join(f"<dt>{escaped(name)}</dt><dd>{escaped(text)}</dd>" for name, text in rows)
-    return (
-        f'<details class="rules"><summary>How this is decided</summary><dl>{listed}</dl></details>'
-    )
 
 
-def _answer(question: str, lines: Sequence[str]) -> str:
+def answer_block(question: str, lines: Sequence[str]) -> str:
+    """Return a question of the first screen with its answer in lines."""
     return f"<div><h2>{question}</h2><ul>{''.join(lines)}</ul></div>"
 
 
-def _line(show: str, count: int, text: str, rest: str = "") -> str:
+def count_line(show: str, count: int, text: str, rest: str = "") -> str:
     """Return a count with a button that shows its rows, and the first of them; empty if 0."""
     if not count:
         return ""
@@ -357,24 +376,25 @@ def _line(show: str, count: int, text: str, rest: str = "") -> str:
     return f"<li>{button}<b>{count:,}</b> {escaped(text)}{rest}</li>"
 
 
-def _rows(rows: Iterable[tuple[str, str]]) -> str:
+def named_rows(rows: Iterable[tuple[str, str]]) -> str:
     """Return names, one per line, with what is to be said of each."""
     lines = [f"<div><b>{escaped(name)}</b> {escaped(text)}</div>" for name, text in rows]
     return f'<div class="named">{"".join(lines)}</div>' if lines else ""
 
 
-def _names(ids: Any, which: Codes) -> str:
+def name_list(ids: Any, which: Codes) -> str:
     """Return the first names on one line."""
     names: list[str] = []
     for s in which.tolist():
-        names.append(_name(ids, s))
+        names.append(short_id(ids, s))
         if len(", ".join(names)) > _MAX_LETTERS:
             break
     more = ", …" if len(which) > len(names) else ""
     return f'<div class="named">{escaped(", ".join(names))}{more}</div>'
 
 
-def _name(ids: Any, place: int) -> str:
+def short_id(ids: Any, place: int) -> str:
+    """Return an id as text, shortened."""
     return shorten(str(ids[place].as_py()), 40)
 
 

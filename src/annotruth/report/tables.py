@@ -48,7 +48,7 @@ _MAX_JAVASCRIPT_INTEGER = 2**53
 class PageTable:
     """One table of the page; ``rows`` of ``total`` are in it.
 
-    It is first sorted by the column ``sort_by``. ``opens`` has the row of the table of annotators
+    It is first sorted by the column ``sort_by``. ``opens`` has the row of the table ``opens_in``
     that each row opens, where it is not its own.
 
     Examples
@@ -63,6 +63,7 @@ class PageTable:
     sort_by: str = ""
     descending: bool = False
     opens: list[int] | None = None
+    opens_in: str = "annotators"
 
 
 def annotator_rows(fit: Fit, consensus: Consensus) -> Codes:

@@ -227,29 +227,29 @@ def _expected(fit: Fit, advice: Advice, measured: MeasuredAccuracy | None) -> Tr
         if measured is not None and measured.decides and measured.accuracy is not None:
             sentence = f"The model expects {_about(share).lower()}."
             share, what = measured.accuracy, "The share of right labels where the truth is known"
-        return _ranked(
+        return ranked_trust(
             sum(share < limit for limit in RIGHT_FROM),
             sentence,
-            f"{what}: {_steps(f'from {limit:.0%}' for limit in RIGHT_FROM)}.",
+            f"{what}: {steps_text(f'from {limit:.0%}' for limit in RIGHT_FROM)}.",
         )
     half = _half_width(fit, unknown)
     if not math.isnan(half):
         low, high = fit.data.scale.bounds
         share = half / (high - low)
-        return _ranked(
+        return ranked_trust(
             sum(share > limit for limit in SCORE_WITHIN),
             f"Scores are known to within ±{half:.2f} on average, {share:.0%} of the scale from "
             f"{low:g} to {high:g}.",
             "Half of the mean 95% interval of the scores, as a share of the scale: "
-            f"{_steps(f'up to {limit:.0%}' for limit in SCORE_WITHIN)}.",
+            f"{steps_text(f'up to {limit:.0%}' for limit in SCORE_WITHIN)}.",
         )
     distance = math.sqrt(float(advice.of_items.uncertainty[unknown].mean()))
-    return _ranked(
+    return ranked_trust(
         sum(distance > limit for limit in DISTANCE_WITHIN),
         f"Items are expected to be {distance:.2f} from their truth (Hellinger distance of "
         "distributions: 0 is equal, 1 has nothing in common).",
         "The root of the mean expected squared Hellinger distance: "
-        f"{_steps(f'up to {limit:g}' for limit in DISTANCE_WITHIN)}.",
+        f"{steps_text(f'up to {limit:g}' for limit in DISTANCE_WITHIN)}.",
     )
 
 
@@ -257,12 +257,13 @@ def _about(share: float) -> str:
     return "More than 99%" if share >= 0.995 else f"About {share:.0%}"
 
 
-def _ranked(rank: int, sentence: str, rule: str) -> Trust:
+def ranked_trust(rank: int, sentence: str, rule: str) -> Trust:
+    """Return an answer by its place among `WORDS`."""
     word, tone = WORDS[rank]
     return Trust(word, tone, sentence, rule)
 
 
-def _steps(limits: Iterable[str]) -> str:
+def steps_text(limits: Iterable[str]) -> str:
     """Write which limits give which answers."""
     words = [word.lower() for word, _ in WORDS]
     steps = [f"{word} {limit}" for word, limit in zip(words, limits, strict=False)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,12 @@ class ScorePosterior:
 
     mean: Floats
     covariance: Floats
+
+    def take(self, items: NDArray[np.int64]) -> ScorePosterior:
+        """Return the posterior of some of the items."""
+        if self.covariance.ndim == 1:
+            return ScorePosterior(self.mean[items], self.covariance[items])
+        return ScorePosterior(self.mean[items], self.covariance[np.ix_(items, items)])
 
     @property
     def sd(self) -> Floats:
@@ -92,6 +99,36 @@ def with_interval(value: float, sd: float) -> Floats:
     [1.0, 0.02, 1.98]
     """
     return np.array([value, value - Z95 * sd, value + Z95 * sd])
+
+
+class Ranking(NamedTuple):
+    """Ranks of items, 1 for the best, with the ends of their 95% intervals, and p_best.
+
+    Examples
+    --------
+    >>> posterior = ScorePosterior(np.array([1.0, -1.0]), np.eye(2) / 100)
+    >>> ranking_by_part(posterior, np.array([0, 0])).rank.tolist()
+    [1, 2]
+    """
+
+    rank: NDArray[np.int64]
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+    p_best: Floats
+
+
+def ranking_by_part(scores: ScorePosterior, part: NDArray[np.int64]) -> Ranking:
+    """Return the ranks of items among those of the same part of the graph of comparisons."""
+    n = len(part)
+    rank, low, high = (np.zeros(n, dtype=np.int64) for _ in range(3))
+    p_best = np.zeros(n)
+    order = np.argsort(part, kind="stable")
+    for members in np.split(order, np.flatnonzero(np.diff(part[order])) + 1):
+        of_part = scores if len(members) == n else scores.take(members)
+        rank[members] = of_part.rank
+        low[members], high[members] = of_part.rank_interval.T
+        p_best[members] = of_part.p_best
+    return Ranking(rank, low, high, p_best)
 
 
 def _ranks(scores: Floats) -> NDArray[np.int64]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,16 +18,30 @@ from annotruth.comparisons.table import OUTCOMES, Comparisons
 from annotruth.kernels.arrays import Floats
 from annotruth.labels.encode import decode_table
 from annotruth.labels.frames import from_arrow
-from annotruth.models.base_fit import SPAMMER_BELOW, Column, table_of
-from annotruth.models.em import History
-from annotruth.models.pairs.posterior import ScorePosterior
+from annotruth.models.base_fit import FORMAT, SPAMMER_BELOW, Column, table_of
+from annotruth.models.em import HasHistory, History
+from annotruth.models.pairs.posterior import Ranking, ScorePosterior, ranking_by_part
+from annotruth.models.pairs.summary import TOO_FEW_VOTES, summary_lines
 
-TOO_FEW_VOTES = "too few votes to tell"
-"""The behavior of annotators with too few comparisons to estimate it."""
+if TYPE_CHECKING:
+    from annotruth.report.charts.rank_charts import RankCharts
+
+__all__ = ["RANKING", "TOO_FEW_VOTES", "RankFit"]
+
+RANKING = "ranking"
+"""The entry ``kind`` of saved fits of comparisons."""
+
+# What completion offers.
+_PUBLIC = (
+    *("annotator_columns", "annotators", "behavior", "coefficients", "comparisons", "converged"),
+    *("data", "high", "history", "items", "log_likelihood", "low", "model", "n_iter", "n_parts"),
+    *("n_spammers", "p_serious", "part", "plot", "ranking", "reliability", "report", "save"),
+    *("scores", "settings", "side_bias", "spammer", "stop_reason", "summary", "to_dict"),
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RankFit:
+class RankFit(HasHistory):
     """The results of a model of pair comparisons. Frozen.
 
     `items`, `annotators` and `comparisons` return tables in the caller's frame library. What a
@@ -94,12 +111,35 @@ class RankFit:
     fitted_at: datetime | None = None
 
     def __repr__(self) -> str:
-        return f"RankFit({self.model} on {self.data.describe()}: {self.history.stop_reason})"
+        return f"RankFit({self.model} on {self.data.describe()}: {self.stop_reason})"
+
+    def __dir__(self) -> tuple[str, ...]:
+        return _PUBLIC
+
+    def _repr_html_(self) -> str:
+        from annotruth.report.pairs.notebook import rank_block
+
+        return rank_block(self)
+
+    @cached_property
+    def ranking(self) -> Ranking:
+        """The rank of each item within its part of the graph, with its 95% interval, and p_best."""
+        return ranking_by_part(self.scores, self.part)
+
+    @property
+    def n_parts(self) -> int:
+        """How many connected parts the graph of comparisons has."""
+        return int(self.part.max(initial=-1)) + 1
 
     @property
     def spammer(self) -> NDArray[np.bool_] | None:
         """Whether each annotator is a spammer: serious less than half of the time."""
         return None if self.reliability is None else self.reliability < SPAMMER_BELOW
+
+    @property
+    def n_spammers(self) -> int | None:
+        """The number of spammers; None where `spammer` is."""
+        return None if self.spammer is None else int(self.spammer.sum())
 
     def items(self) -> Any:
         """Return one row per item, best first: score and rank with 95% intervals, and p_best."""
@@ -117,19 +157,19 @@ class RankFit:
         """Return the table of items in Arrow, best first."""
         scores = self.scores
         low, high = scores.interval.T
-        rank_low, rank_high = scores.rank_interval.T
+        ranking = self.ranking
         columns: dict[str, Any] = {
             "item": self.data.items,
             "n_comparisons": self.data.comparisons_per_item,
             "score": scores.mean,
             "low": low,
             "high": high,
-            "rank": scores.rank,
-            "rank_low": rank_low,
-            "rank_high": rank_high,
-            "p_best": scores.p_best,
+            "rank": ranking.rank,
+            "rank_low": ranking.low,
+            "rank_high": ranking.high,
+            "p_best": ranking.p_best,
         }
-        if self.part.max(initial=0) > 0:
+        if self.n_parts > 1:
             columns["part"] = self.part + 1
         best_first = np.lexsort((-scores.mean, self.part))
         return table_of(columns).take(pa.array(best_first))
@@ -160,3 +200,80 @@ class RankFit:
         if self.p_serious is not None:
             columns["p_serious"] = self.p_serious
         return decode_table(table_of(columns)).take(pa.array(np.argsort(data.row)))
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Return all tables by name, to be written to files."""
+        return {
+            "items": self.item_table(),
+            "annotators": self.annotator_table(),
+            "comparisons": self.comparison_table(),
+        }
+
+    def summary(self) -> str:
+        """Return a few lines: notices, the data, convergence, who leads, sides and annotators."""
+        return "\n".join(summary_lines(self))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings, counts, history, stop reason and versions, as JSON types."""
+        data = self.data
+        return {
+            "format": FORMAT,
+            "kind": RANKING,
+            "model": self.model,
+            "settings": dict(self.settings),
+            "n_items": data.n_items,
+            "n_annotators": data.n_annotators,
+            "n_comparisons": data.n_comparisons,
+            "n_dropped": data.n_dropped,
+            "n_repeated": data.n_repeated,
+            "read_as": data.read_as or None,
+            "left_out": data.left_out or None,
+            "sides_known": data.sides_known,
+            "frame": data.frame,
+            "parts": self.n_parts,
+            "side_bias": None if self.side_bias is None else self.side_bias.tolist(),
+            "coefficients": {name: each.tolist() for name, each in self.coefficients.items()},
+            **self.history_entries(),
+        }
+
+    def to_json(self) -> str:
+        """Return the content of ``fit.json``."""
+        return json.dumps(self.to_dict(), indent=2) + "\n"
+
+    @property
+    def plot(self) -> RankCharts:
+        """Charts of this fit, such as ``fit.plot.ranking()``, which notebooks display."""
+        from annotruth.report.charts.rank_charts import RankCharts
+
+        return RankCharts(self)
+
+    def report(
+        self,
+        path: str | Path,
+        *,
+        source: str | None = None,
+        truth: Any = None,
+        command: str | None = None,
+    ) -> None:
+        """Write a report with tables and charts, one HTML file.
+
+        Parameters
+        ----------
+        path
+            The file to write.
+        source
+            The name of the comparisons in the report's heading.
+        truth
+            Known grades of some or all items, as `annotruth.evaluate` takes them.
+        command
+            The command line that makes the report, for its heading.
+        """
+        from annotruth.report.pairs.page import write_rank_report
+
+        write_rank_report(self, path, source=source, truth=truth, command=command)
+
+    def save(self, path: str | Path) -> None:
+        """Write the fit to a folder of JSON and Arrow files that `annotruth.load` reads."""
+        from annotruth.models.storage import save
+
+        save(self, Path(path))

@@ -6,12 +6,17 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Any, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from annotruth.errors import InputError, shown
 from annotruth.labels.validate import check_option
 from annotruth.models.base_fit import Readout, Verdict
+from annotruth.models.pairs.registry import PAIR_MODELS, get_pair_model
+from annotruth.models.pairs.result import RANKING
 from annotruth.models.registry import MODELS, get_model
+
+if TYPE_CHECKING:
+    from annotruth.models.base import OptionsBase
 
 _FRAMES = ("pandas", "polars", "pyarrow", "modin", "cudf")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -29,7 +34,8 @@ def check_entries(entries: Mapping[str, Any], *, old: bool) -> None:
 
     With ``old``, they are of format 1, in which some were added later.
     """
-    checks = _checks(old=old)
+    ranks = entries.get("kind") == RANKING
+    checks = _rank_checks() if ranks else _checks(old=old)
     optional = _OPTIONAL_IN_OLD if old else _OPTIONAL
     for name in entries.keys() - checks.keys():
         raise ValueError(f"unexpected entry {shown(name)} in fit.json")
@@ -41,12 +47,12 @@ def check_entries(entries: Mapping[str, Any], *, old: bool) -> None:
     if entries["n_iter"] != len(entries["history"]["objective"]):
         raise ValueError("n_iter is not the length of the history")
     if not old:  # else an option may have gone
-        _check_settings(entries["model"], entries["settings"])
+        model = entries["model"]
+        _check_settings(get_pair_model(model) if ranks else get_model(model), entries["settings"])
 
 
-def _check_settings(model: str, settings: Mapping[str, Any]) -> None:
+def _check_settings(cls: type[OptionsBase], settings: Mapping[str, Any]) -> None:
     """Refuse options that the model does not have, and values of a wrong type."""
-    cls = get_model(model)
     try:
         cls.check_options(settings)
         for option in fields(cls):
@@ -131,35 +137,69 @@ def _is_file(value: Any) -> bool:
     )
 
 
-def _checks(*, old: bool) -> dict[str, Check]:
-    """Return the check of each entry."""
-    checks: dict[str, Check] = {
+def _is_estimate(value: Any) -> bool:
+    """Return whether a value is an estimate with the ends of its interval."""
+    return isinstance(value, list) and len(value) == 3 and all(map(_is_finite, value))
+
+
+def _common_checks() -> dict[str, Check]:
+    """Return the checks of the entries that all fits have."""
+    return {
         "format": _is_count,
-        "model": _is_one_of(*MODELS),
         "settings": _dict_of(_is_scalar),
         "n_items": _is_count,
         "n_annotators": _is_count,
-        "n_labels": _is_count,
-        "n_categories": _is_count,
         "n_dropped": _is_count,
         "n_repeated": _is_count,
         "read_as": _or_none(_is_text),
         "left_out": _or_none(_is_text),
         "fitted_at": _is_time,
-        "scale": _is_one_of("nominal", "ordinal"),
-        "scale_reason": _or_none(_is_text),
-        "bins": _or_none(_list_of(_is_finite)),
         "frame": _is_one_of(*_FRAMES),
         "n_iter": _is_count,
         "converged": _is_one_of(True, False),
         "stop_reason": _is_text,
         "log_likelihood": _or_none(_is_number),
-        "readout": _is_one_of(*get_args(Readout)),
-        "verdict": _or_none(_is_one_of(*get_args(Verdict))),
         "history": _dict_of(_list_of(_is_number), "log_likelihood", "objective"),
         "versions": _dict_of(_is_text),
+    }
+
+
+_FILE_CHECKS: Mapping[str, Check] = {
+    "data": _is_text,
+    "files": _dict_of(_is_file),
+    "checksum": _is_text,
+}
+
+
+def _checks(*, old: bool) -> dict[str, Check]:
+    """Return the check of each entry of a fit of labels."""
+    checks: dict[str, Check] = {
+        **_common_checks(),
+        "model": _is_one_of(*MODELS),
+        "n_labels": _is_count,
+        "n_categories": _is_count,
+        "scale": _is_one_of("nominal", "ordinal"),
+        "scale_reason": _or_none(_is_text),
+        "bins": _or_none(_list_of(_is_finite)),
+        "readout": _is_one_of(*get_args(Readout)),
+        "verdict": _or_none(_is_one_of(*get_args(Verdict))),
         "chosen": _or_none(_is_chosen),
     }
     if old:
         return {**checks, "parameters": _list_of(_is_text)}
-    return {**checks, "data": _is_text, "files": _dict_of(_is_file), "checksum": _is_text}
+    return {**checks, **_FILE_CHECKS}
+
+
+def _rank_checks() -> dict[str, Check]:
+    """Return the check of each entry of a fit of comparisons."""
+    return {
+        **_common_checks(),
+        **_FILE_CHECKS,
+        "kind": _is_one_of(RANKING),
+        "model": _is_one_of(*PAIR_MODELS),
+        "n_comparisons": _is_count,
+        "sides_known": _is_one_of(True, False),
+        "parts": _is_count,
+        "side_bias": _or_none(_is_estimate),
+        "coefficients": _dict_of(_is_estimate),
+    }

@@ -34,8 +34,16 @@ from annotruth.errors import InputError, shown, system_errors_reported
 from annotruth.io import atomic
 from annotruth.models import base_fit
 from annotruth.models.base_fit import FORMAT
+from annotruth.models.pairs.result import RANKING, RankFit
 from annotruth.models.result import Fit
 from annotruth.models.storage.entries import check_entries
+from annotruth.models.storage.rank_tables import (
+    CONTEXTS,
+    COVARIANCE,
+    RANK_TABLES,
+    make_rank_fit,
+    make_rank_tables,
+)
 from annotruth.models.storage.tables import (
     OTHER_TABLE,
     PAST_FITS,
@@ -52,7 +60,8 @@ WAIT_SECONDS = 600.0
 _LOCK = ".lock"
 _DATA = re.compile(r"data-[0-9a-f]{16}")
 _PARAMETER = "parameter-"
-_FILE = re.compile(rf"({'|'.join(TABLES)}|{OTHER_TABLE}|{PAST_FITS}|{_PARAMETER}[a-z_]+)\.arrow")
+_NAMES = (*TABLES, OTHER_TABLE, PAST_FITS, *RANK_TABLES, CONTEXTS, COVARIANCE)
+_FILE = re.compile(rf"({'|'.join(_NAMES)}|{_PARAMETER}[a-z_]+)\.arrow")
 _OLD_FORMAT = 1
 _HELD: ContextVar[frozenset[Path]] = ContextVar("_HELD", default=frozenset())
 # What reading a damaged file can raise.
@@ -68,7 +77,7 @@ _DAMAGE = (
 )
 
 
-def save(fit: Fit, path: str | os.PathLike[str]) -> None:
+def save(fit: Fit | RankFit, path: str | os.PathLike[str]) -> None:
     """Write a fit to a folder; if that fails, or the process is killed, the folder has the old fit."""
     folder = Path(os.path.realpath(path))
     with (
@@ -106,12 +115,18 @@ def save(fit: Fit, path: str | os.PathLike[str]) -> None:
             _remove_old_format(folder)
 
 
-def _write_files(fit: Fit, folder: Path) -> dict[str, dict[str, Any]]:
-    """Write tables and parameters; return the size and the checksum of each file."""
-    for name, table in make_tables(fit).items():
+def _write_files(fit: Fit | RankFit, folder: Path) -> dict[str, dict[str, Any]]:
+    """Write tables and arrays; return the size and the checksum of each file."""
+    arrays = {f"{_PARAMETER}{name}": values for name, values in fit.parameters.items()}
+    if isinstance(fit, RankFit):
+        tables = make_rank_tables(fit)
+        arrays[COVARIANCE] = fit.scores.covariance
+    else:
+        tables = make_tables(fit)
+    for name, table in tables.items():
         feather.write_feather(table, str(folder / f"{name}.arrow"))
-    for name, values in fit.parameters.items():
-        with pa.OSFile(str(folder / f"{_PARAMETER}{name}.arrow"), "wb") as file:
+    for name, values in arrays.items():
+        with pa.OSFile(str(folder / f"{name}.arrow"), "wb") as file:
             pa.ipc.write_tensor(pa.Tensor.from_numpy(np.ascontiguousarray(values)), file)
     files = {}
     for path in sorted(folder.iterdir()):
@@ -189,8 +204,8 @@ def _lock_held(folder: Path, on_wait: Callable[[], object] | None = None) -> Ite
             _HELD.reset(token)
 
 
-def load(path: str | Path) -> Fit:
-    """Read a fit that `Fit.save` or ``annotruth fit --save`` wrote.
+def load(path: str | Path) -> Fit | RankFit:
+    """Read a fit that its ``save``, ``annotruth fit --save`` or ``annotruth rank --save`` wrote.
 
     Parameters
     ----------
@@ -240,7 +255,7 @@ def _missing(folder: Path, path: Path) -> InputError:
     )
 
 
-def _read_fit(folder: Path, manifest: bytes) -> Fit:
+def _read_fit(folder: Path, manifest: bytes) -> Fit | RankFit:
     """Return the fit that a manifest describes; files that are missing raise FileNotFoundError."""
     entries = json.loads(manifest)
     if not isinstance(entries, dict):
@@ -256,19 +271,29 @@ def _read_fit(folder: Path, manifest: bytes) -> Fit:
         raise FileNotFoundError(errno.ENOENT, "missing", str(folder / "items.arrow"))
     check_entries(entries, old=old)
     contents = _read_old_files(folder, entries) if old else _read_files(folder, entries)
-    tables = {
-        name: feather.read_table(pa.BufferReader(contents[name]), memory_map=False)
-        for name in TABLES
-    }
-    more = [OTHER_TABLE] if has_other_table(tables["items"]) else []
-    for name in [*more, *({PAST_FITS} & contents.keys())]:
-        tables[name] = feather.read_table(pa.BufferReader(contents[name]), memory_map=False)
+    entries = {"fitted_at": _saved_at(folder), **entries}
     parameters = {
-        name.removeprefix(_PARAMETER): pa.ipc.read_tensor(pa.BufferReader(content))
+        name.removeprefix(_PARAMETER): _read_array(content)
         for name, content in contents.items()
         if name.startswith(_PARAMETER)
     }
-    return make_fit({"fitted_at": _saved_at(folder), **entries}, tables, parameters)
+    if entries.get("kind") == RANKING:
+        names = [*RANK_TABLES, *({CONTEXTS} & contents.keys())]
+        tables = {name: _read_table(contents[name]) for name in names}
+        return make_rank_fit(entries, tables, parameters, _read_array(contents[COVARIANCE]))
+    tables = {name: _read_table(contents[name]) for name in TABLES}
+    more = [OTHER_TABLE] if has_other_table(tables["items"]) else []
+    for name in [*more, *({PAST_FITS} & contents.keys())]:
+        tables[name] = _read_table(contents[name])
+    return make_fit(entries, tables, parameters)
+
+
+def _read_table(content: pa.Buffer) -> pa.Table:
+    return feather.read_table(pa.BufferReader(content), memory_map=False)
+
+
+def _read_array(content: pa.Buffer) -> pa.Tensor:
+    return pa.ipc.read_tensor(pa.BufferReader(content))
 
 
 def _saved_at(folder: Path) -> str:

@@ -31,7 +31,8 @@ function makeDetail(data, readVotes) {
       button.setAttribute("aria-disabled", at === end);
     }
     const first = table.columns[0], where = order.length > 1 ? ` · ${(at + 1).toLocaleString("en")} of ${order.length.toLocaleString("en")}` : "";
-    const parts = table.name === "items" ? itemParts(table, row, votes, data, go) : annotatorParts(table, row, votes, data, go);
+    const partsOf = data.ranking ? [rankedItemParts, comparerParts] : [itemParts, annotatorParts];
+    const parts = partsOf[table.name === "items" ? 0 : 1](table, row, votes, data, go);
     place.replaceChildren(
       make("p", { class: "over" }, first.title + where),
       make("h2", { id: "detail-title", tabindex: -1 }, shownOf(first, row)),
@@ -155,7 +156,7 @@ function opener(text, act) {
 }
 
 function smallTable(name, columns, body) {
-  const right = (at) => (at > 0 && !["Label", "Given", "Recovered"].includes(columns[at][0]) ? { class: "right" } : {});
+  const right = (at) => (at > 0 && !["Label", "Given", "Recovered", "Right", "Chosen"].includes(columns[at][0]) ? { class: "right" } : {});
   const heads = columns.map(([title, tip], at) => tipped(make("th", { scope: "col", ...right(at) }, title), tip));
   const rows = body.map((cells) => make("tr", {}, ...cells.map((cell, at) => make("td", right(at), cell))));
   return make("div", { class: "votes" }, make("table", { "aria-label": name }, make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows)));

@@ -23,7 +23,7 @@ async function start() {
   }
   const { items, annotators } = data.tables ?? {}, tables = {};
   let votes;
-  const openDetail = items && makeDetail(data, () => (votes ??= readData(1).then((read) => makeVotes(read, items, annotators))));
+  const openDetail = items && makeDetail(data, () => (votes ??= readData(1).then((read) => (data.ranking ? makeComparisons(read) : makeVotes(read, items, annotators)))));
   for (const host of document.querySelectorAll("[data-table]")) {
     tables[host.dataset.table] = makeTable(host, host.dataset.title, data.tables[host.dataset.table], data, openDetail);
   }

@@ -158,7 +158,7 @@ function makeTable(host, name, table, data, openDetail) {
       if (place === 0) {
         const button = make("button", { type: "button", class: "open" }, shownOf(column, row));
         button.addEventListener("click", () => {
-          if (table.opens) openDetail(data.tables.annotators, table.opens[row], state.rows.map((each) => table.opens[each]));
+          if (table.opens) openDetail(data.tables[table.opens_in], table.opens[row], state.rows.map((each) => table.opens[each]));
           else openDetail(table, row, state.rows);
         });
         button.dataset.tip = shownOf(column, row);

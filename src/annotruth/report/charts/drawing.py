@@ -70,6 +70,20 @@ class Drawing:
             css_class = "at-on-heat" if share > 0.65 else "at-in-heat"
             self.text(x + side / 2, y + side / 2 + 4, text, css_class, "middle")
 
+    def balance(
+        self, x: float, y: float, side: float, share: float, tip: str, text: str = ""
+    ) -> None:
+        """Draw a square in one color for shares above a half, in the other below, darker at the ends."""
+        size = f'width="{_number(side)}" height="{_number(side)}"'
+        strength = 2.0 * abs(share - 0.5)
+        opacity = f'fill-opacity="{0.08 + 0.92 * strength:.2f}"'
+        css_class = "at-heat" if share >= 0.5 else "at-warn"
+        place = f'x="{_number(x)}" y="{_number(y)}"'
+        self._add(f'rect class="{css_class}" {place} {size} {opacity}', tip)
+        if text:
+            css_class = "at-on-heat" if strength > 0.6 else "at-in-heat"
+            self.text(x + side / 2, y + side / 2 + 4, text, css_class, "middle")
+
     def text(
         self, x: float, y: float, text: str, css_class: str = "at-text", anchor: str = "start"
     ) -> None:

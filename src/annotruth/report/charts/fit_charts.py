@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from annotruth.advice.annotators import verdicts
 from annotruth.errors import AnnotruthError, InputError
 from annotruth.kernels.arrays import Floats
 from annotruth.models.base_fit import READOUTS, SPAMMER_BELOW
+from annotruth.models.em import HasHistory
 from annotruth.models.result import Fit
 from annotruth.report.charts import shapes
 from annotruth.report.charts.chart import Chart, category_colors, color_indices
@@ -95,19 +96,7 @@ class FitCharts:
 
     def history(self) -> Chart:
         """Chart the log-likelihood of all labels by iteration."""
-        history = self._fit.history.log_likelihood
-        if len(history) < 2:
-            raise AnnotruthError(f"{self._fit.model} makes no iterations: it has no history")
-        steps = np.arange(float(len(history)))
-        return Chart(
-            name="history",
-            title="Log-likelihood by iteration",
-            caption="Of all labels, at the start and after every iteration.",
-            data={"iteration": steps.astype(int).tolist(), "log_likelihood": history.tolist()},
-            draw=lambda width: shapes.line(
-                steps, history, width, x_title="iteration", y_title="log-likelihood"
-            ),
-        )
+        return history_chart(self._fit, "labels")
 
     def reliability(self) -> Chart:
         """Chart each annotator's reliability with its interval, least reliable first."""
@@ -161,12 +150,13 @@ class FitCharts:
             np.asarray(columns[end], dtype=np.float64) if end in columns else None
             for end in ("score_low", "score_high")
         )
-        intervals = _sorted_intervals(
-            _as_text(fit.data.items), fit.expectation, low, high, None,
+        intervals = sorted_intervals(
+            as_text(fit.data.items), fit.expectation, low, high, None,
             (float(values[0]), float(values[-1])), "score",
         )  # fmt: skip
-        data = _interval_data("item", intervals)
-        return self._ranked("scores", "Scores of items", "", intervals, data, "items, lowest first")
+        return interval_chart(
+            "scores", "Scores of items", "", "item", intervals, "items, lowest first", max_named=0
+        )
 
     def agreement(self) -> Chart:
         """Chart the agreement of all labels, and of those left without doubtful ones."""
@@ -285,39 +275,62 @@ class FitCharts:
         limit = None if dropped is None or fit.spammer is None else SPAMMER_BELOW
         low, high = (fit.low, fit.high) if name == "reliability" else (None, None)
         domain = (min(0.0, float(value.min())), max(1.0, float(value.max())))
-        names = _as_text(fit.data.annotators)
-        intervals = _sorted_intervals(names, value, low, high, dropped, domain, name, limit)
-        data = _interval_data("annotator", intervals)
-        if len(value) > _MAX_NAMED:
-            ranks = "annotators, lowest first"
-            return self._ranked(name, title, caption, intervals, data, ranks)
-        return Chart(
-            name=name,
-            title=title,
-            caption=(caption + _about_lines(intervals)).strip(),
-            data=data,
-            draw=partial(shapes.interval_rows, intervals),
+        names = as_text(fit.data.annotators)
+        intervals = sorted_intervals(names, value, low, high, dropped, domain, name, limit)
+        return interval_chart(
+            name, title, caption, "annotator", intervals, "annotators, lowest first"
         )
 
-    def _ranked(
-        self, name: str, title: str, caption: str, intervals: shapes.Intervals,
-        data: Mapping[str, Sequence[Any]], ranks: str,
-    ) -> Chart:  # fmt: skip
-        drawn, n = shapes.thinned(len(intervals.names), FULL_WIDTH), len(intervals.names)
-        caption += _about_lines(intervals)
-        if len(drawn) < n:
-            caption += f" {n:,} are too many to draw: at most {len(drawn):,} are, evenly by rank."
+
+def history_chart(fit: HasHistory, unit: str) -> Chart:
+    """Chart the log-likelihood of all units by iteration."""
+    history = fit.history.log_likelihood
+    if len(history) < 2:
+        raise AnnotruthError("this model makes no iterations: it has no history")
+    steps = np.arange(float(len(history)))
+    return Chart(
+        name="history",
+        title="Log-likelihood by iteration",
+        caption=f"Of all {unit}, at the start and after every iteration.",
+        data={"iteration": steps.astype(int).tolist(), "log_likelihood": history.tolist()},
+        draw=lambda width: shapes.line(
+            steps, history, width, x_title="iteration", y_title="log-likelihood"
+        ),
+    )
+
+
+def interval_chart(
+    name: str, title: str, caption: str, who: str, intervals: shapes.Intervals, ranks: str,
+    *, max_named: int = _MAX_NAMED,
+) -> Chart:  # fmt: skip
+    """Chart values with intervals in their order: in rows with names, or side by side if many.
+
+    ``who`` is the heading of the names in the data, ``ranks`` the title of the axis of the latter.
+    """
+    data, n = _interval_data(who, intervals), len(intervals.names)
+    caption += _about_lines(intervals)
+    if n <= max_named:
         return Chart(
             name=name,
             title=title,
             caption=caption.strip(),
-            data={key: [column[k] for k in drawn] for key, column in data.items()},
-            draw=lambda width: shapes.ranked_intervals(intervals, width, ranks),
-            width=FULL_WIDTH,
+            data=data,
+            draw=partial(shapes.interval_rows, intervals),
         )
+    drawn = shapes.thinned(n, FULL_WIDTH)
+    if len(drawn) < n:
+        caption += f" {n:,} are too many to draw: at most {len(drawn):,} are, evenly by rank."
+    return Chart(
+        name=name,
+        title=title,
+        caption=caption.strip(),
+        data={key: [column[k] for k in drawn] for key, column in data.items()},
+        draw=lambda width: shapes.ranked_intervals(intervals, width, ranks),
+        width=FULL_WIDTH,
+    )
 
 
-def _sorted_intervals(
+def sorted_intervals(
     names: Sequence[str], value: Floats, low: Floats | None, high: Floats | None, flagged: Any,
     domain: tuple[float, float], title: str, limit: float | None = None,
 ) -> shapes.Intervals:  # fmt: skip
@@ -347,7 +360,8 @@ def _binned(bins: CategoryBins, share: Floats, category: Any = None) -> Floats:
     return binned
 
 
-def _as_text(ids: pa.Array) -> list[str]:
+def as_text(ids: pa.Array) -> list[str]:
+    """Return ids as text."""
     return [str(each) for each in ids.to_pylist()]
 
 
@@ -356,7 +370,7 @@ def _index_of(wanted: Any, ids: pa.Array, role: str) -> int:
     listed: list[Any] = ids.to_pylist()
     if wanted in listed:
         return listed.index(wanted)
-    texts = _as_text(ids)
+    texts = as_text(ids)
     if str(wanted) in texts:
         return texts.index(str(wanted))
     raise InputError(f"no {role} {wanted!r}: the first is {listed[0]!r}")

@@ -1,0 +1,161 @@
+"""Comparisons with others appended: ids and codes of the first stay, new ones follow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from annotruth.comparisons.table import LEFT, RIGHT, Comparisons
+from annotruth.errors import InputError, listed
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.labels.append import extend_ids
+
+
+class AppendedComparisons(NamedTuple):
+    """Comparisons with others appended.
+
+    Attributes
+    ----------
+    comparisons
+        All comparisons.
+    n_repeated
+        How many of the new ones were there already, and were left out.
+
+    Examples
+    --------
+    >>> base = Comparisons.from_codes([0], [1], [0], [0], items=["a", "b"], annotators=["x"])
+    >>> append_comparisons(base, base).n_repeated
+    1
+    """
+
+    comparisons: Comparisons
+    n_repeated: int
+
+
+class _Rows(NamedTuple):
+    """Comparisons as codes in the order of the input; context is -1 where there is none."""
+
+    left: Codes
+    right: Codes
+    annotator: Codes
+    outcome: Codes
+    context: Codes
+
+    def take(self, rows: Codes) -> _Rows:
+        return _Rows(*(column[rows] for column in self))
+
+
+def append_comparisons(base: Comparisons, new: Comparisons) -> AppendedComparisons:
+    """Return the comparisons of ``base`` followed by those of ``new``.
+
+    Items and annotators of ``base`` keep their codes, new ones follow. If all comparisons of
+    ``base`` are among ``new``, as in a later export, these are left out. Otherwise every row is a
+    vote, as an annotator may compare two items several times.
+    """
+    if base.sides_known != new.sides_known:
+        known, other = ("", " not") if base.sides_known else (" not", "")
+        raise InputError(
+            f"the sides of the items are{known} known in the fit, and{other} known in the new "
+            "comparisons: rank all comparisons again"
+        )
+    if base.covariates.keys() != new.covariates.keys():
+        raise InputError(
+            f"the fit has the covariates {listed(base.covariates)}, and the new comparisons "
+            f"{listed(new.covariates)}: pass covariates (`--covariates`) with the same names"
+        )
+    items, item_code = extend_ids(base.items, new.items)
+    annotators, annotator_code = extend_ids(base.annotators, new.annotators)
+    contexts, context_code = _extend_contexts(base, new)
+    old = _rows_of(base, np.arange(base.n_items), np.arange(base.n_annotators), None)
+    more = _rows_of(new, item_code, annotator_code, context_code)
+    if not base.sides_known:
+        more = _by_code(more)
+    added = _added(old, more)
+    rows = _Rows(
+        *(np.concatenate([a, b]) for a, b in zip(old, more.take(added), strict=True))
+    )
+    order = np.argsort(rows.annotator, kind="stable")
+    made = Comparisons.from_codes(
+        *rows[:4],
+        items=items,
+        annotators=annotators,
+        covariates=_covariates(base, new, added),
+        sides_known=base.sides_known,
+        frame=base.frame,
+    )
+    made = replace(
+        made,
+        contexts=contexts,
+        context=None if contexts is None else rows.context[order].astype(np.int32),
+        n_dropped=base.n_dropped + new.n_dropped,
+        n_repeated=base.n_repeated + new.n_repeated,
+        read_as=base.read_as,
+        left_out=new.left_out or base.left_out,
+    )
+    return AppendedComparisons(made, new.n_comparisons - len(added))
+
+
+def _extend_contexts(base: Comparisons, new: Comparisons) -> tuple[pa.Array | None, Codes | None]:
+    """Return the contexts of both, and the code of each of ``new``; None where one has none."""
+    if base.contexts is None or new.contexts is None:
+        return None, None
+    return extend_ids(base.contexts, new.contexts)
+
+
+def _rows_of(
+    data: Comparisons, item_code: Codes, annotator_code: Codes, context_code: Codes | None
+) -> _Rows:
+    context = np.full(data.n_comparisons, -1) if data.context is None else data.context
+    if context_code is not None:
+        context = context_code[context]
+    rows = _Rows(
+        item_code[data.left].astype(np.int64),
+        item_code[data.right].astype(np.int64),
+        annotator_code[data.annotator_of_comparison()].astype(np.int64),
+        data.outcome.astype(np.int64),
+        context.astype(np.int64),
+    )
+    return rows.take(np.argsort(data.row))
+
+
+def _by_code(rows: _Rows) -> _Rows:
+    """Return comparisons whose sides are not known with the smaller code on the left."""
+    swap = rows.left > rows.right
+    flipped = np.select([rows.outcome == LEFT, rows.outcome == RIGHT], [RIGHT, LEFT], rows.outcome)
+    return rows._replace(
+        left=np.where(swap, rows.right, rows.left),
+        right=np.where(swap, rows.left, rows.right),
+        outcome=np.where(swap, flipped, rows.outcome),
+    )
+
+
+def _added(old: _Rows, new: _Rows) -> Codes:
+    """Return which of the new rows to append: all, or those beyond the old ones if it has all."""
+    both = np.stack([np.concatenate([a, b]) for a, b in zip(old, new, strict=True)], axis=1)
+    _, key = np.unique(both, axis=0, return_inverse=True)
+    key = key.ravel()
+    n_old = len(old.left)
+    old_key, new_key = key[:n_old], key[n_old:]
+    n_keys = int(key.max()) + 1
+    n_left_out = np.bincount(old_key, minlength=n_keys)
+    if (n_left_out > np.bincount(new_key, minlength=n_keys)).any():
+        return np.arange(len(new_key))
+    # The first rows of each kind are the old ones.
+    order = np.argsort(new_key, kind="stable")
+    starts = np.searchsorted(new_key[order], np.arange(n_keys))
+    occurrence = np.empty(len(new_key), dtype=np.int64)
+    occurrence[order] = np.arange(len(new_key)) - starts[new_key[order]]
+    return np.flatnonzero(occurrence >= n_left_out[new_key])
+
+
+def _covariates(base: Comparisons, new: Comparisons, added: Codes) -> Mapping[str, Floats]:
+    """Return the covariates of both in the order of the input."""
+    old_rows, new_rows = np.argsort(base.row), np.argsort(new.row)[added]
+    return {
+        name: np.concatenate([values[old_rows], new.covariates[name][new_rows]])
+        for name, values in base.covariates.items()
+    }

@@ -1,0 +1,164 @@
+"""The summary of a fit of comparisons, and what is said before it where the votes say little."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from annotruth.comparisons.table import OUTCOMES, TIE, Comparisons
+from annotruth.errors import counted, shorten
+from annotruth.models.base_fit import SPAMMER_BELOW
+
+if TYPE_CHECKING:
+    from annotruth.kernels.arrays import Codes
+    from annotruth.models.pairs.result import RankFit
+
+TOO_FEW_VOTES = "too few votes to tell"
+"""The behavior of annotators with too few comparisons to estimate it."""
+
+ONE_ANNOTATOR = "all comparisons are by one annotator: there is nobody to compare with"
+
+_MAX_NAMES = 5
+
+
+def notices(fit: RankFit) -> list[str]:
+    """Return why the results say little, or less than they seem to; empty if nothing is known."""
+    data, lines = fit.data, []
+    if data.n_annotators == 1:
+        lines.append(ONE_ANNOTATOR)
+    if same := _only_outcome(data):
+        lines.append(same)
+    if fit.n_parts > 1:
+        sizes = np.bincount(fit.part)
+        lines.append(
+            f"the graph of comparisons falls into {fit.n_parts:,} parts, the largest of "
+            f"{counted(int(sizes.max()), 'item')}: scores and ranks can be compared within a part "
+            "only; comparisons between the parts would join them"
+        )
+    per_item = data.comparisons_per_item
+    for n, text in ((0, "never compared"), (1, "compared only once")):
+        if n_items := int(np.count_nonzero(per_item == n)):
+            few = counted(n_items, "item was", "items were")
+            lines.append(f"{few} {text}: little is known of their scores")
+    return lines
+
+
+def _only_outcome(data: Comparisons) -> str:
+    """Return what it means that all outcomes are the same; empty if they are not."""
+    first = int(data.outcome[0])
+    if (data.outcome != first).any():
+        return ""
+    if first == TIE:
+        return "every comparison is a tie: the items cannot be ranked"
+    if data.sides_known and data.n_comparisons > 1:
+        return (
+            f"everybody always chose the {OUTCOMES[first]} item: this may be the side, not the "
+            "items; show each pair on both sides"
+        )
+    return ""
+
+
+def leaders(fit: RankFit, part: int = 0) -> Codes:
+    """Return the items of a part that may be first: the 95% interval of their rank has 1."""
+    first = np.flatnonzero((fit.ranking.low == 1) & (fit.part == part))
+    return first[np.argsort(-fit.scores.mean[first], kind="stable")]
+
+
+def leader_line(fit: RankFit, part: int = 0) -> str:
+    """Return who leads, or who is tied for first."""
+    first = leaders(fit, part)
+    names = [shorten(str(fit.data.items[int(k)].as_py()), 40) for k in first[:_MAX_NAMES]]
+    best = int(first[0])
+    score, (low, high) = fit.scores.mean[best], fit.scores.interval[best]
+    if len(first) == 1:
+        return f"{names[0]} leads: score {score:.2f} (95% interval {low:.2f} to {high:.2f})"
+    more = f" and {len(first) - len(names):,} more" if len(first) > len(names) else ""
+    return (
+        f"tied for first: {', '.join(names)}{more} (1 is in the 95% intervals of their ranks); "
+        f"{names[0]} is best with probability {fit.ranking.p_best[best]:.2f}"
+    )
+
+
+def side_line(fit: RankFit) -> str:
+    """Return the crowd's side bias in words; empty where sides are not known."""
+    if fit.side_bias is None:
+        return ""
+    bias, low, high = fit.side_bias
+    interval = f"{bias:+.2f} log odds (95% interval {low:+.2f} to {high:+.2f})"
+    if low <= 0.0 <= high:
+        return f"side bias: none found, {interval}"
+    side = "left" if bias > 0 else "right"
+    share = 1.0 / (1.0 + np.exp(-abs(bias)))
+    return (
+        f"side bias: between equal items the {side} one is preferred {share:.0%} of the time, "
+        f"ties apart, {interval}"
+    )
+
+
+def annotator_lines(fit: RankFit) -> list[str]:
+    """Return the lines on annotators: reliability, spammers with behaviors, too few votes."""
+    if fit.reliability is None:
+        return [f"annotators: {fit.model} says nothing about them; pair-gpm does"]
+    line = f"annotators: median reliability {np.median(fit.reliability):.2f}"
+    spammer = fit.spammer
+    assert spammer is not None
+    line += (
+        f"; {int(spammer.sum()):,} of {fit.data.n_annotators:,} are spammers "
+        f"(reliability below {SPAMMER_BELOW})"
+    )
+    behavior = list(fit.behavior or ())
+    if n_few := behavior.count(TOO_FEW_VOTES):
+        line += f"; {n_few:,} have {TOO_FEW_VOTES}"
+    if not behavior or not spammer.any():
+        return [line]
+    kinds = Counter(behavior[s] for s in np.flatnonzero(spammer))
+    listed = ", ".join(f"{n:,} {kind}" for kind, n in kinds.most_common())
+    return [line, f"behavior of spammers: {listed}"]
+
+
+def summary_lines(fit: RankFit) -> list[str]:
+    """Return the lines of the summary."""
+    data = fit.data
+    lines = [f"WARNING: {notice}" for notice in notices(fit)]
+    lines.append(f"{fit.model} on {data.describe()}")
+    if data.read_as:
+        lines.append(f"read as: {data.read_as}")
+    if data.left_out:
+        lines.append(data.left_out)
+    if data.n_dropped:
+        rows = counted(data.n_dropped, "row had no outcome and was", "rows had no outcome and were")
+        lines.append(f"{rows} dropped")
+    if data.n_repeated:
+        lines.append(f"{counted(data.n_repeated, 'repeated row')} counted once")
+    lines += fit.history_lines(data.n_comparisons, "comparison")
+    lines += _leader_lines(fit)
+    if not data.sides_known:
+        lines.append("side bias: not known, as the comparisons do not say which side items were on")
+    elif line := side_line(fit):
+        lines.append(line)
+    for name, (value, low, high) in fit.coefficients.items():
+        lines.append(
+            f"covariate {shorten(name, 40)}: {value:+.3f} log odds per unit "
+            f"(95% interval {low:+.3f} to {high:+.3f})"
+        )
+    lines += annotator_lines(fit)
+    if fit.p_serious is not None:
+        n = int(np.count_nonzero(fit.p_serious < SPAMMER_BELOW))
+        lines.append(f"comparisons: {n:,} of {data.n_comparisons:,} are probably not serious")
+    return lines
+
+
+def _leader_lines(fit: RankFit) -> list[str]:
+    """Return who leads in each part, the largest first."""
+    if fit.n_parts == 1:
+        return [leader_line(fit)]
+    sizes = np.bincount(fit.part)
+    largest = np.argsort(-sizes, kind="stable")[:_MAX_NAMES].tolist()
+    lines = [
+        f"part {part + 1} ({counted(int(sizes[part]), 'item')}): {leader_line(fit, part)}"
+        for part in largest
+    ]
+    more = fit.n_parts - len(largest)
+    return [*lines, f"and {counted(more, 'further part')}"] if more else lines

@@ -1,0 +1,189 @@
+"""`fit.plot` of a fit of comparisons: its charts, the same in a notebook, a file and the report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from annotruth.advice.annotators import verdicts
+from annotruth.comparisons.table import LEFT, RIGHT, TIE
+from annotruth.errors import AnnotruthError
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.models.base_fit import SPAMMER_BELOW
+from annotruth.models.pairs.result import RankFit
+from annotruth.report.charts.chart import Chart
+from annotruth.report.charts.fit_charts import (
+    FULL_WIDTH,
+    as_text,
+    history_chart,
+    interval_chart,
+    sorted_intervals,
+)
+from annotruth.report.charts.shapes import Intervals
+from annotruth.report.charts.win_matrix import matrix_data, win_matrix
+
+MAX_NAMED = 60
+"""How many items are drawn with their names; of more, the win matrix has the best `BEST`."""
+
+BEST = 40
+
+RANK_CHARTS = ("history", "ranking", "ranks", "reliability", "side_bias", "wins")
+"""The methods of `RankCharts`."""
+
+
+class RankCharts:
+    """The charts of one fit of comparisons; each method returns a `Chart`.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> votes = [("a", "b", "ann", "left"), ("b", "c", "ann", "left"), ("a", "c", "bob", "tie")]
+    >>> at.rank(votes, "bradley-terry").plot.ranking()
+    Chart('Scores of items')
+    """
+
+    def __init__(self, fit: RankFit) -> None:
+        self._fit = fit
+        # Best first, part by part.
+        self._order = np.lexsort((-fit.scores.mean, fit.part))
+
+    def __repr__(self) -> str:
+        return f"RankCharts({', '.join(RANK_CHARTS)})"
+
+    def __dir__(self) -> tuple[str, ...]:
+        return RANK_CHARTS
+
+    def ranking(self) -> Chart:
+        """Chart the score of each item with its interval, best first."""
+        low, high = self._fit.scores.interval.T
+        caption = "A difference of 1 is odds of e (2.7) to 1, ties apart."
+        return self._items(
+            "ranking", "Scores of items", caption, self._fit.scores.mean, low, high, "score"
+        )
+
+    def ranks(self) -> Chart:
+        """Chart the rank of each item with its interval, best first."""
+        rank, low, high, _ = (np.asarray(each, dtype=float) for each in self._fit.ranking)
+        caption = "1 is best; an item whose line reaches 1 may be the best."
+        return self._items("ranks", "Ranks of items", caption, rank, low, high, "rank")
+
+    def wins(self) -> Chart:
+        """Chart how often each item was preferred to each other one."""
+        n, n_items = self._n_in_matrix, self._fit.data.n_items
+        names = self._names(self._order[:n])
+        wins, ties = win_counts(self._fit, self._order[:n])
+        caption = (
+            "Blue: the item of the row was preferred to that of the column, orange: the other, "
+            "pale: about as often; empty: never compared. Numbers are ranks in this list."
+        )
+        if n < n_items:
+            caption += f" The best {n:,} of {n_items:,} items."
+        return Chart(
+            name="wins",
+            title="Win matrix",
+            caption=caption + " A small screen shows fewer.",
+            data=matrix_data(names, wins, ties),
+            draw=lambda width: win_matrix(names, wins, ties, width),
+            width=FULL_WIDTH if n > 12 else 560.0,
+        )
+
+    def reliability(self) -> Chart:
+        """Chart each annotator's reliability with its interval, least reliable first."""
+        fit = self._fit
+        if fit.reliability is None:
+            raise AnnotruthError(f"{fit.model} gives no reliability: rank with pair-gpm")
+        dropped, caption = verdicts(fit)[0] == "drop", ""
+        if dropped.any():
+            caption = f"Orange: to drop, with the whole interval below {SPAMMER_BELOW} (dashed)."
+        intervals = sorted_intervals(
+            as_text(fit.data.annotators), fit.reliability, fit.low, fit.high, dropped,
+            (0.0, 1.0), "reliability", SPAMMER_BELOW,
+        )  # fmt: skip
+        title, ranks = "Reliability of annotators", "annotators, lowest first"
+        return interval_chart("reliability", title, caption, "annotator", intervals, ranks)
+
+    def side_bias(self) -> Chart:
+        """Chart the side bias of each annotator with its interval, where the model has it."""
+        columns = self._fit.annotator_columns
+        if "side_bias" not in columns:
+            raise AnnotruthError(
+                f"{self._fit.model} gives no side bias of annotators, or the sides are not known"
+            )
+        value, low, high = (
+            np.asarray(columns[name], dtype=float) if name in columns else None
+            for name in ("side_bias", "side_low", "side_high")
+        )
+        assert value is not None
+        beyond = None if low is None or high is None else (low > 0) | (high < 0)
+        ends = np.concatenate([each for each in (value, low, high) if each is not None])
+        most = max(float(np.nanquantile(np.abs(ends), 0.98)), 0.5)
+        intervals = sorted_intervals(
+            as_text(self._fit.data.annotators), np.clip(value, -most, most), low, high,
+            None, (-most, most), "side bias", 0.0,
+        )  # fmt: skip
+        caption = "In log odds: above 0 in favor of the left item, below 0 of the right one."
+        if beyond is not None:
+            caption += f" Of {int(beyond.sum()):,}, the interval is all on one side."
+        title, ranks = "Side bias of annotators", "annotators, most to the right side first"
+        return interval_chart("side-bias", title, caption, "annotator", intervals, ranks)
+
+    def history(self) -> Chart:
+        """Chart the log-likelihood of all comparisons by iteration."""
+        return history_chart(self._fit, "comparisons")
+
+    @property
+    def _n_in_matrix(self) -> int:
+        n = self._fit.data.n_items
+        return n if n <= MAX_NAMED else BEST
+
+    def _names(self, items: Codes) -> list[str]:
+        texts = as_text(self._fit.data.items)
+        return [texts[k] for k in items]
+
+    def _items(
+        self, name: str, title: str, caption: str, value: Floats, low: Floats, high: Floats,
+        axis: str,
+    ) -> Chart:  # fmt: skip
+        order = self._order
+        ends = np.concatenate([low, high])
+        domain = (float(ends.min()), max(float(ends.max()), float(ends.min()) + 1.0))
+        intervals = Intervals(
+            self._names(order), value[order], low[order], high[order], [False] * len(order),
+            domain, axis, digits=0 if axis == "rank" else 2,
+        )  # fmt: skip
+        if self._fit.n_parts > 1:
+            caption += " Items of different parts cannot be compared: part 1 comes first."
+        return interval_chart(
+            name, title, caption, "item", intervals, "items, best first", max_named=MAX_NAMED
+        )
+
+
+def win_counts(fit: RankFit, items: Codes) -> tuple[Floats, Floats]:
+    """Return how often each of some items was preferred to each other, and how often neither was."""
+    data, n = fit.data, len(items)
+    place = np.full(data.n_items, -1)
+    place[items] = np.arange(n)
+    left, right = place[data.left], place[data.right]
+    both = (left >= 0) & (right >= 0)
+    cell = left * n + right
+
+    def count(outcome: int) -> Floats:
+        counts = np.bincount(cell[both & (data.outcome == outcome)], minlength=n * n)
+        return counts.reshape(n, n).astype(float)
+
+    wins = count(LEFT) + count(RIGHT).T
+    ties = count(TIE)
+    return wins, ties + ties.T
+
+
+def outcome_counts(fit: RankFit) -> tuple[Codes, Codes, Codes]:
+    """Return how many comparisons each item won, lost and tied."""
+    data, n = fit.data, fit.data.n_items
+
+    def of(items: Codes, outcomes: Sequence[int]) -> Codes:
+        return np.bincount(items[np.isin(data.outcome, outcomes)], minlength=n)
+
+    won = of(data.left, [LEFT]) + of(data.right, [RIGHT])
+    lost = of(data.left, [RIGHT]) + of(data.right, [LEFT])
+    return won, lost, of(data.left, [TIE]) + of(data.right, [TIE])

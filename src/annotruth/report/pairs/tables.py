@@ -1,0 +1,214 @@
+"""The tables of the report of a fit of comparisons."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from annotruth.advice.annotators import verdicts
+from annotruth.comparisons.table import LEFT, OUTCOMES, RIGHT, TIE
+from annotruth.kernels.arrays import Codes
+from annotruth.labels.frames import as_arrow
+from annotruth.models.base_fit import SPAMMER_BELOW
+from annotruth.models.pairs.result import RankFit
+from annotruth.report.charts.fit_charts import as_text
+from annotruth.report.charts.rank_charts import outcome_counts
+from annotruth.report.headings import RANK_HEADINGS
+from annotruth.report.tables import (
+    MAX_ANNOTATORS,
+    PageColumn,
+    PageTable,
+    columns_of,
+    number_column,
+    text_column,
+)
+
+MAX_ITEMS = 20_000
+MAX_VOTES = 2_000
+"""How many doubtful comparisons, and how many pairs with disagreement, a page has."""
+
+_HIDDEN = {"low", "high", "rank_low", "rank_high", "side_low", "side_high", "p_group"}
+
+
+class PagePeople(NamedTuple):
+    """Who and what is on the page: codes of annotators and of items, in the order of their rows.
+
+    Examples
+    --------
+    >>> PagePeople(np.arange(3), np.arange(2)).items.tolist()
+    [0, 1]
+    """
+
+    annotators: Codes
+    items: Codes
+
+
+def rows_on_page(fit: RankFit) -> PagePeople:
+    """Return the rows of the page: of too many, the least reliable annotators and the best items."""
+    people = np.arange(fit.data.n_annotators)
+    if fit.reliability is not None:
+        people = np.argsort(fit.reliability, kind="stable")
+    items = np.lexsort((-fit.scores.mean, fit.part))
+    return PagePeople(people[:MAX_ANNOTATORS], items[:MAX_ITEMS])
+
+
+def rank_item_table(fit: RankFit, rows: Codes) -> PageTable:
+    """Return the table of items, best first."""
+    won, lost, tied = outcome_counts(fit)
+    total = np.maximum(won + lost + tied, 1)
+    order = np.lexsort((-fit.scores.mean, fit.part))  # that of the table
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    columns = _with_headings(columns_of(fit.item_table(), place[rows]))
+    low, high = fit.scores.interval.T
+    for column in columns:
+        if column["key"] == "score":
+            column |= {"kind": "range", "ends": ["low", "high"]}
+            column["domain"] = [float(low.min()), float(high.max())]
+        if column["key"] == "rank":
+            column |= {"kind": "range", "ends": ["rank_low", "rank_high"], "digits": 0}
+            column["domain"] = [1, int(fit.ranking.high.max())]
+    columns += _with_headings(
+        [
+            number_column("share", (won + tied / 2.0)[rows] / total[rows]),
+            number_column("won", won[rows]),
+            number_column("lost", lost[rows]),
+            number_column("tied", tied[rows]),
+        ]
+    )
+    sort_by = "part" if fit.n_parts > 1 else "rank"
+    return PageTable(columns, len(rows), fit.data.n_items, sort_by)
+
+
+def rank_annotator_table(fit: RankFit, rows: Codes) -> PageTable:
+    """Return the table of annotators, least reliable first."""
+    table = fit.annotator_table()
+    if fit.spammer is not None:  # the verdict says it better: it considers the interval
+        table = table.drop_columns("spammer")
+    columns = _with_headings(columns_of(table, rows))
+    for column in columns:
+        if column["key"] == "reliability":
+            column |= {"domain": [0, 1], "limit": SPAMMER_BELOW}
+        if column["key"] == "side_bias" and "side_low" in table.column_names:
+            column |= {"kind": "range", "ends": ["side_low", "side_high"], "domain": [-3, 3]}
+    left = np.bincount(
+        fit.data.annotator_of_comparison(),
+        fit.data.outcome == LEFT,
+        minlength=fit.data.n_annotators,
+    )
+    ties = np.bincount(
+        fit.data.annotator_of_comparison(),
+        fit.data.outcome == TIE,
+        minlength=fit.data.n_annotators,
+    )
+    total = np.maximum(fit.data.comparisons_per_annotator, 1)
+    if fit.data.sides_known:
+        columns += _with_headings([number_column("left_share", (left / total)[rows])])
+    if fit.data.has_ties:
+        columns += _with_headings([number_column("tie_share", (ties / total)[rows])])
+    if fit.reliability is not None:
+        words, reasons = verdicts(fit)
+        after = 1 + max(
+            k for k, c in enumerate(columns) if c["key"] in ("n_comparisons", "reliability")
+        )
+        columns[after:after] = _with_headings([text_column("verdict", words[rows].tolist())])
+        columns += _with_headings([text_column("reason", [reasons[s] for s in rows])])
+    sort_by = "reliability" if fit.reliability is not None else "n_comparisons"
+    return PageTable(columns, len(rows), fit.data.n_annotators, sort_by)
+
+
+def doubtful_votes(fit: RankFit, rows: Codes) -> PageTable | None:
+    """Return the comparisons that are probably not serious, of annotators who are not dropped."""
+    if fit.p_serious is None:
+        return None
+    data, annotator = fit.data, fit.data.annotator_of_comparison()
+    dropped = verdicts(fit)[0] == "drop"
+    doubtful = np.flatnonzero((fit.p_serious < SPAMMER_BELOW) & ~dropped[annotator])
+    doubtful = doubtful[np.isin(annotator[doubtful], rows)]
+    first = doubtful[np.argsort(fit.p_serious[doubtful], kind="stable")][:MAX_VOTES]
+    place = np.full(data.n_annotators, -1)
+    place[rows] = np.arange(len(rows))
+    items = as_text(data.items)
+    ids = pa.table({"annotator": data.annotators.take(as_arrow(annotator[first]))})
+    columns = _with_headings(
+        [
+            *columns_of(ids, np.arange(len(first))),
+            text_column("left", [items[k] for k in data.left[first]]),
+            text_column("right", [items[k] for k in data.right[first]]),
+            text_column("chosen", [OUTCOMES[k] for k in data.outcome[first]]),
+            number_column("p_serious", fit.p_serious[first]),
+        ]
+    )
+    opens = place[annotator[first]].tolist()
+    return PageTable(columns, len(first), len(doubtful), "p_serious", opens=opens)
+
+
+def disputed_pairs(fit: RankFit, rows: Codes) -> PageTable:
+    """Return the pairs on which votes are divided, those with most votes for each side first."""
+    data = fit.data
+    first, second = np.minimum(data.left, data.right), np.maximum(data.left, data.right)
+    key, pair = np.unique(first.astype(np.int64) * data.n_items + second, return_inverse=True)
+    won = data.outcome == np.where(data.left == first, LEFT, RIGHT)
+    tied = data.outcome == TIE
+    wins, ties = (np.bincount(pair, each, len(key)).astype(int) for each in (won, tied))
+    losses = np.bincount(pair, minlength=len(key)) - wins - ties
+    disputed = np.flatnonzero(np.minimum(wins, losses) > 0)
+    best = disputed[np.argsort(-np.minimum(wins, losses)[disputed], kind="stable")][:MAX_VOTES]
+    a, b = np.divmod(key[best], data.n_items)
+    place = np.full(data.n_items, -1)
+    place[rows] = np.arange(len(rows))
+    known = (place[a] >= 0) & (place[b] >= 0)
+    best, a, b = best[known], a[known], b[known]
+    items = as_text(data.items)
+    columns = _with_headings(
+        [
+            *columns_of(pa.table({"item": data.items.take(as_arrow(a))}), np.arange(len(a))),
+            text_column("other", [items[k] for k in b]),
+            number_column("for_item", wins[best]),
+            number_column("for_other", losses[best]),
+            number_column("ties", ties[best]),
+            number_column("divided", np.minimum(wins, losses)[best]),
+        ]
+    )
+    opens = place[a].tolist()
+    return PageTable(
+        columns, len(best), len(disputed), "divided", descending=True, opens=opens, opens_in="items"
+    )
+
+
+def _with_headings(columns: list[PageColumn]) -> list[PageColumn]:
+    """Return columns with the headings of comparisons in place of those of labels."""
+    for column in columns:
+        key = column["key"]
+        if key in RANK_HEADINGS:
+            column["title"], column["help"] = RANK_HEADINGS[key]
+        if key in ("p_best", "left_share", "tie_share", "share") and column["kind"] == "number":
+            column["kind"] = "share"
+        column["hidden"] = key in _HIDDEN
+    return columns
+
+
+def vote_data(fit: RankFit, people: PagePeople, max_votes: int) -> dict[str, Any]:
+    """Return the comparisons for the dialogs: rows of tables, outcomes, and p serious in percent.
+
+    Of more than ``max_votes`` comparisons there are none, to keep the page small.
+    """
+    data = fit.data
+    if data.n_comparisons > max_votes:
+        return {"left": [], "right": [], "annotator": [], "outcome": [], "p_serious": None}
+    item = np.full(data.n_items, -1)
+    item[people.items] = np.arange(len(people.items))
+    annotator = np.full(data.n_annotators, -1)
+    annotator[people.annotators] = np.arange(len(people.annotators))
+    serious = None
+    if fit.p_serious is not None:
+        serious = np.round(100.0 * fit.p_serious).astype(int).tolist()
+    return {
+        "left": item[data.left].tolist(),
+        "right": item[data.right].tolist(),
+        "annotator": annotator[data.annotator_of_comparison()].tolist(),
+        "outcome": data.outcome.tolist(),
+        "p_serious": serious,
+    }
