@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from annotruth.advice.changes import changes
     from annotruth.advice.plan import Plan
     from annotruth.api import evaluate, fit, next_labels, plan_labels, update
+    from annotruth.comparisons import Comparisons
     from annotruth.comparisons.read import read_comparisons
     from annotruth.engines.spark import SparkEngine
     from annotruth.errors import (
@@ -46,10 +47,13 @@ if TYPE_CHECKING:
     from annotruth.models.gpm.model import GPM
     from annotruth.models.ordinal_binary import OrdinalBinary
     from annotruth.models.ordinal_mixture.model import OrdinalMixture
+    from annotruth.models.pairs.bradley_terry import BradleyTerry
+    from annotruth.models.pairs.result import RankFit
     from annotruth.models.result import Fit
     from annotruth.models.robust_gpm.model import RobustGPM
     from annotruth.models.storage import load
     from annotruth.models.subject_bias.model import SubjectBias
+    from annotruth.ranking import rank
     from annotruth.selection.choose import choose
     from annotruth.selection.compare import compare
     from annotruth.selection.comparison import Comparison
@@ -68,7 +72,9 @@ __all__ = [
     "Advice",
     "AnnotruthError",
     "AnnotruthWarning",
+    "BradleyTerry",
     "Comparison",
+    "Comparisons",
     "ConvergenceWarning",
     "DawidSkene",
     "DistributedFit",
@@ -83,6 +89,7 @@ __all__ = [
     "OrdinalMixture",
     "OutputError",
     "Plan",
+    "RankFit",
     "ReadOptions",
     "RobustGPM",
     "Scale",
@@ -99,6 +106,7 @@ __all__ = [
     "metrics",
     "next_labels",
     "plan_labels",
+    "rank",
     "read_comparisons",
     "read_labels",
     "simulate",
@@ -115,7 +123,9 @@ _MODULE_OF = {
     "Advice": "annotruth.advice.advice",
     "AnnotruthError": "annotruth.errors",
     "AnnotruthWarning": "annotruth.errors",
+    "BradleyTerry": "annotruth.models.pairs.bradley_terry",
     "Comparison": "annotruth.selection.comparison",
+    "Comparisons": "annotruth.comparisons",
     "ConvergenceWarning": "annotruth.errors",
     "DawidSkene": "annotruth.models.dawid_skene.model",
     "DistributedFit": "annotruth.models.distributed_fit",
@@ -130,6 +140,7 @@ _MODULE_OF = {
     "OrdinalMixture": "annotruth.models.ordinal_mixture.model",
     "OutputError": "annotruth.errors",
     "Plan": "annotruth.advice.plan",
+    "RankFit": "annotruth.models.pairs.result",
     "ReadOptions": "annotruth.io.options",
     "RobustGPM": "annotruth.models.robust_gpm.model",
     "Scale": "annotruth.labels",
@@ -144,6 +155,7 @@ _MODULE_OF = {
     "load": "annotruth.models.storage",
     "next_labels": "annotruth.api",
     "plan_labels": "annotruth.api",
+    "rank": "annotruth.ranking",
     "read_comparisons": "annotruth.comparisons.read",
     "read_labels": "annotruth.io.readers",
     "update": "annotruth.api",

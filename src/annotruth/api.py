@@ -26,6 +26,7 @@ from annotruth.models import base_fit
 from annotruth.models.base import Estimator
 from annotruth.models.base_fit import BaseFit
 from annotruth.models.em import Progress, ProgressCallback, start_stage
+from annotruth.models.pairs.result import RankFit
 from annotruth.models.registry import DEFAULT_MODEL, make_estimator
 from annotruth.models.result import Fit, is_fit
 
@@ -199,6 +200,17 @@ def _log_iterations(progress: ProgressCallback | None) -> ProgressCallback | Non
     return log
 
 
+@overload
+def update(
+    fit: RankFit,
+    data: Any,
+    *,
+    refit: bool = False,
+    progress: ProgressCallback | None = None,
+    read: ReadOptions | None = None,
+    **options: Any,
+) -> RankFit: ...
+@overload
 def update(
     fit: Fit | str | Path,
     data: Any,
@@ -208,8 +220,20 @@ def update(
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
     **options: Any,
-) -> Fit:
+) -> Fit: ...
+def update(
+    fit: Fit | RankFit | str | Path,
+    data: Any,
+    *,
+    gold: Any = None,
+    refit: bool = False,
+    progress: ProgressCallback | None = None,
+    read: ReadOptions | None = None,
+    **options: Any,
+) -> Fit | RankFit:
     """Add labels to a fit and fit all of them, starting from the parameters of the fit.
+
+    To a fit of comparisons it adds comparisons.
 
     Parameters
     ----------
@@ -228,7 +252,8 @@ def update(
         How to read the new labels: `ReadOptions`, or its fields as keywords. ``duplicates`` says
         what to do when an annotator gives an item another label than in the fit: "refuse", "last"
         (the new label replaces the old one) or "keep" (every row is a vote, also a repeated one).
-        ``drop`` leaves annotators out of the fit, too. The scale is that of the fit.
+        ``drop`` leaves annotators out of the fit, too. The scale is that of the fit. Comparisons
+        are all votes, unless all of those in the fit are among them: then only the others are new.
 
     Returns
     -------
@@ -236,9 +261,24 @@ def update(
         Items and annotators keep their order, new ones follow; `changes` returns what is
         different. If there is nothing new, it is the same fit.
     """
+    before = fit
+    if isinstance(fit, str | Path):
+        from annotruth.models.storage import load
+
+        before = load(fit)
+    if isinstance(before, RankFit):
+        from annotruth.ranking import update_ranking
+
+        if gold is not None:
+            raise InputError("gold is only for labels: leave it out")
+        return update_ranking(
+            before, data, refit=refit, progress=progress, read=read, **options
+        ).fit
     from annotruth.updating import update_fit
 
-    updated = update_fit(fit, data, gold=gold, refit=refit, progress=progress, read=read, **options)
+    updated = update_fit(
+        before, data, gold=gold, refit=refit, progress=progress, read=read, **options
+    )
     return updated.fit
 
 
@@ -253,7 +293,7 @@ def continued(fit: Fit, before: Fit | None) -> Fit:
     return replace(fit, fitted_at=time, earlier_fits=earlier)
 
 
-def settings_of(fit: Fit) -> dict[str, Any]:
+def settings_of(fit: Fit | RankFit) -> dict[str, Any]:
     """Return the options that the model of a fit can be made with again."""
     # An engine object of the caller's is stored by its class name, and cannot be made again.
     return {
@@ -288,7 +328,7 @@ def _warn_of_many_numbers(found: BaseFit) -> None:
 
 
 def evaluate(
-    fit: Fit, truth: Any, *, scores: bool = False, max_size: str | int | None = None
+    fit: Fit | RankFit, truth: Any, *, scores: bool = False, max_size: str | int | None = None
 ) -> dict[str, float]:
     """Compare a fit with known truths.
 
@@ -298,6 +338,7 @@ def evaluate(
         A fit.
     truth
         The truths of some or all items: a path, a frame of ``item, label``, a mapping, a Series.
+        For a fit of comparisons, known grades: numbers, higher is better (``item, grade``).
     scores
         Whether the truths are scores on an ordinal scale, such as 3.4, rather than categories.
     max_size
@@ -307,8 +348,14 @@ def evaluate(
     -------
     dict
         ``accuracy`` and ``f1_macro`` of the labels, unless the truths are scores; ``plcc``,
-        ``srocc`` and ``rmse`` of the expectations on an ordinal scale.
+        ``srocc`` and ``rmse`` of the expectations on an ordinal scale. Of a fit of comparisons,
+        ``concordance``, the share of pairs with different grades that are in the right order,
+        and ``kendall_tau``.
     """
+    if isinstance(fit, RankFit):
+        from annotruth.ranking import evaluate_ranking
+
+        return evaluate_ranking(fit, truth, max_size=max_size)
     refuse_distributed(fit)
     from annotruth.labels.truth import match_truth
 
@@ -467,10 +514,13 @@ def fit_or_load(
     return fit_without_dropped(saved, read, progress=progress)
 
 
-def loaded_fit(fit: Fit | str | Path) -> Fit:
+def loaded_fit(fit: Fit | RankFit | str | Path) -> Fit:
     """Return a fit, or the one that is saved in a folder."""
     if isinstance(fit, Fit):
         return fit
     from annotruth.models.storage import load
 
-    return load(fit)
+    found = fit if isinstance(fit, RankFit) else load(fit)
+    if isinstance(found, RankFit):
+        raise InputError("this is a fit of comparisons, not of labels: use rank (`annotruth rank`)")
+    return found

@@ -6,9 +6,12 @@ import logging
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from annotruth.api import settings_of
 from annotruth.comparisons import Comparisons
 from annotruth.comparisons.append import append_comparisons
+from annotruth.comparisons.table import OUTCOMES
 from annotruth.errors import InputError
 from annotruth.io.options import ReadOptions
 from annotruth.io.readers import file_named_in_errors, load_table, reading_stage
@@ -16,6 +19,7 @@ from annotruth.models.em import ProgressCallback, start_stage
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.registry import DEFAULT_PAIR_MODEL, make_pair_estimator
 from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import is_fit
 from annotruth.models.storage import load
 
 _LOGGER = logging.getLogger(__name__)
@@ -149,4 +153,15 @@ def loaded_ranking(fit: RankFit | str | Path) -> RankFit:
 
 def load_comparisons(data: Any, read: ReadOptions) -> Comparisons:
     """Return comparisons in any of the forms that `rank` takes."""
-    raise NotImplementedError
+    if is_fit(data):
+        return loaded_ranking(data).data
+    if isinstance(data, Comparisons):
+        return data
+    left, right, annotator, winner = zip(*data, strict=True)
+    items, codes = np.unique([*left, *right], return_inverse=True)
+    people, who = np.unique(annotator, return_inverse=True)
+    outcome = [OUTCOMES.index(word) for word in winner]
+    n = len(left)
+    return Comparisons.from_codes(
+        codes[:n], codes[n:], who, outcome, items=items.tolist(), annotators=people.tolist()
+    )

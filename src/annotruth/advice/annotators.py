@@ -147,7 +147,10 @@ def _verdicts_by_reliability(fit: Fit | RankFit) -> tuple[NDArray[np.str_], list
     assert fit.reliability is not None
     low = fit.reliability if fit.low is None else fit.low
     high = fit.reliability if fit.high is None else fit.high
-    n_labels, unit = fit.data.labels_per_annotator, "label" if isinstance(fit, Fit) else "comparison"
+    n_labels, unit = (
+        fit.data.labels_per_annotator,
+        "label" if isinstance(fit, Fit) else "comparison",
+    )
     few_verdict, few_behavior = _few(fit)
     few = (n_labels < FEW_LABELS) & (fit.low is None)
     if fit.behavior is not None:

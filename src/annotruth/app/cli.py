@@ -17,6 +17,7 @@ from annotruth.app.commands.demo import demo
 from annotruth.app.commands.fit import fit
 from annotruth.app.commands.next import next_
 from annotruth.app.commands.plan import plan
+from annotruth.app.commands.rank import rank
 from annotruth.app.commands.report import report
 from annotruth.app.commands.reproduce import reproduce
 from annotruth.app.commands.simulate import simulate
@@ -27,7 +28,7 @@ _INTERRUPTED = 130  # what Typer turns Ctrl-C into
 
 # The commands in the groups of the front page.
 _COMMANDS = {
-    "Fit": (fit, update, report, compare),
+    "Fit": (fit, rank, update, report, compare),
     "Advise": (next_, plan),
     "Try out": (demo, simulate, reproduce),
 }
@@ -48,7 +49,7 @@ OPTION_GROUPS: Mapping[str, Collection[str]] = {
         *("covariates", "content", "drop", "memory", "max_size"),
     ),
     "Known truths": ("gold", "truth"),
-    "Model": ("model", "models", "settings", "annotator_prior", "warm_start", "refit"),
+    "Model": ("model", "models", "groups", "settings", "annotator_prior", "warm_start", "refit"),
     "Engine": ("engine", "master", "storage"),
     "Output": (
         *("out", "format_", "safe_cells", "save", "report", "page", "embed"),

@@ -141,12 +141,14 @@ Command = Callable[..., None]
 """A command as it is declared: a function whose parameters are its arguments and options."""
 
 
-def takes_read_options(*, without: Collection[str] = ()) -> Callable[[Command], Command]:
+def takes_read_options(
+    flags: Mapping[str, tuple[Any, Any]] = READ_FLAGS, *, without: Collection[str] = ()
+) -> Callable[[Command], Command]:
     """Give a command the flags for reading labels in place of its parameter ``read``.
 
     The command itself receives a `ReadOptions`. ``without`` names options that it does not take.
     """
-    flags = {name: flag for name, flag in READ_FLAGS.items() if name not in without}
+    flags = {name: flag for name, flag in flags.items() if name not in without}
     return expands_parameter("read", flags, make_read_options)
 
 
@@ -254,7 +256,9 @@ def _identities(path: str | Path | None) -> list[object]:
 def table_files(
     out: str | Path | None,
     suffix: str = "csv",
-    names: Iterable[str] = ("items", "annotators", "labels", "distributions"),
+    names: Iterable[str] = (
+        *("items", "annotators", "labels", "distributions", "comparisons", "groups"),
+    ),
 ) -> list[Path]:
     """Return the paths that ``--out`` writes; refuse a folder that holds a saved fit."""
     if out is None:

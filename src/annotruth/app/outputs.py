@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from annotruth.app import options
 from annotruth.app.output_flags import FLAGS, FormatChoice, ReadoutChoice, SaveOption
@@ -30,9 +30,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from annotruth.advice.changes import Changes
+    from annotruth.advice.rank_changes import RankChanges
     from annotruth.io.writers import LazyTable, TableFormat
     from annotruth.models.base_fit import Readout
     from annotruth.models.em import ProgressReporter
+    from annotruth.models.pairs.result import RankFit
     from annotruth.models.result import Fit
 
 Paths: TypeAlias = Mapping[str, Iterable[str | Path | None]]
@@ -166,12 +168,12 @@ class Outputs:
 
     def write(
         self,
-        fit: Fit,
+        fit: Fit | RankFit,
         progress: ProgressReporter,
         *,
         source: str,
         truth: str | None = None,
-        changes: Changes | None = None,
+        changes: Changes | RankChanges | None = None,
         quiet: bool,
     ) -> Written:
         """Write everything that is asked for.
@@ -196,24 +198,17 @@ class Outputs:
         if self.soft is not None:
             progress.start("writing soft labels")
             with _noted("soft", self.soft, written):
-                self._write_soft_labels(fit)
+                self._write_soft_labels(_of_labels(fit))
         if self.keep is not None:
             progress.start("writing verdicts on annotators")
             with _noted("keep", self.keep, written):
                 write_table(fit.verdict_table(), self.keep, format_of(self.keep), safe_cells=True)
         if self.predictions is not None:
             with _noted("predictions", self.predictions, written):
-                write_predictions(fit, self.predictions, self.label_studio)
+                write_predictions(_of_labels(fit), self.predictions, self.label_studio)
         if self.report is not None:
             progress.start("writing report")
-            fit.report(
-                self.report,
-                source=source,
-                truth=truth,
-                command=typed_command(),
-                changes=changes,
-                embed=self.embed,
-            )
+            _write_report(fit, self.report, source, truth, changes, embed=self.embed)
             written.lines.append(f"report written to {self.report}")
         if self.save is not None:
             progress.start("saving the fit")
@@ -230,12 +225,19 @@ class Outputs:
         write_soft_labels(targets, fit.data.scale.categories, self.soft, safe_cells=self.safe_cells)
 
 
-def takes_outputs(*, save: Any = SaveOption) -> Callable[[options.Command], options.Command]:
+RANK_OUTPUTS = ("out", "save", "format_", "safe_cells", "report", "keep", "force")
+"""The flags of a command that writes the results of comparisons."""
+
+
+def takes_outputs(
+    names: Iterable[str] = tuple(FLAGS), *, save: Any = SaveOption
+) -> Callable[[options.Command], options.Command]:
     """Give a command the flags of `Outputs` in place of its parameter ``outputs``.
 
-    ``save`` is the type of the flag ``--save``, whose default differs from command to command.
+    ``names`` are the flags it takes, and ``save`` is the type of the flag ``--save``, whose default
+    differs from command to command.
     """
-    flags = {**FLAGS, "save": (save, None)}
+    flags = {name: FLAGS[name] for name in names} | {"save": (save, None)}
     return options.expands_parameter("outputs", flags, lambda values: Outputs(**values))
 
 
@@ -295,7 +297,35 @@ def typed_command() -> str:
     return shlex.join(["annotruth", *map(hide_credentials, sys.argv[1:])])
 
 
-def save_fit(fit: Fit, folder: Path, *, quiet: bool) -> None:
+def _write_report(
+    fit: Fit | RankFit,
+    path: Path,
+    source: str,
+    truth: str | None,
+    changes: Changes | RankChanges | None,
+    *,
+    embed: bool,
+) -> None:
+    from annotruth.models.pairs.result import RankFit
+
+    command = typed_command()
+    if isinstance(fit, RankFit):
+        fit.report(path, source=source, truth=truth, command=command)
+    else:
+        known = cast("Changes | None", changes)
+        fit.report(path, source=source, truth=truth, command=command, changes=known, embed=embed)
+
+
+def _of_labels(fit: Fit | RankFit) -> Fit:
+    """Return a fit of labels; refuse one of comparisons, for an output that only labels have."""
+    from annotruth.models.result import Fit
+
+    if not isinstance(fit, Fit):
+        raise InputError("this is a fit of comparisons, which has no labels")
+    return fit
+
+
+def save_fit(fit: Fit | RankFit, folder: Path, *, quiet: bool) -> None:
     """Save a fit; say so if another process is writing to the folder."""
     from annotruth.app import console
     from annotruth.models.storage import locked

@@ -150,3 +150,29 @@ READ_FLAGS: Mapping[str, tuple[Any, Any]] = {
     "max_size": (MaxSizeOption, None),
 }
 """The flags for reading labels, in the order in which the help lists them: type and default."""
+
+RankColumnsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES",
+        help="Which columns are which, where they have other names, such as "
+        "left=model_a,right=model_b,annotator=judge,winner=choice.",
+    ),
+]
+RankCovariatesOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES",
+        help="Columns of numbers whose influence is estimated and removed, such as "
+        "length_difference.",
+    ),
+]
+
+RANK_READ_FLAGS: Mapping[str, tuple[Any, Any]] = {
+    **{
+        name: READ_FLAGS[name] for name in ("input_format", "question", "query", "drop", "max_size")
+    },
+    "columns": (RankColumnsOption, None),
+    "covariates": (RankCovariatesOption, None),
+}
+"""The flags for reading comparisons: type and default."""

@@ -75,9 +75,7 @@ def append_comparisons(base: Comparisons, new: Comparisons) -> AppendedCompariso
     if not base.sides_known:
         more = _by_code(more)
     added = _added(old, more)
-    rows = _Rows(
-        *(np.concatenate([a, b]) for a, b in zip(old, more.take(added), strict=True))
-    )
+    rows = _Rows(*(np.concatenate([a, b]) for a, b in zip(old, more.take(added), strict=True)))
     order = np.argsort(rows.annotator, kind="stable")
     made = Comparisons.from_codes(
         *rows[:4],

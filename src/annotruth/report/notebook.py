@@ -67,14 +67,14 @@ def fit_block(fit: Fit) -> str:
     advice = _advice(fit)
     if advice is None:
         lead = fit.notice() or fit.stop_reason
-        return _block(title, lead, [], _sorted("Annotators", people, *_BY_RELIABILITY))
+        return block(title, lead, [], _sorted("Annotators", people, *_BY_RELIABILITY))
     trust = verdict_of(fit, advice).trust
     people = people.append_column("verdict", advice.annotator_table()["verdict"])
     chart = FitCharts(fit).items() if fit.reliability is None else _reliability_chart(fit)
     counts = [
         line for line in advice.summary().splitlines() if line.startswith(("items:", "annotators:"))
     ]
-    return _block(
+    return block(
         title,
         f"Can these labels be trusted? {trust.word}. {trust.sentence}",
         counts,
@@ -109,7 +109,7 @@ def comparison_block(models: pa.Table, pairs: pa.Table, *, finding: str, labels:
     counts = [f"{counted(n_refused, 'model')} did not suit the labels"] if n_refused else []
     chart = comparison_charts(fitted, pairs).get("held-out")
     title = f"{counted(len(fitted), 'model')} on {labels}"
-    return _block(title, f"{finding}.", counts, {"Models, best first": table}, chart, max_rows=15)
+    return block(title, f"{finding}.", counts, {"Models, best first": table}, chart, max_rows=15)
 
 
 def advice_block(advice: Advice) -> str:
@@ -125,20 +125,20 @@ def advice_block(advice: Advice) -> str:
             ["annotator", "n_labels", "verdict", "information"]
         ),
     }
-    return _block(title, lead, counts, tables, chart)
+    return block(title, lead, counts, tables, chart)
 
 
 def changes_block(changes: Changes) -> str:
     """Return the block of what more labels changed: counts, items and annotators."""
     lines = [line for line in changes.summary().splitlines() if not line.startswith(" ")]
     tables = {"Items": changes.item_table, "Annotators": changes.annotator_table}
-    return _block("What changed", lines[0], lines[1:], tables)
+    return block("What changed", lines[0], lines[1:], tables)
 
 
 def plan_block(plan: Plan) -> str:
     """Return the block of a plan: the lines of its summary."""
     target, *lines = plan.summary().splitlines()
-    return _block(target, str(plan).removeprefix("Plan(").removesuffix(")"), lines, {})
+    return block(target, str(plan).removeprefix("Plan(").removesuffix(")"), lines, {})
 
 
 def _reliability_chart(fit: Fit) -> Chart:
@@ -168,7 +168,7 @@ def _sorted(title: str, table: pa.Table, key: str, order: str) -> dict[str, pa.T
     return {f"{title}, {order}": selected.sort_by(key)} if has_key else {title: selected}
 
 
-def _block(
+def block(
     title: str,
     lead: str,
     lines: Iterable[str],

@@ -282,7 +282,9 @@ def _people(fit: Fit, advice: Advice, verdict: ReportVerdict) -> str:
     ]  # fmt: skip
     if verdict.n_add:
         lines.append(
-            count_line("annotators|ask|yes", len(ask), "to ask for more, best first", name_list(ids, ask))
+            count_line(
+                "annotators|ask|yes", len(ask), "to ask for more, best first", name_list(ids, ask)
+            )
         )
     return answer_block("Whom to act on?", lines)
 
@@ -312,7 +314,9 @@ def _items(fit: Fit, advice: Advice, verdict: ReportVerdict) -> str:
         count_line("items|status|needs labels", counts["needs labels"], need, rows)
         or "<li>None: no item needs more labels.</li>"
     ]
-    lines += [count_line(f"items|status|{word}", counts[word], text) for word, text in texts.items()]
+    lines += [
+        count_line(f"items|status|{word}", counts[word], text) for word, text in texts.items()
+    ]
     return answer_block("Which items to relabel?", lines)
 
 

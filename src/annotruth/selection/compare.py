@@ -15,6 +15,7 @@ from annotruth.io.readers import file_named_in_errors, load_labels, load_table, 
 from annotruth.labels import Labels
 from annotruth.labels.truth import MatchedTruth, match_truth
 from annotruth.models.em import ProgressCallback, start_stage
+from annotruth.models.pairs.result import RankFit
 from annotruth.models.registry import MODELS, get_model
 from annotruth.models.result import Fit, is_fit
 from annotruth.models.storage import load
@@ -118,7 +119,11 @@ def _load(data: Any, read: ReadOptions) -> Labels:
             f"{', '.join(changed)}: only for labels, and this is a fit; leave them out, or give "
             "the labels"
         )
-    fit = data if isinstance(data, Fit) else load(data)
+    fit = data if isinstance(data, Fit | RankFit) else load(data)
+    if isinstance(fit, RankFit):
+        raise InputError(
+            "this is a fit of comparisons: compare models of comparisons with compare_rankings"
+        )
     return load_labels(fit.data, ReadOptions(drop=read.drop))
 
 

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import kendalltau
+
 from annotruth import metrics
-from annotruth.labels.truth import MatchedTruth
+from annotruth.errors import InputError, shown
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.labels.encode import match_ids
+from annotruth.labels.frames import as_arrow
+from annotruth.labels.scale import parse_numbers
+from annotruth.labels.truth import MatchedTruth, check_matches, read_truths
+from annotruth.labels.validate import check_items_once
+from annotruth.models.pairs.result import RankFit
 from annotruth.models.result import Fit
 
 
@@ -22,3 +34,52 @@ def compute_metrics(fit: Fit, truth: MatchedTruth, *, scores: bool) -> dict[str,
         results["srocc"] = metrics.srocc(true_scores, expected)
         results["rmse"] = metrics.rmse(true_scores, expected)
     return results
+
+
+class KnownGrades(NamedTuple):
+    """Known grades of some items, higher is better.
+
+    Examples
+    --------
+    >>> KnownGrades(np.array([0, 2]), np.array([1.0, 5.0])).item.tolist()
+    [0, 2]
+    """
+
+    item: Codes
+    """The codes of the items."""
+    grade: Floats
+
+
+def match_grades(fit: RankFit, truth: Any) -> KnownGrades:
+    """Return the known grades of the items of a fit; grades of other items are left out."""
+    ids, values = read_truths(truth, role="truth")
+    item = match_ids(ids, fit.data.items)
+    matched = np.flatnonzero(item >= 0)
+    check_matches(len(matched), ids, "truth")
+    check_items_once(item[matched], ids.take(as_arrow(matched)), "truth")
+    grades = parse_numbers(values.take(as_arrow(matched)))
+    if grades is None:
+        raise InputError(
+            f"the truth has the grade {shown(values[0].as_py())}: grades must be numbers, higher is "
+            "better"
+        )
+    return KnownGrades(item[matched], grades)
+
+
+def _concordance(grade: Floats, scores: Floats) -> float:
+    """Return the share of pairs with different grades that the scores put in the right order."""
+    first, second = np.triu_indices(len(grade), 1)
+    order = np.sign(grade[first] - grade[second])
+    kept = order != 0
+    agree = np.sign(scores[first] - scores[second])[kept] * order[kept]
+    return float(np.mean((agree + 1.0) / 2.0)) if kept.any() else float("nan")
+
+
+def ranking_metrics(fit: RankFit, truth: Any) -> dict[str, float]:
+    """Return the metrics of `annotruth.evaluate` against known grades."""
+    item, grade = match_grades(fit, truth)
+    scores = fit.scores.mean[item]
+    return {
+        "concordance": _concordance(grade, scores),
+        "kendall_tau": float(kendalltau(grade, scores).statistic),
+    }

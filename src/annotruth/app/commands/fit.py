@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from annotruth.io.options import ReadOptions
     from annotruth.models.base_fit import BaseFit
     from annotruth.models.distributed_fit import DistributedFit
+    from annotruth.models.pairs.result import RankFit
     from annotruth.models.result import Fit
 
 
@@ -179,29 +180,31 @@ def fit(
             if outputs.out is not None:
                 on_spark.write_tables(distributed, outputs.out, outputs.format_.value)
                 lines = [f"written to {outputs.out}"]
-            print_result(distributed, None, lines, as_json=as_json, quiet=quiet)
+            entries = json_entries(distributed)
+            print_result(distributed, None, lines, as_json=as_json, quiet=quiet, entries=entries)
         return
-    print_result(result, metrics, written.lines, as_json=as_json, quiet=quiet)
+    entries = json_entries(result)
+    print_result(result, metrics, written.lines, as_json=as_json, quiet=quiet, entries=entries)
     written.raise_failures()
 
 
 def print_result(
-    fit: Fit | DistributedFit,
+    fit: Fit | DistributedFit | RankFit,
     metrics: Mapping[str, float] | None,
     lines: Sequence[str],
     *,
     as_json: bool,
     quiet: bool,
-    more: Mapping[str, Any] | None = None,
+    entries: Mapping[str, Any],
 ) -> None:
-    """Print the summary, the metrics and further lines; or the JSON object with more entries."""
+    """Print the summary, the metrics and further lines; or the JSON object of entries."""
     from annotruth.app import console
 
     if as_json:
-        entries = json_entries(fit)
         if metrics is not None:
-            entries["metrics"] = {name: _finite(value) for name, value in metrics.items()}
-        typer.echo(json.dumps({**entries, **(more or {})}, default=str))
+            measured = {name: finite(value) for name, value in metrics.items()}
+            entries = {**entries, "metrics": measured}
+        typer.echo(json.dumps(entries, default=str))
     elif not quiet:
         console.show_lines(fit.summary())
         if metrics is not None:
@@ -221,7 +224,7 @@ def json_entries(fit: BaseFit) -> dict[str, Any]:
         "n_iter": fit.n_iter,
         "converged": fit.converged,
         "stop_reason": fit.stop_reason,
-        "log_likelihood": _finite(fit.log_likelihood),
+        "log_likelihood": finite(fit.log_likelihood),
         "spammers": fit.n_spammers,
         "readout": fit.readout,
         "verdict": fit.verdict,
@@ -229,6 +232,6 @@ def json_entries(fit: BaseFit) -> dict[str, Any]:
     return entries if fit.chosen is None else {**entries, "chosen": dict(fit.chosen)}
 
 
-def _finite(value: float | None) -> float | None:
+def finite(value: float | None) -> float | None:
     """Return a finite number, or None, as JSON has no NaN."""
     return value if value is not None and math.isfinite(value) else None

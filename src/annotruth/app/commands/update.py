@@ -5,16 +5,23 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from annotruth.app import options
-from annotruth.app.commands.fit import print_result
+from annotruth.app.commands.fit import json_entries, print_result
+from annotruth.app.commands.rank import rank_entries
 from annotruth.app.outputs import Outputs, Paths, save_fit, takes_outputs
+from annotruth.errors import InputError
 
 if TYPE_CHECKING:
+    from annotruth.advice.changes import Changes
+    from annotruth.advice.rank_changes import RankChanges
     from annotruth.io.options import ReadOptions
+    from annotruth.models.em import ProgressReporter
+    from annotruth.models.pairs.result import RankFit
+    from annotruth.models.result import Fit
 
 _SaveOption = Annotated[
     Path | None,
@@ -31,14 +38,18 @@ _SaveOption = Annotated[
 def update(
     *,
     fit: Annotated[
-        Path, typer.Argument(metavar="FIT", help="A folder that `annotruth fit --save` wrote.")
+        Path,
+        typer.Argument(
+            metavar="FIT",
+            help="A folder that `annotruth fit --save` or `annotruth rank --save` wrote.",
+        ),
     ],
     labels: Annotated[
         list[str],
         typer.Argument(
             metavar="LABELS",
             help="The new labels, or all labels again, in any format that `annotruth fit` reads, "
-            "also several files.",
+            "also several files; for a saved ranking, comparisons that `annotruth rank` reads.",
         ),
     ],
     refit: Annotated[
@@ -66,7 +77,8 @@ def update(
     LABELS may be an export of all labels: those that are in the fit already (same item, annotator
     and label) are left out and counted. Labels that changed since are refused, unless you pass
     `--duplicates last` (they replace the old ones). With `--duplicates keep`, every row is a vote,
-    also a repeated one. If there is nothing new, nothing is saved in place.
+    also a repeated one. If there is nothing new, nothing is saved in place. Comparisons are all
+    votes, unless all of those in the fit are among them: then only the others are new.
 
     **Examples**
 
@@ -95,21 +107,18 @@ def update(
         console.progress_line(quiet=quiet or as_json) as progress,
     ):
         from annotruth import api  # slow to load
-        from annotruth.advice.changes import changes
-        from annotruth.updating import update_fit
 
         progress.start(f"reading {fit.name}")
         before = load(fit)
-        after, n_repeated = update_fit(
+        after, changed, entries = _update(
             before,
             options.one_or_several(labels),
             gold=gold,
-            read=read,
             refit=refit,
+            read=read,
             progress=progress,
         )
         metrics = None if truth is None else api.evaluate(after, truth, max_size=read.max_size)
-        changed = changes(before, after, n_repeated=n_repeated)
         written = outputs.write(
             after, progress, source=folder.resolve().name, truth=truth, changes=changed, quiet=quiet
         )
@@ -121,7 +130,37 @@ def update(
             written.lines.append(f"saved in place: {fit}; --save DIR leaves it as it is")
     if not (as_json or quiet):
         console.show_lines(changed.summary())
-    print_result(
-        after, metrics, written.lines, as_json=as_json, quiet=quiet, more=changed.to_dict()
-    )
+    print_result(after, metrics, written.lines, as_json=as_json, quiet=quiet, entries=entries)
     written.raise_failures()
+
+
+def _update(
+    before: Fit | RankFit,
+    data: str | list[str],
+    *,
+    gold: Path | None,
+    refit: bool,
+    read: ReadOptions,
+    progress: ProgressReporter,
+) -> tuple[Fit | RankFit, Changes | RankChanges, dict[str, Any]]:
+    """Return the new fit, what changed, and the entries of ``--json``."""
+    from annotruth.models.result import Fit
+
+    changed: Changes | RankChanges
+    if isinstance(before, Fit):
+        from annotruth.advice.changes import changes
+        from annotruth.updating import update_fit
+
+        after, n_repeated = update_fit(
+            before, data, gold=gold, refit=refit, read=read, progress=progress
+        )
+        changed = changes(before, after, n_repeated=n_repeated)
+        return after, changed, {**json_entries(after), **changed.to_dict()}
+    from annotruth.advice.rank_changes import rank_changes
+    from annotruth.ranking import update_ranking
+
+    if gold is not None:
+        raise InputError("--gold is only for fits of labels: leave it out")
+    ranking, n_repeated = update_ranking(before, data, refit=refit, read=read, progress=progress)
+    changed = rank_changes(before, ranking, n_repeated=n_repeated)
+    return ranking, changed, {**rank_entries(ranking), **changed.to_dict()}

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.comparisons.table import OUTCOMES, Comparisons
+from annotruth.errors import AnnotruthError
 from annotruth.kernels.arrays import Floats
 from annotruth.labels.encode import decode_table
 from annotruth.labels.frames import from_arrow
@@ -34,7 +35,18 @@ RANKING = "ranking"
 # What completion offers.
 _PUBLIC = (
     *("annotator_columns", "annotators", "behavior", "coefficients", "comparisons", "converged"),
-    *("data", "high", "history", "items", "log_likelihood", "low", "model", "n_iter", "n_parts"),
+    *(
+        "data",
+        "high",
+        "history",
+        "items",
+        "keep",
+        "log_likelihood",
+        "low",
+        "model",
+        "n_iter",
+        "n_parts",
+    ),
     *("n_spammers", "p_serious", "part", "plot", "ranking", "reliability", "report", "save"),
     *("scores", "settings", "side_bias", "spammer", "stop_reason", "summary", "to_dict"),
 )
@@ -208,6 +220,25 @@ class RankFit(HasHistory):
             "annotators": self.annotator_table(),
             "comparisons": self.comparison_table(),
         }
+
+    def keep(self) -> Any:
+        """Return one row per annotator: annotator, verdict, reason.
+
+        The verdict is "keep", "drop", "unsure" or "too few votes".
+        """
+        return from_arrow(self.verdict_table(), self.data.frame)
+
+    def verdict_table(self) -> pa.Table:
+        """Return the table of verdicts in Arrow."""
+        if self.reliability is None:
+            raise AnnotruthError(
+                f"{self.model} says nothing about annotators: rank with pair-gpm (`--model pair-gpm`)"
+            )
+        from annotruth.advice.annotators import verdicts
+
+        verdict, reason = verdicts(self)
+        columns = {"verdict": verdict.tolist(), "reason": reason}
+        return table_of({"annotator": self.data.annotators, **columns})
 
     def summary(self) -> str:
         """Return a few lines: notices, the data, convergence, who leads, sides and annotators."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
+from numpy.typing import NDArray
 
 from annotruth.advice.annotators import verdicts
 from annotruth.comparisons.table import LEFT, RIGHT, TIE
@@ -181,9 +180,10 @@ def outcome_counts(fit: RankFit) -> tuple[Codes, Codes, Codes]:
     """Return how many comparisons each item won, lost and tied."""
     data, n = fit.data, fit.data.n_items
 
-    def of(items: Codes, outcomes: Sequence[int]) -> Codes:
-        return np.bincount(items[np.isin(data.outcome, outcomes)], minlength=n)
+    def of(items: NDArray[np.int32], outcome: int) -> Codes:
+        return np.bincount(items[data.outcome == outcome], minlength=n)
 
-    won = of(data.left, [LEFT]) + of(data.right, [RIGHT])
-    lost = of(data.left, [RIGHT]) + of(data.right, [LEFT])
-    return won, lost, of(data.left, [TIE]) + of(data.right, [TIE])
+    won: Codes = of(data.left, LEFT) + of(data.right, RIGHT)
+    lost: Codes = of(data.left, RIGHT) + of(data.right, LEFT)
+    tied: Codes = of(data.left, TIE) + of(data.right, TIE)
+    return won, lost, tied

@@ -1,4 +1,4 @@
-"""What the report of a fit of comparisons says first: can the ranking be trusted?"""
+"""What the report of a fit of comparisons says first: whether the ranking can be trusted."""
 
 from __future__ import annotations
 
