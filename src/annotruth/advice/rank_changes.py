@@ -39,8 +39,8 @@ class RankChanges:
     >>> import annotruth as at
     >>> before = at.rank([("a", "b", "x", "left"), ("b", "c", "x", "left")], "bradley-terry")
     >>> after = at.update(before, [("c", "a", f"p{k}", "left") for k in range(9)])
-    >>> rank_changes(before, after).item_table["item"].to_pylist()
-    ['c', 'a', 'b']
+    >>> rank_changes(before, after).item_table["item"].to_pylist()[0]
+    'c'
     """
 
     n_comparisons: int

@@ -111,7 +111,7 @@ class FrontPage(TyperGroup):
     Examples
     --------
     >>> list(typer.main.get_command(app).commands)[:3]
-    ['fit', 'update', 'report']
+    ['fit', 'rank', 'update']
     """
 
     def get_params(self, ctx: Any) -> list[Any]:

@@ -169,10 +169,12 @@ RankCovariatesOption = Annotated[
 ]
 
 RANK_READ_FLAGS: Mapping[str, tuple[Any, Any]] = {
-    **{
-        name: READ_FLAGS[name] for name in ("input_format", "question", "query", "drop", "max_size")
-    },
     "columns": (RankColumnsOption, None),
+    "input_format": READ_FLAGS["input_format"],
+    "question": READ_FLAGS["question"],
+    "query": READ_FLAGS["query"],
     "covariates": (RankCovariatesOption, None),
+    "drop": READ_FLAGS["drop"],
+    "max_size": READ_FLAGS["max_size"],
 }
 """The flags for reading comparisons: type and default."""

@@ -54,7 +54,7 @@ def charts_of(plot: FitCharts, fit: Fit) -> dict[str, Chart]:
 
 def verdict_section(fit: Fit, advice: Advice, verdict: ReportVerdict, *, source: str | None) -> str:
     """Return the first screen as HTML; ``source`` is what to call ``annotruth next`` with."""
-    answers = (
+    blocks = (
         _people(fit, advice, verdict),
         _items(fit, advice, verdict),
         _cost(fit, verdict, source),
@@ -63,7 +63,7 @@ def verdict_section(fit: Fit, advice: Advice, verdict: ReportVerdict, *, source:
         "Can these labels be trusted?",
         verdict.trust,
         _trust_facts(fit, verdict),
-        answers,
+        blocks,
         _rules(fit),
     )
 
@@ -72,7 +72,7 @@ def first_screen(
     question: str,
     trust: Trust,
     rows: Sequence[tuple[str, object, str]],
-    answers: Sequence[str],
+    blocks: Sequence[str],
     rules: Sequence[tuple[str, str]],
 ) -> str:
     """Return the first screen: whether to trust the results, facts, what to do, and the rules."""
@@ -82,7 +82,7 @@ def first_screen(
         f'<section id="verdict" class="verdict"><div class="trust"><h2>{escaped(question)}</h2>'
         f'<p class="answer"><b class="{trust.tone}">{escaped(trust.word)}.</b> '
         f"{escaped(trust.sentence)}</p>{rule}{facts(rows)}</div>"
-        f'<div class="answers">{"".join(answers)}</div>'
+        f'<div class="answers">{"".join(blocks)}</div>'
         f'<details class="rules"><summary>How this is decided</summary><dl>{listed}</dl></details>'
         "</section>"
     )

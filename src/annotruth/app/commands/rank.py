@@ -53,7 +53,7 @@ def rank(
     ] = None,
     read: ReadOptions,
     truth: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             metavar="FILE",
             help="Known grades (item, grade; higher is better) to measure the ranking against.",

@@ -138,7 +138,7 @@ def _update(
     before: Fit | RankFit,
     data: str | list[str],
     *,
-    gold: Path | None,
+    gold: str | None,
     refit: bool,
     read: ReadOptions,
     progress: ProgressReporter,

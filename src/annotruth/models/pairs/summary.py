@@ -88,7 +88,7 @@ def side_line(fit: RankFit) -> str:
     bias, low, high = fit.side_bias
     interval = f"{bias:+.2f} log odds (95% interval {low:+.2f} to {high:+.2f})"
     if low <= 0.0 <= high:
-        return f"side bias: none found, {interval}"
+        return f"side bias: not clearly different from 0, {interval}"
     side = "left" if bias > 0 else "right"
     share = 1.0 / (1.0 + np.exp(-abs(bias)))
     return (

@@ -60,9 +60,9 @@ def rank_charts_of(fit: RankFit) -> dict[str, Chart]:
 
 def rank_verdict_section(fit: RankFit, verdict: RankVerdict, *, source: str | None) -> str:
     """Return the first screen; ``source`` is what to call ``annotruth next`` with."""
-    answers = (_leaders(fit, verdict), _people(fit, verdict), _next(fit, verdict, source))
+    blocks = (_leaders(fit, verdict), _people(fit, verdict), _next(fit, verdict, source))
     question = "Can this ranking be trusted?"
-    return first_screen(question, verdict.trust, _facts(fit, verdict), answers, _rules(fit))
+    return first_screen(question, verdict.trust, _facts(fit, verdict), blocks, _rules(fit))
 
 
 def _facts(fit: RankFit, verdict: RankVerdict) -> list[tuple[str, object, str]]:

@@ -1,0 +1,209 @@
+"""Tables and summary of a fit of comparisons, and saving it."""
+
+import json
+
+import numpy as np
+import pytest
+from pyarrow import feather
+from tests.fuzz.tampering import change_column, data_folder, read_entries, write_entries
+from tests.models.pairs.rank_fits import full_fit, plain_fit
+
+import annotruth as at
+from annotruth.models.pairs.posterior import ScorePosterior, ranking_by_part
+
+TWO_PARTS = [("a", "b", "x", "left"), ("a", "b", "y", "left"), ("c", "d", "x", "right")] * 4
+
+
+@pytest.fixture(scope="module")
+def fit():
+    return full_fit()
+
+
+def test_ranks_are_those_within_a_part():
+    posterior = ScorePosterior(np.array([3.0, 0.0, 2.0, 1.0]), np.eye(4) / 1e4)
+    ranking = ranking_by_part(posterior, np.array([0, 1, 1, 0]))
+    assert ranking.rank.tolist() == [1, 2, 1, 2]
+    assert ranking.low.tolist() == ranking.high.tolist() == [1, 2, 1, 2]
+    assert ranking.p_best.tolist() == [1.0, 0.0, 1.0, 0.0]
+
+
+def test_the_table_of_items_is_best_first_part_by_part():
+    rows = plain_fit(*TWO_PARTS).item_table()
+    assert rows["item"].to_pylist() == ["a", "b", "d", "c"]
+    assert rows["rank"].to_pylist() == [1, 2, 1, 2]
+    assert rows["part"].to_pylist() == [1, 1, 2, 2]
+    assert "part" not in plain_fit(*TWO_PARTS[:2]).item_table().column_names
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "said"),
+    [
+        (TWO_PARTS, {}, "falls into 2 parts, the largest of 2 items"),
+        (TWO_PARTS, {}, "part 2 (2 items): "),
+        ([("a", "b", "x", "left"), ("b", "a", "x", "left")], {}, "by one annotator"),
+        ([("a", "b", "x", "left"), ("c", "b", "y", "left")], {}, "everybody always chose the left"),
+        ([("a", "b", "x", "right"), ("c", "b", "y", "right")], {}, "chose the right item"),
+        ([("a", "b", "x", "tie"), ("c", "b", "y", "tie")], {}, "every comparison is a tie"),
+        (
+            [("a", "b", "x", "left"), ("b", "c", "y", "right")],
+            {},
+            "2 items were compared only once",
+        ),
+        (TWO_PARTS, {"sides_known": False}, "side bias: not known"),
+        (TWO_PARTS, {}, "bradley-terry says nothing about them"),
+    ],
+)
+def test_the_summary_says_what_limits_the_results(rows, options, said):
+    assert said in plain_fit(*rows, **options).summary()
+
+
+def test_winners_and_losers_never_say_everybody_chose_a_side():
+    rows = [("a", "b", "x", "left"), ("b", "c", "y", "left")]
+    assert "everybody" not in plain_fit(*rows, sides_known=False).summary()
+
+
+def test_the_summary_names_leaders_sides_spammers_and_covariates(fit):
+    text = fit.summary()
+    assert "tied for first: " in text or " leads: score" in text
+    assert "the left one is preferred" in text
+    assert f"{fit.n_spammers} of 20 are spammers" in text
+    assert "behavior of spammers: " in text
+    assert "1 have too few votes to tell" in text
+    assert "covariate length: +0.200 log odds per unit (95% interval +0.100 to +0.300)" in text
+
+
+def test_one_clear_leader_and_items_tied_for_first():
+    rows = [("a", "b", "x", "left"), ("b", "a", "y", "right")]
+    assert "a leads: score" in plain_fit(*rows * 20).summary()
+    tied = plain_fit(*[("a", "b", "x", "left"), ("b", "a", "y", "left")] * 3)
+    assert "tied for first: a, b (1 is in the 95% intervals" in tied.summary()
+
+
+def test_a_saved_fit_is_the_same_again(fit, tmp_path):
+    fit.save(tmp_path / "fit")
+    again = at.load(tmp_path / "fit")
+    assert isinstance(again, at.RankFit)
+    assert again.summary() == fit.summary()
+    for name in ("items", "annotators", "comparisons"):
+        assert getattr(again, name)().equals(getattr(fit, name)())
+    assert again.to_dict() == fit.to_dict()
+    assert again.parameters.keys() == fit.parameters.keys()
+
+
+def test_covariates_variances_and_contexts_are_saved(fit, tmp_path):
+    from dataclasses import replace
+
+    n = fit.data.n_comparisons
+    data = replace(
+        fit.data,
+        covariates={"length": np.arange(float(n))},
+        contexts=fit.data.items,
+        context=(np.arange(n) % fit.data.n_items).astype(np.int32),
+    )
+    diagonal = ScorePosterior(fit.scores.mean, np.diag(fit.scores.covariance))
+    replace(fit, data=data, scores=diagonal).save(tmp_path)
+    again = at.load(tmp_path)
+    assert again.data.covariates["length"].tolist() == list(range(n))
+    assert again.data.context.tolist() == data.context.tolist()
+    assert again.scores.covariance.shape == (12,)
+
+
+def test_rank_fits_and_label_fits_are_kept_apart(fit, tmp_path):
+    fit.save(tmp_path / "ranks")
+    at.fit([("a", "x", 1), ("a", "y", 2)], "majority").save(tmp_path / "labels")
+    with pytest.raises(at.InputError, match="a fit of comparisons, not of labels"):
+        at.fit(tmp_path / "ranks")
+    with pytest.raises(at.InputError, match="a fit of comparisons, not of labels"):
+        at.fit(fit)
+    with pytest.raises(at.InputError, match="a fit of labels, not of comparisons"):
+        at.rank(tmp_path / "labels")
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value", "said"),
+    [
+        ("comparisons", "left", 99, "left has a code outside 0..11"),
+        ("comparisons", "right", -1, "right has a code outside"),
+        ("comparisons", "outcome", 3, "outcome has a code outside 0..2"),
+        ("comparisons", "annotator", 19, "not sorted by annotator"),
+        ("comparisons", "row", 1, "a row is there twice"),
+        ("comparisons", "p_serious", 1.5, "p_serious has a value outside 0..1"),
+        ("items", "score", float("nan"), "score has a value that is not finite"),
+        ("items", "part", 5, "part has a code outside"),
+        ("annotators", "reliability", -0.5, "reliability has a value outside 0..1"),
+    ],
+)
+def test_tampered_rank_fits_are_refused(fit, tmp_path, table, column, value, said):
+    fit.save(tmp_path)
+    path = data_folder(tmp_path) / f"{table}.arrow"
+    values = feather.read_table(path, memory_map=False)[column].to_pylist()
+    change_column(tmp_path, table, column, [value, *values[1:]])
+    with pytest.raises(at.InputError, match=said):
+        at.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        ({"side_bias": [1.0]}, "the entry side_bias"),
+        ({"parts": 2}, "parts is not the number of parts|code outside"),
+        ({"kind": "nonsense"}, "unexpected entry"),
+        ({"model": "gpm"}, "the entry model in fit.json is 'gpm'"),
+        ({"settings": {"nonsense": 1}}, "has no option 'nonsense'"),
+        ({"coefficients": {"x": [1, 2]}}, "the entry coefficients"),
+    ],
+)
+def test_wrong_entries_are_refused(fit, tmp_path, entries, said):
+    fit.save(tmp_path)
+    write_entries(tmp_path, read_entries(tmp_path) | entries)
+    with pytest.raises(at.InputError, match=said):
+        at.load(tmp_path)
+
+
+def test_the_json_of_a_fit_is_json(fit):
+    entries = json.loads(fit.to_json())
+    assert entries["kind"] == "ranking"
+    assert entries["n_comparisons"] == 600
+    assert len(entries["side_bias"]) == 3
+
+
+def test_verdicts_need_reliabilities(fit):
+    verdicts = fit.verdict_table()
+    assert verdicts.column_names == ["annotator", "verdict", "reason"]
+    assert verdicts["verdict"].to_pylist()[-1] == "too few votes"
+    assert "drop" in verdicts["verdict"].to_pylist()
+    with pytest.raises(at.AnnotruthError, match="rank with pair-gpm"):
+        plain_fit(*TWO_PARTS).keep()
+
+
+def test_grades_are_compared_by_order(fit):
+    grades = dict(zip(fit.data.items.to_pylist(), fit.scores.mean.tolist(), strict=True))
+    assert at.evaluate(fit, grades)["concordance"] == 1.0
+    reverse = {item: -grade for item, grade in grades.items()}
+    assert at.evaluate(fit, reverse) == {"concordance": 0.0, "kendall_tau": pytest.approx(-1.0)}
+    with pytest.raises(at.InputError, match="grades must be numbers"):
+        at.evaluate(fit, dict.fromkeys(grades, "good"))
+
+
+def test_an_update_adds_votes_and_an_export_of_all_only_new_ones():
+    rows = [("a", "b", "x", "left"), ("b", "c", "x", "tie"), ("a", "c", "y", "left")]
+    before = at.rank(rows, "bradley-terry")
+    after = at.update(before, [("a", "b", "x", "left"), ("d", "a", "z", "left")])
+    assert after.data.n_comparisons == 5
+    export = at.update(before, [*rows, ("d", "a", "z", "left")])
+    assert export.data.n_comparisons == 4
+    assert export.data.items.to_pylist() == ["a", "b", "c", "d"]
+    assert at.update(before, rows) is before
+    same = at.rank([*rows, ("d", "a", "z", "left")], "bradley-terry")
+    assert np.allclose(export.scores.mean, same.scores.mean, atol=1e-3)
+
+
+def test_what_changed_is_said():
+    from annotruth.advice.rank_changes import rank_changes
+
+    before = at.rank([("a", "b", "x", "left"), ("b", "c", "x", "left")], "bradley-terry")
+    after = at.update(before, [("c", "a", f"p{k}", "left") for k in range(9)])
+    changed = rank_changes(before, after, n_repeated=2)
+    assert "new: 9 comparisons, 0 items, 9 annotators" in changed.summary()
+    assert "c: rank 3 before, 1 now" in changed.summary()
+    assert json.dumps(changed.to_dict())
