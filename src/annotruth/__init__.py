@@ -48,7 +48,9 @@ if TYPE_CHECKING:
     from annotruth.models.ordinal_binary import OrdinalBinary
     from annotruth.models.ordinal_mixture.model import OrdinalMixture
     from annotruth.models.pairs.bradley_terry import BradleyTerry
+    from annotruth.models.pairs.crowd_bt import CrowdBT
     from annotruth.models.pairs.result import RankFit
+    from annotruth.models.pairs.thurstone import Thurstone
     from annotruth.models.result import Fit
     from annotruth.models.robust_gpm.model import RobustGPM
     from annotruth.models.storage import load
@@ -76,6 +78,7 @@ __all__ = [
     "Comparison",
     "Comparisons",
     "ConvergenceWarning",
+    "CrowdBT",
     "DawidSkene",
     "DistributedFit",
     "Fit",
@@ -95,6 +98,7 @@ __all__ = [
     "Scale",
     "SparkEngine",
     "SubjectBias",
+    "Thurstone",
     "agreement",
     "changes",
     "choose",
@@ -127,6 +131,7 @@ _MODULE_OF = {
     "Comparison": "annotruth.selection.comparison",
     "Comparisons": "annotruth.comparisons",
     "ConvergenceWarning": "annotruth.errors",
+    "CrowdBT": "annotruth.models.pairs.crowd_bt",
     "DawidSkene": "annotruth.models.dawid_skene.model",
     "DistributedFit": "annotruth.models.distributed_fit",
     "Fit": "annotruth.models.result",
@@ -146,6 +151,7 @@ _MODULE_OF = {
     "Scale": "annotruth.labels",
     "SparkEngine": "annotruth.engines.spark",
     "SubjectBias": "annotruth.models.subject_bias.model",
+    "Thurstone": "annotruth.models.pairs.thurstone",
     "changes": "annotruth.advice.changes",
     "choose": "annotruth.selection.choose",
     "compare": "annotruth.selection.compare",

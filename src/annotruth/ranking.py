@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from annotruth.api import settings_of
 from annotruth.comparisons import Comparisons
 from annotruth.comparisons.append import append_comparisons
-from annotruth.comparisons.table import OUTCOMES
+from annotruth.comparisons.read import load_comparisons
 from annotruth.errors import InputError
 from annotruth.io.options import ReadOptions
 from annotruth.io.readers import file_named_in_errors, load_table, reading_stage
@@ -69,7 +68,7 @@ def rank(
         model, options = previous.model, {**settings_of(previous), **options}
     estimator = make_pair_estimator(DEFAULT_PAIR_MODEL if model is None else model, options)
     start_stage(progress, reading_stage(data))
-    comparisons = load_comparisons(data, read)
+    comparisons = _load(data, read)
     return _fit(estimator, comparisons, previous, progress)
 
 
@@ -124,8 +123,12 @@ def update_ranking(
     read = ReadOptions.of(read, options)
     before = loaded_ranking(fit)
     start_stage(progress, reading_stage(data))
-    appended = append_comparisons(before.data, load_comparisons(data, read))
-    comparisons = appended.comparisons
+    new = load_comparisons(data, replace(read, drop=()))
+    with file_named_in_errors(data):
+        appended = append_comparisons(before.data, new)
+    # They may have been left out of the fit before.
+    dropped = ReadOptions(drop=read.drop, max_size=read.max_size)
+    comparisons = load_comparisons(appended.comparisons, dropped)
     if not refit and comparisons.n_comparisons == before.data.n_comparisons:
         return UpdatedRanking(before, appended.n_repeated)
     estimator = make_pair_estimator(before.model, settings_of(before))
@@ -151,17 +154,13 @@ def loaded_ranking(fit: RankFit | str | Path) -> RankFit:
     return found
 
 
-def load_comparisons(data: Any, read: ReadOptions) -> Comparisons:
+def _load(data: Any, read: ReadOptions) -> Comparisons:
     """Return comparisons in any of the forms that `rank` takes."""
-    if is_fit(data):
-        return loaded_ranking(data).data
-    if isinstance(data, Comparisons):
-        return data
-    left, right, annotator, winner = zip(*data, strict=True)
-    items, codes = np.unique([*left, *right], return_inverse=True)
-    people, who = np.unique(annotator, return_inverse=True)
-    outcome = [OUTCOMES.index(word) for word in winner]
-    n = len(left)
-    return Comparisons.from_codes(
-        codes[:n], codes[n:], who, outcome, items=items.tolist(), annotators=people.tolist()
-    )
+    if not is_fit(data):
+        return load_comparisons(data, read)
+    if changed := read.changed().keys() - {"drop"}:
+        raise InputError(
+            f"{', '.join(changed)}: only for comparisons, and this is a fit; leave them out, or "
+            "give the comparisons"
+        )
+    return load_comparisons(loaded_ranking(data).data, read)

@@ -170,7 +170,6 @@ RankCovariatesOption = Annotated[
 
 RANK_READ_FLAGS: Mapping[str, tuple[Any, Any]] = {
     "columns": (RankColumnsOption, None),
-    "input_format": READ_FLAGS["input_format"],
     "question": READ_FLAGS["question"],
     "query": READ_FLAGS["query"],
     "covariates": (RankCovariatesOption, None),
