@@ -59,8 +59,8 @@ def full_fit(**options) -> RankFit:
         annotator_columns={
             "sharpness": np.linspace(0.5, 2.0, n),
             "side_bias": side,
-            "side_low": side - 0.3,
-            "side_high": side + 0.3,
+            "side_bias_low": side - 0.3,
+            "side_bias_high": side + 0.3,
             "evidence": pa.array([f"voted left {s} of 30 times" for s in range(n)]),
         },
     )

@@ -145,8 +145,16 @@ class RankFit(HasHistory):
 
     @property
     def spammer(self) -> NDArray[np.bool_] | None:
-        """Whether each annotator is a spammer: serious less than half of the time."""
-        return None if self.reliability is None else self.reliability < SPAMMER_BELOW
+        """Whether each annotator is a spammer: serious less than half of the time.
+
+        Annotators with too few votes to tell are not.
+        """
+        if self.reliability is None:
+            return None
+        spammer: NDArray[np.bool_] = self.reliability < SPAMMER_BELOW
+        if self.behavior is not None:
+            spammer &= np.array(self.behavior) != TOO_FEW_VOTES
+        return spammer
 
     @property
     def n_spammers(self) -> int | None:

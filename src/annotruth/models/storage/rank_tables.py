@@ -45,9 +45,9 @@ COVARIANCE = "covariance"
 _ANNOTATOR_FIELDS = ("reliability", "low", "high", "behavior")
 _OUTCOME = (pa.int8(),)
 _PART = (pa.int64(),)
-# Model-specific columns that are not of type float64, and parameters that are not numbers.
-_COLUMN_TYPES = {"evidence": pa.string(), "group": pa.int64(), "favorite": pa.string()}
-_PARAMETER_TYPES: dict[str, tuple[pa.DataType, ...]] = {}
+# Model-specific columns that are not of type float64, and the types of parameters.
+_COLUMN_TYPES = {"evidence": pa.string(), "group": pa.int64()}
+_NUMBERS = (pa.float64(), pa.float32(), pa.int64(), pa.int32(), pa.uint8(), pa.int8())
 
 
 def make_rank_tables(fit: RankFit) -> dict[str, pa.Table]:
@@ -105,7 +105,7 @@ def make_rank_fit(
             for name, values in entries["coefficients"].items()
         },
         parameters={
-            name: read_parameter(name, tensor, _PARAMETER_TYPES)
+            name: read_parameter(name, tensor, {name: _NUMBERS})
             for name, tensor in parameters.items()
         },
         fitted_at=datetime.fromisoformat(entries["fitted_at"]),

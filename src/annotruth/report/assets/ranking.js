@@ -43,7 +43,7 @@ function rankedItemParts(items, row, votes, data, go) {
 
 function comparerParts(annotators, row, votes, data, go) {
   const { byKey } = annotators, { items } = data.tables;
-  const parts = [factList(otherFacts(annotators, row, data, new Set(["reason", "low", "high", "side_low", "side_high", "evidence"])))];
+  const parts = [factList(otherFacts(annotators, row, data, new Set(["reason", "low", "high", "side_bias_low", "side_bias_high", "evidence"])))];
   for (const key of ["evidence", "reason"]) if (byKey[key] && shownOf(byKey[key], row)) parts.unshift(make("p", { class: "why" }, shownOf(byKey[key], row)));
   const all = votes.ofAnnotator(row);
   if (!all.length) return [...parts, votesLeftOut()];

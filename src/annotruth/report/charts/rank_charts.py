@@ -111,7 +111,7 @@ class RankCharts:
             )
         value, low, high = (
             np.asarray(columns[name], dtype=float) if name in columns else None
-            for name in ("side_bias", "side_low", "side_high")
+            for name in ("side_bias", "side_bias_low", "side_bias_high")
         )
         assert value is not None
         beyond = None if low is None or high is None else (low > 0) | (high < 0)

@@ -29,7 +29,12 @@ MAX_ITEMS = 20_000
 MAX_VOTES = 2_000
 """How many doubtful comparisons, and how many pairs with disagreement, a page has."""
 
-_HIDDEN = {"low", "high", "rank_low", "rank_high", "side_low", "side_high", "p_group"}
+# Which columns a small screen shows: the first of these that have room.
+_FIRST = (
+    *("item", "annotator", "rank", "reliability", "score", "verdict", "other", "left", "right"),
+    *("chosen", "p_serious", "behavior", "p_best", "for_item", "for_other", "n_comparisons"),
+)
+_HIDDEN = {"low", "high", "rank_low", "rank_high", "side_bias_low", "side_bias_high", "p_group"}
 
 
 class PagePeople(NamedTuple):
@@ -91,8 +96,12 @@ def rank_annotator_table(fit: RankFit, rows: Codes) -> PageTable:
     for column in columns:
         if column["key"] == "reliability":
             column |= {"domain": [0, 1], "limit": SPAMMER_BELOW}
-        if column["key"] == "side_bias" and "side_low" in table.column_names:
-            column |= {"kind": "range", "ends": ["side_low", "side_high"], "domain": [-3, 3]}
+        if column["key"] == "side_bias" and "side_bias_low" in table.column_names:
+            column |= {
+                "kind": "range",
+                "ends": ["side_bias_low", "side_bias_high"],
+                "domain": [-3, 3],
+            }
     left = np.bincount(
         fit.data.annotator_of_comparison(),
         fit.data.outcome == LEFT,
@@ -187,6 +196,7 @@ def _with_headings(columns: list[PageColumn]) -> list[PageColumn]:
         if key in ("p_best", "left_share", "tie_share", "share") and column["kind"] == "number":
             column["kind"] = "share"
         column["hidden"] = key in _HIDDEN
+        column["rank"] = _FIRST.index(key) if key in _FIRST else len(_FIRST)
     return columns
 
 
