@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 LABELS_HELP = (
     "CSV, TSV, Parquet, Arrow or JSON lines, also compressed, with columns item, annotator, label; "
-    "or a matrix, or what a platform exports; a SQLite or DuckDB file, or the URL of a database "
-    "with --query. Several files of one kind are read one after the "
+    "or a matrix, or what a platform exports; an Excel, SQLite or DuckDB file, a URL (https, s3, "
+    "gs), or that of a database with --query. Several files of one kind are read one after the "
     "other: name them, a folder, or a quoted pattern such as 'day-*.csv'; - is standard input."
 )
 FitOrLabels = Annotated[

@@ -93,7 +93,8 @@ QueryOption = Annotated[
     str | None,
     typer.Option(
         metavar="SELECT",
-        help="What to read from a database: one SELECT with columns item, annotator, label.",
+        help="What to read from a database: one SELECT with columns item, annotator, label; of an "
+        "Excel file, the name of a sheet.",
     ),
 ]
 CovariatesOption = Annotated[

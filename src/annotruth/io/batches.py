@@ -76,7 +76,7 @@ def _read(
     max_rows: int | None,
     keep_codes: bool,
 ) -> Iterator[pa.Table]:
-    kind, data, limit = content
+    kind, data, limit = content.kind, content.data, content.limit
     if kind == "text":
         yield from read_delimited(data, choose, in_batches=max_rows is not None)
         return

@@ -71,6 +71,7 @@ _KIND_TITLE: Mapping[ContentKind, str] = {
     "sqlite": "a SQLite database",
     "duckdb": "a DuckDB database",
 }
+_OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 UTF8_BOM = b"\xef\xbb\xbf"
 _OTHER_BOMS: Mapping[bytes, str] = {  # the longer ones first
     b"\xff\xfe\x00\x00": "UTF-32",
@@ -98,6 +99,8 @@ class FileContent(NamedTuple):
         The bytes.
     limit
         How many bytes of memory reading the content may take.
+    sheet
+        Which sheet of a workbook it is; empty for other files.
 
     Examples
     --------
@@ -114,15 +117,21 @@ class FileContent(NamedTuple):
     kind: ContentKind
     data: pa.Buffer
     limit: int
+    sheet: str = ""
 
 
 def read_content(
-    path: Path, *, disk: Disk | None = None, max_size: str | int | None = None
+    path: Path,
+    *,
+    disk: Disk | None = None,
+    max_size: str | int | None = None,
+    sheet: str | None = None,
 ) -> FileContent:
     """Open a file, decompress it if it is compressed, and recognise what it holds.
 
     Text comes without its byte order mark. With ``disk`` the content is never in memory as a
-    whole. ``max_size`` replaces the limit on what a file may hold.
+    whole. ``max_size`` replaces the limit on what a file may hold. ``sheet`` names that of a
+    workbook, by default the first.
     """
     data = _read_bytes(path, disk, max_size)
     if data.size == 0:
@@ -137,6 +146,12 @@ def read_content(
                 f"the name says {expected}, but the content is not: {_describe_start(data)}; "
                 "rename the file, or download it again if it is damaged"
             )
+    if compression == "zip" and disk is None:
+        from annotruth.io.spreadsheets import read_sheet
+
+        found = read_sheet(data, sheet, limit=limit)
+        if found is not None:
+            return _without_mark("text", found.data, limit)._replace(sheet=found.title)
     if compression:
         from annotruth.io.decompress import decompress
 
@@ -267,6 +282,10 @@ def _compression(data: pa.Buffer) -> str | None:
 
 def _recognise_kind(data: pa.Buffer) -> ContentKind:
     first = _first_bytes(data)
+    if first.startswith(_OLD_OFFICE):
+        from annotruth.io.spreadsheets import refuse_old_workbook
+
+        refuse_old_workbook(data)
     for magic, kind in _KIND_BY_MAGIC.items():
         if first.startswith(magic):
             return kind

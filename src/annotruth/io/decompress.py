@@ -119,8 +119,6 @@ def read_member(
 
 def _only_member(archive: zipfile.ZipFile) -> zipfile.ZipInfo:
     members = [member for member in archive.infolist() if not member.is_dir()]
-    if any(member.filename == "[Content_Types].xml" for member in members):
-        raise InputError("this is a spreadsheet or document: save the labels as CSV")
     if len(members) != 1:
         raise InputError(f"the zip holds {len(members)} files: unzip it and choose one")
     return members[0]

@@ -159,7 +159,9 @@ def _read_file(path: LabelFile, read: ReadOptions) -> Labels:
         content = _read_single(file, read)
         table = None if content is None else _read_long_table(content, read)
         if content is not None and table is not None:
-            return Labels.from_arrow(table, read, from_text=content.kind == "text")
+            labels = Labels.from_arrow(table, read, from_text=content.kind == "text")
+            how = filter(None, (content.sheet, labels.read_as))
+            return replace(labels, read_as=", ".join(how)) if content.sheet else labels
         return _labels_of(_parse_other_format(file, content, read), read)
 
 
@@ -217,14 +219,14 @@ def _read_single(source: LabelFile, read: ReadOptions) -> FileContent | None:
     path = Path(source)
     if path.suffix.lower() in (".py", ".zip") or path.is_dir():
         return None
-    return read_content(path, max_size=read.max_size)
+    return read_content(path, max_size=read.max_size, sheet=read.query)
 
 
 def _read_long_table(content: FileContent, read: ReadOptions) -> pa.Table | None:
     """Return the columns of a long table; None for another format, named or to be recognised."""
     if read.input_format not in (None, "long") or content.kind in DATABASE_TITLE:
         return None
-    _refuse_query(read)
+    _refuse_query(content, read)
     # The keys of JSON lines are known only once they are read, so other formats are tried first.
     if read.input_format is None and content.kind == "json":
         return None
@@ -246,7 +248,9 @@ def _parse_other_format(
     path = Path(source)
     parsed = _parse_several(path, read) if content is None else None
     if parsed is None:
-        parsed = _parse_content(path, content or read_content(path, max_size=read.max_size), read)
+        content = content or read_content(path, max_size=read.max_size, sheet=read.query)
+        parsed = _parse_content(path, content, read)
+        parsed = replace(parsed, notes=(*parsed.notes, *filter(None, (content.sheet,))))
     if read.covariates and parsed.title:
         raise InputError(
             f"covariates are columns of a long table, and this is a {parsed.title}: leave "
@@ -274,7 +278,7 @@ def _parse_content(path: Path, content: FileContent, read: ReadOptions) -> Parse
         choose = partial(_choose_in_database, content.kind, read)
         parsed = read_database(path, content.kind, read.query, choose, limit=content.limit)
         return replace(parsed, columns=read.columns)
-    _refuse_query(read)
+    _refuse_query(content, read)
     columns, categories = read.columns or {}, read.categories
     source = Source(path, content, columns, read.question, read.content, categories)
     if read.input_format not in (None, "long"):
@@ -300,9 +304,9 @@ def _choose_in_database(kind: ContentKind, read: ReadOptions, names: list[str]) 
     return _choose_long_table(LabelBuilder(read), kind, read, names)
 
 
-def _refuse_query(read: ReadOptions) -> None:
-    if read.query is not None:
-        raise InputError("this is no database: leave out query (`--query`)")
+def _refuse_query(content: FileContent, read: ReadOptions) -> None:
+    if read.query is not None and not content.sheet:
+        raise InputError("this is no database or workbook: leave out query (`--query`)")
 
 
 def _read_to_disk(files: Sequence[LabelFile], read: ReadOptions) -> MappedLabels:

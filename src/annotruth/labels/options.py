@@ -133,7 +133,8 @@ class ReadOptions(TableOptions):
         The question to take, where a file has labels for several.
     query
         What to read from a database: one SELECT, such as "select item, annotator, label from votes".
-        Files need it only if several tables have the columns of labels.
+        Files need it only if several tables have the columns of labels. Of an Excel file, the name of a
+        sheet, by default the first.
     memory
         How much memory the labels and the fit may take, such as "1GB": the labels then stay on
         disk, in the folder for temporary files, and the result is the same. For files that hold
