@@ -312,7 +312,9 @@ def test_corrupt_gzip_is_refused(refused):
 def test_zips_without_exactly_one_table_are_refused(refused, zipped):
     assert "the zip holds 2 files" in refused(zipped(HEADER, ("a.csv", "b.csv")), "x.zip")
     assert "the zip holds 0 files" in refused(zipped(HEADER, ()), "x.zip")
-    assert "save the labels as CSV" in refused(zipped(b"<", ("[Content_Types].xml", "a")), "x.xlsx")
+    assert "save the labels as .xlsx or CSV" in refused(
+        zipped(b"<", ("[Content_Types].xml", "a")), "x.xlsx"
+    )
 
 
 def test_zips_with_a_password_are_refused(refused, zipped):

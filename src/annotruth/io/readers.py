@@ -167,8 +167,7 @@ def _read_file(path: LabelFile, read: ReadOptions) -> Labels:
 
 def _labels_of(parsed: ParsedLabels, read: ReadOptions) -> Labels:
     """Return the labels that a format found."""
-    options_of_table = replace(read, columns=parsed.columns).with_categories(parsed.categories)
-    labels = Labels.from_arrow(parsed.table, options_of_table, from_text=parsed.from_text)
+    labels = Labels.from_arrow(parsed.table, parsed.options(read), from_text=parsed.from_text)
     how = (parsed.read_as,) if parsed.title else (parsed.read_as, labels.read_as)
     labels = replace(labels, read_as=", ".join(filter(None, how)))
     return labels if parsed.gold is None else labels.with_gold(parsed.gold)

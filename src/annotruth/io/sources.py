@@ -124,8 +124,7 @@ def combine(
             parts.append(part)
     assert schema is not None
     first = parts[0]
-    options = replace(read, columns=first.columns).with_categories(first.categories)
-    builder = LabelBuilder(options, from_text=first.from_text)
+    builder = LabelBuilder(first.options(read), from_text=first.from_text)
     for file, part in zip(files, parts, strict=True):
         with reported(file):
             builder.add(part.table.select(schema.names).cast(schema))

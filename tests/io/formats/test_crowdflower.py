@@ -77,8 +77,10 @@ def test_several_questions_are_listed_with_an_option_to_paste(same, refused, vot
 def test_a_question_nobody_disagrees_on_has_to_be_named(refused, same):
     votes = [(1, "ann", "cat"), (1, "bob", "cat"), (2, "ann", "dog")]
     text = report(votes, gold_name="comment")
-    assert "could be any of animal, comment, name, text" in refused(text, "f.csv")
+    assert "could be any of animal, name, text" in refused(text, "f.csv")
     same(text, "f.csv", votes, question="animal")
+    rows = "1,ann,NA,cat\n1,bob,NA,cat\n2,ann,,dog\n"
+    same(f"_unit_id,_worker_id,note,animal\n{rows}", "f.csv", votes)  # the only column with values
 
 
 def test_ticked_choices_are_a_set_and_warned_of(write):

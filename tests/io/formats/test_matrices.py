@@ -227,3 +227,15 @@ def test_minus_one_beside_zero_and_one_is_ambiguous(refused, write):
 def test_minus_one_is_a_label_beside_others(write, cells):
     rows = [["item", *"abcde"], ["x1", *cells.split(",")], ["x2", *cells.split(",")[::-1]]]
     assert at.read_labels(write(text(rows), "matrix.csv"), input_format="wide").n_labels == 10
+
+
+def test_repetitions_below_each_other_are_refused_with_what_to_do(tmp_path):
+    rows = "5,4,nan,3\n2,2,4,2\n4,,4,4\n"
+    path = tmp_path / "votes.csv"
+    path.write_text(f"{rows},\n{rows}")
+    with pytest.raises(at.InputError, match=r"after 3 rows .* part-2.csv --duplicates keep"):
+        at.read_labels(path)
+    parts = [tmp_path / "part-1.csv", tmp_path / "part-2.csv"]
+    for part in parts:
+        part.write_text(rows)
+    assert at.read_labels(parts, duplicates="keep").n_labels == 20

@@ -47,7 +47,7 @@ def test_spans_and_unknown_decisions_of_prodigy_are_refused(refused, lines):
     assert "an answer is 'yes'" in refused(lines([prodigy(1, "a", answer="yes")]), "set.jsonl")
 
 
-def test_users_in_one_file_of_doccano(same, lines, by_item, votes):
+def test_users_in_one_file_of_doccano(same, write, lines, by_item, votes):
     ids = {"ann": 1, "bob": 2, "cy": 3}
     kinds = {"cat": 7, "dog": 8}
     records = [
@@ -60,7 +60,10 @@ def test_users_in_one_file_of_doccano(same, lines, by_item, votes):
         for item, given in by_item.items()
     ]
     long = [(item, ids[person], kinds[label]) for item, person, label in votes]
-    assert "doccano export (6 examples)" in same(lines(records), "all.jsonl", long).summary()
+    classes = {"scale": "nominal"}  # the numbers are ids of labels
+    fit = same(lines(records), "all.jsonl", long, long_options=classes)
+    assert "doccano export (6 examples)" in fit.summary()
+    assert at.read_labels(write(lines(records), "all.jsonl"), scale="ordinal").scale.is_ordinal
 
 
 def of_user(votes, user):
@@ -198,11 +201,15 @@ def test_labels_of_peerannot(same, tmp_path, scores):
     labels = {}
     for item, person, label in scores:
         labels.setdefault(str(item), {})[person] = label
-    fit = same(labels, "answers.json", scores)
+    classes = {"scale": "nominal"}
+    fit = same(labels, "answers.json", scores, long_options=classes)
     assert fit.data.read_as == "peerannot answers (6 tasks)"
-    same(json.dumps(labels, indent=1), "answers.json", scores)
+    same(json.dumps(labels, indent=1), "answers.json", scores, long_options=classes)
+    same(labels, "answers.json", scores, scale="ordinal", long_options={"scale": "ordinal"})
     (tmp_path / "metadata.json").write_text('{"name": "x", "n_classes": 9, "n_workers": 3}')
-    fit = same(labels, "answers.json", scores, long_options={"categories": list(range(9))})
+    fit = same(
+        labels, "answers.json", scores, long_options={"categories": list(range(9)), **classes}
+    )
     assert "9 classes by metadata.json" in fit.data.read_as
     same(labels, "answers.json", scores, bins=2, long_options={"bins": 2})
 

@@ -51,7 +51,9 @@ def test_several_questions_of_mturk_need_the_option_question(same, refused, vote
 
 
 def test_mturk_without_a_question_is_refused(refused):
-    assert "no question with a label" in refused("HITId,WorkerId,Title\n1,a,x\n", "b.csv")
+    text = refused("HITId,WorkerId,Title\n1,a,x\n", "b.csv")
+    assert "no column starts with 'Answer.' (found: HITId, WorkerId, Title)" in text
+    assert "`--columns item=HITId,annotator=WorkerId,label=NAME`" in text
     text = refused("HITId,WorkerId,Answer.x\n", "b.csv")
     assert "no rows" in text
     assert "no column 'Input.z'" in refused(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,7 @@ _MODULES = {
     "zooniverse": "zooniverse",
     "mturk": "mturk",
     "toloka": "toloka",
+    "potato": "potato",
     "records": "records",
     "peerannot": "peerannot",
     "triples": "triples",
@@ -33,6 +35,17 @@ _MODULES = {
     "wide": "wide",
     "mace": "mace",
 }
+
+# Files that hold no labels of items, by the fields of their first object or by a line.
+_REGION_FIELDS = {
+    "LabelMe": {"shapes", "imagePath"},
+    "COCO": {"images", "annotations", "categories"},
+}
+_REGION_LINES = {
+    "brat": re.compile(rb"\AT\d+\t\S+ \d+ \d[\d; ]*\t"),
+    "INCEpTION or WebAnno": re.compile(rb"^1-1\t(?:\d+-\d+\t)?\S", re.MULTILINE),
+}
+_START = 1 << 14  # bytes in which such a line is looked for
 
 INPUT_FORMATS = ("long", *_MODULES)
 """The values of the option input_format."""
@@ -45,9 +58,27 @@ def recognise(source: Source) -> ParsedLabels | None:
     if source.in_lines and set(LABEL_ROLES) <= set(source.first):
         return None
     format = next((each for each in _all() if each.recognise(source)), None)
+    if format is None:
+        _refuse_regions(source)
     if format is None or (format.name == "records" and source.in_lines):
         return None
     return _read(format, source)
+
+
+def _refuse_regions(source: Source) -> None:
+    """Refuse, by name, files of tools that mark parts of a text or an image."""
+    if source.kind == "json":
+        fields = set(source.first)
+        tool = next((tool for tool, known in _REGION_FIELDS.items() if known <= fields), None)
+    else:
+        start = bytes(source.content.data[:_START])
+        tool = next((tool for tool, line in _REGION_LINES.items() if line.search(start)), None)
+    if tool is not None:
+        raise InputError(
+            f"this is a file of {tool}, which marks parts of a text or an image and does not say who "
+            "did: only labels of whole items are read; write them as a table with the columns "
+            "item, annotator, label"
+        )
 
 
 def read_as(name: str, source: Source) -> ParsedLabels:

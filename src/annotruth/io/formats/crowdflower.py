@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from operator import itemgetter
 
 from annotruth.errors import InputError, listed
+from annotruth.io.formats.matrix import is_empty
 from annotruth.io.formats.source import Format, ParsedLabels, Record, Source
 from annotruth.io.formats.votes import Votes, chosen, counted, differing, pass_question
 from annotruth.labels.frames import check_further_columns
@@ -59,7 +60,7 @@ def _read(source: Source) -> ParsedLabels:
     return replace(parsed, from_text=source.from_text)
 
 
-def _question(source: Source, rows: Iterable[Record]) -> str:
+def _question(source: Source, rows: Sequence[Record]) -> str:
     """Return the question: a column with a gold column, or that differs between judgments."""
     if "label" in source.columns:
         return source.column("label", "")
@@ -75,8 +76,10 @@ def _question(source: Source, rows: Iterable[Record]) -> str:
         n.removesuffix(suffix) for n in source.names for suffix in _GOLD if n.endswith(suffix)
     }
     questions = [name for name in names if name in answers or name in with_gold]
-    if questions:
-        return chosen(questions, None, "question")
+    if not questions:
+        names = [name for name in names if any(not is_empty(row[name] or "") for row in rows)]
+    if questions or len(names) == 1:
+        return chosen(questions or names, None, "question")
     raise InputError(
         f"the question could be any of {listed(names)}, as no column differs between the judgments "
         f"of a unit: {pass_question(names[0])}"

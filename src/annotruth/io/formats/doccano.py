@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -38,7 +39,8 @@ def _read(source: Source) -> ParsedLabels:
         n_examples += 1
         _add(votes, record, name)
     note = "" if len(set(votes.annotators)) != 1 else "one user; give the folder of all users"
-    return votes.parsed(counted(n_examples, "example", "examples"), note)
+    parsed = votes.parsed(counted(n_examples, "example", "examples"), note)
+    return replace(parsed, nominal=True)  # numbers are ids of labels
 
 
 def read_users(path: Path, *, max_size: str | int | None = None) -> ParsedLabels | None:
@@ -53,7 +55,7 @@ def read_users(path: Path, *, max_size: str | int | None = None) -> ParsedLabels
             _add(votes, record, users[-1])
     if len(users) < 2:
         return None
-    return votes.parsed(f"{len(users):,} users, one file each")
+    return replace(votes.parsed(f"{len(users):,} users, one file each"), nominal=True)
 
 
 def _add(votes: Votes, record: Record, user: str) -> None:

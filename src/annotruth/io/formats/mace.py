@@ -18,7 +18,7 @@ def _recognise(source: Source) -> bool:
 
     A name is not empty, not the same as another, and not a label.
     """
-    rows = source.rows
+    rows = _first_block(source.rows)
     if len(rows) < 2 or len({len(row) for row in rows}) != 1:
         return False
     first, *rest = rows
@@ -32,6 +32,13 @@ def _recognise(source: Source) -> bool:
     if not unnamed or _has_ids(rows):
         return False
     return cells_agree(rows) or (cells_overlap(rows) and _spans_agree(rows))
+
+
+def _first_block(rows: list[list[str]]) -> list[list[str]]:
+    """Return the rows before one of empty cells that is shorter: repetitions are in further blocks."""
+    width = len(rows[0]) if rows else 0
+    ends = (n for n, row in enumerate(rows) if len(row) < width and all(map(is_empty, row)))
+    return rows[: next(ends, len(rows))]
 
 
 def _has_ids(rows: list[list[str]]) -> bool:
@@ -58,6 +65,13 @@ def _read(source: Source) -> ParsedLabels:
     if source.kind != "text":
         raise InputError(
             "MACE's matrix is CSV, and this file is not: pass another input format (`--input-format`)"
+        )
+    n_rows = len(_first_block(source.rows))
+    if n_rows < len(source.rows):
+        raise InputError(
+            f"after {n_rows} rows of a matrix comes an empty one and then others, as for repeated "
+            "votes: save each part as a file, and name all of them (`annotruth fit part-1.csv "
+            "part-2.csv --duplicates keep`)"
         )
     table = source.unnamed_table
     return unpivot(

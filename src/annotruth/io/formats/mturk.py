@@ -8,8 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from annotruth.errors import InputError, listed
 from annotruth.io.formats.source import INPUT_PREFIX, ITEM_FIELD, Format, ParsedLabels, Source
 from annotruth.io.formats.votes import chosen, counted
+from annotruth.labels.frames import pass_columns
 from annotruth.labels.validate import missing
 
 ANSWER_PREFIX = "Answer."
@@ -38,6 +40,11 @@ def _read(source: Source) -> ParsedLabels:
             for name in source.names
             if name.startswith(ANSWER_PREFIX)
         }
+        if not names:
+            raise InputError(
+                f"no column starts with {ANSWER_PREFIX!r} (found: {listed(source.names)}): if this has one row "
+                f"per label, {pass_columns({'item': 'HITId', 'annotator': 'WorkerId', 'label': ''})}"
+            )
         wanted = source.question and source.question.removeprefix(ANSWER_PREFIX)
         answer = names[chosen(names, wanted, "question")]
     ours = f"{INPUT_PREFIX}{ITEM_FIELD}"

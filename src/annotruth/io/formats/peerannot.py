@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def _read(source: Source) -> ParsedLabels:
         counted(len(tasks), "task", "tasks"),
         f"{len(categories)} classes by metadata.json" if categories else "",
     )
-    return ParsedLabels(parsed.table, from_text=True, notes=parsed.notes, categories=categories)
+    return replace(parsed, from_text=True, categories=categories, nominal=True)
 
 
 def _classes(path: Path, labels: Sequence[Any]) -> list[int] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
@@ -17,6 +17,7 @@ from annotruth.io.batches import find_separator, read_columns, read_first_rows
 from annotruth.io.content import ContentKind, FileContent, check_utf8
 from annotruth.io.json_lines import check_object_size, describe_fault, is_deep
 from annotruth.labels.frames import pass_column
+from annotruth.labels.options import ReadOptions
 
 Record = dict[str, Any]
 
@@ -47,6 +48,8 @@ class ParsedLabels:
         Known truths: item, label.
     categories
         All categories, where the file names them.
+    nominal
+        Whether labels are names or numbers of classes, and never a scale.
     title
         The name of the format in messages; empty for a long table.
 
@@ -63,6 +66,7 @@ class ParsedLabels:
     notes: Sequence[str] = ()
     gold: pa.Table | None = None
     categories: Sequence[Any] | None = None
+    nominal: bool = False
     title: str = ""
 
     @property
@@ -72,6 +76,13 @@ class ParsedLabels:
         if not self.title:
             return notes
         return f"{self.title} ({notes})" if notes else self.title
+
+    def options(self, read: ReadOptions) -> ReadOptions:
+        """Return the options to make labels of the table, where the caller's leave that open."""
+        options = replace(read, columns=self.columns)
+        if self.nominal and options.infers_scale:
+            options = replace(options, scale="nominal")
+        return options.with_categories(self.categories)
 
 
 @dataclass(frozen=True)

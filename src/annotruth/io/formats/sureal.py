@@ -8,9 +8,9 @@ from typing import Any
 from annotruth.errors import InputError, listed, shown
 from annotruth.io.content import FileContent, check_utf8
 from annotruth.io.decompress import check_size
-from annotruth.io.formats.literals import check_literal, read_literals, tree_size
 from annotruth.io.formats.source import Format, ParsedLabels, Source
 from annotruth.io.formats.votes import Votes, counted, mapping, sequence
+from annotruth.io.literals import check_literal, read_literals, tree_size
 
 
 def _recognise(source: Source) -> bool:

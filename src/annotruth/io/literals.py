@@ -22,7 +22,7 @@ class NotLiteral(NamedTuple):
 
     Examples
     --------
-    >>> from annotruth.io.formats.literals import read_literals
+    >>> from annotruth.io.literals import read_literals
     >>> read_literals("name = 'park'\npath = name + '.yuv'")["path"]
     NotLiteral(line=2, code="name + '.yuv'")
     """

@@ -1,0 +1,56 @@
+"""Potato's tables, and files of tools that mark parts of a text or an image."""
+
+import json
+
+import pytest
+
+import annotruth as at
+from annotruth.io.readers import read_labels
+
+NAMES = "user\tinstance_id\tdisplayed_text\tsentiment:::good\tsentiment:::bad\tspans:::sure\n"
+ROWS = "ann\t1\tHello\ttrue\t\t[]\nbob\t1\tHello\t\ttrue\t[{'start': 0}]\nbob\t2\tBye\t\t\t[]\n"
+
+
+def read(tmp_path, text: str, name: str = "annotated_instances.tsv", **options):
+    path = tmp_path / name
+    path.write_text(text)
+    return read_labels(path, **options)
+
+
+def test_options_that_were_ticked_are_labels(tmp_path):
+    labels = read(tmp_path, NAMES + ROWS)
+    assert (labels.n_labels, labels.n_dropped, labels.n_annotators) == (2, 1, 2)
+    assert labels.scale.categories.to_pylist() == ["bad", "good"]
+    assert labels.read_as == (
+        "Potato annotations (3 annotations, question sentiment, spans of spans left out)"
+    )
+
+
+def test_values_are_labels_and_one_of_several_questions_is_chosen(tmp_path):
+    rating = NAMES.replace("spans:::sure", "stars:::value")
+    rows = ROWS.replace("[]", "4").replace("[{'start': 0}]", "5")
+    with pytest.raises(at.InputError, match="several questions, sentiment, stars: choose one"):
+        read(tmp_path, rating + rows)
+    labels = read(tmp_path, rating + rows, question="stars")
+    assert labels.n_labels == 3
+    assert labels.scale.categories.to_pylist() == [4, 5]
+
+
+def test_spans_alone_are_refused(tmp_path):
+    text = "user\tinstance_id\tspans:::sure\nann\t1\t[]\nbob\t1\t[{'start': 0}]\n"
+    with pytest.raises(at.InputError, match=r"the regions of 'spans' \(spans\) are not classes"):
+        read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("tool", "name", "text"),
+    [
+        ("LabelMe", "1.json", json.dumps({"flags": {}, "shapes": [], "imagePath": "1.jpg"})),
+        ("COCO", "1.json", json.dumps({"images": [], "annotations": [], "categories": []})),
+        ("brat", "1.ann", "T1\tEntity 70 117\tCongenital\nT2\tEntity 206 210;214 217\tvaso\n"),
+        ("INCEpTION", "1.tsv", " # POS | Value\n#id=1\n#text=Is.\n1-1\tIs\t_\t\n1-2\t.\t_\t\n"),
+    ],
+)
+def test_files_of_regions_are_refused_by_the_name_of_the_tool(tmp_path, tool, name, text):
+    with pytest.raises(at.InputError, match=f"this is a file of {tool}.* item, annotator, label"):
+        read(tmp_path, text, name)
