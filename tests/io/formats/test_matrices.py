@@ -230,12 +230,12 @@ def test_minus_one_is_a_label_beside_others(write, cells):
 
 
 def test_repetitions_below_each_other_are_refused_with_what_to_do(tmp_path):
-    rows = "5,4,nan,3\n2,2,4,2\n4,,4,4\n"
+    rows = "5,nan,5,4,2\n1,3,5,2,5\n3,5,5,5,4\n1,4,3,4,5\n4,5,nan,3,4\n2,2,1,1,2\n"
     path = tmp_path / "votes.csv"
     path.write_text(f"{rows},\n{rows}")
-    with pytest.raises(at.InputError, match=r"after 3 rows .* part-2.csv --duplicates keep"):
+    with pytest.raises(at.InputError, match=r"after 6 rows .* part-2.csv --duplicates keep"):
         at.read_labels(path)
     parts = [tmp_path / "part-1.csv", tmp_path / "part-2.csv"]
     for part in parts:
         part.write_text(rows)
-    assert at.read_labels(parts, duplicates="keep").n_labels == 20
+    assert at.read_labels(parts, duplicates="keep").n_labels == 56
