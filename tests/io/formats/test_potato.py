@@ -36,6 +36,22 @@ def test_values_are_labels_and_one_of_several_questions_is_chosen(tmp_path):
     assert labels.scale.categories.to_pylist() == [4, 5]
 
 
+def test_files_in_folders_of_users(tmp_path):
+    for user, option in {"ann": "good", "bob": "bad"}.items():
+        record = {"id": 1, "label_annotations": {"sentiment": {option: "true"}}}
+        (tmp_path / user).mkdir()
+        (tmp_path / user / "annotated_instances.jsonl").write_text(json.dumps(record) + "\n")
+    labels = read_labels(f"{tmp_path}/*/annotated_instances.jsonl")
+    assert labels.annotators.to_pylist() == ["ann", "bob"]
+    assert labels.n_labels == 2
+    assert read_labels(tmp_path / "bob" / "annotated_instances.jsonl").n_labels == 1
+
+
+def test_a_box_that_is_ticked_may_hold_its_own_name(tmp_path):
+    text = "user\tinstance_id\tagree:::Yes\nann\t1\tagree:::Yes\nbob\t1\t\n"
+    assert read(tmp_path, text).scale.categories.to_pylist() == ["Yes"]
+
+
 def test_spans_alone_are_refused(tmp_path):
     text = "user\tinstance_id\tspans:::sure\nann\t1\t[]\nbob\t1\t[{'start': 0}]\n"
     with pytest.raises(at.InputError, match=r"the regions of 'spans' \(spans\) are not classes"):

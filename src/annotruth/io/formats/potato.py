@@ -1,53 +1,83 @@
-"""Potato's annotated_instances.tsv: one row per user and instance, one column per option."""
+"""Potato's annotated_instances: a table of all users, or JSON lines in a folder of each user."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
-from annotruth.io.formats.source import Format, ParsedLabels, Record, Source
-from annotruth.io.formats.votes import Votes, chosen, counted, refuse_regions
+from annotruth.io.formats.source import Format, ParsedLabels, Source
+from annotruth.io.formats.votes import Votes, chosen, counted, mapping, refuse_regions
 
 _USER, _INSTANCE = "user", "instance_id"
 _BETWEEN = ":::"  # the name of a question and an option of it
+_LABELS = "label_annotations"
 _SPANS = "["  # at the start of a cell that holds spans of the text
 
 
+class _Mark(NamedTuple):
+    """What a user entered for one option of a question."""
+
+    item: object
+    user: object
+    question: str
+    option: str
+    value: object
+
+    @property
+    def choice(self) -> object:
+        """The option if it was ticked, else the value of a slider or a field."""
+        name = f"{self.question}{_BETWEEN}{self.option}"
+        return self.option if str(self.value) in ("true", "True", name) else self.value
+
+
 def _recognise(source: Source) -> bool:
+    if source.kind == "json":
+        return {"id", _LABELS} <= set(source.first)
     names = source.names
     return {_USER, _INSTANCE} <= set(names) and any(_BETWEEN in name for name in names)
 
 
 def _read(source: Source) -> ParsedLabels:
     """Read the options that were ticked, or the values that were given, for one question."""
-    item, user = source.column("item", _INSTANCE), source.column("annotator", _USER)
-    rows: list[Record] = source.table(list(source.names)).to_pylist()
-    columns = [name for name in source.names if _BETWEEN in name]
-    spans = {
-        _question(name) for name in columns for row in rows if (row[name] or "").startswith(_SPANS)
-    }
-    questions = [_question(name) for name in columns if _question(name) not in spans]
+    marks = list(_in_lines(source) if source.kind == "json" else _in_table(source))
+    spans = {mark.question for mark in marks if str(mark.value).startswith(_SPANS)}
+    questions = [mark.question for mark in marks if mark.question not in spans]
     if spans and not questions:
         refuse_regions(min(spans), "spans")
     question = chosen(questions, source.question, "question")
-    options = [name for name in columns if _question(name) == question]
+    choices: dict[tuple[object, object], list[object]] = {}
+    for mark in marks:
+        given = choices.setdefault((mark.item, mark.user), [])
+        if mark.question == question:
+            given.append(mark.choice)
     votes = Votes()
-    for row in rows:
-        votes.add(row[item], row[user], [_choice(name, row[name]) for name in options])
+    for (item, user), given in choices.items():
+        votes.add(item, user, given)
     parsed = votes.parsed(
-        counted(len(rows), "annotation", "annotations"),
+        counted(len(choices), "annotation", "annotations"),
         f"question {question}",
         f"spans of {', '.join(sorted(spans))} left out" if spans else "",
     )
-    return replace(parsed, from_text=source.from_text)
+    return replace(parsed, from_text=True)
 
 
-def _question(name: str) -> str:
-    return name.partition(_BETWEEN)[0]
+def _in_table(source: Source) -> Iterator[_Mark]:
+    item, user = source.column("item", _INSTANCE), source.column("annotator", _USER)
+    columns = [name for name in source.names if _BETWEEN in name]
+    for row in source.table(list(source.names)).to_pylist():
+        for name in columns:
+            question, _, option = name.partition(_BETWEEN)
+            yield _Mark(row[item], row[user], question, option, row[name])
 
 
-def _choice(name: str, cell: str | None) -> str | None:
-    """Return the option that was ticked, or the value of a slider or a field; None if there is none."""
-    return name.partition(_BETWEEN)[2] if str(cell).lower() == "true" else cell
+def _in_lines(source: Source) -> Iterator[_Mark]:
+    """Return the marks of one user, whose name is that of the folder."""
+    user = source.path.resolve().parent.name
+    for record in source.records():
+        for question, options in mapping(record.get(_LABELS), _LABELS).items():
+            for option, value in mapping(options, f"{_LABELS} of {question!r}").items():
+                yield _Mark(record.get("id"), user, question, option, value)
 
 
 FORMATS = (Format("potato", "Potato annotations", _recognise, _read),)
