@@ -10,10 +10,10 @@ import pyarrow as pa
 from annotruth.comparisons.build import ParsedComparisons
 from annotruth.errors import InputError, shown
 from annotruth.io.content import FileContent
-from annotruth.io.formats.literals import check_literal
 from annotruth.io.formats.source import Source
 from annotruth.io.formats.sureal import read_dataset
 from annotruth.io.formats.votes import counted, mapping, sequence
+from annotruth.io.literals import check_literal
 from annotruth.labels.frames import make_column
 
 _WINNER = {1: "left", 0: "right", 0.5: "tie"}
