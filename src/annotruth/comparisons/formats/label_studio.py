@@ -59,6 +59,16 @@ def read_label_studio(source: Source) -> ParsedComparisons:
     )
 
 
+def has_pairs(task: Record) -> bool:
+    """Return whether the annotations of a task have the result of a Pairwise tag."""
+    return any(
+        result.get("type") == "pairwise"
+        for annotation in annotations_of(task)
+        for result in sequence(annotation.get("result"), "the result of an annotation")
+        if isinstance(result, dict)
+    )
+
+
 def _winners(annotation: Record) -> dict[str, Any]:
     """Return what was selected, by question."""
     winners: dict[str, Any] = {}
