@@ -199,6 +199,8 @@ def test_label_studio(write):
     columns = {"left": "text1", "right": "text2"}
     data = read_comparisons(write("v.json", json.dumps(tasks)), columns=columns)
     assert votes(data)[0][:2] == ("a", "b")
+    with pytest.raises(InputError, match="columns names the annotator, which this export has"):
+        read_comparisons(write("v.json", json.dumps(tasks)), columns={"annotator": "none"})
 
 
 def test_mturk(write):

@@ -19,7 +19,7 @@ import annotruth as at
 
 Values = list[Any]
 
-_KINDS: dict[str, Callable[[int, np.random.Generator], Any]] = {
+KINDS: dict[str, Callable[[int, np.random.Generator], Any]] = {
     "int": lambda n, rng: n,
     "negative": lambda n, rng: -n - 1,
     "large": lambda n, rng: 2**62 + n,
@@ -60,12 +60,12 @@ def odd_columns(rng: np.random.Generator, folder: Path) -> str:
     """Fit a frame with columns of any type."""
     kinds = []
     for _ in range(3):
-        pool = list(_KINDS) if rng.random() < 0.5 else COMMON
+        pool = list(KINDS) if rng.random() < 0.5 else COMMON
         kinds.append(str(rng.choice(pool)))
     sizes = (12, 6, 4)
     codes = [rng.integers(size, size=40) for size in sizes]
     columns = [
-        [_KINDS[kind](int(n), rng) for n in code] for kind, code in zip(kinds, codes, strict=True)
+        [KINDS[kind](int(n), rng) for n in code] for kind, code in zip(kinds, codes, strict=True)
     ]
     if rng.random() < 0.3:
         place = int(rng.integers(3))

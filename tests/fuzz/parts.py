@@ -12,12 +12,14 @@ from tests.fuzz.options import hostile_options
 from tests.fuzz.runner import Part
 from tests.fuzz.saved_fits import tampered_fit
 from tests.fuzz.tables import counted_table
+from tests.fuzz.votes import odd_votes
 
 PARTS: dict[str, tuple[float, Part]] = {
-    "tables": (0.25, counted_table),
+    "tables": (0.2, counted_table),
     "files": (0.4, mutated_file),
     "columns": (0.15, odd_columns),
-    "options": (0.2, hostile_options),
+    "options": (0.15, hostile_options),
+    "votes": (0.1, odd_votes),
     "fits": (0.0, tampered_fit),
     "crowds": (0.0, renamed_crowd),
 }

@@ -7,7 +7,15 @@ import pytest
 from tests.mutants.catalog import ROOT
 
 SEED = 15
-COUNTS = {"tables": 60, "files": 120, "columns": 60, "options": 60, "fits": 40, "crowds": 2}
+COUNTS = {
+    "tables": 60,
+    "files": 120,
+    "columns": 60,
+    "options": 60,
+    "votes": 120,
+    "fits": 40,
+    "crowds": 2,
+}
 
 
 @pytest.mark.parametrize("part", COUNTS)

@@ -15,7 +15,7 @@ from annotruth.io.formats.votes import check_scalar, chosen, counted, mapping, s
 from annotruth.labels.frames import make_column
 
 _CHOICE_OF_KIND = {"pairwise": "selected", "choices": "choices"}
-_ROLES = ("left", "right", "annotator", "winner")
+_DATA_ROLES = ("left", "right", "context")  # what a task's data may hold
 
 
 def read_label_studio(source: Source) -> ParsedComparisons:
@@ -36,8 +36,12 @@ def read_label_studio(source: Source) -> ParsedComparisons:
         [name for *_, winners in rows for name in winners], source.question, "question"
     )
     names = list(dict.fromkeys(name for data, *_ in rows for name in data))
-    given = {role: name for role, name in source.columns.items() if role in (*_ROLES, "context")}
-    columns = find_pair_columns([*names, "annotator", "winner"], given).by_role
+    for role in source.columns.keys() - set(_DATA_ROLES):
+        raise InputError(
+            f"columns names the {role}, which this export has in its annotations: name only "
+            f"{', '.join(_DATA_ROLES)} (`--columns left=NAME,right=NAME`)"
+        )
+    columns = find_pair_columns([*names, "annotator", "winner"], source.columns).by_role
     values: dict[str, list[Any]] = {role: [] for role in columns}
     for data, annotation, winners in rows:
         of_row = {
@@ -75,7 +79,7 @@ def _winners(annotation: Record) -> dict[str, Any]:
     for one in sequence(annotation.get("result"), "the result of an annotation"):
         result = mapping(one, "a result")
         kind, value = result.get("type"), result.get("value")
-        if kind not in _CHOICE_OF_KIND or not isinstance(value, dict):
+        if not isinstance(kind, str) or not isinstance(value, dict) or kind not in _CHOICE_OF_KIND:
             continue
         selected = value.get(_CHOICE_OF_KIND[kind])
         if isinstance(selected, list):

@@ -12,7 +12,7 @@ from annotruth.errors import InputError, shown
 from annotruth.io.content import FileContent
 from annotruth.io.formats.source import Source
 from annotruth.io.formats.sureal import read_dataset
-from annotruth.io.formats.votes import counted, mapping, sequence
+from annotruth.io.formats.votes import check_scalar, counted, mapping, sequence
 from annotruth.io.literals import check_literal
 from annotruth.labels.frames import make_column
 
@@ -48,7 +48,7 @@ def _read(dataset: dict[str, Any]) -> ParsedComparisons:
             if (observer, other, place) in seen:  # written with both of its videos
                 continue
             seen.add((observer, place, other))
-            if check_literal(score, f"a score of video {name}") not in _WINNER:
+            if check_scalar(check_literal(score, f"a score of video {name}")) not in _WINNER:
                 raise InputError(f"a score of video {name} is {shown(score)}: give 1, 0 or 0.5")
             values = (ids[place], ids[other], observer, _WINNER[score])
             for role, value in zip(rows, values, strict=True):
@@ -75,7 +75,7 @@ def _key(key: Any, video: str, n_videos: int) -> tuple[Any, int]:
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             key = None
     match key:
-        case (observer, int(other)) if 0 <= other < n_videos:
+        case (str() | int() as observer, int(other)) if 0 <= other < n_videos:
             return observer, other
     raise InputError(
         f"a score of video {video} has the key {shown(key)}: give (observer, number of the other "
