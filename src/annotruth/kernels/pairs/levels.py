@@ -1,0 +1,38 @@
+"""The levels of PairGPM's latent states, as kernels and their NumPy twins read them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from annotruth.kernels.arrays import Floats
+
+NEGLIGIBLE = 1e-9
+"""The posterior probability below which a state adds nothing to a gradient."""
+
+
+LIKELY = 1e-5
+"""The least posterior probability of a state that counts for the information."""
+
+
+class StateLevels(NamedTuple):
+    """The levels of annotators' latent states and their prior probabilities.
+
+    ``eps``, ``flip`` and ``chance`` have one column per behavior at a reliability. ``chance`` has one
+    row per outcome and kind of comparison, ``3 * outcome + kind``: kind 0 if the annotator's favoured
+    item is not shown, 1 if it is shown and won, 2 if it is shown and did not win.
+
+    Examples
+    --------
+    >>> StateLevels._fields[:3]
+    ('beta', 'nu', 'eps')
+    """
+
+    beta: Floats
+    nu: Floats
+    eps: Floats
+    flip: Floats
+    chance: Floats
+    log_group: Floats
+    log_beta: Floats
+    log_nu: Floats
+    log_behavior: Floats
