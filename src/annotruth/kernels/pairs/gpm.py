@@ -12,7 +12,9 @@ where :math:`D(\text{left}, \text{right}, \text{tie}; d) \propto (e^{d/2}, e^{-d
 ``lo:hi`` of a block. The levels that are still considered for an annotator are the bits of
 ``active[s]``: groups, sharpness, tie rates, behaviors. ``favoured[s]`` is the item that the annotator
 may favour, ``pair`` the code of each comparison's pair, ``covariates`` one row per comparison, and
-``offsets`` are gamma and c. NumPy twins: `annotruth.kernels.reference.pairs.gpm`.
+``offsets`` are gamma and c. ``leverage[s]`` is the part of the scores' degrees of freedom that s's
+votes determine: it lowers the log of the sharpness :math:`\beta` by as much as the fitted scores
+follow s's own votes, by the factor :math:`\beta^{-h_s \epsilon_k}`. NumPy twins: `annotruth.kernels.reference.pairs.gpm`.
 """
 
 from __future__ import annotations
@@ -86,6 +88,7 @@ def _log_joint(
     block: Any,
     s: int,
     favoured: int,
+    leverage: float,
     covariates: Floats,
     theta: Floats,
     offsets: Floats,
@@ -109,6 +112,7 @@ def _log_joint(
         scores = theta[groups[g]]
         for j in range(len(betas)):
             beta = levels.beta[betas[j]]
+            tilt = leverage * math.log(beta)
             for t in range(len(nus)):
                 prior = (
                     levels.log_group[groups[g]]
@@ -116,7 +120,7 @@ def _log_joint(
                     + levels.log_nu[nus[t]]
                 )
                 for k in range(n_states):
-                    joint[g, j, t, k] = prior + levels.log_behavior[behaviors[k]]
+                    joint[g, j, t, k] = prior + levels.log_behavior[behaviors[k]] - tilt * eps[k]
             product[:] = 1.0
             since = 0
             for v in range(first, last):
@@ -169,6 +173,7 @@ def step(
     hi: int,
     active: Codes,
     favoured: NDArray[np.int32],
+    leverage: Floats,
     pair: NDArray[np.int32],
     covariates: Floats,
     theta: Floats,
@@ -191,18 +196,19 @@ def step(
     :math:`\sum_k w_k (\epsilon_k D'(y) + \phi_k D'(\bar y)) / p_k(y)` to the derivative with respect
     to d, and the expected curvature of the serious and the inverted part to ``curvature`` (by pair,
     times the squared sharpness), ``cross`` (items with offsets) and ``offset_curvature``. ``totals``
-    gets the log-likelihood, the expected log sharpness, and its square. Levels whose posterior
+    gets the log-likelihood, the expected log sharpness, and the expected leverage. Levels whose posterior
     probability is below ``prune`` are no longer active afterwards.
     """
     for s in range(lo, hi):
         first, last = block.annotator_ptr[s], block.annotator_ptr[s + 1]
-        if first == last:
+        if first == last or active[s, 0] == 0:
             continue
         groups, betas = _set_bits(active[s, 0]), _set_bits(active[s, 1])
         nus, behaviors = _set_bits(active[s, 2]), _set_bits(active[s, 3])
         posterior = _log_joint(
-            block, s, favoured[s], covariates, theta, offsets, levels, groups, betas, nus, behaviors
-        )
+            block, s, favoured[s], leverage[s], covariates, theta, offsets, levels, groups, betas, nus,
+            behaviors,
+        )  # fmt: skip
         totals[0] += _normalise(posterior)
         mass = posterior.sum(axis=3)
         by_group = mass.sum(axis=2).sum(axis=1)
@@ -215,10 +221,10 @@ def step(
             nu_count[nus[t]] += by_nu[t]
         for k in range(len(behaviors)):
             behavior_count[behaviors[k]] += by_behavior[k]
+            totals[2] += leverage[s] * by_behavior[k] * levels.eps[behaviors[k]]
         for j in range(len(betas)):
             log_beta = math.log(levels.beta[betas[j]])
             totals[1] += by_beta[j] * log_beta
-            totals[2] += by_beta[j] * log_beta * log_beta
         _add_derivatives(
             block, s, favoured[s], pair, covariates, theta, offsets, levels, groups, betas, nus,
             behaviors, posterior, mass, gradient, curvature, cross, offset_gradient,
@@ -341,6 +347,7 @@ def information(
     hi: int,
     active: Codes,
     favoured: NDArray[np.int32],
+    leverage: Floats,
     sampled: Floats,
     covariates: Floats,
     theta: Floats,
@@ -359,13 +366,14 @@ def information(
     place = np.full(n_items, -1, np.int64)
     for s in range(lo, hi):
         first, last = block.annotator_ptr[s], block.annotator_ptr[s + 1]
-        if first == last or sampled[s] == 0.0:
+        if first == last or sampled[s] == 0.0 or active[s, 0] == 0:
             continue
         groups, betas = _set_bits(active[s, 0]), _set_bits(active[s, 1])
         nus, behaviors = _set_bits(active[s, 2]), _set_bits(active[s, 3])
         posterior = _log_joint(
-            block, s, favoured[s], covariates, theta, offsets, levels, groups, betas, nus, behaviors
-        )
+            block, s, favoured[s], leverage[s], covariates, theta, offsets, levels, groups, betas, nus,
+            behaviors,
+        )  # fmt: skip
         _normalise(posterior)
         shown = np.empty(2 * (last - first), np.int64)
         n_shown = 0
@@ -424,52 +432,256 @@ def _add_hessians(
     """Add the expected Hessians; return the scores of the likely states and their probabilities."""
     n_offsets = len(offsets)
     width = len(columns)
+    number = np.full(posterior.shape, -1, np.int64)  # of the likely states
     n_likely = 0
-    for weight in posterior.ravel():
-        n_likely += weight >= LIKELY
+    for g, j, t, k in np.ndindex(posterior.shape):
+        if posterior[g, j, t, k] >= LIKELY:
+            number[g, j, t, k] = n_likely
+            n_likely += 1
     scores = np.zeros((n_likely, width))
     weights = np.zeros(n_likely)
+    eps, flip = levels.eps[behaviors], levels.flip[behaviors]
     touched = np.empty(2 + n_offsets, np.int64)
     change = np.empty(2 + n_offsets)
-    state = 0
     for g in range(len(groups)):
         for j in range(len(betas)):
-            for t in range(len(nus)):
-                for k in range(len(behaviors)):
-                    weight = posterior[g, j, t, k]
-                    if weight < LIKELY:
-                        continue
-                    weights[state] = weight
-                    beta = levels.beta[betas[j]]
-                    nu = levels.nu[nus[t]]
-                    eps, flip = levels.eps[behaviors[k]], levels.flip[behaviors[k]]
-                    for v in range(block.annotator_ptr[s], block.annotator_ptr[s + 1]):
-                        left, right, y = block.left[v], block.right[v], block.outcome[v]
-                        row = _kind(y, left, right, favoured)
-                        d = beta * (theta[groups[g], left] - theta[groups[g], right])
-                        a = math.exp(0.5 * (d + _offset(v, covariates, offsets)))
-                        p, mirrored, total = _davidson(y, a, nu)
-                        mixed = eps * p + flip * mirrored + levels.chance[row, behaviors[k]]
-                        mean = 0.5 * (a - 1.0 / a) / total
-                        variance = 0.25 * (a + 1.0 / a) / total - mean * mean
-                        own = 0.5 if y == 0 else (-0.5 if y == 1 else 0.0)
-                        serious, inverted = eps * p / mixed, flip * mirrored / mixed
-                        slope = serious * (own - mean) - inverted * (own + mean)
-                        bend = slope * slope
-                        bend -= serious * ((own - mean) ** 2 - variance)
-                        bend -= inverted * ((own + mean) ** 2 - variance)
-                        touched[0] = g * n_shown + place[left]
-                        touched[1] = g * n_shown + place[right]
-                        change[0], change[1] = beta, -beta
-                        for c in range(n_offsets):
-                            touched[2 + c] = width - n_offsets + c
-                            change[2 + c] = 1.0 if c == 0 else covariates[v, c - 1]
+            beta = levels.beta[betas[j]]
+            for v in range(block.annotator_ptr[s], block.annotator_ptr[s + 1]):
+                left, right, y = block.left[v], block.right[v], block.outcome[v]
+                row = _kind(y, left, right, favoured)
+                own = 0.5 if y == 0 else (-0.5 if y == 1 else 0.0)
+                d = beta * (theta[groups[g], left] - theta[groups[g], right])
+                a = math.exp(0.5 * (d + _offset(v, covariates, offsets)))
+                touched[0] = g * n_shown + place[left]
+                touched[1] = g * n_shown + place[right]
+                change[0], change[1] = beta, -beta
+                for c in range(n_offsets):
+                    touched[2 + c] = width - n_offsets + c
+                    change[2 + c] = 1.0 if c == 0 else covariates[v, c - 1]
+                bend = 0.0
+                for t in range(len(nus)):
+                    p, mirrored, total = _davidson(y, a, levels.nu[nus[t]])
+                    mean = 0.5 * (a - 1.0 / a) / total
+                    variance = 0.25 * (a + 1.0 / a) / total - mean * mean
+                    up, down = own - mean, own + mean
+                    for k in range(len(behaviors)):
+                        state = number[g, j, t, k]
+                        if state < 0:
+                            continue
+                        weight = posterior[g, j, t, k]
+                        weights[state] = weight
+                        mixed = eps[k] * p + flip[k] * mirrored + levels.chance[row, behaviors[k]]
+                        serious, inverted = eps[k] * p / mixed, flip[k] * mirrored / mixed
+                        slope = serious * up - inverted * down
+                        bend += weight * (
+                            slope * slope
+                            - serious * (up * up - variance)
+                            - inverted * (down * down - variance)
+                        )
                         for i in range(2 + n_offsets):
                             scores[state, touched[i]] += slope * change[i]
-                            by = sampled * weight * bend * change[i]
-                            for i2 in range(2 + n_offsets):
-                                information[columns[touched[i]], columns[touched[i2]]] += (
-                                    by * change[i2]
-                                )
-                    state += 1
+                for i in range(2 + n_offsets):
+                    by = sampled * bend * change[i]
+                    for i2 in range(2 + n_offsets):
+                        information[columns[touched[i]], columns[touched[i2]]] += by * change[i2]
     return scores, weights
+
+
+@compiled
+def posteriors(
+    block: Any,
+    lo: int,
+    hi: int,
+    active: Codes,
+    favoured: NDArray[np.int32],
+    leverage: Floats,
+    covariates: Floats,
+    by_group: Floats,
+    by_beta: Floats,
+    by_nu: Floats,
+    by_behavior: Floats,
+    evidence: Floats,
+    p_serious: Floats,
+    theta: Floats,
+    offsets: Floats,
+    levels: StateLevels,
+    totals: Floats,
+) -> None:
+    """Set each annotator's posterior of groups, sharpness, tie rates and behaviors, and evidence.
+
+    ``evidence`` has pairs of an observed and an expected number: votes for the left item, ties,
+    and votes for the item with the higher score, each expected of a serious annotator; then the
+    votes for the favoured item, and how often it was shown. ``p_serious`` is the probability that
+    each comparison was serious. ``totals`` gets the log-likelihood.
+    """
+    for s in range(lo, hi):
+        first, last = block.annotator_ptr[s], block.annotator_ptr[s + 1]
+        groups, betas = _set_bits(active[s, 0]), _set_bits(active[s, 1])
+        nus, behaviors = _set_bits(active[s, 2]), _set_bits(active[s, 3])
+        posterior = _log_joint(
+            block, s, favoured[s], leverage[s], covariates, theta, offsets, levels, groups, betas, nus,
+            behaviors,
+        )  # fmt: skip
+        totals[0] += _normalise(posterior)
+        by_group[s] = 0.0
+        by_beta[s] = 0.0
+        by_nu[s] = 0.0
+        by_behavior[s] = 0.0
+        evidence[s] = 0.0
+        p_serious[first:last] = 0.0
+        for g in range(len(groups)):
+            for j in range(len(betas)):
+                for t in range(len(nus)):
+                    for k in range(len(behaviors)):
+                        weight = posterior[g, j, t, k]
+                        by_group[s, groups[g]] += weight
+                        by_beta[s, betas[j]] += weight
+                        by_nu[s, nus[t]] += weight
+                        by_behavior[s, behaviors[k]] += weight
+                    _add_evidence(
+                        block, s, favoured[s], covariates, theta[groups[g]], offsets, levels,
+                        levels.beta[betas[j]], levels.nu[nus[t]], behaviors, posterior[g, j, t],
+                        evidence[s], p_serious,
+                    )  # fmt: skip
+        for v in range(first, last):
+            left, right, y = block.left[v], block.right[v], block.outcome[v]
+            evidence[s, 0] += y == 0
+            evidence[s, 2] += y == 2
+            if favoured[s] == left or favoured[s] == right:
+                evidence[s, 6] += favoured[s] == (left if y == 0 else right) and y != 2
+                evidence[s, 7] += 1.0
+
+
+@compiled
+def _add_evidence(
+    block: Any,
+    s: int,
+    favoured: int,
+    covariates: Floats,
+    scores: Floats,
+    offsets: Floats,
+    levels: StateLevels,
+    beta: float,
+    nu: float,
+    behaviors: Codes,
+    weights: Floats,
+    evidence: Floats,
+    p_serious: Floats,
+) -> None:
+    """Add what a level of sharpness and of ties expects of a serious annotator, by its weight."""
+    mass = weights.sum()
+    if mass < NEGLIGIBLE:
+        return
+    for v in range(block.annotator_ptr[s], block.annotator_ptr[s + 1]):
+        left, right, y = block.left[v], block.right[v], block.outcome[v]
+        row = _kind(y, left, right, favoured)
+        difference = scores[left] - scores[right]
+        a = math.exp(0.5 * (beta * difference + _offset(v, covariates, offsets)))
+        p, mirrored, total = _davidson(y, a, nu)
+        for k in range(len(behaviors)):
+            state = behaviors[k]
+            serious = levels.eps[state] * p
+            mixed = serious + levels.flip[state] * mirrored + levels.chance[row, state]
+            p_serious[v] += weights[k] * serious / mixed
+        evidence[1] += mass * a / total
+        evidence[3] += mass * nu / total
+        higher_left = difference > 0.0
+        evidence[4] += mass * ((y == 0) if higher_left else (y == 1))
+        evidence[5] += mass * (a if higher_left else 1.0 / a) / total
+
+
+@compiled
+def side_bias(
+    block: Any,
+    lo: int,
+    hi: int,
+    bias: Floats,
+    sharpness: Floats,
+    tie: Floats,
+    group: Codes,
+    covariates: Floats,
+    theta: Floats,
+    offsets: Floats,
+    precision: float,
+) -> None:
+    """Set each annotator's side bias and the precision of it, by Newton's method.
+
+    It takes the place of gamma, around which it has a normal prior; sharpness, tie rate and group
+    are given.
+    """
+    for s in range(lo, hi):
+        scores = theta[group[s]]
+        value = offsets[0]
+        information = precision
+        for _ in range(20):
+            slope = -precision * (value - offsets[0])
+            information = precision
+            for v in range(block.annotator_ptr[s], block.annotator_ptr[s + 1]):
+                d = sharpness[s] * (scores[block.left[v]] - scores[block.right[v]])
+                d += _offset(v, covariates, offsets) - offsets[0] + value
+                a = math.exp(0.5 * d)
+                total = a + 1.0 / a + tie[s]
+                mean = 0.5 * (a - 1.0 / a) / total
+                y = block.outcome[v]
+                slope += (0.5 if y == 0 else (-0.5 if y == 1 else 0.0)) - mean
+                information += 0.25 * (a + 1.0 / a) / total - mean * mean
+            move = min(max(slope / information, -1.0), 1.0)
+            value += move
+            if abs(move) < 1e-6:
+                break
+        bias[s, 0] = value
+        bias[s, 1] = information
+
+
+@compiled
+def predict(
+    block: Any,
+    lo: int,
+    hi: int,
+    active: Codes,
+    favoured: NDArray[np.int32],
+    leverage: Floats,
+    covariates: Floats,
+    theta: Floats,
+    offsets: Floats,
+    levels: StateLevels,
+    new_ptr: Codes,
+    new_left: Codes,
+    new_right: Codes,
+    new_covariates: Floats,
+    probability: Floats,
+) -> None:
+    """Set the probabilities of left, right and tie of new comparisons, sorted by annotator."""
+    for s in range(lo, hi):
+        if new_ptr[s] == new_ptr[s + 1]:
+            continue
+        groups, betas = _set_bits(active[s, 0]), _set_bits(active[s, 1])
+        nus, behaviors = _set_bits(active[s, 2]), _set_bits(active[s, 3])
+        posterior = _log_joint(
+            block, s, favoured[s], leverage[s], covariates, theta, offsets, levels, groups, betas, nus,
+            behaviors,
+        )  # fmt: skip
+        _normalise(posterior)
+        mass = posterior.sum(axis=3)
+        for g in range(len(groups)):
+            for j in range(len(betas)):
+                for t in range(len(nus)):
+                    if mass[g, j, t] < NEGLIGIBLE:
+                        continue
+                    eps = 0.0
+                    flip = 0.0
+                    chance = np.zeros(9)
+                    for k in range(len(behaviors)):
+                        weight = posterior[g, j, t, k]
+                        eps += weight * levels.eps[behaviors[k]]
+                        flip += weight * levels.flip[behaviors[k]]
+                        for row in range(9):
+                            chance[row] += weight * levels.chance[row, behaviors[k]]
+                    for v in range(new_ptr[s], new_ptr[s + 1]):
+                        left, right = new_left[v], new_right[v]
+                        d = levels.beta[betas[j]] * (theta[groups[g], left] - theta[groups[g], right])
+                        a = math.exp(0.5 * (d + _offset(v, new_covariates, offsets)))
+                        for y in range(3):
+                            p, mirrored, _ = _davidson(y, a, levels.nu[nus[t]])
+                            row = _kind(y, left, right, favoured[s])
+                            probability[v, y] += eps * p + flip * mirrored + chance[row]

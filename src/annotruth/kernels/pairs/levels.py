@@ -6,11 +6,14 @@ from typing import NamedTuple
 
 from annotruth.kernels.arrays import Floats
 
+SHARPNESS_SD = 0.6
+"""The standard deviation of the log of the sharpness in the crowd; its mean is 0."""
+
 NEGLIGIBLE = 1e-9
 """The posterior probability below which a state adds nothing to a gradient."""
 
 
-LIKELY = 1e-5
+LIKELY = 1e-7
 """The least posterior probability of a state that counts for the information."""
 
 

@@ -1,0 +1,1 @@
+"""PairGPM: pair comparisons by annotators who are not always serious."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from annotruth.kernels.arrays import Codes, Floats
+from annotruth.kernels.arrays import Floats
+from annotruth.kernels.pairs.levels import SHARPNESS_SD
 
 SERIOUS = "serious"
 RANDOM = "random"
@@ -16,8 +16,8 @@ FAVOURS = "favours one item"
 SIDES = ("always left", "always right")
 ALWAYS_TIE = "always tie"
 
-SHARPNESS_SD = 0.6
-"""The standard deviation of the log of the sharpness in the crowd; its mean is 0."""
+MAX_GROUPS = 20
+"""The most taste groups: more would divide any crowd into too few annotators each."""
 
 FIXED = 0.97
 """How often a vote that is not serious is what its behavior says; the rest is divided evenly."""

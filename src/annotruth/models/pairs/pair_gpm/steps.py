@@ -1,164 +1,365 @@
-"""The equations of PairGPM over a session."""
+r"""The equations of PairGPM over a session.
+
+The log posterior of the scores theta, the offsets and the probabilities of the states is
+
+.. math:: \sum_s \log \sum_k \pi_k \beta_k^{-h_s \epsilon_k} \prod_v p_k(y_v)
+    - \frac{\lambda}{2} |\theta|^2 + \text{weak priors}.
+
+Scores are fitted to the same votes as sharpness, which would therefore be overestimated: the factor
+:math:`\beta^{-h \epsilon}` corrects for it, as restricted maximum likelihood does for variances.
+:math:`h_s` is the annotator's part of the scores' degrees of freedom. With it, the average log
+sharpness is about 0, although the ridge shrinks the scores.
+
+Each pass computes the posterior of every annotator's states (E-step). The M-step of the scores and
+offsets is one Newton step on the expected log posterior; then all scores are multiplied by the factor
+that is best together with the opposite shift of everybody's log sharpness (parameter expansion).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from annotruth.comparisons.table import Comparisons
 from annotruth.engines import Input, Pass, Session, Sum
-from annotruth.kernels.arrays import Floats
-from annotruth.kernels.pairs.levels import StateLevels
+from annotruth.kernels.arrays import Codes, Floats, inner
+from annotruth.kernels.pairs.levels import SHARPNESS_SD, StateLevels
 from annotruth.models.em import Monitor
-from annotruth.models.pairs.pair_gpm.states import SHARPNESS_SD, States
+from annotruth.models.pairs.graph import LaplacianSystem, connected_parts, sums_at
+from annotruth.models.pairs.pair_gpm.states import States
+from annotruth.models.pairs.result import RankFit
 from annotruth.models.squarem import Squarem, numbers, shares
+from annotruth.models.warm_start import with_new_rows
 
 OFFSET_PRECISION = 0.25
-GROUP_PRIOR = 1.0
-NU_PRIOR = 2.0
-PRUNE = 1e-7
+"""The precision of the prior of the side bias and of standardised coefficients."""
+
+_GROUP_PRIOR = 1.0  # pseudo-counts of annotators
+_NU_PRIOR = 2.0
+_PRUNE = 1e-7  # states less likely than this are no longer considered
+_PRUNE_AT = (2, 6, 20)  # the steps after which they are left out
+_SCALE_ROUNDS = 20
 
 
 class PairGPMParameters(NamedTuple):
-    theta: Floats
-    offsets: Floats
+    """Scores, offsets, and the probabilities of groups, tie rates and behaviors.
+
+    Examples
+    --------
+    >>> PairGPMParameters._fields
+    ('theta', 'offsets', 'group', 'nu', 'behavior')
+    """
+
+    theta: Floats  # groups x items
+    offsets: Floats  # the side bias, then the coefficients of standardised covariates
     group: Floats
     nu: Floats
     behavior: Floats
 
 
 class PairGPMSteps:
+    """The model's equations over a session; the active states of annotators stay in it.
+
+    Parameters
+    ----------
+    data, session
+        The comparisons, and the session they are open in.
+    states
+        The levels of the latent states.
+    n_groups
+        The number of taste groups.
+    """
+
     objective_name = "the log posterior"
 
-    def __init__(self, data, session, states, graph, n_groups, precision):
-        self.data, self.session, self.states = data, session, states
-        self.graph = graph
-        self.precision = precision
-        n = data.n_items
-        n_off = 1 + covariates_of(data).shape[1]
-        K, T = len(states.eps), len(states.nu)
-        self.shape = (n_groups, n, n_off, T, K)
+    def __init__(
+        self, data: Comparisons, session: Session, states: States, n_groups: int = 1
+    ) -> None:
+        self.data = data
+        self.session = session
+        self.states = states
+        self.precision = 1.0
+        self.n_determined = 0.0
+        self.covariates, self.covariate_scale = standardised_covariates(data)
+        self._n_groups, self._n_items = n_groups, data.n_items
+        n_offsets = 1 + self.covariates.shape[1]
+        self._n_offsets = n_offsets
+        pair, self._left, self._right = _unordered_pairs(data)
+        self.part = connected_parts(data.n_items, self._left, self._right)
+        self._left_out: dict[str, Floats] = {}
         self._n_steps = 0
-        self._pass = Pass(
+        scores = (Input("theta"), Input("offsets"), Input("levels"))
+        n_items = data.n_items
+        self._step = Pass(
             "pairs.gpm.step",
-            state=("active", "favoured", "pair", "covariates"),
-            inputs=(Input("theta"), Input("offsets"), Input("levels"), Input("prune")),
+            state=("active", "favoured", "leverage", "pair", "covariates"),
+            inputs=(*scores, Input("prune")),
             sums=(
-                Sum("gradient", (n_groups, n)),
-                Sum("curvature", (n_groups, graph.n_pairs)),
-                Sum("cross", (n_groups, n, n_off)),
-                Sum("offset_gradient", (n_off,)),
-                Sum("offset_curvature", (n_off, n_off)),
+                Sum("gradient", (n_groups, n_items)),
+                Sum("curvature", (n_groups, len(self._left))),
+                Sum("cross", (n_groups, n_items, n_offsets)),
+                Sum("offset_gradient", (n_offsets,)),
+                Sum("offset_curvature", (n_offsets, n_offsets)),
                 Sum("group_count", (n_groups,)),
-                Sum("nu_count", (T,)),
-                Sum("behavior_count", (K,)),
+                Sum("nu_count", (len(states.nu),)),
+                Sum("behavior_count", (len(states.eps),)),
                 Sum("totals", (3,)),
             ),
         )
-        session.put("pair", graph.pair, per="comparisons")
-        session.put("covariates", covariates_of(data), per="comparisons")
-        favoured = np.full(data.n_annotators, -1, dtype=np.int32)
-        session.put("favoured", favoured, per="annotators")
-        session.run_pass(Pass("pairs.gpm.find_favoured", ("favoured",), (Input("n_items"),)), n_items=n)
-        session.put('sampled', np.ones(data.n_annotators), per='annotators')
-        self.shift_prior=0.0
-        self._info = Pass('pairs.gpm.information', ('active','favoured','sampled','covariates'), (Input('theta'), Input('offsets'), Input('levels')), (Sum('information', (n_groups*n+n_off,)*2),))
-        self.reset_active()
+        self._information = Pass(
+            "pairs.gpm.information",
+            state=("active", "favoured", "leverage", "sampled", "covariates"),
+            inputs=scores,
+            sums=(Sum("information", (n_groups * n_items + n_offsets,) * 2),),
+        )
+        session.put("leverage", np.zeros(data.n_annotators), per="annotators")
+        session.put("pair", pair, per="comparisons")
+        session.put("covariates", self.covariates, per="comparisons")
+        session.put("sampled", np.ones(data.n_annotators), per="annotators")
+        session.put("favoured", np.full(data.n_annotators, -1, np.int32), per="annotators")
+        find = Pass("pairs.gpm.find_favoured", state=("favoured",), inputs=(Input("n_items"),))
+        session.run_pass(find, n_items=n_items)
+        self.consider_all_states()
 
-    def reset_active(self):
-        G, n, _, T, K = self.shape
-        full = [(1 << G) - 1, (1 << len(self.states.beta)) - 1, (1 << T) - 1, (1 << K) - 1]
-        active = np.tile(np.array(full, dtype=np.int64), (self.data.n_annotators, 1))
-        self.session.put("active", active, per="annotators")
+    def consider_all_states(self, annotators: NDArray[np.bool_] | None = None) -> None:
+        """Make all states active: of these annotators, or of all."""
+        sizes = (
+            *(self._n_groups, len(self.states.beta)),
+            *(len(self.states.nu), len(self.states.eps)),
+        )
+        every = np.array([(1 << size) - 1 for size in sizes], dtype=np.int64)
+        if annotators is not None:
+            self.session.collect("active")[annotators] = every
+            return
+        self.session.put("active", np.tile(every, (self.data.n_annotators, 1)), per="annotators")
         self._n_steps = 0
 
-    def levels(self, p):
-        s = self.states
-        log_beta = -0.5*((np.log(s.beta)+self.shift_prior)/SHARPNESS_SD)**2
-        log_beta -= np.log(np.exp(log_beta).sum())
-        with np.errstate(divide="ignore"):
-            return StateLevels(
-                s.beta, s.nu, s.eps, s.flip, s.chance, np.log(p.group), log_beta, np.log(p.nu),
-                np.log(p.behavior) + s.log_choice,
-            )
-
-    def start_at(self, theta, offsets):
-        G, n, n_off, T, K = self.shape
-        s = self.states
+    def start_at(self, theta: Floats, offsets: Floats) -> PairGPMParameters:
+        """Return the parameters with these scores and offsets, and the prior's probabilities."""
+        states, n_groups = self.states, self._n_groups
         return PairGPMParameters(
-            np.array(theta), np.array(offsets), np.full(G, 1.0 / G), np.full(T, 1.0 / T), s.prior / s.prior.sum()
+            theta=theta,
+            offsets=offsets,
+            group=np.full(n_groups, 1.0 / n_groups),
+            nu=np.full(len(states.nu), 1.0 / len(states.nu)),
+            behavior=states.prior / states.prior.sum(),
         )
 
-    def objective(self, p, ll):
-        prior = -0.5 * self.precision * (p.theta**2).sum() + 0.5 * p.theta.size * np.log(self.precision)
-        prior -= 0.5 * OFFSET_PRECISION * (p.offsets**2).sum()
-        prior += (self.states.prior * np.log(p.behavior)).sum()
-        prior += NU_PRIOR / len(p.nu) * np.log(p.nu).sum() + GROUP_PRIOR * np.log(p.group).sum()
-        return ll + prior
+    def start(self) -> PairGPMParameters:
+        """Return equal scores."""
+        theta = np.zeros((self._n_groups, self._n_items))
+        return self.start_at(theta, np.zeros(self._n_offsets))
 
-    def sums(self, p, prune=0.0):
-        return self.session.run_pass(self._pass, theta=p.theta, offsets=p.offsets, levels=self.levels(p), prune=prune)
+    def resume(self, previous: RankFit) -> PairGPMParameters:
+        """Return the parameters of a previous fit, whose items come first."""
+        start, old = self.start(), previous.parameters
+        theta = with_new_rows(old["theta"].T, start.theta.T).T
+        parameters = self.start_at(np.ascontiguousarray(theta), old["offsets"])
+        if len(old["nu"]) == len(start.nu) and len(old["behavior"]) == len(start.behavior):
+            parameters = parameters._replace(
+                group=old["group"], nu=old["nu"], behavior=old["behavior"]
+            )
+        return parameters
 
-    def step(self, p):
+    def step(self, old: PairGPMParameters) -> tuple[PairGPMParameters, Monitor]:
+        """Pass over the comparisons once, then update the scores, offsets and probabilities."""
         self._n_steps += 1
-        prune = PRUNE if self._n_steps in (3, 8, 20) else 0.0
-        sums = self.sums(p, prune)
-        ll, elog, elog2 = sums["totals"]
-        S = self.data.n_annotators
-        theta, offsets = self.update_scores(p, sums)
-        theta = theta * np.exp(self.shift(elog, S, theta))
-        behavior = sums["behavior_count"] + self.states.prior
-        nu = sums["nu_count"] + NU_PRIOR / len(p.nu)
-        group = sums["group_count"] + GROUP_PRIOR
-        new = PairGPMParameters(theta, offsets, group / group.sum(), nu / nu.sum(), behavior / behavior.sum())
-        return new, Monitor(float(ll), float(self.objective(p, ll)))
+        sums = self.sums(old, prune=_PRUNE if self._n_steps in _PRUNE_AT else 0.0)
+        theta, offsets = self._newton_step(old, sums)
+        theta = theta * np.exp(self._best_scale(theta, *sums["totals"][1:]))
+        n_nu = len(old.nu)
+        new = PairGPMParameters(
+            theta,
+            offsets,
+            group=_shares(sums["group_count"] + _GROUP_PRIOR),
+            nu=_shares(sums["nu_count"] + _NU_PRIOR / n_nu),
+            behavior=_shares(sums["behavior_count"] + self.states.prior),
+        )
+        log_likelihood = float(sums["totals"][0])
+        return new, Monitor(log_likelihood, self._log_posterior(old, log_likelihood))
 
-    def shift(self, elog, S, theta):
-        mu, m = 0.0, elog / S + self.shift_prior
-        c = self.precision * (theta**2).sum()
-        prec = S / SHARPNESS_SD**2
-        for _ in range(20):
-            g = prec * (m - mu) - c * np.exp(2 * mu)
-            mu += g / (prec + 2 * c * np.exp(2 * mu))
-        return mu
+    def sums(self, parameters: PairGPMParameters, *, prune: float = 0.0) -> dict[str, Floats]:
+        """Return the sums of a pass, with the expected counts of annotators who are left out."""
+        sums = self.session.run_pass(self._step, **self.inputs(parameters), prune=prune)
+        for name, counts in self._left_out.items():
+            sums[name] = sums[name] + counts
+        return sums
 
-    def update_scores(self, p, sums):
-        G, n, n_off, T, K = self.shape
-        size = G * n + n_off
-        A = np.zeros((size, size))
-        for g in range(G):
-            L = self.graph.laplacian(sums["curvature"][g])
-            A[g*n:(g+1)*n, g*n:(g+1)*n] = L
-            A[g*n:(g+1)*n, G*n:] = sums["cross"][g]
-            A[G*n:, g*n:(g+1)*n] = sums["cross"][g].T
-        A[G*n:, G*n:] = sums["offset_curvature"]
-        d = np.arange(size)
-        A[d, d] += np.r_[np.full(G * n, self.precision), np.full(n_off, OFFSET_PRECISION)]
-        grad = np.r_[(sums["gradient"] - self.precision * p.theta).ravel(), sums["offset_gradient"] - OFFSET_PRECISION * p.offsets]
-        if not self.data.sides_known:
-            A[G*n] = 0; A[:, G*n] = 0; A[G*n, G*n] = 1; grad[G*n] = 0
-        self.A = A
-        x = np.linalg.solve(A, grad)
-        return p.theta + x[:G*n].reshape(G, n), p.offsets + x[G*n:]
+    def inputs(self, parameters: PairGPMParameters) -> dict[str, Any]:
+        """Return the inputs of all passes."""
+        return {
+            "theta": parameters.theta,
+            "offsets": parameters.offsets,
+            "levels": make_levels(self.states, parameters),
+        }
 
-    def information(self, p):
-        I = self.session.run_pass(self._info, theta=p.theta, offsets=p.offsets, levels=self.levels(p))["information"]
-        G, n, n_off, T, K = self.shape
-        d = np.arange(len(I))
-        I[d, d] += np.r_[np.full(G * n, self.precision), np.full(n_off, OFFSET_PRECISION)]
-        if not self.data.sides_known:
-            I[G*n] = 0; I[:, G*n] = 0; I[G*n, G*n] = 1
-        return I
+    def leave_out(self, parameters: PairGPMParameters, annotators: NDArray[np.bool_]) -> None:
+        """Estimate from now on without these annotators; their states still count.
 
-    def finalize(self, p):
-        return float(self.sums(p)["totals"][0])
+        Everybody's states are considered anew.
+        """
+        self._left_out = {}
+        self.consider_all_states()
+        everybody = self.sums(parameters)
+        self.session.collect("active")[annotators, 0] = 0
+        others = self.sums(parameters)
+        names = ("group_count", "nu_count", "behavior_count")
+        self._left_out = {name: everybody[name] - others[name] for name in names}
 
-    def acceleration(self):
+    def finalize(self, parameters: PairGPMParameters) -> float:
+        """Return the log-likelihood of the final parameters."""
+        return float(self.sums(parameters)["totals"][0])
+
+    def acceleration(self) -> Squarem[PairGPMParameters]:
+        """Extrapolate all parameters."""
         return Squarem(PairGPMParameters, numbers, numbers, shares(0), shares(0), shares(0))
 
+    def information(self, parameters: PairGPMParameters) -> Floats:
+        """Return the observed information of scores and offsets, without that of their priors."""
+        return self.session.run_pass(self._information, **self.inputs(parameters))["information"]
 
-def covariates_of(data):
-    if not data.covariates:
-        return np.zeros((data.n_comparisons, 0))
-    return np.stack([np.asarray(v, dtype=float) for v in data.covariates.values()], axis=1)
+    def covariance(self, parameters: PairGPMParameters) -> Floats:
+        """Return the inverse of the information and that of the priors."""
+        information = self.information(parameters)
+        diagonal = np.diag_indices(len(information))
+        information[diagonal] += self._prior_precision()
+        if not self.data.sides_known:
+            place = self._n_groups * self._n_items
+            information[place] = information[:, place] = 0.0
+            information[place, place] = 1e12
+        return _inverse(information)
+
+    def update_prior(self, parameters: PairGPMParameters) -> float:
+        """Set the precision of the scores' prior by the marginal likelihood (MacKay, 1992).
+
+        Returns the absolute change of its logarithm. Sets the annotators' leverages, too.
+        """
+        size = parameters.theta.size
+        n_free = size - self._n_groups * (int(self.part.max()) + 1)
+        variances = np.diag(self.covariance(parameters))[:size]
+        self.n_determined = float(np.clip(size - self.precision * variances.sum(), 0.0, n_free))
+        sums = self.sums(parameters)
+        log_sharpness = sums["totals"][1] / self.data.n_annotators
+        square = inner(parameters.theta, parameters.theta) * np.exp(2.0 * log_sharpness)
+        new = (1.0 + self.n_determined) / (1.0 + square)
+        change = abs(np.log(new / self.precision))
+        self.precision = float(new)
+        n_votes = self.data.comparisons_per_annotator
+        reliability = inner(sums["behavior_count"], self.states.eps) / sums["behavior_count"].sum()
+        leverage = self.n_determined * n_votes / (reliability * n_votes.sum())
+        self.session.put("leverage", leverage, per="annotators")
+        return float(change)
+
+    def _prior_precision(self) -> Floats:
+        n_scores = self._n_groups * self._n_items
+        precision = np.full(n_scores + self._n_offsets, self.precision)
+        precision[n_scores:] = OFFSET_PRECISION
+        return precision
+
+    def _log_posterior(self, at: PairGPMParameters, log_likelihood: float) -> float:
+        prior = -0.5 * self.precision * inner(at.theta, at.theta)
+        prior -= 0.5 * OFFSET_PRECISION * inner(at.offsets, at.offsets)
+        prior += inner(self.states.prior, np.log(at.behavior))
+        prior += _NU_PRIOR * np.log(at.nu).mean() + _GROUP_PRIOR * np.log(at.group).sum()
+        return float(log_likelihood + prior)
+
+    def _newton_step(
+        self, old: PairGPMParameters, sums: dict[str, Floats]
+    ) -> tuple[Floats, Floats]:
+        """Return scores and offsets after a Newton step on the expected log posterior."""
+        gradient = sums["gradient"] - self.precision * old.theta
+        offset_gradient = sums["offset_gradient"] - OFFSET_PRECISION * old.offsets
+        cross = sums["cross"]
+        corner = sums["offset_curvature"] + OFFSET_PRECISION * np.eye(self._n_offsets)
+        if not self.data.sides_known:
+            corner[0], corner[:, 0], cross[:, :, 0] = 0.0, 0.0, 0.0
+            corner[0, 0], offset_gradient[0] = 1.0, 0.0
+        systems = [
+            LaplacianSystem(self._n_items, self._left, self._right, weight, ridge=self.precision)
+            for weight in sums["curvature"]
+        ]
+        moves, offset_moves = _solve(systems, cross, corner, gradient, offset_gradient)
+        return old.theta + moves, old.offsets + offset_moves
+
+    def _best_scale(self, theta: Floats, log_sharpness: float, leverage: float) -> float:
+        """Return the log of the best factor of all scores, given everybody's log sharpness."""
+        n = self.data.n_annotators / SHARPNESS_SD**2
+        square = self.precision * inner(theta, theta)
+        log_scale = 0.0
+        for _ in range(_SCALE_ROUNDS):
+            grown = square * np.exp(2.0 * log_scale)
+            slope = log_sharpness / SHARPNESS_SD**2 - n * log_scale - grown + leverage
+            log_scale += slope / (n + 2.0 * grown)
+        return float(log_scale)
+
+
+def make_levels(states: States, parameters: PairGPMParameters) -> StateLevels:
+    """Return the levels of the states with their prior probabilities."""
+    with np.errstate(divide="ignore"):
+        return StateLevels(
+            beta=states.beta,
+            nu=states.nu,
+            eps=states.eps,
+            flip=states.flip,
+            chance=states.chance,
+            log_group=np.log(parameters.group),
+            log_beta=states.log_beta,
+            log_nu=np.log(parameters.nu),
+            log_behavior=np.log(parameters.behavior) + states.log_choice,
+        )
+
+
+def standardised_covariates(data: Comparisons) -> tuple[Floats, Floats]:
+    """Return the covariates divided by their root mean squares, one column each, and these.
+
+    They are not centred: a difference of 0 has no influence.
+    """
+    columns = [np.asarray(values, dtype=np.float64) for values in data.covariates.values()]
+    if not columns:
+        return np.empty((data.n_comparisons, 0)), np.empty(0)
+    raw = np.stack(columns, axis=1)
+    scale = np.sqrt((raw**2).mean(axis=0))
+    scale[scale == 0.0] = 1.0
+    return raw / scale, scale
+
+
+def _unordered_pairs(data: Comparisons) -> tuple[NDArray[np.int32], Codes, Codes]:
+    """Return the code of each comparison's pair, and the two items of each pair."""
+    low, high = np.minimum(data.left, data.right), np.maximum(data.left, data.right)
+    pairs, code = np.unique(low.astype(np.int64) * data.n_items + high, return_inverse=True)
+    first, second = np.divmod(pairs, data.n_items)
+    return code.astype(np.int32), first, second
+
+
+def _shares(counts: Floats) -> Floats:
+    shares: Floats = counts / counts.sum()
+    return shares
+
+
+def _solve(
+    systems: Sequence[LaplacianSystem],
+    cross: Floats,
+    corner: Floats,
+    gradient: Floats,
+    extra: Floats,
+) -> tuple[Floats, Floats]:
+    """Return the solution of equations in which groups are linked by few further unknowns."""
+    solved = [system.solve(rows) for system, rows in zip(systems, cross, strict=True)]
+    moves = [system.solve(row) for system, row in zip(systems, gradient, strict=True)]
+    for rows, columns, move in zip(cross, solved, moves, strict=True):
+        corner = corner - rows.T @ columns
+        extra = extra - rows.T @ move
+    further = np.linalg.solve(corner, extra)
+    found = [move - columns @ further for move, columns in zip(moves, solved, strict=True)]
+    return np.stack(found), further
+
+
+def _inverse(information: Floats) -> Floats:
+    """Return the inverse; components with next to no information have that of the least ridge."""
+    values, vectors = np.linalg.eigh(information)
+    least = 1e-3 * np.median(np.abs(values))
+    inverse: Floats = (vectors / np.maximum(values, least)) @ vectors.T
+    return inverse

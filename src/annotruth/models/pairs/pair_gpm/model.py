@@ -1,0 +1,149 @@
+"""`PairGPM`: scores of items from the votes of annotators who are not always serious."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from annotruth.comparisons.table import Comparisons
+from annotruth.engines import get_engine
+from annotruth.errors import InputError
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.models.em import History, ProgressCallback, run_em
+from annotruth.models.pairs.base import PairEstimator
+from annotruth.models.pairs.bradley_terry import BradleyTerry
+from annotruth.models.pairs.pair_gpm.groups import split_into_groups
+from annotruth.models.pairs.pair_gpm.posterior import annotator_posterior
+from annotruth.models.pairs.pair_gpm.predict import predict_outcomes
+from annotruth.models.pairs.pair_gpm.results import make_fit, name_behaviors
+from annotruth.models.pairs.pair_gpm.states import INVERTED, MAX_GROUPS, make_states
+from annotruth.models.pairs.pair_gpm.steps import PairGPMParameters, PairGPMSteps
+from annotruth.models.pairs.result import RankFit
+
+_MAX_ROUNDS = 8  # updates of the scores' prior
+_PRIOR_CHANGE = 0.03  # of the log of its precision: below this it has converged
+_ROUND_TOL = 0.1  # before the last round
+
+
+@dataclass(kw_only=True)
+class PairGPM(PairEstimator):
+    r"""Scores of items, and the reliability and behavior of those who compared them.
+
+    Annotator s is in a latent state: a behavior b, a reliability :math:`\epsilon`, a sharpness
+    :math:`\beta` and a tie rate :math:`\nu`. A vote is serious with probability epsilon and then
+    follows Davidson's model; otherwise it follows the behavior:
+
+    .. math::
+
+        p(y) &= \epsilon \, D(y; d) + (1 - \epsilon) \, Q_b(y), \qquad
+        d = \beta (\theta_l - \theta_r) + \gamma + x \cdot c, \\
+        D(\text{left}, \text{right}, \text{tie}; d) &\propto (e^{d/2}, e^{-d/2}, \nu).
+
+    Behaviors are random, always left, always right, always tie, inverted (the serious vote with sides
+    exchanged), and favours one item (votes for it whenever it is shown, else at random). Gamma is the
+    crowd's side bias, x are the covariates of a comparison. Where sides are not known, there is no
+    gamma, and nobody is said to vote for a side.
+
+    States are levels on grids. Their probabilities are estimated, with a weak prior that most
+    annotators are serious, except that the log of the sharpness has the prior N(0, 0.6): scores are
+    those of an annotator of average sharpness. Scores have a normal prior whose variance is estimated
+    by the marginal likelihood. Votes of inverted annotators are not used for the scores. Intervals of scores come from the observed information (Louis, 1982).
+
+    Parameters
+    ----------
+    n_groups
+        The number of taste groups: each has scores of its own, and every annotator belongs to one.
+    acceleration
+        Whether to extrapolate EM steps (SQUAREM).
+    seed
+        Of the starts with several groups.
+    tol, max_iter, engine
+        As in `PairEstimator`; the objective is the log posterior.
+
+    Examples
+    --------
+    >>> from annotruth import simulate
+    >>> crowd = simulate.comparers(n_items=10, n_annotators=30, behavior="always left")
+    >>> fit = PairGPM().fit(crowd.comparisons).result_
+    >>> int(fit.spammer.sum()), sorted(set(fit.behavior))
+    (6, ['always left', 'serious'])
+    """
+
+    name: ClassVar[str] = "pair-gpm"
+
+    n_groups: int = 1
+    acceleration: bool = True
+    seed: int = 0
+    tol: float = 0.01
+
+    def _fit(
+        self, data: Comparisons, progress: ProgressCallback | None, previous: RankFit | None
+    ) -> RankFit:
+        if not 1 <= self.n_groups <= MAX_GROUPS:
+            raise InputError(f"n_groups must be from 1 to {MAX_GROUPS}, not {self.n_groups}")
+        states = make_states(
+            n_items=data.n_items, sided=data.sides_known, ties=data.has_ties
+        )
+        with closing(get_engine(self.engine).open(data)) as session:
+            steps = PairGPMSteps(data, session, states, self.n_groups)
+            if previous is not None and "theta" in previous.parameters:
+                start = steps.resume(previous)
+            else:
+                start = self._start(data, steps)
+            parameters, history, covariance = self._estimate(steps, start, progress)
+            return make_fit(self, steps, parameters, history, covariance)
+
+    def _start(self, data: Comparisons, steps: PairGPMSteps) -> PairGPMParameters:
+        """Return the scores and the side bias of Bradley and Terry's model."""
+        fit = BradleyTerry(engine=self.engine).fit(data).result_
+        start = steps.start()
+        if "side_bias" in fit.parameters:
+            start.offsets[0] = fit.parameters["side_bias"][0]
+        one = start._replace(theta=np.tile(fit.scores.mean, (self.n_groups, 1)))
+        return one if self.n_groups == 1 else split_into_groups(steps, one, self.seed)
+
+    def _estimate(
+        self,
+        steps: PairGPMSteps,
+        parameters: PairGPMParameters,
+        progress: ProgressCallback | None,
+    ) -> tuple[PairGPMParameters, History, Floats]:
+        """Estimate the scores and their prior, then the scores again without inverted votes."""
+
+        def run(parameters: PairGPMParameters, tol: float) -> tuple[PairGPMParameters, History]:
+            return run_em(
+                *(steps, parameters),
+                tol=tol,
+                max_iter=self.max_iter,
+                accelerate=self.acceleration,
+                progress=progress,
+            )
+
+        for _ in range(_MAX_ROUNDS):
+            parameters, _ = run(parameters, max(self.tol, _ROUND_TOL))
+            change = steps.update_prior(parameters)
+            steps.consider_all_states()
+            if change < _PRIOR_CHANGE:
+                break
+        posterior = annotator_posterior(steps, parameters)
+        named = name_behaviors(posterior.behavior, steps.states, steps.data.comparisons_per_annotator)
+        inverted = np.array(named) == INVERTED
+        if inverted.any() and not inverted.all():
+            steps.leave_out(parameters, inverted)
+        parameters, history = run(parameters, self.tol)
+        covariance = steps.covariance(parameters)
+        steps.consider_all_states(inverted)
+        return parameters, history, covariance
+
+    def predict_proba(
+        self,
+        left: Codes,
+        right: Codes,
+        annotator: Codes,
+        covariates: dict[str, Any] | None = None,
+    ) -> Floats:
+        """Return the probabilities of left, right and tie, given the annotator's own votes."""
+        return predict_outcomes(self.result_, self.engine, left, right, annotator, covariates or {})

@@ -1,0 +1,75 @@
+"""The posterior of each annotator's state, and the evidence for it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from annotruth.engines import Input, Pass, Sum
+from annotruth.kernels.arrays import Floats
+from annotruth.models.pairs.pair_gpm.steps import PairGPMParameters, PairGPMSteps
+
+_SIDE_PRECISION = 1.0  # of the prior of an annotator's side bias, around the crowd's
+
+
+class AnnotatorPosterior(NamedTuple):
+    """Posterior probabilities of the levels of annotators' states, one row per annotator.
+
+    Examples
+    --------
+    >>> AnnotatorPosterior._fields[:4]
+    ('group', 'beta', 'nu', 'behavior')
+    """
+
+    group: Floats
+    beta: Floats
+    nu: Floats
+    behavior: Floats
+    evidence: Floats
+    """Votes and expected votes, as `annotruth.kernels.pairs.gpm.posteriors` has them."""
+    p_serious: Floats
+    """One per comparison."""
+
+
+def annotator_posterior(steps: PairGPMSteps, parameters: PairGPMParameters) -> AnnotatorPosterior:
+    """Return the posterior of every annotator."""
+    session, states = steps.session, steps.states
+    widths = {
+        "by_group": len(parameters.group),
+        "by_beta": len(states.beta),
+        "by_nu": len(states.nu),
+        "by_behavior": len(states.eps),
+        "evidence": 8,
+    }
+    for name, width in widths.items():
+        session.allocate(name, per="annotators", shape=(width,))
+    session.allocate("p_serious", per="comparisons")
+    one = Pass(
+        "pairs.gpm.posteriors",
+        state=("active", "favoured", "leverage", "covariates", *widths, "p_serious"),
+        inputs=(Input("theta"), Input("offsets"), Input("levels")),
+        sums=(Sum("totals", (1,)),),
+    )
+    session.run_pass(one, **steps.inputs(parameters))
+    return AnnotatorPosterior(*(session.collect(name) for name in (*widths, "p_serious")))
+
+
+def side_biases(
+    steps: PairGPMSteps, parameters: PairGPMParameters, posterior: AnnotatorPosterior
+) -> Floats:
+    """Return each annotator's side bias and its standard deviation: annotators x 2."""
+    session, states = steps.session, steps.states
+    session.allocate("bias", per="annotators", shape=(2,))
+    session.put("sharpness", posterior.beta @ states.beta, per="annotators")
+    session.put("tie", posterior.nu @ states.nu, per="annotators")
+    session.put("group", posterior.group.argmax(axis=1), per="annotators")
+    one = Pass(
+        "pairs.gpm.side_bias",
+        state=("bias", "sharpness", "tie", "group", "covariates"),
+        inputs=(Input("theta"), Input("offsets"), Input("precision")),
+    )
+    inputs = {"theta": parameters.theta, "offsets": parameters.offsets}
+    session.run_pass(one, **inputs, precision=_SIDE_PRECISION)
+    value, information = session.collect("bias").T
+    return np.stack([value, 1.0 / np.sqrt(information)], axis=1)

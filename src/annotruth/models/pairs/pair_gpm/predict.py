@@ -1,0 +1,111 @@
+"""Predictions of PairGPM: the probabilities of outcomes, averaged over the annotator's states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+
+from annotruth.engines import Engine, Input, Pass, get_engine
+from annotruth.errors import InputError
+from annotruth.kernels.arrays import Codes, Floats, slices
+from annotruth.kernels.pairs.levels import StateLevels
+from annotruth.models.pairs.pair_gpm.states import make_states
+from annotruth.models.pairs.pair_gpm.steps import (
+    PairGPMParameters,
+    make_levels,
+    standardised_covariates,
+)
+from annotruth.models.pairs.result import RankFit
+
+_INPUTS = (
+    *("theta", "offsets", "levels"),
+    *("new_ptr", "new_left", "new_right", "new_covariates", "probability"),
+)
+_CHUNK = 4096  # comparisons by unknown annotators whose states are averaged at once
+
+
+def predict_outcomes(
+    fit: RankFit,
+    engine: str | Engine,
+    left: Codes,
+    right: Codes,
+    annotator: Codes,
+    covariates: Mapping[str, Any],
+) -> Floats:
+    """Return the probabilities of left, right and tie, one row per comparison."""
+    data = fit.data
+    parameters = PairGPMParameters(*(fit.parameters[name] for name in PairGPMParameters._fields))
+    states = make_states(n_items=data.n_items, sided=data.sides_known, ties=data.has_ties)
+    levels = make_levels(states, parameters)
+    left, right, annotator = (np.asarray(codes, dtype=np.int64) for codes in (left, right, annotator))
+    x = _new_covariates(fit, covariates, len(left))
+    order = np.argsort(annotator, kind="stable")
+    n_unknown = int((annotator < 0).sum())
+    unknown, known = order[:n_unknown], order[n_unknown:]
+    probability = np.zeros((len(left), 3))
+    for part in slices(n_unknown, _CHUNK):
+        rows = unknown[part]
+        probability[rows] = _of_anybody(parameters, levels, left[rows], right[rows], x[rows])
+    if len(known) == 0:
+        return probability
+    found = np.zeros((len(known), 3))
+    n_new = np.bincount(annotator[known], minlength=data.n_annotators)
+    with closing(get_engine(engine).open(data)) as session:
+        for name in ("active", "favoured", "leverage"):
+            session.put(name, fit.parameters[name], per="annotators")
+        session.put("covariates", standardised_covariates(data)[0], per="comparisons")
+        one = Pass(
+            "pairs.gpm.predict",
+            state=("active", "favoured", "leverage", "covariates"),
+            inputs=tuple(map(Input, _INPUTS)),
+        )
+        session.run_pass(
+            one,
+            theta=parameters.theta,
+            offsets=parameters.offsets,
+            levels=levels,
+            new_ptr=np.append(0, np.cumsum(n_new)).astype(np.int64),
+            new_left=left[known],
+            new_right=right[known],
+            new_covariates=x[known],
+            probability=found,
+        )
+    probability[known] = found
+    return probability
+
+
+def _new_covariates(fit: RankFit, covariates: Mapping[str, Any], n: int) -> Floats:
+    """Return the covariates of new comparisons, scaled as those of the fit."""
+    names = list(fit.data.covariates)
+    missing = [name for name in names if name not in covariates]
+    if missing:
+        raise InputError(f"these comparisons lack the covariates of the fit: {', '.join(missing)}")
+    if not names:
+        return np.empty((n, 0))
+    columns = [np.asarray(covariates[name], dtype=np.float64) for name in names]
+    scaled: Floats = np.stack(columns, axis=1) / fit.parameters["covariate_scale"]
+    return scaled
+
+
+def _of_anybody(
+    parameters: PairGPMParameters, levels: StateLevels, left: Codes, right: Codes, x: Floats
+) -> Floats:
+    """Return the probabilities of votes of an annotator of whom nothing is known."""
+    weight = np.exp(levels.log_beta)[:, np.newaxis] * parameters.nu
+    offset = parameters.offsets[0] + x @ parameters.offsets[1:]
+    serious = np.zeros((len(left), 3))
+    for share, theta in zip(parameters.group, parameters.theta, strict=True):
+        d = np.outer(theta[left] - theta[right], levels.beta) + offset[:, np.newaxis]
+        half = np.exp(0.5 * d)[:, :, np.newaxis]
+        outcomes = np.broadcast_arrays(half, 1.0 / half, levels.nu)
+        total = half + 1.0 / half + levels.nu
+        for y, odds in enumerate(outcomes):
+            serious[:, y] += share * (weight * (odds / total)).sum(axis=(1, 2))
+    eps, flip = parameters.behavior @ levels.eps, parameters.behavior @ levels.flip
+    chance = (levels.chance @ parameters.behavior)[::3]  # the favoured item is not shown
+    mirrored = serious[:, [1, 0, 2]]
+    probability: Floats = eps * serious + flip * mirrored + chance
+    return probability

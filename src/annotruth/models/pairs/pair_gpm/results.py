@@ -1,0 +1,203 @@
+"""The fit of PairGPM: intervals, named behaviors and the evidence for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from annotruth.comparisons.table import Comparisons
+from annotruth.kernels.arrays import Floats
+from annotruth.models.base_fit import SPAMMER_BELOW, Column, now
+from annotruth.models.em import History
+from annotruth.models.pairs.graph import center_in_parts
+from annotruth.models.pairs.pair_gpm.posterior import (
+    AnnotatorPosterior,
+    annotator_posterior,
+    side_biases,
+)
+from annotruth.models.pairs.pair_gpm.states import (
+    ALWAYS_TIE,
+    FAVOURS,
+    INVERTED,
+    SERIOUS,
+    SIDES,
+    States,
+)
+from annotruth.models.pairs.posterior import Z95, ScorePosterior
+from annotruth.models.pairs.result import TOO_FEW_VOTES, RankFit
+
+if TYPE_CHECKING:
+    from annotruth.models.pairs.pair_gpm.model import PairGPM
+    from annotruth.models.pairs.pair_gpm.steps import PairGPMParameters, PairGPMSteps
+
+MIN_VOTES = 5
+"""The number of comparisons below which nothing is said about an annotator's behavior."""
+
+_DECIDED = 0.6  # the probability of an annotator's kind below which it is too early to tell
+_DECIDED_INVERTED = 0.9  # more where votes are turned round: such annotators are left out
+
+
+def make_fit(
+    model: PairGPM,
+    steps: PairGPMSteps,
+    parameters: PairGPMParameters,
+    history: History,
+    covariance: Floats,
+) -> RankFit:
+    """Return the results of the final parameters."""
+    data, states = steps.data, steps.states
+    posterior = annotator_posterior(steps, parameters)
+    n_scores = parameters.theta.size
+    offset_sd = np.sqrt(np.diag(covariance)[n_scores:])
+    offsets = parameters.offsets[:, np.newaxis] + np.outer(offset_sd, [0.0, -Z95, Z95])
+    low, high = _reliability_interval(posterior.behavior, states.eps)
+    favoured = steps.session.collect("favoured")
+    behavior = name_behaviors(posterior.behavior, states, data.comparisons_per_annotator)
+    columns = _annotator_columns(steps, parameters, posterior)
+    columns["evidence"] = pa.array(_evidence(data, behavior, posterior.evidence, favoured))
+    group_covariance = _centred(covariance[:n_scores, :n_scores], steps, parameters)
+    return RankFit(
+        model=model.name,
+        settings=model.settings(),
+        data=data,
+        history=history,
+        scores=_consensus(parameters, group_covariance),
+        part=steps.part,
+        reliability=posterior.behavior @ states.eps,
+        low=low,
+        high=high,
+        behavior=behavior,
+        annotator_columns=columns,
+        p_serious=posterior.p_serious,
+        side_bias=offsets[0] if data.sides_known else None,
+        coefficients={
+            name: offsets[c + 1] / steps.covariate_scale[c]
+            for c, name in enumerate(data.covariates)
+        },
+        parameters={
+            **parameters._asdict(),
+            **_group_results(parameters, group_covariance, posterior),
+            "precision": np.array([steps.precision, steps.n_determined]),
+            "covariate_scale": steps.covariate_scale,
+            "leverage": steps.session.collect("leverage"),
+            "favoured": favoured,
+            "active": steps.session.collect("active"),
+        },
+        fitted_at=now(),
+    )
+
+
+def name_behaviors(probability: Floats, states: States, n_votes: NDArray[np.int64]) -> list[str]:
+    """Return the behavior of each annotator: serious, that of a spammer, or too few votes to tell."""
+    names = np.array(states.behavior)
+    below = states.eps < SPAMMER_BELOW
+    of_spammers = sorted(set(names[below]))
+    mass = np.stack([probability[:, below & (names == each)].sum(axis=1) for each in of_spammers])
+    p_spammer = mass.sum(axis=0)
+    reliability = probability @ states.eps
+    likeliest = np.array(of_spammers)[mass.argmax(axis=0)]
+    is_spammer = reliability < SPAMMER_BELOW
+    undecided = np.where(is_spammer, p_spammer < 0.5, p_spammer > 1.0 - _DECIDED)
+    undecided |= is_spammer & (likeliest == INVERTED) & (mass.max(axis=0) < _DECIDED_INVERTED)
+    undecided |= n_votes < MIN_VOTES
+    named = np.where(is_spammer, likeliest, SERIOUS)
+    return [str(name) for name in np.where(undecided, TOO_FEW_VOTES, named)]
+
+
+def _reliability_interval(probability: Floats, eps: Floats) -> tuple[Floats, Floats]:
+    """Return the 2.5% and 97.5% quantiles of the reliability.
+
+    The probability of a level is spread evenly between the midpoints to its neighbours.
+    """
+    levels, level = np.unique(eps, return_inverse=True)
+    mass = np.zeros((len(probability), len(levels)))
+    np.add.at(mass.T, level, probability.T)
+    inner_bounds = (levels[1:] + levels[:-1]) / 2.0
+    bounds = np.concatenate([[0.0], inner_bounds, [1.0]])
+    cumulative = np.concatenate([np.zeros((len(mass), 1)), mass.cumsum(axis=1)], axis=1)
+    low, high = (
+        np.array([np.interp(share, row, bounds) for row in cumulative]) for share in (0.025, 0.975)
+    )
+    return low, high
+
+
+def _annotator_columns(
+    steps: PairGPMSteps, parameters: PairGPMParameters, posterior: AnnotatorPosterior
+) -> dict[str, Column]:
+    columns: dict[str, Column] = {"sharpness": posterior.beta @ steps.states.beta}
+    if steps.data.has_ties:
+        columns["tie_rate"] = posterior.nu @ steps.states.nu
+    if steps.data.sides_known:
+        bias, sd = side_biases(steps, parameters, posterior).T
+        columns["side_bias"] = bias
+        columns["side_bias_low"], columns["side_bias_high"] = bias - Z95 * sd, bias + Z95 * sd
+    if len(parameters.group) > 1:
+        columns["group"] = pa.array(posterior.group.argmax(axis=1) + 1)
+        columns["p_group"] = posterior.group.max(axis=1)
+    return columns
+
+
+def _centred(covariance: Floats, steps: PairGPMSteps, parameters: PairGPMParameters) -> Floats:
+    """Return the covariance of scores with mean 0 in every part; groups x items x groups x items."""
+    n_groups, n_items = parameters.theta.shape
+    blocks = covariance.reshape(n_groups, n_items, n_groups, n_items).copy()
+    alone = np.bincount(steps.part)[steps.part] == 1
+    for g in range(n_groups):
+        for h in range(n_groups):
+            block = center_in_parts(blocks[g, :, h, :], steps.part)
+            block = center_in_parts(block.T, steps.part).T
+            if g == h:
+                block[alone, alone] = 1.0 / steps.precision
+            blocks[g, :, h, :] = block
+    return blocks
+
+
+def _consensus(parameters: PairGPMParameters, covariance: Floats) -> ScorePosterior:
+    """Return the scores of the whole crowd: the mean of the groups', weighted by their sizes."""
+    share = parameters.group
+    mean = share @ parameters.theta
+    return ScorePosterior(mean, np.einsum("g,h,gihj->ij", share, share, covariance))
+
+
+def _group_results(
+    parameters: PairGPMParameters, covariance: Floats, posterior: AnnotatorPosterior
+) -> dict[str, NDArray[Any]]:
+    if len(parameters.group) == 1:
+        return {}
+    variances = np.einsum("gigi->gi", covariance)
+    return {"group_sd": np.sqrt(variances), "group_posterior": posterior.group}
+
+
+def _evidence(
+    data: Comparisons, behavior: list[str], evidence: Floats, favoured: NDArray[np.int32]
+) -> list[str]:
+    """Return what speaks for each annotator's behavior, in numbers."""
+    items = data.items
+    lines = []
+    for s, (name, n) in enumerate(zip(behavior, data.comparisons_per_annotator, strict=True)):
+        left, expected_left, ties, expected_ties, agreed, expected = evidence[s, :6]
+        if name in SIDES:
+            right = n - left - ties
+            side, count, expect = (
+                ("left", left, expected_left)
+                if name == SIDES[0]
+                else ("right", right, n - expected_left - expected_ties)
+            )
+            line = f"voted {side} {count:.0f} of {n} times; expected {expect:.0f}"
+        elif name == ALWAYS_TIE:
+            line = f"{ties:.0f} ties in {n} votes; expected {expected_ties:.0f}"
+        elif name == FAVOURS:
+            item = items[int(favoured[s])].as_py()
+            line = f"voted for {item} {evidence[s, 6]:.0f} of {evidence[s, 7]:.0f} times"
+        elif name == INVERTED:
+            line = (
+                f"voted against the consensus {n - agreed - ties:.0f} of {n} times; "
+                f"expected {n - expected - expected_ties:.0f}"
+            )
+        else:
+            line = f"voted with the consensus {agreed:.0f} of {n} times; expected {expected:.0f}"
+        lines.append(line)
+    return lines

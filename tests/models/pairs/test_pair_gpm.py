@@ -1,0 +1,220 @@
+"""PairGPM: kernels equal their twins, known parameters are recovered, behaviors are named."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from annotruth import simulate
+from annotruth.comparisons import Comparisons
+from annotruth.engines import get_engine
+from annotruth.models.pairs.pair_gpm.model import PairGPM
+from annotruth.models.pairs.pair_gpm.states import make_states
+from annotruth.models.pairs.pair_gpm.steps import PairGPMSteps
+from annotruth.models.pairs.result import TOO_FEW_VOTES
+
+
+def small_crowd(**options: object) -> simulate.ComparisonSimulation:
+    settings = {
+        "n_items": 5,
+        "n_annotators": 4,
+        "comparisons_per_annotator": 8,
+        "tie_rate": 0.5,
+        "coefficients": {"length": 0.7},
+        "seed": 3,
+    }
+    return simulate.comparers(**{**settings, **options})
+
+
+def steps_on(engine: str, data: Comparisons, n_groups: int = 1) -> PairGPMSteps:
+    states = make_states(n_items=data.n_items, sided=data.sides_known, ties=data.has_ties)
+    return PairGPMSteps(data, get_engine(engine).open(data), states, n_groups)
+
+
+@pytest.mark.parametrize("n_groups", [1, 2])
+def test_kernels_equal_their_twins(n_groups: int) -> None:
+    data = small_crowd().comparisons
+    rng = np.random.default_rng(0)
+    theta = rng.standard_normal((n_groups, data.n_items))
+    found = []
+    for engine in ("memory", "reference"):
+        steps = steps_on(engine, data, n_groups)
+        leverage = np.linspace(0.0, 1.0, data.n_annotators)
+        steps.session.put("leverage", leverage, per="annotators")
+        at = steps.start_at(theta, np.array([0.3, -0.4]))
+        pruned = steps.sums(at, prune=1e-3)
+        active = steps.session.collect("active").copy()
+        found.append([*pruned.values(), active, *steps.sums(at).values(), steps.information(at)])
+        found[-1].append(steps.session.collect("favoured"))
+    for compiled, reference in zip(*found, strict=True):
+        np.testing.assert_allclose(compiled, reference, rtol=1e-3, atol=1e-2)
+
+
+def test_fits_of_both_engines_are_equal() -> None:
+    made = small_crowd()
+    fits = [
+        PairGPM(engine=engine, max_iter=5, tol=100.0).fit(made.comparisons)
+        for engine in ("memory", "reference")
+    ]
+    new = np.array([0, 1, 2, 3]), np.array([1, 2, 4, 4]), np.array([0, 3, -1, 0])
+    covariates = {"length": np.array([0.5, 0.0, -1.0, 2.0])}
+    first, second = (fit.result_ for fit in fits)
+    np.testing.assert_allclose(first.scores.mean, second.scores.mean, rtol=1e-3)
+    np.testing.assert_allclose(first.p_serious, second.p_serious, rtol=1e-3)
+    np.testing.assert_allclose(
+        first.annotator_columns["side_bias"], second.annotator_columns["side_bias"], rtol=1e-3
+    )
+    assert first.annotator_columns["evidence"] == second.annotator_columns["evidence"]
+    predicted = [fit.predict_proba(*new, covariates) for fit in fits]
+    np.testing.assert_allclose(*predicted, rtol=1e-3)
+    np.testing.assert_allclose(predicted[0].sum(axis=1), 1.0)
+
+
+def test_gradient_is_that_of_the_log_likelihood() -> None:
+    data = small_crowd().comparisons
+    steps = steps_on("memory", data)
+    rng = np.random.default_rng(1)
+    at = steps.start_at(rng.standard_normal((1, data.n_items)), np.array([0.2, 0.5]))
+    sums = steps.sums(at)
+    for place in (0, 3):
+        moved = at.theta.copy()
+        moved[0, place] += 1e-5
+        change = steps.sums(at._replace(theta=moved))["totals"][0] - sums["totals"][0]
+        assert change / 1e-5 == pytest.approx(sums["gradient"][0, place], abs=1e-3)
+    for place in (0, 1):
+        moved = at.offsets.copy()
+        moved[place] += 1e-5
+        change = steps.sums(at._replace(offsets=moved))["totals"][0] - sums["totals"][0]
+        assert change / 1e-5 == pytest.approx(sums["offset_gradient"][place], abs=1e-3)
+
+
+def test_information_is_the_curvature_of_the_log_likelihood() -> None:
+    data = small_crowd(n_annotators=3).comparisons
+    steps = steps_on("memory", data)
+    rng = np.random.default_rng(2)
+    at = steps.start_at(rng.standard_normal((1, data.n_items)), np.array([0.2, 0.5]))
+    information = steps.information(at)
+    for place in (0, 4):
+        sides = []
+        for move in (1e-4, -1e-4):
+            moved = at.theta.copy()
+            moved[0, place] += move
+            sums = steps.sums(at._replace(theta=moved))
+            sides.append(np.append(sums["gradient"][0], sums["offset_gradient"]))
+        curvature = -(sides[0] - sides[1]) / 2e-4
+        np.testing.assert_allclose(information[place], curvature, rtol=1e-2, atol=1e-2)
+
+
+def test_every_step_raises_the_log_posterior() -> None:
+    data = small_crowd(n_annotators=20, tie_rate=0.0).comparisons
+    steps = steps_on("memory", data)
+    parameters = steps.start()
+    rising = []
+    for _ in range(30):
+        parameters, monitor = steps.step(parameters)
+        rising.append(monitor.objective)
+    assert (np.diff(rising) > -1e-3).all()
+    assert rising[-1] > rising[0] + 10
+
+
+@pytest.mark.parametrize(
+    "behavior", ["random", "always left", "always right", "always tie", "inverted"]
+)
+def test_behaviors_are_named(behavior: str) -> None:
+    made = simulate.comparers(
+        n_items=12, n_annotators=40, comparisons_per_annotator=60, behavior=behavior,
+        tie_rate=0.4 * (behavior == "always tie"), sharpness_spread=0.3, score_spread=1.5, seed=5,
+    )  # fmt: skip
+    fit = PairGPM().fit(made.comparisons).result_
+    named = np.array(fit.behavior)
+    assert (named[made.is_spammer] == behavior).mean() >= 0.8
+    assert (fit.spammer == made.is_spammer).mean() >= 0.95
+
+
+def test_an_annotator_who_favours_one_item_is_found() -> None:
+    made = simulate.comparers(
+        n_items=5, n_annotators=30, comparisons_per_annotator=60, behavior="favours one item",
+        spammer_reliability=(0.0, 0.0), seed=1,
+    )  # fmt: skip
+    fit = PairGPM().fit(made.comparisons).result_
+    named = np.array(fit.behavior)[made.is_spammer]
+    assert (named == "favours one item").mean() >= 0.8
+    found = fit.parameters["favoured"][made.is_spammer]
+    assert (found == made.favourite[made.is_spammer]).mean() >= 0.8
+
+
+def test_scores_offsets_and_coefficients_are_recovered() -> None:
+    made = simulate.comparers(
+        n_items=15, n_annotators=80, comparisons_per_annotator=80, side_bias=0.5,
+        coefficients={"length": 0.8}, sharpness_spread=0.4, seed=2,
+    )  # fmt: skip
+    fit = PairGPM().fit(made.comparisons).result_
+    np.testing.assert_allclose(fit.scores.mean, made.scores[0], atol=0.35)
+    assert fit.side_bias is not None
+    assert fit.side_bias[1] < 0.5 < fit.side_bias[2]
+    low, high = fit.coefficients["length"][1:]
+    assert low < 0.8 < high
+
+
+def swapped(data: Comparisons) -> Comparisons:
+    outcome = np.array([1, 0, 2], dtype=np.int8)[data.outcome]
+    return dataclasses.replace(data, left=data.right, right=data.left, outcome=outcome)
+
+
+def test_swapping_sides_swaps_what_depends_on_them() -> None:
+    made = simulate.comparers(n_items=8, n_annotators=20, behavior="always left", seed=4)
+    one = PairGPM().fit(made.comparisons).result_
+    other = PairGPM().fit(swapped(made.comparisons)).result_
+    np.testing.assert_allclose(one.scores.mean, other.scores.mean, atol=1e-6)
+    assert one.side_bias is not None
+    assert other.side_bias is not None
+    assert one.side_bias[0] == pytest.approx(-other.side_bias[0], abs=1e-6)
+    exchanged = {"always left": "always right", "always right": "always left"}
+    assert [exchanged.get(name, name) for name in one.behavior or ()] == list(other.behavior or ())
+
+
+def test_nothing_is_said_about_sides_that_are_not_known() -> None:
+    made = simulate.comparers(n_items=8, n_annotators=20, behavior="always left", seed=4)
+    unsided = dataclasses.replace(made.comparisons, sides_known=False)
+    fit = PairGPM().fit(unsided).result_
+    assert fit.side_bias is None
+    assert "side_bias" not in fit.annotator_columns
+    assert not {"always left", "always right"} & set(fit.behavior or ())
+    again = PairGPM().fit(swapped(unsided)).result_
+    np.testing.assert_allclose(fit.scores.mean, again.scores.mean, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "annotator"),
+    [([0] * 12, [0, 1, 2, 3] * 3), ([2] * 12, [0, 1, 2, 3] * 3), ([0, 1, 0] * 4, [0] * 12)],
+    ids=["always left", "only ties", "one annotator"],
+)
+def test_degenerate_votes_have_finite_results(outcome: list[int], annotator: list[int]) -> None:
+    left = [0, 1, 2, 0, 2, 1] * 2
+    right = [1, 2, 0, 2, 1, 0] * 2
+    names = [f"a{s}" for s in range(max(annotator) + 1)]
+    data = Comparisons.from_codes(
+        left, right, annotator, outcome, items=["a", "b", "c"], annotators=names
+    )
+    fit = PairGPM().fit(data).result_
+    assert np.isfinite(fit.scores.mean).all()
+    assert np.isfinite(fit.scores.sd).all()
+    assert fit.reliability is not None
+    assert ((fit.reliability >= 0) & (fit.reliability <= 1)).all()
+
+
+def test_one_vote_is_too_few_to_tell() -> None:
+    data = Comparisons.from_codes([0], [1], [0], [0], items=["a", "b"], annotators=["x"])
+    fit = PairGPM().fit(data).result_
+    assert fit.behavior == [TOO_FEW_VOTES]
+    assert fit.spammer is not None
+    assert not fit.spammer.any()
+
+
+def test_a_fit_continues_from_an_earlier_one() -> None:
+    made = small_crowd(n_annotators=20, tie_rate=0.0)
+    first = PairGPM().fit(made.comparisons).result_
+    again = PairGPM().fit(made.comparisons, warm_start=first).result_
+    np.testing.assert_allclose(again.scores.mean, first.scores.mean, atol=0.05)
