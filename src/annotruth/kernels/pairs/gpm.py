@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.compiled import compiled
-from annotruth.kernels.pairs.levels import LIKELY, NEGLIGIBLE, StateLevels
+from annotruth.kernels.pairs.levels import LIKELY, NEGLIGIBLE, SHARPNESS_SD, StateLevels
 
 _RESCALE_EVERY = 64  # comparisons; a state's probability of an outcome is at least 0.001 or so
 
@@ -65,7 +65,7 @@ def _kind(outcome: int, left: int, right: int, favoured: int) -> int:
 @compiled
 def _offset(v: int, covariates: Floats, offsets: Floats) -> float:
     """Return gamma + x.c of a comparison."""
-    total = offsets[0]
+    total: float = offsets[0]
     for c in range(covariates.shape[1]):
         total += covariates[v, c] * offsets[c + 1]
     return total
@@ -107,19 +107,20 @@ def _log_joint(
             chance[row, k] = levels.chance[row, behaviors[k]]
     joint = np.empty((len(groups), len(betas), len(nus), n_states))
     product = np.empty((len(nus), n_states))
+    small = min(leverage, 1.0)
     first, last = block.annotator_ptr[s], block.annotator_ptr[s + 1]
     for g in range(len(groups)):
         scores = theta[groups[g]]
         for j in range(len(betas)):
             beta = levels.beta[betas[j]]
-            tilt = leverage * math.log(beta)
+            log_beta = math.log(beta)
             for t in range(len(nus)):
                 prior = (
-                    levels.log_group[groups[g]]
-                    + levels.log_beta[betas[j]]
-                    + levels.log_nu[nus[t]]
+                    levels.log_group[groups[g]] + levels.log_beta[betas[j]] + levels.log_nu[nus[t]]
                 )
                 for k in range(n_states):
+                    # Half a variance, up to a leverage of 1: few votes stay as likely as without it.
+                    tilt = leverage * log_beta + 0.5 * (SHARPNESS_SD * small) ** 2 * eps[k]
                     joint[g, j, t, k] = prior + levels.log_behavior[behaviors[k]] - tilt * eps[k]
             product[:] = 1.0
             since = 0
@@ -679,7 +680,9 @@ def predict(
                             chance[row] += weight * levels.chance[row, behaviors[k]]
                     for v in range(new_ptr[s], new_ptr[s + 1]):
                         left, right = new_left[v], new_right[v]
-                        d = levels.beta[betas[j]] * (theta[groups[g], left] - theta[groups[g], right])
+                        d = levels.beta[betas[j]] * (
+                            theta[groups[g], left] - theta[groups[g], right]
+                        )
                         a = math.exp(0.5 * (d + _offset(v, new_covariates, offsets)))
                         for y in range(3):
                             p, mirrored, _ = _davidson(y, a, levels.nu[nus[t]])

@@ -16,9 +16,10 @@ PAIR_MODELS = {
     "bradley-terry": ("annotruth.models.pairs.bradley_terry", "BradleyTerry"),
     "thurstone": ("annotruth.models.pairs.thurstone", "Thurstone"),
     "crowd-bt": ("annotruth.models.pairs.crowd_bt", "CrowdBT"),
+    "pair-gpm": ("annotruth.models.pairs.pair_gpm.model", "PairGPM"),
 }
 
-DEFAULT_PAIR_MODEL = "bradley-terry"
+DEFAULT_PAIR_MODEL = "pair-gpm"
 """The model that is fitted if none is named."""
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.pairs.levels import StateLevels
+from annotruth.kernels.pairs.levels import SHARPNESS_SD, StateLevels
 
 _MIRRORED = np.array([1, 0, 2])
 _OWN = np.array([0.5, -0.5, 0.0])
@@ -49,7 +49,9 @@ def _votes(
     d = levels.beta * difference[:, :, np.newaxis] + (x @ offsets)[:, np.newaxis, np.newaxis]
     a = np.exp(0.5 * d)[..., np.newaxis]
     total = a + 1.0 / a + levels.nu
-    davidson = np.stack([a / total, 1.0 / a / total, np.broadcast_to(levels.nu / total, total.shape)])
+    davidson = np.stack(
+        [a / total, 1.0 / a / total, np.broadcast_to(levels.nu / total, total.shape)]
+    )
     rows = np.arange(len(left))
     serious, mirrored = davidson[outcome, rows], davidson[_MIRRORED[outcome], rows]
     mean = 0.5 * (davidson[0] - davidson[1])
@@ -69,14 +71,16 @@ def _votes_of(
     levels: StateLevels,
 ) -> _Votes:
     of = slice(block.annotator_ptr[s], block.annotator_ptr[s + 1])
+    outcome = block.outcome[of].astype(np.int64)
+    item = int(favoured[s])
     return _votes(
-        *(block.left[of], block.right[of], block.outcome[of].astype(np.int64)),
-        *(int(favoured[s]), covariates[of], theta, offsets, levels),
+        block.left[of], block.right[of], outcome, item, covariates[of], theta, offsets, levels
     )
 
 
 def _bits(mask: int, size: int) -> NDArray[np.bool_]:
-    return (int(mask) >> np.arange(size)) & 1 == 1
+    bits: NDArray[np.bool_] = (int(mask) >> np.arange(size)) & 1 == 1
+    return bits
 
 
 def _posterior(
@@ -90,6 +94,7 @@ def _posterior(
         + levels.log_behavior
     )
     prior = prior - leverage * np.log(levels.beta)[:, np.newaxis, np.newaxis] * levels.eps
+    prior = prior - 0.5 * (SHARPNESS_SD * min(leverage, 1.0) * levels.eps) ** 2
     joint = prior + np.log(votes.mixed).sum(axis=0)
     for axis, mask in enumerate(active):
         shape = np.ones(4, dtype=np.int64)
@@ -148,7 +153,9 @@ def step(
 
         slope, serious, inverted = _slopes(votes, levels)
         slopes = (posterior * slope).sum(axis=(3, 4))  # comparison, group, sharpness
-        curves = (posterior * (serious + inverted) * votes.variance[..., np.newaxis]).sum(axis=(3, 4))
+        curves = (posterior * (serious + inverted) * votes.variance[..., np.newaxis]).sum(
+            axis=(3, 4)
+        )
         beta_slope, beta_curve = slopes @ levels.beta, curves @ levels.beta
         np.add.at(gradient.T, votes.left, beta_slope)
         np.add.at(gradient.T, votes.right, -beta_slope)

@@ -20,7 +20,7 @@ from annotruth.models.pairs.pair_gpm.posterior import annotator_posterior
 from annotruth.models.pairs.pair_gpm.predict import predict_outcomes
 from annotruth.models.pairs.pair_gpm.results import make_fit, name_behaviors
 from annotruth.models.pairs.pair_gpm.states import INVERTED, MAX_GROUPS, make_states
-from annotruth.models.pairs.pair_gpm.steps import PairGPMParameters, PairGPMSteps
+from annotruth.models.pairs.pair_gpm.steps import PairGPMParameters, PairGPMSteps, ScoreCovariance
 from annotruth.models.pairs.result import RankFit
 
 _MAX_ROUNDS = 8  # updates of the scores' prior
@@ -84,9 +84,7 @@ class PairGPM(PairEstimator):
     ) -> RankFit:
         if not 1 <= self.n_groups <= MAX_GROUPS:
             raise InputError(f"n_groups must be from 1 to {MAX_GROUPS}, not {self.n_groups}")
-        states = make_states(
-            n_items=data.n_items, sided=data.sides_known, ties=data.has_ties
-        )
+        states = make_states(n_items=data.n_items, sided=data.sides_known, ties=data.has_ties)
         with closing(get_engine(self.engine).open(data)) as session:
             steps = PairGPMSteps(data, session, states, self.n_groups)
             if previous is not None and "theta" in previous.parameters:
@@ -110,7 +108,7 @@ class PairGPM(PairEstimator):
         steps: PairGPMSteps,
         parameters: PairGPMParameters,
         progress: ProgressCallback | None,
-    ) -> tuple[PairGPMParameters, History, Floats]:
+    ) -> tuple[PairGPMParameters, History, ScoreCovariance]:
         """Estimate the scores and their prior, then the scores again without inverted votes."""
 
         def run(parameters: PairGPMParameters, tol: float) -> tuple[PairGPMParameters, History]:
@@ -129,7 +127,9 @@ class PairGPM(PairEstimator):
             if change < _PRIOR_CHANGE:
                 break
         posterior = annotator_posterior(steps, parameters)
-        named = name_behaviors(posterior.behavior, steps.states, steps.data.comparisons_per_annotator)
+        named = name_behaviors(
+            posterior.behavior, steps.states, steps.data.comparisons_per_annotator
+        )
         inverted = np.array(named) == INVERTED
         if inverted.any() and not inverted.all():
             steps.leave_out(parameters, inverted)

@@ -40,7 +40,9 @@ def predict_outcomes(
     parameters = PairGPMParameters(*(fit.parameters[name] for name in PairGPMParameters._fields))
     states = make_states(n_items=data.n_items, sided=data.sides_known, ties=data.has_ties)
     levels = make_levels(states, parameters)
-    left, right, annotator = (np.asarray(codes, dtype=np.int64) for codes in (left, right, annotator))
+    left, right, annotator = (
+        np.asarray(codes, dtype=np.int64) for codes in (left, right, annotator)
+    )
     x = _new_covariates(fit, covariates, len(left))
     order = np.argsort(annotator, kind="stable")
     n_unknown = int((annotator < 0).sum())

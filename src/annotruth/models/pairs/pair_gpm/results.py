@@ -12,7 +12,6 @@ from annotruth.comparisons.table import Comparisons
 from annotruth.kernels.arrays import Floats
 from annotruth.models.base_fit import SPAMMER_BELOW, Column, now
 from annotruth.models.em import History
-from annotruth.models.pairs.graph import center_in_parts
 from annotruth.models.pairs.pair_gpm.posterior import (
     AnnotatorPosterior,
     annotator_posterior,
@@ -31,7 +30,11 @@ from annotruth.models.pairs.result import TOO_FEW_VOTES, RankFit
 
 if TYPE_CHECKING:
     from annotruth.models.pairs.pair_gpm.model import PairGPM
-    from annotruth.models.pairs.pair_gpm.steps import PairGPMParameters, PairGPMSteps
+    from annotruth.models.pairs.pair_gpm.steps import (
+        PairGPMParameters,
+        PairGPMSteps,
+        ScoreCovariance,
+    )
 
 MIN_VOTES = 5
 """The number of comparisons below which nothing is said about an annotator's behavior."""
@@ -45,26 +48,24 @@ def make_fit(
     steps: PairGPMSteps,
     parameters: PairGPMParameters,
     history: History,
-    covariance: Floats,
+    covariance: ScoreCovariance,
 ) -> RankFit:
     """Return the results of the final parameters."""
     data, states = steps.data, steps.states
     posterior = annotator_posterior(steps, parameters)
-    n_scores = parameters.theta.size
-    offset_sd = np.sqrt(np.diag(covariance)[n_scores:])
+    offset_sd = np.sqrt(np.diag(covariance.offsets))
     offsets = parameters.offsets[:, np.newaxis] + np.outer(offset_sd, [0.0, -Z95, Z95])
     low, high = _reliability_interval(posterior.behavior, states.eps)
     favoured = steps.session.collect("favoured")
     behavior = name_behaviors(posterior.behavior, states, data.comparisons_per_annotator)
     columns = _annotator_columns(steps, parameters, posterior)
     columns["evidence"] = pa.array(_evidence(data, behavior, posterior.evidence, favoured))
-    group_covariance = _centred(covariance[:n_scores, :n_scores], steps, parameters)
     return RankFit(
         model=model.name,
         settings=model.settings(),
         data=data,
         history=history,
-        scores=_consensus(parameters, group_covariance),
+        scores=_consensus(parameters, covariance, steps),
         part=steps.part,
         reliability=posterior.behavior @ states.eps,
         low=low,
@@ -79,7 +80,7 @@ def make_fit(
         },
         parameters={
             **parameters._asdict(),
-            **_group_results(parameters, group_covariance, posterior),
+            **_group_results(parameters, covariance, posterior),
             "precision": np.array([steps.precision, steps.n_determined]),
             "covariate_scale": steps.covariate_scale,
             "leverage": steps.session.collect("leverage"),
@@ -140,35 +141,31 @@ def _annotator_columns(
     return columns
 
 
-def _centred(covariance: Floats, steps: PairGPMSteps, parameters: PairGPMParameters) -> Floats:
-    """Return the covariance of scores with mean 0 in every part; groups x items x groups x items."""
-    n_groups, n_items = parameters.theta.shape
-    blocks = covariance.reshape(n_groups, n_items, n_groups, n_items).copy()
-    alone = np.bincount(steps.part)[steps.part] == 1
-    for g in range(n_groups):
-        for h in range(n_groups):
-            block = center_in_parts(blocks[g, :, h, :], steps.part)
-            block = center_in_parts(block.T, steps.part).T
-            if g == h:
-                block[alone, alone] = 1.0 / steps.precision
-            blocks[g, :, h, :] = block
-    return blocks
+def _consensus(
+    parameters: PairGPMParameters, covariance: ScoreCovariance, steps: PairGPMSteps
+) -> ScorePosterior:
+    """Return the scores of the whole crowd: the mean of the groups', weighted by their sizes.
 
-
-def _consensus(parameters: PairGPMParameters, covariance: Floats) -> ScorePosterior:
-    """Return the scores of the whole crowd: the mean of the groups', weighted by their sizes."""
+    An item that was never compared has the variance of the prior.
+    """
     share = parameters.group
+    alone = np.bincount(steps.part)[steps.part] == 1
     mean = share @ parameters.theta
-    return ScorePosterior(mean, np.einsum("g,h,gihj->ij", share, share, covariance))
+    if covariance.scores.ndim == 2:
+        variances = share**2 @ covariance.scores
+        return ScorePosterior(mean, np.where(alone, 1.0 / steps.precision, variances))
+    matrix = np.einsum("g,h,gihj->ij", share, share, covariance.scores)
+    matrix[alone, alone] = 1.0 / steps.precision
+    return ScorePosterior(mean, matrix)
 
 
 def _group_results(
-    parameters: PairGPMParameters, covariance: Floats, posterior: AnnotatorPosterior
+    parameters: PairGPMParameters, covariance: ScoreCovariance, posterior: AnnotatorPosterior
 ) -> dict[str, NDArray[Any]]:
     if len(parameters.group) == 1:
         return {}
-    variances = np.einsum("gigi->gi", covariance)
-    return {"group_sd": np.sqrt(variances), "group_posterior": posterior.group}
+    sd = np.sqrt(covariance.score_variances)
+    return {"group_sd": sd, "group_posterior": posterior.group}
 
 
 def _evidence(

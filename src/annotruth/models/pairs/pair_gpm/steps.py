@@ -28,7 +28,12 @@ from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats, inner
 from annotruth.kernels.pairs.levels import SHARPNESS_SD, StateLevels
 from annotruth.models.em import Monitor
-from annotruth.models.pairs.graph import LaplacianSystem, connected_parts, sums_at
+from annotruth.models.pairs.graph import (
+    MAX_DENSE_ITEMS,
+    LaplacianSystem,
+    center_in_parts,
+    connected_parts,
+)
 from annotruth.models.pairs.pair_gpm.states import States
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.squarem import Squarem, numbers, shares
@@ -58,6 +63,25 @@ class PairGPMParameters(NamedTuple):
     group: Floats
     nu: Floats
     behavior: Floats
+
+
+class ScoreCovariance(NamedTuple):
+    """The covariance of the scores, with mean 0 in every part, and that of the offsets.
+
+    Examples
+    --------
+    >>> few = ScoreCovariance(np.ones((1, 3, 1, 3)), np.ones((1, 1)))
+    >>> few.score_variances.shape
+    (1, 3)
+    """
+
+    scores: Floats  # groups x items x groups x items; of many items the variances, groups x items
+    offsets: Floats
+
+    @property
+    def score_variances(self) -> Floats:
+        """The variances of the scores, groups x items."""
+        return np.einsum("gigi->gi", self.scores) if self.scores.ndim == 4 else self.scores
 
 
 class PairGPMSteps:
@@ -221,16 +245,37 @@ class PairGPMSteps:
         """Return the observed information of scores and offsets, without that of their priors."""
         return self.session.run_pass(self._information, **self.inputs(parameters))["information"]
 
-    def covariance(self, parameters: PairGPMParameters) -> Floats:
-        """Return the inverse of the information and that of the priors."""
+    def covariance(self, parameters: PairGPMParameters) -> ScoreCovariance:
+        """Return the inverse of the information and that of the priors.
+
+        If there are too many items for a matrix: from the expected curvature, without covariances.
+        """
+        if parameters.theta.size > MAX_DENSE_ITEMS:
+            sums = self.sums(parameters)
+            variances = [system.centered_inverse for system in self._systems(sums)]
+            offsets = _inverse(self._offset_curvature(sums))
+            return ScoreCovariance(np.stack(variances), offsets)
         information = self.information(parameters)
-        diagonal = np.diag_indices(len(information))
-        information[diagonal] += self._prior_precision()
+        size = parameters.theta.size
+        information[np.diag_indices(size)] += self.precision
+        information[size:, size:] += OFFSET_PRECISION * np.eye(self._n_offsets)
         if not self.data.sides_known:
-            place = self._n_groups * self._n_items
-            information[place] = information[:, place] = 0.0
-            information[place, place] = 1e12
-        return _inverse(information)
+            information[size], information[:, size] = 0.0, 0.0
+            information[size, size] = 1.0
+        covariance = _inverse(information)
+        return ScoreCovariance(
+            self._centred(covariance[:size, :size].reshape(*parameters.theta.shape, -1)),
+            covariance[size:, size:],
+        )
+
+    def _centred(self, covariance: Floats) -> Floats:
+        """Return the covariance of scores with mean 0 in every part; items alone have the prior's."""
+        n_groups, n_items, _ = covariance.shape
+        blocks = covariance.reshape(n_groups, n_items, n_groups, n_items).copy()
+        for g, h in np.ndindex(n_groups, n_groups):
+            block = center_in_parts(blocks[g, :, h], self.part)
+            blocks[g, :, h] = center_in_parts(block.T, self.part).T
+        return blocks
 
     def update_prior(self, parameters: PairGPMParameters) -> float:
         """Set the precision of the scores' prior by the marginal likelihood (MacKay, 1992).
@@ -239,8 +284,8 @@ class PairGPMSteps:
         """
         size = parameters.theta.size
         n_free = size - self._n_groups * (int(self.part.max()) + 1)
-        variances = np.diag(self.covariance(parameters))[:size]
-        self.n_determined = float(np.clip(size - self.precision * variances.sum(), 0.0, n_free))
+        trace = self.covariance(parameters).score_variances.sum()
+        self.n_determined = float(np.clip(n_free - self.precision * trace, 0.0, n_free))
         sums = self.sums(parameters)
         log_sharpness = sums["totals"][1] / self.data.n_annotators
         square = inner(parameters.theta, parameters.theta) * np.exp(2.0 * log_sharpness)
@@ -252,12 +297,6 @@ class PairGPMSteps:
         leverage = self.n_determined * n_votes / (reliability * n_votes.sum())
         self.session.put("leverage", leverage, per="annotators")
         return float(change)
-
-    def _prior_precision(self) -> Floats:
-        n_scores = self._n_groups * self._n_items
-        precision = np.full(n_scores + self._n_offsets, self.precision)
-        precision[n_scores:] = OFFSET_PRECISION
-        return precision
 
     def _log_posterior(self, at: PairGPMParameters, log_likelihood: float) -> float:
         prior = -0.5 * self.precision * inner(at.theta, at.theta)
@@ -273,16 +312,25 @@ class PairGPMSteps:
         gradient = sums["gradient"] - self.precision * old.theta
         offset_gradient = sums["offset_gradient"] - OFFSET_PRECISION * old.offsets
         cross = sums["cross"]
-        corner = sums["offset_curvature"] + OFFSET_PRECISION * np.eye(self._n_offsets)
         if not self.data.sides_known:
-            corner[0], corner[:, 0], cross[:, :, 0] = 0.0, 0.0, 0.0
-            corner[0, 0], offset_gradient[0] = 1.0, 0.0
-        systems = [
-            LaplacianSystem(self._n_items, self._left, self._right, weight, ridge=self.precision)
+            cross[:, :, 0], offset_gradient[0] = 0.0, 0.0
+        moves, offset_moves = _solve(
+            *(self._systems(sums), cross, self._offset_curvature(sums), gradient, offset_gradient)
+        )
+        return old.theta + moves, old.offsets + offset_moves
+
+    def _systems(self, sums: dict[str, Floats]) -> list[LaplacianSystem]:
+        return [
+            LaplacianSystem(self._left, self._right, weight, self.precision, self.part)
             for weight in sums["curvature"]
         ]
-        moves, offset_moves = _solve(systems, cross, corner, gradient, offset_gradient)
-        return old.theta + moves, old.offsets + offset_moves
+
+    def _offset_curvature(self, sums: dict[str, Floats]) -> Floats:
+        curvature: Floats = sums["offset_curvature"] + OFFSET_PRECISION * np.eye(self._n_offsets)
+        if not self.data.sides_known:
+            curvature[0], curvature[:, 0] = 0.0, 0.0
+            curvature[0, 0] = 1.0
+        return curvature
 
     def _best_scale(self, theta: Floats, log_sharpness: float, leverage: float) -> float:
         """Return the log of the best factor of all scores, given everybody's log sharpness."""
@@ -352,7 +400,7 @@ def _solve(
     for rows, columns, move in zip(cross, solved, moves, strict=True):
         corner = corner - rows.T @ columns
         extra = extra - rows.T @ move
-    further = np.linalg.solve(corner, extra)
+    further: Floats = np.linalg.solve(corner, extra).astype(np.float64)
     found = [move - columns @ further for move, columns in zip(moves, solved, strict=True)]
     return np.stack(found), further
 
