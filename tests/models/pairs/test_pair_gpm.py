@@ -124,7 +124,7 @@ def test_every_step_raises_the_log_posterior() -> None:
 )
 def test_behaviors_are_named(behavior: str) -> None:
     made = simulate.comparers(
-        n_items=12, n_annotators=30, comparisons_per_annotator=50, behavior=behavior,
+        n_items=12, n_annotators=30, comparisons_per_annotator=80, behavior=behavior, spammer_reliability=(0.0, 0.0),
         tie_rate=0.4 * (behavior == "always tie"), sharpness_spread=0.3, score_spread=1.5, seed=5,
     )  # fmt: skip
     fit = PairGPM().fit(made.comparisons).result_

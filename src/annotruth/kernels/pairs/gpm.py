@@ -442,7 +442,7 @@ def _add_hessians(
     scores = np.zeros((n_likely, width))
     weights = np.zeros(n_likely)
     eps, flip = levels.eps[behaviors], levels.flip[behaviors]
-    touched = np.empty(2 + n_offsets, np.int64)
+    cells = np.empty(2 + n_offsets, np.int64)
     change = np.empty(2 + n_offsets)
     for g in range(len(groups)):
         for j in range(len(betas)):
@@ -453,11 +453,11 @@ def _add_hessians(
                 own = 0.5 if y == 0 else (-0.5 if y == 1 else 0.0)
                 d = beta * (theta[groups[g], left] - theta[groups[g], right])
                 a = math.exp(0.5 * (d + _offset(v, covariates, offsets)))
-                touched[0] = g * n_shown + place[left]
-                touched[1] = g * n_shown + place[right]
+                cells[0] = g * n_shown + place[left]
+                cells[1] = g * n_shown + place[right]
                 change[0], change[1] = beta, -beta
                 for c in range(n_offsets):
-                    touched[2 + c] = width - n_offsets + c
+                    cells[2 + c] = width - n_offsets + c
                     change[2 + c] = 1.0 if c == 0 else covariates[v, c - 1]
                 bend = 0.0
                 for t in range(len(nus)):
@@ -480,11 +480,11 @@ def _add_hessians(
                             - inverted * (down * down - variance)
                         )
                         for i in range(2 + n_offsets):
-                            scores[state, touched[i]] += slope * change[i]
+                            scores[state, cells[i]] += slope * change[i]
                 for i in range(2 + n_offsets):
                     by = sampled * bend * change[i]
                     for i2 in range(2 + n_offsets):
-                        information[columns[touched[i]], columns[touched[i2]]] += by * change[i2]
+                        information[columns[cells[i]], columns[cells[i2]]] += by * change[i2]
     return scores, weights
 
 

@@ -13,12 +13,12 @@ from annotruth.models.pairs.pair_gpm.steps import PairGPMParameters, PairGPMStep
 _SIDE_PRECISION = 1.0  # of the prior of an annotator's side bias, around the crowd's
 
 
-class AnnotatorPosterior(NamedTuple):
+class StatePosterior(NamedTuple):
     """Posterior probabilities of the levels of annotators' states, one row per annotator.
 
     Examples
     --------
-    >>> AnnotatorPosterior._fields[:4]
+    >>> StatePosterior._fields[:4]
     ('group', 'beta', 'nu', 'behavior')
     """
 
@@ -32,7 +32,7 @@ class AnnotatorPosterior(NamedTuple):
     """One per comparison."""
 
 
-def annotator_posterior(steps: PairGPMSteps, parameters: PairGPMParameters) -> AnnotatorPosterior:
+def annotator_posterior(steps: PairGPMSteps, parameters: PairGPMParameters) -> StatePosterior:
     """Return the posterior of every annotator."""
     session, states = steps.session, steps.states
     widths = {
@@ -52,11 +52,11 @@ def annotator_posterior(steps: PairGPMSteps, parameters: PairGPMParameters) -> A
         sums=(Sum("totals", (1,)),),
     )
     session.run_pass(one, **steps.inputs(parameters))
-    return AnnotatorPosterior(*(session.collect(name) for name in (*widths, "p_serious")))
+    return StatePosterior(*(session.collect(name) for name in (*widths, "p_serious")))
 
 
 def side_biases(
-    steps: PairGPMSteps, parameters: PairGPMParameters, posterior: AnnotatorPosterior
+    steps: PairGPMSteps, parameters: PairGPMParameters, posterior: StatePosterior
 ) -> Floats:
     """Return each annotator's side bias and its standard deviation: annotators x 2."""
     session, states = steps.session, steps.states

@@ -13,7 +13,7 @@ from annotruth.kernels.arrays import Floats
 from annotruth.models.base_fit import SPAMMER_BELOW, Column, now
 from annotruth.models.em import History
 from annotruth.models.pairs.pair_gpm.posterior import (
-    AnnotatorPosterior,
+    StatePosterior,
     annotator_posterior,
     side_biases,
 )
@@ -126,7 +126,7 @@ def _reliability_interval(probability: Floats, eps: Floats) -> tuple[Floats, Flo
 
 
 def _annotator_columns(
-    steps: PairGPMSteps, parameters: PairGPMParameters, posterior: AnnotatorPosterior
+    steps: PairGPMSteps, parameters: PairGPMParameters, posterior: StatePosterior
 ) -> dict[str, Column]:
     columns: dict[str, Column] = {"sharpness": posterior.beta @ steps.states.beta}
     if steps.data.has_ties:
@@ -160,7 +160,7 @@ def _consensus(
 
 
 def _group_results(
-    parameters: PairGPMParameters, covariance: ScoreCovariance, posterior: AnnotatorPosterior
+    parameters: PairGPMParameters, covariance: ScoreCovariance, posterior: StatePosterior
 ) -> dict[str, NDArray[Any]]:
     if len(parameters.group) == 1:
         return {}
@@ -171,7 +171,7 @@ def _group_results(
 def _evidence(
     data: Comparisons, behavior: list[str], evidence: Floats, favoured: NDArray[np.int32]
 ) -> list[str]:
-    """Return what speaks for each annotator's behavior, in numbers."""
+    """Return the evidence for each annotator's behavior, in numbers."""
     items = data.items
     lines = []
     for s, (name, n) in enumerate(zip(behavior, data.comparisons_per_annotator, strict=True)):

@@ -25,7 +25,7 @@ FIXED = 0.97
 _EPS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9)
 _MOST_SERIOUS = 0.98  # votes slip: no reliability is 1
 _INVERTED_EPS = (0.0, 0.1, 0.2)  # at higher levels, inverted votes look like random ones
-_BETA = np.exp(np.linspace(np.log(0.25), np.log(5.0), 24))
+_BETA = np.exp(np.linspace(np.log(0.35), np.log(4.0), 20))
 _NU = np.exp(np.linspace(np.log(0.02), np.log(12.0), 16))
 _PRIOR_ANNOTATORS = 4.0  # the weight of the prior of behaviors, in annotators
 _PRIOR_SERIOUS = 0.7  # its share at the levels 0.8 and above of serious annotators
@@ -50,6 +50,7 @@ class States(NamedTuple):
     chance: Floats  # outcome and kind x behavior, as `annotruth.kernels.pairs.levels` has it
     log_choice: Floats  # the log of the probability of a behavior's latent item
     prior: Floats  # pseudo-counts of the behaviors
+    start: Floats  # the probabilities with which estimation starts
 
 
 def make_states(*, n_items: int, sided: bool, ties: bool) -> States:
@@ -84,7 +85,22 @@ def make_states(*, n_items: int, sided: bool, ties: bool) -> States:
         chance=chance,
         log_choice=np.where(np.array(names) == FAVOURS, -np.log(n_items), 0.0),
         prior=_PRIOR_ANNOTATORS * share,
+        start=_start(names, eps),
     )
+
+
+def _start(names: tuple[str, ...], eps: Floats) -> Floats:
+    """Return half of the probability for serious annotators, half evenly for the other behaviors.
+
+    A start with few spammers would take those who vote at random for serious, but not sharp.
+    """
+    distinct = sorted(set(names) - {SERIOUS})
+    start = np.zeros(len(names))
+    for name in (SERIOUS, *distinct):
+        levels = np.array([each == name for each in names]) & ((eps <= 0.2) | (eps >= 0.8))
+        start[levels] = (1.0 if name == SERIOUS else 1.0 / len(distinct)) / levels.sum()
+    start += 0.01
+    return start / start.sum()
 
 
 def _by_kind(q: Floats) -> Floats:

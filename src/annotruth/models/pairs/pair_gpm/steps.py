@@ -169,7 +169,7 @@ class PairGPMSteps:
             offsets=offsets,
             group=np.full(n_groups, 1.0 / n_groups),
             nu=np.full(len(states.nu), 1.0 / len(states.nu)),
-            behavior=states.prior / states.prior.sum(),
+            behavior=states.start,
         )
 
     def start(self) -> PairGPMParameters:
@@ -338,9 +338,9 @@ class PairGPMSteps:
         square = self.precision * inner(theta, theta)
         log_scale = 0.0
         for _ in range(_SCALE_ROUNDS):
-            grown = square * np.exp(2.0 * log_scale)
-            slope = log_sharpness / SHARPNESS_SD**2 - n * log_scale - grown + leverage
-            log_scale += slope / (n + 2.0 * grown)
+            ridge = square * np.exp(2.0 * log_scale)
+            slope = log_sharpness / SHARPNESS_SD**2 - n * log_scale - ridge + leverage
+            log_scale += slope / (n + 2.0 * ridge)
         return float(log_scale)
 
 
