@@ -100,7 +100,8 @@ def _start(names: tuple[str, ...], eps: Floats) -> Floats:
         levels = np.array([each == name for each in names]) & ((eps <= 0.2) | (eps >= 0.8))
         start[levels] = (1.0 if name == SERIOUS else 1.0 / len(distinct)) / levels.sum()
     start += 0.01
-    return start / start.sum()
+    shares: Floats = start / start.sum()
+    return shares
 
 
 def _by_kind(q: Floats) -> Floats:
