@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import kendalltau
 
 from annotruth import metrics
 from annotruth.errors import InputError, shown
@@ -66,20 +65,11 @@ def match_grades(fit: RankFit, truth: Any) -> KnownGrades:
     return KnownGrades(item[matched], grades)
 
 
-def _concordance(grade: Floats, scores: Floats) -> float:
-    """Return the share of pairs with different grades that the scores put in the right order."""
-    first, second = np.triu_indices(len(grade), 1)
-    order = np.sign(grade[first] - grade[second])
-    kept = order != 0
-    agree = np.sign(scores[first] - scores[second])[kept] * order[kept]
-    return float(np.mean((agree + 1.0) / 2.0)) if kept.any() else float("nan")
-
-
 def ranking_metrics(fit: RankFit, truth: Any) -> dict[str, float]:
     """Return the metrics of `annotruth.evaluate` against known grades."""
     item, grade = match_grades(fit, truth)
     scores = fit.scores.mean[item]
     return {
-        "concordance": _concordance(grade, scores),
-        "kendall_tau": float(kendalltau(grade, scores).statistic),
+        "concordance": metrics.concordance(grade, scores),
+        "kendall_tau": metrics.kendall_tau(grade, scores),
     }
