@@ -185,9 +185,10 @@ def concordance(grade: ArrayLike, score: ArrayLike) -> float:
         return float("nan")
     if _is_constant(scores):
         return 0.5
-    # The share is (1 + (C - D) / n) / 2 with n the pairs of different grades; tau-b has C - D.
+    # Tau-b has C - D, which is whole; C + D + the equal scores are the pairs of different grades.
     n_by_grade, n_by_score = _n_different(grades), _n_different(scores)
-    return float((1 + kendall_tau(grades, scores) * np.sqrt(n_by_score / n_by_grade)) / 2)
+    balance = np.rint(kendall_tau(grades, scores) * np.sqrt(float(n_by_grade) * n_by_score))
+    return float((n_by_grade + balance) / (2 * n_by_grade))
 
 
 def log_likelihood(probability: ArrayLike, observed: ArrayLike) -> float:
