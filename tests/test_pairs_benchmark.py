@@ -42,12 +42,6 @@ def public_sets(tmp_path_factory):
     return folder
 
 
-def test_concordance_leaves_out_equal_grades_and_halves_equal_scores():
-    grade = np.array([1.0, 1.0, 2.0, 3.0])
-    assert sets.concordance(grade, np.array([0.0, 5.0, 1.0, 2.0])) == pytest.approx(3 / 5)
-    assert sets.concordance(grade, np.zeros(4)) == 0.5
-
-
 def test_spammers_are_added_to_the_annotators_of_the_passages(public_sets):
     folder = public_sets / "pairs-passage"
     clean = sets.passage_crowd(folder, "clean", 0)

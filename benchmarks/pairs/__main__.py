@@ -16,6 +16,7 @@ from benchmarks.pairs.coverage import coverage
 from benchmarks.pairs.groups import consensus, groups
 from benchmarks.pairs.held_out import held_out
 from benchmarks.pairs.judges import judges
+from benchmarks.pairs.next_votes import next_votes
 from benchmarks.pairs.passage import passage
 from benchmarks.panel.__main__ import positive
 
@@ -26,6 +27,7 @@ PARTS: dict[str, Callable[[PartOptions], list[PartTable]]] = {
     "coverage": coverage,
     "groups": groups,
     "consensus": consensus,
+    "next": next_votes,
 }
 PACKAGES = ("annotruth", "numpy", "numba", "choix", "evalica", "crowd-kit")
 

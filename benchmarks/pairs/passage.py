@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from annotruth.metrics import concordance
 from annotruth.models.pairs.result import RankFit
 from benchmarks.honesty.options import PartOptions, PartTable, Target, TargetFigure
 from benchmarks.pairs.fits import compared, fit_votes, peers
-from benchmarks.pairs.sets import SPAMMERS, PassageCrowd, concordance, passage_crowd
+from benchmarks.pairs.sets import SPAMMERS, PassageCrowd, passage_crowd
 
 DEFAULT_RUNS = 5
 MIN_VOTES = 15

@@ -101,14 +101,6 @@ def passage_crowd(folder: Path, kind: str, seed: int) -> PassageCrowd:
     return PassageCrowd(data, np.array(behavior), grade)
 
 
-def concordance(grade: Floats, score: Floats) -> float:
-    """Return the share of pairs of different grades whose scores are in the order of the grades."""
-    i, j = np.triu_indices(len(grade), 1)
-    differ = grade[i] != grade[j]
-    agree = np.sign(grade[i] - grade[j]) * np.sign(score[i] - score[j])
-    return float((agree[differ] + 1.0).mean() / 2.0)
-
-
 def _from_winners(table: pa.Table) -> Comparisons:
     items = pa.chunked_array([*table["winner"].chunks, *table["loser"].chunks]).unique()
     annotators = table["annotator"].unique()

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from annotruth.models.robust_gpm.model import RobustGPM
     from annotruth.models.storage import load
     from annotruth.models.subject_bias.model import SubjectBias
-    from annotruth.ranking import rank
+    from annotruth.ranking import next_comparisons, plan_comparisons, rank
     from annotruth.selection.choose import choose
     from annotruth.selection.compare import compare
     from annotruth.selection.comparison import Comparison
@@ -108,7 +108,9 @@ __all__ = [
     "held_out",
     "load",
     "metrics",
+    "next_comparisons",
     "next_labels",
+    "plan_comparisons",
     "plan_labels",
     "rank",
     "read_comparisons",
@@ -159,7 +161,9 @@ _MODULE_OF = {
     "fit": "annotruth.api",
     "held_out": "annotruth.selection.heldout",
     "load": "annotruth.models.storage",
+    "next_comparisons": "annotruth.ranking",
     "next_labels": "annotruth.api",
+    "plan_comparisons": "annotruth.ranking",
     "plan_labels": "annotruth.api",
     "rank": "annotruth.ranking",
     "read_comparisons": "annotruth.comparisons.read",

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from annotruth.engines import ENGINES, get_engine, native_engine
-from annotruth.errors import AnnotruthWarning, InputError
+from annotruth.errors import AnnotruthWarning, ComparisonsError, InputError
 from annotruth.io.options import ReadOptions
 from annotruth.io.readers import file_named_in_errors, load_table, reading_stage
 from annotruth.labels import Labels, LabelSummary
@@ -522,5 +522,7 @@ def loaded_fit(fit: Fit | RankFit | str | Path) -> Fit:
 
     found = fit if isinstance(fit, RankFit) else load(fit)
     if isinstance(found, RankFit):
-        raise InputError("this is a fit of comparisons, not of labels: use rank (`annotruth rank`)")
+        raise ComparisonsError(
+            "this is a fit of comparisons, not of labels: use rank (`annotruth rank`)"
+        )
     return found

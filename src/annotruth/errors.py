@@ -17,6 +17,7 @@ from typing import Any
 __all__ = [
     "AnnotruthError",
     "AnnotruthWarning",
+    "ComparisonsError",
     "ConvergenceWarning",
     "InputError",
     "NotFittedError",
@@ -103,6 +104,19 @@ class InputError(AnnotruthError, ValueError):
     >>> at.fit([("a", "ann", 1), ("a", "bob", 3)], tol=-1)
     Traceback (most recent call last):
     annotruth.errors.InputError: tol must be 0 or more, not -1
+    """
+
+
+class ComparisonsError(InputError):
+    """Pair comparisons were given where labels are read: rank the items instead.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> import pyarrow as pa
+    >>> at.fit(pa.table({"left": ["a"], "right": ["b"], "winner": ["a"]}))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    annotruth.errors.ComparisonsError: these are comparisons of pairs (columns left, right, winner)...
     """
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from annotruth.api import settings_of
+from annotruth.api import AUTO, settings_of
 from annotruth.comparisons import Comparisons
 from annotruth.comparisons.append import append_comparisons
 from annotruth.comparisons.read import load_comparisons
@@ -20,6 +20,10 @@ from annotruth.models.pairs.registry import DEFAULT_PAIR_MODEL, make_pair_estima
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.result import is_fit
 from annotruth.models.storage import load
+
+if TYPE_CHECKING:
+    from annotruth.advice.pairs.advice import PairAdvice
+    from annotruth.advice.pairs.plan import PairPlan
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -66,9 +70,18 @@ def rank(
     previous = None if warm_start is None else loaded_ranking(warm_start)
     if previous is not None and model is None:
         model, options = previous.model, {**settings_of(previous), **options}
+    choose_groups = options.get("n_groups") == AUTO
+    if choose_groups:
+        options = {**options, "n_groups": 1}
     estimator = make_pair_estimator(DEFAULT_PAIR_MODEL if model is None else model, options)
     start_stage(progress, reading_stage(data))
     comparisons = _load(data, read)
+    if choose_groups:
+        from annotruth.selection.pairs import choose_n_groups
+
+        chosen = choose_n_groups(estimator, comparisons, progress=progress)
+        _LOGGER.info("%d taste groups: %s", chosen.n_groups, chosen.why)
+        estimator.set_params(n_groups=chosen.n_groups)
     return _fit(estimator, comparisons, previous, progress)
 
 
@@ -164,3 +177,107 @@ def _load(data: Any, read: ReadOptions) -> Comparisons:
             "give the comparisons"
         )
     return load_comparisons(loaded_ranking(data).data, read)
+
+
+def next_comparisons(
+    data: Any,
+    budget: int | None = None,
+    *,
+    model: str | PairEstimator | None = None,
+    progress: ProgressCallback | None = None,
+    read: ReadOptions | None = None,
+    **options: Any,
+) -> PairAdvice:
+    """Return which pairs of items to compare next, whom to ask and whom to drop.
+
+    Parameters
+    ----------
+    data
+        A fit of comparisons, the folder of a saved one, or comparisons in any form that `rank`
+        takes; comparisons are fitted first, once.
+    budget
+        How many comparisons there are to spend; None asks for one per item, or for none if they
+        would hardly change the ranking.
+    model, progress, read, **options
+        As for `rank`; only with comparisons.
+
+    Returns
+    -------
+    PairAdvice
+        ``comparisons()`` and ``annotators()`` are tables as those of a fit.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> made = at.simulate.comparers(n_items=8, n_annotators=10, comparisons_per_annotator=12)
+    >>> at.next_comparisons(made.comparisons, budget=5, model="bradley-terry").n_add
+    5
+    """
+    from annotruth.advice.pairs.advice import advise_pairs, check_pair_budget
+
+    check_pair_budget(budget)
+    fitted = _fit_or_load(data, model, progress, read, options)
+    start_stage(progress, "computing what comparisons gain")
+    return advise_pairs(fitted, budget)
+
+
+def plan_comparisons(
+    data: Any,
+    target: str,
+    value: float,
+    *,
+    model: str | PairEstimator | None = None,
+    seed: int = 0,
+    progress: ProgressCallback | None = None,
+    read: ReadOptions | None = None,
+    **options: Any,
+) -> PairPlan:
+    """Return how many comparisons a target needs, by simulating more comparisons.
+
+    Parameters
+    ----------
+    data
+        A fit of comparisons, the folder of a saved one, or comparisons in any form that `rank`
+        takes; comparisons are fitted first, once.
+    target, value
+        What to reach: "tau", the Kendall tau between the ranking and the true one; or "score", half
+        the width of a score's 95% interval, on average over items.
+    seed
+        The same seed gives the same plan.
+    model, progress, read, **options
+        As for `rank`; only with comparisons.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> made = at.simulate.comparers(n_items=8, n_annotators=10, comparisons_per_annotator=12)
+    >>> at.plan_comparisons(made.comparisons, "tau", 0.3, model="bradley-terry").advised.per_item
+    0.0
+    """
+    from annotruth.advice.pairs.plan import check_pair_target, plan_pairs
+
+    check_pair_target(target, value)
+    fitted = _fit_or_load(data, model, progress, read, options)
+    start_stage(progress, "simulating more comparisons")
+    return plan_pairs(fitted, target, value, seed=seed)
+
+
+def _fit_or_load(
+    data: Any,
+    model: str | PairEstimator | None,
+    progress: ProgressCallback | None,
+    read: ReadOptions | None,
+    options: dict[str, Any],
+) -> RankFit:
+    """Return the fit that is given or saved in a folder, or fit the comparisons."""
+    if not is_fit(data):
+        return rank(data, model, progress=progress, read=read, **options)
+    read, own = ReadOptions.split(read, options)
+    given = [name for name, value in {"model": model, **own}.items() if value is not None]
+    if given := [*given, *read.changed()]:
+        raise InputError(
+            f"{', '.join(given)}: only for comparisons, and this is a fit; leave them out, or give "
+            "the comparisons"
+        )
+    start_stage(progress, reading_stage(data))
+    return loaded_ranking(data)

@@ -63,11 +63,11 @@ class AnnotatorAdvice:
     ask: NDArray[np.bool_]
     reason: Sequence[str]
 
-    def count(self) -> dict[str, int]:
+    def count(self, verdicts: Sequence[str] = VERDICTS) -> dict[str, int]:
         """Return how many annotators have each verdict."""
-        return {verdict: int(np.count_nonzero(self.verdict == verdict)) for verdict in VERDICTS}
+        return {verdict: int(np.count_nonzero(self.verdict == verdict)) for verdict in verdicts}
 
-    def table(self, fit: Fit) -> pa.Table:
+    def table(self, fit: Fit | RankFit) -> pa.Table:
         """Return the annotators, their verdicts, whether to ask them, and the reasons."""
         return table_of(
             {
@@ -81,10 +81,16 @@ class AnnotatorAdvice:
 
 def annotator_advice(fit: Fit, label_gain: Floats) -> AnnotatorAdvice:
     """Return the verdict on every annotator of a fit, given what one label of theirs gains."""
-    best = np.sort(label_gain)[-max(1, round(_BEST * len(label_gain))) :].mean()
+    return advice_of_verdicts(*verdicts(fit), label_gain)
+
+
+def advice_of_verdicts(
+    verdict: NDArray[np.str_], reasons: Sequence[str], gain: Floats
+) -> AnnotatorAdvice:
+    """Return whom to ask, given the verdicts and what one label or vote of each annotator gains."""
+    best = np.sort(gain)[-max(1, round(_BEST * len(gain))) :].mean()
     # Where no label gains anything, as with one category, all are alike.
-    information = label_gain / best if best > 0.0 else np.ones_like(label_gain)
-    verdict, reasons = verdicts(fit)
+    information = gain / best if best > 0.0 else np.ones_like(gain)
     ask = (verdict != "drop") & (information >= ASK_FROM)
     low = (information < ASK_FROM).tolist()
     notes = [f"; low information ({value:.2f} of the best)" for value in information.tolist()]

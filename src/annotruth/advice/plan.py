@@ -11,7 +11,7 @@ import numpy as np
 from annotruth.advice.advice import Advice, AdviceBasis, advise, basis_of
 from annotruth.advice.items import share_out
 from annotruth.advice.simulation import simulate
-from annotruth.errors import InputError
+from annotruth.errors import ComparisonsError, InputError
 from annotruth.kernels.arrays import Floats
 from annotruth.labels.validate import check_option, check_ordinal, check_seed
 from annotruth.models.result import Fit
@@ -182,6 +182,10 @@ def plan(fit: Fit, target: str, value: float, *, seed: int = 0) -> Plan:
 
 def check_target(target: str, value: float) -> None:
     """Refuse an unknown target, and a value that is no number."""
+    if target == "tau":
+        raise ComparisonsError(
+            f"the target tau is for comparisons: for labels, choose {', '.join(TARGETS)}"
+        )
     if target not in TARGETS:
         raise InputError(f"unknown target {target!r}: choose {', '.join(TARGETS)}")
     check_option(target, "float", value)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from annotruth.errors import (
+    ComparisonsError,
     InputError,
     OutputError,
     describe_exhaustion,
@@ -407,12 +408,15 @@ def file_errors_reported(path: LabelFile | Sequence[LabelFile]) -> Iterator[None
 
     What is wrong with one of several files names that file only.
     """
+    kind: type[InputError] = InputError
     try:
         yield
     except OutputError:
         raise
     except InputError as error:
         reason, cause = str(error), error.__cause__
+        if isinstance(error, ComparisonsError):
+            kind = ComparisonsError
     except (MemoryError, RecursionError) as error:
         reason, cause = describe_exhaustion(error), error
     except FileNotFoundError as error:
@@ -429,7 +433,7 @@ def file_errors_reported(path: LabelFile | Sequence[LabelFile]) -> Iterator[None
         return
     from annotruth.io.sources import source_name
 
-    raise InputError(f"{source_name(path)}: {reason}") from cause
+    raise kind(f"{source_name(path)}: {reason}") from cause
 
 
 @contextmanager
@@ -445,4 +449,4 @@ def file_named_in_errors(data: Any) -> Iterator[None]:
         name = source_name(data)
         if str(error).startswith(printable(f"{name}: ")):
             raise
-        raise InputError(f"{name}: {error}") from error
+        raise type(error)(f"{name}: {error}") from error

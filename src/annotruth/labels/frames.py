@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.errors import AnnotruthError, InputError, listed, shorten, shown
+from annotruth.errors import AnnotruthError, ComparisonsError, InputError, listed, shorten, shown
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -218,7 +218,7 @@ def refuse_comparisons(names: Iterable[str], given: Mapping[str, str] | None) ->
     if given or "item" in found or found & _BOX:
         return
     if any(sides <= found for sides in _SIDES):
-        raise InputError(
+        raise ComparisonsError(
             f"these are comparisons of pairs (columns {listed(names)}), not labels: rank the items "
             "with `annotruth rank` (annotruth.rank)"
         )

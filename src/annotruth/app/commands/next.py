@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -78,6 +78,9 @@ def next_(
     is expected to bring an item's distribution closer to the truth; an item on which annotators
     are known to be divided needs no more labels. Ask in rounds: new labels change the advice.
 
+    Of a saved ranking or a file of pair comparisons, list which pairs to compare next and whom to
+    ask: those whose comparison is expected to make the order of the items most certain.
+
     **Examples**
 
         annotruth next labels.csv
@@ -91,6 +94,8 @@ def next_(
         annotruth fit labels.csv --save fit && annotruth next fit
 
         annotruth next answers.csv --scale nominal --gold known.csv --json
+
+        annotruth rank votes.csv --save ranking && annotruth next ranking --budget 100
     """
     from annotruth.app import console
     from annotruth.io import tasks, writers
@@ -110,7 +115,9 @@ def next_(
             "--annotator-prior": [annotator_prior],
         },
         {
-            "--out": options.table_files(out, names=("items", "annotators", "assignments")),
+            "--out": options.table_files(
+                out, names=("items", "annotators", "assignments", "comparisons")
+            ),
             **{flag: [path] for flag, path in files.items()},
         },
     )
@@ -121,18 +128,36 @@ def next_(
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
     ):
-        from annotruth import api  # slow to load
+        from annotruth import api, ranking  # slow to load
+        from annotruth.advice.pairs.advice import PairAdvice
+        from annotruth.app import pair_advice
 
-        advice = api.next_labels(
-            options.one_or_several(data),
-            budget,
-            model=model,
-            progress=progress,
-            gold=gold,
-            annotator_prior=annotator_prior,
-            read=read,
-            **options.parse_settings(settings),
-        )
+        source = options.one_or_several(data)
+        shared: dict[str, Any] = {"model": model, "progress": progress, "read": read}
+        shared |= options.parse_settings(settings)
+
+        def of_labels() -> Advice:
+            return api.next_labels(
+                source, budget, gold=gold, annotator_prior=annotator_prior, **shared
+            )
+
+        def of_comparisons() -> PairAdvice:
+            pair_advice.check_assign_format(assign_format)
+            return ranking.next_comparisons(source, budget, **shared)
+
+        of_labels_only = {
+            "--gold": gold,
+            "--annotator-prior": annotator_prior,
+            "--predictions": predictions,
+        }
+        advice = pair_advice.choose_path(read, model, of_labels_only, of_labels, of_comparisons)
+    if isinstance(advice, PairAdvice):
+        pair_advice.write_pair_advice(advice, out=out, keep=keep, assign=assign)
+        if as_json or not quiet:
+            pair_advice.show_pair_advice(advice, as_json=as_json)
+        if not (as_json or quiet):
+            _show_files(out, *files.values())
+        return
     if out is not None:
         write_out(advice.tables(), out, extra={"fit.json": advice.fit.to_json()}, safe_cells=True)
     if keep is not None:
@@ -151,9 +176,16 @@ def next_(
         typer.echo(json.dumps(entries))
     elif not quiet:
         _show(advice, assigned)
-        for path in (out, *files.values()):
-            if path is not None:
-                console.show_lines(f"written to {path}")
+        _show_files(out, *files.values())
+
+
+def _show_files(*paths: Path | None) -> None:
+    """Print which files were written."""
+    from annotruth.app import console
+
+    for path in paths:
+        if path is not None:
+            console.show_lines(f"written to {path}")
 
 
 def _write_assignments(advice: Advice, assigned: pa.Table, path: Path, format: TaskFormat) -> None:

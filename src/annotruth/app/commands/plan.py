@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,7 +24,8 @@ def plan(
             metavar="NAME=VALUE",
             help="accuracy=0.9: share of right top labels. hellinger=0.15: distance of "
             "distributions from the truth. score=0.5: half the width of a score's 95% interval. "
-            "Each on average over items.",
+            "Each on average over items. Of comparisons: tau=0.9, the Kendall tau between the "
+            "ranking and the true one, or score.",
         ),
     ],
     model: options.ModelOption = None,
@@ -49,6 +50,8 @@ def plan(
         annotruth fit labels.csv --save fit && annotruth plan fit --target hellinger=0.15
 
         annotruth plan votes.csv --scale ordinal --target score=0.5 --json
+
+        annotruth rank votes.csv --save ranking && annotruth plan ranking --target tau=0.9
     """
     from annotruth.app import console
 
@@ -57,19 +60,20 @@ def plan(
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
     ):
-        from annotruth import api  # slow to load
+        from annotruth import api, ranking  # slow to load
+        from annotruth.app.pair_advice import choose_path
 
-        planned = api.plan_labels(
-            options.one_or_several(data),
-            name,
-            value,
-            model=model,
-            seed=seed,
-            progress=progress,
-            gold=gold,
-            annotator_prior=annotator_prior,
-            read=read,
-            **options.parse_settings(settings),
+        source = options.one_or_several(data)
+        shared: dict[str, Any] = {"model": model, "seed": seed, "progress": progress, "read": read}
+        shared |= options.parse_settings(settings)
+        planned = choose_path(
+            read,
+            model,
+            {"--gold": gold, "--annotator-prior": annotator_prior},
+            lambda: api.plan_labels(
+                source, name, value, gold=gold, annotator_prior=annotator_prior, **shared
+            ),
+            lambda: ranking.plan_comparisons(source, name, value, **shared),
         )
     if as_json:
         typer.echo(json.dumps(planned.to_dict()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from annotruth.errors import InputError, listed, shown
+from annotruth.errors import ComparisonsError, InputError, listed, shown
 from annotruth.io.content import FileContent, check_utf8
 from annotruth.io.decompress import check_size
 from annotruth.io.formats.source import Format, ParsedLabels, Source
@@ -58,7 +58,7 @@ def _by_observer(video: dict[str, Any], item: Any) -> Iterable[tuple[Any, Any]]:
     scores = check_literal(video["os"], f"os of video {shown(item)}")
     if isinstance(scores, dict):
         if any(isinstance(observer, tuple) for observer in scores):
-            raise InputError(
+            raise ComparisonsError(
                 f"the scores (os) of video {shown(item)} are comparisons with other videos, not "
                 "labels: rank the videos with `annotruth rank` (annotruth.rank)"
             )

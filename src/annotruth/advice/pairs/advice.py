@@ -1,0 +1,262 @@
+"""`PairAdvice`: which pairs of items to compare next, whom to ask and whom to drop."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from annotruth.advice.annotators import NOBODY, RANK_VERDICTS, AnnotatorAdvice
+from annotruth.advice.pairs.annotators import assign_pairs, pair_annotator_advice, typical_voter
+from annotruth.advice.pairs.order import ChosenPairs, OrderPosterior
+from annotruth.errors import InputError, counted
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.labels.encode import decode_table
+from annotruth.labels.frames import as_arrow, from_arrow
+from annotruth.labels.validate import is_integer
+from annotruth.models.base_fit import table_of
+from annotruth.models.pairs.result import RankFit
+
+MAX_ITEMS = 1000
+"""Of more items, those with the largest standard errors of their scores are considered."""
+
+LEAST_GAIN = 0.005
+"""A round that raises the expected Kendall tau by less is not worth its comparisons."""
+
+_LOAD = 4 / 3  # nobody gets more than this many times an even share of the comparisons
+_AT_ONCE = 1 / 16  # the share of items for which pairs are chosen before gains are computed again
+
+
+@dataclass(frozen=True, eq=False)
+class PairAdvice:
+    """Which pairs to compare next, whom to ask and whom to drop, by one fit.
+
+    Attributes
+    ----------
+    fit
+        The fit that the advice is drawn from.
+    budget
+        How many comparisons there are to spend; None for one round, one per item, if it is worth it.
+    left, right
+        The codes of the items of each comparison to ask for, the highest gain first.
+    gain
+        By how much each comparison is expected to reduce the uncertainty of the order: the sum over
+        pairs of items of p (1 - p), where p is the probability that the one is above the other.
+    why
+        The reason for each comparison.
+    tau, tau_after
+        The Kendall tau between the ranking and the true one that is expected, now and after these
+        comparisons.
+    of_annotators
+        The verdict on every annotator, and why.
+
+    Examples
+    --------
+    >>> from annotruth import simulate
+    >>> from annotruth.models.pairs.bradley_terry import BradleyTerry
+    >>> made = simulate.comparers(n_items=8, n_annotators=6, comparisons_per_annotator=10)
+    >>> advice = advise_pairs(BradleyTerry().fit(made.comparisons).result_, budget=3)
+    >>> advice.n_add, advice.comparison_table().column_names
+    (3, ['left', 'right', 'annotator', 'gain', 'why'])
+    """
+
+    fit: RankFit
+    budget: int | None
+    left: Codes
+    right: Codes
+    gain: Floats
+    why: Sequence[str]
+    tau: float
+    tau_after: float
+    of_annotators: AnnotatorAdvice
+
+    def __repr__(self) -> str:
+        _, add, *_ = self.summary().splitlines()
+        return f"PairAdvice({add}: {self.fit.model} on {self.fit.data.describe()})"
+
+    @property
+    def n_add(self) -> int:
+        """How many comparisons to ask for."""
+        return len(self.left)
+
+    def comparisons(self) -> Any:
+        """Return one row per comparison to ask for: items, annotator, gain and why.
+
+        Annotators get pairs that they have not compared. Where none of those to ask is left, the
+        annotator is missing: find a new one.
+        """
+        return from_arrow(self.comparison_table(), self.fit.data.frame)
+
+    def annotators(self) -> Any:
+        """Return one row per annotator: verdict, whether to ask, reason, and information."""
+        return from_arrow(self.annotator_table(), self.fit.data.frame)
+
+    def comparison_table(self) -> pa.Table:
+        """Return the table of comparisons to ask for in Arrow."""
+        data, annotator = self.fit.data, self.assigned
+        columns = {
+            "left": data.items.take(pa.array(self.left)),
+            "right": data.items.take(pa.array(self.right)),
+            "annotator": data.annotators.take(pa.array(annotator, mask=annotator == NOBODY)),
+            "gain": self.gain,
+            "why": pa.array(self.why, pa.string()),
+        }
+        return decode_table(table_of(columns))
+
+    def annotator_table(self) -> pa.Table:
+        """Return the table of annotators in Arrow."""
+        fit, people = self.fit, self.of_annotators
+        table = people.table(fit).append_column("information", as_arrow(people.information))
+        n_votes = as_arrow(fit.data.comparisons_per_annotator)
+        table = table.add_column(1, "n_comparisons", n_votes)
+        if fit.reliability is not None:
+            table = table.append_column("reliability", as_arrow(fit.reliability))
+        return table
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Return all tables by name, to be written to files."""
+        return {"comparisons": self.comparison_table(), "annotators": self.annotator_table()}
+
+    @cached_property
+    def assigned(self) -> Codes:
+        """The code of the annotator who should make each comparison; `NOBODY` for a new one."""
+        people = self.of_annotators
+        n_ask = max(int(people.ask.sum()), 1)
+        return assign_pairs(
+            self.fit, self.left, self.right, people, math.ceil(_LOAD * self.n_add / n_ask)
+        )
+
+    def summary(self) -> str:
+        """Return the advice in a few lines."""
+        data = self.fit.data
+        pairs = np.sort(np.stack([self.left, self.right], axis=1), axis=1)
+        n_pairs = len(np.unique(pairs, axis=0))
+        add = f"ask for {counted(self.n_add, 'comparison')} of {counted(n_pairs, 'pair')}"
+        tau = f"expected Kendall tau of the ranking: {self.tau:.3f} now"
+        if self.n_add:
+            tau += f", {self.tau_after:.3f} after these"
+        else:
+            add = "ask for no more comparisons: they would hardly change the ranking"
+        verdicts = self.of_annotators.count(RANK_VERDICTS)
+        ask = int(self.of_annotators.ask.sum())
+        return "\n".join(
+            [
+                f"{self.fit.model} on {data.describe()}",
+                add,
+                tau,
+                "annotators: " + ", ".join(f"{word} {n:,}" for word, n in verdicts.items() if n),
+                f"ask {ask:,} of {data.n_annotators:,} annotators, the most informative",
+            ]
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts of the advice, as ``annotruth next --json`` prints them."""
+        data = self.fit.data
+        return {
+            "model": self.fit.model,
+            "n_items": data.n_items,
+            "n_annotators": data.n_annotators,
+            "n_comparisons": data.n_comparisons,
+            "budget": self.budget,
+            "add": self.n_add,
+            "tau": self.tau,
+            "tau_after": self.tau_after,
+            "annotators": self.of_annotators.count(RANK_VERDICTS),
+            "ask": int(self.of_annotators.ask.sum()),
+        }
+
+
+def advise_pairs(fit: RankFit, budget: int | None = None) -> PairAdvice:
+    """Return which pairs to compare next, whom to ask and whom to drop, by a fit of any model.
+
+    Nothing is fitted again. Comparisons that connect parts of the graph come first; then the pair
+    whose comparison is expected to make the order of all items most certain, one after another (see
+    `OrderPosterior`). Without a budget, one comparison per item is asked for, or none if they are
+    expected to raise the Kendall tau by less than `LEAST_GAIN`.
+    """
+    check_pair_budget(budget)
+    people = pair_annotator_advice(fit)
+    n_votes = fit.data.n_items if budget is None else budget
+    links = _links(fit)[:n_votes]
+    # Of many items, those whose scores are least certain.
+    items = np.sort(np.argsort(-fit.scores.sd, kind="stable")[:MAX_ITEMS])
+    order = order_of(fit, items)
+    p_above = order.p_above()
+    tau, first_variance = order.expected_tau(), order.variance()
+    at_once = max(1, round(_AT_ONCE * len(items)))
+    chosen = order.choose(typical_voter(fit, people.ask), n_votes - len(links), at_once=at_once)
+    tau_after = order.expected_tau(first_variance)
+    if budget is None and not links and tau_after - tau < LEAST_GAIN:
+        chosen, tau_after = (
+            ChosenPairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)),
+            tau,
+        )
+    first = np.array([a for a, _, _ in links] + items[chosen.first].tolist(), dtype=np.int64)
+    second = np.array([b for _, b, _ in links] + items[chosen.second].tolist(), dtype=np.int64)
+    left, right = _balance_sides(fit, first, second)
+    why = [reason for _, _, reason in links]
+    p = p_above[chosen.first, chosen.second]
+    why += [
+        f"order undecided: {max(each, 1.0 - each):.0%} sure which is better" for each in p.tolist()
+    ]
+    highest = float(chosen.gain.max(initial=0.0))
+    gain = np.concatenate([np.full(len(links), highest), chosen.gain])
+    return PairAdvice(fit, budget, left, right, gain, why, tau, tau_after, people)
+
+
+def check_pair_budget(budget: int | None) -> None:
+    """Refuse a budget that is not a number of comparisons."""
+    if budget is not None and (not is_integer(budget) or budget < 1):
+        raise InputError(f"budget is {budget!r}: give a whole number of comparisons from 1")
+
+
+def order_of(fit: RankFit, items: Codes) -> OrderPosterior:
+    """Return the posterior of the order of these items; those of different parts have no order."""
+    covariance, part = fit.scores.covariance, fit.part[items]
+    if covariance.ndim == 1:
+        covariance = np.diag(covariance[items])
+    else:
+        covariance = covariance[np.ix_(items, items)]
+    comparable = part[:, np.newaxis] == part
+    np.fill_diagonal(comparable, val=False)
+    return OrderPosterior(fit.scores.mean[items], covariance, comparable)
+
+
+def _links(fit: RankFit) -> list[tuple[int, int, str]]:
+    """Return a pair of items and the reason for each part that is not connected with the largest.
+
+    In each part, the item with the most comparisons is taken. Where contexts are known, parts are
+    contexts of their own, which need no connection.
+    """
+    part, n_votes = fit.part, fit.data.comparisons_per_item
+    if fit.data.contexts is not None:
+        return []
+    sizes = np.bincount(part)
+    largest = int(sizes.argmax())
+    # Items by part, those with the most comparisons first.
+    order = np.lexsort((-n_votes, part))
+    _, starts = np.unique(part[order], return_index=True)
+    centers = order[starts].tolist()
+    return [
+        (center, centers[largest], f"connects part {k + 1} with part {largest + 1}")
+        for k, center in enumerate(centers)
+        if k != largest
+    ]
+
+
+def _balance_sides(fit: RankFit, first: Codes, second: Codes) -> tuple[Codes, Codes]:
+    """Return left and right: the item that has been on the left less often goes there."""
+    data = fit.data
+    on_left = np.bincount(data.left, minlength=data.n_items) - data.comparisons_per_item / 2.0
+    left, right = first.copy(), second.copy()
+    for n, (a, b) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
+        if on_left[a] > on_left[b]:
+            left[n], right[n] = b, a
+        on_left[left[n]] += 0.5
+        on_left[right[n]] -= 0.5
+    return left, right

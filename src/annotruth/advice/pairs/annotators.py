@@ -1,0 +1,74 @@
+"""Verdicts on the annotators of pair comparisons, and who should compare which pair."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotruth.advice.annotators import (
+    FEW_LABELS,
+    NOBODY,
+    AnnotatorAdvice,
+    advice_of_verdicts,
+    verdicts,
+)
+from annotruth.advice.pairs.votes import Voters, voters_of
+from annotruth.kernels.arrays import Codes
+from annotruth.models.pairs.result import RankFit
+
+_SAMPLE = 200  # pairs on which the information of annotators is compared
+
+
+def typical_voter(fit: RankFit, chosen: NDArray[np.bool_]) -> Voters:
+    """Return an annotator with the mean reliability and sharpness of the chosen ones, or of all."""
+    voters = voters_of(fit)
+    if not chosen.any():
+        chosen = np.ones_like(chosen)
+    return Voters(
+        voters.reliability[chosen].mean(), voters.sharpness[chosen].mean(), voters.tie_odds
+    )
+
+
+def pair_annotator_advice(fit: RankFit) -> AnnotatorAdvice:
+    """Return the verdict on every annotator, and whom to ask."""
+    data, voters = fit.data, voters_of(fit)
+    some = np.linspace(0, data.n_comparisons - 1, min(_SAMPLE, data.n_comparisons)).astype(np.int64)
+    difference = fit.scores.mean[data.left[some]] - fit.scores.mean[data.right[some]]
+    gain = np.zeros(data.n_annotators)
+    for each in difference.tolist():
+        gain += voters.information(np.array(each))
+    if fit.reliability is not None:
+        return advice_of_verdicts(*verdicts(fit), gain)
+    reasons = [f"{fit.model} does not estimate reliability"] * data.n_annotators
+    few = data.comparisons_per_annotator < FEW_LABELS
+    return advice_of_verdicts(np.where(few, "too few votes", "unsure"), reasons, gain)
+
+
+def assign_pairs(
+    fit: RankFit, left: Codes, right: Codes, people: AnnotatorAdvice, max_per_annotator: int
+) -> Codes:
+    """Return who makes each comparison: the most informative who is free and has not compared them."""
+    data = fit.data
+    done: dict[tuple[int, int], set[int]] = {
+        (min(pair), max(pair)): set() for pair in zip(left.tolist(), right.tolist(), strict=True)
+    }
+    for a, b, s in zip(
+        np.minimum(data.left, data.right).tolist(),
+        np.maximum(data.left, data.right).tolist(),
+        data.annotator_of_comparison().tolist(),
+        strict=True,
+    ):
+        if (a, b) in done:
+            done[a, b].add(s)
+    free = np.flatnonzero(people.ask)[np.argsort(-people.information[people.ask], kind="stable")]
+    load = np.zeros(data.n_annotators, dtype=np.int64)
+    annotator = np.full(len(left), NOBODY, dtype=np.int64)
+    for n, (a, b) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
+        compared_by = done[min(a, b), max(a, b)]
+        for s in free.tolist():
+            if load[s] < max_per_annotator and s not in compared_by:
+                annotator[n] = s
+                load[s] += 1
+                compared_by.add(s)
+                break
+    return annotator
