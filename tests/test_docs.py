@@ -293,8 +293,7 @@ def test_the_gallery_has_every_chart():
     code = "\n".join(blocks(DOCS / "gallery.ipynb", "python"))
     drawn = re.findall(r"(\w+|\))\.plot\.(\w+)\(", code)
     assert {chart for of, chart in drawn if of != "ranking"} == set(CHARTS)
-    per_annotator = {"reliability", "side_bias"}  # the default model of pairs does not have them
-    assert {chart for of, chart in drawn if of == "ranking"} == set(RANK_CHARTS) - per_annotator
+    assert {chart for of, chart in drawn if of == "ranking"} == set(RANK_CHARTS)
 
 
 def test_the_page_on_citing_has_the_version():

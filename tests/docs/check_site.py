@@ -99,13 +99,13 @@ def problems_in_browser(
     wrong: list[str] = []
     for width in (DESKTOP, PHONE):
         tab = chromium.new_page(viewport={"width": width, "height": 900})
-        tab.set_default_timeout(patience_ms)
-        wrong += _problems_in_tab(tab, folder, paths, width)
+        # What the console says during the search is added to the first list.
+        wrong += _problems_in_tab(tab, paths, width) + _search(tab, folder, patience_ms)
         tab.close()
     return wrong
 
 
-def _problems_in_tab(tab: "Tab", folder: Path, paths: list[Path], width: int) -> list[str]:
+def _problems_in_tab(tab: "Tab", paths: list[Path], width: int) -> list[str]:
     wrong: list[str] = []
     tab.on("console", lambda said: wrong.append(f"{tab.url}: {said.text}"))
     tab.on("pageerror", lambda error: wrong.append(f"{tab.url}: {error}"))
@@ -115,7 +115,7 @@ def _problems_in_tab(tab: "Tab", folder: Path, paths: list[Path], width: int) ->
         needed = tab.evaluate("document.documentElement.scrollWidth")
         if needed > width:
             wrong.append(f"{tab.url}: {needed} pixels wide on a screen of {width}")
-    return wrong + _search(tab, folder)
+    return wrong
 
 
 def _remote(page: str, url: str) -> list[str]:
@@ -123,16 +123,17 @@ def _remote(page: str, url: str) -> list[str]:
     return [] if local else [f"{page}: requests {url}"]
 
 
-def _search(tab: "Tab", folder: Path) -> list[str]:
+def _search(tab: "Tab", folder: Path, patience_ms: int) -> list[str]:
     """Return what is wrong with a search from the front page."""
     from playwright.sync_api import TimeoutError
 
     tab.goto((folder / "index.html").as_uri())
     box = tab.locator("input[name=q]").first
     box.evaluate("(box, text) => { box.value = text; box.form.submit(); }", SEARCHED)
+    tab.wait_for_url("**/search.html?*")
+    found = f"#search-results .excerpt mark:text-matches('^{SEARCHED}', 'i')"
     try:
-        tab.wait_for_url("**/search.html?*")
-        tab.wait_for_selector(f"#search-results .excerpt mark:text-matches('^{SEARCHED}', 'i')")
+        tab.wait_for_selector(found, timeout=patience_ms)
     except TimeoutError:
         return [f"a search for {SEARCHED} finds nothing with an excerpt"]
     return []
