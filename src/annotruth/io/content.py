@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn
 
 import pyarrow as pa
 
@@ -71,6 +71,7 @@ _KIND_TITLE: Mapping[ContentKind, str] = {
     "sqlite": "a SQLite database",
     "duckdb": "a DuckDB database",
 }
+_WEBANNO = b"#FORMAT=WebAnno TSV"
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 UTF8_BOM = b"\xef\xbb\xbf"
 _OTHER_BOMS: Mapping[bytes, str] = {  # the longer ones first
@@ -295,7 +296,18 @@ def _recognise_kind(data: pa.Buffer) -> ContentKind:
         if first.startswith(mark):
             raise InputError(f"the text is {encoding}: save the file as UTF-8")
     start = first.removeprefix(UTF8_BOM).lstrip()
+    if start.startswith(_WEBANNO):
+        refuse_marks("INCEpTION or WebAnno")
     return "json" if start.startswith((b"{", b"[")) else "text"
+
+
+def refuse_marks(tool: str) -> NoReturn:
+    """Refuse a file of a tool that marks parts of a text or an image."""
+    raise InputError(
+        f"this is a file of {tool}, which marks parts of a text or an image and does not say who did: "
+        "only labels of whole items are read; write them as a table with the columns item, "
+        "annotator, label"
+    )
 
 
 def _first_bytes(data: pa.Buffer, size: int = 64) -> bytes:

@@ -110,8 +110,9 @@ def read_labels(
     ----------
     path
         A long table as CSV or TSV (also with ; or | between columns), Parquet, Arrow, Feather
-        or JSON lines, plain or compressed with gzip, bzip2, xz, zstd, lz4 or zip; or what another
-        tool wrote (see ``io.formats``), recognised by its content. Within ``memory`` only a long
+        or JSON lines, plain or compressed with gzip, bzip2, xz, zstd, lz4 or zip; an Excel file, or
+        a SQLite or DuckDB file; a URL (https, s3, gs, or of a database); or what another tool
+        wrote (see ``io.formats``), recognised by its content. Within ``memory`` only a long
         table is read, and not as JSON lines, xz or zip. Several files are read one after the
         other: a list of paths, a folder, or a pattern such as ``day-*.csv``. - is standard input.
     read, **options

@@ -65,6 +65,7 @@ def test_spans_alone_are_refused(tmp_path):
         ("COCO", "1.json", json.dumps({"images": [], "annotations": [], "categories": []})),
         ("brat", "1.ann", "T1\tEntity 70 117\tCongenital\nT2\tEntity 206 210;214 217\tvaso\n"),
         ("INCEpTION", "1.tsv", " # POS | Value\n#id=1\n#text=Is.\n1-1\tIs\t_\t\n1-2\t.\t_\t\n"),
+        ("INCEpTION", "2.tsv", "#FORMAT=WebAnno TSV 3.3\n\n#Text=Is.\n1-1\t0-2\tIs\t_\t\n"),
     ],
 )
 def test_files_of_regions_are_refused_by_the_name_of_the_tool(tmp_path, tool, name, text):

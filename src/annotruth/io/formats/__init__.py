@@ -67,6 +67,8 @@ def recognise(source: Source) -> ParsedLabels | None:
 
 def _refuse_regions(source: Source) -> None:
     """Refuse, by name, files of tools that mark parts of a text or an image."""
+    from annotruth.io.content import refuse_marks  # loads PyArrow
+
     if source.kind == "json":
         fields = set(source.first)
         tool = next((tool for tool, known in _REGION_FIELDS.items() if known <= fields), None)
@@ -74,11 +76,7 @@ def _refuse_regions(source: Source) -> None:
         start = bytes(source.content.data[:_START])
         tool = next((tool for tool, line in _REGION_LINES.items() if line.search(start)), None)
     if tool is not None:
-        raise InputError(
-            f"this is a file of {tool}, which marks parts of a text or an image and does not say who "
-            "did: only labels of whole items are read; write them as a table with the columns "
-            "item, annotator, label"
-        )
+        refuse_marks(tool)
 
 
 def read_as(name: str, source: Source) -> ParsedLabels:
