@@ -81,7 +81,10 @@ def _add(votes: Votes, record: Record, user: str) -> None:
 
 
 def _refuse_spans() -> NoReturn:
-    raise InputError("these are spans in a text: only labels chosen from a list are read")
+    raise InputError(
+        "these are spans in a text: only labels of whole items are read; write them as a table with "
+        "the columns item, annotator, label"
+    )
 
 
 def _members(path: Path, max_size: str | int | None) -> Iterator[tuple[str, FileContent]]:
