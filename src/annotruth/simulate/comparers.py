@@ -167,11 +167,7 @@ def comparers(
     _check_range(reliability=reliability, spammer_reliability=spammer_reliability)
     _check_finite(score_spread=score_spread, sharpness_spread=sharpness_spread, tie_rate=tie_rate)
     _check_finite(lowest=-np.inf, side_bias=side_bias, **(coefficients or {}))
-    if n_items < 2 * n_contexts:
-        raise InputError(
-            f"n_contexts is {n_contexts}: {n_items} items make at most {n_items // 2} contexts of "
-            "two or more"
-        )
+    _check_contexts(n_items, n_contexts)
     rng = generator(seed)
 
     context_of_item = np.arange(n_items) % n_contexts
@@ -185,16 +181,16 @@ def comparers(
 
     annotator = np.repeat(np.arange(n_annotators), comparisons_per_annotator)
     left, right = _pairs(rng, len(annotator), n_items, n_contexts)
-    covariates = {name: rng.standard_normal(len(annotator)) for name in coefficients or {}}
+    effects = dict(coefficients or {})
+    covariates = {name: rng.standard_normal(len(annotator)) for name in effects}
     k = group[annotator]
     d = sharpness[annotator] * (scores[k, left] - scores[k, right]) + side_bias
-    for name, effect in (coefficients or {}).items():
-        d += effect * covariates[name]
+    d += sum(effect * covariates[name] for name, effect in effects.items())
     serious_outcome = _davidson(rng, d, tie_rate)
     serious = rng.random(len(annotator)) < eps[annotator]
 
-    shown = np.stack([left, right]).reshape(2, n_annotators, comparisons_per_annotator)
-    favourite = shown[rng.integers(2, size=n_annotators), np.arange(n_annotators), 0]
+    first = np.arange(n_annotators) * comparisons_per_annotator  # the first of each annotator
+    favourite = np.where(rng.integers(2, size=n_annotators) == LEFT, left[first], right[first])
     irregular = _irregular(
         rng,
         behavior_code[annotator],
@@ -225,7 +221,7 @@ def comparers(
         sharpness=sharpness,
         favourite=favourite,
         serious=serious,
-        coefficients=dict(coefficients or {}),
+        coefficients=effects,
     )
 
 
@@ -293,6 +289,14 @@ def _irregular(
     constant = [np.full(len(behavior), outcome) for outcome in (LEFT, RIGHT, TIE)]
     # In the order of COMPARER_BEHAVIORS.
     return np.choose(behavior, (anything, *constant, inverted, favoured))
+
+
+def _check_contexts(n_items: int, n_contexts: int) -> None:
+    if n_items < 2 * n_contexts:
+        raise InputError(
+            f"n_contexts is {n_contexts}: {n_items} items make at most {n_items // 2} contexts of "
+            "two or more"
+        )
 
 
 def _check_range(**given: tuple[float, float]) -> None:
