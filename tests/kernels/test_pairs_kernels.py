@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from annotruth.comparisons import Comparisons
-from annotruth.kernels.pairs import counts, crowd_bt
+from annotruth.kernels.pairs import counts, crowd_bt, layout
 from annotruth.kernels.reference.pairs import counts as reference_counts
 from annotruth.kernels.reference.pairs import crowd_bt as reference_crowd_bt
+from annotruth.kernels.reference.pairs import layout as reference_layout
 
 
 @pytest.fixture
@@ -51,3 +52,19 @@ def test_crowd_bt_equals_its_twins(votes, lo, hi, prior):
     for actual, expected in zip(*results, strict=True):
         np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-12)
     assert (results[0][0][lo:hi] != start[lo:hi]).all()
+
+
+@pytest.mark.parametrize("n_annotators", [5, 3000])  # one pass, and ranges of annotators first
+def test_sort_votes_equals_its_twin(n_annotators):
+    rng = np.random.default_rng(2)
+    n = 20_000
+    annotator, left, right = rng.integers(n_annotators, size=(3, n)).astype(np.int32)
+    outcome = rng.integers(3, size=n).astype(np.int8)
+    results = []
+    for module in (layout, reference_layout):
+        pointers, row = np.zeros(n_annotators + 1, np.int64), np.empty(n, np.int64)
+        sorted_by = (np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int8))
+        module.sort_votes(annotator, left, right, outcome, pointers, *sorted_by, row)
+        results.append((pointers, *sorted_by, row))
+    for actual, expected in zip(*results, strict=True):
+        np.testing.assert_array_equal(actual, expected)

@@ -15,6 +15,7 @@ from annotruth.kernels.arrays import Codes, ComparisonBlock, Floats
 from annotruth.labels import validate
 from annotruth.labels.encode import decode_table
 from annotruth.labels.frames import as_arrow, default_frame
+from annotruth.labels.layout import kernels_for
 
 if TYPE_CHECKING:
     from annotruth.labels.options import ReadOptions
@@ -119,15 +120,26 @@ class Comparisons:
         names = ("left", "right", "annotator", "outcome")
         for values, size, name in zip(codes, sizes, names, strict=True):
             validate.check_codes(values, size, name)
-        n_votes = np.bincount(codes[2], minlength=len(annotators))
-        row = np.argsort(codes[2], kind="stable")
+        n = len(codes[0])
+        by_left, by_right = np.empty((2, n), dtype=np.int32)
+        by_outcome, row = np.empty(n, dtype=np.int8), np.empty(n, dtype=np.int64)
+        annotator_ptr = np.zeros(len(annotators) + 1, dtype=np.int64)
+        kernels_for(n, "pairs.layout").sort_votes(
+            *(np.ascontiguousarray(codes[k], dtype=np.int32) for k in (2, 0, 1)),
+            np.ascontiguousarray(codes[3], dtype=np.int8),
+            annotator_ptr,
+            by_left,
+            by_right,
+            by_outcome,
+            row,
+        )
         return cls(
             items=pa.array(items),
             annotators=pa.array(annotators),
-            left=codes[0][row].astype(np.int32),
-            right=codes[1][row].astype(np.int32),
-            outcome=codes[3][row].astype(np.int8),
-            annotator_ptr=np.append(0, np.cumsum(n_votes)).astype(np.int64),
+            left=by_left,
+            right=by_right,
+            outcome=by_outcome,
+            annotator_ptr=annotator_ptr,
             row=row,
             covariates={name: values[row] for name, values in (covariates or {}).items()},
             sides_known=sides_known,

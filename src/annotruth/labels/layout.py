@@ -224,10 +224,10 @@ def to_row_order(values: NDArray[Any], row: NDArray[np.signedinteger[Any]]) -> N
     return in_order
 
 
-def kernels_for(n_rows: int) -> ModuleType:
+def kernels_for(n_rows: int, family: str = "layout") -> ModuleType:
     """Return the compiled kernels, or for few rows their NumPy twins, which load faster."""
     package = "annotruth.kernels" if n_rows >= MANY_ROWS else "annotruth.kernels.reference"
-    return importlib.import_module(f"{package}.layout")
+    return importlib.import_module(f"{package}.{family}")
 
 
 def _empty_below(n: int, bound: int) -> NDArray[np.signedinteger[Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
@@ -318,3 +319,14 @@ def check_loop_options(*, tol: float, max_iter: int) -> None:
         raise InputError(f"tol must be 0 or more, not {tol}")
     if max_iter < 1:
         raise InputError(f"max_iter must be 1 or more, not {max_iter}")
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Restrict matrix products to one thread.
+
+    Their rounding depends on the number of threads, and idle BLAS threads take cores from the passes.
+    """
+    from threadpoolctl import threadpool_limits
+
+    limits: AbstractContextManager[Any] = threadpool_limits(limits=1, user_api="blas")
+    return limits

@@ -11,7 +11,7 @@ from annotruth.engines import Engine
 from annotruth.errors import NotFittedError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base import OptionsBase
-from annotruth.models.em import ProgressCallback
+from annotruth.models.em import ProgressCallback, one_blas_thread
 from annotruth.models.pairs.result import RankFit
 
 
@@ -46,7 +46,8 @@ class PairEstimator(OptionsBase, ABC):
     ) -> Self:
         """Fit the model to comparisons, starting from an earlier fit if there is one."""
         self._check_option_types()
-        self._result = self._fit(data, progress, warm_start)
+        with one_blas_thread():
+            self._result = self._fit(data, progress, warm_start)
         return self
 
     @property

@@ -206,10 +206,11 @@ class LaplacianSystem:
 
     def _dense(self, n_items: int) -> Floats:
         left, right, weight = self._pairs
-        cell = np.maximum(left, right) * n_items + np.minimum(left, right)
-        lower = -sums_at(cell, weight, n_items * n_items).reshape(n_items, n_items)
-        lower[np.diag_indices(n_items)] = self._diagonal
-        return lower
+        weights = sums_at(left * n_items + right, weight, n_items * n_items)
+        weights = weights.reshape(n_items, n_items)
+        matrix = -(weights + weights.T)
+        matrix[np.diag_indices(n_items)] = self._diagonal
+        return matrix
 
     def _sparse(self, n_items: int) -> csr_array[np.float64]:
         left, right, weight = self._pairs

@@ -29,7 +29,7 @@ from annotruth.comparisons.table import TIE, Comparisons
 from annotruth.engines import get_engine
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base_fit import now
-from annotruth.models.em import History, Monitor, ProgressCallback, run_em
+from annotruth.models.em import ROUNDING, History, Monitor, ProgressCallback, run_em
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.graph import (
     PairCounts,
@@ -54,6 +54,7 @@ PRIOR_ITEMS = 1.0
 """nu_0: the prior of the variance of scores counts as much as this many scores of +-1."""
 
 _MAX_HALVINGS = 40
+_NEAR_THE_END = 1.0  # a change of the log posterior
 
 
 class ScoreParameters(NamedTuple):
@@ -61,7 +62,7 @@ class ScoreParameters(NamedTuple):
 
     Examples
     --------
-    >>> ScoreParameters(np.zeros(3), None, None, variance=1.0).variance
+    >>> ScoreParameters(np.zeros(3), None, None, variance=1.0, n_determined=2.0).variance
     1.0
     """
 
@@ -70,6 +71,8 @@ class ScoreParameters(NamedTuple):
     tie: float | None
     """The tie parameter a; None if there are no ties."""
     variance: float
+    n_determined: float
+    """How many differences of scores the data determine, rather than the prior."""
     evaluation: Evaluation | None = None
 
 
@@ -188,6 +191,7 @@ class ScoreSteps:
                 side_bias=0.0 if self._has_sides else None,
                 tie=self._model.tie_start((n_ties + 0.5) / (n_votes + 1.0)) if n_ties else None,
                 variance=1.0,
+                n_determined=float(self._n - len(np.unique(self.part))),
             )
         )
 
@@ -208,13 +212,16 @@ class ScoreSteps:
         for _ in range(_MAX_HALVINGS):
             new = self._moved(parameters, size * scores, size * extra)
             # Written so that NaN counts as a fall.
-            if self.log_posterior(new) >= before:
+            if self.log_posterior(new) >= before - ROUNDING * abs(before):
                 break
             size /= 2.0
         else:
             new = parameters
         monitor = Monitor(self._evaluation(parameters).log_likelihood, self.log_posterior(new))
-        return new._replace(variance=_updated_variance(new, information)), monitor
+        # Far from the end, the prior's share is not worth the inverse of a matrix.
+        if monitor.objective - before < _NEAR_THE_END:
+            new = new._replace(n_determined=information.n_determined())
+        return new._replace(variance=_updated_variance(new)), monitor
 
     def finalize(self, parameters: ScoreParameters) -> float:
         """Return the log-likelihood of the final parameters."""
@@ -273,7 +280,7 @@ class ScoreSteps:
 
     def log_posterior(self, parameters: ScoreParameters) -> float:
         """Return the log-likelihood and the logarithm of the priors, up to a constant."""
-        scores, side_bias, tie, variance, _ = parameters
+        scores, side_bias, tie, variance, *_ = parameters
         others = (side_bias or 0.0) ** 2 + (tie or 0.0) ** 2
         return (
             self._evaluation(parameters).log_likelihood
@@ -282,7 +289,7 @@ class ScoreSteps:
         )
 
 
-def _updated_variance(parameters: ScoreParameters, information: ScoreInformation) -> float:
+def _updated_variance(parameters: ScoreParameters) -> float:
     """Return the fixed point's next variance of the scores."""
     squares = float((parameters.scores**2).sum())
-    return (PRIOR_ITEMS + squares) / (PRIOR_ITEMS + information.n_determined())
+    return (PRIOR_ITEMS + squares) / (PRIOR_ITEMS + parameters.n_determined)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from annotruth.engines import Session, get_engine
 from annotruth.errors import ConvergenceWarning, InputError
@@ -15,7 +15,7 @@ from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Capabilities, EMEstimator
 from annotruth.models.base_fit import BaseFit, LatentClasses, Verdict
-from annotruth.models.em import ProgressCallback, check_loop_options, run_em
+from annotruth.models.em import ProgressCallback, check_loop_options, one_blas_thread, run_em
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm.classes import ClassParameters, ClassSteps, TrueClasses
 from annotruth.models.robust_gpm.opinion_results import (
@@ -203,7 +203,7 @@ class RobustGPM(EMEstimator):
     def latent_classes(self) -> LatentClasses:
         """Return the latent classes and the annotators' confusion, from the fitted parameters."""
         fit = self._local_result()
-        with _one_blas_thread():
+        with one_blas_thread():
             if not is_class_fit(fit):
                 return opinion_latent_classes(fit)
             from annotruth.models.robust_gpm.class_results import class_latent_classes
@@ -224,7 +224,7 @@ class RobustGPM(EMEstimator):
 
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
         fit, engine = self.result_, get_engine(self.engine)
-        with _one_blas_thread():
+        with one_blas_thread():
             if not is_class_fit(fit):
                 return predict_opinion_labels(fit, engine, item, annotator)
             from annotruth.models.robust_gpm.class_results import predict_class_labels
@@ -235,7 +235,7 @@ class RobustGPM(EMEstimator):
         self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None
     ) -> BaseFit:
         self._check(labels)
-        with _one_blas_thread(), closing(get_engine(self.engine).open(labels)) as session:
+        with one_blas_thread(), closing(get_engine(self.engine).open(labels)) as session:
             folds = Folds.of(labels)
             verdict = judge_agreement(labels, session, assign_folds(labels, session, folds))
             if not self._has_one_truth(labels, session, previous):
@@ -377,14 +377,3 @@ def _most_states(labels: LabelSummary) -> int:
     """Return how many latent states fit into memory."""
     per_state = _N_TABLES * 8 * labels.n_annotators * labels.n_categories
     return int(_MAX_BYTES // per_state)
-
-
-def _one_blas_thread() -> AbstractContextManager[Any]:
-    """Restrict matrix products to one thread.
-
-    Their rounding depends on the number of threads, and idle BLAS threads take cores from the passes.
-    """
-    from threadpoolctl import threadpool_limits
-
-    limits: AbstractContextManager[Any] = threadpool_limits(limits=1, user_api="blas")
-    return limits
