@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from annotruth.comparisons import Comparisons
-from annotruth.kernels.pairs import counts, crowd_bt, layout
+from annotruth.kernels.arrays import PairBlock
+from annotruth.kernels.pairs import counts, crowd_bt, davidson, layout
 from annotruth.kernels.reference.pairs import counts as reference_counts
 from annotruth.kernels.reference.pairs import crowd_bt as reference_crowd_bt
+from annotruth.kernels.reference.pairs import davidson as reference_davidson
 from annotruth.kernels.reference.pairs import layout as reference_layout
 
 
@@ -55,10 +57,12 @@ def test_crowd_bt_equals_its_twins(votes, lo, hi, prior):
 
 
 @pytest.mark.parametrize("n_annotators", [5, 3000])  # one pass, and ranges of annotators first
-def test_sort_votes_equals_its_twin(n_annotators):
+@pytest.mark.parametrize("in_order", [False, True])
+def test_sort_votes_equals_its_twin(n_annotators, in_order):
     rng = np.random.default_rng(2)
     n = 20_000
     annotator, left, right = rng.integers(n_annotators, size=(3, n)).astype(np.int32)
+    annotator = np.sort(annotator) if in_order else annotator
     outcome = rng.integers(3, size=n).astype(np.int8)
     results = []
     for module in (layout, reference_layout):
@@ -68,3 +72,20 @@ def test_sort_votes_equals_its_twin(n_annotators):
         results.append((pointers, *sorted_by, row))
     for actual, expected in zip(*results, strict=True):
         np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize(("lo", "hi"), [(0, 30), (4, 19), (7, 7)])
+@pytest.mark.parametrize("nu", [0.0, 0.6])
+def test_log_partition_equals_its_twin(lo, hi, nu):
+    rng = np.random.default_rng(3)
+    left, right = rng.integers(8, size=(2, 30)).astype(np.int32)
+    block = PairBlock(np.sort(left), right, rng.integers(1, 9, size=30).astype(np.float64))
+    strength = np.exp(rng.normal(size=8))
+    results = []
+    for module in (davidson, reference_davidson):
+        sums = (np.zeros(30), np.zeros(8), np.zeros(8), np.zeros(8), np.zeros(6))
+        information, *others = sums
+        module.log_partition(block, lo, hi, information, strength, 1.3, nu, *others)
+        results.append(sums)
+    for actual, expected in zip(*results, strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-11, atol=1e-12)

@@ -94,3 +94,17 @@ class ComparisonBlock(NamedTuple):
     left: NDArray[np.int32]
     right: NDArray[np.int32]
     outcome: NDArray[np.int8]
+
+
+class PairBlock(NamedTuple):
+    """Pairs of items, and how often each was compared.
+
+    Examples
+    --------
+    >>> PairBlock(np.array([0], np.int32), np.array([1], np.int32), np.array([7.0])).n.tolist()
+    [7.0]
+    """
+
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    n: Floats

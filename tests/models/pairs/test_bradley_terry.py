@@ -160,14 +160,16 @@ def test_every_step_raises_the_posterior_of_the_same_prior(model):
 
     cls, rng = model_class(model), np.random.default_rng(8)
     _, votes = draw_votes(cls, rng, n_items=30, n_votes=100, side_bias=3.0, tie=TIE[model])
-    with closing(get_engine("memory").open(votes)) as session:
+    engine = get_engine("memory")
+    with closing(engine.open(votes)) as session:
         counts = graph.count_pairs(votes, session)
-    steps = ScoreSteps(cls(), votes.n_items, counts, has_sides=True)
-    parameters = steps.start()
-    for _ in range(20):
-        before = steps.log_posterior(parameters)
-        parameters, monitor = steps.step(parameters)
-        assert monitor.objective >= before
+    with closing(engine.open(counts)) as session:
+        steps = ScoreSteps(cls(), counts, session, has_sides=True)
+        parameters = steps.start()
+        for _ in range(20):
+            before = steps.log_posterior(parameters)
+            parameters, monitor = steps.step(parameters)
+            assert monitor.objective >= before - 1e-9
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -180,9 +182,17 @@ def test_predictions_are_probabilities_and_the_same_for_everybody(model):
     np.testing.assert_array_equal(p[0], p[1])
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_engines_agree(model):
+    _, votes = draw_votes(model_class(model), np.random.default_rng(11), tie=TIE[model])
+    one, other = (fit(model, votes, engine=engine) for engine in ("memory", "reference"))
+    np.testing.assert_allclose(one.scores.mean, other.scores.mean, atol=1e-10)
+    np.testing.assert_allclose(one.scores.covariance, other.scores.covariance, atol=1e-10)
+
+
 def test_a_warm_start_ends_at_the_same_fit():
     _, votes = draw_votes(BradleyTerry, np.random.default_rng(10), tie=0.0)
     cold = BradleyTerry(tol=1e-10).fit(votes)
     warm = BradleyTerry(tol=1e-10).fit(votes, warm_start=cold.result_)
-    np.testing.assert_allclose(warm.result_.scores.mean, cold.result_.scores.mean, atol=1e-7)
+    np.testing.assert_allclose(warm.result_.scores.mean, cold.result_.scores.mean, atol=1e-5)
     assert warm.result_.history.n_iter < cold.result_.history.n_iter

@@ -37,6 +37,10 @@ def sort_votes(
     for s in range(n_annotators):
         annotator_ptr[s + 1] += annotator_ptr[s]
     next_free = annotator_ptr[:-1].copy()
+    if _is_sorted(annotator):
+        left_out[:], right_out[:], outcome_out[:] = left, right, outcome
+        row[:] = np.arange(len(annotator))
+        return
     shift = 0
     while (n_annotators - 1) >> shift >= _MAX_RANGES:
         shift += 1
@@ -48,16 +52,26 @@ def sort_votes(
         return
 
     range_free = annotator_ptr[:-1][:: 1 << shift].copy()
-    by_range = np.empty((len(annotator), 3), dtype=np.int32)
-    range_row, range_outcome = np.empty(len(row), np.int64), np.empty(len(row), np.int8)
+    # One record per row, so that a range is written to in one place.
+    by_range = np.empty((len(annotator), 4), dtype=np.int32)
     for r in range(len(annotator)):
-        i = range_free[annotator[r] >> shift]
-        range_free[annotator[r] >> shift] = i + 1
-        by_range[i, 0], by_range[i, 1], by_range[i, 2] = annotator[r], left[r], right[r]
-        range_outcome[i], range_row[i] = outcome[r], r
+        s = annotator[r]
+        i = range_free[s >> shift]
+        range_free[s >> shift] = i + 1
+        by_range[i, 0], by_range[i, 1], by_range[i, 2] = s, left[r], right[r]
+        by_range[i, 3] = r  # there is no room in memory for more rows than 32 bits count
     for i in range(len(annotator)):
         s = by_range[i, 0]
         j = next_free[s]
         next_free[s] = j + 1
-        left_out[j], right_out[j] = by_range[i, 1], by_range[i, 2]
-        outcome_out[j], row[j] = range_outcome[i], range_row[i]
+        row[j] = by_range[i, 3]
+        left_out[j], right_out[j], outcome_out[j] = by_range[i, 1], by_range[i, 2], outcome[row[j]]
+
+
+@compiled
+def _is_sorted(codes: NDArray[np.int32]) -> bool:
+    """Whether codes never decrease."""
+    is_sorted = True
+    for r in range(1, len(codes)):
+        is_sorted &= codes[r - 1] <= codes[r]
+    return is_sorted

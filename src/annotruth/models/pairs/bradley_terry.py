@@ -9,8 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from annotruth.comparisons.table import LEFT, RIGHT, TIE
+from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Floats, inner
-from annotruth.models.pairs.information import Evaluation
+from annotruth.models.pairs.graph import PairCounts, net_sums
+from annotruth.models.pairs.information import Evaluation, Likelihood
 from annotruth.models.pairs.score_model import ScoreModel
 
 
@@ -46,10 +48,26 @@ class BradleyTerry(ScoreModel):
 
     name: ClassVar[str] = "bradley-terry"
 
-    @staticmethod
-    def evaluate(difference: Floats, tie: float | None, votes: Floats) -> Evaluation:
-        """Return the log-likelihood of counts, pairs x outcomes, and its derivatives."""
-        return davidson(difference, tie, votes)
+    def likelihood(self, counts: PairCounts, session: Session) -> Likelihood:
+        """Return the log-likelihood of counts, opened as a session, as a function."""
+        partition = LogPartition(counts.n_items, session)
+        half_votes = (counts.votes[:, LEFT] - counts.votes[:, RIGHT]) / 2.0
+        net_wins = net_sums(counts.left, counts.right, half_votes, counts.n_items)
+        net_left, n_ties = float(half_votes.sum()), float(counts.votes[:, TIE].sum())
+
+        def evaluate(scores: Floats, side_bias: float | None, tie: float | None) -> Evaluation:
+            expected = partition(scores, side_bias, tie)
+            extra = [(net_left, side_bias), (n_ties, tie)]
+            statistics = [(each, value) for each, value in extra if value is not None]
+            return expected._replace(
+                log_likelihood=expected.log_likelihood
+                + inner(net_wins, scores)
+                + sum(each * value for each, value in statistics),
+                slope=expected.slope + net_wins,
+                extra_slope=expected.extra_slope + [each for each, _ in statistics],
+            )
+
+        return evaluate
 
     @staticmethod
     def probabilities(difference: Floats, tie: float | None) -> Floats:
@@ -67,47 +85,65 @@ class BradleyTerry(ScoreModel):
         return math.log(2.0 * share / (1.0 - share))
 
 
-def davidson(difference: Floats, tie: float | None, votes: Floats) -> Evaluation:
-    r"""Return the log-likelihood of counts and its derivatives.
+class LogPartition:
+    r"""The term of the log-likelihood that does not depend on the outcomes.
 
-    It is an exponential family with the statistics :math:`s = \pm 1/2` (0 for ties) of d and
-    :math:`t = 1` (for ties) of :math:`\log \nu`: its slopes are the statistics less their means, and
-    its information is their covariance.
+    Bradley and Terry's model with ties is an exponential family with the statistics
+    :math:`s = \pm 1/2` (0 for ties) of d and :math:`t = 1` (for ties) of :math:`\log \nu`: its
+    log-likelihood is
+
+    .. math:: \sum (s d + t \log \nu) - \sum \log(e^{d/2} + e^{-d/2} + \nu).
+
+    This is the second sum with its sign. Its slopes are the expected statistics with the sign
+    changed, and its information is their covariance.
+
+    Parameters
+    ----------
+    n_items
+        The number of items.
+    session
+        The counts of pairs, opened.
+
+    Examples
+    --------
+    >>> from annotruth.engines import get_engine
+    >>> counts = PairCounts(2, np.array([0]), np.array([1]), np.array([[1.0, 0.0, 0.0]]))
+    >>> partition = LogPartition(2, get_engine("memory").open(counts))
+    >>> partition(np.zeros(2), None, None).information.tolist()
+    [0.25]
     """
-    net_wins = (votes[:, LEFT] - votes[:, RIGHT]) / 2.0
-    n_ties = float(votes[:, TIE].sum())
-    expected = minus_log_partition(difference, tie, votes.sum(axis=1))
-    return expected._replace(
-        log_likelihood=expected.log_likelihood
-        + inner(net_wins, difference)
-        + n_ties * (tie or 0.0),
-        slope=net_wins + expected.slope,
-        tie_slope=0.0 if tie is None else n_ties + expected.tie_slope,
-    )
 
+    def __init__(self, n_items: int, session: Session) -> None:
+        self._session = session
+        session.allocate("information", per="comparisons")
+        items = (n_items,)
+        self._pass = Pass(
+            "pairs.davidson.log_partition",
+            state=("information",),
+            inputs=(Input("strength"), Input("side"), Input("nu")),
+            sums=(
+                Sum("slope", items),
+                Sum("side_cross", items),
+                Sum("tie_cross", items),
+                Sum("totals", (6,)),
+            ),
+        )
 
-def minus_log_partition(difference: Floats, tie: float | None, n: Floats) -> Evaluation:
-    r"""Return :math:`-\sum n \log(e^{d/2} + e^{-d/2} + \nu)` and its derivatives."""
-    # Divided by e^{|d|/2}, so that nothing overflows.
-    distance = np.abs(difference)
-    smaller = np.exp(-distance)
-    nu = 0.0 if tie is None else np.exp(tie - distance / 2.0)
-    total = 1.0 + smaller + nu
-    log_total = inner(n, np.log(total)) + inner(n, distance) / 2.0
-    n_each = n / total
-    mean = np.copysign(n_each * (1.0 - smaller) / 2.0, difference)
-    # n times the mean of s^2, less n times the square of the mean of s
-    information = n_each * (1.0 + smaller) / 4.0 - mean * (1.0 - smaller) / (
-        2.0 * np.copysign(total, difference)
-    )
-    if tie is None:
-        return Evaluation(-log_total, -mean, information)
-    p_tie = nu / total
-    return Evaluation(
-        -log_total,
-        -mean,
-        information,
-        tie_slope=-inner(n, p_tie),
-        cross_information=-mean * p_tie,
-        tie_information=inner(n, p_tie * (1.0 - p_tie)),
-    )
+    def __call__(self, scores: Floats, side_bias: float | None, tie: float | None) -> Evaluation:
+        """Return the sum and its derivatives."""
+        sums = self._session.run_pass(
+            self._pass,
+            strength=np.exp(scores / 2.0),
+            side=math.exp((side_bias or 0.0) / 2.0),
+            nu=0.0 if tie is None else math.exp(tie),
+        )
+        total, side_slope, tie_slope, side, mixed, tied = sums["totals"].tolist()
+        has = [side_bias is not None, tie is not None]
+        return Evaluation(
+            total,
+            slope=sums["slope"],
+            extra_slope=np.array([side_slope, tie_slope])[has],
+            information=self._session.collect("information").copy(),
+            cross=np.stack([sums["side_cross"], sums["tie_cross"]], axis=1)[:, has],
+            corner=np.array([[side, mixed], [mixed, tied]])[np.ix_(has, has)],
+        )

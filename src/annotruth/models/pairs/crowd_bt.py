@@ -10,18 +10,17 @@ import numpy as np
 from scipy.special import expit
 
 from annotruth.comparisons.table import TIE, Comparisons
-from annotruth.engines import Input, Pass, Session, Sum, get_engine
+from annotruth.engines import Engine, Input, Pass, Session, Sum, get_engine
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats, inner
 from annotruth.models.base_fit import now
 from annotruth.models.em import Monitor, ProgressCallback, run_em
 from annotruth.models.pairs.base import PairEstimator
-from annotruth.models.pairs.bradley_terry import BradleyTerry, minus_log_partition
+from annotruth.models.pairs.bradley_terry import BradleyTerry, LogPartition
 from annotruth.models.pairs.graph import (
     center_in_parts,
     connected_parts,
     count_pairs,
-    net_sums,
     sums_at,
 )
 from annotruth.models.pairs.information import PRIOR_SD, Evaluation, make_information
@@ -85,8 +84,9 @@ class CrowdBT(PairEstimator):
         self, data: Comparisons, progress: ProgressCallback | None, previous: RankFit | None
     ) -> RankFit:
         self._check()
-        with closing(get_engine(self.engine).open(data)) as session:
-            steps = CrowdBTSteps(self, data, session)
+        engine = get_engine(self.engine)
+        with closing(engine.open(data)) as session:
+            steps = CrowdBTSteps(self, data, session, engine)
             start = steps.start() if previous is None else steps.resume(previous)
             parameters, history = run_em(
                 steps, start, tol=self.tol, max_iter=self.max_iter, progress=progress
@@ -149,7 +149,8 @@ class CrowdBTSteps:
     --------
     >>> from annotruth.comparisons import Comparisons
     >>> votes = Comparisons.from_codes([0], [1], [0], [0], items=["a", "b"], annotators=["x"])
-    >>> steps = CrowdBTSteps(CrowdBT(), votes, get_engine("memory").open(votes))
+    >>> engine = get_engine("memory")
+    >>> steps = CrowdBTSteps(CrowdBT(), votes, engine.open(votes), engine)
     >>> after, monitor = steps.step(steps.start())
     >>> after.scores.round(2).tolist(), round(monitor.log_likelihood, 3)
     ([0.41, -0.41], -0.693)
@@ -157,13 +158,13 @@ class CrowdBTSteps:
 
     objective_name = "the log posterior"
 
-    def __init__(self, model: CrowdBT, data: Comparisons, session: Session) -> None:
+    def __init__(self, model: CrowdBT, data: Comparisons, session: Session, engine: Engine) -> None:
         self._data = data
         self._session = session
         self._strength = model.regularization
         self._prior = np.array([model.reliability_prior_a, model.reliability_prior_b])
         self._counts = count_pairs(data, session)
-        self._n_votes = self._counts.votes.sum(axis=1)
+        self._partition = LogPartition(data.n_items, engine.open(self._counts))
         self._n_ties = float(self._counts.votes[:, TIE].sum())
         self.part = connected_parts(data.n_items, self._counts.left, self._counts.right)
         inputs = (Input("strength"), Input("nu"))
@@ -236,24 +237,18 @@ class CrowdBTSteps:
     def _information(self, expected: Evaluation) -> Any:
         # The curvature of the regularisation is at most that of a normal prior.
         variance = 2.0 / self._strength
-        return make_information(
-            self._counts, self.part, expected, variance=variance, has_sides=False
-        )
+        return make_information(self._counts, self.part, expected, variance=variance)
 
     def _expected(self, parameters: CrowdBTParameters) -> Evaluation:
-        difference = parameters.scores[self._counts.left] - parameters.scores[self._counts.right]
-        return minus_log_partition(difference, parameters.tie, self._n_votes)
+        return self._partition(parameters.scores, None, parameters.tie)
 
     def _maximized(self, parameters: CrowdBTParameters, net_wins: Floats) -> CrowdBTParameters:
         """Take Newton's step on the expected log posterior, or the largest half that does not lower it."""
         expected = self._expected(parameters)
         before = self._bound(parameters, expected, net_wins)
-        slopes = net_sums(*self._counts[:2], expected.slope, self._data.n_items)
-        scores = net_wins + slopes - self._strength * np.tanh(parameters.scores / 2.0)
-        extra = []
-        if parameters.tie is not None:
-            extra = [self._n_ties + expected.tie_slope - parameters.tie / PRIOR_SD**2]
-        scores, moves = self._information(expected).solve(scores, np.array(extra))
+        slopes = net_wins + expected.slope - self._strength * np.tanh(parameters.scores / 2.0)
+        of_tie = expected.extra_slope + self._n_ties - (parameters.tie or 0.0) / PRIOR_SD**2
+        scores, moves = self._information(expected).solve(slopes, of_tie)
         size = 1.0
         for _ in range(_MAX_HALVINGS):
             tie = None if parameters.tie is None else parameters.tie + size * float(moves[0])

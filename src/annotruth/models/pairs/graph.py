@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from annotruth.comparisons.table import OUTCOMES, Comparisons
 from annotruth.engines import Pass, Session, Sum
 from annotruth.errors import AnnotruthError
-from annotruth.kernels.arrays import Codes, Floats
+from annotruth.kernels.arrays import Codes, Floats, PairBlock
 
 MAX_DENSE_ITEMS = 3000
 """The number of items up to which matrices of items x items are computed."""
@@ -23,10 +24,24 @@ MAX_DENSE_ITEMS = 3000
 _DRAWS = 64  # for the variances of more items
 _DRAWS_OF_TRACE = 8
 _CG_TOL = 1e-10
+_EXACT_SINGLES = 1 << 24  # integers up to this are exact in single precision
 
 
-class PairCounts(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class PairCounts:
     """The outcomes of the pairs that were compared, added up over annotators.
+
+    They are `annotruth.engines.PassData`, so passes over pairs run on the engines as passes over
+    comparisons do.
+
+    Attributes
+    ----------
+    n_items
+        The number of items.
+    left, right
+        The codes of the two items; each ordered pair occurs once.
+    votes
+        How often each outcome of a pair occurred: pairs x (left, right, tie).
 
     Examples
     --------
@@ -39,30 +54,57 @@ class PairCounts(NamedTuple):
     ([0, 1], [1, 0], [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
     """
 
+    n_items: int
     left: Codes
     right: Codes
-    """The codes of the two items; each ordered pair occurs once."""
     votes: Floats
-    """How often each outcome of a pair occurred: pairs x (left, right, tie)."""
+
+    @property
+    def n_annotators(self) -> int:
+        """None: annotators are alike."""
+        return 0
+
+    @property
+    def n_labels(self) -> int:
+        """The number of pairs."""
+        return len(self.left)
+
+    def length(self, per: str) -> int:
+        """Return the number of pairs."""
+        return len(self.left)
+
+    def block(self) -> PairBlock:
+        """Return the arrays that kernels read."""
+        left, right = self.left.astype(np.int32), self.right.astype(np.int32)
+        return PairBlock(left, right, self.votes.sum(axis=1))
+
+    def partition(self, n_partitions: int) -> NDArray[np.int64]:
+        """Return the ``n_partitions + 1`` bounds that divide the pairs evenly."""
+        return np.linspace(0, len(self.left), n_partitions + 1).astype(np.int64)
+
+    def zeros(self, shape: int | tuple[int, ...]) -> Floats:
+        """Return an array of zeros in memory."""
+        return np.zeros(shape)
+
+    def check_room(self, n_bytes: float, what: str) -> None:
+        """Accept everything: the counts are in memory."""
 
 
 def count_pairs(data: Comparisons, session: Session) -> PairCounts:
     """Return the counts of the ordered pairs that were compared, sorted by left, then by right."""
-    n = data.n_items
+    n, n_outcomes = data.n_items, len(OUTCOMES)
     # With more pairs than comparisons, a table of all pairs would take longer than sorting.
     if n * n <= data.n_comparisons:
-        shape = (n, n, len(OUTCOMES))
-        votes = session.run_pass(Pass("pairs.counts.add_votes", sums=(Sum("votes", shape),)))[
-            "votes"
-        ]
-        left, right = np.nonzero(votes.any(axis=2))
-        return PairCounts(left, right, votes[left, right])
-    pair = data.left.astype(np.int64) * n + data.right
-    distinct, position = np.unique(pair, return_inverse=True)
-    cell = position * len(OUTCOMES) + data.outcome
-    counted = np.bincount(cell, minlength=len(distinct) * len(OUTCOMES))
-    left, right = np.divmod(distinct, n)
-    return PairCounts(left, right, counted.reshape(-1, len(OUTCOMES)).astype(np.float64))
+        exact = data.n_comparisons <= _EXACT_SINGLES
+        table = Sum("votes", (n, n, n_outcomes), single_precision=exact)
+        votes = session.run_pass(Pass("pairs.counts.add_votes", sums=(table,)))["votes"]
+        votes = votes.reshape(-1, n_outcomes)
+        pairs = np.flatnonzero(votes[:, 0] + votes[:, 1] + votes[:, 2])
+        return PairCounts(n, *np.divmod(pairs, n), votes[pairs].astype(np.float64))
+    pairs, position = np.unique(data.left.astype(np.int64) * n + data.right, return_inverse=True)
+    cell = position * n_outcomes + data.outcome
+    counted = np.bincount(cell, minlength=len(pairs) * n_outcomes).reshape(-1, n_outcomes)
+    return PairCounts(n, *np.divmod(pairs, n), counted.astype(np.float64))
 
 
 def connected_parts(n_items: int, left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64]:
@@ -150,10 +192,13 @@ class LaplacianSystem:
         self._ridge = ridge
         self._part = part
         n_items = len(part)
-        self._diagonal = sums_at(left, weight, n_items) + sums_at(right, weight, n_items) + ridge
         if self.is_dense:
-            self._factor = _cholesky(self._dense(n_items))
+            matrix = self._dense(n_items)
+            self._diagonal = np.diag(matrix)
+            self._factor = _cholesky(matrix)
         else:
+            degree = sums_at(left, weight, n_items) + sums_at(right, weight, n_items)
+            self._diagonal = degree + ridge
             self._matrix = self._sparse(n_items)
 
     @property
@@ -178,17 +223,24 @@ class LaplacianSystem:
         """
         if not self.is_dense:
             return self._centered_variances(_DRAWS)
-        lower = lapack.dpotri(self._factor, lower=1)[0]
-        inverse = np.tril(lower) + np.tril(lower, -1).T
-        return center_in_parts(center_in_parts(inverse, self._part).T, self._part)
+        inverse: Floats = np.tril(self._inverse) + np.tril(self._inverse, -1).T
+        # The mean of a part is independent of the differences within it, with a known variance.
+        same_part = self._part[:, np.newaxis] == self._part
+        size = np.bincount(self._part)[self._part]
+        centered: Floats = inverse - same_part / (self._ridge * size)
+        return centered
 
     def centered_trace(self) -> float:
         """Return the sum of the variances of `centered_inverse`, from fewer draws."""
         if not self.is_dense:
             return float(self._centered_variances(_DRAWS_OF_TRACE).sum())
-        # The mean of a part is independent of the differences within it.
-        inverse_diagonal = np.diag(lapack.dpotri(self._factor, lower=1)[0])
-        return float(inverse_diagonal.sum()) - len(np.unique(self._part)) / self._ridge
+        return float(np.trace(self._inverse)) - len(np.unique(self._part)) / self._ridge
+
+    @cached_property
+    def _inverse(self) -> Floats:
+        """The lower triangle of the inverse."""
+        lower: Floats = lapack.dpotri(self._factor, lower=1)[0]
+        return lower
 
     def _centered_variances(self, n_draws: int) -> Floats:
         r"""Return estimates of the variances of centred scores.
@@ -208,9 +260,11 @@ class LaplacianSystem:
         left, right, weight = self._pairs
         weights = sums_at(left * n_items + right, weight, n_items * n_items)
         weights = weights.reshape(n_items, n_items)
-        matrix = -(weights + weights.T)
-        matrix[np.diag_indices(n_items)] = self._diagonal
-        return matrix
+        weights = weights + weights.T
+        diagonal = weights.sum(axis=0) + self._ridge
+        weights = -weights
+        weights[np.diag_indices(n_items)] = diagonal
+        return weights
 
     def _sparse(self, n_items: int) -> csr_array[np.float64]:
         left, right, weight = self._pairs

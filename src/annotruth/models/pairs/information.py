@@ -2,43 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Floats
-from annotruth.models.pairs.graph import LaplacianSystem, PairCounts, net_sums
+from annotruth.models.pairs.graph import LaplacianSystem, PairCounts
 
 PRIOR_SD = 3.0
 """The standard deviation of the priors of the side bias and of the tie parameter."""
 
 
 class Evaluation(NamedTuple):
-    """The log-likelihood of each pair's counts at some d and a, and its derivatives.
+    """A log-likelihood of the counts of pairs at some parameters, and its derivatives.
+
+    Parameters other than scores are, in this order, the side bias and the tie parameter, where there
+    are such. Information is the second derivative with the sign changed.
 
     Examples
     --------
-    >>> from annotruth.models.pairs.bradley_terry import davidson
-    >>> one_win = np.array([[1.0, 0.0, 0.0]])
-    >>> at_zero = davidson(np.zeros(1), None, one_win)
-    >>> round(float(at_zero.log_likelihood), 4), at_zero.slope.tolist(), at_zero.information.tolist()
-    (-0.6931, [0.5], [0.25])
+    >>> Evaluation(-0.69, np.array([0.5, -0.5]), np.empty(0), *np.empty((3, 0))).slope.tolist()
+    [0.5, -0.5]
     """
 
     log_likelihood: float
     slope: Floats
-    """First derivative with respect to d."""
+    """The slope of each score."""
+    extra_slope: Floats
+    """The slope of each other parameter."""
     information: Floats
-    """Second derivative with respect to d, with the sign changed."""
-    tie_slope: float = 0.0
-    """First derivative with respect to a, added up."""
-    cross_information: Floats | None = None
-    """Mixed second derivative, with the sign changed; None without ties."""
-    tie_information: float = 0.0
-    """Second derivative with respect to a, with the sign changed, added up."""
+    """The information of each pair about the difference of its scores."""
+    cross: Floats
+    """The mixed information: items x other parameters."""
+    corner: Floats
+    """The information about the other parameters."""
+
+
+Likelihood: TypeAlias = Callable[[Floats, float | None, float | None], Evaluation]
+"""Evaluates scores, the side bias and the tie parameter; None where there is none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,28 +125,11 @@ class ScoreInformation:
 
 
 def make_information(
-    counts: PairCounts,
-    part: NDArray[np.int64],
-    evaluation: Evaluation,
-    *,
-    variance: float,
-    has_sides: bool,
+    counts: PairCounts, part: NDArray[np.int64], evaluation: Evaluation, *, variance: float
 ) -> ScoreInformation:
-    """Return the information about scores, then side bias and tie parameter where there are such."""
-    # The side bias is part of every d, and the tie parameter meets d in the mixed derivatives.
-    of_pairs = [evaluation.information] if has_sides else []
-    if evaluation.cross_information is not None:
-        of_pairs.append(evaluation.cross_information)
-    corner = np.diag(np.full(len(of_pairs), PRIOR_SD**-2))
-    if has_sides:
-        totals = [float(values.sum()) for values in of_pairs]
-        corner[0, :] += totals
-        corner[1:, 0] += totals[1:]
-    if evaluation.cross_information is not None:
-        corner[-1, -1] += evaluation.tie_information
-    left, right, _ = counts
-    cross = np.empty((len(part), len(of_pairs)))
-    for column, values in enumerate(of_pairs):
-        cross[:, column] = net_sums(left, right, values, len(part))
-    system = LaplacianSystem(left, right, evaluation.information, 1.0 / variance, part)
-    return ScoreInformation(system, cross, corner, part, variance)
+    """Return the information about the parameters, that of their priors included."""
+    system = LaplacianSystem(
+        counts.left, counts.right, evaluation.information, 1.0 / variance, part
+    )
+    corner = evaluation.corner + np.diag(np.full(len(evaluation.corner), PRIOR_SD**-2))
+    return ScoreInformation(system, evaluation.cross, corner, part, variance)

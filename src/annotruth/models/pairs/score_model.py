@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from annotruth.comparisons.table import TIE, Comparisons
-from annotruth.engines import get_engine
+from annotruth.comparisons.table import LEFT, RIGHT, TIE, Comparisons
+from annotruth.engines import Session, get_engine
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base_fit import now
 from annotruth.models.em import ROUNDING, History, Monitor, ProgressCallback, run_em
@@ -36,11 +36,12 @@ from annotruth.models.pairs.graph import (
     center_in_parts,
     connected_parts,
     count_pairs,
-    net_sums,
+    sums_at,
 )
 from annotruth.models.pairs.information import (
     PRIOR_SD,
     Evaluation,
+    Likelihood,
     ScoreInformation,
     make_information,
 )
@@ -55,6 +56,7 @@ PRIOR_ITEMS = 1.0
 
 _MAX_HALVINGS = 40
 _NEAR_THE_END = 1.0  # a change of the log posterior
+_SAME_VARIANCE = 1e-6  # a relative change
 
 
 class ScoreParameters(NamedTuple):
@@ -73,6 +75,7 @@ class ScoreParameters(NamedTuple):
     variance: float
     n_determined: float
     """How many differences of scores the data determine, rather than the prior."""
+    variance_converged: bool = False
     evaluation: Evaluation | None = None
 
 
@@ -89,10 +92,11 @@ class ScoreModel(PairEstimator):
     True
     """
 
-    @staticmethod
+    tol: float = 1e-4
+
     @abstractmethod
-    def evaluate(difference: Floats, tie: float | None, votes: Floats) -> Evaluation:
-        """Return the log-likelihood of counts, pairs x outcomes, and its derivatives."""
+    def likelihood(self, counts: PairCounts, session: Session) -> Likelihood:
+        """Return the log-likelihood of counts, opened as a session, as a function."""
 
     @staticmethod
     @abstractmethod
@@ -107,13 +111,15 @@ class ScoreModel(PairEstimator):
     def _fit(
         self, data: Comparisons, progress: ProgressCallback | None, previous: RankFit | None
     ) -> RankFit:
-        with closing(get_engine(self.engine).open(data)) as session:
+        engine = get_engine(self.engine)
+        with closing(engine.open(data)) as session:
             counts = count_pairs(data, session)
-        steps = ScoreSteps(self, data.n_items, counts, has_sides=data.sides_known)
-        start = steps.start() if previous is None else steps.resume(previous)
-        parameters, history = run_em(
-            steps, start, tol=self.tol, max_iter=self.max_iter, progress=progress
-        )
+        with closing(engine.open(counts)) as session:
+            steps = ScoreSteps(self, counts, session, has_sides=data.sides_known)
+            start = steps.start() if previous is None else steps.resume(previous)
+            parameters, history = run_em(
+                steps, start, tol=self.tol, max_iter=self.max_iter, progress=progress
+            )
         return self._make_fit(data, steps, parameters, history)
 
     def _make_fit(
@@ -163,8 +169,9 @@ class ScoreSteps:
     Examples
     --------
     >>> from annotruth.models.pairs.bradley_terry import BradleyTerry
-    >>> counts = PairCounts(np.array([0]), np.array([1]), np.array([[3.0, 1.0, 0.0]]))
-    >>> steps = ScoreSteps(BradleyTerry(), 2, counts, has_sides=False)
+    >>> counts = PairCounts(2, np.array([0]), np.array([1]), np.array([[3.0, 1.0, 0.0]]))
+    >>> session = get_engine("memory").open(counts)
+    >>> steps = ScoreSteps(BradleyTerry(), counts, session, has_sides=False)
     >>> after, monitor = steps.step(steps.start())
     >>> after.scores.round(3).tolist(), round(monitor.log_likelihood, 3)  # that of 4 log(1/2)
     ([0.333, -0.333], -2.773)
@@ -173,23 +180,24 @@ class ScoreSteps:
     objective_name = "the log posterior"
 
     def __init__(
-        self, model: ScoreModel, n_items: int, counts: PairCounts, *, has_sides: bool
+        self, model: ScoreModel, counts: PairCounts, session: Session, *, has_sides: bool
     ) -> None:
-        self._model = model
-        self._n = n_items
+        self._tie_start = model.tie_start
+        self._likelihood = model.likelihood(counts, session)
+        self._n = counts.n_items
         self._counts = counts
         self._has_sides = has_sides
         self._totals = counts.votes.sum(axis=0)
-        self.part = connected_parts(n_items, counts.left, counts.right)
+        self.part = connected_parts(counts.n_items, counts.left, counts.right)
 
     def start(self) -> ScoreParameters:
-        """Return equal scores, without a side bias."""
+        """Return the log odds of each item's wins, without a side bias."""
         n_ties, n_votes = self._totals[TIE], self._totals.sum()
         return self._evaluated(
             ScoreParameters(
-                scores=np.zeros(self._n),
+                scores=center_in_parts(self._log_odds_of_wins(), self.part),
                 side_bias=0.0 if self._has_sides else None,
-                tie=self._model.tie_start((n_ties + 0.5) / (n_votes + 1.0)) if n_ties else None,
+                tie=self._tie_start((n_ties + 0.5) / (n_votes + 1.0)) if n_ties else None,
                 variance=1.0,
                 n_determined=float(self._n - len(np.unique(self.part))),
             )
@@ -218,10 +226,12 @@ class ScoreSteps:
         else:
             new = parameters
         monitor = Monitor(self._evaluation(parameters).log_likelihood, self.log_posterior(new))
-        # Far from the end, the prior's share is not worth the inverse of a matrix.
-        if monitor.objective - before < _NEAR_THE_END:
+        # The inverse of a matrix is worth its time near the end, and while the variance changes.
+        if monitor.objective - before < _NEAR_THE_END and not parameters.variance_converged:
             new = new._replace(n_determined=information.n_determined())
-        return new._replace(variance=_updated_variance(new)), monitor
+        variance = _updated_variance(new)
+        change = abs(variance / parameters.variance - 1.0)
+        return new._replace(variance=variance, variance_converged=change < _SAME_VARIANCE), monitor
 
     def finalize(self, parameters: ScoreParameters) -> float:
         """Return the log-likelihood of the final parameters."""
@@ -238,21 +248,16 @@ class ScoreSteps:
             self.part,
             self._evaluation(parameters),
             variance=parameters.variance,
-            has_sides=self._has_sides,
         )
 
     def _gradient(self, parameters: ScoreParameters) -> tuple[Floats, Floats]:
         """Return the gradient of the log posterior: that of the scores, and of the others."""
         evaluation = self._evaluation(parameters)
-        counts = self._counts
-        slopes = net_sums(counts.left, counts.right, evaluation.slope, self._n)
-        scores = slopes - parameters.scores / parameters.variance
-        extra = []
-        if parameters.side_bias is not None:
-            extra.append(evaluation.slope.sum() - parameters.side_bias / PRIOR_SD**2)
-        if parameters.tie is not None:
-            extra.append(evaluation.tie_slope - parameters.tie / PRIOR_SD**2)
-        return scores, np.array(extra)
+        extra = [value for value in (parameters.side_bias, parameters.tie) if value is not None]
+        return (
+            evaluation.slope - parameters.scores / parameters.variance,
+            evaluation.extra_slope - np.array(extra) / PRIOR_SD**2,
+        )
 
     def _moved(self, parameters: ScoreParameters, scores: Floats, extra: Floats) -> ScoreParameters:
         moves = iter(extra.tolist())
@@ -266,12 +271,17 @@ class ScoreSteps:
             )
         )
 
+    def _log_odds_of_wins(self) -> Floats:
+        """Return the log odds that an item wins, with one win and one loss more than it had."""
+        left, right, votes = self._counts.left, self._counts.right, self._counts.votes
+        half_ties = votes[:, TIE] / 2.0
+        wins, losses = (votes[:, outcome] + half_ties for outcome in (LEFT, RIGHT))
+        won = sums_at(left, wins, self._n) + sums_at(right, losses, self._n)
+        lost = sums_at(left, losses, self._n) + sums_at(right, wins, self._n)
+        return np.log((won + 1.0) / (lost + 1.0))
+
     def _evaluated(self, parameters: ScoreParameters) -> ScoreParameters:
-        counts = self._counts
-        difference = parameters.scores[counts.left] - parameters.scores[counts.right]
-        if parameters.side_bias is not None:
-            difference += parameters.side_bias
-        evaluation = self._model.evaluate(difference, parameters.tie, counts.votes)
+        evaluation = self._likelihood(parameters.scores, parameters.side_bias, parameters.tie)
         return parameters._replace(evaluation=evaluation)
 
     def _evaluation(self, parameters: ScoreParameters) -> Evaluation:

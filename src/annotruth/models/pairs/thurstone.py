@@ -9,8 +9,10 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri
 
 from annotruth.comparisons.table import LEFT, RIGHT, TIE
+from annotruth.engines import Session
 from annotruth.kernels.arrays import Floats, inner
-from annotruth.models.pairs.information import Evaluation
+from annotruth.models.pairs.graph import PairCounts, net_sums
+from annotruth.models.pairs.information import Evaluation, Likelihood
 from annotruth.models.pairs.score_model import ScoreModel
 
 _HALF_LOG_2PI = 0.9189385332046727
@@ -53,10 +55,30 @@ class Thurstone(ScoreModel):
 
     name: ClassVar[str] = "thurstone"
 
-    @staticmethod
-    def evaluate(difference: Floats, tie: float | None, votes: Floats) -> Evaluation:
-        """Return the log-likelihood of counts, pairs x outcomes, and its derivatives."""
-        return case_v(difference, tie, votes)
+    def likelihood(self, counts: PairCounts, session: Session) -> Likelihood:
+        """Return the log-likelihood of counts as a function, which computes in NumPy."""
+
+        def evaluate(scores: Floats, side_bias: float | None, tie: float | None) -> Evaluation:
+            difference = scores[counts.left] - scores[counts.right] + (side_bias or 0.0)
+            pairs = case_v(difference, tie, counts.votes)
+            has = [side_bias is not None, tie is not None]
+            per_item = (
+                net_sums(counts.left, counts.right, values, counts.n_items)
+                for values in (pairs.slope, pairs.information, pairs.mixed)
+            )
+            slope, side_cross, tie_cross = per_item
+            mixed = pairs.mixed.sum()
+            corner = np.array([[pairs.information.sum(), mixed], [mixed, pairs.tie_information]])
+            return Evaluation(
+                pairs.log_likelihood,
+                slope,
+                extra_slope=np.array([pairs.slope.sum(), pairs.tie_slope])[has],
+                information=pairs.information,
+                cross=np.stack([side_cross, tie_cross], axis=1)[:, has],
+                corner=corner[np.ix_(has, has)],
+            )
+
+        return evaluate
 
     @staticmethod
     def probabilities(difference: Floats, tie: float | None) -> Floats:
@@ -68,6 +90,28 @@ class Thurstone(ScoreModel):
     def tie_start(share: float) -> float:
         """Return the tie parameter with which equal items have this share of ties."""
         return float(ndtri((1.0 + share) / 2.0))
+
+
+class PairDerivatives(NamedTuple):
+    """The log-likelihood of pairs' counts, and its derivatives with respect to d and tau.
+
+    Examples
+    --------
+    >>> case_v(np.zeros(1), None, np.array([[1.0, 0.0, 0.0]])).slope.round(4).tolist()
+    [0.7979]
+    """
+
+    log_likelihood: float
+    slope: Floats
+    """By d, of each pair."""
+    information: Floats
+    """Twice by d, of each pair, with the sign changed."""
+    mixed: Floats
+    """By d and tau, of each pair, with the sign changed."""
+    tie_slope: float
+    """By tau, of all pairs."""
+    tie_information: float
+    """Twice by tau, of all pairs, with the sign changed."""
 
 
 class _LogProbabilities(NamedTuple):
@@ -89,8 +133,8 @@ def _log_probabilities(difference: Floats, tie: float | None) -> _LogProbabiliti
         return _LogProbabilities(left, right, larger + np.log1p(-np.exp(smaller - larger)))
 
 
-def case_v(difference: Floats, tie: float | None, votes: Floats) -> Evaluation:
-    r"""Return the log-likelihood of counts and its derivatives.
+def case_v(difference: Floats, tie: float | None, votes: Floats) -> PairDerivatives:
+    r"""Return the log-likelihood of counts, pairs x outcomes, and its derivatives.
 
     It depends on :math:`x = d - \tau` and :math:`y = -d - \tau`: the probabilities are
     :math:`\Phi(x)`, :math:`\Phi(y)` and the rest. Its derivatives are expressed by the ratios
@@ -100,30 +144,23 @@ def case_v(difference: Floats, tie: float | None, votes: Floats) -> Evaluation:
     threshold = tie or 0.0
     log_p = _log_probabilities(difference, tie)
     x, y = difference - threshold, -difference - threshold
-    ratio_x, ratio_y = _density_ratio(x, log_p.left), _density_ratio(y, log_p.right)
     n_left, n_right, n_tie = votes[:, LEFT], votes[:, RIGHT], votes[:, TIE]
-    log_likelihood = inner(n_left, log_p.left) + inner(n_right, log_p.right)
-    slope_x, slope_y = n_left * ratio_x, n_right * ratio_y
-    information_x = n_left * ratio_x * (ratio_x + x)
-    information_y = n_right * ratio_y * (ratio_y + y)
-    if tie is None:
-        return Evaluation(log_likelihood, slope_x - slope_y, information_x + information_y)
-
     tied = n_tie > 0
     log_tie = np.where(tied, log_p.tie, 0.0)
+    ratio_x, ratio_y = _density_ratio(x, log_p.left), _density_ratio(y, log_p.right)
     tie_x = np.where(tied, _density_ratio(x, log_tie), 0.0)
     tie_y = np.where(tied, _density_ratio(y, log_tie), 0.0)
-    log_likelihood += inner(n_tie, log_tie)
-    slope_x, slope_y = slope_x - n_tie * tie_x, slope_y - n_tie * tie_y
-    information_x = information_x + n_tie * tie_x * (tie_x - x)
-    information_y = information_y + n_tie * tie_y * (tie_y - y)
+    slope_x = n_left * ratio_x - n_tie * tie_x
+    slope_y = n_right * ratio_y - n_tie * tie_y
+    information_x = n_left * ratio_x * (ratio_x + x) + n_tie * tie_x * (tie_x - x)
+    information_y = n_right * ratio_y * (ratio_y + y) + n_tie * tie_y * (tie_y - y)
     information_xy = n_tie * tie_x * tie_y
-    return Evaluation(
-        log_likelihood,
+    return PairDerivatives(
+        inner(n_left, log_p.left) + inner(n_right, log_p.right) + inner(n_tie, log_tie),
         slope=slope_x - slope_y,
         information=information_x - 2.0 * information_xy + information_y,
+        mixed=information_y - information_x,
         tie_slope=float(-(slope_x + slope_y).sum()),
-        cross_information=information_y - information_x,
         tie_information=float((information_x + 2.0 * information_xy + information_y).sum()),
     )
 
