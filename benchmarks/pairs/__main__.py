@@ -18,6 +18,7 @@ from benchmarks.pairs.held_out import held_out
 from benchmarks.pairs.judges import judges
 from benchmarks.pairs.next_votes import next_votes
 from benchmarks.pairs.passage import passage
+from benchmarks.pairs.speed import speed
 from benchmarks.panel.__main__ import positive
 
 PARTS: dict[str, Callable[[PartOptions], list[PartTable]]] = {
@@ -28,6 +29,7 @@ PARTS: dict[str, Callable[[PartOptions], list[PartTable]]] = {
     "groups": groups,
     "consensus": consensus,
     "next": next_votes,
+    "speed": speed,
 }
 PACKAGES = ("annotruth", "numpy", "numba", "choix", "evalica", "crowd-kit")
 

@@ -15,7 +15,7 @@ from annotruth.errors import NotFittedError
 LABELS = ["cat", "dog", "eel"]
 MODELS = ["DawidSkene", "OneCoinDawidSkene", "GLAD", "MACE", "GPM", "RobustGPM"]
 VOTES = ["MajorityVote", "Wawa", "ZeroBasedSkill"]
-OTHERS = ["BinaryRelevance", "GoldMajorityVote", "KOS", "MMSR"]
+OTHERS = ["BinaryRelevance", "BradleyTerry", "GoldMajorityVote", "KOS", "MMSR", "NoisyBradleyTerry"]
 
 
 def test_every_class_is_exported():

@@ -4,7 +4,8 @@
 >>> DawidSkene(n_iter=100).fit_predict(frame)  # doctest: +SKIP
 
 A frame has the columns task, worker, label. Labels are classes, even if they are numbers, and a
-worker's second label on a task is another vote. ``crowdkit.metrics`` and
+worker's second label on a task is another vote. For pair comparisons a frame has the columns worker,
+left, right, label, the id of the item that won. ``crowdkit.metrics`` and
 ``crowdkit.postprocessing`` are here too. For ordinal scales, scores and intervals use the models of
 `annotruth`; ``model_`` is the one under a fitted aggregator, if there is one.
 """
@@ -17,6 +18,7 @@ from annotruth.crowdkit.kos import KOS
 from annotruth.crowdkit.mace import MACE
 from annotruth.crowdkit.majority_vote import GoldMajorityVote, MajorityVote, Wawa, ZeroBasedSkill
 from annotruth.crowdkit.mmsr import MMSR
+from annotruth.crowdkit.pairwise import BradleyTerry, NoisyBradleyTerry
 
 __all__ = [
     "GLAD",
@@ -25,9 +27,11 @@ __all__ = [
     "MACE",
     "MMSR",
     "BinaryRelevance",
+    "BradleyTerry",
     "DawidSkene",
     "GoldMajorityVote",
     "MajorityVote",
+    "NoisyBradleyTerry",
     "OneCoinDawidSkene",
     "RobustGPM",
     "Wawa",

@@ -60,7 +60,7 @@ class Votes(NamedTuple):
 def select(data: Any, columns: Sequence[str] = COLUMNS) -> pd.DataFrame:
     """Return the named columns of a frame, without rows that have a missing value."""
     if not isinstance(data, pd.DataFrame):
-        raise InputError(f"the labels are {shown(data)}: pass a pandas frame of {listed(COLUMNS)}")
+        raise InputError(f"the labels are {shown(data)}: pass a pandas frame of {listed(columns)}")
     for name in columns:
         if name not in data.columns:
             found = listed([str(column) for column in data.columns])
