@@ -113,7 +113,11 @@ def speed(options: PartOptions) -> list[PartTable]:
             "Median seconds, contenders in turn. Targets: Bradley-Terry at least 10 times as fast as "
             "evalica, and pair-gpm at most 5 times its time.",
             ("contender",),
-            ("seconds", *(f"{peer}: times as fast" for peer in PEERS), "correlation with the truth"),
+            (
+                "seconds",
+                *(f"{peer}: times as fast" for peer in PEERS),
+                "correlation with the truth",
+            ),
             rows,
         )
     ]

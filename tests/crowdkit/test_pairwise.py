@@ -70,7 +70,7 @@ def test_without_iterations_all_items_have_a_score(model):
 
 @pytest.mark.parametrize(("n_iter", "tol"), [(10, 0), (100_500, 1e-5)])
 def test_a_clear_order_is_found_by_the_noisy_model(n_iter, tol):
-    # crowd-kit's test asserts the scores 1, 1 and 0: a and b are not told apart.
+    # crowd-kit's test asserts the scores 1, 1 and 0, which are equal for a and b.
     model = NoisyBradleyTerry(n_iter=n_iter, tol=tol).fit(A_BEATS_B_BEATS_C)
     a, b, c = model.scores_
     assert a >= b > c
