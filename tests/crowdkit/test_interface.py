@@ -9,7 +9,7 @@ from pandas.testing import assert_frame_equal, assert_series_equal
 
 import annotruth as at
 from annotruth import crowdkit
-from annotruth.crowdkit.base import BaseClassificationAggregator
+from annotruth.crowdkit.base import Aggregator
 from annotruth.errors import NotFittedError
 
 LABELS = ["cat", "dog", "eel"]
@@ -24,7 +24,7 @@ def test_every_class_is_exported():
     prefixed = importlib.import_module("annotruth.crowdkit.aggregation")
     for name in names:
         cls = getattr(crowdkit, name)
-        assert issubclass(cls, BaseClassificationAggregator)
+        assert issubclass(cls, Aggregator)
         assert getattr(prefixed, name) is cls
 
 
