@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,7 +17,7 @@ from annotruth.io.options import ReadOptions
 from annotruth.io.readers import file_named_in_errors, load_table, reading_stage
 from annotruth.models.em import ProgressCallback, start_stage
 from annotruth.models.pairs.base import PairEstimator
-from annotruth.models.pairs.registry import DEFAULT_PAIR_MODEL, make_pair_estimator
+from annotruth.models.pairs.registry import DEFAULT_PAIR_MODEL, PAIR_MODELS, make_pair_estimator
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.result import is_fit
 from annotruth.models.storage import load
@@ -24,6 +25,7 @@ from annotruth.models.storage import load
 if TYPE_CHECKING:
     from annotruth.advice.pairs.advice import PairAdvice
     from annotruth.advice.pairs.plan import PairPlan
+    from annotruth.selection.choose import Choice
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -57,7 +59,8 @@ def rank(
         How to read the comparisons, unless given by keywords.
     **options
         How to read the comparisons, by the names in `ReadOptions`, such as ``columns``; and the
-        model's own options, such as ``tol=1e-8``.
+        model's own options, such as ``tol=1e-8``. ``n_groups="auto"`` chooses the number of taste
+        groups by held-out comparisons.
 
     Examples
     --------
@@ -70,19 +73,20 @@ def rank(
     previous = None if warm_start is None else loaded_ranking(warm_start)
     if previous is not None and model is None:
         model, options = previous.model, {**settings_of(previous), **options}
-    choose_groups = options.get("n_groups") == AUTO
-    if choose_groups:
+    auto = options.get("n_groups") == AUTO
+    if auto:
         options = {**options, "n_groups": 1}
     estimator = make_pair_estimator(DEFAULT_PAIR_MODEL if model is None else model, options)
     start_stage(progress, reading_stage(data))
     comparisons = _load(data, read)
-    if choose_groups:
-        from annotruth.selection.pairs import choose_n_groups
+    if not auto:
+        return _fit(estimator, comparisons, previous, progress)
+    from annotruth.selection.pairs import choose_n_groups
 
-        chosen = choose_n_groups(estimator, comparisons, progress=progress)
-        _LOGGER.info("%d taste groups: %s", chosen.n_groups, chosen.why)
-        estimator.set_params(n_groups=chosen.n_groups)
-    return _fit(estimator, comparisons, previous, progress)
+    start_stage(progress, "choosing the number of taste groups")
+    choice = choose_n_groups(estimator, comparisons, progress=progress)
+    estimator.set_params(n_groups=choice.n_groups)
+    return replace(_fit(estimator, comparisons, previous, progress), chosen=choice.why)
 
 
 def _fit(
@@ -153,10 +157,52 @@ def evaluate_ranking(
     fit: RankFit, truth: Any, *, max_size: str | int | None = None
 ) -> dict[str, float]:
     """Return the metrics of `annotruth.evaluate` for a fit of comparisons and known grades."""
-    from annotruth.selection.evaluate import ranking_metrics
+    from annotruth.selection.evaluate import grade_metrics, match_grades
 
     with file_named_in_errors(truth):
-        return ranking_metrics(fit, load_table(truth, max_size=max_size))
+        return grade_metrics(fit, match_grades(fit, load_table(truth, max_size=max_size)))
+
+
+def compare_rankings(
+    data: Any,
+    models: Sequence[str] | None = None,
+    *,
+    folds: int = 5,
+    seed: int = 0,
+    progress: ProgressCallback | None = None,
+    read: ReadOptions | None = None,
+    **options: Any,
+) -> Choice:
+    """Compare models of pair comparisons by how well they predict held-out comparisons.
+
+    Parameters
+    ----------
+    data
+        Comparisons in any form that `rank` takes, or a fit of comparisons or a saved one.
+    models
+        The names of the models to compare; all by default.
+    folds, seed
+        The number of folds, and the seed of the random assignment to them.
+    progress
+        Called after every iteration of every fit.
+    read, **options
+        How to read the comparisons: `ReadOptions`, or its fields as keywords.
+
+    Returns
+    -------
+    Choice
+        ``table()`` has one row per model, best first; ``why`` says which to take.
+    """
+    from annotruth.selection.pairs import choose_pair_model
+
+    read = ReadOptions.of(read, options)
+    estimators = [make_pair_estimator(name, {}) for name in models or PAIR_MODELS]
+    start_stage(progress, reading_stage(data))
+    comparisons = _load(data, read)
+    default = DEFAULT_PAIR_MODEL if models is None or DEFAULT_PAIR_MODEL in models else models[0]
+    return choose_pair_model(
+        comparisons, estimators, default_model=default, folds=folds, seed=seed, progress=progress
+    )
 
 
 def loaded_ranking(fit: RankFit | str | Path) -> RankFit:

@@ -65,11 +65,10 @@ def match_grades(fit: RankFit, truth: Any) -> KnownGrades:
     return KnownGrades(item[matched], grades)
 
 
-def ranking_metrics(fit: RankFit, truth: Any) -> dict[str, float]:
+def grade_metrics(fit: RankFit, grades: KnownGrades) -> dict[str, float]:
     """Return the metrics of `annotruth.evaluate` against known grades."""
-    item, grade = match_grades(fit, truth)
-    scores = fit.scores.mean[item]
+    scores = fit.scores.mean[grades.item]
     return {
-        "concordance": metrics.concordance(grade, scores),
-        "kendall_tau": metrics.kendall_tau(grade, scores),
+        "concordance": metrics.concordance(grades.grade, scores),
+        "kendall_tau": metrics.kendall_tau(grades.grade, scores),
     }

@@ -64,23 +64,25 @@ def report(
         console.progress_line(quiet=quiet) as progress,
     ):
         from annotruth import api  # slow to load
+        from annotruth.models.pairs.result import RankFit
+        from annotruth.models.storage import load
 
-        fit = api.fit_or_load(
-            options.one_or_several(data),
-            model,
-            gold=gold,
-            annotator_prior=annotator_prior,
-            progress=progress,
-            read=read,
-            **options.parse_settings(settings),
-        )
-        progress.start("writing report")
-        fit.report(
-            page,
-            source=source or options.heading(data),
-            truth=truth,
-            command=typed_command(),
-            embed=embed,
-        )
+        name, command = source or options.heading(data), typed_command()
+        saved = load(data[0]) if len(data) == 1 and options.is_saved(Path(data[0])) else None
+        if isinstance(saved, RankFit):
+            progress.start("writing report")
+            saved.report(page, source=name, truth=truth, command=command)
+        else:
+            fit = api.fit_or_load(
+                saved or options.one_or_several(data),
+                model,
+                gold=gold,
+                annotator_prior=annotator_prior,
+                progress=progress,
+                read=read,
+                **options.parse_settings(settings),
+            )
+            progress.start("writing report")
+            fit.report(page, source=name, truth=truth, command=command, embed=embed)
     if not quiet:
         console.show_lines(f"report written to {page}")

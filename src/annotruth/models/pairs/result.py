@@ -21,7 +21,7 @@ from annotruth.labels.encode import decode_table
 from annotruth.labels.frames import from_arrow
 from annotruth.models.base_fit import FORMAT, SPAMMER_BELOW, Column, table_of
 from annotruth.models.em import HasHistory, History
-from annotruth.models.pairs.posterior import Ranking, ScorePosterior, ranking_by_part
+from annotruth.models.pairs.posterior import Z95, Ranking, ScorePosterior, ranking_by_part
 from annotruth.models.pairs.summary import TOO_FEW_VOTES, summary_lines
 
 if TYPE_CHECKING:
@@ -32,9 +32,20 @@ __all__ = ["RANKING", "TOO_FEW_VOTES", "RankFit"]
 RANKING = "ranking"
 """The entry ``kind`` of saved fits of comparisons."""
 
+GROUP_SD = "group_sd"
+"""The parameter with the standard deviations of the scores of taste groups: groups x items."""
+
 # What completion offers.
 _PUBLIC = (
-    *("annotator_columns", "annotators", "behavior", "coefficients", "comparisons", "converged"),
+    *(
+        "annotator_columns",
+        "annotators",
+        "behavior",
+        "chosen",
+        "coefficients",
+        "comparisons",
+        "converged",
+    ),
     *(
         "data",
         "high",
@@ -91,6 +102,8 @@ class RankFit(HasHistory):
         The coefficient of each covariate with the ends of its 95% interval: three numbers by name.
     parameters
         Arrays by name that `PairEstimator.predict_proba`, warm starts and further tables need.
+    chosen
+        How the number of taste groups was chosen, one sentence; empty if it was given.
     fitted_at
         When it was fitted, in UTC; None if that is not known.
 
@@ -120,6 +133,7 @@ class RankFit(HasHistory):
     side_bias: Floats | None = None
     coefficients: Mapping[str, Floats] = field(default_factory=dict)
     parameters: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    chosen: str = ""
     fitted_at: datetime | None = None
 
     def __repr__(self) -> str:
@@ -221,13 +235,42 @@ class RankFit(HasHistory):
             columns["p_serious"] = self.p_serious
         return decode_table(table_of(columns)).take(pa.array(np.argsort(data.row)))
 
+    @property
+    def n_groups(self) -> int:
+        """The number of taste groups; 1 is one consensus."""
+        return len(self.parameters[GROUP_SD]) if GROUP_SD in self.parameters else 1
+
+    def groups(self) -> Any:
+        """Return one row per taste group and item: group, share, item, score, low, high.
+
+        The share is that of the annotators in the group. Of one consensus, there are no rows.
+        """
+        return from_arrow(self.group_table(), self.data.frame)
+
+    def group_table(self) -> pa.Table:
+        """Return the table of taste groups in Arrow, the best item of each group first."""
+        names = ("group", "share", "item", "score", "low", "high")
+        if self.n_groups == 1:
+            return pa.table({name: pa.array([], pa.float64()) for name in names})
+        scores, sd = (self.parameters[name] for name in ("theta", GROUP_SD))
+        n = self.data.n_items
+        group = np.repeat(np.arange(self.n_groups), n)
+        item = np.argsort(-scores, axis=1, kind="stable").ravel()
+        score, margin = scores[group, item], Z95 * sd[group, item]
+        columns = (
+            *(group + 1, self.parameters["group"][group], self.data.items.take(pa.array(item))),
+            *(score, score - margin, score + margin),
+        )
+        return table_of(dict(zip(names, columns, strict=True)))
+
     def tables(self) -> dict[str, pa.Table]:
         """Return all tables by name, to be written to files."""
-        return {
+        tables = {
             "items": self.item_table(),
             "annotators": self.annotator_table(),
             "comparisons": self.comparison_table(),
         }
+        return tables if self.n_groups == 1 else {**tables, "groups": self.group_table()}
 
     def keep(self) -> Any:
         """Return one row per annotator: annotator, verdict, reason.
@@ -272,6 +315,7 @@ class RankFit(HasHistory):
             "parts": self.n_parts,
             "side_bias": None if self.side_bias is None else self.side_bias.tolist(),
             "coefficients": {name: each.tolist() for name, each in self.coefficients.items()},
+            "chosen": self.chosen or None,
             **self.history_entries(),
         }
 

@@ -132,8 +132,11 @@ def summary_lines(fit: RankFit) -> list[str]:
         lines.append(f"{rows} dropped")
     if data.n_repeated:
         lines.append(f"{counted(data.n_repeated, 'repeated row')} counted once")
+    if fit.chosen:
+        lines.append(f"chosen: {fit.chosen}")
     lines += fit.history_lines(data.n_comparisons, "comparison")
     lines += _leader_lines(fit)
+    lines += _group_lines(fit)
     if not data.sides_known:
         lines.append("side bias: not known, as the comparisons do not say which side items were on")
     elif line := side_line(fit):
@@ -147,6 +150,19 @@ def summary_lines(fit: RankFit) -> list[str]:
     if fit.p_serious is not None:
         n = int(np.count_nonzero(fit.p_serious < SPAMMER_BELOW))
         lines.append(f"comparisons: {n:,} of {data.n_comparisons:,} are probably not serious")
+    return lines
+
+
+def _group_lines(fit: RankFit) -> list[str]:
+    """Return the size of each taste group, and its best items."""
+    if fit.n_groups == 1:
+        return []
+    lines = [f"{fit.n_groups} taste groups, each with scores of its own:"]
+    for number, scores in enumerate(fit.parameters["theta"]):
+        best = np.argsort(-scores, kind="stable")[:3]
+        names = [shorten(str(fit.data.items[int(k)].as_py()), 40) for k in best]
+        share = fit.parameters["group"][number]
+        lines.append(f"  group {number + 1}, {share:.0%} of annotators: {', '.join(names)} first")
     return lines
 
 

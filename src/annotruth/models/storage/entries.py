@@ -202,4 +202,5 @@ def _rank_checks() -> dict[str, Check]:
         "parts": _is_count,
         "side_bias": _or_none(_is_estimate),
         "coefficients": _dict_of(_is_estimate),
+        "chosen": _or_none(_is_text),
     }

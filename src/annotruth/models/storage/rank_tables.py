@@ -108,6 +108,7 @@ def make_rank_fit(
             name: read_parameter(name, tensor, {name: _NUMBERS})
             for name, tensor in parameters.items()
         },
+        chosen=entries.get("chosen") or "",
         fitted_at=datetime.fromisoformat(entries["fitted_at"]),
     )
 

@@ -10,7 +10,7 @@ from annotruth.comparisons.table import LEFT, RIGHT, TIE
 from annotruth.errors import AnnotruthError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base_fit import SPAMMER_BELOW
-from annotruth.models.pairs.result import RankFit
+from annotruth.models.pairs.result import GROUP_SD, RankFit
 from annotruth.report.charts.chart import Chart
 from annotruth.report.charts.fit_charts import (
     FULL_WIDTH,
@@ -19,7 +19,7 @@ from annotruth.report.charts.fit_charts import (
     interval_chart,
     sorted_intervals,
 )
-from annotruth.report.charts.shapes import Intervals
+from annotruth.report.charts.shapes import Intervals, dumbbells
 from annotruth.report.charts.win_matrix import matrix_data, win_matrix
 
 MAX_NAMED = 60
@@ -27,7 +27,9 @@ MAX_NAMED = 60
 
 BEST = 40
 
-RANK_CHARTS = ("history", "ranking", "ranks", "reliability", "side_bias", "wins")
+_MAX_DIFFERENT = 20  # items, in the chart of taste groups
+
+RANK_CHARTS = ("groups", "history", "ranking", "ranks", "reliability", "side_bias", "wins")
 """The methods of `RankCharts`."""
 
 
@@ -127,6 +129,28 @@ class RankCharts:
         title, ranks = "Side bias of annotators", "annotators, most to the right side first"
         return interval_chart("side-bias", title, caption, "annotator", intervals, ranks)
 
+    def groups(self) -> Chart:
+        """Chart the items on whose scores taste groups differ most."""
+        fit = self._fit
+        if fit.n_groups == 1:
+            raise AnnotruthError(
+                "there is one consensus: pass n_groups (`--groups`) for taste groups"
+            )
+        items, distance = group_differences(fit)
+        items, distance = items[:_MAX_DIFFERENT], distance[:_MAX_DIFFERENT]
+        names, scores = self._names(items), fit.parameters["theta"][:, items]
+        series = [(f"group {g + 1}", row) for g, row in enumerate(scores)]
+        domain = (float(scores.min()), float(scores.max()))
+        return Chart(
+            name="groups",
+            title="Where taste groups differ most",
+            caption="Scores of the same item in each group, the largest difference in standard "
+            "errors first.",
+            data={"item": names, "standard_errors": distance.tolist()}
+            | {name: values.tolist() for name, values in series},
+            draw=lambda width: dumbbells(names, series, domain, width, "score"),
+        )
+
     def history(self) -> Chart:
         """Chart the log-likelihood of all comparisons by iteration."""
         return history_chart(self._fit, "comparisons")
@@ -156,6 +180,21 @@ class RankCharts:
         return interval_chart(
             name, title, caption, "item", intervals, "items, best first", max_named=MAX_NAMED
         )
+
+
+def group_differences(fit: RankFit) -> tuple[Codes, Floats]:
+    """Return the items, those on which taste groups differ most first, and by how much.
+
+    The difference is between the group with the highest and that with the lowest score, in its
+    standard errors.
+    """
+    scores, sd = fit.parameters["theta"], fit.parameters[GROUP_SD]
+    item = np.arange(fit.data.n_items)
+    top, bottom = scores.argmax(axis=0), scores.argmin(axis=0)
+    error = np.sqrt(sd[top, item] ** 2 + sd[bottom, item] ** 2)
+    distance = (scores[top, item] - scores[bottom, item]) / np.maximum(error, 1e-9)
+    order = np.argsort(-distance, kind="stable")
+    return order, distance[order]
 
 
 def win_counts(fit: RankFit, items: Codes) -> tuple[Floats, Floats]:

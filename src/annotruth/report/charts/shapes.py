@@ -132,7 +132,8 @@ def dumbbells(
     width: float, title: str,
 ) -> Drawing:  # fmt: skip
     """Draw several values per name on one line, those of the first series in grey."""
-    left, classes = text_width(names, width * 0.4), ("at-given", "at-mark", "at-ring")
+    left = text_width(names, width * 0.4)
+    classes = ("at-given", "at-mark", "at-ring", "at-warn")
     top = 12.0 + 18.0 * len(series)
     bottom = top + 28.0 * len(names)
     drawing = Drawing(width, bottom + 40)

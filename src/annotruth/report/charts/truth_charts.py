@@ -114,6 +114,23 @@ def score_chart(names: Sequence[str], true: Floats, recovered: Floats) -> Chart:
     )
 
 
+def grade_chart(names: Sequence[str], grade: Floats, score: Floats) -> Chart:
+    """Return the scores of ranked items against their known grades."""
+    tips = [
+        f"{name}: grade {g:g}, score {s:.2f}"
+        for name, g, s in zip(names, grade, score, strict=True)
+    ]
+    return _scatter(
+        "grades",
+        "Scores against known grades",
+        "One dot per item; grades count by their order only.",
+        {"item": names, "grade": grade.tolist(), "score": score.tolist()},
+        tips,
+        ("known grade", "score"),
+        same_scale=False,
+    )
+
+
 def gold_chart(names: Sequence[str], reliability: Floats, share: Floats, n: Codes) -> Chart:
     """Return how often annotators are right on gold items, against their reliability."""
     tips = [
@@ -133,6 +150,7 @@ def gold_chart(names: Sequence[str], reliability: Floats, share: Floats, n: Code
 def _scatter(
     name: str, title: str, caption: str, data: Mapping[str, Sequence[Any]],
     tips: Sequence[str], titles: tuple[str, str], *, diagonal: bool = False,
+    same_scale: bool = True,
 ) -> Chart:  # fmt: skip
     """Return dots at the second and third column of the data; the diagonal is where both are equal."""
     _, xs, ys = (np.asarray(column) for column in data.values())
@@ -140,19 +158,19 @@ def _scatter(
     if len(xs) > _MAX_DOTS:
         drawn = np.linspace(0, len(xs) - 1, _MAX_DOTS).round().astype(np.int64)
         caption += f" {len(xs):,} are too many to draw: {_MAX_DOTS:,} are, evenly from the list."
-    low, high = float(min(xs.min(), ys.min())), float(max(xs.max(), ys.max()))
-    if not high > low:
-        low, high = low - 0.5, high + 0.5
+    both = np.concatenate([xs, ys])
+    x_ends, y_ends = (_ends(both),) * 2 if same_scale else (_ends(xs), _ends(ys))
 
     def draw(width: float) -> Drawing:
         drawing = Drawing(width, 320)
         top, bottom = 24.0, 276.0
-        y = Axis(low, high, bottom, top)
+        y = Axis(*y_ends, bottom, top)
         left = y_axis_room(y)
-        x = Axis(low, high, left + 6, width - 16)
+        x = Axis(*x_ends, left + 6, width - 16)
         draw_y_axis(drawing, y, left, width - 16, title=titles[1])
         draw_x_axis(drawing, x, top, bottom, title=titles[0])
         if diagonal:
+            low, high = x_ends
             drawing.line(x(low), y(low), x(high), y(high), "at-limit")
         for k in drawn.tolist():
             drawing.circle(x(xs[k]), y(ys[k]), 3, "at-dot", tip=tips[k])
@@ -160,3 +178,9 @@ def _scatter(
 
     kept = {key: [column[k] for k in drawn.tolist()] for key, column in data.items()}
     return Chart(name=name, title=title, caption=caption, data=kept, draw=draw)
+
+
+def _ends(values: Floats) -> tuple[float, float]:
+    """Return the ends of an axis for values, which may all be equal."""
+    low, high = float(values.min()), float(values.max())
+    return (low, high) if high > low else (low - 0.5, high + 0.5)

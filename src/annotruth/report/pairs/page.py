@@ -7,11 +7,14 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from annotruth.io.readers import file_named_in_errors, load_table
+from annotruth.labels.frames import as_arrow
 from annotruth.models import base_fit
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.summary import notices
 from annotruth.report.charts.chart import CLASS_COLORS, Chart
 from annotruth.report.charts.drawing import escaped
+from annotruth.report.charts.fit_charts import as_text
 from annotruth.report.html import facts, make_page, pack, rounded, section, write_page
 from annotruth.report.page import convergence_notice, how_it_ended, range_of
 from annotruth.report.pairs import sections
@@ -65,6 +68,9 @@ def rank_report_page(
     """Return the report of a fit of comparisons, as HTML; the arguments are as in `report_page`."""
     on_page = rows_on_page(fit)
     charts = sections.rank_charts_of(fit)
+    against = ""
+    if truth is not None:
+        against = _against_grades(fit, truth, charts)
     items = rank_item_table(fit, on_page.items)
     people = rank_annotator_table(fit, on_page.annotators)
     votes = doubtful_votes(fit, on_page.annotators)
@@ -75,12 +81,12 @@ def rank_report_page(
         "verdict": sections.rank_verdict_section(
             fit, rank_verdict(fit), source=source if command else None
         ),
-        "truth": "",
+        "truth": against,
         "ranking": sections.ranking_section(fit, charts, items),
         "wins": sections.wins_section(charts),
         "annotators": sections.comparer_section(fit, charts, people),
         "sides": sections.side_section(fit, charts),
-        "groups": "",
+        "groups": sections.group_section(fit, charts),
         "votes": sections.votes_section(fit, votes, pairs),
         "parts": sections.parts_section(fit),
         "appendix": _appendix(fit, charts),
@@ -106,6 +112,18 @@ def rank_report_page(
         "This page works offline.",
         colors=CLASS_COLORS,
     )
+
+
+def _against_grades(fit: RankFit, truth: Any, charts: dict[str, Chart]) -> str:
+    """Return the section on known grades, and add its chart to the others."""
+    from annotruth.report.charts.truth_charts import grade_chart
+    from annotruth.selection.evaluate import grade_metrics, match_grades
+
+    with file_named_in_errors(truth):
+        grades = match_grades(fit, load_table(truth))
+    names = as_text(fit.data.items.take(as_arrow(grades.item)))
+    charts["grades"] = grade_chart(names, grades.grade, fit.scores.mean[grades.item])
+    return sections.grade_section(grades, grade_metrics(fit, grades), charts)
 
 
 def _notice(fit: RankFit) -> str:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from annotruth.advice.annotators import verdict_rules, verdicts
 from annotruth.comparisons.table import LEFT, OUTCOMES
-from annotruth.errors import AnnotruthError, counted
+from annotruth.errors import AnnotruthError, counted, shorten
 from annotruth.models.base_fit import SPAMMER_BELOW
+from annotruth.models.pairs.posterior import Z95
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.summary import leaders, side_line
 from annotruth.report.charts.chart import Chart
 from annotruth.report.charts.drawing import escaped
-from annotruth.report.charts.rank_charts import RankCharts
+from annotruth.report.charts.rank_charts import RankCharts, group_differences
 from annotruth.report.html import (
     facts,
     figure,
@@ -38,6 +40,9 @@ from annotruth.report.sections import (
 )
 from annotruth.report.tables import PageTable
 
+if TYPE_CHECKING:
+    from annotruth.selection.evaluate import KnownGrades
+
 _N_NAMED = 4
 _MAX_PARTS = 30
 
@@ -47,6 +52,7 @@ def rank_charts_of(fit: RankFit) -> dict[str, Chart]:
     plot = RankCharts(fit)
     wanted: Sequence[Callable[[], Chart]] = (
         *(plot.ranking, plot.ranks, plot.wins, plot.reliability, plot.side_bias, plot.history),
+        plot.groups,
     )
     charts = {}
     for make in wanted:
@@ -273,6 +279,50 @@ def side_section(fit: RankFit, charts: Mapping[str, Chart]) -> str:
             side_by_side(figure(charts["side-bias"]), f'<div class="beside">{facts(rows)}</div>')
         ]
     return section("sides", "Side bias", lead, *parts)
+
+
+def grade_section(
+    grades: KnownGrades, metrics: Mapping[str, float], charts: Mapping[str, Chart]
+) -> str:
+    """Return how the ranking compares with known grades."""
+    n = len(grades.item)
+    rows: list[tuple[str, object, str]] = [
+        (
+            "Concordance",
+            f"{metrics['concordance']:.3f}",
+            "share of pairs with different grades in the right order",
+        ),
+        ("Kendall's tau-b", f"{metrics['kendall_tau']:.3f}", "1 is the same order, 0 is none"),
+        ("Items with a grade", f"{n:,}", ""),
+    ]
+    beside = f'<div class="beside">{facts(rows)}</div>'
+    return section("truth", "Against known grades", side_by_side(figure(charts["grades"]), beside))
+
+
+def group_section(fit: RankFit, charts: Mapping[str, Chart]) -> str:
+    """Return the taste groups: how large they are, and where they differ; nothing if there is one."""
+    if fit.n_groups == 1:
+        return ""
+    table = fit.group_table().to_pylist()
+    n = fit.data.n_items
+    rows = []
+    for g in range(fit.n_groups):
+        best = ", ".join(shorten(str(row["item"]), 30) for row in table[g * n : g * n + 3])
+        rows.append((f"Group {g + 1}", f"{table[g * n]['share']:.0%}", f"of annotators; {best}"))
+    n_apart = int(np.count_nonzero(group_differences(fit)[1] > Z95))
+    lead = (
+        f"{fit.n_groups} groups of annotators have scores of their own. They differ on "
+        f"{n_apart:,} of {n:,} items by more than 1.96 standard errors."
+    )
+    if fit.chosen:
+        lead += f" {fit.chosen[0].upper()}{fit.chosen[1:]}."
+    beside = f'<div class="beside">{facts(rows)}</div>'
+    return section(
+        "groups",
+        "Taste groups",
+        f'<p class="lead">{escaped(lead)}</p>',
+        side_by_side(figure(charts["groups"]), beside),
+    )
 
 
 def votes_section(fit: RankFit, votes: PageTable | None, pairs: PageTable) -> str:
