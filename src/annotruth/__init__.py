@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from annotruth.models.robust_gpm.model import RobustGPM
     from annotruth.models.storage import load
     from annotruth.models.subject_bias.model import SubjectBias
-    from annotruth.ranking import next_comparisons, plan_comparisons, rank
+    from annotruth.ranking import compare_rankings, next_comparisons, plan_comparisons, rank
     from annotruth.selection.choose import choose
     from annotruth.selection.compare import compare
     from annotruth.selection.comparison import Comparison
@@ -103,6 +103,7 @@ __all__ = [
     "changes",
     "choose",
     "compare",
+    "compare_rankings",
     "evaluate",
     "fit",
     "held_out",
@@ -157,6 +158,7 @@ _MODULE_OF = {
     "changes": "annotruth.advice.changes",
     "choose": "annotruth.selection.choose",
     "compare": "annotruth.selection.compare",
+    "compare_rankings": "annotruth.ranking",
     "evaluate": "annotruth.api",
     "fit": "annotruth.api",
     "held_out": "annotruth.selection.heldout",

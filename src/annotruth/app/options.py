@@ -7,6 +7,7 @@ import functools
 import glob
 import inspect
 import io
+import json
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
@@ -59,6 +60,17 @@ def input_files(names: list[str]) -> list[Path]:
 def is_saved(folder: Path) -> bool:
     """Return whether a folder holds a saved fit."""
     return (folder / "fit.json").is_file()
+
+
+def is_ranking(names: list[str]) -> bool:
+    """Return whether the only name is the folder of a saved fit of comparisons."""
+    if len(names) != 1 or not is_saved(Path(names[0])):
+        return False
+    try:
+        entries = json.loads((Path(names[0]) / "fit.json").read_bytes())
+    except (OSError, ValueError, RecursionError):  # loading it says what is wrong
+        return False
+    return isinstance(entries, dict) and entries.get("kind") == "ranking"
 
 
 def heading(names: list[str]) -> str:

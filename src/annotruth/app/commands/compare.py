@@ -12,6 +12,7 @@ import typer
 from annotruth.app import options
 from annotruth.app.output_flags import ForceOption
 from annotruth.app.outputs import check_existing, check_out, write_out
+from annotruth.errors import InputError
 from annotruth.models.registry import MODELS
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def compare(
     as_json: options.JsonOption = False,
     quiet: options.QuietOption = False,
 ) -> None:
-    """Compare models on labels, or on those of a saved fit.
+    """Compare models on labels, or on those of a saved fit or ranking.
 
     Shows how well each model predicts labels it was not fitted to, how far models agree, how long
     they take, how many spammers they find and, with `--truth`, how close they come to the truth.
@@ -71,6 +72,12 @@ def compare(
     """
     from annotruth.app import console
 
+    if options.is_ranking(labels):
+        for flag, value in (("--report", report), ("--truth", truth), ("--out", out)):
+            if value is not None:
+                raise InputError(f"{flag} is for labels, and this is a fit of comparisons")
+        _compare_rankings(labels[0], options.parse_list(models), as_json=as_json, quiet=quiet)
+        return
     with (
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
@@ -120,6 +127,30 @@ def compare(
             console.show_lines(f"report written to {report}")
             if not no_model_reports:
                 console.show_lines(f"reports of models written to {reports_folder(report)}")
+
+
+def _compare_rankings(
+    folder: str, models: Sequence[str] | None, *, as_json: bool, quiet: bool
+) -> None:
+    """Compare models of comparisons on those of a saved fit, and print their held-out scores."""
+    import pyarrow as pa
+
+    from annotruth.app import console
+
+    with (
+        console.warnings_in_one_line(quiet=quiet),
+        console.progress_line(quiet=quiet or as_json) as progress,
+    ):
+        from annotruth.ranking import compare_rankings
+
+        choice = compare_rankings(folder, models, progress=progress)
+    if as_json:
+        typer.echo(json.dumps(choice.to_dict()))
+    elif not quiet:
+        console.show_lines(f"finding: {choice.why}")
+        rows = [{"model": name, **each} for name, each in choice.to_dict()["scores"].items()]
+        table = pa.Table.from_pylist(rows)
+        console.show_table("Models", table, max_rows=len(table), digits=4)
 
 
 def _show_comparison(comparison: Comparison) -> None:

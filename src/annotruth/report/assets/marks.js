@@ -86,7 +86,7 @@ function matrixMark(column, row, data, side = 36, named = false) {
   return svg;
 }
 
-const IRREGULAR = /^(irregular|random|repeated|inverted|mixed)/;
+const IRREGULAR = /^(irregular|random|repeated|inverted|mixed|always|favours)/;
 const TAGGED = new Set(["status", "verdict", "behavior"]);
 const TONES = { drop: " bad", divided: " bad", keep: " good", "needs no more labels": " good", "known truth": " good", serious: " good" };
 

@@ -4,7 +4,7 @@ const WIDTHS = { id: 140, range: 180, matrix: 70, bars: 126, number: 70, share: 
 const NARROW_WIDTHS = { ...WIDTHS, id: 84, range: 144, matrix: 60, bars: 96 };
 const SHEET = 700; // the width of a page of A4, in pixels
 const RIGHT = new Set(["number", "share", "count"]);
-const REASONS = new Set(["why", "reason"]);
+const REASONS = new Set(["why", "reason", "evidence"]);
 
 // Numbers get room for their heading, short texts no more than they need.
 function widthOf(column, narrow) {

@@ -79,10 +79,10 @@ class RankCharts:
             "pale: about as often; empty: never compared. Numbers are ranks in this list."
         )
         if n < n_items:
-            caption += f" The best {n:,} of {n_items:,} items."
+            caption += f" The first {n:,} of {n_items:,} items."
         return Chart(
             name="wins",
-            title="Win matrix",
+            title="Who was preferred to whom",
             caption=caption + " A small screen shows fewer.",
             data=matrix_data(names, wins, ties),
             draw=lambda width: win_matrix(names, wins, ties, width),
@@ -170,7 +170,8 @@ class RankCharts:
     ) -> Chart:  # fmt: skip
         order = self._order
         ends = np.concatenate([low, high])
-        domain = (float(ends.min()), max(float(ends.max()), float(ends.min()) + 1.0))
+        lowest = 0.0 if axis == "rank" else float(ends.min())
+        domain = (lowest, max(float(ends.max()), lowest + 1.0))
         intervals = Intervals(
             self._names(order), value[order], low[order], high[order], [False] * len(order),
             domain, axis, digits=0 if axis == "rank" else 2,

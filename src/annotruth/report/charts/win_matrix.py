@@ -10,7 +10,7 @@ from annotruth.kernels.arrays import Codes, Floats
 from annotruth.report.charts.drawing import Drawing, shorten, text_width
 
 _MAX_SIDE = 34.0
-_MIN_SIDE = 13.0  # at least, for the numbers above the columns
+_MIN_SIDE = 12.0  # at least, for the numbers above the columns
 _DIGIT = 6.6
 
 
@@ -69,7 +69,7 @@ def matrix_data(names: Sequence[str], wins: Floats, ties: Floats) -> dict[str, l
 
 def _room(names: Sequence[str], width: float) -> float:
     """Return the width of the names and numbers left of the matrix."""
-    return text_width(names, width * (0.3 if width > 500 else 0.36)) + 26
+    return text_width(names, width * (0.26 if width > 500 else 0.36)) + 26
 
 
 def _tip(name: str, other: str, wins: float, losses: float, ties: float) -> str:

@@ -124,6 +124,9 @@ def rank_annotator_table(fit: RankFit, rows: Codes) -> PageTable:
         )
         columns[after:after] = _with_headings([text_column("verdict", words[rows].tolist())])
         columns += _with_headings([text_column("reason", [reasons[s] for s in rows])])
+    # The dialog of an annotator has the reason, and the evidence for the behavior is shorter.
+    if "evidence" in table.column_names:
+        columns[-1]["hidden"] = fit.reliability is not None
     sort_by = "reliability" if fit.reliability is not None else "n_comparisons"
     return PageTable(columns, len(rows), fit.data.n_annotators, sort_by)
 

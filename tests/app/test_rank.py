@@ -1,0 +1,113 @@
+"""`annotruth rank`, and update and report of a saved ranking."""
+
+import json
+
+import pytest
+
+import annotruth as at
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """Votes of a simulated crowd in two files, and grades."""
+    monkeypatch.chdir(tmp_path)
+    crowd = at.simulate.comparers(n_items=8, n_annotators=12, tie_rate=0.3, seed=1)
+    votes = crowd.tables()["votes"].to_pandas()
+    votes.to_csv("votes.csv", index=False)
+    votes[:400].to_csv("first.csv", index=False)
+    crowd.tables()["truth"].to_pandas().to_csv("grades.csv", index=False)
+    return tmp_path
+
+
+BT = ("--model", "bradley-terry")
+
+
+def test_json_is_one_object_and_nothing_else(run, files):
+    code, out, err = run("rank", "votes.csv", "--json", "--truth", "grades.csv", *BT)
+    assert (code, err) == (0, "")
+    entries = json.loads(out)
+    assert list(entries) == [
+        *("model", "n_items", "n_annotators", "n_comparisons", "n_iter", "converged"),
+        *("stop_reason", "log_likelihood", "spammers", "parts", "side_bias", "metrics"),
+    ]
+    assert (entries["n_items"], entries["n_comparisons"], entries["parts"]) == (8, 480, 1)
+    assert set(entries["metrics"]) == {"concordance", "kendall_tau"}
+
+
+@pytest.mark.parametrize("format_", ["csv", "parquet", "json"])
+def test_out_writes_three_tables_and_fit_json(run, files, format_):
+    code, out, _ = run("rank", "votes.csv", "--out", "result", "--format", format_, *BT)
+    assert code == 0
+    assert "bradley-terry on 480 comparisons" in out
+    names = {path.name for path in (files / "result").iterdir()}
+    assert names == {
+        "fit.json",
+        *(f"{t}.{format_}" for t in ("items", "annotators", "comparisons")),
+    }
+
+
+def test_quiet_prints_nothing(run, files):
+    assert run("rank", "votes.csv", "--quiet", *BT) == (0, "", "")
+
+
+def test_a_saved_ranking_is_updated_reported_and_ranked_again(run, files):
+    assert run("rank", "first.csv", "--save", "fit", "--report", "r.html", *BT)[0] == 0
+    assert (files / "r.html").exists()
+    code, out, _ = run("update", "fit", "votes.csv")
+    assert code == 0
+    assert "new: 80 comparisons" in out
+    assert "400 comparisons were in the fit already" in out
+    assert "saved in place: fit" in out
+    assert at.load("fit").data.n_comparisons == 480
+    code, out, _ = run("update", "fit", "votes.csv")
+    assert "nothing new: fit stays as it is" in out
+    code, out, _ = run("update", "fit", "first.csv", "--save", "more", "--json")
+    assert json.loads(out)["new_comparisons"] == 400
+    assert at.load("fit").data.n_comparisons == 480
+    assert run("report", "fit", "--report", "again.html")[0] == 0
+    assert "Ranking report" in (files / "again.html").read_text()
+    assert run("rank", "fit", "--model", "thurstone")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("rank votes.csv --groups none", "--groups takes a number of groups or auto"),
+        ("rank votes.csv --model nonsense", "unknown model 'nonsense': choose one of"),
+        ("rank votes.csv --set nonsense=1", "has no option 'nonsense'"),
+        ("rank missing.csv", "missing.csv"),
+        ("rank votes.csv --out votes.csv", "is also the input VOTES"),
+        ("rank votes.csv --truth votes.csv", "votes.csv"),
+        ("update fit votes.csv --gold grades.csv", "--gold is only for fits of labels"),
+        ("fit fit", "a fit of comparisons, not of labels"),
+        ("compare fit --report page.html", "--report"),
+    ],
+)
+def test_bad_input_is_one_line(run, files, words, said):
+    at.rank("votes.csv", "bradley-terry").save("fit")
+    code, out, err = run(*words.split())
+    assert (code, out) == (2, "")
+    assert said in err
+    assert err.count("\n") == 1
+    assert {path.name for path in files.iterdir()} == {
+        "votes.csv",
+        "first.csv",
+        "grades.csv",
+        "fit",
+    }
+
+
+def test_models_are_compared_on_a_saved_ranking(run, files):
+    at.rank("votes.csv", "bradley-terry").save("fit")
+    code, out, _ = run("compare", "fit", "--models", "bradley-terry,thurstone", "--json")
+    assert code == 0
+    assert set(json.loads(out)["scores"]) == {"bradley-terry", "thurstone"}
+    code, out, _ = run("compare", "fit", "--models", "bradley-terry,thurstone")
+    assert "thurstone" in out
+
+
+def test_existing_files_are_kept_without_force(run, files):
+    (files / "mine.html").write_text("mine")
+    assert run("rank", "votes.csv", "--report", "mine.html", *BT)[0] == 2
+    assert (files / "mine.html").read_text() == "mine"
+    assert run("rank", "votes.csv", "--report", "mine.html", "--force", *BT)[0] == 0
