@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from annotruth.models.ordinal_mixture.model import OrdinalMixture
     from annotruth.models.pairs.bradley_terry import BradleyTerry
     from annotruth.models.pairs.crowd_bt import CrowdBT
+    from annotruth.models.pairs.pair_gpm.model import PairGPM
     from annotruth.models.pairs.result import RankFit
     from annotruth.models.pairs.thurstone import Thurstone
     from annotruth.models.result import Fit
@@ -91,6 +92,7 @@ __all__ = [
     "OrdinalBinary",
     "OrdinalMixture",
     "OutputError",
+    "PairGPM",
     "Plan",
     "RankFit",
     "ReadOptions",
@@ -147,6 +149,7 @@ _MODULE_OF = {
     "OrdinalBinary": "annotruth.models.ordinal_binary",
     "OrdinalMixture": "annotruth.models.ordinal_mixture.model",
     "OutputError": "annotruth.errors",
+    "PairGPM": "annotruth.models.pairs.pair_gpm.model",
     "Plan": "annotruth.advice.plan",
     "RankFit": "annotruth.models.pairs.result",
     "ReadOptions": "annotruth.io.options",
