@@ -52,7 +52,7 @@ def summarize(
     ``right_labels`` and ``opinions`` are states x categories: the distribution of the right label
     and of serious opinion in each state. ``serious`` is annotators x labels x states: how likely a
     label is serious. A label that nobody gave the item is never more probable than the most
-    probable one that somebody gave.
+    probable one that somebody gave, unless something else than labels is known about the item.
     """
     n_states = prior.shape[0]
     n_categories = right.shape[1]
@@ -68,11 +68,11 @@ def summarize(
             for n in range(n_categories):
                 right[e, n] += weights[z] * right_labels[z, n]
                 opinion[e, n] += weights[z] * opinions[z, n]
-        if block.known[e] >= 0:
+        if block.known[e] < 0:
+            _cap_labels_not_given(block, e, right[e])
+        elif block.known[e] < n_categories:
             right[e] = 0.0
             right[e, block.known[e]] = 1.0
-        else:
-            _cap_labels_not_given(block, e, right[e])
         for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
             n = block.cell_category[c]
             for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):

@@ -94,6 +94,9 @@ class LabelSummary(ABC):
     annotator_prior
         What is known about annotators from earlier work, annotators x 2: pseudo-counts of serious
         and of irregular labels. None where nothing is known.
+    classifier
+        A classifier's probabilities, items x categories, with NaN for items without a prediction.
+        None where there is no classifier.
     n_dropped
         The number of rows without a label.
     n_repeated
@@ -119,6 +122,7 @@ class LabelSummary(ABC):
 
     scale: Scale
     annotator_prior: NDArray[np.float64] | None
+    classifier: NDArray[np.float64] | None = None
     n_dropped: int
     frame: str
     read_as: str
@@ -201,6 +205,7 @@ class LabelArrays(LabelSummary):
     read_as: str = ""
     left_out: str = ""
     n_repeated: int = 0
+    classifier: NDArray[np.float64] | None = None
 
     @property
     def n_items(self) -> int:

@@ -44,7 +44,7 @@ class Labels(LabelArrays):
         The code of an item's known truth, -1 where there is none.
     covariates
         Further data about labels, annotators and items.
-    annotator_prior, n_dropped, n_repeated, frame, read_as, left_out
+    annotator_prior, classifier, n_dropped, n_repeated, frame, read_as, left_out
         As in `LabelSummary`.
 
     Examples
@@ -168,6 +168,16 @@ class Labels(LabelArrays):
 
         return replace(self, annotator_prior=match_annotator_prior(annotator_prior, self))
 
+    def with_classifier(self, classifier: Any) -> Labels:
+        """Return the labels with a classifier's probabilities of the categories.
+
+        ``classifier`` is a frame of ``item`` and one column per category, named as the category or
+        with the prefix ``p_``; or an array of items x categories, in the order of the items.
+        """
+        from annotruth.labels.classifier import match_classifier
+
+        return replace(self, classifier=match_classifier(classifier, self))
+
     def with_annotator_covariates(self, data: Any) -> Labels:
         """Return the labels with traits of annotators.
 
@@ -231,6 +241,7 @@ class Labels(LabelArrays):
             made,
             known=self.known[items],
             annotator_prior=prior,
+            classifier=None if self.classifier is None else self.classifier[items],
             covariates=self.covariates.take(labels[made.row], annotators, items),
             n_repeated=self.n_repeated,
             read_as=self.read_as,

@@ -20,6 +20,9 @@ from annotruth.labels.scale import Scale, parse_numbers, to_plain
 if TYPE_CHECKING:
     from annotruth.labels.arrays import LabelArrays
 
+# What rows of items without labels are called where they are counted.
+_COUNTED_AS = {"gold": "gold truths", "classifier": "predictions of the classifier"}
+
 
 class TruthTable(NamedTuple):
     """Known truths before they are matched: the id of an item, and its label or score.
@@ -152,7 +155,7 @@ def match_truth_to_items(
 
 
 def check_matches(n_matched: int, ids: pa.Array, role: str) -> None:
-    """Warn of known truths of items without labels; refuse them if no item has labels."""
+    """Warn of rows about items without labels; refuse them if no item has labels."""
     n_left_out = len(ids) - n_matched
     if n_matched == 0:
         raise InputError(
@@ -165,7 +168,7 @@ def check_matches(n_matched: int, ids: pa.Array, role: str) -> None:
             if n_left_out == 1
             else "are of items without labels and were"
         )
-        kind = "gold truths" if role == "gold" else "truths"
+        kind = _COUNTED_AS.get(role, "truths")
         warnings.warn(
             f"{n_left_out:,} of {len(ids):,} {kind} {which} left out",
             AnnotruthWarning,

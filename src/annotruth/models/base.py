@@ -41,6 +41,8 @@ class Capabilities:
     ----------
     annotator_prior
         Whether it uses knowledge about annotators from earlier work.
+    classifier
+        Whether it uses a classifier's probabilities of the categories.
     out_of_core
         Whether it fits labels on disk, without an array of them in memory.
     distributed
@@ -56,6 +58,7 @@ class Capabilities:
     """
 
     annotator_prior: bool = False
+    classifier: bool = False
     out_of_core: bool = False
     distributed: bool = False
     ordinal_only: bool = False
@@ -195,7 +198,8 @@ class Estimator(PandasResults, OptionsBase, ABC):
         """
         axes = self.parameter_axes
         is_large = labels.on_disk or labels.n_labels > MAX_CANONICAL_LABELS
-        if axes is None or previous is not None or is_large or not isinstance(labels, Labels):
+        as_given = is_large or previous is not None or labels.classifier is not None
+        if axes is None or as_given or not isinstance(labels, Labels):
             return self._fit(labels, progress, previous)
         is_ordered = labels.scale.is_ordinal or self.capabilities.ordinal_only
         orders = labels.canonical_orders(keep_categories=is_ordered)
@@ -237,6 +241,11 @@ class Estimator(PandasResults, OptionsBase, ABC):
             raise InputError(
                 f"{self.name} takes no annotator_prior (`--annotator-prior`): leave it out, or choose "
                 f"{models_with('annotator_prior')}"
+            )
+        if labels.classifier is not None and not self.capabilities.classifier:
+            raise InputError(
+                f"{self.name} takes no classifier (`--classifier`): leave it out, or choose "
+                f"{models_with('classifier')}"
             )
         if labels.on_disk:
             self.check_out_of_core()

@@ -34,13 +34,13 @@ def summarize(
     given = _shares(labels, lo, hi, right.shape[1]) > 0
     mean = weights @ right_labels
     top = np.where(given, mean, 0.0).max(axis=1, keepdims=True)
-    mean = np.where(given, mean, np.minimum(mean, top * (1.0 - 1e-9)))
     known = block.known[lo:hi]
+    capped = np.where(given, mean, np.minimum(mean, top * (1.0 - 1e-9)))
     right[lo:hi] = np.where(
-        known[:, np.newaxis] < 0,
-        mean / mean.sum(axis=1, keepdims=True),
-        np.eye(right.shape[1])[known],
+        known[:, np.newaxis] < 0, capped / capped.sum(axis=1, keepdims=True), mean
     )
+    is_truth = (known >= 0) & (known < right.shape[1])
+    right[lo:hi][is_truth] = np.eye(right.shape[1])[known[is_truth]]
     opinion[lo:hi] = weights @ opinions
     rows = serious[labels.annotator, labels.category]
     p_serious[labels.place] = (weights[labels.item - lo] * rows).sum(axis=1)

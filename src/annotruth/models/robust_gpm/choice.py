@@ -57,9 +57,12 @@ class Candidate(NamedTuple):
     concentration: float
     learn_crowd: bool
 
-    def items(self, labels: LabelSummary) -> TrueClasses:
-        """Return the latent states of items."""
-        return TrueClasses(labels, self.n_subtypes, learn_crowd=self.learn_crowd)
+    def items(self, labels: LabelSummary, known_truth: Floats | None = None) -> TrueClasses:
+        """Return the latent states of items, with another table of known truths if given."""
+        items = TrueClasses(labels, self.n_subtypes, learn_crowd=self.learn_crowd)
+        if known_truth is not None:
+            items.known_truth = known_truth
+        return items
 
     def steps(self, labels: LabelSummary, session: Session, held: int = NEVER) -> ClassSteps:
         """Return the steps of EM."""

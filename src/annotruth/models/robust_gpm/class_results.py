@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -24,6 +24,7 @@ from annotruth.models.base_fit import (
     one_coin_confusion,
     variance_inflation,
 )
+from annotruth.models.classifier import Calibration, KnownItems, known_items
 from annotruth.models.distribution import Z_95, Distribution, likely_sets, mixed_confusion
 from annotruth.models.em import History
 from annotruth.models.result import Fit, ItemResults, make_fit
@@ -72,6 +73,8 @@ class ClassState:
         Each annotator's leave-one-out log-likelihood in every strategy.
     repeated_label
         The label that each annotator would repeat, or `NO_LABEL`.
+    calibration
+        What a classifier's probabilities say; None without a classifier.
 
     Examples
     --------
@@ -88,11 +91,13 @@ class ClassState:
     verdict: Verdict | None
     loo_log_likelihood: Floats
     repeated_label: Codes
+    calibration: Calibration | None = None
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return all of it as arrays, by the names that saved fits have."""
-        parameters = self.parameters
+        parameters, calibration = self.parameters, self.calibration
         return {
+            **({} if calibration is None else calibration.to_arrays()),
             "state_prior": parameters.state_prior,
             "serious": parameters.serious,
             "strategy_prior": parameters.strategy_prior,
@@ -102,6 +107,11 @@ class ClassState:
             "loo_log_likelihood": self.loo_log_likelihood,
             "repeated_label": self.repeated_label,
         }
+
+    def known_items(self, labels: Labels) -> KnownItems:
+        """Return what is known about items beside their labels."""
+        known_truth = self.choice.candidate.items(labels).known_truth
+        return known_items(labels, known_truth, self.calibration)
 
     @classmethod
     def from_fit(cls, fit: BaseFit) -> ClassState:
@@ -131,6 +141,7 @@ class ClassState:
             fit.verdict,
             fit.parameter("loo_log_likelihood", n_annotators, n_strategies),
             np.clip(fit.parameter("repeated_label", n_annotators), NO_LABEL, n - 1),
+            Calibration.from_fit(fit),
         )
 
 
@@ -293,21 +304,26 @@ def predict_class_labels(fit: Fit, engine: Engine, item: Codes, annotator: Codes
     state = ClassState.from_fit(fit)
     if state.verdict == "chance":
         return label_shares(fit.data.labels_per_category.astype(np.float64))[annotator]
-    items = state.choice.candidate.items(fit.data)
     labels, place, annotators = fit.data.subset_items(item)
-    with closing(engine.open(labels)) as session:
-        session.allocate("posterior", per="items", shape=state.parameters.state_prior.shape)
-        session.run_pass(
-            Pass("item_states.posterior", ("posterior",), _STATE_INPUTS),
-            prior=state.parameters.state_prior,
-            known_truth=items.known_truth,
-            counts=state.counts.counts[annotators],
-            pseudo_counts=state.counts.pseudo_counts[annotators],
-            correlation=state.choice.correlation,
-        )
-        posterior = session.collect("posterior")
+    known = state.known_items(labels)
+    counts = AnnotatorCounts(*(table[annotators] for table in state.counts))
+    with closing(engine.open(known.labels)) as session:
+        posterior = state_posterior(session, replace(state, counts=counts), known.table)
     confusion = state.parameters.confusion.transpose(2, 0, 1)
     return mixed_confusion(posterior[place], confusion, annotator)
+
+
+def state_posterior(session: Session, state: ClassState, known_truth: Floats) -> Floats:
+    """Return each item's posterior over the states, the item taken out of the counts."""
+    session.allocate("posterior", per="items", shape=state.parameters.state_prior.shape)
+    session.run_pass(
+        Pass("item_states.posterior", ("posterior",), _STATE_INPUTS),
+        prior=state.parameters.state_prior,
+        known_truth=known_truth,
+        **state.counts._asdict(),
+        correlation=state.choice.correlation,
+    )
+    return session.collect("posterior")
 
 
 def make_class_fit(

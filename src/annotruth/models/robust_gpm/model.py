@@ -15,7 +15,13 @@ from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Capabilities, EMEstimator
 from annotruth.models.base_fit import BaseFit, LatentClasses, Verdict
-from annotruth.models.em import ProgressCallback, check_loop_options, one_blas_thread, run_em
+from annotruth.models.em import (
+    History,
+    ProgressCallback,
+    check_loop_options,
+    one_blas_thread,
+    run_em,
+)
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm.classes import ClassParameters, ClassSteps, TrueClasses
 from annotruth.models.robust_gpm.opinion_results import (
@@ -178,7 +184,7 @@ class RobustGPM(EMEstimator):
 
     name: ClassVar[str] = "robust-gpm"
     capabilities: ClassVar[Capabilities] = Capabilities(
-        annotator_prior=True, out_of_core=True, distributed=True
+        annotator_prior=True, classifier=True, out_of_core=True, distributed=True
     )
     parameter_axes: ClassVar[Mapping[str, str] | None] = {
         # of items with one right label
@@ -196,6 +202,9 @@ class RobustGPM(EMEstimator):
         "always": "share",
         "support": "annotator strategy",
         "repeated": "annotator -> category",
+        # with a classifier
+        "classifier_exponent": "field",
+        "classifier_likelihood": "category category",
     }
 
     truth: Truth = "auto"
@@ -283,13 +292,26 @@ class RobustGPM(EMEstimator):
             before = ClassState.from_fit(previous)
             if before.choice.candidate == choice.candidate:
                 start = steps.resume(before.parameters)
-        parameters, history = run_em(
-            steps, start, tol=_CLASS_TOL * self.tol, max_iter=self.max_iter, progress=progress
-        )
+
+        def run(steps: ClassSteps, start: ClassParameters) -> tuple[ClassParameters, History]:
+            return run_em(
+                steps, start, tol=_CLASS_TOL * self.tol, max_iter=self.max_iter, progress=progress
+            )
+
+        def make(steps: ClassSteps, state: ClassState, history: History) -> BaseFit:
+            return make_class_fit(
+                steps, state, model=self.name, settings=self.settings(), history=history
+            )
+
+        parameters, history = run(steps, start)
         state = final_state(steps, parameters, choice, verdict)
-        return make_class_fit(
-            steps, state, model=self.name, settings=self.settings(), history=history
-        )
+        if labels.classifier is None:
+            return make(steps, state, history)
+        from annotruth.models.robust_gpm.with_classifier import ClassifierFit
+
+        assert isinstance(labels, Labels)
+        engine = get_engine(self.engine)
+        return ClassifierFit(labels, engine, run, make).continue_from(steps, state, history)
 
     def _fit_chance(self, labels: LabelSummary, session: Session) -> BaseFit:
         """Fit items with one right label whose labels agree no better than chance."""
