@@ -14,7 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from annotruth.engines import ENGINES, get_engine, native_engine
+from annotruth.engines import ENGINES, Engine, get_engine, native_engine
 from annotruth.errors import AnnotruthWarning, ComparisonsError, InputError
 from annotruth.io.options import ReadOptions
 from annotruth.io.readers import file_named_in_errors, load_table, reading_stage
@@ -49,6 +49,7 @@ def fit(
     *,
     gold: Any = None,
     annotator_prior: Any = None,
+    classifier: Any = None,
     warm_start: Fit | str | Path | None = None,
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
@@ -62,6 +63,7 @@ def fit(
     engine: DistributedEngineName | DistributedEngine,
     gold: Any = None,
     annotator_prior: Any = None,
+    classifier: Any = None,
     warm_start: Fit | str | Path | None = None,
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
@@ -74,6 +76,7 @@ def fit(
     *,
     gold: Any = None,
     annotator_prior: Any = None,
+    classifier: Any = None,
     warm_start: Fit | str | Path | None = None,
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
@@ -85,6 +88,7 @@ def fit(
     *,
     gold: Any = None,
     annotator_prior: Any = None,
+    classifier: Any = None,
     warm_start: Fit | str | Path | None = None,
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
@@ -109,6 +113,11 @@ def fit(
     annotator_prior
         What is known about some annotators from earlier work (for robust-gpm): a path or a frame
         of ``annotator, reliability`` and more, such as a fit's annotators, or a mapping.
+    classifier
+        A classifier's probabilities of the categories (for robust-gpm and dawid-skene), of items
+        that it was not trained on: a path or a frame of ``item`` and one column per category, named
+        as the category or ``p_<category>``; or an array of items x categories, in the order of the
+        items. The labels decide how much it counts.
     warm_start
         A fit of the same model, or the folder of a saved one, to start from, for instance with all
         labels of a campaign again, in which the fit's labels are. Labels are read on its scale.
@@ -131,7 +140,8 @@ def fit(
         engine reads (``engine="spark"``). Its tables are frames of the engine.
     """
     read, options = ReadOptions.split(read, options)
-    if is_fit(data):
+    is_refit = is_fit(data)
+    if is_refit:
         data = loaded_fit(data).data
     previous = None if warm_start is None else loaded_fit(warm_start)
     if previous is not None:
@@ -150,13 +160,19 @@ def fit(
             f"{AUTO} chooses the model and sets no options: name a model to set its own"
         )
     estimator = None if auto else make_estimator(DEFAULT_MODEL if model is None else model, options)
+    if is_refit and (estimator is None or not estimator.capabilities.classifier):
+        data = replace(data, classifier=None)  # the labels are fitted again, without what it cannot use
     if read.memory is not None:
         if estimator is None:
             raise InputError(f"{AUTO} fits many models, in memory: name one, or leave out memory")
         estimator.check_out_of_core()
     engine = get_engine("memory") if estimator is None else estimator.engine_for(data)
+    if classifier is not None:
+        _check_place_for_classifier(estimator, engine, read)
     start_stage(progress, reading_stage(data))
     labels = engine.read(data, read, gold=gold, annotator_prior=annotator_prior)
+    if classifier is not None:
+        labels = _with_classifier(labels, classifier, read)
     if model is None and options.keys() <= {"engine"} and not _room_for_default(labels):
         warnings.warn(
             f"{labels.n_annotators:,} annotators and {labels.n_categories:,} categories are too "
@@ -185,6 +201,32 @@ def fit(
         for message in input_warnings(labels.scale) if read.scale == "auto" else ():
             warnings.warn(message, AnnotruthWarning, stacklevel=2)
     return found
+
+
+def _check_place_for_classifier(
+    estimator: Estimator | None, engine: Engine, read: ReadOptions
+) -> None:
+    """Refuse a classifier where labels are not in memory, and where the model is to be chosen."""
+    if estimator is None:
+        raise InputError(
+            f"{AUTO} compares models without a classifier: name one that takes it (`--model "
+            f"{DEFAULT_MODEL}`), or leave out classifier (`--classifier`)"
+        )
+    if engine.capabilities.distributed or read.memory is not None:
+        where = "memory (`--memory`)"
+        if read.memory is None:
+            where = f"engine={engine.name!r} (`--engine {engine.name}`)"
+        raise InputError(
+            f"a classifier (`--classifier`) needs the labels in memory: leave out {where}, or the "
+            "classifier"
+        )
+
+
+def _with_classifier(labels: LabelSummary, classifier: Any, read: ReadOptions) -> Labels:
+    """Return labels with a classifier's probabilities, read from a file or given."""
+    assert isinstance(labels, Labels)
+    with file_named_in_errors(classifier):
+        return labels.with_classifier(load_table(classifier, max_size=read.max_size))
 
 
 def _log_iterations(progress: ProgressCallback | None) -> ProgressCallback | None:

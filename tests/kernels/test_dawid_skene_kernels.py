@@ -11,6 +11,13 @@ BOTH = (dawid_skene, reference)
 RANGES = pytest.mark.parametrize(("lo", "hi"), [(0, 40), (5, 23)])
 
 
+def known_truth(prior):
+    """Return the likelihood of known truths, and of two other things that may be known."""
+    n = len(prior)
+    other = np.vstack([np.linspace(0.5, 2.0, n), np.linspace(3.0, 0.1, n)])
+    return np.vstack([np.eye(n), other])
+
+
 def start_rows(labels):
     """Return what `start` writes for each label."""
     rows = np.zeros(labels.n_labels)
@@ -34,6 +41,7 @@ def problem(request, make_labels):
     rng = np.random.default_rng(request.param)
     labels = make_labels(rng, n_items=40, n_annotators=9, n_categories=4)
     labels.known[::7] = 2
+    labels.known[1::7] = [4, 5, 4, 5, 4, 5]
     return labels, *random_parameters(rng, labels)
 
 
@@ -51,14 +59,22 @@ def one_item(annotators, categories, n_categories):
 
 def run_step(kernels, labels, prior, confusion, lo=0, hi=None):
     counts, classes, log_likelihood = np.zeros(confusion.shape), np.zeros(len(prior)), np.zeros(1)
-    args = (start_rows(labels), prior, confusion, counts, classes, log_likelihood)
+    args = (
+        start_rows(labels),
+        prior,
+        known_truth(prior),
+        confusion,
+        counts,
+        classes,
+        log_likelihood,
+    )
     kernels.step(labels.block(), lo, labels.n_items if hi is None else hi, *args)
     return counts, classes, log_likelihood
 
 
 def run_posterior(kernels, labels, prior, confusion, lo=0, hi=None):
     posterior, log_likelihood = np.full((labels.n_items, len(prior)), 7.0), np.zeros(1)
-    args = (start_rows(labels), posterior, prior, confusion, log_likelihood)
+    args = (start_rows(labels), posterior, prior, known_truth(prior), confusion, log_likelihood)
     kernels.posterior(labels.block(), lo, labels.n_items if hi is None else hi, *args)
     return posterior, log_likelihood
 
@@ -127,7 +143,7 @@ def test_posterior_equals_its_twin(problem, lo, hi):
     assert_same(results)
     posterior, _ = results[0]
     np.testing.assert_array_equal(np.delete(posterior, np.s_[lo:hi], axis=0), 7.0)
-    known = np.flatnonzero(labels.known[lo:hi] >= 0) + lo
+    known = np.flatnonzero(labels.known[lo:hi] == 2) + lo
     np.testing.assert_array_equal(posterior[known], np.eye(4)[[2] * len(known)])
 
 
@@ -135,7 +151,8 @@ def test_sums_are_added_to(problem):
     labels, prior, confusion = problem
     once = run_step(dawid_skene, labels, prior, confusion)
     sums = tuple(np.ones_like(s) for s in once)
-    dawid_skene.step(labels.block(), 0, 40, start_rows(labels), prior, confusion, *sums)
+    args = (start_rows(labels), prior, known_truth(prior), confusion, *sums)
+    dawid_skene.step(labels.block(), 0, 40, *args)
     assert_same(([s - 1.0 for s in sums], once), rtol=1e-10)
 
 

@@ -176,6 +176,9 @@ def posterior_of(
         log_known = np.log(classes.known_truth)
     logs = np.log(classes.prior) + weight * np.add.reduceat(np.log(likelihood), starts, axis=0)
     logs += np.where(known[:, np.newaxis] < 0, 0.0, log_known[known])
+    other = None if classes.item_likelihood is None else classes.item_likelihood[lo:hi]
+    if other is not None:
+        logs += np.log(other)
     halves = None
     if divided_share > 0.0:
         halves = _halves(category_counts(labels, lo, hi))
@@ -183,6 +186,8 @@ def posterior_of(
         log_likelihood = np.log((likelihood * halves[item]).sum(axis=1))
         pairs = labels.n_categories * (labels.n_categories - 1) / 2
         log_half = np.log(divided_share / pairs) + weight * np.add.reduceat(log_likelihood, starts)
+        if other is not None:
+            log_half += np.log((other * halves).sum(axis=1))
         log_half[known >= 0] = -np.inf
         logs = np.column_stack([logs + np.log1p(-divided_share), log_half])
     return ClassPosterior(softmax(logs, axis=1), classes.opinions, halves)

@@ -49,7 +49,10 @@ OPTION_GROUPS: Mapping[str, Collection[str]] = {
         *("covariates", "content", "drop", "memory", "max_size"),
     ),
     "Known truths": ("gold", "truth"),
-    "Model": ("model", "models", "groups", "settings", "annotator_prior", "warm_start", "refit"),
+    "Model": (
+        *("model", "models", "groups", "settings", "annotator_prior", "classifier"),
+        *("warm_start", "refit"),
+    ),
     "Engine": ("engine", "master", "storage"),
     "Output": (
         *("out", "format_", "safe_cells", "save", "report", "page", "embed"),

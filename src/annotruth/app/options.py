@@ -137,6 +137,14 @@ AnnotatorPriorOption = Annotated[
         help="What is known about annotators: their table from an earlier fit (robust-gpm).",
     ),
 ]
+ClassifierOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="A classifier's probabilities: item and one column per category, such as p_cat, p_dog "
+        "(robust-gpm, dawid-skene). The labels decide how much they count.",
+    ),
+]
 SettingsOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="An option of the model, such as tol=1e-6."),

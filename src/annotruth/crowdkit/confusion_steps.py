@@ -104,7 +104,7 @@ class DawidSkeneLossSteps(DawidSkeneSteps):
 
     def step(self, old: DawidSkeneParameters) -> tuple[DawidSkeneParameters, Monitor]:
         """Pass over the labels once, then normalise the counts."""
-        sums = self._session.run_pass(self._step, **old._asdict())
+        sums = self._session.run_pass(self._step, **self._inputs(old))
         log_likelihood = float(sums["log_likelihood"][0])
         expected = _ExpectedSums(sums["counts"], sums["classes"], log_likelihood)
         new = _smoothed(expected.counts, expected.classes, _is_used(expected.counts))

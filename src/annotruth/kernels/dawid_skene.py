@@ -8,8 +8,8 @@ the label l to an item of class k, item e is of class k with probability
 Each kernel processes items ``lo:hi`` of a block. ``confusion`` and ``counts`` are labels x annotators
 x classes, ``confusion[l, s, k]``, so that the classes of a label are one row in memory. ``rows`` holds,
 for each label, where that row begins, as integers in the bytes of floats, so that passes need not
-compute it again. A known truth has its own class only, and its likelihood is that of truth and
-labels. NumPy twins: `annotruth.kernels.reference.dawid_skene`.
+compute it again. What is known about item e beside its labels has the likelihood
+``truth_likelihood[known[e]]``, one row per class of a known truth, then other rows. NumPy twins: `annotruth.kernels.reference.dawid_skene`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def start(block: Block, lo: int, hi: int, rows: Floats, counts: Floats, classes:
             for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
                 starts[j] = (n * n_annotators + block.annotator[j]) * n_classes
         for d in range(first, last):
-            k = block.cell_category[d] if known < 0 else known
+            k = known if 0 <= known < n_classes else block.cell_category[d]
             share = (block.cell_ptr[d + 1] - block.cell_ptr[d]) / total
             classes[k] += share
             for c in range(first, last):
@@ -67,6 +67,7 @@ def step(
     hi: int,
     rows: Floats,
     prior: Floats,
+    truth_likelihood: Floats,
     confusion: Floats,
     counts: Floats,
     classes: Floats,
@@ -96,7 +97,7 @@ def step(
         # Class by class, so that the product stays in a register.
         total = 0.0
         for k in range(n_classes):
-            product = prior[k] if known < 0 or known == k else 0.0
+            product = prior[k] if known < 0 else prior[k] * truth_likelihood[known, k]
             for j in range(begin, end):
                 product *= flat_confusion[starts[j] + np.uint64(k)]
             joint[k] = product
@@ -104,7 +105,7 @@ def step(
         # Products only decrease, so one that underflows beside a larger total is negligible.
         if total < _LOG_BELOW:
             total, log_scale = _joint_in_logs(
-                starts[begin:end], known, prior, flat_confusion, joint
+                starts[begin:end], known, prior, truth_likelihood, flat_confusion, joint
             )
             total_log += log_scale
         items_product *= total
@@ -127,6 +128,7 @@ def posterior(
     rows: Floats,
     posterior: Floats,
     prior: Floats,
+    truth_likelihood: Floats,
     confusion: Floats,
     log_likelihood: Floats,
 ) -> None:
@@ -136,7 +138,12 @@ def posterior(
     for e in range(lo, hi):
         begin, end = block.cell_ptr[block.item_ptr[e]], block.cell_ptr[block.item_ptr[e + 1]]
         total, log_scale = _joint_in_logs(
-            starts[begin:end], block.known[e], prior, flat_confusion, posterior[e]
+            starts[begin:end],
+            block.known[e],
+            prior,
+            truth_likelihood,
+            flat_confusion,
+            posterior[e],
         )
         posterior[e] /= total
         log_likelihood[0] += log_scale + math.log(total)
@@ -144,17 +151,22 @@ def posterior(
 
 @compiled
 def _joint_in_logs(
-    starts: RowStarts, known: int, prior: Floats, flat_confusion: Floats, joint: Floats
+    starts: RowStarts,
+    known: int,
+    prior: Floats,
+    truth_likelihood: Floats,
+    flat_confusion: Floats,
+    joint: Floats,
 ) -> tuple[float, float]:
     """Multiply an item's probabilities class by class, whatever the number of labels.
 
     Small products are replaced by logarithms. Sets ``joint`` to the products of the classes divided by
     the largest, and returns their sum and the logarithm of the largest. That is -inf if the labels are
-    impossible in every class: then the prior, or the known truth, remains.
+    impossible in every class: then the prior, or what is known beside the labels, remains.
     """
     top = -np.inf
     for k in range(prior.shape[0]):
-        log_joint = 0.0 if known < 0 or known == k else -np.inf
+        log_joint = 0.0 if known < 0 else np.log(truth_likelihood[known, k])
         product = prior[k]
         for row in starts:
             probability = flat_confusion[row + np.uint64(k)]
@@ -171,6 +183,6 @@ def _joint_in_logs(
         elif known < 0:
             joint[k] = prior[k]
         else:
-            joint[k] = 1.0 if known == k else 0.0
+            joint[k] = truth_likelihood[known, k]
         total += joint[k]
     return total, top

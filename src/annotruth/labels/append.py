@@ -118,6 +118,10 @@ def append_labels(
     prior = base.annotator_prior
     if prior is not None:
         prior = np.pad(prior, ((0, labels.n_annotators - base.n_annotators), (0, 0)))
+    classifier = base.classifier
+    if classifier is not None:  # new items have no prediction
+        n_new = labels.n_items - base.n_items
+        classifier = np.pad(classifier, ((0, n_new), (0, 0)), constant_values=np.nan)
     covariates = Covariates(
         labels=_append_label_covariates(base, kept, new, added, labels.row),
         annotators=merge_by_code(
@@ -133,6 +137,7 @@ def append_labels(
     made = replace(
         labels,
         annotator_prior=prior,
+        classifier=classifier,
         covariates=covariates,
         n_repeated=add_counts(base.n_repeated, new.n_repeated),
         read_as=base.read_as,

@@ -308,11 +308,12 @@ class Labels(LabelArrays):
             n_dropped=self.n_dropped,
             frame=self.frame,
         )
-        known, prior = self.known[order.item], self.annotator_prior
+        known, prior, classifier = self.known[order.item], self.annotator_prior, self.classifier
         made = replace(
             made,
             known=np.where(known >= 0, category[known], -1).astype(np.int32),
             annotator_prior=None if prior is None else prior[order.annotator],
+            classifier=None if classifier is None else classifier[order.item][:, order.category],
         )
         return ReorderedLabels(made, np.argsort(rows[made.row]))
 

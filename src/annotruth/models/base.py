@@ -198,11 +198,12 @@ class Estimator(PandasResults, OptionsBase, ABC):
         """
         axes = self.parameter_axes
         is_large = labels.on_disk or labels.n_labels > MAX_CANONICAL_LABELS
-        as_given = is_large or previous is not None or labels.classifier is not None
-        if axes is None or as_given or not isinstance(labels, Labels):
+        if axes is None or previous is not None or is_large or not isinstance(labels, Labels):
             return self._fit(labels, progress, previous)
         is_ordered = labels.scale.is_ordinal or self.capabilities.ordinal_only
         orders = labels.canonical_orders(keep_categories=is_ordered)
+        if labels.classifier is not None:
+            orders = orders[:1]  # items that are alike by their labels may differ by the classifier
         reordered = [labels.reordered(order) for order in orders]
         try:
             fit = self._fit(reordered[0].labels, progress, None)

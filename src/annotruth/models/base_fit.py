@@ -272,6 +272,8 @@ class LatentClasses:
         The variance of an item's score within a class.
     score_inflation
         By how much the variance of scores between classes is multiplied.
+    item_likelihood
+        The likelihood of what else is known about items, items x classes; None if nothing is.
 
     Examples
     --------
@@ -290,6 +292,7 @@ class LatentClasses:
     label_weight: float
     score_variance: float = 0.0
     score_inflation: float = 1.0
+    item_likelihood: Floats | None = None
 
 
 class ExpectedCounts(NamedTuple):

@@ -23,14 +23,19 @@ Raykar et al., "Learning From Crowds" (2010), learn a classifier and annotators 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import entr
 
+from annotruth.errors import counted
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import Labels
 from annotruth.models.base_fit import BaseFit
+
+if TYPE_CHECKING:
+    from annotruth.models.result import Fit
 
 EXPONENTS = (0.25, 0.5, 1.0, 2.0)
 """The exponents that are compared: below 1 for overconfident classifiers."""
@@ -79,7 +84,6 @@ class Calibration:
         likelihood[has] = sharpened(predictions[has], self.exponent) @ self.likelihood
         return likelihood
 
-
     def to_arrays(self) -> dict[str, Floats]:
         """Return it as arrays, by the names that saved fits have."""
         return {
@@ -95,8 +99,6 @@ class Calibration:
         n = fit.data.n_categories
         exponent = fit.parameter("classifier_exponent", 1)
         return cls(float(exponent[0]), fit.parameter("classifier_likelihood", n, n))
-
-
 
 
 def not_used(n_categories: int) -> Calibration:
@@ -153,9 +155,7 @@ def choose_calibration(predictions: Floats, evidence: Floats, prior: Floats) -> 
     return Calibration(exponent, _meaning(sharp, evidence[used], prior, own_confusion) / prior)
 
 
-def _held_out_gains(
-    sharp: Floats, evidence: Floats, prior: Floats, own_confusion: bool
-) -> Floats:
+def _held_out_gains(sharp: Floats, evidence: Floats, prior: Floats, own_confusion: bool) -> Floats:
     """Return by how much each item's log-likelihood is higher with the classifier, held out."""
     gains = np.empty(len(sharp))
     fold = np.arange(len(sharp)) % _N_FOLDS
@@ -221,9 +221,7 @@ class KnownItems(NamedTuple):
     table: Floats
 
 
-def known_items(
-    labels: Labels, known_truth: Floats, calibration: Calibration | None
-) -> KnownItems:
+def known_items(labels: Labels, known_truth: Floats, calibration: Calibration | None) -> KnownItems:
     """Return what is known about items; ``known_truth`` is as for kernels, categories x classes."""
     if labels.classifier is None or calibration is None or not calibration.is_used:
         return KnownItems(labels, known_truth)
@@ -234,3 +232,54 @@ def known_items(
     n_subtypes = known_truth.shape[1] // labels.n_categories
     table = np.vstack([known_truth, np.repeat(likelihood, n_subtypes, axis=1)])
     return KnownItems(replace(labels, known=known), table)
+
+
+class ClassifierFinding(NamedTuple):
+    """How good a classifier is, by a fit that used it.
+
+    Attributes
+    ----------
+    n_items
+        The number of items with a prediction.
+    accuracy
+        The share of them whose most probable class is the label found.
+    weight
+        The share of the entropy of the classes that its calibrated probabilities remove: 0 if it is
+        not used, 1 if they are certain.
+
+    Examples
+    --------
+    >>> from annotruth.models.classifier import ClassifierFinding
+    >>> ClassifierFinding(200, accuracy=0.93, weight=0.7).describe()
+    'predicts the label found for 93.0% of 200 items; weight 0.70 (0: not used, 1: certain)'
+    """
+
+    n_items: int
+    accuracy: float
+    weight: float
+
+    def describe(self) -> str:
+        """Return it as one line."""
+        line = (
+            f"predicts the label found for {self.accuracy:.1%} of {counted(self.n_items, 'item')}; "
+        )
+        if self.weight == 0.0:
+            return f"{line}not used, because it does not improve predictions of held-out labels"
+        return f"{line}weight {self.weight:.2f} (0: not used, 1: certain)"
+
+
+def judge_classifier(fit: Fit) -> ClassifierFinding:
+    """Return how good the classifier of a fit is."""
+    predictions, calibration = fit.data.classifier, Calibration.from_fit(fit)
+    assert predictions is not None
+    assert fit.distribution is not None
+    assert fit.label is not None
+    used = np.flatnonzero(has_prediction(predictions))
+    accuracy = float((predictions[used].argmax(axis=1) == fit.label[used]).mean())
+    if calibration is None or not calibration.is_used:
+        return ClassifierFinding(len(used), accuracy, 0.0)
+    shares = fit.distribution.dense(fit.data.n_categories).mean(axis=0)
+    calibrated = shares * calibration.of_items(predictions[used])
+    calibrated /= calibrated.sum(axis=1, keepdims=True)
+    left = entr(calibrated).sum(axis=1).mean() / entr(shares).sum()
+    return ClassifierFinding(len(used), accuracy, float(np.clip(1.0 - left, 0.0, 1.0)))

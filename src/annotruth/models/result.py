@@ -37,9 +37,19 @@ MOST_COLUMNS = 100
 
 # What completion offers.
 _PUBLIC = (
-    *("annotator_columns", "annotators", "behavior", "chosen", "converged", "data", "distribution"),
+    *("annotator_columns", "annotator_stats", "annotators", "behavior", "chosen", "converged"),
+    *("data", "distribution"),
     *("distributions", "expectation", "high", "history", "item_columns", "items", "keep", "label"),
-    *("labels", "log_likelihood", "low", "model", "n_iter", "n_spammers", "p_serious"),
+    *(
+        "label_quality",
+        "labels",
+        "log_likelihood",
+        "low",
+        "model",
+        "n_iter",
+        "n_spammers",
+        "p_serious",
+    ),
     *(
         "past_fits",
         "plot",
@@ -163,6 +173,27 @@ class Fit(BaseFit):
         ``readout`` is as in `distributions`.
         """
         return from_arrow(self.soft_label_table(readout), self.data.frame)
+
+    def label_quality(self) -> Any:
+        """Return one row per item with cleanlab's names of columns.
+
+        These are item, consensus_label, consensus_quality_score (the probability of the label),
+        annotator_agreement (the share of labels that are the consensus) and num_annotations.
+        """
+        from annotruth.models.consensus import label_quality_table
+
+        return from_arrow(label_quality_table(self), self.data.frame)
+
+    def annotator_stats(self) -> Any:
+        """Return one row per annotator with cleanlab's names of columns, the lowest quality first.
+
+        These are annotator, annotator_quality (the expected share of right labels),
+        num_examples_labeled, agreement_with_consensus and worst_class (the class of which most
+        items are expected to be mislabelled).
+        """
+        from annotruth.models.consensus import annotator_stats_table
+
+        return from_arrow(annotator_stats_table(self), self.data.frame)
 
     def keep(self) -> Any:
         """Return one row per annotator: annotator, verdict, ask, reason.
@@ -311,6 +342,13 @@ class Fit(BaseFit):
             )
         return self.other_distribution
 
+    def right_distribution(self) -> Distribution:
+        """Return the probabilities of the right label; of models without them, shares of opinion."""
+        other = self.other_distribution
+        return self._distribution(
+            "opinion" if other is None and self.readout == "opinion" else "right"
+        )
+
     def summary(self) -> str:
         """Return a few lines: the data, convergence, annotators, items and labels."""
         data = self.data
@@ -330,6 +368,10 @@ class Fit(BaseFit):
                 "bin is its centre"
             )
         lines += self.summary_lines()
+        if data.classifier is not None:
+            from annotruth.models.classifier import judge_classifier
+
+            lines.append(f"classifier: {judge_classifier(self).describe()}")
         if self.distribution is not None:
             lines.append(self.readout_line())
             n_sure = np.count_nonzero(self.distribution.confidence() > 0.9)

@@ -297,6 +297,11 @@ def _what_was_read(fit: Fit, charts: Mapping[str, Chart]) -> list[str]:
         rows.append(("Repeated rows", f"{data.n_repeated:,}", "identical to an earlier row"))
     if known:
         rows.append(("Known truths", f"{known:,}", "items whose truth was given"))
+    if data.classifier is not None:
+        from annotruth.models.classifier import judge_classifier  # most reports do not need it
+
+        finding = judge_classifier(fit)
+        rows.append(("Classifier", f"{finding.n_items:,} items", finding.describe()))
     return [
         "<h3>What was read</h3>",
         facts(rows),

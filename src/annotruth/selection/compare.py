@@ -124,7 +124,8 @@ def _load(data: Any, read: ReadOptions) -> Labels:
         raise InputError(
             "this is a fit of comparisons: compare models of comparisons with compare_rankings"
         )
-    return load_labels(fit.data, ReadOptions(drop=read.drop))
+    # Models are compared by the labels alone: few take a classifier.
+    return load_labels(replace(fit.data, classifier=None), ReadOptions(drop=read.drop))
 
 
 def _choose(

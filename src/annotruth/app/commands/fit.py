@@ -54,6 +54,7 @@ def fit(
     read: ReadOptions,
     gold: options.GoldOption = None,
     annotator_prior: options.AnnotatorPriorOption = None,
+    classifier: options.ClassifierOption = None,
     truth: options.TruthOption = None,
     settings: options.SettingsOption = None,
     warm_start: Annotated[
@@ -108,6 +109,8 @@ def fit(
 
         annotruth fit labels.csv --soft targets.csv --soft-readout opinion
 
+        annotruth fit labels.csv --classifier probabilities.csv --soft targets.csv
+
         annotruth fit sliders.csv --bins 10
 
         annotruth fit huge.parquet --memory 1GB --out result --format parquet
@@ -147,6 +150,7 @@ def fit(
             "--gold": [gold],
             "--truth": [truth],
             "--annotator-prior": [annotator_prior],
+            "--classifier": [classifier],
         }
     )
     with (
@@ -161,6 +165,7 @@ def fit(
             model,
             gold=gold,
             annotator_prior=annotator_prior,
+            classifier=classifier,
             warm_start=warm_start,
             read=read,
             progress=progress,
@@ -215,7 +220,9 @@ def print_result(
 
 def json_entries(fit: BaseFit) -> dict[str, Any]:
     """Return the object that ``fit --json`` prints."""
-    entries = {
+    from annotruth.models.result import Fit  # slow to load
+
+    entries: dict[str, Any] = {
         "model": fit.model,
         "n_items": fit.data.n_items,
         "n_annotators": fit.data.n_annotators,
@@ -229,7 +236,13 @@ def json_entries(fit: BaseFit) -> dict[str, Any]:
         "readout": fit.readout,
         "verdict": fit.verdict,
     }
-    return entries if fit.chosen is None else {**entries, "chosen": dict(fit.chosen)}
+    if fit.chosen is not None:
+        entries["chosen"] = dict(fit.chosen)
+    if isinstance(fit, Fit) and fit.data.classifier is not None:
+        from annotruth.models.classifier import judge_classifier
+
+        entries["classifier"] = judge_classifier(fit)._asdict()
+    return entries
 
 
 def finite(value: float | None) -> float | None:

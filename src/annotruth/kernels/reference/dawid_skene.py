@@ -18,7 +18,8 @@ def start(block: Block, lo: int, hi: int, rows: Floats, counts: Floats, classes:
     rows.view(np.uint64)[labels.place] = row * len(classes)
 
     known = block.known[labels.item]
-    category = np.where(known < 0, labels.category, known)
+    is_truth = (known >= 0) & (known < len(classes))
+    category = np.where(is_truth, known, labels.category)
     shares = np.zeros((hi - lo, len(classes)))
     np.add.at(shares, (labels.item - lo, category), 1.0 / np.bincount(labels.item)[labels.item])
     np.add.at(counts, (labels.category, labels.annotator), shares[labels.item - lo])
@@ -26,19 +27,19 @@ def start(block: Block, lo: int, hi: int, rows: Floats, counts: Floats, classes:
 
 
 def _posterior(
-    block: Block, lo: int, hi: int, prior: Floats, confusion: Floats
+    block: Block, lo: int, hi: int, prior: Floats, truth_likelihood: Floats, confusion: Floats
 ) -> tuple[Floats, float]:
     labels = label_rows(block, lo, hi)
     known = block.known[lo:hi, np.newaxis]
-    ruled_out = (known >= 0) & (known != np.arange(len(prior)))
+    truth = truth_likelihood[known[:, 0]]
     with np.errstate(divide="ignore"):
-        log_joint = np.where(ruled_out, -np.inf, np.log(prior))
+        log_joint = np.log(prior) + np.where(known < 0, 0.0, np.log(truth))
         np.add.at(log_joint, labels.item - lo, np.log(confusion)[labels.category, labels.annotator])
 
-    # If the labels are impossible in every class, the prior, or the known truth, remains.
+    # If the labels are impossible in every class, the prior, or what is known beside them, remains.
     top = log_joint.max(axis=1, keepdims=True)
     possible = np.isfinite(top)
-    without_labels = np.where(known < 0, prior, ~ruled_out)
+    without_labels = np.where(known < 0, prior, truth)
     joint = np.where(possible, np.exp(log_joint - np.where(possible, top, 0.0)), without_labels)
     total = joint.sum(axis=1, keepdims=True)
     return joint / total, float((top + np.log(total)).sum())
@@ -50,6 +51,7 @@ def step(
     hi: int,
     rows: Floats,
     prior: Floats,
+    truth_likelihood: Floats,
     confusion: Floats,
     counts: Floats,
     classes: Floats,
@@ -57,7 +59,7 @@ def step(
 ) -> None:
     """Take one E-step and add up what the M-step needs."""
     labels = label_rows(block, lo, hi)
-    posteriors, total = _posterior(block, lo, hi, prior, confusion)
+    posteriors, total = _posterior(block, lo, hi, prior, truth_likelihood, confusion)
     np.add.at(counts, (labels.category, labels.annotator), posteriors[labels.item - lo])
     classes += posteriors.sum(axis=0)
     log_likelihood[0] += total
@@ -70,9 +72,10 @@ def posterior(
     rows: Floats,
     posterior: Floats,
     prior: Floats,
+    truth_likelihood: Floats,
     confusion: Floats,
     log_likelihood: Floats,
 ) -> None:
     """Write the posterior of every item, and add up the log-likelihood."""
-    posterior[lo:hi], total = _posterior(block, lo, hi, prior, confusion)
+    posterior[lo:hi], total = _posterior(block, lo, hi, prior, truth_likelihood, confusion)
     log_likelihood[0] += total

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.engines import Session
+from annotruth.engines import Session, get_engine
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.frames import check_pandas_installed
 from annotruth.models.base import Capabilities, IterativeEstimator
-from annotruth.models.base_fit import BaseFit, confusion_log_odds
+from annotruth.models.base_fit import MIN_LIKELIHOOD, BaseFit, confusion_log_odds
 from annotruth.models.dawid_skene.steps import (
     DawidSkeneParameters,
     DawidSkeneSteps,
     dawid_skene_parameters,
 )
 from annotruth.models.distribution import Distribution, mixed_confusion
-from annotruth.models.em import History
-from annotruth.models.result import ItemResults, make_fit
+from annotruth.models.em import History, ProgressCallback
+from annotruth.models.result import Fit, ItemResults, make_fit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,16 +96,50 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
     """
 
     name: ClassVar[str] = "dawid-skene"
-    capabilities: ClassVar[Capabilities] = Capabilities(out_of_core=True, distributed=True)
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        classifier=True, out_of_core=True, distributed=True
+    )
     parameter_axes: ClassVar[Mapping[str, str] | None] = {
         "prior": "category",
         "rates": "category annotator category",
+        "classifier_exponent": "field",
+        "classifier_likelihood": "category category",
     }
 
     tol: float = 1e-7
 
     def _check(self, labels: LabelSummary) -> None:
         _check_size(labels)
+
+    def _fit(
+        self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None
+    ) -> BaseFit:
+        without = super()._fit(labels, progress, previous)
+        if labels.classifier is None:
+            return without
+        assert isinstance(without, Fit)
+        return self._fit_with_classifier(labels, progress, without)
+
+    def _fit_with_classifier(
+        self, labels: Labels, progress: ProgressCallback | None, without: Fit
+    ) -> BaseFit:
+        """Fit the labels with a classifier, which a fit without it calibrates."""
+        from annotruth.models.classifier import choose_calibration, known_items
+
+        assert labels.classifier is not None
+        assert without.distribution is not None
+        # A class that no item has would divide by 0.
+        prior = np.maximum(without.parameters["prior"], MIN_LIKELIHOOD)
+        evidence = without.distribution.dense(labels.n_categories) / prior
+        calibration = choose_calibration(labels.classifier, evidence, prior)
+        if not calibration.is_used:
+            return replace(without, parameters={**without.parameters, **calibration.to_arrays()})
+        known = known_items(labels, np.eye(labels.n_categories), calibration)
+        with closing(get_engine(self.engine).open(known.labels)) as session:
+            steps = DawidSkeneSteps(labels, session, known.table)
+            parameters, history = self._run_em(steps, steps.start(), progress)
+            fit = self._make_fit(labels, session, steps, parameters, history)
+        return replace(fit, parameters={**fit.parameters, **calibration.to_arrays()})
 
     def _steps(self, labels: Labels, session: Session) -> DawidSkeneSteps:
         return DawidSkeneSteps(labels, session)

@@ -14,7 +14,7 @@ from annotruth.models.em import Monitor
 from annotruth.models.squarem import Squarem, shares
 from annotruth.models.warm_start import OFF_BOUND
 
-_INPUTS = (Input("prior"), Input("confusion", annotator_axis=1))
+_INPUTS = (Input("prior"), Input("known_truth"), Input("confusion", annotator_axis=1))
 
 
 class DawidSkeneParameters(NamedTuple):
@@ -39,6 +39,9 @@ class DawidSkeneSteps:
     ----------
     labels, session
         The labels, or their summary, and the session they are open in.
+    known_truth
+        The likelihood of what is known about items beside their labels, by class; by default that of
+        known truths.
 
     Examples
     --------
@@ -55,8 +58,11 @@ class DawidSkeneSteps:
 
     objective_name = "the log-likelihood per label"
 
-    def __init__(self, labels: LabelSummary, session: Session) -> None:
+    def __init__(
+        self, labels: LabelSummary, session: Session, known_truth: Floats | None = None
+    ) -> None:
         n_classes = labels.n_categories
+        self._known_truth = np.eye(n_classes) if known_truth is None else known_truth
         self._session = session
         self._labels_per_annotator = labels.labels_per_annotator
         self._n_labels = labels.n_labels
@@ -91,7 +97,7 @@ class DawidSkeneSteps:
 
     def step(self, old: DawidSkeneParameters) -> tuple[DawidSkeneParameters, Monitor]:
         """Pass over the labels once, then normalise the counts."""
-        sums = self._session.run_pass(self._step, **old._asdict())
+        sums = self._session.run_pass(self._step, **self._inputs(old))
         log_likelihood = float(sums["log_likelihood"][0])
         new = _normalised(sums["counts"], sums["classes"], old.confusion)
         return new, Monitor(log_likelihood, log_likelihood / self._n_labels)
@@ -99,7 +105,7 @@ class DawidSkeneSteps:
     def finalize(self, parameters: DawidSkeneParameters) -> float:
         """Compute the posterior of every item; return the log-likelihood."""
         self._session.allocate("posterior", per="items", shape=(self._n_classes,))
-        sums = self._session.run_pass(self._posterior, **parameters._asdict())
+        sums = self._session.run_pass(self._posterior, **self._inputs(parameters))
         return float(sums["log_likelihood"][0])
 
     def acceleration(self) -> Squarem[DawidSkeneParameters]:
@@ -108,9 +114,12 @@ class DawidSkeneSteps:
 
     def share_correct(self, parameters: DawidSkeneParameters) -> Floats:
         """Return the expected share of each annotator's labels that are the item's class."""
-        counts = self._session.run_pass(self._step, **parameters._asdict())["counts"]
+        counts = self._session.run_pass(self._step, **self._inputs(parameters))["counts"]
         correct: Floats = np.einsum("ksk->s", counts)
         return np.minimum(correct / self._labels_per_annotator, 1.0)  # rounding
+
+    def _inputs(self, parameters: DawidSkeneParameters) -> dict[str, Floats]:
+        return {**parameters._asdict(), "known_truth": self._known_truth}
 
 
 def dawid_skene_parameters(fit: BaseFit) -> DawidSkeneParameters:

@@ -24,7 +24,7 @@ from annotruth.models.base_fit import (
     one_coin_confusion,
     variance_inflation,
 )
-from annotruth.models.classifier import Calibration, KnownItems, known_items
+from annotruth.models.classifier import Calibration, KnownItems, known_items, not_used
 from annotruth.models.distribution import Z_95, Distribution, likely_sets, mixed_confusion
 from annotruth.models.em import History
 from annotruth.models.result import Fit, ItemResults, make_fit
@@ -108,6 +108,12 @@ class ClassState:
             "repeated_label": self.repeated_label,
         }
 
+    def item_likelihood(self, labels: Labels, rows: slice = slice(None)) -> Floats | None:
+        """Return the likelihood of the classifier's predictions, items x categories; None without."""
+        if self.calibration is None or labels.classifier is None:
+            return None
+        return self.calibration.of_items(labels.classifier[rows])
+
     def known_items(self, labels: Labels) -> KnownItems:
         """Return what is known about items beside their labels."""
         known_truth = self.choice.candidate.items(labels).known_truth
@@ -141,7 +147,7 @@ class ClassState:
             fit.verdict,
             fit.parameter("loo_log_likelihood", n_annotators, n_strategies),
             np.clip(fit.parameter("repeated_label", n_annotators), NO_LABEL, n - 1),
-            Calibration.from_fit(fit),
+            None if fit.data.classifier is None else Calibration.from_fit(fit),
         )
 
 
@@ -173,7 +179,9 @@ def chance_state(labels: LabelSummary, session: Session) -> tuple[ClassSteps, Cl
     )
     counts = AnnotatorCounts.of(np.zeros_like(confusion), confusion)
     choice = HeldOutChoice(candidate, correlation=1.0)
-    return steps, _with_annotators(steps, parameters, counts, choice, "chance")
+    state = _with_annotators(steps, parameters, counts, choice, "chance")
+    calibration = None if labels.classifier is None else not_used(n)
+    return steps, replace(state, calibration=calibration)
 
 
 def chance_history(labels: LabelSummary) -> History:
@@ -239,6 +247,7 @@ def class_latent_classes(fit: Fit) -> LatentClasses:
         score_variance=merged.score_variance(),
         # A label weight below 1 inflates variances as well.
         score_inflation=variance_inflation(labels) * label_weight,
+        item_likelihood=state.item_likelihood(labels),
     )
 
 
@@ -281,6 +290,10 @@ def _label_likelihoods(
     n_labels = labels.labels_per_item[lo:hi]
     starts = np.cumsum(n_labels) - n_labels
     log_prior = np.log(state.parameters.state_prior)
+    likelihood = state.item_likelihood(labels, slice(lo, hi))
+    if likelihood is not None:
+        n_subtypes = len(log_prior) // labels.n_categories
+        log_prior = log_prior + np.repeat(np.log(likelihood), n_subtypes, axis=1)
     with_item = np.log(state.parameters.confusion[annotator, label])
     own = softmax(log_prior + np.add.reduceat(with_item, starts), axis=1)
     own = np.repeat(own, n_labels, axis=0)

@@ -248,6 +248,7 @@ class RobustGPM(EMEstimator):
             folds = Folds.of(labels)
             verdict = judge_agreement(labels, session, assign_folds(labels, session, folds))
             if not self._has_one_truth(labels, session, previous):
+                _refuse_classifier(labels)
                 return self._fit_opinions(labels, session, verdict, previous, progress)
             if verdict == "chance":
                 return self._fit_chance(labels, session)
@@ -369,6 +370,16 @@ class RobustGPM(EMEstimator):
                 f"these labels are too large for {self.name}: {problem}; merge categories, or "
                 "choose another model, such as gpm (`--model gpm`)"
             )
+
+
+def _refuse_classifier(labels: LabelSummary) -> None:
+    """Refuse a classifier where opinions differ."""
+    if labels.classifier is not None:
+        raise InputError(
+            "a classifier is for items with one right label, and on this scale opinions differ: pass "
+            "truth='class' (`--set truth=class`), scale='nominal' (`--scale nominal`) or "
+            "model='dawid-skene' (`--model dawid-skene`), or leave out the classifier"
+        )
 
 
 def is_class_fit(fit: BaseFit) -> bool:

@@ -17,6 +17,11 @@ from annotruth.models.robust_gpm.classes import ClassParameters, ClassSteps
 _N_ROUNDS = 2  # with the classifier annotators are known better, and then the classifier is
 
 
+# How much of annotators' confusion matrices is uniform at the start of a round. With one label per item
+# annotators seem never to be wrong without the classifier, which EM would leave slowly.
+_UNIFORM = 0.3
+
+
 @dataclass(frozen=True)
 class ClassifierFit:
     """Fits labels together with a classifier's probabilities.
@@ -65,10 +70,15 @@ class ClassifierFit:
             again = ClassSteps(
                 candidate.items(self.labels, known.table), session, candidate.concentration
             )
-            parameters, history = self.run(again, state.parameters)
+            parameters, history = self.run(again, self._softened(state.parameters))
             after = final_state(again, parameters, state.choice, state.verdict)
             after = replace(after, calibration=calibration)
             return self.continue_from(again, after, history, n_rounds - 1)
+
+    def _softened(self, parameters: ClassParameters) -> ClassParameters:
+        """Return the parameters with annotators who are less certain."""
+        confusion = (1.0 - _UNIFORM) * parameters.confusion + _UNIFORM / self.labels.n_categories
+        return parameters._replace(confusion=confusion)
 
     def _calibrate(self, steps: ClassSteps, state: ClassState) -> Calibration:
         """Return the calibration of the classifier on what labels alone say about items."""

@@ -31,6 +31,7 @@ from annotruth.models.storage.columns import (
     read_finite,
     read_history,
     read_ids,
+    read_numbers,
     read_parameter,
     read_pointers,
     read_rows,
@@ -49,6 +50,7 @@ PAST_FITS = "past-fits"
 
 _START, _OTHER_START = "entries_from", "other_entries_from"  # of an item in those tables
 _PRIOR_COLUMNS = ("record_serious", "record_irregular")
+_CLASSIFIER = "classifier:"  # prefix of columns of a classifier's probabilities, by category code
 _ANNOTATOR_FIELDS = ("reliability", "low", "high", "behavior")
 
 
@@ -87,6 +89,7 @@ def make_tables(fit: Fit) -> dict[str, pa.Table]:
                 _OTHER_START: None if other is None else other.ptr[:-1],
                 "score": fit.score,
                 **prefixed(covariates.items),
+                **_classifier_columns(data),
             },
             fit.item_columns,
         ),
@@ -104,6 +107,13 @@ def make_tables(fit: Fit) -> dict[str, pa.Table]:
     if fit.earlier_fits is not None:
         tables[PAST_FITS] = fit.earlier_fits
     return tables
+
+
+def _classifier_columns(data: Labels) -> dict[str, NDArray[np.float64]]:
+    """Return a classifier's probabilities, one column per category; NaN for items without any."""
+    if data.classifier is None:
+        return {}
+    return {f"{_CLASSIFIER}{code}": column for code, column in enumerate(data.classifier.T)}
 
 
 def _distribution_table(theta: Distribution | None) -> pa.Table:
@@ -198,6 +208,7 @@ def _labels(entries: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Label
         row=read_rows(labels, "row", n_labels),
         known=read_codes(items, "known", categories.num_rows, least=-1),
         annotator_prior=_annotator_prior(annotators),
+        classifier=_classifier(items, categories.num_rows),
         covariates=Covariates(
             covariates_in(labels), covariates_in(annotators), covariates_in(items)
         ),
@@ -240,3 +251,14 @@ def _annotator_prior(annotators: pa.Table) -> NDArray[np.float64] | None:
     prior = np.column_stack([read_finite(annotators, name) for name in _PRIOR_COLUMNS])
     check((prior >= 0).all(), "a prior of annotators is below 0")
     return prior
+
+
+def _classifier(items: pa.Table, n_categories: int) -> NDArray[np.float64] | None:
+    names = [f"{_CLASSIFIER}{code}" for code in range(n_categories)]
+    if names[0] not in items.column_names:
+        return None
+    predictions = np.column_stack([read_numbers(items, name, (pa.float64(),)) for name in names])
+    rows = predictions[~np.isnan(predictions).all(axis=1)]
+    is_right = (rows >= 0.0).all() and (np.abs(rows.sum(axis=1) - 1.0) < 1e-6).all()
+    check(is_right, "a prediction of the classifier is no distribution")
+    return predictions
