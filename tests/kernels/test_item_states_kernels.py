@@ -1,5 +1,7 @@
 """The kernels of latent states of items against their NumPy twins."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -173,7 +175,11 @@ def test_agree_equals_its_twin(labels, fold, lo, hi, first_draw, reliability):
 @pytest.mark.parametrize("correlation", [0.0, 0.3])
 def test_summarize_and_posterior_equal_their_twins(labels, lo, hi, correlation):
     rng = np.random.default_rng(10)
-    tables = make_tables(STATES)
+    prior, truth, *counts = make_tables(STATES)
+    # Beside known truths, other things may be known about items: here two.
+    tables = (prior, np.vstack([truth, rng.uniform(0.1, 3.0, (2, STATES))]), *counts)
+    labels = replace(labels, known=labels.known.copy())
+    labels.known[3::6], labels.known[4::6] = CATEGORIES, CATEGORIES + 1
     rows = rng.dirichlet(np.ones(CATEGORIES), STATES), rng.dirichlet(np.ones(CATEGORIES), STATES)
     serious = rng.random((ANNOTATORS, CATEGORIES, STATES))
     results = []

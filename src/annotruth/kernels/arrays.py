@@ -62,7 +62,7 @@ class Block(NamedTuple):
     A cell is all labels of one item that name the same category. The cells of item e are
     ``item_ptr[e]:item_ptr[e+1]``. The labels of cell c are ``cell_ptr[c]:cell_ptr[c+1]``, of the
     category ``cell_category[c]``; ``annotator`` has one entry per label. ``known[e]`` is the category
-    code of the item's known truth, or -1.
+    code of the item's known truth, or -1; for kernels that take a table of what is known, its row.
 
     Examples
     --------

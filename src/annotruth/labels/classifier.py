@@ -118,7 +118,7 @@ def _numbers(table: pa.Table, name: str) -> Floats:
 def _check_probabilities(ids: pa.Array, probabilities: Floats) -> None:
     """Refuse rows that are no probabilities; name the first."""
     sums = probabilities.sum(axis=1)
-    inside = (np.isfinite(probabilities) & (probabilities >= 0.0)).all(axis=1)
+    inside = np.asarray((np.isfinite(probabilities) & (probabilities >= 0.0)).all(axis=1))
     wrong = np.flatnonzero(~(inside & (np.abs(sums - 1.0) <= _MAX_ROUNDING)))
     if not len(wrong):
         return

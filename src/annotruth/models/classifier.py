@@ -13,8 +13,8 @@ With :math:`A_e(k)` the likelihood of an item's labels in class k, by a fit with
 
 which is concave in M; EM maximises it. Items that are held out decide how much the classifier counts: not
 at all, :math:`g = p`; with one parameter, :math:`M = \lambda I + (1 - \lambda) 1 p^T`; or with all of M,
-which pseudo-counts draw to the former. The simplest within one standard error of the best is taken. So a
-classifier that does not predict the labels of the items that it was not calibrated on has no effect.
+which pseudo-counts draw to the former. All of M is used if that makes their labels likelier by one standard
+error, and the classifier at all by two. So one that does not predict labels has no effect.
 
 The model is then fitted again with :math:`g_e / p` as the likelihood of what is known about item e.
 Raykar et al., "Learning From Crowds" (2010), learn a classifier and annotators jointly in this way.
@@ -44,6 +44,7 @@ _N_FOLDS = 5
 _MAX_ITEMS = 20_000  # that the calibration is chosen with
 _MIN_ITEMS = 20  # with fewer, nothing is concluded
 _N_STEPS = 50
+_N_ERRORS = 2.0  # by how many standard errors held-out labels must be likelier with the classifier
 _PSEUDO_ITEMS = 10.0  # per predicted class, distributed as in the calibration with one parameter
 _MIN_PROBABILITY = 1e-6  # of a prediction: no classifier is certain
 
@@ -147,10 +148,10 @@ def choose_calibration(predictions: Floats, evidence: Floats, prior: Floats) -> 
         max((key for key in gains if key[0] is own), key=lambda key: gains[key].mean())
         for own in (False, True)
     )
-    chosen = _simplest([np.zeros(len(some)), gains[one], gains[full]])
-    if chosen == 0:
+    chosen = full if _is_better(gains[full], gains[one], 1.0) else one
+    if not _is_better(gains[chosen], np.zeros(len(some)), _N_ERRORS):
         return not_used(n)
-    own_confusion, exponent = (one, full)[chosen - 1]
+    own_confusion, exponent = chosen
     sharp = sharpened(predictions[used], exponent)
     return Calibration(exponent, _meaning(sharp, evidence[used], prior, own_confusion) / prior)
 
@@ -184,14 +185,10 @@ def _meaning(sharp: Floats, evidence: Floats, prior: Floats, own_confusion: bool
     return meaning
 
 
-def _simplest(gains: list[Floats]) -> int:
-    """Return the first whose mean is within one standard error of the best."""
-    best = max(gains, key=lambda each: each.mean())
-    for place, each in enumerate(gains):
-        difference = best - each
-        if difference.mean() <= difference.std() / np.sqrt(len(difference)):
-            return place
-    raise AssertionError("the best is within its own error")
+def _is_better(gains: Floats, others: Floats, n_errors: float) -> bool:
+    """Return whether the mean is higher by more than so many standard errors."""
+    difference = gains - others
+    return bool(difference.mean() > n_errors * difference.std() / np.sqrt(len(difference)))
 
 
 class KnownItems(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any

@@ -250,7 +250,8 @@ class RobustGPM(EMEstimator):
             if not self._has_one_truth(labels, session, previous):
                 _refuse_classifier(labels)
                 return self._fit_opinions(labels, session, verdict, previous, progress)
-            if verdict == "chance":
+            # A classifier that predicts the labels shows that they are not drawn by chance.
+            if verdict == "chance" and labels.classifier is None:
                 return self._fit_chance(labels, session)
             return self._fit_classes(labels, session, folds, verdict, previous, progress)
 
@@ -300,6 +301,8 @@ class RobustGPM(EMEstimator):
             )
 
         def make(steps: ClassSteps, state: ClassState, history: History) -> BaseFit:
+            if state.verdict == "chance":
+                return self._fit_chance(labels, session)
             return make_class_fit(
                 steps, state, model=self.name, settings=self.settings(), history=history
             )

@@ -71,7 +71,8 @@ class ClassifierFit:
                 candidate.items(self.labels, known.table), session, candidate.concentration
             )
             parameters, history = self.run(again, self._softened(state.parameters))
-            after = final_state(again, parameters, state.choice, state.verdict)
+            verdict = "informative" if state.verdict == "chance" else state.verdict
+            after = final_state(again, parameters, state.choice, verdict)
             after = replace(after, calibration=calibration)
             return self.continue_from(again, after, history, n_rounds - 1)
 
