@@ -14,8 +14,16 @@ _OF_ESTIMATORS = (
     *("get_params", "set_params", "result_", "labels_", "probas_", "skills_"),
 )
 _OF_LABELS = (
-    *("of", "with_gold", "with_annotator_prior", "with_annotator_covariates"),
-    *("with_item_covariates", "to_arrow", "subset", "subset_items", "describe", "same_as"),
+    *("of", "with_gold", "with_annotator_prior", "with_classifier"),
+    *(
+        "with_annotator_covariates",
+        "with_item_covariates",
+        "to_arrow",
+        "subset",
+        "subset_items",
+        "describe",
+        "same_as",
+    ),
     *("n_items", "n_annotators", "n_labels", "n_categories"),
     *("labels_per_item", "labels_per_annotator"),
 )
