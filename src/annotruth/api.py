@@ -170,7 +170,7 @@ def fit(
         estimator.check_out_of_core()
     engine = get_engine("memory") if estimator is None else estimator.engine_for(data)
     if classifier is not None:
-        _check_place_for_classifier(estimator, engine, read)
+        _check_classifier(estimator, engine, read)
     start_stage(progress, reading_stage(data))
     labels = engine.read(data, read, gold=gold, annotator_prior=annotator_prior)
     if classifier is not None:
@@ -205,22 +205,18 @@ def fit(
     return found
 
 
-def _check_place_for_classifier(
-    estimator: Estimator | None, engine: Engine, read: ReadOptions
-) -> None:
-    """Refuse a classifier where labels are not in memory, and where the model is to be chosen."""
+def _check_classifier(estimator: Estimator | None, engine: Engine, read: ReadOptions) -> None:
+    """Refuse a classifier that cannot be used, before labels are read."""
     if estimator is None:
         raise InputError(
             f"{AUTO} compares models without a classifier: name one that takes it (`--model "
             f"{DEFAULT_MODEL}`), or leave out classifier (`--classifier`)"
         )
-    if engine.capabilities.distributed or read.memory is not None:
-        where = "memory (`--memory`)"
-        if read.memory is None:
-            where = f"engine={engine.name!r} (`--engine {engine.name}`)"
+    estimator.check_classifier(engine)
+    if read.memory is not None:
         raise InputError(
-            f"a classifier (`--classifier`) needs the labels in memory: leave out {where}, or the "
-            "classifier"
+            "a classifier (`--classifier`) needs the labels in memory: leave out memory "
+            "(`--memory`), or the classifier"
         )
 
 

@@ -194,7 +194,11 @@ def test_labels_of_chance_calibrate_nothing():
     [
         ({"model": "gpm"}, "gpm takes no classifier .*choose robust-gpm or dawid-skene"),
         ({"model": "auto"}, "auto compares models without a classifier: name one"),
-        ({"engine": "spark"}, "needs the labels in memory: leave out engine='spark'"),
+        ({"engine": "spark"}, "the engine spark takes no classifier .*choose engine='memory'"),
+        (
+            {"engine": "gpu", "model": "dawid-skene"},
+            "the engine gpu takes no classifier .*choose engine='memory'",
+        ),
         ({"truth": "opinions", "scale": "ordinal"}, "opinions differ: pass truth='class'"),
     ],
 )

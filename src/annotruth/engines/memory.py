@@ -52,7 +52,9 @@ class MemoryEngine:
     """
 
     name: ClassVar[str] = "memory"
-    capabilities: ClassVar[EngineCapabilities] = EngineCapabilities(out_of_core=True)
+    capabilities: ClassVar[EngineCapabilities] = EngineCapabilities(
+        out_of_core=True, classifier=True
+    )
 
     def __init__(self, threads: int | None = None) -> None:
         self.threads = threads or usable_cores()

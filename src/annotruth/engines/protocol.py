@@ -324,16 +324,19 @@ class EngineCapabilities:
         `LabelSummary` only, and the result's tables are distributed frames.
     out_of_core
         Whether it opens labels on disk, without an array of them in memory.
+    classifier
+        Whether its passes take what a classifier says about items.
 
     Examples
     --------
     >>> from annotruth.engines import get_engine
     >>> get_engine("memory").capabilities
-    EngineCapabilities(distributed=False, out_of_core=True)
+    EngineCapabilities(distributed=False, out_of_core=True, classifier=True)
     """
 
     distributed: bool = False
     out_of_core: bool = False
+    classifier: bool = False
 
 
 class Engine(Protocol):

@@ -243,11 +243,8 @@ class Estimator(PandasResults, OptionsBase, ABC):
                 f"{self.name} takes no annotator_prior (`--annotator-prior`): leave it out, or choose "
                 f"{models_with('annotator_prior')}"
             )
-        if labels.classifier is not None and not self.capabilities.classifier:
-            raise InputError(
-                f"{self.name} takes no classifier (`--classifier`): leave it out, or choose "
-                f"{models_with('classifier')}"
-            )
+        if labels.classifier is not None:
+            self.check_classifier(engine)
         if labels.on_disk:
             self.check_out_of_core()
             if not engine.capabilities.out_of_core:
@@ -255,6 +252,19 @@ class Estimator(PandasResults, OptionsBase, ABC):
                     f"the engine {engine.name} takes no labels on disk: leave out memory "
                     "(`--memory`), or choose engine='memory' (`--engine memory`)"
                 )
+
+    def check_classifier(self, engine: Engine) -> None:
+        """Refuse a classifier if the model or the engine cannot use it."""
+        if not self.capabilities.classifier:
+            raise InputError(
+                f"{self.name} takes no classifier (`--classifier`): leave it out, or choose "
+                f"{models_with('classifier')}"
+            )
+        if not engine.capabilities.classifier:
+            raise InputError(
+                f"the engine {engine.name} takes no classifier (`--classifier`): leave it out, or "
+                "choose engine='memory' (`--engine memory`)"
+            )
 
     def check_distributed(self) -> None:
         """Refuse a distributed engine if the model cannot run there."""

@@ -31,14 +31,24 @@ def start(session: GPUSession, rows: str) -> dict[str, Any]:
     return _counted(session, classes)
 
 
-def step(session: GPUSession, rows: str, prior: Floats, confusion: Floats) -> dict[str, Any]:
-    """Take one E-step and add up what the M-step needs."""
+def step(
+    session: GPUSession, rows: str, prior: Floats, truth_likelihood: Floats, confusion: Floats
+) -> dict[str, Any]:
+    """Take one E-step and add up what the M-step needs.
+
+    ``truth_likelihood`` is not used: the card is only given known truths.
+    """
     classes, log_likelihood = _run_posterior(session, _posteriors(session), prior, confusion)
     return _counted(session, classes) | {"log_likelihood": log_likelihood}
 
 
 def posterior(
-    session: GPUSession, rows: str, posterior: str, prior: Floats, confusion: Floats
+    session: GPUSession,
+    rows: str,
+    posterior: str,
+    prior: Floats,
+    truth_likelihood: Floats,
+    confusion: Floats,
 ) -> dict[str, Any]:
     """Compute the posterior of every item, and the log-likelihood."""
     _, log_likelihood = _run_posterior(session, session.array(posterior), prior, confusion)
