@@ -1,14 +1,21 @@
 """Bradley and Terry's model: closed forms, recovery, coverage, symmetries, and hard cases."""
 
+from contextlib import closing
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 from tests.models.pairs.crowds import comparisons, draw_votes
 
+from annotruth.engines import get_engine
+from annotruth.engines.memory import MemoryEngine
+from annotruth.engines.protocol import EngineCapabilities
+from annotruth.errors import InputError
 from annotruth.models.pairs import graph
 from annotruth.models.pairs.bradley_terry import BradleyTerry
 from annotruth.models.pairs.information import PRIOR_SD
 from annotruth.models.pairs.registry import PAIR_MODELS, make_pair_estimator
+from annotruth.models.pairs.score_model import ScoreSteps
 
 MODELS = [model for model in PAIR_MODELS if model in ("bradley-terry", "thurstone")]
 TIE = {"bradley-terry": np.log(0.5), "thurstone": 0.3}
@@ -153,11 +160,6 @@ def test_many_items_are_fitted_without_a_matrix(model, monkeypatch):
 
 @pytest.mark.parametrize("model", MODELS)
 def test_every_step_raises_the_posterior_of_the_same_prior(model):
-    from contextlib import closing
-
-    from annotruth.engines import get_engine
-    from annotruth.models.pairs.score_model import ScoreSteps
-
     cls, rng = model_class(model), np.random.default_rng(8)
     _, votes = draw_votes(cls, rng, n_items=30, n_votes=100, side_bias=3.0, tie=TIE[model])
     engine = get_engine("memory")
@@ -196,3 +198,25 @@ def test_a_warm_start_ends_at_the_same_fit():
     warm = BradleyTerry(tol=1e-10).fit(votes, warm_start=cold.result_)
     np.testing.assert_allclose(warm.result_.scores.mean, cold.result_.scores.mean, atol=1e-5)
     assert warm.result_.history.n_iter < cold.result_.history.n_iter
+
+
+def test_a_distributed_engine_is_refused_by_name():
+    class Elsewhere(MemoryEngine):
+        capabilities = EngineCapabilities(distributed=True)
+
+    _, votes = draw_votes(BradleyTerry, np.random.default_rng(12))
+    with pytest.raises(InputError, match="bradley-terry runs on the engines memory and reference"):
+        BradleyTerry(engine=Elsewhere()).fit(votes)
+
+
+def test_counts_of_parts_of_the_votes_add_up():
+    _, votes = draw_votes(BradleyTerry, np.random.default_rng(13), tie=0.0)
+    first = np.arange(votes.n_comparisons) < 700
+    tables = []
+    for part in (votes, votes.subset(first), votes.subset(~first)):
+        with closing(get_engine("memory").open(part)) as session:
+            counts = graph.count_pairs(part, session)
+        table = np.zeros((votes.n_items, votes.n_items, 3))
+        table[counts.left, counts.right] = counts.votes
+        tables.append(table)
+    np.testing.assert_array_equal(tables[0], tables[1] + tables[2])
