@@ -25,8 +25,11 @@ def judges(options: PartOptions) -> list[PartTable]:
         own = outcome[annotator == place.index(judge)]
         shares = [TargetFigure(float(np.mean(own == code)), digits=2) for code in range(3)]
         bias = [TargetFigure(entries[name]) if name in entries else "" for name in COLUMNS]
-        said = [str(entries.get(name, "")) for name in ("reliability", "behavior", "evidence")]
-        rows.append(((judge,), [*shares, *bias, *said]))
+        reliability = (
+            TargetFigure(entries["reliability"], digits=2) if "reliability" in entries else ""
+        )
+        said = [str(entries.get(name, "")) for name in ("behavior", "evidence")]
+        rows.append(((judge,), [*shares, *bias, reliability, *said]))
     columns = ("left", "right", "tie", *COLUMNS, "reliability", "behavior", "evidence")
     description = (
         f"Two language models as annotators beside {data.n_annotators - len(JUDGES)} people "

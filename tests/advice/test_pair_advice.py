@@ -138,6 +138,16 @@ def test_expected_tau_with_votes_whose_outcome_is_unknown_is_that_of_simulated_v
     assert first.expected_tau() < order.expected_tau(before)
 
 
+def test_simulated_votes_bring_the_scores_to_the_truth():
+    order = SimulatedOrder(order_of([0.0, 0.0, 0.0], np.eye(3)), np.random.default_rng(2))
+    for _ in range(60):
+        order.add_random(Voters(np.array(1.0), np.array(3.0), 0.0), 10)
+    assert order.mean - order.mean.mean() == pytest.approx(
+        order._truth - order._truth.mean(), abs=0.1
+    )
+    assert np.ptp(order._truth) > 0.5
+
+
 def test_a_budget_is_spent_and_tau_rises(fit):
     advice = advise_pairs(fit, budget=20)
     assert advice.n_add == 20
