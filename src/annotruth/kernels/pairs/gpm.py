@@ -27,7 +27,13 @@ from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.compiled import compiled
-from annotruth.kernels.pairs.levels import LIKELY, NEGLIGIBLE, SHARPNESS_SD, StateLevels
+from annotruth.kernels.pairs.levels import (
+    LIKELY,
+    MAX_LOG_ODDS,
+    NEGLIGIBLE,
+    SHARPNESS_SD,
+    StateLevels,
+)
 
 _RESCALE_EVERY = 64  # comparisons; a state's probability of an outcome is at least 0.001 or so
 
@@ -69,6 +75,12 @@ def _offset(v: int, covariates: Floats, offsets: Floats) -> float:
     for c in range(covariates.shape[1]):
         total += covariates[v, c] * offsets[c + 1]
     return total
+
+
+@compiled
+def _root_odds(d: float) -> float:
+    """Return exp(d / 2), within bounds that avoid overflow."""
+    return math.exp(0.5 * min(max(d, -MAX_LOG_ODDS), MAX_LOG_ODDS))
 
 
 @compiled
@@ -128,7 +140,7 @@ def _log_joint(
                 left, right, y = block.left[v], block.right[v], block.outcome[v]
                 row = _kind(y, left, right, favoured)
                 d = beta * (scores[left] - scores[right]) + _offset(v, covariates, offsets)
-                a = math.exp(0.5 * d)
+                a = _root_odds(d)
                 for t in range(len(nus)):
                     p, mirrored, _ = _davidson(y, a, levels.nu[nus[t]])
                     for k in range(n_states):
@@ -228,7 +240,7 @@ def step(
             totals[1] += by_beta[j] * log_beta
         _add_derivatives(
             block, s, favoured[s], pair, covariates, theta, offsets, levels, groups, betas, nus,
-            behaviors, posterior, mass, gradient, curvature, cross, offset_gradient,
+            behaviors, posterior, mass, mass.sum(axis=2), gradient, curvature, cross, offset_gradient,
             offset_curvature,
         )  # fmt: skip
         if prune > 0.0:
@@ -254,6 +266,7 @@ def _add_derivatives(
     behaviors: Codes,
     posterior: Floats,
     mass: Floats,
+    by_beta: Floats,
     gradient: Floats,
     curvature: Floats,
     cross: Floats,
@@ -262,20 +275,24 @@ def _add_derivatives(
 ) -> None:
     """Add annotator s's part of the gradient and of the expected curvature."""
     n_states = len(behaviors)
-    n_covariates = covariates.shape[1]
     eps, flip = levels.eps[behaviors], levels.flip[behaviors]
-    for g in range(len(groups)):
-        group = groups[g]
-        scores = theta[group]
-        for j in range(len(betas)):
-            if mass[g, j].sum() < NEGLIGIBLE:
-                continue
-            beta = levels.beta[betas[j]]
-            for v in range(block.annotator_ptr[s], block.annotator_ptr[s + 1]):
-                left, right, y = block.left[v], block.right[v], block.outcome[v]
-                row = _kind(y, left, right, favoured)
-                d = beta * (scores[left] - scores[right]) + _offset(v, covariates, offsets)
-                a = math.exp(0.5 * d)
+    for v in range(block.annotator_ptr[s], block.annotator_ptr[s + 1]):
+        left, right, y = block.left[v], block.right[v], block.outcome[v]
+        row = _kind(y, left, right, favoured)
+        own = 0.5 if y == 0 else (-0.5 if y == 1 else 0.0)
+        offset = _offset(v, covariates, offsets)
+        slope_of_offset = 0.0
+        curve_of_offset = 0.0
+        for g in range(len(groups)):
+            difference = theta[groups[g], left] - theta[groups[g], right]
+            slope_of_score = 0.0
+            curve_of_both = 0.0
+            curve_of_score = 0.0
+            for j in range(len(betas)):
+                if by_beta[g, j] < NEGLIGIBLE:
+                    continue
+                beta = levels.beta[betas[j]]
+                a = _root_odds(beta * difference + offset)
                 slope = 0.0
                 curve = 0.0
                 for t in range(len(nus)):
@@ -285,9 +302,8 @@ def _add_derivatives(
                     serious = 0.0
                     inverted = 0.0
                     for k in range(n_states):
-                        state = behaviors[k]
                         weight = posterior[g, j, t, k] / (
-                            eps[k] * p + flip[k] * mirrored + levels.chance[row, state]
+                            eps[k] * p + flip[k] * mirrored + levels.chance[row, behaviors[k]]
                         )
                         serious += weight * eps[k]
                         inverted += weight * flip[k]
@@ -295,25 +311,26 @@ def _add_derivatives(
                     inverted *= mirrored
                     mean = 0.5 * (a - 1.0 / a) / total
                     variance = 0.25 * (a + 1.0 / a) / total - mean * mean
-                    own = 0.5 if y == 0 else (-0.5 if y == 1 else 0.0)
                     slope += serious * (own - mean) - inverted * (own + mean)
                     curve += (serious + inverted) * variance
-                gradient[group, left] += beta * slope
-                gradient[group, right] -= beta * slope
-                curvature[group, pair[v]] += beta * beta * curve
-                cross[group, left, 0] += beta * curve
-                cross[group, right, 0] -= beta * curve
-                offset_gradient[0] += slope
-                offset_curvature[0, 0] += curve
-                for c in range(n_covariates):
-                    x = covariates[v, c]
-                    cross[group, left, c + 1] += beta * curve * x
-                    cross[group, right, c + 1] -= beta * curve * x
-                    offset_gradient[c + 1] += slope * x
-                    offset_curvature[0, c + 1] += curve * x
-                    offset_curvature[c + 1, 0] += curve * x
-                    for c2 in range(n_covariates):
-                        offset_curvature[c + 1, c2 + 1] += curve * x * covariates[v, c2]
+                slope_of_offset += slope
+                curve_of_offset += curve
+                slope_of_score += beta * slope
+                curve_of_both += beta * curve
+                curve_of_score += beta * beta * curve
+            gradient[groups[g], left] += slope_of_score
+            gradient[groups[g], right] -= slope_of_score
+            curvature[groups[g], pair[v]] += curve_of_score
+            for c in range(len(offsets)):
+                x = 1.0 if c == 0 else covariates[v, c - 1]
+                cross[groups[g], left, c] += curve_of_both * x
+                cross[groups[g], right, c] -= curve_of_both * x
+        for c in range(len(offsets)):
+            x = 1.0 if c == 0 else covariates[v, c - 1]
+            offset_gradient[c] += slope_of_offset * x
+            for c2 in range(len(offsets)):
+                x2 = 1.0 if c2 == 0 else covariates[v, c2 - 1]
+                offset_curvature[c, c2] += curve_of_offset * x * x2
 
 
 @compiled
@@ -452,7 +469,7 @@ def _add_hessians(
                 row = _kind(y, left, right, favoured)
                 own = 0.5 if y == 0 else (-0.5 if y == 1 else 0.0)
                 d = beta * (theta[groups[g], left] - theta[groups[g], right])
-                a = math.exp(0.5 * (d + _offset(v, covariates, offsets)))
+                a = _root_odds(d + _offset(v, covariates, offsets))
                 cells[0] = g * n_shown + place[left]
                 cells[1] = g * n_shown + place[right]
                 change[0], change[1] = beta, -beta
@@ -577,7 +594,7 @@ def _add_evidence(
         left, right, y = block.left[v], block.right[v], block.outcome[v]
         row = _kind(y, left, right, favoured)
         difference = scores[left] - scores[right]
-        a = math.exp(0.5 * (beta * difference + _offset(v, covariates, offsets)))
+        a = _root_odds(beta * difference + _offset(v, covariates, offsets))
         p, mirrored, total = _davidson(y, a, nu)
         for k in range(len(behaviors)):
             state = behaviors[k]
@@ -620,7 +637,7 @@ def side_bias(
             for v in range(block.annotator_ptr[s], block.annotator_ptr[s + 1]):
                 d = sharpness[s] * (scores[block.left[v]] - scores[block.right[v]])
                 d += _offset(v, covariates, offsets) - offsets[0] + value
-                a = math.exp(0.5 * d)
+                a = _root_odds(d)
                 total = a + 1.0 / a + tie[s]
                 mean = 0.5 * (a - 1.0 / a) / total
                 y = block.outcome[v]
@@ -683,8 +700,38 @@ def predict(
                         d = levels.beta[betas[j]] * (
                             theta[groups[g], left] - theta[groups[g], right]
                         )
-                        a = math.exp(0.5 * (d + _offset(v, new_covariates, offsets)))
+                        a = _root_odds(d + _offset(v, new_covariates, offsets))
                         for y in range(3):
                             p, mirrored, _ = _davidson(y, a, levels.nu[nus[t]])
                             row = _kind(y, left, right, favoured[s])
                             probability[v, y] += eps * p + flip * mirrored + chance[row]
+
+
+@compiled
+def prune_states(
+    block: Any,
+    lo: int,
+    hi: int,
+    active: Codes,
+    favoured: NDArray[np.int32],
+    leverage: Floats,
+    covariates: Floats,
+    theta: Floats,
+    offsets: Floats,
+    levels: StateLevels,
+    prune: float,
+) -> None:
+    """Make levels inactive whose posterior probability is below ``prune``."""
+    for s in range(lo, hi):
+        groups, betas = _set_bits(active[s, 0]), _set_bits(active[s, 1])
+        nus, behaviors = _set_bits(active[s, 2]), _set_bits(active[s, 3])
+        posterior = _log_joint(
+            block, s, favoured[s], leverage[s], covariates, theta, offsets, levels, groups, betas, nus,
+            behaviors,
+        )  # fmt: skip
+        _normalise(posterior)
+        mass = posterior.sum(axis=3)
+        active[s, 0] = _mask(groups, mass.sum(axis=2).sum(axis=1), prune)
+        active[s, 1] = _mask(betas, mass.sum(axis=2).sum(axis=0), prune)
+        active[s, 2] = _mask(nus, mass.sum(axis=0).sum(axis=0), prune)
+        active[s, 3] = _mask(behaviors, posterior.sum(axis=0).sum(axis=0).sum(axis=0), prune)

@@ -13,6 +13,9 @@ NEGLIGIBLE = 1e-9
 """The posterior probability below which a state adds nothing to a gradient."""
 
 
+MAX_LOG_ODDS = 60.0
+"""The largest log odds that probabilities are computed with."""
+
 LIKELY = 1e-7
 """The least posterior probability of a state that counts for the information."""
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.pairs.levels import SHARPNESS_SD, StateLevels
+from annotruth.kernels.pairs.levels import MAX_LOG_ODDS, SHARPNESS_SD, StateLevels
 
 _MIRRORED = np.array([1, 0, 2])
 _OWN = np.array([0.5, -0.5, 0.0])
@@ -47,7 +47,7 @@ def _votes(
     x = np.concatenate([np.ones((len(left), 1)), covariates], axis=1)
     difference = (theta[:, left] - theta[:, right]).T
     d = levels.beta * difference[:, :, np.newaxis] + (x @ offsets)[:, np.newaxis, np.newaxis]
-    a = np.exp(0.5 * d)[..., np.newaxis]
+    a = np.exp(0.5 * np.clip(d, -MAX_LOG_ODDS, MAX_LOG_ODDS))[..., np.newaxis]
     total = a + 1.0 / a + levels.nu
     davidson = np.stack(
         [a / total, 1.0 / a / total, np.broadcast_to(levels.nu / total, total.shape)]
@@ -166,9 +166,37 @@ def step(
         offset_gradient += slopes.sum(axis=(1, 2)) @ votes.x
         offset_curvature += (votes.x * curves.sum(axis=(1, 2))[:, np.newaxis]).T @ votes.x
         if prune > 0.0:
-            for axis in range(4):
-                kept = (by[axis] >= prune) & _bits(active[s, axis], len(by[axis]))
-                active[s, axis] = (kept.astype(np.int64) << np.arange(len(kept))).sum()
+            active[s] = _active(by, active[s], prune)
+
+
+def _active(by: list[Floats], active: Codes, prune: float) -> list[int]:
+    """Return the bits of the levels whose posterior probability is at least ``prune``."""
+    masks = []
+    for mass, mask in zip(by, active, strict=True):
+        kept = (mass >= prune) & _bits(mask, len(mass))
+        masks.append(int((kept.astype(np.int64) << np.arange(len(kept))).sum()))
+    return masks
+
+
+def prune_states(
+    block: Any,
+    lo: int,
+    hi: int,
+    active: Codes,
+    favoured: NDArray[np.int32],
+    leverage: Floats,
+    covariates: Floats,
+    theta: Floats,
+    offsets: Floats,
+    levels: StateLevels,
+    prune: float,
+) -> None:
+    """Make levels inactive whose posterior probability is below ``prune``."""
+    for s in range(lo, hi):
+        votes = _votes_of(block, s, favoured, covariates, theta, offsets, levels)
+        posterior, _ = _posterior(votes, active[s], leverage[s], levels)
+        by = [posterior.sum(axis=tuple({0, 1, 2, 3} - {axis})) for axis in range(4)]
+        active[s] = _active(by, active[s], prune)
 
 
 def find_favoured(block: Any, lo: int, hi: int, favoured: NDArray[np.int32], n_items: int) -> None:
@@ -295,7 +323,7 @@ def side_bias(
         rest = rest + covariates[of] @ offsets[1:]
         value, information = offsets[0], precision
         for _ in range(20):
-            a = np.exp(0.5 * (rest + value))
+            a = np.exp(0.5 * np.clip(rest + value, -MAX_LOG_ODDS, MAX_LOG_ODDS))
             total = a + 1.0 / a + tie[s]
             mean = 0.5 * (a - 1.0 / a) / total
             slope = (_OWN[block.outcome[of]] - mean).sum() - precision * (value - offsets[0])

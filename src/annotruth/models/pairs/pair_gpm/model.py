@@ -25,7 +25,8 @@ from annotruth.models.pairs.result import RankFit
 
 _MAX_ROUNDS = 8  # updates of the scores' prior
 _PRIOR_CHANGE = 0.03  # of the log of its precision: below this it has converged
-_ROUND_TOL = 0.1  # before the last round
+_ROUND_TOL = 1e-3  # per score, before the last round
+_FINAL_TOL = 1e-4  # per score: less does not change a score noticeably
 
 
 @dataclass(kw_only=True)
@@ -61,7 +62,8 @@ class PairGPM(PairEstimator):
     seed
         Of the starts with several groups.
     tol, max_iter, engine
-        As in `PairEstimator`; the objective is the log posterior.
+        As in `PairEstimator`; the objective is the log posterior. A change below 0.0001 per score
+        ends the iterations in any case.
 
     Examples
     --------
@@ -121,7 +123,7 @@ class PairGPM(PairEstimator):
             )
 
         for _ in range(_MAX_ROUNDS):
-            parameters, _ = run(parameters, max(self.tol, _ROUND_TOL))
+            parameters, _ = run(parameters, max(self.tol, _ROUND_TOL * parameters.theta.size))
             change = steps.update_prior(parameters)
             steps.consider_all_states()
             if change < _PRIOR_CHANGE:
@@ -133,7 +135,7 @@ class PairGPM(PairEstimator):
         inverted = np.array(named) == INVERTED
         if inverted.any() and not inverted.all():
             steps.leave_out(parameters, inverted)
-        parameters, history = run(parameters, self.tol)
+        parameters, history = run(parameters, max(self.tol, _FINAL_TOL * parameters.theta.size))
         covariance = steps.covariance(parameters)
         steps.consider_all_states(inverted)
         return parameters, history, covariance

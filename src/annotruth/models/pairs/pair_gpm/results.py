@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from annotruth.comparisons.table import Comparisons
 from annotruth.kernels.arrays import Floats
+from annotruth.kernels.pairs.levels import SHARPNESS_SD
 from annotruth.models.base_fit import SPAMMER_BELOW, Column, now
 from annotruth.models.em import History
 from annotruth.models.pairs.pair_gpm.posterior import (
@@ -58,14 +59,16 @@ def make_fit(
     low, high = _reliability_interval(posterior.behavior, states.eps)
     favoured = steps.session.collect("favoured")
     behavior = name_behaviors(posterior.behavior, states, data.comparisons_per_annotator)
+    log_scale, scale_variance = _log_scale(posterior, states)
     columns = _annotator_columns(steps, parameters, posterior)
+    columns["sharpness"] = posterior.beta @ states.beta / np.exp(log_scale)
     columns["evidence"] = pa.array(_evidence(data, behavior, posterior.evidence, favoured))
     return RankFit(
         model=model.name,
         settings=model.settings(),
         data=data,
         history=history,
-        scores=_consensus(parameters, covariance, steps),
+        scores=_consensus(parameters, covariance, steps, log_scale, scale_variance),
         part=steps.part,
         reliability=posterior.behavior @ states.eps,
         low=low,
@@ -128,7 +131,7 @@ def _reliability_interval(probability: Floats, eps: Floats) -> tuple[Floats, Flo
 def _annotator_columns(
     steps: PairGPMSteps, parameters: PairGPMParameters, posterior: StatePosterior
 ) -> dict[str, Column]:
-    columns: dict[str, Column] = {"sharpness": posterior.beta @ steps.states.beta}
+    columns: dict[str, Column] = {}
     if steps.data.has_ties:
         columns["tie_rate"] = posterior.nu @ steps.states.nu
     if steps.data.sides_known:
@@ -141,20 +144,40 @@ def _annotator_columns(
     return columns
 
 
+def _log_scale(posterior: StatePosterior, states: States) -> tuple[float, float]:
+    """Return the mean log sharpness of those who are serious, and the variance of this mean.
+
+    Scores are those of an annotator of this sharpness. Posterior means are shrunk towards the
+    prior's 0, each by the ratio of its posterior variance to that of the prior.
+    """
+    is_serious = posterior.behavior[:, states.eps >= SPAMMER_BELOW].sum(axis=1)
+    log_beta = np.log(states.beta)
+    mean = posterior.beta @ log_beta
+    variance = posterior.beta @ log_beta**2 - mean**2
+    weight = float(is_serious @ np.clip(1.0 - variance / SHARPNESS_SD**2, 0.0, 1.0))
+    n_serious = max(float(is_serious.sum()), 1.0)
+    return float(is_serious @ mean) / max(weight, 0.3 * n_serious), SHARPNESS_SD**2 / n_serious
+
+
 def _consensus(
-    parameters: PairGPMParameters, covariance: ScoreCovariance, steps: PairGPMSteps
+    parameters: PairGPMParameters,
+    covariance: ScoreCovariance,
+    steps: PairGPMSteps,
+    log_scale: float,
+    scale_variance: float,
 ) -> ScorePosterior:
     """Return the scores of the whole crowd: the mean of the groups', weighted by their sizes.
 
     An item that was never compared has the variance of the prior.
     """
-    share = parameters.group
+    share, factor = parameters.group, np.exp(log_scale)
     alone = np.bincount(steps.part)[steps.part] == 1
-    mean = share @ parameters.theta
+    mean = factor * (share @ parameters.theta)
     if covariance.scores.ndim == 2:
-        variances = share**2 @ covariance.scores
+        variances = factor**2 * (share**2 @ covariance.scores) + scale_variance * mean**2
         return ScorePosterior(mean, np.where(alone, 1.0 / steps.precision, variances))
-    matrix = np.einsum("g,h,gihj->ij", share, share, covariance.scores)
+    matrix = factor**2 * np.einsum("g,h,gihj->ij", share, share, covariance.scores)
+    matrix += scale_variance * np.outer(mean, mean)
     matrix[alone, alone] = 1.0 / steps.precision
     return ScorePosterior(mean, matrix)
 

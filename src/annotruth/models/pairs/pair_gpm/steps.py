@@ -47,6 +47,8 @@ _NU_PRIOR = 2.0
 _PRUNE = 1e-7  # states less likely than this are no longer considered
 _PRUNE_AT = (2, 6, 20)  # the steps after which they are left out
 _SCALE_ROUNDS = 20
+_MAX_INFORMATION = 2e7  # squared numbers of items per annotator, added up
+_MAX_MOVE = 2.0  # of a score in one step
 
 
 class PairGPMParameters(NamedTuple):
@@ -132,6 +134,11 @@ class PairGPMSteps:
                 Sum("behavior_count", (len(states.eps),)),
                 Sum("totals", (3,)),
             ),
+        )
+        self._prune = Pass(
+            "pairs.gpm.prune_states",
+            state=("active", "favoured", "leverage", "covariates"),
+            inputs=(*scores, Input("prune")),
         )
         self._information = Pass(
             "pairs.gpm.information",
@@ -245,16 +252,29 @@ class PairGPMSteps:
         """Return the observed information of scores and offsets, without that of their priors."""
         return self.session.run_pass(self._information, **self.inputs(parameters))["information"]
 
+    def prune(self, parameters: PairGPMParameters) -> None:
+        """Make states inactive that are very unlikely at these parameters."""
+        self.session.run_pass(self._prune, **self.inputs(parameters), prune=_PRUNE)
+
     def covariance(self, parameters: PairGPMParameters) -> ScoreCovariance:
         """Return the inverse of the information and that of the priors.
 
-        If there are too many items for a matrix: from the expected curvature, without covariances.
+        Where the observed information would take long, it is the expected curvature; if there are
+        also too many items for a matrix, without covariances.
         """
-        if parameters.theta.size > MAX_DENSE_ITEMS:
+        shown = np.minimum(2 * self.data.comparisons_per_annotator, self._n_items).astype(
+            np.float64
+        )
+        if parameters.theta.size > MAX_DENSE_ITEMS or inner(shown, shown) > _MAX_INFORMATION:
             sums = self.sums(parameters)
-            variances = [system.centered_inverse for system in self._systems(sums)]
+            inverses = np.stack([system.centered_inverse for system in self._systems(sums)])
             offsets = _inverse(self._offset_curvature(sums))
-            return ScoreCovariance(np.stack(variances), offsets)
+            if inverses.ndim == 2:
+                return ScoreCovariance(inverses, offsets)
+            blocks = np.zeros(parameters.theta.shape * 2)
+            for g, inverse in enumerate(inverses):
+                blocks[g, :, g] = inverse
+            return ScoreCovariance(blocks, offsets)
         information = self.information(parameters)
         size = parameters.theta.size
         information[np.diag_indices(size)] += self.precision
@@ -263,6 +283,9 @@ class PairGPMSteps:
             information[size], information[:, size] = 0.0, 0.0
             information[size, size] = 1.0
         covariance = _inverse(information)
+        # The prior's precision is estimated, too: the variance of its log is about 2 / n.
+        move = self.precision * covariance[:, :size] @ parameters.theta.ravel()
+        covariance += np.outer(move, move) * 2.0 / max(self.n_determined, 2.0)
         return ScoreCovariance(
             self._centred(covariance[:size, :size].reshape(*parameters.theta.shape, -1)),
             covariance[size:, size:],
@@ -317,7 +340,9 @@ class PairGPMSteps:
         moves, offset_moves = _solve(
             *(self._systems(sums), cross, self._offset_curvature(sums), gradient, offset_gradient)
         )
-        return old.theta + moves, old.offsets + offset_moves
+        # Far from the optimum the expected log posterior is not quadratic.
+        damping = min(1.0, _MAX_MOVE / max(np.abs(moves).max(), 1e-300))
+        return old.theta + damping * moves, old.offsets + damping * offset_moves
 
     def _systems(self, sums: dict[str, Floats]) -> list[LaplacianSystem]:
         return [
