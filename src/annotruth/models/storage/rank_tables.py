@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from annotruth.comparisons.table import OUTCOMES, Comparisons
 from annotruth.kernels.arrays import Floats
+from annotruth.labels.layout import check_index
 from annotruth.models.pairs.posterior import ScorePosterior
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.storage.columns import (
@@ -47,6 +48,7 @@ _OUTCOME = (pa.int8(),)
 _PART = (pa.int64(),)
 # Model-specific columns that are not of type float64, and the types of parameters.
 _COLUMN_TYPES = {"evidence": pa.string(), "group": pa.int64()}
+_ITEM_CODES = {"favoured"}  # parameters that are codes of items, or -1
 _NUMBERS = (pa.float64(), pa.float32(), pa.int64(), pa.int32(), pa.uint8(), pa.int8())
 
 
@@ -86,6 +88,11 @@ def make_rank_fit(
         check_table(name, table)
     items, annotators, comparisons = (tables[name] for name in RANK_TABLES)
     side_bias = entries["side_bias"]
+    arrays = {
+        name: read_parameter(name, tensor, {name: _NUMBERS}) for name, tensor in parameters.items()
+    }
+    for name in _ITEM_CODES & arrays.keys():
+        check_index(name, arrays[name], items.num_rows, least=-1)
     return RankFit(
         model=entries["model"],
         settings=entries["settings"],
@@ -104,10 +111,7 @@ def make_rank_fit(
             name: np.array(values, dtype=np.float64)
             for name, values in entries["coefficients"].items()
         },
-        parameters={
-            name: read_parameter(name, tensor, {name: _NUMBERS})
-            for name, tensor in parameters.items()
-        },
+        parameters=arrays,
         chosen=entries.get("chosen") or "",
         fitted_at=datetime.fromisoformat(entries["fitted_at"]),
     )
