@@ -55,7 +55,7 @@ class BradleyTerry(BasePairwiseAggregator):
     An item with strength :math:`p_i` beats another with probability :math:`p_i / (p_i + p_j)`. Each
     iteration sets
 
-    .. math:: p_i = w_i \Big/ \sum_j \frac{n_{ij}}{p_i + p_j},
+    .. math:: p_i = \frac{w_i}{\sum_j n_{ij} / (p_i + p_j)},
 
     with the item's wins :math:`w_i` and the comparisons :math:`n_{ij}`, and divides by the sum.
     There is no prior: the strength of an item that never won is 0. `annotruth.BradleyTerry` has a
