@@ -312,7 +312,8 @@ def group_section(fit: RankFit, charts: Mapping[str, Chart]) -> str:
     n_apart = int(np.count_nonzero(group_differences(fit)[1] > Z95))
     lead = (
         f"{fit.n_groups} groups of annotators have scores of their own. They differ on "
-        f"{n_apart:,} of {n:,} items by more than 1.96 standard errors."
+        f"{n_apart:,} of {n:,} items by more than 1.96 standard errors. The groups were formed by "
+        "these same votes, so part of the differences comes by construction."
     )
     if fit.chosen:
         lead += f" {fit.chosen[0].upper()}{fit.chosen[1:]}."
