@@ -38,7 +38,7 @@ def passage(options: PartOptions) -> list[PartTable]:
             mean = TargetFigure(float(np.mean(figures)), digits=4)
             rows.append(((kind, name), [mean, "", "", "", ""]))
     description = (
-        f"Passages (490 items) with 80% more annotators added, all of them spammers: mean over "
+        f"Passages (472 items) with 80% more annotators added, all of them spammers: mean over "
         f"{len(seeds)} seeds of the share of pairs of passages in the order of their grades; and for "
         f"annotators with {MIN_VOTES} or more votes, F1 of who is a spammer, the share of spammers "
         "whose behavior is named right, of those found and of all, and the number of real "
