@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -25,6 +26,8 @@ from annotruth.models.pairs.result import RankFit
 
 _MAX_ROUNDS = 8  # updates of the scores' prior
 _PRIOR_CHANGE = 0.03  # of the log of its precision: below this it has converged
+_LARGE = 400_000  # comparisons; with more, estimation starts from a sample
+_SAMPLE = 100_000
 _ROUND_TOL = 1e-3  # per score, before the last round
 _FINAL_TOL = 1e-4  # per score: less does not change a score noticeably
 
@@ -97,7 +100,16 @@ class PairGPM(PairEstimator):
             return make_fit(self, steps, parameters, history, covariance)
 
     def _start(self, data: Comparisons, steps: PairGPMSteps) -> PairGPMParameters:
-        """Return the scores and the side bias of Bradley and Terry's model."""
+        """Return the scores and the side bias of Bradley and Terry's model.
+
+        Of many comparisons: the parameters of a fit to a sample of the annotators.
+        """
+        if data.n_comparisons > _LARGE:
+            fit = copy(self).fit(_sample(data, _SAMPLE, self.seed)).result_
+            steps.precision = float(fit.parameters["precision"][0])
+            start = steps.resume(fit)
+            steps.prune(start)
+            return start
         fit = BradleyTerry(engine=self.engine).fit(data).result_
         start = steps.start()
         if "side_bias" in fit.parameters:
@@ -123,8 +135,10 @@ class PairGPM(PairEstimator):
             )
 
         for _ in range(_MAX_ROUNDS):
-            parameters, _ = run(parameters, max(self.tol, _ROUND_TOL * parameters.theta.size))
+            parameters, history = run(parameters, max(self.tol, _ROUND_TOL * parameters.theta.size))
             change = steps.update_prior(parameters)
+            if steps.data.n_comparisons > _LARGE:  # the sample had the same prior
+                break
             steps.consider_all_states()
             if change < _PRIOR_CHANGE:
                 break
@@ -135,7 +149,8 @@ class PairGPM(PairEstimator):
         inverted = np.array(named) == INVERTED
         if inverted.any() and not inverted.all():
             steps.leave_out(parameters, inverted)
-        parameters, history = run(parameters, max(self.tol, _FINAL_TOL * parameters.theta.size))
+        if inverted.any() or steps.data.n_comparisons <= _LARGE:
+            parameters, history = run(parameters, max(self.tol, _FINAL_TOL * parameters.theta.size))
         covariance = steps.covariance(parameters)
         steps.consider_all_states(inverted)
         return parameters, history, covariance
@@ -149,3 +164,23 @@ class PairGPM(PairEstimator):
     ) -> Floats:
         """Return the probabilities of left, right and tie, given the annotator's own votes."""
         return predict_outcomes(self.result_, self.engine, left, right, annotator, covariates or {})
+
+
+def _sample(data: Comparisons, n_comparisons: int, seed: int) -> Comparisons:
+    """Return the comparisons of annotators drawn at random, about as many as asked for."""
+    order = np.random.default_rng(seed).permutation(data.n_annotators)
+    n_votes = data.comparisons_per_annotator[order].cumsum()
+    members = np.zeros(data.n_annotators, dtype=np.bool_)
+    members[order[: int(np.searchsorted(n_votes, n_comparisons)) + 1]] = True
+    annotator = data.annotator_of_comparison()
+    kept = members[annotator]
+    return Comparisons.from_codes(
+        data.left[kept],
+        data.right[kept],
+        annotator[kept],
+        data.outcome[kept],
+        items=data.items,
+        annotators=data.annotators,
+        covariates={name: np.asarray(values)[kept] for name, values in data.covariates.items()},
+        sides_known=data.sides_known,
+    )
