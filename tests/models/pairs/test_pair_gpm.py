@@ -232,3 +232,14 @@ def test_taste_groups_are_found() -> None:
     agreed = (np.asarray(fit.annotator_columns["group"]) - 1 == made.group).mean()
     assert max(agreed, 1 - agreed) >= 0.9
     assert fit.parameters["group_posterior"].shape == (24, 2)
+
+
+def test_many_comparisons_start_from_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = simulate.comparers(n_items=10, n_annotators=60, behavior="always left", seed=6)
+    small = PairGPM().fit(made.comparisons).result_
+    monkeypatch.setattr("annotruth.models.pairs.pair_gpm.model._LARGE", 2000)
+    monkeypatch.setattr("annotruth.models.pairs.pair_gpm.model._SAMPLE", 1000)
+    large = PairGPM().fit(made.comparisons).result_
+    np.testing.assert_allclose(large.scores.mean, small.scores.mean, atol=0.2)
+    assert large.spammer is not None
+    assert (large.spammer == small.spammer).all()
