@@ -261,8 +261,8 @@ def judge_order(scale: Scale, layout: Layout) -> Scale:
     as classes. Krippendorff's :math:`\alpha` is compared for both: numbers are classes if
     :math:`0.8\,\alpha_\mathrm{interval} - \alpha_\mathrm{nominal}` is below 0 by two standard errors, over
     items; or if some neighbours are confused clearly less than half as often as chance would have it,
-    because classes that come in pairs, 0 with 1 and 2 with 3, agree well as numbers, too. With too few labels to tell, and with more than `MAX_CODES` numbers or fractions,
-    numbers are a scale.
+    because classes that come in pairs, 0 with 1 and 2 with 3, agree well as numbers, too. With too few
+    labels to tell, and with more than `MAX_CODES` numbers or fractions, numbers are a scale.
     """
     values = scale.values
     few = 2 < len(scale) <= MAX_CODES
