@@ -47,6 +47,7 @@ def table():
         ("v.jsonl", "\n".join(json.dumps(row) for row in table().to_pylist())),
         ("v.json", json.dumps(table().to_pylist(), indent=1)),
     ],
+    ids=["csv", "tsv", "semicolons", "byte order mark", "gzip", "json lines", "json"],
 )
 def test_kinds_of_text_files(write, name, content):
     data = read_comparisons(write(name, content))
