@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from annotruth.comparisons.votes import Votes
 from annotruth.errors import counted
 from annotruth.kernels.arrays import Codes, ComparisonBlock, Floats
 from annotruth.labels import validate
@@ -120,30 +121,20 @@ class Comparisons:
         names = ("left", "right", "annotator", "outcome")
         for values, size, name in zip(codes, sizes, names, strict=True):
             validate.check_codes(values, size, name)
-        n = len(codes[0])
-        by_left, by_right = np.empty((2, n), dtype=np.int32)
-        by_outcome, row = np.empty(n, dtype=np.int8), np.empty(n, dtype=np.int64)
-        annotator_ptr = np.zeros(len(annotators) + 1, dtype=np.int64)
-        kernels_for(n, "pairs.layout").sort_votes(
-            *(np.ascontiguousarray(codes[k], dtype=np.int32) for k in (2, 0, 1)),
-            np.ascontiguousarray(codes[3], dtype=np.int8),
-            annotator_ptr,
-            by_left,
-            by_right,
-            by_outcome,
-            row,
-        )
-        return cls(
+        # Copies, as the arrays may change before they are sorted.
+        types = (np.int32, np.int32, np.int32, np.int8)
+        made = _UnsortedComparisons.of_unsorted(
+            _UnsortedVotes(*(np.array(c, dtype=t) for c, t in zip(codes, types, strict=True))),
             items=pa.array(items),
             annotators=pa.array(annotators),
-            left=by_left,
-            right=by_right,
-            outcome=by_outcome,
-            annotator_ptr=annotator_ptr,
-            row=row,
-            covariates={name: values[row] for name, values in (covariates or {}).items()},
+            covariates={},
             sides_known=sides_known,
             frame=frame or default_frame(),
+        )
+        if not covariates:
+            return made
+        return replace(
+            made, covariates={name: values[made.row] for name, values in covariates.items()}
         )
 
     @property
@@ -159,7 +150,12 @@ class Comparisons:
     @property
     def n_comparisons(self) -> int:
         """The number of comparisons."""
-        return len(self.outcome)
+        return self.votes.n_labels
+
+    @property
+    def votes(self) -> Votes:
+        """The comparisons in any order, for what does not depend on who made them."""
+        return Votes(self.n_items, self.left, self.right, self.outcome)
 
     @property
     def n_labels(self) -> int:
@@ -179,13 +175,14 @@ class Comparisons:
     @property
     def comparisons_per_item(self) -> NDArray[np.int64]:
         """The number of comparisons of each item."""
-        counts = np.bincount(self.left, minlength=self.n_items)
-        return counts + np.bincount(self.right, minlength=self.n_items)
+        votes = self.votes
+        counts = np.bincount(votes.left, minlength=self.n_items)
+        return counts + np.bincount(votes.right, minlength=self.n_items)
 
     @property
     def has_ties(self) -> bool:
         """Whether any outcome is a tie."""
-        return bool((self.outcome == TIE).any())
+        return bool((self.votes.outcome == TIE).any())
 
     def subset(self, keep: NDArray[np.bool_]) -> Comparisons:
         """Return the comparisons where ``keep`` is true; items and annotators keep their codes."""
@@ -247,7 +244,7 @@ class Comparisons:
         )
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.describe()})"
+        return f"Comparisons({self.describe()})"
 
     # What follows makes it `annotruth.engines.PassData`: partitions are made of annotators.
 
@@ -272,6 +269,71 @@ class Comparisons:
 
     def check_room(self, n_bytes: float, what: str) -> None:
         """Accept everything: the comparisons are in memory."""
+
+
+class _UnsortedVotes(NamedTuple):
+    """The codes of comparisons in the order of the input."""
+
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    annotator: NDArray[np.int32]
+    outcome: NDArray[np.int8]
+
+
+class _SortedVotes(NamedTuple):
+    """The codes of comparisons, sorted by annotator."""
+
+    annotator_ptr: NDArray[np.int64]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    outcome: NDArray[np.int8]
+    row: NDArray[np.int64]
+
+
+class _UnsortedComparisons(Comparisons):
+    """Comparisons that are sorted by annotator when that order is first needed.
+
+    Sorting many comparisons takes longer than fitting a model for which annotators are alike.
+    """
+
+    unsorted: _UnsortedVotes | None = None
+
+    @classmethod
+    def of_unsorted(cls, unsorted: _UnsortedVotes, **fields: Any) -> Comparisons:
+        """Return comparisons with these fields but for the sorted ones."""
+        made = cls.__new__(cls)
+        made.__dict__.update(fields, unsorted=unsorted)
+        return made
+
+    @property
+    def votes(self) -> Votes:
+        """The comparisons in the order of the input, if they have not been sorted yet."""
+        if self.unsorted is None:
+            return super().votes
+        left, right, _, outcome = self.unsorted
+        return Votes(self.n_items, left, right, outcome)
+
+    def __getattr__(self, name: str) -> Any:
+        """Sort the comparisons where a sorted field is not there yet."""
+        if name not in _SortedVotes._fields or self.unsorted is None:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        self.__dict__.update(_sort(self.unsorted, self.n_annotators)._asdict(), unsorted=None)
+        return self.__dict__[name]
+
+
+def _sort(votes: _UnsortedVotes, n_annotators: int) -> _SortedVotes:
+    """Return comparisons sorted by annotator; those of one annotator stay in order."""
+    left, right, annotator, outcome = votes
+    n = len(annotator)
+    by_annotator = _SortedVotes(
+        annotator_ptr=np.zeros(n_annotators + 1, dtype=np.int64),
+        left=np.empty(n, dtype=np.int32),
+        right=np.empty(n, dtype=np.int32),
+        outcome=np.empty(n, dtype=np.int8),
+        row=np.empty(n, dtype=np.int64),
+    )
+    kernels_for(n, "pairs.layout").sort_votes(annotator, left, right, outcome, *by_annotator)
+    return by_annotator
 
 
 def _renumber(codes: NDArray[np.int32], values: pa.Array) -> tuple[NDArray[np.int32], pa.Array]:

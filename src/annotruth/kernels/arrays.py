@@ -96,6 +96,21 @@ class ComparisonBlock(NamedTuple):
     outcome: NDArray[np.int8]
 
 
+class VoteBlock(NamedTuple):
+    """The arrays of comparisons in any order: the codes of two items, and the outcome.
+
+    Examples
+    --------
+    >>> one = np.zeros(1, np.int32)
+    >>> VoteBlock(one, one + 1, np.zeros(1, np.int8)).right.tolist()
+    [1]
+    """
+
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    outcome: NDArray[np.int8]
+
+
 class PairBlock(NamedTuple):
     """Pairs of items, and how often each was compared.
 

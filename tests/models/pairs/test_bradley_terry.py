@@ -214,8 +214,7 @@ def test_counts_of_parts_of_the_votes_add_up():
     first = np.arange(votes.n_comparisons) < 700
     tables = []
     for part in (votes, votes.subset(first), votes.subset(~first)):
-        with closing(get_engine("memory").open(part)) as session:
-            counts = graph.count_pairs(part, session)
+        counts = graph.count_pairs(part.votes, get_engine("memory"))
         table = np.zeros((votes.n_items, votes.n_items, 3))
         table[counts.left, counts.right] = counts.votes
         tables.append(table)

@@ -1,7 +1,5 @@
 """Counts, connected parts, and equations with the Laplacian of the graph of comparisons."""
 
-from contextlib import closing
-
 import numpy as np
 import pytest
 from tests.models.pairs.crowds import comparisons
@@ -30,8 +28,7 @@ def test_votes_of_pairs_are_counted(n_items, engine):
     votes = random_votes(np.random.default_rng(0), n_items, 1000)
     expected = np.zeros((n_items, n_items, 3))
     np.add.at(expected, (votes.left, votes.right, votes.outcome), 1)
-    with closing(get_engine(engine).open(votes)) as session:
-        counts = count_pairs(votes, session)
+    counts = count_pairs(votes.votes, get_engine(engine))
     actual = np.zeros_like(expected)
     actual[counts.left, counts.right] = counts.votes
     np.testing.assert_array_equal(actual, expected)

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from annotruth.kernels.arrays import ComparisonBlock, Floats
+import numpy as np
+
+from annotruth.kernels.arrays import Floats, VoteBlock
 from annotruth.kernels.compiled import compiled
 
 
 @compiled
-def add_votes(block: ComparisonBlock, lo: int, hi: int, votes: Floats) -> None:
-    """Add the comparisons of annotators ``lo:hi`` to ``votes[left, right, outcome]``."""
-    for j in range(block.annotator_ptr[lo], block.annotator_ptr[hi]):
-        votes[block.left[j], block.right[j], block.outcome[j]] += 1.0
+def add_votes(block: VoteBlock, lo: int, hi: int, votes: Floats) -> None:
+    """Add the comparisons ``lo:hi`` to ``votes[left, right, outcome]``.
+
+    Codes must be within their ranges; they are not checked.
+    """
+    n_items, n_outcomes = np.uint64(votes.shape[1]), np.uint64(votes.shape[2])
+    added_to = votes.reshape(votes.size)
+    # Small counters, as more of them fit into the caches. Unsigned indices are not tested for
+    # being negative.
+    counts = np.zeros(votes.size, dtype=np.uint16)
+    for v in range(lo, hi):
+        pair = np.uint64(block.left[v]) * n_items + np.uint64(block.right[v])
+        cell = pair * n_outcomes + np.uint64(block.outcome[v])
+        counts[cell] += np.uint16(1)
+        if counts[cell] == 0:
+            added_to[cell] += 65536.0
+    for cell in range(len(counts)):
+        added_to[cell] += counts[cell]

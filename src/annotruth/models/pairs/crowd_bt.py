@@ -163,7 +163,7 @@ class CrowdBTSteps:
         self._session = session
         self._strength = model.regularization
         self._prior = np.array([model.reliability_prior_a, model.reliability_prior_b])
-        self._counts = count_pairs(data, session)
+        self._counts = count_pairs(data.votes, engine)
         self._partition = LogPartition(data.n_items, engine.open(self._counts))
         self._n_ties = float(self._counts.votes[:, TIE].sum())
         self.part = connected_parts(data.n_items, self._counts.left, self._counts.right)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,8 +14,9 @@ from scipy.sparse import coo_array, csr_array, diags_array
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, cg
 
-from annotruth.comparisons.table import OUTCOMES, Comparisons
-from annotruth.engines import Pass, Session, Sum
+from annotruth.comparisons.table import OUTCOMES
+from annotruth.comparisons.votes import Votes
+from annotruth.engines import Engine, Pass, Sum
 from annotruth.errors import AnnotruthError
 from annotruth.kernels.arrays import Codes, Floats, PairBlock
 
@@ -46,10 +48,11 @@ class PairCounts:
     Examples
     --------
     >>> from annotruth.engines import get_engine
+    >>> from annotruth.comparisons import Comparisons
     >>> votes = Comparisons.from_codes(
     ...     [0, 0, 1], [1, 1, 0], [0, 1, 1], [0, 2, 1], items=["a", "b"], annotators=["x", "y"]
     ... )
-    >>> counts = count_pairs(votes, get_engine("memory").open(votes))
+    >>> counts = count_pairs(votes.votes, get_engine("memory"))
     >>> counts.left.tolist(), counts.right.tolist(), counts.votes.tolist()
     ([0, 1], [1, 0], [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
     """
@@ -90,14 +93,15 @@ class PairCounts:
         """Accept everything: the counts are in memory."""
 
 
-def count_pairs(data: Comparisons, session: Session) -> PairCounts:
+def count_pairs(data: Votes, engine: Engine) -> PairCounts:
     """Return the counts of the ordered pairs that were compared, sorted by left, then by right."""
     n, n_outcomes = data.n_items, len(OUTCOMES)
     # With more pairs than comparisons, a table of all pairs would take longer than sorting.
-    if n * n <= data.n_comparisons:
-        exact = data.n_comparisons <= _EXACT_SINGLES
+    if n * n <= data.n_labels:
+        exact = data.n_labels <= _EXACT_SINGLES
         table = Sum("votes", (n, n, n_outcomes), single_precision=exact)
-        votes = session.run_pass(Pass("pairs.counts.add_votes", sums=(table,)))["votes"]
+        with closing(engine.open(data)) as session:
+            votes = session.run_pass(Pass("pairs.counts.add_votes", sums=(table,)))["votes"]
         votes = votes.reshape(-1, n_outcomes)
         pairs = np.flatnonzero(votes[:, 0] + votes[:, 1] + votes[:, 2])
         return PairCounts(n, *np.divmod(pairs, n), votes[pairs].astype(np.float64))

@@ -112,8 +112,7 @@ class ScoreModel(PairEstimator):
         self, data: Comparisons, progress: ProgressCallback | None, previous: RankFit | None
     ) -> RankFit:
         engine = get_engine(self.engine)
-        with closing(engine.open(data)) as session:
-            counts = count_pairs(data, session)
+        counts = count_pairs(data.votes, engine)
         with closing(engine.open(counts)) as session:
             steps = ScoreSteps(self, counts, session, has_sides=data.sides_known)
             start = steps.start() if previous is None else steps.resume(previous)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from annotruth.kernels.arrays import ComparisonBlock, Floats
+from annotruth.kernels.arrays import Floats, VoteBlock
 
 
-def add_votes(block: ComparisonBlock, lo: int, hi: int, votes: Floats) -> None:
-    """Add the comparisons of annotators ``lo:hi`` to ``votes[left, right, outcome]``."""
-    rows = slice(block.annotator_ptr[lo], block.annotator_ptr[hi])
+def add_votes(block: VoteBlock, lo: int, hi: int, votes: Floats) -> None:
+    """Add the comparisons ``lo:hi`` to ``votes[left, right, outcome]``."""
+    rows = slice(lo, hi)
     np.add.at(votes, (block.left[rows], block.right[rows], block.outcome[rows]), 1.0)

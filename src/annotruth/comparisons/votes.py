@@ -1,0 +1,65 @@
+"""`Votes`: comparisons in any order, for what does not depend on who made them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotruth.kernels.arrays import Floats, VoteBlock
+
+
+@dataclass(frozen=True, eq=False)
+class Votes:
+    """Outcomes of comparisons, in any order.
+
+    They are `annotruth.engines.PassData`, whose partitions are made of comparisons.
+
+    Attributes
+    ----------
+    n_items
+        The number of items.
+    left, right, outcome
+        As in `annotruth.comparisons.Comparisons`.
+
+    Examples
+    --------
+    >>> codes = np.array([0, 1], np.int32)
+    >>> Votes(2, codes, codes[::-1], np.zeros(2, np.int8)).partition(2).tolist()
+    [0, 1, 2]
+    """
+
+    n_items: int
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    outcome: NDArray[np.int8]
+
+    @property
+    def n_annotators(self) -> int:
+        """None: annotators are alike."""
+        return 0
+
+    @property
+    def n_labels(self) -> int:
+        """The number of comparisons."""
+        return len(self.outcome)
+
+    def length(self, per: str) -> int:
+        """Return the number of comparisons."""
+        return len(self.outcome)
+
+    def block(self) -> VoteBlock:
+        """Return the arrays that kernels read."""
+        return VoteBlock(self.left, self.right, self.outcome)
+
+    def partition(self, n_partitions: int) -> NDArray[np.int64]:
+        """Return the ``n_partitions + 1`` bounds that divide the comparisons evenly."""
+        return np.linspace(0, len(self.outcome), n_partitions + 1).astype(np.int64)
+
+    def zeros(self, shape: int | tuple[int, ...]) -> Floats:
+        """Return an array of zeros in memory."""
+        return np.zeros(shape)
+
+    def check_room(self, n_bytes: float, what: str) -> None:
+        """Accept everything: the comparisons are in memory."""
