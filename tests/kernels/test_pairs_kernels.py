@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from annotruth.comparisons import Comparisons
-from annotruth.kernels.arrays import PairBlock
-from annotruth.kernels.pairs import counts, crowd_bt, davidson, layout
+from annotruth.kernels.arrays import PairBlock, VoteBlock
+from annotruth.kernels.pairs import counts, crowd_bt, davidson, laplacian, layout
 from annotruth.kernels.reference.pairs import counts as reference_counts
 from annotruth.kernels.reference.pairs import crowd_bt as reference_crowd_bt
 from annotruth.kernels.reference.pairs import davidson as reference_davidson
+from annotruth.kernels.reference.pairs import laplacian as reference_laplacian
 from annotruth.kernels.reference.pairs import layout as reference_layout
 
 
@@ -89,3 +90,25 @@ def test_log_partition_equals_its_twin(lo, hi, nu):
         results.append(sums)
     for actual, expected in zip(*results, strict=True):
         np.testing.assert_allclose(actual, expected, rtol=1e-11, atol=1e-12)
+
+
+def test_many_votes_of_a_pair_are_counted():
+    n = 150_000
+    codes = np.zeros(n, np.int32)
+    table = np.zeros((2, 2, 3))
+    counts.add_votes(VoteBlock(codes, codes + 1, np.full(n, 2, np.int8)), 0, n, table)
+    assert table[0, 1].tolist() == [0, 0, n]
+    assert table.sum() == n
+
+
+def test_weights_of_pairs_equal_those_of_the_twin():
+    rng = np.random.default_rng(4)
+    left, right = rng.integers(5, size=(2, 60))
+    weight = rng.uniform(size=60)
+    results = []
+    for module in (laplacian, reference_laplacian):
+        weights, degree = np.zeros((5, 5)), np.ones(5)
+        module.add_pairs(left, right, weight, weights, degree)
+        results.append((weights, degree))
+    for actual, expected in zip(*results, strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-12)

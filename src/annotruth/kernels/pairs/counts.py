@@ -18,12 +18,12 @@ def add_votes(block: VoteBlock, lo: int, hi: int, votes: Floats) -> None:
     added_to = votes.reshape(votes.size)
     # Small counters, as more of them fit into the caches. Unsigned indices are not tested for
     # being negative.
-    counts = np.zeros(votes.size, dtype=np.uint16)
+    counts = np.zeros(votes.size, dtype=np.uint8)
     for v in range(lo, hi):
         pair = np.uint64(block.left[v]) * n_items + np.uint64(block.right[v])
         cell = pair * n_outcomes + np.uint64(block.outcome[v])
-        counts[cell] += np.uint16(1)
+        counts[cell] += np.uint8(1)
         if counts[cell] == 0:
-            added_to[cell] += 65536.0
-    for cell in range(len(counts)):
-        added_to[cell] += counts[cell]
+            added_to[cell] += 256.0
+    for c in range(len(counts)):
+        added_to[c] += counts[c]

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from annotruth.kernels.arrays import Floats, PairBlock
 from annotruth.kernels.compiled import compiled
 
@@ -34,30 +36,41 @@ def log_partition(
     log nu x log nu.
     """
     log_total = side_slope = tie_slope = sum_side = sum_mixed = sum_tied = 0.0
-    for p in range(lo, hi):
-        i, j, n = block.left[p], block.right[p], block.n[p]
-        ratio = side * strength[i] / strength[j]
-        inverse = 1.0 / ratio
-        total = ratio + inverse + nu
-        scale = 1.0 / total
-        mean = 0.5 * (ratio - inverse) * scale
-        expected = n * mean
-        p_tie = nu * scale
-        known = n * (0.25 * (ratio + inverse) * scale - mean * mean)
-        mixed = -expected * p_tie
-        information[p] = known
-        slope[i] -= expected
-        slope[j] += expected
-        side_cross[i] += known
-        side_cross[j] -= known
-        tie_cross[i] += mixed
-        tie_cross[j] -= mixed
-        log_total -= n * math.log(total)
-        side_slope -= expected
-        tie_slope -= n * p_tie
-        sum_side += known
-        sum_mixed += mixed
-        sum_tied += n * p_tie * (1.0 - p_tie)
+    p = lo
+    while p < hi:
+        i = block.left[p]
+        of_left = side * strength[i]
+        sum_expected = sum_known = sum_mixed_of_left = 0.0
+        while p < hi and block.left[p] == i:  # pairs with the same left item follow each other
+            j, n = np.uint64(block.right[p]), block.n[p]
+            of_right = strength[j]
+            # The odds, all multiplied by the strengths of both items.
+            both = of_left * of_right
+            left, right, tied = of_left * of_left, of_right * of_right, nu * both
+            total = left + right + tied
+            scale = 1.0 / total
+            p_tie = tied * scale
+            mean = 0.5 * (left - right) * scale
+            expected = n * mean
+            known = n * (0.25 * (1.0 - p_tie) - mean * mean)
+            mixed = -expected * p_tie
+            information[p] = known
+            slope[j] += expected
+            side_cross[j] -= known
+            tie_cross[j] -= mixed
+            sum_expected += expected
+            sum_known += known
+            sum_mixed_of_left += mixed
+            log_total -= n * math.log(total / both)
+            tie_slope -= n * p_tie
+            sum_tied += n * p_tie * (1.0 - p_tie)
+            p += 1
+        slope[i] -= sum_expected
+        side_cross[i] += sum_known
+        tie_cross[i] += sum_mixed_of_left
+        side_slope -= sum_expected
+        sum_side += sum_known
+        sum_mixed += sum_mixed_of_left
     totals[0] += log_total
     totals[1] += side_slope
     totals[2] += tie_slope

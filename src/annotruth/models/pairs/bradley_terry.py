@@ -8,10 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from annotruth.comparisons.table import LEFT, RIGHT, TIE
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Floats, inner
-from annotruth.models.pairs.graph import PairCounts, net_sums
+from annotruth.models.pairs.graph import PairCounts
 from annotruth.models.pairs.information import Evaluation, Likelihood
 from annotruth.models.pairs.score_model import ScoreModel
 
@@ -51,9 +50,9 @@ class BradleyTerry(ScoreModel):
     def likelihood(self, counts: PairCounts, session: Session) -> Likelihood:
         """Return the log-likelihood of counts, opened as a session, as a function."""
         partition = LogPartition(counts.n_items, session)
-        half_votes = (counts.votes[:, LEFT] - counts.votes[:, RIGHT]) / 2.0
-        net_wins = net_sums(counts.left, counts.right, half_votes, counts.n_items)
-        net_left, n_ties = float(half_votes.sum()), float(counts.votes[:, TIE].sum())
+        net_wins = counts.net_wins
+        n_left, n_right, n_ties = counts.votes.sum(axis=0).tolist()
+        net_left = (n_left - n_right) / 2.0
 
         def evaluate(scores: Floats, side_bias: float | None, tie: float | None) -> Evaluation:
             expected = partition(scores, side_bias, tie)

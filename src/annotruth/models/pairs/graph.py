@@ -14,11 +14,12 @@ from scipy.sparse import coo_array, csr_array, diags_array
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, cg
 
-from annotruth.comparisons.table import OUTCOMES
+from annotruth.comparisons.table import LEFT, OUTCOMES, RIGHT
 from annotruth.comparisons.votes import Votes
 from annotruth.engines import Engine, Pass, Sum
 from annotruth.errors import AnnotruthError
-from annotruth.kernels.arrays import Codes, Floats, PairBlock
+from annotruth.kernels.arrays import Codes, Floats, PairBlock, inner
+from annotruth.labels.layout import kernels_for
 
 MAX_DENSE_ITEMS = 3000
 """The number of items up to which matrices of items x items are computed."""
@@ -26,6 +27,7 @@ MAX_DENSE_ITEMS = 3000
 _DRAWS = 64  # for the variances of more items
 _DRAWS_OF_TRACE = 8
 _CG_TOL = 1e-10
+_SAMPLED_PAIRS = 10  # per item
 _EXACT_SINGLES = 1 << 24  # integers up to this are exact in single precision
 
 
@@ -62,6 +64,18 @@ class PairCounts:
     right: Codes
     votes: Floats
 
+    @cached_property
+    def n_votes(self) -> Floats:
+        """How often each pair was compared."""
+        total: Floats = self.votes.sum(axis=1)
+        return total
+
+    @cached_property
+    def net_wins(self) -> Floats:
+        """Half of how much more often each item won than it lost."""
+        half_votes = (self.votes[:, LEFT] - self.votes[:, RIGHT]) / 2.0
+        return net_sums(self.left, self.right, half_votes, self.n_items)
+
     @property
     def n_annotators(self) -> int:
         """None: annotators are alike."""
@@ -79,7 +93,7 @@ class PairCounts:
     def block(self) -> PairBlock:
         """Return the arrays that kernels read."""
         left, right = self.left.astype(np.int32), self.right.astype(np.int32)
-        return PairBlock(left, right, self.votes.sum(axis=1))
+        return PairBlock(left, right, self.n_votes)
 
     def partition(self, n_partitions: int) -> NDArray[np.int64]:
         """Return the ``n_partitions + 1`` bounds that divide the pairs evenly."""
@@ -102,9 +116,11 @@ def count_pairs(data: Votes, engine: Engine) -> PairCounts:
         table = Sum("votes", (n, n, n_outcomes), single_precision=exact)
         with closing(engine.open(data)) as session:
             votes = session.run_pass(Pass("pairs.counts.add_votes", sums=(table,)))["votes"]
-        votes = votes.reshape(-1, n_outcomes)
-        pairs = np.flatnonzero(votes[:, 0] + votes[:, 1] + votes[:, 2])
-        return PairCounts(n, *np.divmod(pairs, n), votes[pairs].astype(np.float64))
+        of_outcomes = votes.reshape(-1, n_outcomes).T
+        pairs = np.flatnonzero(of_outcomes[0] + of_outcomes[1] + of_outcomes[2])
+        # By outcome, as sums over pairs are computed.
+        by_outcome = np.array([of_outcome[pairs] for of_outcome in of_outcomes], dtype=np.float64)
+        return PairCounts(n, *np.divmod(pairs, n), by_outcome.T)
     pairs, position = np.unique(data.left.astype(np.int64) * n + data.right, return_inverse=True)
     cell = position * n_outcomes + data.outcome
     counted = np.bincount(cell, minlength=len(pairs) * n_outcomes).reshape(-1, n_outcomes)
@@ -122,6 +138,10 @@ def connected_parts(n_items: int, left: NDArray[Any], right: NDArray[Any]) -> ND
     >>> connected_parts(5, np.array([1, 2]), np.array([2, 3])).tolist()
     [1, 0, 0, 0, 2]
     """
+    # If the graph of some pairs is connected, so is that of all, which takes longer to search.
+    step = len(left) // (_SAMPLED_PAIRS * n_items + 1) + 1
+    if step > 1 and not connected_parts(n_items, left[::step], right[::step]).any():
+        return np.zeros(n_items, dtype=np.int64)
     ones = np.ones(len(left), dtype=np.int8)
     graph = coo_array((ones, (left, right)), shape=(n_items, n_items))
     n_parts, part = connected_components(graph, directed=False)
@@ -197,9 +217,7 @@ class LaplacianSystem:
         self._part = part
         n_items = len(part)
         if self.is_dense:
-            matrix = self._dense(n_items)
-            self._diagonal = np.diag(matrix)
-            self._factor = _cholesky(matrix)
+            self._factor = _cholesky(self._dense(n_items))
         else:
             degree = sums_at(left, weight, n_items) + sums_at(right, weight, n_items)
             self._diagonal = degree + ridge
@@ -227,24 +245,40 @@ class LaplacianSystem:
         """
         if not self.is_dense:
             return self._centered_variances(_DRAWS)
-        inverse: Floats = np.tril(self._inverse) + np.tril(self._inverse, -1).T
+        centered: Floats = self._inverse + self._inverse.T
+        centered[np.diag_indices_from(centered)] /= 2.0
         # The mean of a part is independent of the differences within it, with a known variance.
+        if not self._part.any():
+            centered -= 1.0 / (self._ridge * len(self._part))
+            return centered
         same_part = self._part[:, np.newaxis] == self._part
         size = np.bincount(self._part)[self._part]
-        centered: Floats = inverse - same_part / (self._ridge * size)
+        centered -= same_part / (self._ridge * size)
         return centered
 
     def centered_trace(self) -> float:
         """Return the sum of the variances of `centered_inverse`, from fewer draws."""
         if not self.is_dense:
             return float(self._centered_variances(_DRAWS_OF_TRACE).sum())
-        return float(np.trace(self._inverse)) - len(np.unique(self._part)) / self._ridge
+        return self._trace - len(np.unique(self._part)) / self._ridge
 
     @cached_property
     def _inverse(self) -> Floats:
-        """The lower triangle of the inverse."""
-        lower: Floats = lapack.dpotri(self._factor, lower=1)[0]
+        """The lower triangle of the inverse; zeros above it, as in the factor."""
+        lower: Floats = lapack.dlauum(self._inverse_factor, lower=1)[0]
         return lower
+
+    @cached_property
+    def _trace(self) -> float:
+        """The trace of the inverse, which takes half as long as the inverse."""
+        elements = self._inverse_factor.ravel(order="K")
+        return inner(elements, elements)
+
+    @cached_property
+    def _inverse_factor(self) -> Floats:
+        """The inverse of the Cholesky factor."""
+        inverse: Floats = lapack.dtrtri(self._factor, lower=1)[0]
+        return inverse
 
     def _centered_variances(self, n_draws: int) -> Floats:
         r"""Return estimates of the variances of centred scores.
@@ -262,13 +296,13 @@ class LaplacianSystem:
 
     def _dense(self, n_items: int) -> Floats:
         left, right, weight = self._pairs
-        weights = sums_at(left * n_items + right, weight, n_items * n_items)
-        weights = weights.reshape(n_items, n_items)
-        weights = weights + weights.T
-        diagonal = weights.sum(axis=0) + self._ridge
-        weights = -weights
-        weights[np.diag_indices(n_items)] = diagonal
-        return weights
+        weights = np.zeros((n_items, n_items))
+        degree = np.full(n_items, self._ridge)
+        kernels_for(len(left), "pairs.laplacian").add_pairs(left, right, weight, weights, degree)
+        matrix: Floats = weights + weights.T
+        np.negative(matrix, out=matrix)
+        matrix[np.diag_indices(n_items)] = degree
+        return matrix.T  # the same matrix, in the order of LAPACK
 
     def _sparse(self, n_items: int) -> csr_array[np.float64]:
         left, right, weight = self._pairs
@@ -297,9 +331,9 @@ class LaplacianSystem:
         return self.solve(noise)
 
 
-def _cholesky(lower: Floats) -> Floats:
-    """Return the Cholesky factor of a matrix of which the lower triangle is given."""
-    factor, failed = lapack.dpotrf(lower, lower=1)
+def _cholesky(matrix: Floats) -> Floats:
+    """Return the Cholesky factor of a matrix of which the lower triangle is given, in its place."""
+    factor, failed = lapack.dpotrf(matrix, lower=1, overwrite_a=1)
     if failed:
         raise AnnotruthError("the scores could not be computed: their information is not positive")
     cholesky: Floats = factor

@@ -104,8 +104,10 @@ class ScoreInformation:
         by_scale = self.solve(scores, np.zeros(len(self.corner)))[0] / self.variance
         by_scale *= np.sqrt(2.0 / (prior_items + self.n_determined()))
         if self.system.is_dense:
-            covariance: Floats = self.system.centered_inverse + by_extra @ self._solved_cross.T
-            covariance += np.outer(by_scale, by_scale)
+            left = np.column_stack([by_extra, by_scale])
+            right = np.column_stack([self._solved_cross, by_scale])
+            covariance: Floats = left @ right.T
+            covariance += self.system.centered_inverse
             covariance[size == 1, size == 1] = self.variance
             return covariance
         by_extra = (by_extra * self._solved_cross).sum(axis=1)

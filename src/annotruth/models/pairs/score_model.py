@@ -18,14 +18,16 @@ has a finite score.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.special import logit
 
-from annotruth.comparisons.table import LEFT, RIGHT, TIE, Comparisons
+from annotruth.comparisons.table import LEFT, TIE, Comparisons
 from annotruth.engines import Session, get_engine
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base_fit import now
@@ -57,6 +59,10 @@ PRIOR_ITEMS = 1.0
 _MAX_HALVINGS = 40
 _NEAR_THE_END = 1.0  # a change of the log posterior
 _SAME_VARIANCE = 1e-6  # a relative change
+_SMALL_MOVE = 0.01  # of scores and of log variance: the information changes by about as much
+# For the scores of the start:
+_OPPONENTS, _GRID_POINTS, _START_UPDATES = 100, 100, 5
+_MOST_TIES = 0.99
 
 
 class ScoreParameters(NamedTuple):
@@ -77,6 +83,10 @@ class ScoreParameters(NamedTuple):
     """How many differences of scores the data determine, rather than the prior."""
     variance_converged: bool = False
     evaluation: Evaluation | None = None
+    information: ScoreInformation | None = None
+    """The information of the last step."""
+    move: float = math.inf
+    """The largest move of a parameter since the information was computed."""
 
 
 @dataclass(kw_only=True)
@@ -173,7 +183,7 @@ class ScoreSteps:
     >>> steps = ScoreSteps(BradleyTerry(), counts, session, has_sides=False)
     >>> after, monitor = steps.step(steps.start())
     >>> after.scores.round(3).tolist(), round(monitor.log_likelihood, 3)
-    ([0.301, -0.301], -2.279)
+    ([0.293, -0.293], -2.291)
     """
 
     objective_name = "the log posterior"
@@ -181,24 +191,25 @@ class ScoreSteps:
     def __init__(
         self, model: ScoreModel, counts: PairCounts, session: Session, *, has_sides: bool
     ) -> None:
-        self._tie_start = model.tie_start
+        self._model = model
         self._likelihood = model.likelihood(counts, session)
         self._n = counts.n_items
         self._counts = counts
         self._has_sides = has_sides
         self._totals = counts.votes.sum(axis=0)
         self.part = connected_parts(counts.n_items, counts.left, counts.right)
+        self._n_differences = self._n - len(np.unique(self.part))
 
     def start(self) -> ScoreParameters:
-        """Return the log odds of each item's wins, without a side bias."""
-        n_ties, n_votes = self._totals[TIE], self._totals.sum()
+        """Return scores that explain each item's wins against any other item, without a side bias."""
+        scores, tie = self._explain_wins()
         return self._evaluated(
             ScoreParameters(
-                scores=center_in_parts(self._log_odds_of_wins(), self.part),
+                scores=center_in_parts(scores, self.part),
                 side_bias=0.0 if self._has_sides else None,
-                tie=self._tie_start((n_ties + 0.5) / (n_votes + 1.0)) if n_ties else None,
+                tie=tie,
                 variance=1.0,
-                n_determined=float(self._n - len(np.unique(self.part))),
+                n_determined=float(self._n_differences),
             )
         )
 
@@ -208,12 +219,15 @@ class ScoreSteps:
         scores = np.zeros(self._n)
         known = previous.scores.mean[: self._n]
         scores[: len(known)] = known
-        return self._evaluated(start._replace(scores=center_in_parts(scores, self.part)))
+        (variance,) = previous.parameters.get("score_variance", [start.variance])
+        return self._evaluated(
+            start._replace(scores=center_in_parts(scores, self.part), variance=float(variance))
+        )
 
     def step(self, parameters: ScoreParameters) -> tuple[ScoreParameters, Monitor]:
         """Take Newton's step, or the largest half of it that does not lower the posterior."""
         before = self.log_posterior(parameters)
-        information = self.information(parameters)
+        information = self._information_of_step(parameters)
         scores, extra = information.solve(*self._gradient(parameters))
         size = 1.0
         for _ in range(_MAX_HALVINGS):
@@ -230,7 +244,14 @@ class ScoreSteps:
             new = new._replace(n_determined=information.n_determined())
         variance = _updated_variance(new)
         change = abs(variance / parameters.variance - 1.0)
-        return new._replace(variance=variance, variance_converged=change < _SAME_VARIANCE), monitor
+        is_old = information is parameters.information
+        move = change + float(np.abs(size * np.append(scores, extra)).max())
+        return new._replace(
+            variance=variance,
+            variance_converged=change < _SAME_VARIANCE,
+            information=information,
+            move=parameters.move + move if is_old else move,
+        ), monitor
 
     def finalize(self, parameters: ScoreParameters) -> float:
         """Return the log-likelihood of the final parameters."""
@@ -248,6 +269,20 @@ class ScoreSteps:
             self._evaluation(parameters),
             variance=parameters.variance,
         )
+
+    def _information_of_step(self, parameters: ScoreParameters) -> ScoreInformation:
+        """Return the information, or that of the step before if it is nearly the same.
+
+        A step with the latter is nearly Newton's. Where the variance is still to be estimated, the
+        error of its denominator, `ScoreParameters.n_determined`, must be negligible as well.
+        """
+        most = _SMALL_MOVE
+        if not parameters.variance_converged:
+            undetermined = 1.0 - parameters.n_determined / max(self._n_differences, 1)
+            most = min(most, _SAME_VARIANCE / max(undetermined, _SAME_VARIANCE))
+        if parameters.information is not None and parameters.move < most:
+            return parameters.information
+        return self.information(parameters)
 
     def _gradient(self, parameters: ScoreParameters) -> tuple[Floats, Floats]:
         """Return the gradient of the log posterior: that of the scores, and of the others."""
@@ -270,14 +305,37 @@ class ScoreSteps:
             )
         )
 
+    def _explain_wins(self) -> tuple[Floats, float | None]:
+        """Return scores and a tie parameter with which wins and ties are as expected.
+
+        Expected against opponents with any of the scores, whoever they were. Ties are half wins.
+        """
+        log_odds = self._log_odds_of_wins()
+        n_ties, n_votes = self._totals[TIE], self._totals.sum()
+        tie_share = (n_ties + 0.5) / (n_votes + 1.0)
+        tie = self._model.tie_start(tie_share) if n_ties else None
+        scores, share_of_equal = log_odds, tie_share
+        grid = np.linspace(log_odds.min() - 1.0, log_odds.max() + 1.0, _GRID_POINTS)
+        for _ in range(_START_UPDATES):
+            opponents = np.quantile(scores, (np.arange(_OPPONENTS) + 0.5) / _OPPONENTS)
+            differences = (grid[:, np.newaxis] - opponents).ravel()
+            expected = self._model.probabilities(differences, tie)
+            shares = expected.reshape(len(grid), -1, 3).mean(axis=1)
+            wins = shares[:, LEFT] + shares[:, TIE] / 2.0
+            scores = np.interp(log_odds, logit(wins), grid)
+            if tie is not None:
+                share_of_equal *= tie_share / np.interp(scores, grid, shares[:, TIE]).mean()
+                share_of_equal = min(share_of_equal, _MOST_TIES)
+                tie = self._model.tie_start(share_of_equal)
+        return scores, tie
+
     def _log_odds_of_wins(self) -> Floats:
         """Return the log odds that an item wins, with one win and one loss more than it had."""
-        left, right, votes = self._counts.left, self._counts.right, self._counts.votes
-        half_ties = votes[:, TIE] / 2.0
-        wins, losses = (votes[:, outcome] + half_ties for outcome in (LEFT, RIGHT))
-        won = sums_at(left, wins, self._n) + sums_at(right, losses, self._n)
-        lost = sums_at(left, losses, self._n) + sums_at(right, wins, self._n)
-        return np.log((won + 1.0) / (lost + 1.0))
+        counts = self._counts
+        half_votes = counts.n_votes / 2.0
+        expected = sums_at(counts.left, half_votes, self._n)
+        expected += sums_at(counts.right, half_votes, self._n)
+        return np.log((expected + counts.net_wins + 1.0) / (expected - counts.net_wins + 1.0))
 
     def _evaluated(self, parameters: ScoreParameters) -> ScoreParameters:
         evaluation = self._likelihood(parameters.scores, parameters.side_bias, parameters.tie)
@@ -294,6 +352,7 @@ class ScoreSteps:
         return (
             self._evaluation(parameters).log_likelihood
             - float((scores**2).sum()) / (2.0 * variance)
+            - 0.5 * self._n_differences * math.log(variance)
             - others / (2.0 * PRIOR_SD**2)
         )
 
