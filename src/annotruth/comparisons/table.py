@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.comparisons.votes import Votes
+from annotruth.comparisons.votes import UnsortedVotes
 from annotruth.errors import counted
 from annotruth.kernels.arrays import Codes, ComparisonBlock, Floats
 from annotruth.labels import validate
@@ -124,7 +124,7 @@ class Comparisons:
         # Copies, as the arrays may change before they are sorted.
         types = (np.int32, np.int32, np.int32, np.int8)
         made = _UnsortedComparisons.of_unsorted(
-            _UnsortedVotes(*(np.array(c, dtype=t) for c, t in zip(codes, types, strict=True))),
+            _InputCodes(*(np.array(c, dtype=t) for c, t in zip(codes, types, strict=True))),
             items=pa.array(items),
             annotators=pa.array(annotators),
             covariates={},
@@ -153,9 +153,9 @@ class Comparisons:
         return self.votes.n_labels
 
     @property
-    def votes(self) -> Votes:
+    def votes(self) -> UnsortedVotes:
         """The comparisons in any order, for what does not depend on who made them."""
-        return Votes(self.n_items, self.left, self.right, self.outcome)
+        return UnsortedVotes(self.n_items, self.left, self.right, self.outcome)
 
     @property
     def n_labels(self) -> int:
@@ -271,7 +271,7 @@ class Comparisons:
         """Accept everything: the comparisons are in memory."""
 
 
-class _UnsortedVotes(NamedTuple):
+class _InputCodes(NamedTuple):
     """The codes of comparisons in the order of the input."""
 
     left: NDArray[np.int32]
@@ -296,22 +296,22 @@ class _UnsortedComparisons(Comparisons):
     Sorting many comparisons takes longer than fitting a model for which annotators are alike.
     """
 
-    unsorted: _UnsortedVotes | None = None
+    unsorted: _InputCodes | None = None
 
     @classmethod
-    def of_unsorted(cls, unsorted: _UnsortedVotes, **fields: Any) -> Comparisons:
+    def of_unsorted(cls, unsorted: _InputCodes, **fields: Any) -> Comparisons:
         """Return comparisons with these fields but for the sorted ones."""
         made = cls.__new__(cls)
         made.__dict__.update(fields, unsorted=unsorted)
         return made
 
     @property
-    def votes(self) -> Votes:
+    def votes(self) -> UnsortedVotes:
         """The comparisons in the order of the input, if they have not been sorted yet."""
         if self.unsorted is None:
             return super().votes
         left, right, _, outcome = self.unsorted
-        return Votes(self.n_items, left, right, outcome)
+        return UnsortedVotes(self.n_items, left, right, outcome)
 
     def __getattr__(self, name: str) -> Any:
         """Sort the comparisons where a sorted field is not there yet."""
@@ -321,7 +321,7 @@ class _UnsortedComparisons(Comparisons):
         return self.__dict__[name]
 
 
-def _sort(votes: _UnsortedVotes, n_annotators: int) -> _SortedVotes:
+def _sort(votes: _InputCodes, n_annotators: int) -> _SortedVotes:
     """Return comparisons sorted by annotator; those of one annotator stay in order."""
     left, right, annotator, outcome = votes
     n = len(annotator)

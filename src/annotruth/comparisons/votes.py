@@ -1,4 +1,4 @@
-"""`Votes`: comparisons in any order, for what does not depend on who made them."""
+"""`UnsortedVotes`: comparisons in any order, for what does not depend on who made them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from annotruth.kernels.arrays import Floats, VoteBlock
 
 
 @dataclass(frozen=True, eq=False)
-class Votes:
+class UnsortedVotes:
     """Outcomes of comparisons, in any order.
 
     They are `annotruth.engines.PassData`, whose partitions are made of comparisons.
@@ -26,7 +26,7 @@ class Votes:
     Examples
     --------
     >>> codes = np.array([0, 1], np.int32)
-    >>> Votes(2, codes, codes[::-1], np.zeros(2, np.int8)).partition(2).tolist()
+    >>> UnsortedVotes(2, codes, codes[::-1], np.zeros(2, np.int8)).partition(2).tolist()
     [0, 1, 2]
     """
 

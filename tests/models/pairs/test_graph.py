@@ -1,5 +1,7 @@
 """Counts, connected parts, and equations with the Laplacian of the graph of comparisons."""
 
+import pickle
+
 import numpy as np
 import pytest
 from tests.models.pairs.crowds import comparisons
@@ -79,3 +81,20 @@ def test_equations_are_solved_and_the_inverse_is_right(max_dense, monkeypatch):
         np.testing.assert_allclose(system.centered_inverse[large], np.diag(exact)[large], rtol=0.1)
         np.testing.assert_allclose(system.centered_inverse, np.diag(exact), rtol=0.4)
         assert system.centered_trace() == pytest.approx(np.trace(exact), rel=0.1)
+
+
+def test_comparisons_from_codes_are_sorted_when_that_is_needed():
+    codes = np.array([[0, 1, 2], [1, 2, 0], [1, 0, 1]], dtype=np.int32)
+    votes = comparisons(codes[0], codes[1], np.array([0, 1, 2]), codes[2], n_items=3)
+    codes[:] = 99  # copies were taken
+    assert votes.votes.left.tolist() == [0, 1, 2]
+    assert votes.n_comparisons == 3
+    again = pickle.loads(pickle.dumps(votes))
+    for each in (votes, again):
+        assert each.left.tolist() == [1, 0, 2]
+        assert each.outcome.tolist() == [1, 0, 2]
+        assert each.row.tolist() == [1, 0, 2]
+        assert each.annotator_ptr.tolist() == [0, 1, 3]
+        assert each.votes.left is each.left
+        assert each.subset(each.outcome > 0).left.tolist() == [1, 2]
+        assert not hasattr(each, "no_such_field")

@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, cg
 
 from annotruth.comparisons.table import LEFT, OUTCOMES, RIGHT
-from annotruth.comparisons.votes import Votes
+from annotruth.comparisons.votes import UnsortedVotes
 from annotruth.engines import Engine, Pass, Sum
 from annotruth.errors import AnnotruthError
 from annotruth.kernels.arrays import Codes, Floats, PairBlock, inner
@@ -107,7 +107,7 @@ class PairCounts:
         """Accept everything: the counts are in memory."""
 
 
-def count_pairs(data: Votes, engine: Engine) -> PairCounts:
+def count_pairs(data: UnsortedVotes, engine: Engine) -> PairCounts:
     """Return the counts of the ordered pairs that were compared, sorted by left, then by right."""
     n, n_outcomes = data.n_items, len(OUTCOMES)
     # With more pairs than comparisons, a table of all pairs would take longer than sorting.

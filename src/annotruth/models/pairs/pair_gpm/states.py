@@ -37,7 +37,7 @@ class States(NamedTuple):
     Examples
     --------
     >>> states = make_states(n_items=10, sided=True, ties=False)
-    >>> len(states.nu), states.behavior[0], states.eps[0]
+    >>> len(states.nu), states.behavior[0], float(states.eps[0])
     (1, 'serious', 0.98)
     """
 
