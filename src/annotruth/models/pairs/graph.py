@@ -216,17 +216,14 @@ class LaplacianSystem:
         self._ridge = ridge
         self._part = part
         n_items = len(part)
+        self.is_dense = n_items <= MAX_DENSE_ITEMS
+        """Whether the inverse is computed as a matrix."""
         if self.is_dense:
             self._factor = _cholesky(self._dense(n_items))
         else:
             degree = sums_at(left, weight, n_items) + sums_at(right, weight, n_items)
             self._diagonal = degree + ridge
             self._matrix = self._sparse(n_items)
-
-    @property
-    def is_dense(self) -> bool:
-        """Whether the inverse is computed as a matrix."""
-        return len(self._part) <= MAX_DENSE_ITEMS
 
     def solve(self, values: Floats) -> Floats:
         """Return x with A x = values, for one or several columns of values."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -88,6 +89,34 @@ class ScorePosterior:
         values, vectors = np.linalg.eigh(self.covariance)
         spread = vectors * np.sqrt(np.maximum(values, 0.0))
         return _ranks(self.mean + normal @ spread.T)
+
+
+class DeferredScorePosterior(ScorePosterior):
+    """A posterior of scores whose covariance is computed when it is first needed.
+
+    The covariance of many items can take as long as their scores.
+
+    Parameters
+    ----------
+    mean
+        One score per item.
+    compute
+        Returns the covariance.
+
+    Examples
+    --------
+    >>> DeferredScorePosterior(np.zeros(2), lambda: np.eye(2)).sd.tolist()
+    [1.0, 1.0]
+    """
+
+    def __init__(self, mean: Floats, compute: Callable[[], Floats]) -> None:
+        self.__dict__.update(mean=mean, _compute=compute)
+
+    @cached_property
+    def covariance(self) -> Floats:
+        """As in `ScorePosterior`."""
+        covariance: Floats = self.__dict__.pop("_compute")()
+        return covariance
 
 
 def with_interval(value: float, sd: float) -> Floats:

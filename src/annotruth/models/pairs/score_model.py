@@ -22,6 +22,7 @@ import math
 from abc import abstractmethod
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -31,7 +32,14 @@ from annotruth.comparisons.table import LEFT, TIE, Comparisons
 from annotruth.engines import Session, get_engine
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base_fit import now
-from annotruth.models.em import ROUNDING, History, Monitor, ProgressCallback, run_em
+from annotruth.models.em import (
+    ROUNDING,
+    History,
+    Monitor,
+    ProgressCallback,
+    one_blas_thread,
+    run_em,
+)
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.graph import (
     PairCounts,
@@ -47,7 +55,7 @@ from annotruth.models.pairs.information import (
     ScoreInformation,
     make_information,
 )
-from annotruth.models.pairs.posterior import ScorePosterior, with_interval
+from annotruth.models.pairs.posterior import DeferredScorePosterior, with_interval
 from annotruth.models.pairs.result import RankFit
 
 if TYPE_CHECKING:
@@ -142,8 +150,8 @@ class ScoreModel(PairEstimator):
             settings=self.settings(),
             data=data,
             history=history,
-            scores=ScorePosterior(
-                parameters.scores, information.score_covariance(parameters.scores, PRIOR_ITEMS)
+            scores=DeferredScorePosterior(
+                parameters.scores, partial(_covariance, information, parameters.scores)
             ),
             part=steps.part,
             side_bias=None
@@ -355,6 +363,11 @@ class ScoreSteps:
             - 0.5 * self._n_differences * math.log(variance)
             - others / (2.0 * PRIOR_SD**2)
         )
+
+
+def _covariance(information: ScoreInformation, scores: Floats) -> Floats:
+    with one_blas_thread():
+        return information.score_covariance(scores, PRIOR_ITEMS)
 
 
 def _updated_variance(parameters: ScoreParameters) -> float:
