@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,13 @@ def change_column(folder: Path, table: str, column: str, values: Any, type_: Any
     array = pa.array(values, type_ or old.schema.field(column).type)
     place = old.column_names.index(column)
     feather.write_feather(old.set_column(place, column, array), str(path))
+    reseal(folder)
+
+
+def change_parameter(folder: Path, name: str, change: Callable[[Any], Any]) -> None:
+    """Replace a parameter by what ``change`` makes of it, and recompute the checksums."""
+    path = data_folder(folder) / f"parameter-{name}.arrow"
+    _write_array(path, change(_read_array(path)))
     reseal(folder)
 
 
@@ -169,7 +177,7 @@ def _change_json_bytes(folder: Path, rng: np.random.Generator) -> str:
 
 def _some_column(folder: Path, rng: np.random.Generator) -> tuple[Path, pa.Table, int]:
     """Return a file, its table and the place of one of its columns."""
-    path = _some_file(folder, rng, "[!p]*.arrow")
+    path = _some_file(folder, rng, "[!p]*[!e].arrow")  # not parameters, nor a covariance
     table = feather.read_table(path, memory_map=False)
     return path, table, int(rng.integers(max(table.num_columns, 1)))
 
@@ -242,8 +250,7 @@ def _change_parameter(folder: Path, rng: np.random.Generator) -> str:
     if not list(data_folder(folder).glob("parameter-*")):
         return _change_values(folder, rng)
     path = _some_file(folder, rng, "parameter-*")
-    with pa.OSFile(str(path), "rb") as file:
-        values = np.array(pa.ipc.read_tensor(file).to_numpy())
+    values = _read_array(path)
     kind = rng.integers(5)
     if kind < 3:
         odd = ODD_FLOATS if values.dtype.kind == "f" else ODD_NUMBERS
@@ -252,9 +259,18 @@ def _change_parameter(folder: Path, rng: np.random.Generator) -> str:
         values = values[:-1] if rng.random() < 0.5 else values.reshape(-1)
     else:
         values = values.astype((np.float32, np.int8, np.int64, np.float64)[rng.integers(4)])
+    _write_array(path, values)
+    return f"changed {path.name}"
+
+
+def _read_array(path: Path) -> Any:
+    with pa.OSFile(str(path), "rb") as file:
+        return np.array(pa.ipc.read_tensor(file).to_numpy())
+
+
+def _write_array(path: Path, values: Any) -> None:
     with pa.OSFile(str(path), "wb") as file:
         pa.ipc.write_tensor(pa.Tensor.from_numpy(np.ascontiguousarray(values)), file)
-    return f"changed {path.name}"
 
 
 CHANGES = (

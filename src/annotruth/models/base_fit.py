@@ -67,8 +67,67 @@ def now() -> datetime:
     return datetime.now(UTC).replace(microsecond=0)
 
 
+class AnnotatorResults(HasHistory, ABC):
+    """What fits of labels and of pair comparisons share: annotators' results and parameters.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> issubclass(at.Fit, AnnotatorResults), issubclass(at.RankFit, AnnotatorResults)
+    (True, True)
+    """
+
+    model: str
+    reliability: Floats | None
+    low: Floats | None
+    high: Floats | None
+    behavior: Sequence[str] | None
+    annotator_columns: Mapping[str, Column]
+    parameters: Mapping[str, NDArray[Any]]
+
+    @property
+    @abstractmethod
+    def spammer(self) -> NDArray[np.bool_] | None:
+        """Whether each annotator is a spammer: serious less than half of the time."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings, counts, history, stop reason and versions, as JSON types."""
+
+    @property
+    def n_spammers(self) -> int | None:
+        """The number of spammers; None where `spammer` is."""
+        return None if self.spammer is None else int(self.spammer.sum())
+
+    def parameter(self, name: str, *shape: int) -> NDArray[Any]:
+        """Return one of ``parameters``; raise if it is missing or has another shape."""
+        values = self.parameters.get(name)
+        if values is None or values.shape != shape:
+            raise InputError(
+                f"this fit of {self.model} has no {name} of {' x '.join(map(str, shape))}: it was "
+                "saved by another version of annotruth, or changed; fit again"
+            )
+        return values
+
+    def annotator_values(self) -> dict[str, Column | Sequence[str]]:
+        """Return the estimates per annotator: the columns of their table, without the ids."""
+        columns = {
+            "reliability": self.reliability,
+            "low": self.low,
+            "high": self.high,
+            "spammer": self.spammer,
+            "behavior": self.behavior,
+            **self.annotator_columns,
+        }
+        return {name: column for name, column in columns.items() if column is not None}
+
+    def to_json(self, **more: Any) -> str:
+        """Return the content of ``fit.json``: `to_dict` and further entries."""
+        return json.dumps(self.to_dict() | more, indent=2) + "\n"
+
+
 @dataclass(frozen=True, eq=False)
-class BaseFit(HasHistory, ABC):
+class BaseFit(AnnotatorResults):
     """The results of a fitted model per annotator, and how the fit ended.
 
     What a model does not estimate is None, and absent from the tables. `annotruth.Fit` adds the
@@ -142,33 +201,6 @@ class BaseFit(HasHistory, ABC):
             return None
         return self.reliability < SPAMMER_BELOW
 
-    @property
-    def n_spammers(self) -> int | None:
-        """The number of spammers; None where `spammer` is."""
-        return None if self.spammer is None else int(self.spammer.sum())
-
-    def parameter(self, name: str, *shape: int) -> NDArray[Any]:
-        """Return one of ``parameters``; raise if it is missing or has another shape."""
-        values = self.parameters.get(name)
-        if values is None or values.shape != shape:
-            raise InputError(
-                f"this fit of {self.model} has no {name} of {' x '.join(map(str, shape))}: it was "
-                "saved by another version of annotruth; fit the labels again"
-            )
-        return values
-
-    def annotator_values(self) -> dict[str, Column | Sequence[str]]:
-        """Return the estimates per annotator: the columns of their table, without the ids."""
-        columns = {
-            "reliability": self.reliability,
-            "low": self.low,
-            "high": self.high,
-            "spammer": self.spammer,
-            "behavior": self.behavior,
-            **self.annotator_columns,
-        }
-        return {name: column for name, column in columns.items() if column is not None}
-
     def notice(self) -> str:
         """Return why the results say little, which is said before them; empty if nothing is known."""
         if self.data.n_annotators == 1:
@@ -232,10 +264,6 @@ class BaseFit(HasHistory, ABC):
             **self.history_entries(),
         }
         return entries if self.chosen is None else entries | {"chosen": dict(self.chosen)}
-
-    def to_json(self, **more: Any) -> str:
-        """Return the content of ``fit.json``: `to_dict` and further entries."""
-        return json.dumps(self.to_dict() | more, indent=2) + "\n"
 
 
 def table_of(columns: Mapping[str, Any]) -> pa.Table:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from annotruth.errors import InputError
 
 if TYPE_CHECKING:
-    from annotruth.models.base import Estimator
+    from annotruth.models.base import Estimator, OptionsBase
+
+Options = TypeVar("Options", bound="OptionsBase")
+"""The class of an estimator."""
 
 # name: (module, class)
 MODELS = {
@@ -36,11 +39,16 @@ DEFAULT_MODEL = "robust-gpm"
 
 def get_model(name: str) -> type[Estimator]:
     """Return the estimator class of a model."""
-    if name not in MODELS:
-        raise InputError(f"unknown model {name!r}: choose one of {', '.join(MODELS)}")
-    module, cls = MODELS[name]
-    estimator: type[Estimator] = getattr(importlib.import_module(module), cls)
+    estimator: type[Estimator] = find_class(MODELS, name)
     return estimator
+
+
+def find_class(models: Mapping[str, tuple[str, str]], name: str) -> Any:
+    """Return the class of a name, which is imported only then."""
+    if name not in models:
+        raise InputError(f"unknown model {name!r}: choose one of {', '.join(models)}")
+    module, cls = models[name]
+    return getattr(importlib.import_module(module), cls)
 
 
 def models_with(capability: str) -> str:
@@ -51,19 +59,25 @@ def models_with(capability: str) -> str:
 
 def make_estimator(model: str | Estimator, options: Mapping[str, Any]) -> Estimator:
     """Return an estimator of the named model; raise for options it does not have."""
-    if not isinstance(model, str):
-        from annotruth.errors import shown
-        from annotruth.models.base import Estimator
+    if isinstance(model, str):
+        return make_named(get_model(model), options)
+    from annotruth.models.base import Estimator
 
-        if not isinstance(model, Estimator):
-            raise InputError(
-                f"model is {shown(model)}: pass a name, or an estimator such as annotruth.GPM()"
-            )
-        if options:
-            raise InputError(
-                "options are given beside an estimator: set them on the estimator instead"
-            )
-        return model
-    cls = get_model(model)
+    return check_given(model, options, Estimator, "such as annotruth.GPM()")
+
+
+def make_named(cls: type[Options], options: Mapping[str, Any]) -> Options:
+    """Return an estimator of a class; raise for options it does not have."""
     cls.check_options(options)
     return cls(**options)
+
+
+def check_given(model: Options, options: Mapping[str, Any], base: type[Any], hint: str) -> Options:
+    """Return an estimator that was passed instead of a name; raise unless it is of the base."""
+    if not isinstance(model, base):
+        from annotruth.errors import shown
+
+        raise InputError(f"model is {shown(model)}: pass a name, or an estimator {hint}")
+    if options:
+        raise InputError("options are given beside an estimator: set them on the estimator instead")
+    return model

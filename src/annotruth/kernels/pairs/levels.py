@@ -42,3 +42,17 @@ class StateLevels(NamedTuple):
     log_beta: Floats
     log_nu: Floats
     log_behavior: Floats
+
+
+class PairModel(NamedTuple):
+    """The parameters that all passes of PairGPM read.
+
+    Examples
+    --------
+    >>> PairModel._fields
+    ('theta', 'offsets', 'levels')
+    """
+
+    theta: Floats  # groups x items
+    offsets: Floats  # gamma, then the coefficients of covariates
+    levels: StateLevels

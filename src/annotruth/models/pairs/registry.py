@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from annotruth.errors import InputError, shown
+from annotruth.models.registry import check_given, find_class, make_named
 
 if TYPE_CHECKING:
     from annotruth.models.pairs.base import PairEstimator
@@ -25,27 +24,14 @@ DEFAULT_PAIR_MODEL = "pair-gpm"
 
 def get_pair_model(name: str) -> type[PairEstimator]:
     """Return the estimator class of a model of pair comparisons."""
-    if name not in PAIR_MODELS:
-        raise InputError(f"unknown model {shown(name)}: choose one of {', '.join(PAIR_MODELS)}")
-    module, cls = PAIR_MODELS[name]
-    estimator: type[PairEstimator] = getattr(importlib.import_module(module), cls)
+    estimator: type[PairEstimator] = find_class(PAIR_MODELS, name)
     return estimator
 
 
 def make_pair_estimator(model: str | PairEstimator, options: Mapping[str, Any]) -> PairEstimator:
     """Return an estimator of the named model; raise for options it does not have."""
-    if not isinstance(model, str):
-        from annotruth.models.pairs.base import PairEstimator
+    if isinstance(model, str):
+        return make_named(get_pair_model(model), options)
+    from annotruth.models.pairs.base import PairEstimator
 
-        if not isinstance(model, PairEstimator):
-            raise InputError(
-                f"model is {shown(model)}: pass a name, or an estimator of pair comparisons"
-            )
-        if options:
-            raise InputError(
-                "options are given beside an estimator: set them on the estimator instead"
-            )
-        return model
-    cls = get_pair_model(model)
-    cls.check_options(options)
-    return cls(**options)
+    return check_given(model, options, PairEstimator, "of pair comparisons")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,8 +18,8 @@ from annotruth.errors import AnnotruthError
 from annotruth.kernels.arrays import Floats
 from annotruth.labels.encode import decode_table
 from annotruth.labels.frames import from_arrow
-from annotruth.models.base_fit import FORMAT, SPAMMER_BELOW, Column, table_of
-from annotruth.models.em import HasHistory, History
+from annotruth.models.base_fit import FORMAT, SPAMMER_BELOW, AnnotatorResults, Column, table_of
+from annotruth.models.em import History
 from annotruth.models.pairs.posterior import Z95, Ranking, ScorePosterior, ranking_by_part
 from annotruth.models.pairs.summary import TOO_FEW_VOTES, summary_lines
 
@@ -64,7 +63,7 @@ _PUBLIC = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RankFit(HasHistory):
+class RankFit(AnnotatorResults):
     """The results of a model of pair comparisons. Frozen.
 
     `items`, `annotators` and `comparisons` return tables in the caller's frame library. What a
@@ -170,11 +169,6 @@ class RankFit(HasHistory):
             spammer &= np.array(self.behavior) != TOO_FEW_VOTES
         return spammer
 
-    @property
-    def n_spammers(self) -> int | None:
-        """The number of spammers; None where `spammer` is."""
-        return None if self.spammer is None else int(self.spammer.sum())
-
     def items(self) -> Any:
         """Return one row per item, best first: score and rank with 95% intervals, and p_best."""
         return from_arrow(self.item_table(), self.data.frame)
@@ -210,17 +204,12 @@ class RankFit(HasHistory):
 
     def annotator_table(self) -> pa.Table:
         """Return the table of annotators in Arrow."""
-        columns: dict[str, Any] = {
+        columns = {
             "annotator": self.data.annotators,
             "n_comparisons": self.data.comparisons_per_annotator,
-            "reliability": self.reliability,
-            "low": self.low,
-            "high": self.high,
-            "spammer": self.spammer,
-            "behavior": self.behavior,
-            **self.annotator_columns,
+            **self.annotator_values(),
         }
-        return table_of({name: each for name, each in columns.items() if each is not None})
+        return table_of(columns)
 
     def comparison_table(self) -> pa.Table:
         """Return the table of comparisons in Arrow, in the order of the input."""
@@ -238,7 +227,17 @@ class RankFit(HasHistory):
     @property
     def n_groups(self) -> int:
         """The number of taste groups; 1 is one consensus."""
-        return len(self.parameters[GROUP_SD]) if GROUP_SD in self.parameters else 1
+        sd = self.parameters.get(GROUP_SD)
+        return 1 if sd is None else len(np.atleast_1d(sd))
+
+    def group_scores(self) -> tuple[Floats, Floats, Floats]:
+        """Return the scores and their standard deviations, groups x items, and shares of groups."""
+        shape = self.n_groups, self.data.n_items
+        return (
+            self.parameter("theta", *shape),
+            self.parameter(GROUP_SD, *shape),
+            self.parameter("group", self.n_groups),
+        )
 
     def groups(self) -> Any:
         """Return one row per taste group and item: group, share, item, score, low, high.
@@ -252,13 +251,13 @@ class RankFit(HasHistory):
         names = ("group", "share", "item", "score", "low", "high")
         if self.n_groups == 1:
             return pa.table({name: pa.array([], pa.float64()) for name in names})
-        scores, sd = (self.parameters[name] for name in ("theta", GROUP_SD))
+        scores, sd, share = self.group_scores()
         n = self.data.n_items
         group = np.repeat(np.arange(self.n_groups), n)
         item = np.argsort(-scores, axis=1, kind="stable").ravel()
         score, margin = scores[group, item], Z95 * sd[group, item]
         columns = (
-            *(group + 1, self.parameters["group"][group], self.data.items.take(pa.array(item))),
+            *(group + 1, share[group], self.data.items.take(pa.array(item))),
             *(score, score - margin, score + margin),
         )
         return table_of(dict(zip(names, columns, strict=True)))
@@ -318,10 +317,6 @@ class RankFit(HasHistory):
             "chosen": self.chosen or None,
             **self.history_entries(),
         }
-
-    def to_json(self) -> str:
-        """Return the content of ``fit.json``."""
-        return json.dumps(self.to_dict(), indent=2) + "\n"
 
     @property
     def plot(self) -> RankCharts:

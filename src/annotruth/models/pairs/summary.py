@@ -158,10 +158,10 @@ def _group_lines(fit: RankFit) -> list[str]:
     if fit.n_groups == 1:
         return []
     lines = [f"{fit.n_groups} taste groups, each with scores of its own:"]
-    for number, scores in enumerate(fit.parameters["theta"]):
+    all_scores, _, shares = fit.group_scores()
+    for number, (scores, share) in enumerate(zip(all_scores, shares, strict=True)):
         best = np.argsort(-scores, kind="stable")[:3]
         names = [shorten(str(fit.data.items[int(k)].as_py()), 40) for k in best]
-        share = fit.parameters["group"][number]
         lines.append(f"  group {number + 1}, {share:.0%} of annotators: {', '.join(names)} first")
     return lines
 

@@ -10,7 +10,7 @@ from annotruth.comparisons.table import LEFT, RIGHT, TIE
 from annotruth.errors import AnnotruthError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base_fit import SPAMMER_BELOW
-from annotruth.models.pairs.result import GROUP_SD, RankFit
+from annotruth.models.pairs.result import RankFit
 from annotruth.report.charts.chart import Chart
 from annotruth.report.charts.fit_charts import (
     FULL_WIDTH,
@@ -138,7 +138,7 @@ class RankCharts:
             )
         items, distance = group_differences(fit)
         items, distance = items[:_MAX_DIFFERENT], distance[:_MAX_DIFFERENT]
-        names, scores = self._names(items), fit.parameters["theta"][:, items]
+        names, scores = self._names(items), fit.group_scores()[0][:, items]
         series = [(f"group {g + 1}", row) for g, row in enumerate(scores)]
         domain = (float(scores.min()), float(scores.max()))
         return Chart(
@@ -189,7 +189,7 @@ def group_differences(fit: RankFit) -> tuple[Codes, Floats]:
     The difference is between the group with the highest and that with the lowest score, in its
     standard errors.
     """
-    scores, sd = fit.parameters["theta"], fit.parameters[GROUP_SD]
+    scores, sd, _ = fit.group_scores()
     item = np.arange(fit.data.n_items)
     top, bottom = scores.argmax(axis=0), scores.argmin(axis=0)
     error = np.sqrt(sd[top, item] ** 2 + sd[bottom, item] ** 2)

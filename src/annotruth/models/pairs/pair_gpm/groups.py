@@ -15,7 +15,8 @@ from scipy.sparse import coo_array
 from annotruth.comparisons.table import LEFT, TIE, Comparisons
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.pairs.bradley_terry import BradleyTerry
-from annotruth.models.pairs.pair_gpm.steps import PairGPMParameters, PairGPMSteps
+from annotruth.models.pairs.pair_gpm.parameters import PairGPMParameters
+from annotruth.models.pairs.pair_gpm.steps import PairGPMSteps
 
 _N_STARTS = 6
 _STEPS_PER_START = 8

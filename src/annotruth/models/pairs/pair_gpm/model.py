@@ -16,12 +16,18 @@ from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.em import History, ProgressCallback, run_em
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.bradley_terry import BradleyTerry
+from annotruth.models.pairs.pair_gpm.covariance import (
+    ScoreCovariance,
+    score_covariance,
+    update_prior,
+)
 from annotruth.models.pairs.pair_gpm.groups import split_into_groups
+from annotruth.models.pairs.pair_gpm.parameters import PairGPMParameters, states_for
 from annotruth.models.pairs.pair_gpm.posterior import annotator_posterior
 from annotruth.models.pairs.pair_gpm.predict import predict_outcomes
 from annotruth.models.pairs.pair_gpm.results import make_fit, name_behaviors
-from annotruth.models.pairs.pair_gpm.states import INVERTED, MAX_GROUPS, make_states
-from annotruth.models.pairs.pair_gpm.steps import PairGPMParameters, PairGPMSteps, ScoreCovariance
+from annotruth.models.pairs.pair_gpm.states import INVERTED, MAX_GROUPS
+from annotruth.models.pairs.pair_gpm.steps import PairGPMSteps
 from annotruth.models.pairs.result import RankFit
 
 _MAX_ROUNDS = 8  # updates of the scores' prior
@@ -89,21 +95,22 @@ class PairGPM(PairEstimator):
     ) -> RankFit:
         if not 1 <= self.n_groups <= MAX_GROUPS:
             raise InputError(f"n_groups must be from 1 to {MAX_GROUPS}, not {self.n_groups}")
-        states = make_states(n_items=data.n_items, sided=data.sides_known, ties=data.has_ties)
         with closing(get_engine(self.engine).open(data)) as session:
-            steps = PairGPMSteps(data, session, states, self.n_groups)
-            if previous is not None and "theta" in previous.parameters:
-                start = steps.resume(previous)
-            else:
-                start = self._start(data, steps)
+            steps = PairGPMSteps(data, session, states_for(data), self.n_groups)
+            start = self._start(data, steps, previous)
             parameters, history, covariance = self._estimate(steps, start, progress)
             return make_fit(self, steps, parameters, history, covariance)
 
-    def _start(self, data: Comparisons, steps: PairGPMSteps) -> PairGPMParameters:
-        """Return the scores and the side bias of Bradley and Terry's model.
+    def _start(
+        self, data: Comparisons, steps: PairGPMSteps, previous: RankFit | None
+    ) -> PairGPMParameters:
+        """Return the parameters of a previous fit, or the scores of Bradley and Terry's model.
 
         Of many comparisons: the parameters of a fit to a sample of the annotators.
         """
+        is_same = previous is not None and previous.model == self.name
+        if previous is not None and is_same and previous.n_groups == self.n_groups:
+            return steps.resume(previous)
         if data.n_comparisons > _LARGE:
             fit = copy(self).fit(_sample(data, _SAMPLE, self.seed)).result_
             steps.precision = float(fit.parameters["precision"][0])
@@ -136,7 +143,7 @@ class PairGPM(PairEstimator):
 
         for _ in range(_MAX_ROUNDS):
             parameters, history = run(parameters, max(self.tol, _ROUND_TOL * parameters.theta.size))
-            change = steps.update_prior(parameters)
+            change = update_prior(steps, parameters)
             if steps.data.n_comparisons > _LARGE:  # the sample had the same prior
                 break
             steps.consider_all_states()
@@ -151,7 +158,7 @@ class PairGPM(PairEstimator):
             steps.leave_out(parameters, inverted)
         if inverted.any() or steps.data.n_comparisons <= _LARGE:
             parameters, history = run(parameters, max(self.tol, _FINAL_TOL * parameters.theta.size))
-        covariance = steps.covariance(parameters)
+        covariance = score_covariance(steps, parameters)
         steps.consider_all_states(inverted)
         return parameters, history, covariance
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from annotruth.engines import Input, Pass, Sum
 from annotruth.kernels.arrays import Floats
-from annotruth.models.pairs.pair_gpm.steps import PairGPMParameters, PairGPMSteps
+from annotruth.models.pairs.pair_gpm.parameters import PairGPMParameters, make_model
+from annotruth.models.pairs.pair_gpm.steps import PairGPMSteps
 
 _SIDE_PRECISION = 1.0  # of the prior of an annotator's side bias, around the crowd's
 
@@ -27,7 +28,7 @@ class StatePosterior(NamedTuple):
     nu: Floats
     behavior: Floats
     evidence: Floats
-    """Votes and expected votes, as `annotruth.kernels.pairs.gpm.posteriors` has them."""
+    """Votes and expected votes, as `annotruth.kernels.pairs.gpm_results.posteriors` has them."""
     p_serious: Floats
     """One per comparison."""
 
@@ -46,12 +47,12 @@ def annotator_posterior(steps: PairGPMSteps, parameters: PairGPMParameters) -> S
         session.allocate(name, per="annotators", shape=(width,))
     session.allocate("p_serious", per="comparisons")
     one = Pass(
-        "pairs.gpm.posteriors",
+        "pairs.gpm_results.posteriors",
         state=("active", "favoured", "leverage", "covariates", *widths, "p_serious"),
-        inputs=(Input("theta"), Input("offsets"), Input("levels")),
+        inputs=(Input("model"),),
         sums=(Sum("totals", (1,)),),
     )
-    session.run_pass(one, **steps.inputs(parameters))
+    session.run_pass(one, model=make_model(states, parameters))
     return StatePosterior(*(session.collect(name) for name in (*widths, "p_serious")))
 
 
@@ -65,11 +66,10 @@ def side_biases(
     session.put("tie", posterior.nu @ states.nu, per="annotators")
     session.put("group", posterior.group.argmax(axis=1), per="annotators")
     one = Pass(
-        "pairs.gpm.side_bias",
+        "pairs.gpm_results.side_bias",
         state=("bias", "sharpness", "tie", "group", "covariates"),
-        inputs=(Input("theta"), Input("offsets"), Input("precision")),
+        inputs=(Input("model"), Input("precision")),
     )
-    inputs = {"theta": parameters.theta, "offsets": parameters.offsets}
-    session.run_pass(one, **inputs, precision=_SIDE_PRECISION)
+    session.run_pass(one, model=make_model(states, parameters), precision=_SIDE_PRECISION)
     value, information = session.collect("bias").T
     return np.stack([value, 1.0 / np.sqrt(information)], axis=1)

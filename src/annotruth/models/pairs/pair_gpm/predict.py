@@ -12,18 +12,19 @@ from annotruth.engines import Engine, Input, Pass, get_engine
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats, slices
 from annotruth.kernels.pairs.levels import StateLevels
-from annotruth.models.pairs.pair_gpm.states import make_states
-from annotruth.models.pairs.pair_gpm.steps import (
+from annotruth.labels.layout import check_index
+from annotruth.models.pairs.pair_gpm.parameters import (
+    AnnotatorStates,
     PairGPMParameters,
-    make_levels,
+    make_model,
+    saved_parameters,
+    saved_states,
     standardised_covariates,
+    states_for,
 )
 from annotruth.models.pairs.result import RankFit
 
-_INPUTS = (
-    *("theta", "offsets", "levels"),
-    *("new_ptr", "new_left", "new_right", "new_covariates", "probability"),
-)
+_INPUTS = ("model", "new_ptr", "new_left", "new_right", "new_covariates", "probability")
 _CHUNK = 4096  # comparisons by unknown annotators whose states are averaged at once
 
 
@@ -37,12 +38,10 @@ def predict_outcomes(
 ) -> Floats:
     """Return the probabilities of left, right and tie, one row per comparison."""
     data = fit.data
-    parameters = PairGPMParameters(*(fit.parameters[name] for name in PairGPMParameters._fields))
-    states = make_states(n_items=data.n_items, sided=data.sides_known, ties=data.has_ties)
-    levels = make_levels(states, parameters)
-    left, right, annotator = (
-        np.asarray(codes, dtype=np.int64) for codes in (left, right, annotator)
-    )
+    parameters, annotators = saved_parameters(fit), saved_states(fit)
+    model = make_model(states_for(data), parameters)
+    left, right = (_codes(codes, data.n_items, 0) for codes in (left, right))
+    annotator = _codes(annotator, data.n_annotators, -1)
     x = _new_covariates(fit, covariates, len(left))
     order = np.argsort(annotator, kind="stable")
     n_unknown = int((annotator < 0).sum())
@@ -50,25 +49,23 @@ def predict_outcomes(
     probability = np.zeros((len(left), 3))
     for part in slices(n_unknown, _CHUNK):
         rows = unknown[part]
-        probability[rows] = _of_anybody(parameters, levels, left[rows], right[rows], x[rows])
+        probability[rows] = _of_anybody(parameters, model.levels, left[rows], right[rows], x[rows])
     if len(known) == 0:
         return probability
     found = np.zeros((len(known), 3))
     n_new = np.bincount(annotator[known], minlength=data.n_annotators)
     with closing(get_engine(engine).open(data)) as session:
-        for name in ("active", "favoured", "leverage"):
-            session.put(name, fit.parameters[name], per="annotators")
+        for name, values in annotators._asdict().items():
+            session.put(name, values, per="annotators")
         session.put("covariates", standardised_covariates(data)[0], per="comparisons")
         one = Pass(
-            "pairs.gpm.predict",
-            state=("active", "favoured", "leverage", "covariates"),
+            "pairs.gpm_results.predict",
+            state=(*AnnotatorStates._fields, "covariates"),
             inputs=tuple(map(Input, _INPUTS)),
         )
         session.run_pass(
             one,
-            theta=parameters.theta,
-            offsets=parameters.offsets,
-            levels=levels,
+            model=model,
             new_ptr=np.append(0, np.cumsum(n_new)).astype(np.int64),
             new_left=left[known],
             new_right=right[known],
@@ -77,6 +74,16 @@ def predict_outcomes(
         )
     probability[known] = found
     return probability
+
+
+def _codes(codes: Codes, n: int, least: int) -> Codes:
+    """Return codes as the kernel takes them; raise unless they are in range."""
+    codes = np.asarray(codes, dtype=np.int64)
+    try:
+        check_index("left, right or annotator", codes, n, least)
+    except ValueError as error:
+        raise InputError(f"new comparisons: {error}") from None
+    return codes
 
 
 def _new_covariates(fit: RankFit, covariates: Mapping[str, Any], n: int) -> Floats:
@@ -88,7 +95,7 @@ def _new_covariates(fit: RankFit, covariates: Mapping[str, Any], n: int) -> Floa
     if not names:
         return np.empty((n, 0))
     columns = [np.asarray(covariates[name], dtype=np.float64) for name in names]
-    scaled: Floats = np.stack(columns, axis=1) / fit.parameters["covariate_scale"]
+    scaled: Floats = np.stack(columns, axis=1) / fit.parameter("covariate_scale", len(names))
     return scaled
 
 

@@ -27,15 +27,13 @@ from annotruth.models.pairs.pair_gpm.states import (
     States,
 )
 from annotruth.models.pairs.posterior import Z95, ScorePosterior
-from annotruth.models.pairs.result import TOO_FEW_VOTES, RankFit
+from annotruth.models.pairs.result import GROUP_SD, TOO_FEW_VOTES, RankFit
 
 if TYPE_CHECKING:
+    from annotruth.models.pairs.pair_gpm.covariance import ScoreCovariance
     from annotruth.models.pairs.pair_gpm.model import PairGPM
-    from annotruth.models.pairs.pair_gpm.steps import (
-        PairGPMParameters,
-        PairGPMSteps,
-        ScoreCovariance,
-    )
+    from annotruth.models.pairs.pair_gpm.parameters import PairGPMParameters
+    from annotruth.models.pairs.pair_gpm.steps import PairGPMSteps
 
 MIN_VOTES = 5
 """The number of comparisons below which nothing is said about an annotator's behavior."""
@@ -188,7 +186,7 @@ def _group_results(
     if len(parameters.group) == 1:
         return {}
     sd = np.sqrt(covariance.score_variances)
-    return {"group_sd": sd, "group_posterior": posterior.group}
+    return {GROUP_SD: sd, "group_posterior": posterior.group}
 
 
 def _evidence(

@@ -1,0 +1,221 @@
+"""Passes of PairGPM with its final parameters: results about annotators, and predictions.
+
+`annotruth.kernels.pairs.gpm` has the equations. NumPy twins: `annotruth.kernels.reference.pairs.gpm_results`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.kernels.compiled import compiled
+from annotruth.kernels.pairs.gpm_states import (
+    ActiveLevels,
+    active_levels,
+    davidson,
+    half_sign,
+    kind,
+    marginals,
+    moments,
+    offset_of,
+    root_odds,
+    state_posterior,
+)
+from annotruth.kernels.pairs.levels import NEGLIGIBLE, PairModel
+
+
+@compiled
+def posteriors(
+    block: Any,
+    lo: int,
+    hi: int,
+    active: Codes,
+    favoured: NDArray[np.int32],
+    leverage: Floats,
+    covariates: Floats,
+    by_group: Floats,
+    by_beta: Floats,
+    by_nu: Floats,
+    by_behavior: Floats,
+    evidence: Floats,
+    p_serious: Floats,
+    model: PairModel,
+    totals: Floats,
+) -> None:
+    """Set each annotator's posterior of groups, sharpness, tie rates and behaviors, and evidence.
+
+    ``evidence`` has pairs of an observed and an expected number: votes for the left item, ties,
+    and votes for the item with the higher score, each expected of a serious annotator; then the
+    votes for the favoured item, and how often it was shown. ``p_serious`` is the probability that
+    each comparison was serious. ``totals`` gets the log-likelihood.
+    """
+    for s in range(lo, hi):
+        first, last = block.annotator_ptr[s], block.annotator_ptr[s + 1]
+        levels = active_levels(active[s])
+        posterior, log_likelihood = state_posterior(
+            block, s, favoured[s], leverage[s], covariates, model, levels
+        )
+        totals[0] += log_likelihood
+        by_group[s] = 0.0
+        by_beta[s] = 0.0
+        by_nu[s] = 0.0
+        by_behavior[s] = 0.0
+        evidence[s] = 0.0
+        p_serious[first:last] = 0.0
+        by = marginals(posterior)
+        by_group[s, levels.group] = by[0]
+        by_beta[s, levels.beta] = by[1]
+        by_nu[s, levels.nu] = by[2]
+        by_behavior[s, levels.behavior] = by[3]
+        for g in range(len(levels.group)):
+            for j in range(len(levels.beta)):
+                for t in range(len(levels.nu)):
+                    _add_evidence(
+                        block, s, favoured[s], covariates, model, levels, g, j, t,
+                        posterior[g, j, t], evidence[s], p_serious,
+                    )  # fmt: skip
+        for v in range(first, last):
+            left, right, y = block.left[v], block.right[v], block.outcome[v]
+            evidence[s, 0] += y == 0
+            evidence[s, 2] += y == 2
+            if favoured[s] == left or favoured[s] == right:
+                evidence[s, 6] += favoured[s] == (left if y == 0 else right) and y != 2
+                evidence[s, 7] += 1.0
+
+
+@compiled
+def _add_evidence(
+    block: Any,
+    s: int,
+    favoured: int,
+    covariates: Floats,
+    model: PairModel,
+    active: ActiveLevels,
+    g: int,
+    j: int,
+    t: int,
+    weights: Floats,
+    evidence: Floats,
+    p_serious: Floats,
+) -> None:
+    """Add what a group, a sharpness and a tie rate expect of a serious annotator, by its weight."""
+    mass = weights.sum()
+    if mass < NEGLIGIBLE:
+        return
+    levels, offsets = model.levels, model.offsets
+    scores, behaviors = model.theta[active.group[g]], active.behavior
+    beta, nu = levels.beta[active.beta[j]], levels.nu[active.nu[t]]
+    for v in range(block.annotator_ptr[s], block.annotator_ptr[s + 1]):
+        left, right, y = block.left[v], block.right[v], block.outcome[v]
+        row = kind(y, left, right, favoured)
+        difference = scores[left] - scores[right]
+        a = root_odds(beta * difference + offset_of(v, covariates, offsets))
+        p, mirrored, total = davidson(y, a, nu)
+        for k in range(len(behaviors)):
+            state = behaviors[k]
+            serious = levels.eps[state] * p
+            mixed = serious + levels.flip[state] * mirrored + levels.chance[row, state]
+            p_serious[v] += weights[k] * serious / mixed
+        evidence[1] += mass * a / total
+        evidence[3] += mass * nu / total
+        higher_left = difference > 0.0
+        evidence[4] += mass * ((y == 0) if higher_left else (y == 1))
+        evidence[5] += mass * (a if higher_left else 1.0 / a) / total
+
+
+@compiled
+def side_bias(
+    block: Any,
+    lo: int,
+    hi: int,
+    bias: Floats,
+    sharpness: Floats,
+    tie: Floats,
+    group: Codes,
+    covariates: Floats,
+    model: PairModel,
+    precision: float,
+) -> None:
+    """Set each annotator's side bias and the precision of it, by Newton's method.
+
+    It takes the place of gamma, around which it has a normal prior; sharpness, tie rate and group
+    are given.
+    """
+    theta, offsets, _ = model
+    for s in range(lo, hi):
+        scores = theta[group[s]]
+        value = offsets[0]
+        information = precision
+        for _ in range(20):
+            slope = -precision * (value - offsets[0])
+            information = precision
+            for v in range(block.annotator_ptr[s], block.annotator_ptr[s + 1]):
+                d = sharpness[s] * (scores[block.left[v]] - scores[block.right[v]])
+                d += offset_of(v, covariates, offsets) - offsets[0] + value
+                a = root_odds(d)
+                total = a + 1.0 / a + tie[s]
+                mean, variance = moments(a, total)
+                slope += half_sign(block.outcome[v]) - mean
+                information += variance
+            move = min(max(slope / information, -1.0), 1.0)
+            value += move
+            if abs(move) < 1e-6:
+                break
+        bias[s, 0] = value
+        bias[s, 1] = information
+
+
+@compiled
+def predict(
+    block: Any,
+    lo: int,
+    hi: int,
+    active: Codes,
+    favoured: NDArray[np.int32],
+    leverage: Floats,
+    covariates: Floats,
+    model: PairModel,
+    new_ptr: Codes,
+    new_left: Codes,
+    new_right: Codes,
+    new_covariates: Floats,
+    probability: Floats,
+) -> None:
+    """Set the probabilities of left, right and tie of new comparisons, sorted by annotator."""
+    theta, offsets, levels = model
+    for s in range(lo, hi):
+        if new_ptr[s] == new_ptr[s + 1]:
+            continue
+        considered = active_levels(active[s])
+        posterior, _ = state_posterior(
+            block, s, favoured[s], leverage[s], covariates, model, considered
+        )
+        groups, betas, nus, behaviors = considered
+        mass = posterior.sum(axis=3)
+        for g in range(len(groups)):
+            for j in range(len(betas)):
+                for t in range(len(nus)):
+                    if mass[g, j, t] < NEGLIGIBLE:
+                        continue
+                    eps = 0.0
+                    flip = 0.0
+                    chance = np.zeros(9)
+                    for k in range(len(behaviors)):
+                        weight = posterior[g, j, t, k]
+                        eps += weight * levels.eps[behaviors[k]]
+                        flip += weight * levels.flip[behaviors[k]]
+                        for row in range(9):
+                            chance[row] += weight * levels.chance[row, behaviors[k]]
+                    for v in range(new_ptr[s], new_ptr[s + 1]):
+                        left, right = new_left[v], new_right[v]
+                        d = levels.beta[betas[j]] * (
+                            theta[groups[g], left] - theta[groups[g], right]
+                        )
+                        a = root_odds(d + offset_of(v, new_covariates, offsets))
+                        for y in range(3):
+                            p, mirrored, _ = davidson(y, a, levels.nu[nus[t]])
+                            row = kind(y, left, right, favoured[s])
+                            probability[v, y] += eps * p + flip * mirrored + chance[row]

@@ -1,0 +1,108 @@
+"""Saved fits of PairGPM that were changed: kernels never index with what is out of range."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.fuzz.tampering import change_parameter, tampered
+
+import annotruth as at
+from annotruth import simulate
+from annotruth.models.pairs.pair_gpm.model import PairGPM
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = simulate.comparers(n_items=6, n_annotators=8, tie_rate=0.3, seed=1)
+    folder = tmp_path_factory.mktemp("fits") / "fit"
+    PairGPM(n_groups=2, max_iter=5, tol=10.0).fit(made.comparisons).result_.save(folder)
+    return folder
+
+
+def copied(saved: Path, folder: Path) -> Path:
+    at.load(saved).save(folder)
+    return folder
+
+
+def predict(fit: Any) -> Any:
+    model = PairGPM(n_groups=2).load_fit(fit)
+    return model.predict_proba(np.array([0, 1]), np.array([5, 2]), np.array([0, -1]))
+
+
+def continue_from(fit: Any) -> Any:
+    return PairGPM(n_groups=2, max_iter=9, tol=100.0).fit(fit.data, warm_start=fit)
+
+
+def with_first(value: int) -> Callable[[Any], Any]:
+    def change(values: Any) -> Any:
+        values.flat[0] = value
+        return values
+
+    return change
+
+
+@pytest.mark.parametrize("value", [0, 1 << 2, -1, 1 << 62])
+def test_states_that_do_not_exist_are_refused(saved: Path, tmp_path: Path, value: int) -> None:
+    folder = copied(saved, tmp_path / "fit")
+    change_parameter(folder, "active", with_first(value))
+    with pytest.raises(at.InputError, match=r"active has a code outside 1\.\.3"):
+        predict(at.load(folder))
+
+
+def test_a_favoured_item_that_does_not_exist_is_refused(saved: Path, tmp_path: Path) -> None:
+    folder = copied(saved, tmp_path / "fit")
+    change_parameter(folder, "favoured", with_first(6))
+    with pytest.raises(at.InputError, match=r"favoured has a code outside -1\.\.5"):
+        at.load(folder)
+
+
+@pytest.mark.parametrize("name", ["theta", "offsets", "group", "nu", "behavior"])
+@pytest.mark.parametrize("use", [predict, continue_from])
+def test_parameters_of_another_shape_are_refused(
+    saved: Path, tmp_path: Path, name: str, use: Callable[[Any], Any]
+) -> None:
+    folder = copied(saved, tmp_path / "fit")
+    change_parameter(folder, name, lambda values: values[..., :-1])
+    with pytest.raises(at.InputError, match=f"has no {name} of "):
+        use(at.load(folder))
+
+
+@pytest.mark.parametrize("name", ["active", "favoured", "leverage"])
+def test_too_few_annotators_are_refused(saved: Path, tmp_path: Path, name: str) -> None:
+    folder = copied(saved, tmp_path / "fit")
+    change_parameter(folder, name, lambda values: values[:-1])
+    with pytest.raises(at.InputError, match=f"has no {name} of 8"):
+        predict(at.load(folder))
+
+
+@pytest.mark.parametrize("codes", [([6], [0], [0]), ([-1], [0], [0]), ([0], [1], [8])])
+def test_new_comparisons_of_unknown_codes_are_refused(saved: Path, codes: Any) -> None:
+    model = PairGPM(n_groups=2).load_fit(at.load(saved))
+    with pytest.raises(at.InputError, match="has a code outside"):
+        model.predict_proba(*map(np.array, codes))
+
+
+def test_a_fit_with_other_groups_starts_anew(saved: Path) -> None:
+    fit = at.load(saved)
+    again = PairGPM(max_iter=9, tol=100.0).fit(fit.data, warm_start=fit).result_
+    assert again.n_groups == 1
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_tampered_fits_raise_nothing_but_annotruth_errors(saved: Path, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    n_loaded = 0
+    for number in range(60):
+        tampered(saved, tmp_path / str(number), rng)
+        with suppress(at.AnnotruthError):
+            fit = at.load(tmp_path / str(number))
+            n_loaded += 1
+            for use in (predict, at.RankFit.summary, at.RankFit.groups, at.RankFit.items):
+                with suppress(at.AnnotruthError):
+                    use(fit)
+    assert n_loaded > 5
