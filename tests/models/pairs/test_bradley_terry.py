@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from tests.models.pairs.crowds import comparisons, draw_votes
 
+from annotruth.comparisons import Comparisons
 from annotruth.engines import get_engine
 from annotruth.engines.memory import MemoryEngine
 from annotruth.engines.protocol import EngineCapabilities
@@ -219,3 +220,17 @@ def test_counts_of_parts_of_the_votes_add_up():
         table[counts.left, counts.right] = counts.votes
         tables.append(table)
     np.testing.assert_array_equal(tables[0], tables[1] + tables[2])
+
+
+def test_one_vote_per_item_is_enough_to_converge() -> None:
+    rng = np.random.default_rng(0)
+    n = 200
+    left = rng.integers(0, n, n)
+    right = (left + rng.integers(1, n, n)) % n
+    items = [f"i{k}" for k in range(n)]
+    data = Comparisons.from_codes(
+        left, right, np.zeros(n, np.int64), rng.integers(0, 2, n), items=items, annotators=["x"]
+    )
+    fit = BradleyTerry(max_iter=100).fit(data).result_
+    assert fit.converged
+    assert np.abs(fit.scores.mean).max() < 3.0

@@ -247,8 +247,11 @@ class ScoreSteps:
         else:
             new = parameters
         monitor = Monitor(self._evaluation(parameters).log_likelihood, self.log_posterior(new))
-        # The inverse of a matrix is worth its time near the end, and while the variance changes.
-        if monitor.objective - before < _NEAR_THE_END and not parameters.variance_converged:
+        # The inverse of a matrix is worth its time near the end, and from then on while the variance
+        # changes: with the number of another variance, the variance can rise and fall for ever.
+        is_near = monitor.objective - before < _NEAR_THE_END
+        was_near = parameters.n_determined < self._n_differences
+        if (is_near or was_near) and not parameters.variance_converged:
             new = new._replace(n_determined=information.n_determined())
         variance = _updated_variance(new)
         change = abs(variance / parameters.variance - 1.0)
