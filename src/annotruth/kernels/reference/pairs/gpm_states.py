@@ -16,14 +16,14 @@ HALF_SIGN = np.array([0.5, -0.5, 0.0])
 _MIRRORED = np.array([1, 0, 2])
 
 
-class Votes(NamedTuple):
+class StateVotes(NamedTuple):
     """Some comparisons by one annotator, and what each state expects of them.
 
     Arrays have the axes comparison, group, sharpness, tie rate, and for ``mixed`` behavior.
 
     Examples
     --------
-    >>> Votes._fields[:4]
+    >>> StateVotes._fields[:4]
     ('left', 'right', 'x', 'outcome')
     """
 
@@ -45,7 +45,7 @@ def make_votes(
     favoured: int,
     covariates: Floats,
     model: PairModel,
-) -> Votes:
+) -> StateVotes:
     """Return what each state expects of these comparisons."""
     theta, offsets, levels = model
     won = np.where(outcome == 0, left, np.where(outcome == 1, right, -1))
@@ -65,7 +65,7 @@ def make_votes(
     variance = 0.25 * (davidson[0] + davidson[1]) - mean**2
     chance = levels.chance[3 * outcome + kind][:, np.newaxis, np.newaxis, np.newaxis]
     mixed = serious[..., np.newaxis] * levels.eps + mirrored[..., np.newaxis] * levels.flip + chance
-    return Votes(left, right, x, outcome, serious, mirrored, mixed, mean, variance)
+    return StateVotes(left, right, x, outcome, serious, mirrored, mixed, mean, variance)
 
 
 def votes_of(
@@ -74,7 +74,7 @@ def votes_of(
     favoured: NDArray[np.int32],
     covariates: Floats,
     model: PairModel,
-) -> Votes:
+) -> StateVotes:
     """Return the comparisons by annotator s."""
     of = slice(block.annotator_ptr[s], block.annotator_ptr[s + 1])
     outcome = block.outcome[of].astype(np.int64)
@@ -88,7 +88,7 @@ def _bits(mask: int, size: int) -> NDArray[np.bool_]:
 
 
 def state_posterior(
-    votes: Votes, active: Codes, leverage: float, levels: StateLevels
+    votes: StateVotes, active: Codes, leverage: float, levels: StateLevels
 ) -> tuple[Floats, float]:
     """Return the posterior of the states, groups x sharpness x tie rates x behaviors, and its norm."""
     prior = (
@@ -124,7 +124,7 @@ def likely_levels(by: list[Floats], active: Codes, prune: float) -> list[int]:
     return masks
 
 
-def slopes(votes: Votes, levels: StateLevels) -> tuple[Floats, Floats, Floats]:
+def slopes(votes: StateVotes, levels: StateLevels) -> tuple[Floats, Floats, Floats]:
     """Return the derivative of log p_k(y) by d, and the weights of its serious and inverted parts."""
     serious = votes.serious[..., np.newaxis] * levels.eps / votes.mixed
     inverted = votes.mirrored[..., np.newaxis] * levels.flip / votes.mixed

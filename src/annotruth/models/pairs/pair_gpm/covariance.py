@@ -86,17 +86,16 @@ def update_prior(steps: PairGPMSteps, parameters: PairGPMParameters) -> float:
     size = parameters.theta.size
     n_free = size - len(parameters.group) * (int(steps.part.max()) + 1)
     trace = score_covariance(steps, parameters).score_variances.sum()
-    steps.n_determined = float(np.clip(n_free - steps.precision * trace, 0.0, n_free))
+    n_determined = float(np.clip(n_free - steps.precision * trace, 0.0, n_free))
     sums = steps.sums(parameters)
     log_sharpness = sums["totals"][1] / steps.data.n_annotators
     square = inner(parameters.theta, parameters.theta) * np.exp(2.0 * log_sharpness)
-    new = (1.0 + steps.n_determined) / (1.0 + square)
+    new = (1.0 + n_determined) / (1.0 + square)
     change = abs(np.log(new / steps.precision))
-    steps.precision = float(new)
     n_votes = steps.data.comparisons_per_annotator
     reliability = inner(sums["behavior_count"], steps.states.eps) / sums["behavior_count"].sum()
-    leverage = steps.n_determined * n_votes / (reliability * n_votes.sum())
-    steps.session.put("leverage", leverage, per="annotators")
+    leverage = n_determined * n_votes / (reliability * n_votes.sum())
+    steps.set_prior(float(new), n_determined, leverage)
     return float(change)
 
 

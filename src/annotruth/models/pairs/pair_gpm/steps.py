@@ -12,10 +12,13 @@ sharpness is about 0, although the ridge shrinks the scores.
 
 Each pass computes the posterior of every annotator's states (E-step). The M-step of the scores and
 offsets is one Newton step on the expected log posterior; then all scores are multiplied by the factor
-that is best together with the opposite shift of everybody's log sharpness (parameter expansion).
+that is best together with the opposite shift of everybody's log sharpness (parameter expansion). The
+next pass shows whether the log posterior has risen; if not, it repeats with a smaller step.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +46,17 @@ _NU_PRIOR = 2.0
 _PRUNE = 1e-7  # states less likely than this are no longer considered
 _PRUNE_AT = (2, 6, 20)  # the steps after which they are left out
 _SCALE_ROUNDS = 20
+_ROUNDING = 1e-12  # of the log posterior
+_STEP_SIZES = (*(0.5**k for k in range(1, 11)), 0.0)  # of steps that end lower than they began
+
+
+class _Update(NamedTuple):
+    """A step, and the least log posterior that its end must have."""
+
+    old: PairGPMParameters
+    plain: PairGPMParameters  # its end before all scores are multiplied
+    new: PairGPMParameters
+    least: float
 
 
 class PairGPMSteps:
@@ -56,6 +70,16 @@ class PairGPMSteps:
         The levels of the latent states.
     n_groups
         The number of taste groups.
+
+    Examples
+    --------
+    >>> from annotruth.engines import get_engine
+    >>> from annotruth.models.pairs.pair_gpm.parameters import states_for
+    >>> votes = Comparisons.from_codes([0], [1], [0], [0], items=["a", "b"], annotators=["x"])
+    >>> steps = PairGPMSteps(votes, get_engine("memory").open(votes), states_for(votes))
+    >>> after, monitor = steps.step(steps.start())
+    >>> bool(after.theta[0, 0] > after.theta[0, 1])
+    True
     """
 
     objective_name = "the log posterior"
@@ -76,6 +100,7 @@ class PairGPMSteps:
         self.part = self.equations.part
         self._left_out: dict[str, Floats] = {}
         self._n_steps = 0
+        self._updates: list[_Update] = []  # the last ones; extrapolations return to earlier points
         model = Input("model")
         n_items = data.n_items
         self._step = Pass(
@@ -123,6 +148,7 @@ class PairGPMSteps:
             return
         self.session.put("active", np.tile(every, (self.data.n_annotators, 1)), per="annotators")
         self._n_steps = 0
+        self._updates = []
 
     def start_at(self, theta: Floats, offsets: Floats) -> PairGPMParameters:
         """Return the parameters with these scores and offsets, and the prior's probabilities."""
@@ -154,20 +180,42 @@ class PairGPMSteps:
     def step(self, old: PairGPMParameters) -> tuple[PairGPMParameters, Monitor]:
         """Pass over the comparisons once, then update the scores, offsets and probabilities."""
         self._n_steps += 1
-        sums = self.sums(old, prune=_PRUNE if self._n_steps in _PRUNE_AT else 0.0)
+        is_pruned = self._n_steps in _PRUNE_AT
+        old, sums = self._risen(old, prune=_PRUNE if is_pruned else 0.0)
         moves, offset_moves = self.equations.moves(old, sums, self.precision)
-        theta, offsets = old.theta + moves, old.offsets + offset_moves
-        theta = theta * np.exp(self._best_scale(theta, *sums["totals"][1:]))
-        n_nu = len(old.nu)
-        new = PairGPMParameters(
-            theta,
-            offsets,
+        plain = PairGPMParameters(
+            theta=old.theta + moves,
+            offsets=old.offsets + offset_moves,
             group=_shares(sums["group_count"] + _GROUP_PRIOR),
-            nu=_shares(sums["nu_count"] + _NU_PRIOR / n_nu),
+            nu=_shares(sums["nu_count"] + _NU_PRIOR / len(old.nu)),
             behavior=_shares(sums["behavior_count"] + self.states.prior),
         )
-        log_likelihood = float(sums["totals"][0])
-        return new, Monitor(log_likelihood, self._log_posterior(old, log_likelihood))
+        log_scale = self._best_scale(plain.theta, *sums["totals"][1:])
+        new = plain._replace(theta=plain.theta * np.exp(log_scale))
+        objective = self._log_posterior(old, sums)
+        slack = _ROUNDING * abs(objective) + 4 * _PRUNE * self.data.n_annotators * is_pruned
+        self._updates = [*self._updates[-3:], _Update(old, plain, new, objective - slack)]
+        return new, Monitor(float(sums["totals"][0]), objective)
+
+    def _risen(
+        self, parameters: PairGPMParameters, *, prune: float
+    ) -> tuple[PairGPMParameters, dict[str, Floats]]:
+        """Return the parameters and their sums; those of a smaller step if the posterior has fallen.
+
+        A small step without the common factor of all scores raises the log posterior: Newton's
+        matrix is positive definite, and shares move as in EM.
+        """
+        sums = self.sums(parameters, prune=prune)
+        for update in self._updates:
+            if update.new is parameters:
+                for size in _STEP_SIZES:
+                    # Written so that NaN counts as a fall.
+                    if self._log_posterior(parameters, sums) >= update.least:
+                        break
+                    parameters = _between(update.old, update.plain, size)
+                    sums = self.sums(parameters)
+                break
+        return parameters, sums
 
     def sums(self, parameters: PairGPMParameters, *, prune: float = 0.0) -> dict[str, Floats]:
         """Return the sums of a pass, with the expected counts of annotators who are left out."""
@@ -191,6 +239,12 @@ class PairGPMSteps:
         names = ("group_count", "nu_count", "behavior_count")
         self._left_out = {name: everybody[name] - others[name] for name in names}
 
+    def set_prior(self, precision: float, n_determined: float, leverage: Floats) -> None:
+        """Set the precision of the scores' prior, and the annotators' leverages."""
+        self.precision, self.n_determined = precision, n_determined
+        self.session.put("leverage", leverage, per="annotators")
+        self._updates = []  # their log posteriors are those of another prior
+
     def finalize(self, parameters: PairGPMParameters) -> float:
         """Return the log-likelihood of the final parameters."""
         return float(self.sums(parameters)["totals"][0])
@@ -209,12 +263,16 @@ class PairGPMSteps:
         """Make states inactive that are very unlikely at these parameters."""
         self.session.run_pass(self._prune, model=make_model(self.states, parameters), prune=_PRUNE)
 
-    def _log_posterior(self, at: PairGPMParameters, log_likelihood: float) -> float:
+    def _log_posterior(self, at: PairGPMParameters, sums: dict[str, Floats]) -> float:
+        """Return the log posterior up to a constant; those who are left out still have states."""
         prior = -0.5 * self.precision * inner(at.theta, at.theta)
         prior -= 0.5 * OFFSET_PRECISION * inner(at.offsets, at.offsets)
         prior += inner(self.states.prior, np.log(at.behavior))
         prior += _NU_PRIOR * np.log(at.nu).mean() + _GROUP_PRIOR * np.log(at.group).sum()
-        return float(log_likelihood + prior)
+        shares = {"group_count": at.group, "nu_count": at.nu, "behavior_count": at.behavior}
+        for name, counts in self._left_out.items():
+            prior += inner(counts, np.log(shares[name]))
+        return float(sums["totals"][0] + prior)
 
     def _best_scale(self, theta: Floats, log_sharpness: float, leverage: float) -> float:
         """Return the log of the best factor of all scores, given everybody's log sharpness."""
@@ -226,6 +284,11 @@ class PairGPMSteps:
             slope = log_sharpness / SHARPNESS_SD**2 - n * log_scale - ridge + leverage
             log_scale += slope / (n + 2.0 * ridge)
         return float(log_scale)
+
+
+def _between(old: PairGPMParameters, new: PairGPMParameters, size: float) -> PairGPMParameters:
+    """Return the parameters after a part of a step."""
+    return PairGPMParameters(*(a + size * (b - a) for a, b in zip(old, new, strict=True)))
 
 
 def _shares(counts: Floats) -> Floats:
