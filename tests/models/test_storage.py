@@ -176,7 +176,7 @@ def test_fits_without_parameters_can_be_read(tmp_path):
     write_entries(folder, entries)
     again = at.RobustGPM().load_fit(at.load(folder))
     assert again.result_.items().equals(model.result_.items())
-    with pytest.raises(at.InputError, match="fit the labels again"):
+    with pytest.raises(at.InputError, match="fit again"):
         again.predict_proba([0], [0])
 
 
