@@ -120,8 +120,8 @@ CHARTS = """agreement annotator calibration categories confusion history item it
 past_fits reliability scores true_scores workload"""
 
 PUBLIC = {
-    "fit": """annotator_columns annotators behavior chosen converged data distribution distributions
-        expectation high history item_columns items keep label labels log_likelihood low model n_iter
+    "fit": """annotator_columns annotator_stats annotators behavior chosen converged data distribution distributions
+        expectation high history item_columns items keep label label_quality labels log_likelihood low model n_iter
         n_spammers p_serious past_fits plot readout reliability report save score settings soft_labels spammer
         stop_reason summary to_dict verdict""",
     "comparison": """agreement choice data finding fits measures models recommended refused report
