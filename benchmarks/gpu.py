@@ -1,7 +1,7 @@
-"""Passes and fits on a GPU, beside the engine on this machine's cores, in one run.
+"""EM steps on a GPU, beside those on this machine's cores, in one run.
 
     python -m benchmarks.gpu                     # everything; needs 60 GB of memory
-    python -m benchmarks.gpu --labels 10000000   # passes of fewer labels
+    python -m benchmarks.gpu --labels 10000000   # fewer labels
 
 Labels are simulated, 10 per item and 5 categories. A power law gives annotator s a share of 1/s.
 """
@@ -9,6 +9,7 @@ Labels are simulated, 10 per item and 5 categories. A power law gives annotator 
 import argparse
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 
 import numpy as np
@@ -66,67 +67,21 @@ def make_labels(n_labels: int, n_annotators: int, *, power_law: bool = False) ->
     )
 
 
-def timed(device: CUDADevice, run, n: int = 10) -> tuple[float, float]:
-    """Return the milliseconds per run on the card and on the clock."""
-    cuda = device.xp.cuda
+def timed(run, n: int = 10) -> float:
+    """Return the milliseconds per run on the clock; a run ends when its results are in memory."""
     run()
-    begin, end = cuda.Event(), cuda.Event()
-    cuda.Device().synchronize()
-    clock = time.perf_counter()
-    begin.record()
+    begin = time.perf_counter()
     for _ in range(n):
         run()
-    end.record()
-    end.synchronize()
-    return cuda.get_elapsed_time(begin, end) / n, (time.perf_counter() - clock) * 1e3 / n
-
-
-def copy_rate(device: CUDADevice) -> float:
-    """Return how many TB/s a copy on the card reads and writes."""
-    source = device.xp.zeros(1 << 30, np.float32)
-    target = device.xp.empty_like(source)
-    card, _ = timed(device, lambda: device.xp.copyto(target, source))
-    return 2 * source.nbytes / card / 1e9
-
-
-def gpm_passes(device: CUDADevice, n_labels: int) -> None:
-    for n_annotators, power_law in [
-        (5_000, False),
-        (20_000, False),
-        (1_000_000, True),
-        (1_000_000, False),
-    ]:
-        n_annotators = min(n_annotators, n_labels // 100)
-        labels = make_labels(n_labels, n_annotators, power_law=power_law)
-        session = GPUEngine(device).open(labels)
-        steps = GPMSteps(labels, session, learned=False)
-        parameters = steps.start()
-        for _ in range(2):
-            parameters, _ = steps.step(parameters)
-        inputs = {"eps": parameters.eps, "pi": parameters.pi, "chance": 1 / N_CATEGORIES}
-        kernel = kernel_time(device, partial(session.run_pass, steps._step, **inputs))
-        card, clock = timed(device, partial(session.run_pass, steps._step, **inputs))
-        spread = "power law" if power_law else "even"
-        print(
-            f"gpm pass, {n_labels:,} labels, {n_annotators:,} annotators ({spread}): kernel "
-            f"{kernel:.2f} ms, with copies of annotators' arrays {card:.2f} ms, wall clock {clock:.2f} ms",
-            flush=True,
-        )
-        session.close()
-        device.xp.get_default_memory_pool().free_all_blocks()
+    return (time.perf_counter() - begin) * 1e3 / n
 
 
 def kernel_time(device: CUDADevice, run, n: int = 10) -> float:
-    """Return the milliseconds of the longest kernel of a pass."""
-    cuda, original, times = device.xp.cuda, device.run, []
+    """Return the milliseconds per run that its kernels take."""
+    original, times = device.run, []
 
     def measured(*arguments, **options):
-        begin, end = cuda.Event(), cuda.Event()
-        begin.record()
-        original(*arguments, **options)
-        end.record()
-        end.synchronize()
-        times.append(cuda.get_elapsed_time(begin, end))
+        times.append(elapsed(device, partial(original, *arguments, **options)))
 
     device.run = measured
     try:
@@ -136,34 +91,61 @@ def kernel_time(device: CUDADevice, run, n: int = 10) -> float:
             run()
     finally:
         del device.run
-    return float(np.sum(times) / n)
+    return sum(times) / n
 
 
-def dawid_skene_pass(device: CUDADevice, n_labels: int, n_annotators: int) -> None:
-    labels = make_labels(n_labels, n_annotators)
-    inputs, seconds = {}, {}
-    for engine in (GPUEngine(device), MemoryEngine()):
-        session = engine.open(labels)
-        steps = DawidSkeneSteps(labels, session)
-        inputs = inputs or steps.start()._asdict()
-        if engine.name == "memory":
-            steps.start()
-            session.run_pass(steps._step, **inputs)
-            begin = time.perf_counter()
-            for _ in range(3):
-                session.run_pass(steps._step, **inputs)
-            seconds["memory"] = (time.perf_counter() - begin) / 3
-        else:
-            kernel = kernel_time(device, partial(session.run_pass, steps._step, **inputs))
-            _, clock = timed(device, partial(session.run_pass, steps._step, **inputs))
-        session.close()
-    memory = seconds["memory"] * 1e3
+def elapsed(device: CUDADevice, run) -> float:
+    """Return the milliseconds of a run on the card."""
+    cuda = device.xp.cuda
+    begin, end = cuda.Event(), cuda.Event()
+    begin.record()
+    run()
+    end.record()
+    end.synchronize()
+    return cuda.get_elapsed_time(begin, end)
+
+
+def copy_rate(device: CUDADevice) -> float:
+    """Return how many TB/s a copy on the card reads and writes."""
+    source = device.xp.zeros(1 << 30, np.float32)
+    target = device.xp.empty_like(source)
+    times = [elapsed(device, lambda: device.xp.copyto(target, source)) for _ in range(10)]
+    return 2 * source.nbytes / np.median(times) / 1e9
+
+
+def time_gpm(device: CUDADevice, n_labels: int, n_annotators: int, *, power_law: bool) -> None:
+    labels = make_labels(n_labels, n_annotators, power_law=power_law)
+    with closing(GPUEngine(device).open(labels)) as session:
+        steps = GPMSteps(labels, session, learned=False)
+        parameters, _ = steps.step(steps.start())
+        step = partial(steps.step, parameters)
+        kernel, whole = kernel_time(device, step), timed(step)
+    spread = "power law" if power_law else "even"
     print(
-        f"dawid-skene pass, {n_labels:,} labels, {n_annotators:,} annotators: kernels {kernel:.2f} ms, "
-        f"wall clock {clock:.2f} ms; {MemoryEngine().threads} cores {memory:.0f} ms: "
-        f"{memory / kernel:.0f}x, {memory / clock:.0f}x",
+        f"gpm, {n_labels:,} labels, {n_annotators:,} annotators ({spread}): kernel {kernel:.2f} ms, "
+        f"whole step {whole:.2f} ms",
         flush=True,
     )
+    device.xp.get_default_memory_pool().free_all_blocks()
+
+
+def time_dawid_skene(device: CUDADevice, n_labels: int, n_annotators: int) -> None:
+    labels = make_labels(n_labels, n_annotators)
+    with closing(GPUEngine(device).open(labels)) as session:
+        steps = DawidSkeneSteps(labels, session)
+        step = partial(steps.step, steps.start())
+        kernels, whole = kernel_time(device, step), timed(step)
+    engine = MemoryEngine()
+    with closing(engine.open(labels)) as session:
+        steps = DawidSkeneSteps(labels, session)
+        memory = timed(partial(steps.step, steps.start()), n=3)
+    print(
+        f"dawid-skene, {n_labels:,} labels, {n_annotators:,} annotators: kernels {kernels:.2f} ms, "
+        f"whole step {whole:.2f} ms; whole step on {engine.threads} cores {memory:.0f} ms, "
+        f"{memory / whole:.0f} times as long",
+        flush=True,
+    )
+    device.xp.get_default_memory_pool().free_all_blocks()
 
 
 def same_results(device: CUDADevice) -> None:
@@ -191,9 +173,16 @@ def main() -> None:
     device = CUDADevice()
     print(f"copy on the card: {copy_rate(device):.2f} TB/s")
     same_results(device)
-    gpm_passes(device, arguments.labels)
+    for n_annotators, power_law in (
+        (5_000, False),
+        (20_000, False),
+        (1_000_000, True),
+        (1_000_000, False),
+    ):
+        n_annotators = min(n_annotators, arguments.labels // 100)
+        time_gpm(device, arguments.labels, n_annotators, power_law=power_law)
     for n_annotators in (5_000, 500_000):
-        dawid_skene_pass(device, max(arguments.labels // 10, 1_000_000), n_annotators)
+        time_dawid_skene(device, max(arguments.labels // 10, 1_000_000), n_annotators)
 
 
 if __name__ == "__main__":

@@ -161,9 +161,8 @@ def fit(
         )
     estimator = None if auto else make_estimator(DEFAULT_MODEL if model is None else model, options)
     if is_refit and (estimator is None or not estimator.capabilities.classifier):
-        data = replace(
-            data, classifier=None
-        )  # the labels are fitted again, without what it cannot use
+        # The labels are fitted again, without what this model cannot use.
+        data = replace(data, classifier=None)
     if read.memory is not None:
         if estimator is None:
             raise InputError(f"{AUTO} fits many models, in memory: name one, or leave out memory")

@@ -7,6 +7,7 @@ import importlib.util
 
 import numpy as np
 import pytest
+from benchmarks.gpu import make_labels
 from tests.engines.gpu.host_device import COMPILER, HostDevice
 
 import annotruth as at
@@ -123,3 +124,16 @@ def test_too_many_categories_are_refused(device):
 def test_without_cupy_the_message_says_what_to_install():
     with pytest.raises(InputError, match=r"pip install 'annotruth\[gpu\]'"):
         at.fit([("a", "ann", 1), ("a", "bob", 2)], "gpm", engine="gpu")
+
+
+@pytest.mark.parametrize("power_law", [False, True])
+def test_labels_of_the_benchmark_are_valid(power_law):
+    made = make_labels(20_000, 100, power_law=power_law)
+    codes = made.item_of_label(), made.annotator, made.category_of_label()
+    again = Labels.from_codes(
+        *codes, items=made.items, annotators=made.annotators, scale=made.scale
+    )
+    for name in ("item_ptr", "cell_ptr", "cell_category"):
+        np.testing.assert_array_equal(getattr(made, name), getattr(again, name))
+    assert (made.labels_per_item == 10).all()
+    assert made.labels_per_annotator.min() > 0

@@ -32,11 +32,11 @@ def start(session: GPUSession, rows: str) -> dict[str, Any]:
 
 
 def step(
-    session: GPUSession, rows: str, prior: Floats, truth_likelihood: Floats, confusion: Floats
+    session: GPUSession, rows: str, prior: Floats, known_truth: Floats, confusion: Floats
 ) -> dict[str, Any]:
     """Take one E-step and add up what the M-step needs.
 
-    ``truth_likelihood`` is not used: the card is only given known truths.
+    ``known_truth`` is not used: a known truth has its own class only.
     """
     classes, log_likelihood = _run_posterior(session, _posteriors(session), prior, confusion)
     return _counted(session, classes) | {"log_likelihood": log_likelihood}
@@ -47,7 +47,7 @@ def posterior(
     rows: str,
     posterior: str,
     prior: Floats,
-    truth_likelihood: Floats,
+    known_truth: Floats,
     confusion: Floats,
 ) -> dict[str, Any]:
     """Compute the posterior of every item, and the log-likelihood."""

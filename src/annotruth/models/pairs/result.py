@@ -13,11 +13,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.comparisons.table import OUTCOMES, Comparisons
+from annotruth.comparisons.table import Comparisons
 from annotruth.errors import AnnotruthError
 from annotruth.kernels.arrays import Floats
-from annotruth.labels.encode import decode_table
-from annotruth.labels.frames import from_arrow
+from annotruth.labels.frames import as_arrow, from_arrow
 from annotruth.models.base_fit import FORMAT, SPAMMER_BELOW, AnnotatorResults, Column, table_of
 from annotruth.models.em import History
 from annotruth.models.pairs.posterior import Z95, Ranking, ScorePosterior, ranking_by_part
@@ -31,34 +30,45 @@ __all__ = ["RANKING", "TOO_FEW_VOTES", "RankFit"]
 RANKING = "ranking"
 """The entry ``kind`` of saved fits of comparisons."""
 
-GROUP_SD = "group_sd"
-"""The parameter with the standard deviations of the scores of taste groups: groups x items."""
+GROUP_SCORES, GROUP_SD = "group_scores", "group_sd"
+"""The parameters with the scores of taste groups and their standard deviations: groups x items."""
 
 # What completion offers.
 _PUBLIC = (
-    *(
-        "annotator_columns",
-        "annotators",
-        "behavior",
-        "chosen",
-        "coefficients",
-        "comparisons",
-        "converged",
-    ),
-    *(
-        "data",
-        "high",
-        "history",
-        "items",
-        "keep",
-        "log_likelihood",
-        "low",
-        "model",
-        "n_iter",
-        "n_parts",
-    ),
-    *("n_spammers", "p_serious", "part", "plot", "ranking", "reliability", "report", "save"),
-    *("scores", "settings", "side_bias", "spammer", "stop_reason", "summary", "to_dict"),
+    "annotator_columns",
+    "annotators",
+    "behavior",
+    "chosen",
+    "coefficients",
+    "comparisons",
+    "converged",
+    "data",
+    "groups",
+    "high",
+    "history",
+    "items",
+    "keep",
+    "log_likelihood",
+    "low",
+    "model",
+    "n_groups",
+    "n_iter",
+    "n_parts",
+    "n_spammers",
+    "p_serious",
+    "part",
+    "plot",
+    "ranking",
+    "reliability",
+    "report",
+    "save",
+    "scores",
+    "settings",
+    "side_bias",
+    "spammer",
+    "stop_reason",
+    "summary",
+    "to_dict",
 )
 
 
@@ -213,16 +223,12 @@ class RankFit(AnnotatorResults):
 
     def comparison_table(self) -> pa.Table:
         """Return the table of comparisons in Arrow, in the order of the input."""
-        data = self.data
-        columns: dict[str, Any] = {
-            "left": data.items.take(pa.array(data.left)),
-            "right": data.items.take(pa.array(data.right)),
-            "annotator": data.annotators.take(pa.array(data.annotator_of_comparison())),
-            "outcome": pa.array(OUTCOMES).take(pa.array(data.outcome)),
-        }
-        if self.p_serious is not None:
-            columns["p_serious"] = self.p_serious
-        return decode_table(table_of(columns)).take(pa.array(np.argsort(data.row)))
+        table = self.data.to_arrow()
+        table = table.rename_columns({"winner": "outcome"})
+        if self.p_serious is None:
+            return table
+        p_serious = self.p_serious[np.argsort(self.data.row)]
+        return table.append_column("p_serious", as_arrow(p_serious))
 
     @property
     def n_groups(self) -> int:
@@ -234,7 +240,7 @@ class RankFit(AnnotatorResults):
         """Return the scores and their standard deviations, groups x items, and shares of groups."""
         shape = self.n_groups, self.data.n_items
         return (
-            self.parameter("theta", *shape),
+            self.parameter(GROUP_SCORES, *shape),
             self.parameter(GROUP_SD, *shape),
             self.parameter("group", self.n_groups),
         )

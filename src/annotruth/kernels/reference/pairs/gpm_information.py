@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.pairs.levels import PairModel
+from annotruth.kernels.pairs.levels import LIKELY, PairModel
 from annotruth.kernels.reference.pairs.gpm_states import (
     HALF_SIGN,
     slopes,
@@ -37,6 +37,7 @@ def information(
             continue
         votes = votes_of(block, s, favoured, covariates, model)
         posterior, _ = state_posterior(votes, active[s], leverage[s], levels)
+        posterior = np.where(posterior >= LIKELY, posterior, 0.0)
         slope, serious, inverted = slopes(votes, levels)
         own = HALF_SIGN[votes.outcome].reshape(-1, 1, 1, 1, 1)
         mean, variance = votes.mean[..., np.newaxis], votes.variance[..., np.newaxis]

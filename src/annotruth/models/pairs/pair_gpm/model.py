@@ -60,7 +60,8 @@ class PairGPM(PairEstimator):
     States are levels on grids. Their probabilities are estimated, with a weak prior that most
     annotators are serious, except that the log of the sharpness has the prior N(0, 0.6): scores are
     those of an annotator of average sharpness. Scores have a normal prior whose variance is estimated
-    by the marginal likelihood. Votes of inverted annotators are not used for the scores. Intervals of scores come from the observed information (Louis, 1982).
+    by the marginal likelihood. Votes of inverted annotators are not used for the scores. Intervals of
+    scores come from the observed information (Louis, 1982).
 
     Parameters
     ----------
@@ -119,8 +120,8 @@ class PairGPM(PairEstimator):
             return start
         fit = BradleyTerry(engine=self.engine).fit(data).result_
         start = steps.start()
-        if "side_bias" in fit.parameters:
-            start.offsets[0] = fit.parameters["side_bias"][0]
+        if fit.side_bias is not None:
+            start.offsets[0] = fit.side_bias[0]
         one = start._replace(theta=np.tile(fit.scores.mean, (self.n_groups, 1)))
         return one if self.n_groups == 1 else split_into_groups(steps, one, self.seed)
 
@@ -179,15 +180,4 @@ def _sample(data: Comparisons, n_comparisons: int, seed: int) -> Comparisons:
     n_votes = data.comparisons_per_annotator[order].cumsum()
     members = np.zeros(data.n_annotators, dtype=np.bool_)
     members[order[: int(np.searchsorted(n_votes, n_comparisons)) + 1]] = True
-    annotator = data.annotator_of_comparison()
-    kept = members[annotator]
-    return Comparisons.from_codes(
-        data.left[kept],
-        data.right[kept],
-        annotator[kept],
-        data.outcome[kept],
-        items=data.items,
-        annotators=data.annotators,
-        covariates={name: np.asarray(values)[kept] for name, values in data.covariates.items()},
-        sides_known=data.sides_known,
-    )
+    return data.subset(members[data.annotator_of_comparison()])

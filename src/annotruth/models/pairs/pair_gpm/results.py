@@ -27,7 +27,7 @@ from annotruth.models.pairs.pair_gpm.states import (
     States,
 )
 from annotruth.models.pairs.posterior import Z95, ScorePosterior
-from annotruth.models.pairs.result import GROUP_SD, TOO_FEW_VOTES, RankFit
+from annotruth.models.pairs.result import GROUP_SCORES, GROUP_SD, TOO_FEW_VOTES, RankFit
 
 if TYPE_CHECKING:
     from annotruth.models.pairs.pair_gpm.covariance import ScoreCovariance
@@ -81,7 +81,7 @@ def make_fit(
         },
         parameters={
             **parameters._asdict(),
-            **_group_results(parameters, covariance, posterior),
+            **_group_results(parameters, covariance, posterior, np.exp(log_scale)),
             "precision": np.array([steps.precision, steps.n_determined]),
             "covariate_scale": steps.covariate_scale,
             "leverage": steps.session.collect("leverage"),
@@ -181,12 +181,19 @@ def _consensus(
 
 
 def _group_results(
-    parameters: PairGPMParameters, covariance: ScoreCovariance, posterior: StatePosterior
+    parameters: PairGPMParameters,
+    covariance: ScoreCovariance,
+    posterior: StatePosterior,
+    factor: float,
 ) -> dict[str, NDArray[Any]]:
+    """Return the groups' scores, multiplied by a factor as those of the whole crowd are."""
     if len(parameters.group) == 1:
         return {}
-    sd = np.sqrt(covariance.score_variances)
-    return {GROUP_SD: sd, "group_posterior": posterior.group}
+    return {
+        GROUP_SCORES: factor * parameters.theta,
+        GROUP_SD: factor * np.sqrt(covariance.score_variances),
+        "group_posterior": posterior.group,
+    }
 
 
 def _evidence(
