@@ -1,4 +1,4 @@
-"""Crowds, commands and a browser that many tests share."""
+"""Crowds, commands, a browser and a database server that many tests share."""
 
 import os
 import shutil
@@ -86,3 +86,17 @@ def chromium():
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="session")
+def postgresql_server():
+    """A running PostgreSQL; without one tests skip, or fail if ANNOTRUTH_NEEDS_POSTGRESQL is set."""
+    from tests.postgresql import NoServerError, postgresql_server
+
+    try:
+        with postgresql_server() as server:
+            yield server
+    except NoServerError as error:
+        if os.environ.get("ANNOTRUTH_NEEDS_POSTGRESQL"):
+            pytest.fail(f"{error}, but ANNOTRUTH_NEEDS_POSTGRESQL is set")
+        pytest.skip(str(error))

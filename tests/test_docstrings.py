@@ -20,6 +20,8 @@ def test_examples_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if name.startswith("annotruth.engines.spark"):
         pytest.importorskip("pyspark")
+    if name.startswith("annotruth.serve."):
+        pytest.importorskip("fastapi")
     module = importlib.import_module(name)
     failed, _ = doctest.testmod(module, optionflags=doctest.ELLIPSIS | doctest.FAIL_FAST)
     assert failed == 0

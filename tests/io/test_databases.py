@@ -1,25 +1,19 @@
 """Labels from SQLite and DuckDB files, and from a PostgreSQL server that the tests start."""
 
-import getpass
 import importlib.util
 import os
-import pwd
-import shutil
-import socket
 import sqlite3
-import subprocess
-import tempfile
 from contextlib import closing
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from tests.postgresql import PASSWORD
 
 import annotruth as at
 from annotruth.io.readers import read_labels
 
 ROWS = [(1, "ann", "x"), (1, "bob", "y"), (2, "ann", "x"), (2, "bob", "x")]
-PASSWORD = "se/cr:et@1"
 COLUMNS = "item integer, annotator text, label text"
 
 
@@ -189,48 +183,12 @@ def _skip(reason: str) -> NoReturn:
 
 
 @pytest.fixture(scope="module")
-def server():
+def server(postgresql_server):
     """The URL of a PostgreSQL server with a table of labels, which asks for a password."""
-    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"))
-    if not programs:
-        _skip("PostgreSQL's server is not installed")
-    bin_folder, user = programs[-1].parent, getpass.getuser()
-    as_user: list[str] = []
-    if os.geteuid() == 0:  # which the server refuses to run as
-        user = "postgres"
-        as_user = ["runuser", "-u", user, "--"]
-        if shutil.which("runuser") is None or user not in {each.pw_name for each in pwd.getpwall()}:
-            _skip("the superuser cannot start PostgreSQL without runuser and a user postgres")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))
-    if as_user:
-        shutil.chown(folder, user)
-
-    def call(*words: str, **more) -> None:
-        subprocess.run(
-            [*as_user, *words], check=True, cwd="/", stdout=subprocess.DEVNULL, timeout=60, **more
-        )
-
-    secret = folder / "password"
-    secret.write_text(PASSWORD)
-    secret.chmod(0o644)
-    data, control = str(folder / "data"), str(bin_folder / "pg_ctl")
-    flags = ("-U", "ann", "-A", "scram-sha-256", f"--pwfile={secret}", "--no-sync")
-    call(str(bin_folder / "initdb"), "-D", data, *flags, stderr=subprocess.DEVNULL)
-    options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
-    call(control, "-D", data, "-w", "-l", str(folder / "log"), "-o", options, "start")
-    try:
-        values = ",".join(str(row) for row in ROWS)
-        sql = f"create table votes ({COLUMNS}, seconds numeric); insert into votes values {values}"
-        environment = {**os.environ, "PGPASSWORD": PASSWORD}
-        call(str(bin_folder / "psql"), "-qh", "127.0.0.1", "-p", str(port), "-U", "ann", "-d",
-             "postgres", "-c", sql, env=environment)  # fmt: skip
-        yield f"postgresql://ann:se%2Fcr%3Aet%401@127.0.0.1:{port}/postgres"
-    finally:
-        call(control, "-D", data, "-m", "immediate", "stop")
-        shutil.rmtree(folder)
+    values = ",".join(str(row) for row in ROWS)
+    postgresql_server.run(f"create table votes ({COLUMNS}, seconds numeric)")
+    postgresql_server.run(f"insert into votes values {values}")
+    return postgresql_server.url()
 
 
 @pytest.fixture(params=["adbc_driver_postgresql", "sqlalchemy"])

@@ -1,0 +1,318 @@
+"""Events of labels: appended once, read in order, and the current labels that follow from them."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Select,
+    select,
+    text,
+    tuple_,
+    type_coerce,
+)
+
+from annotruth.errors import InputError, shorten
+from annotruth.serve.store.records import Appended, LabelEvent, ProjectKind, StoredEvent
+from annotruth.serve.store.schema import event, project, select_current, to_microseconds
+
+MAX_ID_LENGTH = 512
+MAX_LABEL_LENGTH = 10_000
+_APPEND_LOCK = 0x616E6E70
+_SLOTS_AT_ONCE = 5_000
+_ROWS_AT_ONCE = 1 << 16
+_TIME = pa.timestamp("us", "UTC")
+_TABLE_SCHEMA = pa.schema(
+    {
+        "seq": pa.int64(),
+        "item": pa.string(),
+        "other_item": pa.string(),
+        "annotator": pa.string(),
+        "label": pa.string(),
+        "started": _TIME,
+        "submitted": _TIME,
+    }
+)
+# What an event is inserted with, and PostgreSQL's types.
+_INSERTED = {
+    "project": "integer",
+    "source": "text",
+    "event_id": "text",
+    "annotation": "text",
+    "item": "text",
+    "other_item": "text",
+    "annotator": "text",
+    "label": "text",
+    "started": "bigint",
+    "submitted": "bigint",
+    "deleted": "boolean",
+    "received": "bigint",
+}
+_chosen = event.alias("chosen")  # decides which annotations a query concerns
+
+Slot = tuple[str, str]  # an item and an annotator
+
+
+def check_event(given: LabelEvent, kind: ProjectKind) -> None:
+    """Refuse an event that lacks something, or has text that cannot be stored."""
+    named = {
+        "item": given.item,
+        "annotator": given.annotator,
+        "label": given.label,
+        "right item": given.other_item,
+        "event id": given.event_id,
+        "annotation": given.annotation,
+    }
+    for what, value in named.items():
+        if value:
+            check_text(what, value, MAX_LABEL_LENGTH if what == "label" else MAX_ID_LENGTH)
+    for what, value in (("event id", given.event_id), ("annotation", given.annotation)):
+        if value == "":
+            raise InputError(f"the {what} is empty: leave it out or give one")
+    for time in (given.started, given.submitted):
+        if time is not None and time.tzinfo is None:
+            raise InputError(f"the time {time} has no time zone: write it as 2026-01-31T12:00:00Z")
+    if given.deleted and given.annotation is not None:
+        return
+    needed = ["item", "annotator"] if kind == "labels" else ["item", "right item", "annotator"]
+    missing = [what for what in needed if not named[what]]
+    if not given.deleted and not given.label:
+        missing.append("label" if kind == "labels" else "outcome")
+    elif given.deleted and kind == "comparisons":
+        missing = ["annotation"]
+    if missing:
+        raise InputError(f"the event has no {missing[0]}")
+
+
+def check_text(what: str, value: str, max_length: int = MAX_ID_LENGTH) -> None:
+    """Refuse text that is too long or that a database cannot store."""
+    if "\0" in value:
+        raise InputError(f"the {what} {shorten(value)!r} contains a zero character")
+    try:
+        n_bytes = len(value.encode())
+    except UnicodeEncodeError:
+        raise InputError(f"the {what} {shorten(value)!r} is no valid Unicode") from None
+    # PostgreSQL's index of an item and an annotator has room for 2,700 bytes.
+    if len(value) > max_length or n_bytes > 2 * max_length:
+        raise InputError(
+            f"the {what} {shorten(value)!r} is longer than {max_length:,} characters, or than "
+            f"{2 * max_length:,} bytes"
+        )
+
+
+def annotation_of_slot(item: str, annotator: str) -> str:
+    """Return the default name of an annotator's annotation of an item; it shows neither id."""
+    content = f"{len(item)}:{item}{annotator}".encode()
+    return f"slot:{hashlib.blake2b(content, digest_size=16).hexdigest()}"
+
+
+def append_events(
+    connection: Connection,
+    project_id: int,
+    source: str,
+    events: Iterable[LabelEvent],
+    received: datetime,
+) -> Appended:
+    """Append events, except those that the source has sent before; return how many were new."""
+    kind = _kind_of(connection, project_id)
+    rows = [_row(each, kind, project_id, source, received) for each in events]
+    n_new = _insert_new(connection, rows) if rows else 0
+    return Appended(n_new, len(rows) - n_new, last_seq(connection, project_id))
+
+
+def _kind_of(connection: Connection, project_id: int) -> ProjectKind:
+    kind: ProjectKind | None = connection.scalar(
+        select(project.c.kind).where(project.c.id == project_id)
+    )
+    if kind is None:
+        raise InputError(f"there is no project {project_id}")
+    return kind
+
+
+def _row(
+    given: LabelEvent, kind: ProjectKind, project_id: int, source: str, received: datetime
+) -> tuple[object, ...]:
+    """Return the values of ``_INSERTED``, with times as they are stored."""
+    check_event(given, kind)
+    event_id = given.event_id or uuid.uuid4().hex
+    annotation = given.annotation
+    if annotation is None:
+        by_slot = kind == "labels"
+        annotation = annotation_of_slot(given.item, given.annotator) if by_slot else event_id
+    return (
+        project_id,
+        source,
+        event_id,
+        annotation,
+        given.item,
+        given.other_item,
+        given.annotator,
+        given.label,
+        None if given.started is None else to_microseconds(given.started),
+        to_microseconds(min(given.submitted or received, received)),
+        given.deleted,
+        to_microseconds(received),
+    )
+
+
+def _insert_new(connection: Connection, rows: list[tuple[object, ...]]) -> int:
+    """Insert the rows whose event is not there yet; return their number."""
+    names = ", ".join(_INSERTED)
+    once = "on conflict (project, source, event_id) do nothing"
+    if connection.dialect.name == "sqlite":
+        values = ", ".join("?" * len(_INSERTED))
+        insert = f"insert into event ({names}) values ({values}) {once}"
+        return connection.exec_driver_sql(insert, rows).rowcount
+    # Numbers are given before the commit. Without the lock, a reader of all rows after some
+    # number could miss a row with a lower one that is committed later.
+    connection.execute(text("select pg_advisory_xact_lock(:key)"), {"key": _APPEND_LOCK})
+    # One statement with a list per column: many rows at once, and their number is known.
+    columns = {
+        name: list(values) for name, values in zip(_INSERTED, zip(*rows, strict=True), strict=True)
+    }
+    arrays = ", ".join(f"cast(:{name} as {type_}[])" for name, type_ in _INSERTED.items())
+    insert = f"insert into event ({names}) select * from unnest({arrays}) {once}"
+    return connection.execute(text(insert), columns).rowcount
+
+
+def last_seq(connection: Connection, project_id: int) -> int:
+    """Return the number of a project's last event, or 0."""
+    found = connection.scalar(
+        select(event.c.seq)
+        .where(event.c.project == project_id)
+        .order_by(event.c.seq.desc())
+        .limit(1)
+    )
+    return found or 0
+
+
+def events_since(
+    connection: Connection, project_id: int, seq: int, limit: int
+) -> list[StoredEvent]:
+    """Return up to ``limit`` events after a number, in order."""
+    query = select(event).where(event.c.project == project_id, event.c.seq > seq)
+    return _stored(connection, query.order_by(event.c.seq).limit(limit))
+
+
+def find_annotation(
+    connection: Connection, project_id: int, source: str, annotation: str
+) -> StoredEvent | None:
+    """Return the latest event of an annotation, which may be a deletion."""
+    query = select(event).where(
+        event.c.project == project_id, event.c.source == source, event.c.annotation == annotation
+    )
+    latest_first = query.order_by(event.c.submitted.desc(), event.c.seq.desc())
+    return next(iter(_stored(connection, latest_first.limit(1))), None)
+
+
+def current_labels(
+    connection: Connection,
+    project_id: int,
+    *,
+    item: str | None = None,
+    annotator: str | None = None,
+) -> list[StoredEvent]:
+    """Return the current labels, all or those of an item or an annotator, in order of ``seq``."""
+    conditions = []
+    if item is not None:
+        conditions.append(_chosen.c.item == item)
+    if annotator is not None:
+        conditions.append(_chosen.c.annotator == annotator)
+    return [
+        each
+        for each in _current_where(connection, project_id, *conditions)
+        if item in (None, each.item) and annotator in (None, each.annotator)
+    ]
+
+
+def current_of_slots(
+    connection: Connection, project_id: int, slots: Sequence[Slot]
+) -> list[StoredEvent]:
+    """Return the current labels of some slots, in order of ``seq``; those without one are left out.
+
+    Of comparisons, the item of a slot is the left one, and a slot may have several.
+    """
+    wanted = sorted(set(slots))
+    found: list[StoredEvent] = []
+    for start in range(0, len(wanted), _SLOTS_AT_ONCE):
+        some = wanted[start : start + _SLOTS_AT_ONCE]
+        in_slots = tuple_(_chosen.c.item, _chosen.c.annotator).in_(some)
+        current = _current_where(connection, project_id, in_slots)
+        found += [each for each in current if each.slot in set(some)]
+    return sorted(found)
+
+
+def slots_changed_since(connection: Connection, project_id: int, seq: int) -> list[Slot]:
+    """Return the slots whose current label may have changed by the events after a number.
+
+    These are the slots of all events of the annotations concerned, since a deletion may name
+    the annotation only, and an edit may move it.
+    """
+    query = (
+        select(event.c.item, event.c.annotator)
+        .where(event.c.project == project_id, _is_of_annotations(project_id, _chosen.c.seq > seq))
+        .distinct()
+    )
+    return [(item, annotator) for item, annotator in connection.execute(query)]
+
+
+def _current_where(
+    connection: Connection, project_id: int, *conditions: ColumnElement[bool]
+) -> list[StoredEvent]:
+    """Return current labels among the annotations with an event for which the conditions hold.
+
+    Which label of a slot is current is right only if the conditions hold for all events of the slot.
+    """
+    query = select_current(
+        event.c.project == project_id,
+        *([_is_of_annotations(project_id, *conditions)] if conditions else []),
+    )
+    return sorted(_stored(connection, query))
+
+
+def _is_of_annotations(project_id: int, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Return whether an event's annotation has an event, ``_chosen``, with the conditions."""
+    names = select(_chosen.c.source, _chosen.c.annotation)
+    chosen = names.where(_chosen.c.project == project_id, *conditions)
+    return tuple_(event.c.source, event.c.annotation).in_(chosen)
+
+
+def _stored(connection: Connection, query: Select[Any]) -> list[StoredEvent]:
+    return [StoredEvent(*row) for row in connection.execute(query)]
+
+
+def current_table(connection: Connection, project_id: int) -> pa.Table:
+    """Return all current labels as an Arrow table, in order of ``seq``."""
+    current = select_current(event.c.project == project_id).subquery()
+    # Arrow converts times faster than Python does.
+    columns = [
+        type_coerce(current.c[field.name], BigInteger)
+        if field.type == _TIME
+        else current.c[field.name]
+        for field in _TABLE_SCHEMA
+    ]
+    query = select(*columns).order_by(current.c.seq)
+    batches = []
+    for rows in connection.execution_options(yield_per=_ROWS_AT_ONCE).execute(query).partitions():
+        batches.append(_to_arrow(rows))
+    return pa.Table.from_batches(batches, _TABLE_SCHEMA)
+
+
+def _to_arrow(rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    arrays = [
+        pa.array(values, pa.int64() if field.type == _TIME else field.type)
+        for values, field in zip(columns, _TABLE_SCHEMA, strict=True)
+    ]
+    return pa.record_batch(
+        [array.cast(field.type) for array, field in zip(arrays, _TABLE_SCHEMA, strict=True)],
+        schema=_TABLE_SCHEMA,
+    )

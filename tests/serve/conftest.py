@@ -1,0 +1,78 @@
+"""Databases with the tables of the service: a file of SQLite, and PostgreSQL."""
+
+import shutil
+from datetime import UTC, datetime
+
+import pytest
+
+pytest.importorskip("sqlalchemy")
+pytest.importorskip("alembic")
+pytest.importorskip("fastapi")
+
+from annotruth.serve.store.database import Database
+from annotruth.serve.store.projects import create_project
+from annotruth.serve.store.schema import metadata
+
+
+@pytest.fixture(scope="session")
+def now() -> datetime:
+    """A fixed time."""
+    return datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory):
+    """A file with empty tables, to be copied."""
+    path = tmp_path_factory.mktemp("template") / "annotruth.db"
+    database = Database.open(f"sqlite:///{path}")
+    database.upgrade()
+    database.dispose()
+    return path
+
+
+@pytest.fixture(scope="session")
+def postgresql_tables(postgresql_server):
+    """A PostgreSQL server with a database "test" that has the tables."""
+    pytest.importorskip("psycopg")
+    postgresql_server.run("create database test")
+    database = Database.open(postgresql_server.url("test"))
+    database.upgrade()
+    database.dispose()
+    return postgresql_server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request, tmp_path) -> str:
+    """The URL of a database with empty tables, of either kind."""
+    if request.param == "sqlite":
+        path = tmp_path / "annotruth.db"
+        shutil.copy(request.getfixturevalue("sqlite_template"), path)
+        return f"sqlite:///{path}"
+    server = request.getfixturevalue("postgresql_tables")
+    server.run(f"truncate {', '.join(metadata.tables)} restart identity", "test")
+    return server.url("test")
+
+
+@pytest.fixture
+def database(database_url):
+    """An open database with empty tables, of either kind."""
+    opened = Database.open(database_url)
+    yield opened
+    opened.dispose()
+
+
+@pytest.fixture
+def sqlite_database(sqlite_template, tmp_path):
+    """An open file of SQLite with empty tables."""
+    path = tmp_path / "annotruth.db"
+    shutil.copy(sqlite_template, path)
+    opened = Database.open(f"sqlite:///{path}")
+    yield opened
+    opened.dispose()
+
+
+@pytest.fixture
+def project(database, now):
+    """A project of labels."""
+    with database.begin() as connection:
+        return create_project(connection, "films", "labels", {}, now)

@@ -1,0 +1,140 @@
+"""Events: idempotent, in order, and the current labels that follow from them."""
+
+from datetime import UTC, timedelta
+
+import pytest
+from sqlalchemy import select
+
+import annotruth as at
+from annotruth.serve.store.events import (
+    append_events,
+    current_labels,
+    current_of_slots,
+    current_table,
+    events_since,
+    find_annotation,
+    last_seq,
+    slots_changed_since,
+)
+from annotruth.serve.store.projects import create_project
+from annotruth.serve.store.records import Appended, LabelEvent
+from annotruth.serve.store.schema import current_label
+
+EVENTS = [
+    LabelEvent("film 1", "ann", "good", event_id="1"),
+    LabelEvent("film 1", "bob", "bad", event_id="2"),
+    LabelEvent("film 2", "ann", "good", event_id="3"),
+]
+
+
+def test_events_are_stored_once(database, project, now):
+    with database.begin() as connection:
+        first = append_events(connection, project.id, "api", EVENTS, now)
+        again = append_events(connection, project.id, "api", EVENTS, now)
+        other = append_events(connection, project.id, "import", EVENTS[:1] * 2, now)
+    assert first == Appended(3, 0, last_seq=3)
+    assert again[:2] == (0, 3)
+    assert other[:2] == (1, 1)
+    with database.connect() as connection:
+        assert last_seq(connection, project.id) == other.last_seq
+        found = events_since(connection, project.id, 0, 10)
+        assert events_since(connection, project.id, found[0].seq, 2) == found[1:3]
+    assert [each.event_id for each in found] == ["1", "2", "3", "1"]
+    assert found[0].received == found[0].submitted == now
+    assert found[0].submitted.tzinfo == UTC
+
+
+def labels_of(database, project):
+    """Return the current labels by slot, in every form, which must agree."""
+    with database.connect() as connection:
+        found = current_labels(connection, project.id)
+        table = current_table(connection, project.id)
+        view = connection.execute(
+            select(current_label).where(current_label.c.project == project.id)
+        ).all()
+        slots = current_of_slots(connection, project.id, [each.slot for each in found])
+    assert slots == found == sorted(tuple(row) for row in view)
+    for name in table.column_names:
+        assert table[name].to_pylist() == [getattr(each, name) for each in found]
+    return {each.slot: each.label for each in found}
+
+
+def test_later_labels_edit_and_deletions_remove(database, project, now):
+    minute = timedelta(minutes=1)
+    with database.begin() as connection:
+        append_events(connection, project.id, "api", EVENTS, now)
+        later = [
+            LabelEvent("film 1", "ann", "bad", submitted=now + minute),
+            LabelEvent("film 1", "ann", "late", submitted=now - minute),
+            LabelEvent("film 2", "ann", deleted=True),
+        ]
+        append_events(connection, project.id, "api", later, now + 2 * minute)
+    expected = {("film 1", "ann"): "bad", ("film 1", "bob"): "bad"}
+    assert labels_of(database, project) == expected
+    with database.connect() as connection:
+        for options in ({"item": "film 1"}, {"annotator": "ann"}, {"item": "film 2"}):
+            name, value = next(iter(options.items()))
+            found = current_labels(connection, project.id, **options)
+            place = 0 if name == "item" else 1
+            assert {each.slot for each in found} == {s for s in expected if s[place] == value}
+
+
+def test_deletions_by_annotation_name_their_slots(database, project, now):
+    with database.begin() as connection:
+        given = LabelEvent("film 1", "ann", "good", annotation="77")
+        seq = append_events(connection, project.id, "label-studio:1", [given], now).last_seq
+        gone = LabelEvent(annotation="77", deleted=True)
+        append_events(connection, project.id, "label-studio:1", [gone], now)
+        assert ("film 1", "ann") in slots_changed_since(connection, project.id, seq)
+        assert slots_changed_since(connection, project.id, seq + 1) == []
+        assert find_annotation(connection, project.id, "label-studio:1", "77").deleted
+        assert find_annotation(connection, project.id, "api", "77") is None
+    assert labels_of(database, project) == {}
+
+
+def test_all_comparisons_are_current(database, now):
+    with database.begin() as connection:
+        project = create_project(connection, "pairs", "comparisons", {}, now)
+        votes = [LabelEvent("a", "ann", "left", other_item="b", event_id=str(n)) for n in range(3)]
+        append_events(connection, project.id, "api", votes, now)
+        gone = LabelEvent(annotation="1", deleted=True)
+        append_events(connection, project.id, "api", [gone], now)
+        current = current_labels(connection, project.id)
+    assert [each.event_id for each in current] == ["0", "2"]
+
+
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        (LabelEvent("", "ann", "x"), "the event has no item"),
+        (LabelEvent("a", "", "x"), "the event has no annotator"),
+        (LabelEvent("a", "ann"), "the event has no label"),
+        (LabelEvent("a", deleted=True), "the event has no annotator"),
+        (LabelEvent("a" * 513, "ann", "x"), "longer than 512 characters"),
+        (LabelEvent("\U0001f600" * 300, "ann", "x"), "1,024 bytes"),
+        (LabelEvent("a\0", "ann", "x"), "contains a zero character"),
+        (LabelEvent("a", "\ud800", "x"), "no valid Unicode"),
+        (LabelEvent("a", "ann", "x", event_id=""), "the event id is empty"),
+    ],
+)
+def test_bad_events_are_refused_and_nothing_is_stored(database, project, now, event, message):
+    with pytest.raises(at.InputError, match=message) as caught, database.begin() as connection:
+        append_events(connection, project.id, "api", [EVENTS[0], event], now)
+    assert "\n" not in str(caught.value)
+    with database.connect() as connection:
+        assert last_seq(connection, project.id) == 0
+
+
+def test_the_longest_ids_fit_into_the_indexes(database, project, now):
+    long = "".join(chr(0x4E00 + (n * 7919) % 20000) for n in range(341))
+    given = LabelEvent(long, long[::-1], long, event_id=long, annotation=long)
+    with database.begin() as connection:
+        append_events(connection, project.id, "s" * 200, [given], now)
+    assert labels_of(database, project) == {given[:2]: long}
+
+
+def test_submitted_is_never_after_received(database, project, now):
+    given = LabelEvent("a", "ann", "x", submitted=now + timedelta(days=1))
+    with database.begin() as connection:
+        append_events(connection, project.id, "api", [given], now)
+        assert events_since(connection, project.id, 0, 1)[0].submitted == now
