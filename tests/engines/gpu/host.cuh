@@ -31,6 +31,11 @@ static inline float __int_as_float(int bits) {
     std::memcpy(&x, &bits, sizeof x);
     return x;
 }
+static inline int __float_as_int(float x) {
+    int bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
 static inline long long __double_as_longlong(double x) {
     long long bits;
     std::memcpy(&bits, &x, sizeof bits);

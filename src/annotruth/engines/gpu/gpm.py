@@ -57,8 +57,10 @@ def step(session: GPUSession, theta: str, eps: Floats, pi: Floats, chance: float
         shared_bytes=n_shared * _BYTES_PER_ANNOTATOR,
         defines=tuple(name for name, is_defined in defines.items() if is_defined),
     )
+    # Rounding may put the sum of an annotator who is always serious above the number of labels.
+    n_labels = session.labels.labels_per_annotator
     return {
-        "serious": session.floats(serious, _UNIT, axis=0),
+        "serious": np.minimum(session.floats(serious, _UNIT, axis=0), n_labels),
         "irregular": session.floats(irregular, _UNIT, axis=0) if len(pi) else pi,
         "totals": session.floats(totals, session.log_unit) * np.log(2.0),
     }

@@ -13,7 +13,7 @@
 #define SCALE_OF(word) ((word) & ((1u << SCALE_BITS) - 1))
 
 struct LabelProbability {
-    float serious, p;  // eps theta, and p
+    float serious, irregular, p;  // eps theta, (1 - eps) pi, and p
 };
 
 __device__ __forceinline__ LabelProbability label_probability(u32 word, float theta, float pi) {
@@ -21,7 +21,8 @@ __device__ __forceinline__ LabelProbability label_probability(u32 word, float th
     u32 eps = word >> SCALE_BITS;
     LabelProbability label;
     label.serious = (float)eps * unit * theta;
-    label.p = fmaxf(label.serious + (float)((1u << EPS_BITS) - eps) * unit * pi, LEAST);
+    label.irregular = (float)((1u << EPS_BITS) - eps) * unit * pi;
+    label.p = fmaxf(label.serious + label.irregular, LEAST);
     return label;
 }
 
@@ -46,6 +47,20 @@ extern "C" __global__ void start(const u32* begin, const u32* label, const int* 
         for (int n = 0; n < N_CATEGORIES; n++)
             theta[e * N_CATEGORIES + n] = share[n] / (float)(last - first);
     }
+}
+
+// A product of many numbers: mantissa x 2^exponent, with the mantissa in [1, 2). A float, because the
+// numbers are, and their conversion to double would take as long as the rest of a label.
+struct Product {
+    float mantissa;
+    int exponent;
+};
+
+// Multiply by a normal number of at least 2^-125.
+__device__ __forceinline__ void multiply(Product& product, float factor) {
+    int bits = __float_as_int(product.mantissa * factor);
+    product.exponent += (bits >> 23) - 127;
+    product.mantissa = __int_as_float((bits & 0x7FFFFF) | 0x3F800000);
 }
 
 // Take one EM step. The words of the busiest annotators, and the sums of their mu, are in shared
@@ -73,9 +88,9 @@ extern "C" __global__ void __launch_bounds__(1024)
             share[n] = theta[e * N_CATEGORIES + n];
             mass[n] = 0.0f;
         }
-        double product = 1.0, log_product = 0.0;
+        Product product = {1.0f, 0};
         u32 first = begin[e], last = begin[e + 1];
-#pragma unroll 2
+#pragma unroll 4
         for (u32 j = first; j < last; j++) {
             u32 s = ANNOTATOR_OF(label[j]), n = CATEGORY_OF(label[j]);
 #ifdef ALL_SHARED
@@ -92,11 +107,7 @@ extern "C" __global__ void __launch_bounds__(1024)
 #endif
             LabelProbability one = label_probability(word, select(share, n), behavior);
             float mu = __fdividef(one.serious, one.p);
-            product *= one.p;
-            if ((j - first) % 8 == 7 && product < LOG_BELOW) {
-                log_product += log2_of(product);
-                product = 1.0;
-            }
+            multiply(product, one.p);
 #pragma unroll
             for (u32 k = 0; k < N_CATEGORIES; k++) mass[k] += n == k ? mu : 0.0f;
             if (is_shared) {
@@ -106,10 +117,13 @@ extern "C" __global__ void __launch_bounds__(1024)
                 atomicAdd(serious + s, (u64)(mu * UNIT));
             }
 #ifndef UNIFORM
-            atomicAdd(irregular + (u64)s * N_CATEGORIES + n, (u64)((1.0f - mu) * UNIT));
+            // Not 1 - mu, of which rounding would leave nothing where mu is nearly 1.
+            float not_serious = __fdividef(one.irregular, one.p);
+            atomicAdd(irregular + (u64)s * N_CATEGORIES + n, (u64)(not_serious * UNIT));
 #endif
         }
-        log_likelihood += llrint((log2_of(product) + log_product) * log_unit);
+        double log_product = (double)log2f(product.mantissa) + product.exponent;
+        log_likelihood += llrint(log_product * log_unit);
 #ifdef KNOWN
         if (known[e] >= 0) continue;
 #endif
