@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -61,6 +62,22 @@ def read_label_studio(source: Source) -> ParsedComparisons:
             counted(cancelled, "cancelled annotation left out", "cancelled annotations left out"),
         ),
     )
+
+
+def comparison_of(
+    task: Record, annotation: Record, question: str | None, columns: Mapping[str, str]
+) -> tuple[Any, Any, Any]:
+    """Return the two items that one annotation compares, and the winner, None if it has none.
+
+    ``columns`` names the entries of the task's data that are left and right, where they are not
+    recognised.
+    """
+    winners, data = _winners(annotation), data_of(task)
+    if question is None and winners:
+        question = chosen(winners, None, "question")
+    roles = find_pair_columns([*data, "annotator", "winner"], columns).by_role
+    left, right = (check_scalar(data.get(roles[side])) for side in ("left", "right"))
+    return left, right, check_scalar(winners.get(question or ""))
 
 
 def has_pairs(task: Record) -> bool:

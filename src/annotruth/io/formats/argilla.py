@@ -9,6 +9,8 @@ from annotruth.errors import InputError
 from annotruth.io.formats.source import Format, ParsedLabels, Record, Source
 from annotruth.io.formats.votes import Votes, chosen, counted, mapping, sequence
 
+NOT_SUBMITTED = ("discarded", "draft")
+"""The statuses of responses that are no labels."""
 _FLAT = ".responses"
 _Response = tuple[str, Any, Any, Any]  # question, user, answer, status
 
@@ -27,8 +29,8 @@ def _read(source: Source) -> ParsedLabels:
         n_records += 1
         item = record.get("id", record.get("external_id"))
         item = number if item is None else item
-        for question, user, answer, status in _responses(record):
-            if status in ("discarded", "draft"):
+        for question, user, answer, status in responses_of(record):
+            if status in NOT_SUBMITTED:
                 left_out += 1
             else:
                 kept.append((question, item, user, answer))
@@ -44,7 +46,8 @@ def _read(source: Source) -> ParsedLabels:
     )
 
 
-def _responses(record: Record) -> Iterator[_Response]:
+def responses_of(record: Record) -> Iterator[_Response]:
+    """Return the responses of a record: question, user, answer and status of each."""
     responses = record.get("responses")
     if isinstance(responses, dict):
         yield from _of_version_2(responses)

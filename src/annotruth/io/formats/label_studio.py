@@ -7,7 +7,15 @@ from typing import Any, NamedTuple
 
 from annotruth.errors import InputError
 from annotruth.io.formats.source import ITEM_FIELD, Format, ParsedLabels, Record, Source
-from annotruth.io.formats.votes import Votes, chosen, counted, mapping, refuse_regions, sequence
+from annotruth.io.formats.votes import (
+    Votes,
+    category_of,
+    chosen,
+    counted,
+    mapping,
+    refuse_regions,
+    sequence,
+)
 from annotruth.labels.frames import check_further_columns
 
 _OLD = "completions"  # the name of annotations before version 1.0
@@ -36,7 +44,7 @@ def _read(source: Source) -> ParsedLabels:
     numbered = not any("id" in task or ITEM_FIELD in data_of(task) for task in tasks)
     kept, cancelled = [], 0
     for number, task in enumerate(tasks, start=1):
-        item = number if numbered else _item(task)
+        item = number if numbered else item_of(task)
         for annotation in annotations_of(task):
             if annotation.get("was_cancelled") or annotation.get("skipped"):
                 cancelled += 1
@@ -75,7 +83,7 @@ def annotations_of(task: Record) -> Iterator[Record]:
         yield mapping(one, "an annotation")
 
 
-def _item(task: Record) -> Any:
+def item_of(task: Record) -> Any:
     """Return the item of a task: the one that annotruth made it for, else the task's id."""
     return data_of(task).get(ITEM_FIELD, task.get("id"))
 
@@ -110,6 +118,21 @@ def _results(annotation: Record) -> _Results:
             here = value[kind] if isinstance(value[kind], list) else [value[kind]]
             results.choices.setdefault(name, []).extend(map(join_path, here))
     return results
+
+
+def label_of(annotation: Record, question: str | None) -> Any:
+    """Return the label that one annotation gives, None if it has none.
+
+    ``question`` is needed if it answers several.
+    """
+    choices, regions, _ = _results(annotation)
+    if question is None and choices:
+        question = chosen(choices, None, "question")
+    refused = regions if question is None else regions.keys() & {question}
+    if refused and question not in choices:
+        name = next(iter(refused))
+        refuse_regions(name, regions[name])
+    return category_of(choices.get(question or "", []))
 
 
 def is_region(kind: str, value: Record) -> bool:

@@ -10,7 +10,8 @@ from annotruth.io.formats.source import Format, ParsedLabels, Source
 from annotruth.io.formats.votes import Votes, chosen, counted, mapping, refuse_regions
 
 _USER, _INSTANCE = "user", "instance_id"
-_BETWEEN = ":::"  # the name of a question and an option of it
+BETWEEN = ":::"
+"""Stands between the name of a question and an option of it."""
 _LABELS = "label_annotations"
 _SPANS = "["  # at the start of a cell that holds spans of the text
 
@@ -27,15 +28,19 @@ class _Mark(NamedTuple):
     @property
     def choice(self) -> object:
         """The option if it was ticked, else the value of a slider or a field."""
-        name = f"{self.question}{_BETWEEN}{self.option}"
-        return self.option if str(self.value) in ("true", "True", name) else self.value
+        return choice_of(self.question, self.option, self.value)
+
+
+def choice_of(question: str, option: str, value: object) -> object:
+    """Return the option if the value says that it was ticked, else the value."""
+    return option if str(value) in ("true", "True", f"{question}{BETWEEN}{option}") else value
 
 
 def _recognise(source: Source) -> bool:
     if source.kind == "json":
         return {"id", _LABELS} <= set(source.first)
     names = source.names
-    return {_USER, _INSTANCE} <= set(names) and any(_BETWEEN in name for name in names)
+    return {_USER, _INSTANCE} <= set(names) and any(BETWEEN in name for name in names)
 
 
 def _read(source: Source) -> ParsedLabels:
@@ -64,10 +69,10 @@ def _read(source: Source) -> ParsedLabels:
 
 def _in_table(source: Source) -> Iterator[_Mark]:
     item, user = source.column("item", _INSTANCE), source.column("annotator", _USER)
-    columns = [name for name in source.names if _BETWEEN in name]
+    columns = [name for name in source.names if BETWEEN in name]
     for row in source.table(list(source.names)).to_pylist():
         for name in columns:
-            question, _, option = name.partition(_BETWEEN)
+            question, _, option = name.partition(BETWEEN)
             yield _Mark(row[item], row[user], question, option, row[name])
 
 

@@ -101,15 +101,22 @@ class Votes:
         )
 
     def _to_category(self, label: Any) -> Any:
-        if isinstance(label, list):
-            chosen = list(
-                dict.fromkeys(check_scalar(choice) for choice in label if choice is not None)
-            )
-            if len(chosen) > 1:
-                self.n_joined += 1
-                return _JOINED.join(sorted(map(str, chosen)))
-            return chosen[0] if chosen else None
+        self.n_joined += isinstance(label, list) and len(_distinct(label)) > 1
+        return category_of(label)
+
+
+def category_of(label: Any) -> Any:
+    """Return the category of a label: of a list of choices the set of them, None if it is empty."""
+    if not isinstance(label, list):
         return check_scalar(label)
+    chosen = _distinct(label)
+    if len(chosen) > 1:
+        return _JOINED.join(sorted(map(str, chosen)))
+    return chosen[0] if chosen else None
+
+
+def _distinct(choices: list[Any]) -> list[Any]:
+    return list(dict.fromkeys(check_scalar(one) for one in choices if one is not None))
 
 
 def check_scalar(value: Any) -> Any:

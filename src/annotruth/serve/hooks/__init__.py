@@ -1,0 +1,1 @@
+"""Labels from labelling tools: webhooks that arrive, polling, and predictions that go back."""
