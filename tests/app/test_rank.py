@@ -111,3 +111,19 @@ def test_existing_files_are_kept_without_force(run, files):
     assert run("rank", "votes.csv", "--report", "mine.html", *BT)[0] == 2
     assert (files / "mine.html").read_text() == "mine"
     assert run("rank", "votes.csv", "--report", "mine.html", "--force", *BT)[0] == 0
+
+
+def test_votes_on_disk_give_the_same_tables(run, files):
+    assert run("rank", "votes.csv", "--out", "a", "--quiet", *BT) == (0, "", "")
+    assert run("rank", "votes.csv", "--out", "b", "--memory", "1GB", "--quiet", *BT) == (0, "", "")
+    for name in ("items.csv", "annotators.csv", "comparisons.csv"):
+        assert (files / "a" / name).read_bytes() == (files / "b" / name).read_bytes()
+    assert (
+        run("rank", "votes.csv", "--memory", "1GB", "--save", "c", "--report", "r.html", *BT)[0]
+        == 0
+    )
+    assert (
+        at.load("c")
+        .comparison_table()
+        .equals(at.rank("votes.csv").data.to_arrow().rename_columns({"winner": "outcome"}))
+    )

@@ -53,7 +53,7 @@ def test_unknown_winners_are_named_with_their_rows():
         outcomes(*rows)
     assert str(error.value) == (
         "5 winners are neither left, right or tie nor one of the two items: 'u' (row 2), 'v' (row "
-        "3), 'w' (row 5) and 1 others; write left, right or tie, or the id of the item that won"
+        "3), 'w' (row 5) and others; write left, right or tie, or the id of the item that won"
     )
 
 

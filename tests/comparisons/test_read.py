@@ -320,7 +320,6 @@ def test_annotators_are_left_out(write, tmp_path):
             r"scale is for labels, not for comparisons: leave it out \(`--scale`\)",
         ),
         ({"input_format": "wide"}, "`--input-format`"),
-        ({"memory": "1GB"}, r"leave out memory \(`--memory`\)"),
         ({"query": "select 1"}, "this is no database"),
         ({"question": "q"}, "has no questions"),
         ({"max_size": "10"}, "max-size"),

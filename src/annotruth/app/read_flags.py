@@ -168,6 +168,13 @@ RankCovariatesOption = Annotated[
         "length_difference.",
     ),
 ]
+RankMemoryOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Rank within this much memory, such as 1GB; the votes stay on disk (TMPDIR).",
+    ),
+]
 
 RANK_READ_FLAGS: Mapping[str, tuple[Any, Any]] = {
     "columns": (RankColumnsOption, None),
@@ -175,6 +182,7 @@ RANK_READ_FLAGS: Mapping[str, tuple[Any, Any]] = {
     "query": READ_FLAGS["query"],
     "covariates": (RankCovariatesOption, None),
     "drop": READ_FLAGS["drop"],
+    "memory": (RankMemoryOption, None),
     "max_size": READ_FLAGS["max_size"],
 }
 """The flags for reading comparisons: type and default."""

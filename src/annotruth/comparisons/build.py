@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from annotruth.comparisons.columns import PairColumns
-from annotruth.comparisons.outcomes import Pairs, find_outcomes
+from annotruth.comparisons.outcomes import find_outcomes
+from annotruth.comparisons.rows import ParsedComparisons, check_any, find_rows
 from annotruth.comparisons.table import LEFT, RIGHT, Comparisons
-from annotruth.errors import InputError, shown
+from annotruth.errors import InputError
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import validate
 from annotruth.labels.covariates import to_array, to_numbers
@@ -31,48 +32,6 @@ from annotruth.labels.scale import to_plain
 
 ALL = "all"
 """The annotator of comparisons in a table without annotators."""
-
-
-@dataclass(frozen=True)
-class ParsedComparisons:
-    """Comparisons as columns, with what else was found in a source.
-
-    Attributes
-    ----------
-    columns
-        Of each role its column: left, right, annotator and winner; and context, order and time where
-        there are any. The winner is a word for a side, or the id of the item.
-    covariates
-        Further columns by name.
-    sides_known
-        Whether left and right are the sides on which the items were shown.
-    from_text
-        Whether the columns have no types, as in a CSV.
-    title, notes
-        The name of the format, and what was found and left out, for the summary.
-
-    Examples
-    --------
-    >>> roles = {"left": ["a"], "right": ["b"], "annotator": ["ann"], "winner": ["tie"]}
-    >>> columns = {role: pa.chunked_array([values]) for role, values in roles.items()}
-    >>> build([resolve(ParsedComparisons(columns))])
-    Comparisons(1 comparison of 2 items by 1 annotator)
-    """
-
-    columns: Mapping[str, pa.ChunkedArray]
-    covariates: Mapping[str, pa.ChunkedArray] = field(default_factory=dict)
-    sides_known: bool = True
-    from_text: bool = False
-    title: str = ""
-    notes: Sequence[str] = ()
-
-    @property
-    def read_as(self) -> str:
-        """Return one line on how the source was read."""
-        notes = ", ".join(note for note in self.notes if note)
-        if not self.title:
-            return notes
-        return f"{self.title} ({notes})" if notes else self.title
 
 
 @dataclass(frozen=True)
@@ -140,73 +99,20 @@ def _sides_of_winners(
 
 def resolve(parsed: ParsedComparisons) -> ResolvedComparisons:
     """Return the comparisons of one source in codes; refuse rows that cannot be used."""
-    columns = dict(parsed.columns)
-    validate.check_types(columns, {role: role for role in columns})
-    winner = encode_column(columns["winner"])
-    n_rows = len(winner.codes)
-    kept = ~validate.missing(winner.values)[winner.codes]
-    _check_any(n_rows, int(np.count_nonzero(kept)))
-    rows = np.flatnonzero(kept)
-    if len(rows) < n_rows:
-        columns = {role: column.filter(as_arrow(kept)) for role, column in columns.items()}
-        winner = winner.take(kept)
-    item, annotator = _encode_ids(columns, rows)
-    left, right = np.split(item.codes, 2)
-    pairs = Pairs(left, right, item.values)
-    _refuse_self(pairs, rows)
-    outcome = find_outcomes(winner, pairs, rows + 1)
+    found = find_rows(parsed)
+    check_any(found.n_rows, len(found.rows))
+    outcome = find_outcomes(found.winner, found.pairs, found.rows + 1)
     resolved = ResolvedComparisons(
         parsed,
-        item,
-        annotator,
-        encode_column(columns["context"]) if "context" in columns else None,
+        found.item,
+        found.annotator,
+        found.context,
         outcome,
-        {name: _numbers(name, column, rows) for name, column in parsed.covariates.items()},
-        n_dropped=n_rows - len(rows),
+        {name: _numbers(name, column, found.rows) for name, column in parsed.covariates.items()},
+        n_dropped=found.n_rows - len(found.rows),
         n_repeated=0,
     )
-    return _without_repeats(resolved, columns)
-
-
-def _check_any(n_rows: int, n_kept: int) -> None:
-    if n_rows == 0:
-        raise InputError("there are no rows, only column names: nothing to rank")
-    if n_kept == 0:
-        raise InputError(f"every row has an empty winner ({n_rows:,} in all): nothing to rank")
-
-
-def _encode_ids(
-    columns: Mapping[str, pa.ChunkedArray], rows: NDArray[np.int64]
-) -> tuple[EncodedColumn, EncodedColumn]:
-    """Return the codes of the items, left ones first, and of the annotators."""
-    left, right = columns["left"], columns["right"]
-    if left.type != right.type:
-        left, right = to_text(left), to_text(right)
-    both = pa.chunked_array([*left.chunks, *right.chunks], left.type)
-    item = encode_column(both)
-    annotator = encode_column(columns["annotator"])
-    n = len(rows)
-    of_role = {"left": item.codes[:n], "right": item.codes[n:], "annotator": annotator.codes}
-    for role, codes in of_role.items():
-        values = annotator.values if role == "annotator" else item.values
-        unnamed = validate.unnamed_rows(codes, values, None)
-        if len(unnamed):
-            who = role if role == "annotator" else f"{role} item"
-            raise InputError(
-                f"row {rows[unnamed[0]] + 1} has a winner but no {who} ({len(unnamed):,} in all): "
-                f"name the {who} or remove the row"
-            )
-    return item, annotator
-
-
-def _refuse_self(pairs: Pairs, rows: NDArray[np.int64]) -> None:
-    same = np.flatnonzero(pairs.left == pairs.right)
-    if len(same):
-        item = shown(pairs.ids[int(pairs.left[same[0]])].as_py())
-        raise InputError(
-            f"row {rows[same[0]] + 1} compares item {item} with itself ({len(same):,} in all): "
-            "remove the row, or correct one of its items"
-        )
+    return _without_repeats(resolved, found.columns)
 
 
 def _numbers(name: str, column: pa.ChunkedArray, rows: NDArray[np.int64]) -> Floats:
@@ -270,7 +176,7 @@ def build(parts: Sequence[ResolvedComparisons], *, frame: str | None = None) -> 
     outcome = np.concatenate([part.outcome for part in parts])
     sides_known = all(part.parsed.sides_known for part in parts)
     if not sides_known:
-        left, right, outcome = _in_order_of_codes(left, right, outcome)
+        left, right, outcome = in_order_of_codes(left, right, outcome)
     covariates = {
         name: np.concatenate([part.covariates[name] for part in parts]) for name in first.covariates
     }
@@ -305,11 +211,16 @@ def _join(
         parts = [part._replace(values=to_text(part.values)) for part in parts]
     encoder = BatchEncoder()
     codes = [encoder.add(part) for part in parts]
+    return codes, ids_of(encoder, from_text=from_text)
+
+
+def ids_of(encoder: BatchEncoder, *, from_text: bool) -> pa.Array:
+    """Return the ids behind codes; those of a table without types are numbers where they can be."""
     values = encoder.values()
-    return codes, to_integers(restore_text(values)) if from_text else values
+    return to_integers(restore_text(values)) if from_text else values
 
 
-def _in_order_of_codes(
+def in_order_of_codes(
     left: NDArray[np.int32], right: NDArray[np.int32], outcome: NDArray[np.int8]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int8]]:
     """Return pairs whose sides are not known with the smaller code on the left."""

@@ -46,25 +46,89 @@ class Pairs(NamedTuple):
     ids: pa.Array
 
 
-def find_outcomes(winner: EncodedColumn, pairs: Pairs, rows: NDArray[np.int64]) -> NDArray[np.int8]:
-    """Return the outcome of each comparison; ``rows`` are their numbers in the input.
+class WinnerReadings:
+    """What winners may mean, while rows are added: words for sides, or ids of items.
 
-    Winners are either words for sides or ids of items, in all rows alike; words for ties may be
-    among both. Where both readings are possible and differ, the input is refused.
+    They are the one or the other in all rows alike; words for ties may be among both.
+
+    Examples
+    --------
+    >>> pairs = Pairs(np.array([0, 0]), np.array([1, 1]), pa.array(["x", "y"]))
+    >>> winner = EncodedColumn(np.array([0, 1]), pa.array(["y", "tie"]))
+    >>> readings = WinnerReadings()
+    >>> by_word, by_id = readings.add(winner, pairs, np.array([1, 2]))
+    >>> readings.are_ids(), by_id.tolist()
+    (True, [1, 2])
     """
-    by_word = _by_word(winner)
-    by_id = _by_id(winner, pairs)
-    n_words, n_ids = np.count_nonzero(by_word == _UNKNOWN), np.count_nonzero(by_id == _UNKNOWN)
-    if n_words and n_ids:
-        _refuse(winner, by_word if n_words <= n_ids else by_id, rows)
-    if not n_words and not n_ids and (by_word != by_id).any():
-        first = int(np.flatnonzero(by_word != by_id)[0])
-        value = shown(_value(winner, first))
+
+    def __init__(self) -> None:
+        self._unknown = _UnknownWinners(), _UnknownWinners()
+        self._ambiguous: tuple[Any, int] | None = None  # the first such winner, and its row
+
+    def add(
+        self, winner: EncodedColumn, pairs: Pairs, rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
+        """Return the outcomes by words and by ids, -1 where there is none.
+
+        ``rows`` are the numbers of the rows in the input.
+        """
+        by_word = _by_word(winner)
+        by_id = _by_id(winner, pairs)
+        for unknown, outcome in zip(self._unknown, (by_word, by_id), strict=True):
+            unknown.add(winner, outcome, rows)
+        differs = by_word != by_id
+        if self._ambiguous is None and differs.any():
+            first = int(differs.argmax())
+            self._ambiguous = _value(winner, first), int(rows[first])
+        return by_word, by_id
+
+    def are_ids(self) -> bool:
+        """Return whether winners are ids; refuse those that are neither, or may be both."""
+        words, ids = self._unknown
+        if words.n and ids.n:
+            (words if words.n <= ids.n else ids).refuse()
+        if not words.n and not ids.n and self._ambiguous is not None:
+            value, row = self._ambiguous
+            raise InputError(
+                f"winner {shown(value)} of row {row} may be a side or an item of that name: write "
+                "left, right or tie as the winner"
+            )
+        return words.n > 0
+
+
+class _UnknownWinners:
+    """Winners that one of the readings does not know: how many, and the first of them."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self._rows: dict[Any, int] = {}  # the first row of each value
+
+    def add(
+        self, winner: EncodedColumn, outcome: NDArray[np.int8], rows: NDArray[np.int64]
+    ) -> None:
+        unknown = np.flatnonzero(outcome == _UNKNOWN)
+        self.n += len(unknown)
+        while len(unknown) and len(self._rows) <= _MAX_SHOWN:
+            first = unknown[0]
+            self._rows.setdefault(_value(winner, first), int(rows[first]))
+            unknown = unknown[winner.codes[unknown] != winner.codes[first]]
+
+    def refuse(self) -> None:
+        """Refuse winners that are neither a side nor one of the two items, naming the first."""
+        named = [f"{shown(value)} (row {row})" for value, row in self._rows.items()]
+        more = " and others" if len(named) > _MAX_SHOWN else ""
         raise InputError(
-            f"winner {value} of row {rows[first]} may be a side or an item of that name: write "
-            "left, right or tie as the winner"
+            f"{self.n:,} winner{'s are' if self.n > 1 else ' is'} neither left, right or tie nor one "
+            f"of the two items: {', '.join(named[:_MAX_SHOWN])}{more}; write left, right or tie, or "
+            "the id of the item that won"
         )
-    return by_id if n_words else by_word
+
+
+def find_outcomes(winner: EncodedColumn, pairs: Pairs, rows: NDArray[np.int64]) -> NDArray[np.int8]:
+    """Return the outcome of each comparison; ``rows`` are their numbers in the input."""
+    readings = WinnerReadings()
+    by_word, by_id = readings.add(winner, pairs, rows)
+    return by_id if readings.are_ids() else by_word
 
 
 def outcome_of_word(value: Any) -> int:
@@ -89,21 +153,5 @@ def _by_id(winner: EncodedColumn, pairs: Pairs) -> NDArray[np.int8]:
     return outcome
 
 
-def _refuse(winner: EncodedColumn, outcome: NDArray[np.int8], rows: NDArray[np.int64]) -> None:
-    """Refuse winners that are neither a side nor one of the two items, naming the first."""
-    unknown = np.flatnonzero(outcome == _UNKNOWN)
-    _, first = np.unique(winner.codes[unknown], return_index=True)
-    named = ", ".join(
-        f"{shown(_value(winner, at))} (row {rows[at]})"
-        for at in unknown[np.sort(first)][:_MAX_SHOWN]
-    )
-    more = f" and {len(first) - _MAX_SHOWN:,} others" if len(first) > _MAX_SHOWN else ""
-    n = len(unknown)
-    raise InputError(
-        f"{n:,} winner{'s are' if n > 1 else ' is'} neither left, right or tie nor one of the two "
-        f"items: {named}{more}; write left, right or tie, or the id of the item that won"
-    )
-
-
-def _value(winner: EncodedColumn, at: int) -> Any:
+def _value(winner: EncodedColumn, at: Any) -> Any:
     return winner.values[int(winner.codes[at])].as_py()

@@ -13,24 +13,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from annotruth.comparisons.build import (
-    ParsedComparisons,
-    ResolvedComparisons,
-    build,
-    parse_table,
-    resolve,
-)
+from annotruth.comparisons.build import ResolvedComparisons, build, parse_table, resolve
 from annotruth.comparisons.columns import ROLES, PairColumns, are_pair_columns, find_pair_columns
+from annotruth.comparisons.rows import ParsedComparisons
 from annotruth.comparisons.table import Comparisons
 from annotruth.errors import InputError, counted, is_database_url, shown
-from annotruth.io.batches import read_columns
-from annotruth.io.content import DATABASE_TITLE, FileContent, read_content
+from annotruth.io.batches import read_batches, read_columns
+from annotruth.io.content import DATABASE_TITLE, ContentKind, FileContent, read_content
 from annotruth.io.formats import label_studio, mturk
 from annotruth.io.formats.source import ParsedLabels, Source
 from annotruth.io.readers import file_errors_reported, is_source, local_copy
 from annotruth.io.sources import (
     STANDARD_INPUT,
     LabelFile,
+    check_same_columns,
     check_same_kind,
     describe_files,
     find_files,
@@ -38,6 +34,9 @@ from annotruth.io.sources import (
 )
 from annotruth.labels.frames import default_frame, make_column, to_arrow
 from annotruth.labels.options import ReadOptions
+
+_MAX_ROWS = 1 << 19
+_BYTES_PER_ROW = 1000  # what reading and encoding a row takes at most, with room for the rest
 
 # Options of labels, which have no meaning for comparisons.
 _OF_LABELS = ("scale", "categories", "duplicates", "bins", "content", "input_format")
@@ -48,7 +47,7 @@ def load_comparisons(data: Any, read: ReadOptions | None = None, **options: Any)
     read = ReadOptions.of(read, options)
     if is_source(data):
         return read_comparisons(data, read)
-    for name in ("question", "query"):
+    for name in ("question", "query", "memory"):
         if getattr(read, name) is not None:
             raise InputError(f"{name} is for files: leave it out")
     return _without_dropped(comparisons_of(data, read), read)
@@ -79,6 +78,8 @@ def read_comparisons(
     read = ReadOptions.of(read, options)
     _check_options(read)
     files = find_files(path)
+    if read.memory is not None:
+        return _read_to_disk(files, read)
     parts: list[ResolvedComparisons] = []
     for file in files:
         with file_errors_reported(file), local_copy(file, read.max_size) as local:
@@ -130,6 +131,8 @@ def comparisons_of(data: Any, read: ReadOptions | None = None, **options: Any) -
             raise InputError("these are Comparisons already: give options where they are made")
         return data
     _check_options(read)
+    if read.memory is not None:
+        raise InputError("memory is for files: leave it out")
     found: list[PairColumns] = []
     choose = partial(_choose, read, found)
     if isinstance(data, Sequence) and len(data) and isinstance(data[0], Mapping):
@@ -150,10 +153,6 @@ def _check_options(read: ReadOptions) -> None:
             raise InputError(
                 f"{name} is for labels, not for comparisons: leave it out (`--{flag}`)"
             )
-    if read.memory is not None:
-        raise InputError(
-            "comparisons are read into memory, at about 60 bytes each: leave out memory (`--memory`)"
-        )
 
 
 def _choose(read: ReadOptions, found: list[PairColumns], names: list[str]) -> list[str]:
@@ -199,6 +198,63 @@ def _parse_file(source: LabelFile, read: ReadOptions) -> ParsedComparisons:
     if mturk.review_columns(table.column_names):
         return _of_batch(table, found[-1], from_text=from_text)
     return parse_table(table, found[-1], from_text=from_text)
+
+
+def _read_to_disk(files: Sequence[LabelFile], read: ReadOptions) -> Comparisons:
+    """Read tables in batches; the comparisons stay on disk, and only ids are in memory."""
+    from annotruth.comparisons.on_disk import DiskBuilder
+    from annotruth.labels.on_disk.disk import Disk, parse_size
+
+    assert read.memory is not None
+    disk = Disk(parse_size(read.memory))
+    max_rows = max(1, min(_MAX_ROWS, disk.memory // _BYTES_PER_ROW))
+    with disk.stopped_on_failure():
+        builder = DiskBuilder(disk)
+        kinds: list[ContentKind] = []
+        found: list[PairColumns] = []
+        for file in files:
+            with file_errors_reported(file), local_copy(file, read.max_size) as path:
+                _check_on_disk(file, read)
+                content = read_content(Path(path), disk=disk, max_size=read.max_size)
+                kinds.append(content.kind)
+                check_same_kind(content.kind, kinds[0], source_name(files[0]))
+                choose = partial(_choose_table, read, found, files[0])
+                n_rows = 0
+                for batch in read_batches(content, choose, max_rows=max_rows, keep_codes=True):
+                    from_text = content.kind == "text"
+                    builder.add(parse_table(batch, found[-1], from_text=from_text), n_rows)
+                    n_rows += batch.num_rows
+        with file_errors_reported(files):
+            made = builder.finish()
+        if len(files) > 1:
+            return replace(made, read_as=describe_files(len(files), made.read_as))
+        return made
+
+
+def _check_on_disk(file: LabelFile, read: ReadOptions) -> None:
+    """Refuse sources and options that are not for comparisons on disk."""
+    if is_database_url(file) or read.query is not None:
+        raise InputError("databases are not read within a memory limit: leave out `--memory`")
+    for name in ("covariates", "drop"):
+        if name in read.changed():
+            raise InputError(
+                f"comparisons on disk do not take {name}: leave out {name} (`--{name}`), or memory "
+                "(`--memory`)"
+            )
+
+
+def _choose_table(
+    read: ReadOptions, found: list[PairColumns], first: LabelFile, names: list[str]
+) -> list[str]:
+    """Choose the columns of a table of one row per comparison, the same in all files."""
+    chosen = _choose(read, found, names)
+    if found[-1].shape not in ("sides", "winners") or mturk.is_batch(names):
+        raise InputError(
+            "within a memory limit only a table of one row per comparison is read: leave out memory "
+            "(`--memory`)"
+        )
+    check_same_columns(chosen, found[0].names(), source_name(first))
+    return chosen
 
 
 def _of_batch(table: pa.Table, columns: PairColumns, *, from_text: bool) -> ParsedComparisons:

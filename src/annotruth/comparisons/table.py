@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from annotruth.comparisons.votes import UnsortedVotes
 from annotruth.errors import counted
-from annotruth.kernels.arrays import Codes, ComparisonBlock, Floats
+from annotruth.kernels.arrays import Codes, ComparisonBlock, Floats, slices
 from annotruth.labels import validate
 from annotruth.labels.encode import decode_table
 from annotruth.labels.frames import as_arrow, default_frame
@@ -82,6 +82,9 @@ class Comparisons:
     frame: str = "pyarrow"
     read_as: str = ""
     left_out: str = ""
+
+    on_disk: ClassVar[bool] = False
+    """Whether the arrays are on disk."""
 
     @classmethod
     def of(cls, data: Any, read: ReadOptions | None = None, **options: Any) -> Comparisons:
@@ -175,9 +178,11 @@ class Comparisons:
     @property
     def comparisons_per_item(self) -> NDArray[np.int64]:
         """The number of comparisons of each item."""
-        votes = self.votes
-        counts = np.bincount(votes.left, minlength=self.n_items)
-        return counts + np.bincount(votes.right, minlength=self.n_items)
+        votes, counts = self.votes, np.zeros(self.n_items, dtype=np.int64)
+        for at in slices(votes.n_labels):
+            for codes in (votes.left[at], votes.right[at]):
+                counts += np.bincount(codes, minlength=self.n_items)
+        return counts
 
     @property
     def has_ties(self) -> bool:
@@ -220,21 +225,45 @@ class Comparisons:
         """Return the code of each comparison's annotator."""
         return np.repeat(np.arange(self.n_annotators), self.comparisons_per_annotator)
 
-    def to_arrow(self) -> pa.Table:
-        """Return one row per comparison, in the order of the input: left, right, annotator, winner.
+    def to_arrow(self, rows: slice = slice(None)) -> pa.Table:
+        """Return some or all comparisons, in the order of the input: left, right, annotator, winner.
 
         The winner is left, right or tie. A context and covariates follow where there are any.
         """
+        order = np.argsort(self.row)[rows]
+        table = self._decoded(
+            self.left[order],
+            self.right[order],
+            self.annotator_of_comparison()[order],
+            self.outcome[order],
+            None if self.context is None else self.context[order],
+        )
+        for name, values in self.covariates.items():
+            table = table.append_column(name, as_arrow(values[order]))
+        return table
+
+    def in_row_order(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return one value per comparison in the order of the input."""
+        return values[np.argsort(self.row)]
+
+    def _decoded(
+        self,
+        left: NDArray[np.int32],
+        right: NDArray[np.int32],
+        annotator: NDArray[np.integer[Any]],
+        outcome: NDArray[np.int8],
+        context: NDArray[np.int32] | None,
+    ) -> pa.Table:
+        """Return codes as a table of ids."""
         columns: dict[str, Any] = {
-            "left": self.items.take(as_arrow(self.left)),
-            "right": self.items.take(as_arrow(self.right)),
-            "annotator": self.annotators.take(as_arrow(self.annotator_of_comparison())),
-            "winner": pa.array(OUTCOMES).take(as_arrow(self.outcome)),
+            "left": self.items.take(as_arrow(left)),
+            "right": self.items.take(as_arrow(right)),
+            "annotator": self.annotators.take(as_arrow(annotator)),
+            "winner": pa.array(OUTCOMES).take(as_arrow(outcome)),
         }
-        if self.contexts is not None and self.context is not None:
-            columns["context"] = self.contexts.take(as_arrow(self.context))
-        columns |= {name: as_arrow(values) for name, values in self.covariates.items()}
-        return decode_table(pa.table(columns)).take(as_arrow(np.argsort(self.row)))
+        if self.contexts is not None and context is not None:
+            columns["context"] = self.contexts.take(as_arrow(context))
+        return decode_table(pa.table(columns))
 
     def describe(self) -> str:
         """Return the counts as one line."""

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Floats, VoteBlock
+
+if TYPE_CHECKING:
+    from annotruth.labels.on_disk.disk import Disk
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +26,8 @@ class UnsortedVotes:
         The number of items.
     left, right, outcome
         As in `annotruth.comparisons.Comparisons`.
+    disk
+        Where they are, if they are not in memory.
 
     Examples
     --------
@@ -34,6 +40,7 @@ class UnsortedVotes:
     left: NDArray[np.int32]
     right: NDArray[np.int32]
     outcome: NDArray[np.int8]
+    disk: Disk | None = None
 
     @property
     def n_annotators(self) -> int:
@@ -62,4 +69,6 @@ class UnsortedVotes:
         return np.zeros(shape)
 
     def check_room(self, n_bytes: float, what: str) -> None:
-        """Accept everything: the comparisons are in memory."""
+        """Refuse what must be in memory and exceeds the memory that may be used."""
+        if self.disk is not None:
+            self.disk.check_room(n_bytes, what)

@@ -88,6 +88,8 @@ def rank(
         annotruth rank votes.csv --covariates length_difference --json
 
         annotruth rank votes.csv --truth grades.csv --model bradley-terry
+
+        annotruth rank huge.parquet --memory 1GB --out result --format parquet
     """
     from annotruth.app import console
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from annotruth.comparisons.build import ParsedComparisons
 from annotruth.comparisons.columns import find_pair_columns
+from annotruth.comparisons.rows import ParsedComparisons
 from annotruth.errors import InputError
 from annotruth.io.formats.label_studio import annotations_of, annotator_of, data_of
 from annotruth.io.formats.source import Record, Source

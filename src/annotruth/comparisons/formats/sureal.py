@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from annotruth.comparisons.build import ParsedComparisons
+from annotruth.comparisons.rows import ParsedComparisons
 from annotruth.errors import InputError, shown
 from annotruth.io.content import FileContent
 from annotruth.io.formats.source import Source

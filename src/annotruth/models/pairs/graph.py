@@ -18,7 +18,7 @@ from annotruth.comparisons.table import LEFT, OUTCOMES, RIGHT
 from annotruth.comparisons.votes import UnsortedVotes
 from annotruth.engines import Engine, Pass, Sum
 from annotruth.errors import AnnotruthError
-from annotruth.kernels.arrays import Codes, Floats, PairBlock, inner
+from annotruth.kernels.arrays import Codes, Floats, PairBlock, inner, slices
 from annotruth.labels.layout import kernels_for
 
 MAX_DENSE_ITEMS = 3000
@@ -27,6 +27,7 @@ MAX_DENSE_ITEMS = 3000
 _DRAWS = 64  # for the variances of more items
 _DRAWS_OF_TRACE = 8
 _CG_TOL = 1e-10
+_COUNTED_AT_ONCE = 1 << 22  # comparisons
 _SAMPLED_PAIRS = 10  # per item
 _EXACT_SINGLES = 1 << 24  # integers up to this are exact in single precision
 
@@ -121,10 +122,17 @@ def count_pairs(data: UnsortedVotes, engine: Engine) -> PairCounts:
         # By outcome, as sums over pairs are computed.
         by_outcome = np.array([of_outcome[pairs] for of_outcome in of_outcomes], dtype=np.float64)
         return PairCounts(n, *np.divmod(pairs, n), by_outcome.T)
-    pairs, position = np.unique(data.left.astype(np.int64) * n + data.right, return_inverse=True)
-    cell = position * n_outcomes + data.outcome
-    counted = np.bincount(cell, minlength=len(pairs) * n_outcomes).reshape(-1, n_outcomes)
-    return PairCounts(n, *np.divmod(pairs, n), counted.astype(np.float64))
+    cells, counts = np.zeros(0, dtype=np.int64), np.zeros(0)
+    for at in slices(data.n_labels, _COUNTED_AT_ONCE):
+        pair = data.left[at].astype(np.int64) * n + data.right[at]
+        new, n_new = np.unique(pair * n_outcomes + data.outcome[at], return_counts=True)
+        cells, place = np.unique(np.concatenate([cells, new]), return_inverse=True)
+        counts = sums_at(place, np.concatenate([counts, n_new]), len(cells))
+        data.check_room(4 * (cells.nbytes + counts.nbytes), f"the counts of {len(cells):,} pairs")
+    pairs, position = np.unique(cells // n_outcomes, return_inverse=True)
+    votes = np.zeros((len(pairs), n_outcomes))
+    votes[position, cells % n_outcomes] = counts
+    return PairCounts(n, *np.divmod(pairs, n), votes)
 
 
 def connected_parts(n_items: int, left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from annotruth.comparisons.table import Comparisons
 from annotruth.errors import AnnotruthError
+from annotruth.io.writers import LazyTable
 from annotruth.kernels.arrays import Floats
 from annotruth.labels.frames import as_arrow, from_arrow
 from annotruth.models.base_fit import FORMAT, SPAMMER_BELOW, AnnotatorResults, Column, table_of
@@ -223,12 +224,20 @@ class RankFit(AnnotatorResults):
 
     def comparison_table(self) -> pa.Table:
         """Return the table of comparisons in Arrow, in the order of the input."""
-        table = self.data.to_arrow()
-        table = table.rename_columns({"winner": "outcome"})
-        if self.p_serious is None:
-            return table
-        p_serious = self.p_serious[np.argsort(self.data.row)]
-        return table.append_column("p_serious", as_arrow(p_serious))
+        return self._comparison_rows()(slice(0, self.data.n_comparisons))
+
+    def _comparison_rows(self) -> Callable[[slice], pa.Table]:
+        """Return a function that makes rows of the table of comparisons."""
+        data = self.data
+        p_serious = None if self.p_serious is None else data.in_row_order(self.p_serious)
+
+        def make(rows: slice) -> pa.Table:
+            table = data.to_arrow(rows).rename_columns({"winner": "outcome"})
+            if p_serious is None:
+                return table
+            return table.append_column("p_serious", as_arrow(np.array(p_serious[rows])))
+
+        return make
 
     @property
     def n_groups(self) -> int:
@@ -268,12 +277,18 @@ class RankFit(AnnotatorResults):
         )
         return table_of(dict(zip(names, columns, strict=True)))
 
-    def tables(self) -> dict[str, pa.Table]:
-        """Return all tables by name, to be written to files."""
-        tables = {
+    def tables(self) -> dict[str, pa.Table | LazyTable]:
+        """Return all tables by name, to be written to files.
+
+        Where the comparisons are on disk, their table is made in partitions.
+        """
+        n, on_disk = self.data.n_comparisons, self.data.on_disk
+        tables: dict[str, pa.Table | LazyTable] = {
             "items": self.item_table(),
             "annotators": self.annotator_table(),
-            "comparisons": self.comparison_table(),
+            "comparisons": LazyTable(n, self._comparison_rows())
+            if on_disk
+            else self.comparison_table(),
         }
         return tables if self.n_groups == 1 else {**tables, "groups": self.group_table()}
 
