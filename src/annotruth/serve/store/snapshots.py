@@ -64,6 +64,13 @@ def latest_snapshot(connection: Connection, project_id: int) -> Snapshot | None:
     return next(iter(_saved(connection, project_id, 1)), None)
 
 
+def get_snapshot(connection: Connection, project_id: int, version: int) -> Snapshot | None:
+    """Return the snapshot of a version, whose folder may have been removed."""
+    query = select(snapshot).where(snapshot.c.project == project_id, snapshot.c.version == version)
+    row = connection.execute(query).one_or_none()
+    return None if row is None else Snapshot(*row)
+
+
 def snapshot_history(
     connection: Connection, project_id: int, *, since: int = 0, limit: int | None = None
 ) -> list[Snapshot]:

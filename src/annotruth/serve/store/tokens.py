@@ -51,6 +51,13 @@ def find_token(connection: Connection, text: str, now: datetime) -> Token | None
     return found if found.is_valid(now) else None
 
 
+def get_token(connection: Connection, token_id: str, now: datetime) -> Token | None:
+    """Return the valid token of an id, for somebody who has shown its secret before."""
+    row = connection.execute(select(*_COLUMNS).where(token.c.id == token_id)).one_or_none()
+    found = None if row is None else _token(row)
+    return found if found is not None and found.is_valid(now) else None
+
+
 def mark_used(connection: Connection, token_id: str, now: datetime) -> None:
     """Store when a token was last used."""
     connection.execute(update(token).where(token.c.id == token_id).values(last_used=now))

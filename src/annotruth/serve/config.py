@@ -1,0 +1,172 @@
+"""`ServeConfig`: the settings of the service, passed to its processes by environment variables."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from annotruth.errors import InputError, shown
+
+PREFIX = "ANNOTRUTH_SERVE_"
+"""What the names of the service's environment variables begin with."""
+
+MEGABYTE = 1 << 20
+
+_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServeConfig:
+    """The settings of the service.
+
+    Attributes
+    ----------
+    database
+        The URL of the database, such as ``sqlite:////srv/annotruth/labels.db``.
+    data_dir
+        The folder of snapshots and of the key that signs logins.
+    host, port
+        The address that the web server listens on.
+    allowed_hosts
+        The names by which clients reach the server. Requests with another Host header are refused.
+        If there are none: on a loopback address, the loopback names; elsewhere, any name.
+    behind_tls
+        Whether clients reach the server by HTTPS, through a proxy. Cookies are then sent by HTTPS
+        only.
+    trusted_proxies
+        Addresses of proxies whose ``X-Forwarded-For`` is believed.
+    max_body
+        The largest request in bytes; a stream of JSON lines may be longer.
+    max_stream
+        The largest stream of JSON lines in bytes.
+    body_seconds
+        How long a client may take to send a request, or the next part of a stream.
+    requests_per_second
+        How many requests one token may make per second, on average.
+    lease_seconds
+        How long an item is reserved for the person who was given it.
+    login_hours
+        How long a login lasts.
+    private_webhooks
+        Whether webhooks may be sent to private and loopback addresses.
+
+    Examples
+    --------
+    >>> config = ServeConfig(database="sqlite:///labels.db", data_dir=Path("data"))
+    >>> config.to_environment()["ANNOTRUTH_SERVE_PORT"]
+    '8377'
+    >>> ServeConfig.from_environment(config.to_environment()) == config
+    True
+    """
+
+    database: str
+    data_dir: Path
+    host: str = "127.0.0.1"
+    port: int = 8377
+    allowed_hosts: tuple[str, ...] = ()
+    behind_tls: bool = False
+    trusted_proxies: tuple[str, ...] = ("127.0.0.1",)
+    max_body: int = 8 * MEGABYTE
+    max_stream: int = 1024 * MEGABYTE
+    body_seconds: float = 30.0
+    requests_per_second: float = 1000.0
+    lease_seconds: float = 600.0
+    login_hours: float = 12.0
+    private_webhooks: bool = False
+
+    def __post_init__(self) -> None:
+        for name, low, high in _LIMITS:
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise InputError(f"{name} is {value:g}: give a number from {low:g} to {high:g}")
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach the server."""
+        return is_loopback(self.host)
+
+    @property
+    def snapshot_dir(self) -> Path:
+        """The folder of the snapshots."""
+        return self.data_dir / "snapshots"
+
+    def to_environment(self) -> dict[str, str]:
+        """Return the environment variables that hold these settings."""
+        return {variable_of(each.name): _written(getattr(self, each.name)) for each in fields(self)}
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> ServeConfig:
+        """Return the settings that environment variables hold; those not given have defaults."""
+        given: dict[str, Any] = {}
+        for each in fields(cls):
+            variable = variable_of(each.name)
+            if variable in environment:
+                given[each.name] = _parsed(variable, environment[variable], str(each.type))
+        for name in ("database", "data_dir"):
+            if name not in given:
+                raise InputError(f"{variable_of(name)} is not set: start with `annotruth serve`")
+        return cls(**given)
+
+
+_LIMITS = (
+    ("port", 0, 65_535),
+    ("max_body", 1024, 1024 * MEGABYTE),
+    ("max_stream", 1024, 1024 * 1024 * MEGABYTE),
+    ("body_seconds", 0.1, 3600.0),
+    ("requests_per_second", 0.1, 1e9),
+    ("lease_seconds", 1.0, 30 * 86_400.0),
+    ("login_hours", 0.01, 24.0 * 366.0),
+)
+
+
+def variable_of(name: str) -> str:
+    """Return the environment variable of a setting."""
+    return f"{PREFIX}{name.upper()}"
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host name or address is that of this machine alone."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def _parsed(variable: str, text: str, kind: str) -> Any:
+    try:
+        return _PARSERS[kind](text)
+    except ValueError:
+        raise InputError(f"{variable} is {shown(text)}: give {_EXPECTED[kind]}") from None
+
+
+def _parse_bool(text: str) -> bool:
+    if text.lower() not in (*_TRUE, *_FALSE):
+        raise ValueError(text)
+    return text.lower() in _TRUE
+
+
+def _parse_names(text: str) -> tuple[str, ...]:
+    return tuple(name for name in re.split(r"[,\s]+", text) if name)
+
+
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "str": str,
+    "Path": Path,
+    "int": int,
+    "float": float,
+    "bool": _parse_bool,
+    "tuple[str, ...]": _parse_names,
+}
+_EXPECTED = {"int": "a whole number", "float": "a number", "bool": "1 or 0"}

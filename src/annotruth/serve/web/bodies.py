@@ -1,0 +1,71 @@
+"""Bodies of requests: JSON that is checked by a pydantic model, and how the API documents it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from fastapi import HTTPException, Request
+from pydantic import BaseModel, TypeAdapter
+
+from annotruth.serve.web.limits import STREAM_TYPE
+
+JSON_TYPE = "application/json"
+
+Sent = TypeVar("Sent", bound=BaseModel)
+
+
+def media_type(request: Request) -> str:
+    """Return the type of a request's body, without parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+async def read_json(request: Request, model: type[Sent]) -> Sent:
+    """Return the one object of a request."""
+    _refuse_type(request)
+    return model.model_validate_json(await request.body())
+
+
+async def read_list(request: Request, model: type[Sent], most: int) -> list[Sent]:
+    """Return the object, or the list of objects, of a request."""
+    _refuse_type(request)
+    body = (await request.body()).strip()
+    if not body.startswith(b"["):
+        return [model.model_validate_json(body)]
+    sent: list[Sent] = _list_of(model).validate_json(body)
+    if len(sent) > most:
+        raise HTTPException(
+            413, f"{len(sent):,} at once: send at most {most:,} per request, or a stream of lines"
+        )
+    return sent
+
+
+@lru_cache
+def _list_of(model: type[BaseModel]) -> TypeAdapter[Any]:
+    return TypeAdapter(list[model])  # type: ignore[valid-type]
+
+
+def _refuse_type(request: Request) -> None:
+    if media_type(request) != JSON_TYPE:
+        raise HTTPException(415, f"send JSON, with the header Content-Type: {JSON_TYPE}")
+
+
+def documented(model: type[BaseModel], *, or_list: bool = False, lines: bool = False) -> Any:
+    """Return what the description of the API says of a body.
+
+    Parameters
+    ----------
+    model
+        What an object of the body is.
+    or_list
+        Whether a list of them is accepted too.
+    lines
+        Whether a stream of JSON lines is accepted too.
+    """
+    one = model.model_json_schema(ref_template="#/components/schemas/{model}")
+    one.pop("$defs", None)
+    several = {"oneOf": [one, {"type": "array", "items": one}]} if or_list else one
+    content: dict[str, Any] = {JSON_TYPE: {"schema": several}}
+    if lines:
+        content[STREAM_TYPE] = {"schema": one}
+    return {"requestBody": {"required": True, "content": content}}

@@ -1,0 +1,89 @@
+"""`ServeContext`: what the parts of the web server share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from starlette.requests import Request
+
+from annotruth.serve.config import ServeConfig
+from annotruth.serve.store.database import Database
+from annotruth.serve.web.access import AccessControl
+from annotruth.serve.web.ingest import Ingest
+from annotruth.serve.web.live import Live
+from annotruth.serve.web.logins import LoginSigner, login_key
+from annotruth.serve.web.metrics import ServeMetrics
+from annotruth.serve.web.snapshot_cache import SnapshotCache
+
+
+@dataclass(frozen=True, eq=False)
+class ServeContext:
+    """What the parts of the web server share.
+
+    Attributes
+    ----------
+    config
+        The settings of the service.
+    database
+        The database, for what is read and written apart from labels.
+    ingest
+        Where labels go: ``await context.ingest.append(project, source, events)``.
+    snapshots
+        The latest fit and advice of each project.
+    live
+        Live events of projects.
+    metrics
+        Counters of requests and of ingestion.
+    logins
+        Logins of pages.
+    access
+        Tokens and projects, looked up with a short memory.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> config = ServeConfig(database="sqlite:///labels.db", data_dir=Path("data"))
+    >>> context = ServeContext.open(config)
+    >>> context.close()
+    """
+
+    config: ServeConfig
+    database: Database
+    ingest: Ingest
+    snapshots: SnapshotCache
+    live: Live
+    metrics: ServeMetrics
+    logins: LoginSigner
+    access: AccessControl
+
+    @classmethod
+    def open(cls, config: ServeConfig) -> ServeContext:
+        """Open the database of a server, and start the thread that writes labels."""
+        metrics = ServeMetrics()
+        logins = LoginSigner(login_key(config.data_dir), behind_tls=config.behind_tls)
+        database = Database.open(config.database)
+        context = cls(
+            config,
+            database,
+            Ingest(database, metrics),
+            SnapshotCache(database, config.snapshot_dir),
+            Live(database, metrics),
+            metrics,
+            logins,
+            AccessControl(config, database, logins),
+        )
+        context.ingest.start()
+        return context
+
+    def close(self) -> None:
+        """Write what waits, and close the database."""
+        self.live.stop()
+        self.ingest.stop()
+        self.snapshots.close()
+        self.database.dispose()
+
+
+def context_of(request: Request) -> ServeContext:
+    """Return the context of the application that a request is for."""
+    return cast(ServeContext, request.app.state.context)

@@ -1,0 +1,144 @@
+"""Live events of projects: open pages learn of new labels, snapshots and alerts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+from sqlalchemy import func, select
+from starlette.concurrency import run_in_threadpool
+
+from annotruth.serve.store.database import Database, DatabaseUnavailableError
+from annotruth.serve.store.events import last_seq
+from annotruth.serve.store.schema import alert
+from annotruth.serve.store.snapshots import latest_snapshot
+from annotruth.serve.web.errors import UnavailableError
+from annotruth.serve.web.metrics import ServeMetrics
+
+_LOGGER = logging.getLogger(__name__)
+
+POLL_SECONDS = 1.0
+"""How often the database is asked for changes of a project that somebody listens to."""
+
+KEEP_ALIVE_SECONDS = 15.0
+"""How often a stream without news sends a comment, so that proxies keep it open."""
+
+MAX_LISTENERS = 500
+
+
+class LiveState(NamedTuple):
+    """What pages of a project show the state of.
+
+    Examples
+    --------
+    >>> state = LiveState(last_seq=7, version=2, alert=0)
+    >>> state.changes(LiveState(last_seq=9, version=2, alert=0))
+    {'last_seq': 9}
+    """
+
+    last_seq: int
+    version: int
+    alert: int
+
+    def changes(self, later: LiveState) -> dict[str, int]:
+        """Return the values of a later state that are different."""
+        before, after = self._asdict(), later._asdict()
+        return {name: value for name, value in after.items() if value != before[name]}
+
+
+class Live:
+    """Sends listeners what changed in a project; the database is polled once for all of them.
+
+    Examples
+    --------
+    >>> database = Database.open("sqlite:///labels.db")
+    >>> Live(database).n_listeners
+    0
+    """
+
+    def __init__(self, database: Database, metrics: ServeMetrics | None = None) -> None:
+        self._database = database
+        self._metrics = ServeMetrics() if metrics is None else metrics
+        self._listeners: dict[int, set[asyncio.Queue[LiveState | None]]] = {}
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+
+    @property
+    def n_listeners(self) -> int:
+        """How many streams are open."""
+        return sum(map(len, self._listeners.values()))
+
+    async def listen(self, project: int) -> AsyncIterator[bytes]:
+        """Return the events of a project, as server-sent events: first its state, then changes."""
+        if self.n_listeners >= MAX_LISTENERS:
+            raise UnavailableError("too many pages listen already: try again later")
+        queue: asyncio.Queue[LiveState | None] = asyncio.Queue(1)
+        self._listeners.setdefault(project, set()).add(queue)
+        if project not in self._tasks:
+            self._tasks[project] = asyncio.create_task(self._poll(project))
+        self._metrics.listeners.set(self.n_listeners)
+        try:
+            seen = LiveState(-1, -1, -1)
+            while True:
+                try:
+                    state = await asyncio.wait_for(queue.get(), KEEP_ALIVE_SECONDS)
+                except TimeoutError:
+                    yield b": no news\n\n"
+                    continue
+                if state is None:
+                    return
+                if changes := seen.changes(state):
+                    yield _event(changes)
+                seen = state
+        finally:
+            self._forget(project, queue)
+
+    def stop(self) -> None:
+        """End all streams."""
+        for task in self._tasks.values():
+            task.cancel()
+        for queues in self._listeners.values():
+            for queue in queues:
+                _replace(queue, None)
+
+    def _forget(self, project: int, queue: asyncio.Queue[LiveState | None]) -> None:
+        queues = self._listeners[project]
+        queues.discard(queue)
+        if not queues:
+            del self._listeners[project]
+            self._tasks.pop(project).cancel()
+        self._metrics.listeners.set(self.n_listeners)
+
+    async def _poll(self, project: int) -> None:
+        while True:
+            try:
+                state = await run_in_threadpool(self._state, project)
+            except DatabaseUnavailableError as error:
+                _LOGGER.warning("live events are late: %s", error)
+            else:
+                for queue in self._listeners.get(project, ()):
+                    _replace(queue, state)
+            await asyncio.sleep(POLL_SECONDS)
+
+    def _state(self, project: int) -> LiveState:
+        last_alert = select(func.max(alert.c.id)).where(alert.c.project == project)
+        with self._database.connect() as connection:
+            snapshot = latest_snapshot(connection, project)
+            return LiveState(
+                last_seq(connection, project),
+                0 if snapshot is None else snapshot.version,
+                connection.scalar(last_alert) or 0,
+            )
+
+
+def _replace(queue: asyncio.Queue[LiveState | None], state: LiveState | None) -> None:
+    """Put the newest state into a queue; a slow listener misses those in between."""
+    if queue.full():
+        queue.get_nowait()
+    queue.put_nowait(state)
+
+
+def _event(changes: dict[str, int]) -> bytes:
+    return f"event: change\ndata: {json.dumps(changes)}\n\n".encode()

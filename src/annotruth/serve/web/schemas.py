@@ -1,0 +1,377 @@
+"""What clients send and get, as pydantic models: they check requests and document the API."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+)
+
+from annotruth.errors import InputError, shown
+from annotruth.serve.store.records import LabelEvent, ProjectKind, Scope
+
+MAX_DEPTH = 10
+"""How deep JSON values that are stored as they are may be nested."""
+
+MAX_JSON = 20_000
+"""How many values such a JSON value may have."""
+
+
+def _checked_id(value: str | int) -> str:
+    text = str(value)
+    if not text:
+        raise ValueError("give an id that is not empty")
+    return text
+
+
+def _checked_label(value: str | bool | float) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError("give a finite number")
+        if value.is_integer():
+            return str(int(value))
+    return str(value)
+
+
+def _checked_time(value: datetime) -> datetime:
+    if value.tzinfo is None:
+        return value.replace(tzinfo=UTC)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("give a time between the years 1 and 9999 in UTC") from None
+
+
+def _checked_json(value: JsonValue) -> JsonValue:
+    _refuse_hostile_json([value], [0], 0)
+    return value
+
+
+def _refuse_hostile_json(values: list[Any], count: list[int], depth: int) -> None:
+    """Refuse values that a database cannot store, or that are too deep or too many."""
+    if depth > MAX_DEPTH:
+        raise ValueError(f"give values that are nested at most {MAX_DEPTH} deep")
+    count[0] += len(values)
+    if count[0] > MAX_JSON:
+        raise ValueError(f"give at most {MAX_JSON:,} values")
+    for value in values:
+        if isinstance(value, dict):
+            _refuse_hostile_json([*value, *value.values()], count, depth + 1)
+        elif isinstance(value, list):
+            _refuse_hostile_json(value, count, depth + 1)
+        elif isinstance(value, str) and "\0" in value:
+            raise ValueError("give text without zero characters")
+        elif isinstance(value, float) and not math.isfinite(value):
+            raise ValueError("give finite numbers")
+
+
+Id = Annotated[StrictStr | StrictInt, AfterValidator(_checked_id)]
+LabelValue = Annotated[
+    StrictStr | StrictBool | StrictInt | StrictFloat, AfterValidator(_checked_label)
+]
+Time = Annotated[datetime, AfterValidator(_checked_time)]
+JsonObject = Annotated[dict[str, JsonValue], AfterValidator(_checked_json)]
+Name = Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
+
+
+class _Sent(BaseModel):
+    """What clients send; unknown fields are refused, since they are mostly misspelt."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+
+class NewLabel(_Sent):
+    """A label, an edit of one, or its deletion.
+
+    Examples
+    --------
+    >>> NewLabel(item=7, annotator="ann", label=4.0).to_event().label
+    '4'
+    """
+
+    item: Id | None = None
+    annotator: Id | None = None
+    label: LabelValue | None = None
+    event_id: Id | None = Field(
+        default=None, description="Makes sending again safe; a new one by default."
+    )
+    annotation: Id | None = Field(
+        default=None,
+        description="What later events edit or delete; by default that of item and annotator.",
+    )
+    started: Time | None = None
+    submitted: Time | None = Field(default=None, description="The time of receipt by default.")
+    deleted: StrictBool = False
+
+    def to_event(self) -> LabelEvent:
+        """Return the event of the store."""
+        return LabelEvent(
+            item=str(self.item or ""),
+            annotator=str(self.annotator or ""),
+            label=str(self.label or ""),
+            event_id=_text(self.event_id),
+            annotation=_text(self.annotation),
+            started=self.started,
+            submitted=self.submitted,
+            deleted=self.deleted,
+        )
+
+
+class NewComparison(_Sent):
+    """A comparison of two items, an edit of one, or its deletion.
+
+    Examples
+    --------
+    >>> NewComparison(left="a", right="b", annotator="ann", outcome="left").to_event().other_item
+    'b'
+    """
+
+    left: Id | None = None
+    right: Id | None = None
+    annotator: Id | None = None
+    outcome: Literal["left", "right", "tie"] | None = None
+    event_id: Id | None = Field(
+        default=None, description="Makes sending again safe; a new one by default."
+    )
+    annotation: Id | None = Field(
+        default=None, description="What later events edit or delete; by default the event's own."
+    )
+    started: Time | None = None
+    submitted: Time | None = Field(default=None, description="The time of receipt by default.")
+    deleted: StrictBool = False
+
+    def to_event(self) -> LabelEvent:
+        """Return the event of the store."""
+        return LabelEvent(
+            item=str(self.left or ""),
+            annotator=str(self.annotator or ""),
+            label=self.outcome or "",
+            event_id=_text(self.event_id),
+            annotation=_text(self.annotation),
+            other_item=str(self.right or ""),
+            started=self.started,
+            submitted=self.submitted,
+            deleted=self.deleted,
+        )
+
+
+def _text(value: str | int | None) -> str | None:
+    return None if value is None else str(value)
+
+
+class Accepted(BaseModel):
+    """How many events were new, how many repeated, and the number of the project's last one.
+
+    Examples
+    --------
+    >>> Accepted(accepted=2, repeated=1, last_seq=7).accepted
+    2
+    """
+
+    accepted: int
+    repeated: int
+    last_seq: int
+
+
+class Problem(BaseModel):
+    """What is wrong with a request, in one line.
+
+    Examples
+    --------
+    >>> Problem(detail="there is no such project").detail
+    'there is no such project'
+    """
+
+    detail: str
+
+
+class ProjectSettings(_Sent):
+    """How a project's labels are fitted, and what is aimed at.
+
+    Examples
+    --------
+    >>> ProjectSettings(model="gpm", labels_per_item=3).to_changes()
+    {'model': 'gpm', 'labels_per_item': 3}
+    """
+
+    model: Name | None = Field(default=None, description='A model\'s name, or "auto".')
+    scale: Literal["auto", "ordinal", "nominal"] | None = None
+    categories: list[LabelValue] | None = Field(
+        default=None, max_length=10_000, description="The labels that are accepted; any by default."
+    )
+    labels_per_item: int | None = Field(default=None, ge=1, le=1000)
+    target_confidence: float | None = Field(default=None, gt=0.0, lt=1.0)
+    cost_per_label: float | None = Field(default=None, ge=0.0, le=1e9, allow_inf_nan=False)
+    refit_after: float | None = Field(
+        default=None,
+        gt=0.0,
+        le=100.0,
+        description="The share of new labels after which all is fitted again.",
+    )
+
+    def to_changes(self) -> dict[str, Any]:
+        """Return the settings that were given; None for those to remove."""
+        return self.model_dump(exclude_unset=True)
+
+
+class NewProject(_Sent):
+    """A project to create.
+
+    Examples
+    --------
+    >>> NewProject(name="birds").kind
+    'labels'
+    """
+
+    name: str = Field(pattern=r"^[a-z0-9-]{1,60}$", description="Lower-case letters, digits, -.")
+    kind: ProjectKind = "labels"
+    settings: ProjectSettings = Field(default_factory=ProjectSettings)
+
+
+class ProjectInfo(BaseModel):
+    """A project.
+
+    Examples
+    --------
+    >>> time = datetime(2026, 1, 1, tzinfo=UTC)
+    >>> ProjectInfo(name="birds", kind="labels", settings={}, created=time).name
+    'birds'
+    """
+
+    name: str
+    kind: ProjectKind
+    settings: dict[str, Any]
+    created: datetime
+
+
+class NewGold(_Sent):
+    """The known truth of an item; null removes it.
+
+    Examples
+    --------
+    >>> NewGold(item="picture 1", label="owl").label
+    'owl'
+    """
+
+    item: Id
+    label: LabelValue | None
+
+
+class NewContent(_Sent):
+    """What an item is: text, the address of a picture, or anything that pages show.
+
+    Examples
+    --------
+    >>> NewContent(item="picture 1", content={"image": "https://example.org/1.jpg"}).item
+    'picture 1'
+    """
+
+    item: Id
+    content: JsonObject
+
+
+class NewTraits(_Sent):
+    """What is known of an annotator, such as a team or a language.
+
+    Examples
+    --------
+    >>> NewTraits(annotator="ann", traits={"team": "night"}).traits
+    {'team': 'night'}
+    """
+
+    annotator: Id
+    traits: JsonObject
+
+
+class NewToken(_Sent):
+    """A token to create, for the project of the path, or for all projects.
+
+    Examples
+    --------
+    >>> NewToken(name="ci", scope="write").expires is None
+    True
+    """
+
+    name: Name
+    scope: Scope
+    expires: Time | None = Field(default=None, description="Never by default.")
+
+
+class TokenInfo(BaseModel):
+    """A token without its secret.
+
+    Examples
+    --------
+    >>> time = datetime(2026, 1, 1, tzinfo=UTC)
+    >>> TokenInfo(id="3f", name="ci", scope="write", created=time).revoked is None
+    True
+    """
+
+    id: str
+    name: str
+    scope: Scope
+    created: datetime
+    expires: datetime | None = None
+    revoked: datetime | None = None
+    last_used: datetime | None = None
+
+
+class CreatedToken(TokenInfo):
+    """A new token with its text, which is shown once.
+
+    Examples
+    --------
+    >>> time = datetime(2026, 1, 1, tzinfo=UTC)
+    >>> CreatedToken(id="3f", name="ci", scope="read", created=time, token="at_3f_x").token
+    'at_3f_x'
+    """
+
+    token: str
+
+
+class NewWebhook(_Sent):
+    """Where alerts are sent; requests are signed by Standard Webhooks.
+
+    Examples
+    --------
+    >>> NewWebhook(url="https://example.org/hook").kinds
+    []
+    """
+
+    url: str = Field(max_length=2000, pattern=r"^https?://[^\s\x00-\x1f]+$")
+    kinds: list[Name] = Field([], max_length=50, description="Kinds of alerts; all by default.")
+
+
+class NewConnection(_Sent):
+    """A platform that sends labels to this project.
+
+    Examples
+    --------
+    >>> NewConnection(kind="label-studio", settings={"project": 3}).kind
+    'label-studio'
+    """
+
+    kind: Literal["label-studio", "argilla", "potato", "cvat", "generic"]
+    settings: JsonObject = {}
+
+
+def refuse_duplicates(ids: list[str], what: str) -> None:
+    """Refuse a list that names something twice."""
+    seen: set[str] = set()
+    for each in ids:
+        if each in seen:
+            raise InputError(f"{what} {shown(each)} is given twice: give it once")
+        seen.add(each)
