@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from annotruth.advice.advice import Advice
     from annotruth.advice.changes import changes
     from annotruth.advice.plan import Plan
-    from annotruth.api import evaluate, fit, next_labels, plan_labels, update
+    from annotruth.advising import next_labels, plan_labels
+    from annotruth.api import evaluate, fit, update
     from annotruth.comparisons import Comparisons
     from annotruth.comparisons.read import read_comparisons
     from annotruth.engines.spark import SparkEngine
@@ -167,9 +168,9 @@ _MODULE_OF = {
     "held_out": "annotruth.selection.heldout",
     "load": "annotruth.models.storage",
     "next_comparisons": "annotruth.ranking",
-    "next_labels": "annotruth.api",
+    "next_labels": "annotruth.advising",
     "plan_comparisons": "annotruth.ranking",
-    "plan_labels": "annotruth.api",
+    "plan_labels": "annotruth.advising",
     "rank": "annotruth.ranking",
     "read_comparisons": "annotruth.comparisons.read",
     "read_labels": "annotruth.io.readers",

@@ -128,7 +128,7 @@ def next_(
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
     ):
-        from annotruth import api, ranking  # slow to load
+        from annotruth import advising, ranking  # slow to load
         from annotruth.advice.pairs.advice import PairAdvice
         from annotruth.app import pair_advice
 
@@ -137,7 +137,7 @@ def next_(
         shared |= options.parse_settings(settings)
 
         def of_labels() -> Advice:
-            return api.next_labels(
+            return advising.next_labels(
                 source, budget, gold=gold, annotator_prior=annotator_prior, **shared
             )
 

@@ -60,7 +60,7 @@ def plan(
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
     ):
-        from annotruth import api, ranking  # slow to load
+        from annotruth import advising, ranking  # slow to load
         from annotruth.app.pair_advice import choose_path
 
         source = options.one_or_several(data)
@@ -70,7 +70,7 @@ def plan(
             read,
             model,
             {"--gold": gold, "--annotator-prior": annotator_prior},
-            lambda: api.plan_labels(
+            lambda: advising.plan_labels(
                 source, name, value, gold=gold, annotator_prior=annotator_prior, **shared
             ),
             lambda: ranking.plan_comparisons(source, name, value, **shared),

@@ -63,7 +63,7 @@ def report(
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet) as progress,
     ):
-        from annotruth import api  # slow to load
+        from annotruth import advising  # slow to load
         from annotruth.models.pairs.result import RankFit
         from annotruth.models.storage import load
 
@@ -73,7 +73,7 @@ def report(
             progress.start("writing report")
             saved.report(page, source=name, truth=truth, command=command)
         else:
-            fit = api.fit_or_load(
+            fit = advising.fit_or_load(
                 saved or options.one_or_several(data),
                 model,
                 gold=gold,

@@ -1,0 +1,150 @@
+"""Advice on more labels, from a fit or from labels that are fitted first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from annotruth.api import fit, loaded_fit
+from annotruth.errors import InputError
+from annotruth.io.options import ReadOptions
+from annotruth.io.readers import reading_stage
+from annotruth.models.base import Estimator
+from annotruth.models.em import ProgressCallback, start_stage
+from annotruth.models.result import Fit, is_fit
+
+if TYPE_CHECKING:
+    from annotruth.advice.advice import Advice
+    from annotruth.advice.plan import Plan
+
+
+def next_labels(
+    data: Any,
+    budget: int | None = None,
+    *,
+    model: str | Estimator | None = None,
+    gold: Any = None,
+    annotator_prior: Any = None,
+    progress: ProgressCallback | None = None,
+    read: ReadOptions | None = None,
+    **options: Any,
+) -> Advice:
+    """Return which items need labels, whom to ask and whom to drop.
+
+    Parameters
+    ----------
+    data
+        A fit, the folder of a saved one, or labels in any form that `fit` takes; labels are
+        fitted first, once.
+    budget
+        How many labels there are to spend; None asks for all that are worth it in this round.
+    model, gold, annotator_prior, progress, read, **options
+        As for `fit`; only with labels.
+
+    Returns
+    -------
+    Advice
+        ``items()``, ``annotators()`` and ``assignments()`` are tables as those of a fit.
+    """
+    from annotruth.advice.advice import advise, check_budget
+
+    check_budget(budget)
+    fitted = fit_or_load(
+        data,
+        model,
+        gold=gold,
+        annotator_prior=annotator_prior,
+        progress=progress,
+        read=read,
+        **options,
+    )
+    start_stage(progress, "computing what labels gain")
+    return advise(fitted, budget)
+
+
+def plan_labels(
+    data: Any,
+    target: str,
+    value: float,
+    *,
+    model: str | Estimator | None = None,
+    gold: Any = None,
+    annotator_prior: Any = None,
+    seed: int = 0,
+    progress: ProgressCallback | None = None,
+    read: ReadOptions | None = None,
+    **options: Any,
+) -> Plan:
+    """Return how many labels a target needs, by simulating more labels.
+
+    Parameters
+    ----------
+    data
+        A fit, the folder of a saved one, or labels in any form that `fit` takes; labels are
+        fitted first, once.
+    target, value
+        What to reach on average over items: "accuracy", the share of right top labels;
+        "hellinger", the distance of distributions from the truth; "score", half the width of a
+        score's 95% interval.
+    seed
+        The same seed gives the same plan.
+    model, gold, annotator_prior, progress, read, **options
+        As for `fit`; only with labels.
+    """
+    from annotruth.advice.plan import check_target, plan
+
+    check_target(target, value)
+    fitted = fit_or_load(
+        data,
+        model,
+        gold=gold,
+        annotator_prior=annotator_prior,
+        progress=progress,
+        read=read,
+        **options,
+    )
+    start_stage(progress, "simulating more labels")
+    return plan(fitted, target, value, seed=seed)
+
+
+def fit_or_load(
+    data: Any,
+    model: str | Estimator | None = None,
+    *,
+    gold: Any = None,
+    annotator_prior: Any = None,
+    progress: ProgressCallback | None = None,
+    read: ReadOptions | None = None,
+    **options: Any,
+) -> Fit:
+    """Return the fit that is given or saved in a folder, or fit the labels; as for `next_labels`."""
+    read, own = ReadOptions.split(read, options)
+    if read.memory is not None:
+        raise InputError("memory is only for fit: leave it out")
+    if not is_fit(data):
+        fitted = fit(
+            data,
+            model,
+            gold=gold,
+            annotator_prior=annotator_prior,
+            progress=progress,
+            read=read,
+            **own,
+        )
+        if not isinstance(fitted, Fit):
+            raise InputError("reports and advice need labels in memory: leave out engine")
+        return fitted
+    given = {"model": model, "gold": gold, "annotator_prior": annotator_prior, **own}
+    named = [name for name, value in given.items() if value is not None]
+    named += read.changed().keys() - {"drop"}
+    if named:
+        raise InputError(
+            f"{', '.join(named)}: only for labels, and this is a fit; leave them out, or give the "
+            "labels"
+        )
+    start_stage(progress, reading_stage(data))
+    saved = loaded_fit(data)
+    if "drop" not in read.changed():
+        return saved
+    from annotruth.updating import fit_without_dropped
+
+    return fit_without_dropped(saved, read, progress=progress)
