@@ -86,7 +86,7 @@ def test_deletions_by_annotation_name_their_slots(database, project, now):
         gone = LabelEvent(annotation="77", deleted=True)
         append_events(connection, project.id, "label-studio:1", [gone], now)
         assert ("film 1", "ann") in slots_changed_since(connection, project.id, seq)
-        assert slots_changed_since(connection, project.id, seq + 1) == []
+        assert slots_changed_since(connection, project.id, seq + 1) == set()
         assert find_annotation(connection, project.id, "label-studio:1", "77").deleted
         assert find_annotation(connection, project.id, "api", "77") is None
     assert labels_of(database, project) == {}

@@ -19,6 +19,13 @@ _SECONDS_FOR_LOCK = 30
 _SECONDS_TO_CONNECT = 10
 _UPGRADE_LOCK = 0x616E6E6F
 _EXAMPLES = "give sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME"
+_PRAGMAS = (
+    "journal_mode = wal",  # readers and a writer do not wait for each other
+    "synchronous = full",  # what is committed survives a failure of the power
+    "foreign_keys = on",
+    "cache_size = -65536",  # KiB: the indexes of a million labels
+    "wal_autocheckpoint = 10000",  # pages: those that many commits change are copied once
+)
 _PERMANENT = ("authentication failed", "does not exist", "no password supplied", "pg_hba.conf")
 
 SchemaState = Literal["empty", "old", "current"]
@@ -203,7 +210,7 @@ def _create_file(name: str) -> None:
 
 
 def _set_pragmas(opened: Any, _: Any) -> None:
-    for pragma in ("journal_mode = wal", "synchronous = full", "foreign_keys = on"):
+    for pragma in _PRAGMAS:
         opened.execute(f"pragma {pragma}")
 
 

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    Connection,
-    Select,
-    select,
-    text,
-    tuple_,
-    type_coerce,
-)
+from sqlalchemy import ColumnElement, Connection, Select, Text, column, select, text, tuple_, values
 
 from annotruth.errors import InputError, shorten
+from annotruth.serve.store.current import keep_current, read_events, stored_events
 from annotruth.serve.store.records import Appended, LabelEvent, ProjectKind, StoredEvent
-from annotruth.serve.store.schema import event, project, select_current, to_microseconds
+from annotruth.serve.store.schema import event, project, to_microseconds
 
 MAX_ID_LENGTH = 512
 MAX_LABEL_LENGTH = 10_000
 _APPEND_LOCK = 0x616E6E70
 _SLOTS_AT_ONCE = 5_000
-_ROWS_AT_ONCE = 1 << 16
 _TIME = pa.timestamp("us", "UTC")
-_TABLE_SCHEMA = pa.schema(
+_TABLE = pa.schema(
     {
         "seq": pa.int64(),
         "item": pa.string(),
@@ -110,8 +102,8 @@ def check_text(what: str, value: str, max_length: int = MAX_ID_LENGTH) -> None:
 
 def annotation_of_slot(item: str, annotator: str) -> str:
     """Return the default name of an annotator's annotation of an item; it shows neither id."""
-    content = f"{len(item)}:{item}{annotator}".encode()
-    return f"slot:{hashlib.blake2b(content, digest_size=16).hexdigest()}"
+    digest = hashlib.blake2b(f"{len(item)}:{item}{annotator}".encode(), digest_size=15).digest()
+    return f"~{base64.urlsafe_b64encode(digest).decode()}"
 
 
 def append_events(
@@ -202,6 +194,10 @@ def events_since(
     return _stored(connection, query.order_by(event.c.seq).limit(limit))
 
 
+def _stored(connection: Connection, query: Select[Any]) -> list[StoredEvent]:
+    return [StoredEvent(*row) for row in connection.execute(query)]
+
+
 def find_annotation(
     connection: Connection, project_id: int, source: str, annotation: str
 ) -> StoredEvent | None:
@@ -226,15 +222,16 @@ def current_labels(
         conditions.append(_chosen.c.item == item)
     if annotator is not None:
         conditions.append(_chosen.c.annotator == annotator)
+    annotations = [_same_annotation_as(project_id, *conditions)] if conditions else []
     return [
         each
-        for each in _current_where(connection, project_id, *conditions)
+        for each in _current(connection, project_id, *annotations)
         if item in (None, each.item) and annotator in (None, each.annotator)
     ]
 
 
 def current_of_slots(
-    connection: Connection, project_id: int, slots: Sequence[Slot]
+    connection: Connection, project_id: int, slots: Iterable[Slot]
 ) -> list[StoredEvent]:
     """Return the current labels of some slots, in order of ``seq``; those without one are left out.
 
@@ -244,75 +241,43 @@ def current_of_slots(
     found: list[StoredEvent] = []
     for start in range(0, len(wanted), _SLOTS_AT_ONCE):
         some = wanted[start : start + _SLOTS_AT_ONCE]
-        in_slots = tuple_(_chosen.c.item, _chosen.c.annotator).in_(some)
-        current = _current_where(connection, project_id, in_slots)
+        chosen = values(column("item", Text), column("annotator", Text), name="slots").data(some)
+        rows = chosen.cte("slots")
+        in_slot = (_chosen.c.item == rows.c.item) & (_chosen.c.annotator == rows.c.annotator)
+        current = _current(connection, project_id, _same_annotation_as(project_id, in_slot))
         found += [each for each in current if each.slot in set(some)]
     return sorted(found)
 
 
-def slots_changed_since(connection: Connection, project_id: int, seq: int) -> list[Slot]:
+def slots_changed_since(connection: Connection, project_id: int, seq: int) -> set[Slot]:
     """Return the slots whose current label may have changed by the events after a number.
 
     These are the slots of all events of the annotations concerned, since a deletion may name
     the annotation only, and an edit may move it.
     """
-    query = (
-        select(event.c.item, event.c.annotator)
-        .where(event.c.project == project_id, _is_of_annotations(project_id, _chosen.c.seq > seq))
-        .distinct()
-    )
-    return [(item, annotator) for item, annotator in connection.execute(query)]
+    changed = _same_annotation_as(project_id, _chosen.c.seq > seq)
+    query = select(event.c.item, event.c.annotator).where(event.c.project == project_id, changed)
+    return {(item, annotator) for item, annotator in connection.execute(query)}
 
 
-def _current_where(
-    connection: Connection, project_id: int, *conditions: ColumnElement[bool]
-) -> list[StoredEvent]:
-    """Return current labels among the annotations with an event for which the conditions hold.
-
-    Which label of a slot is current is right only if the conditions hold for all events of the slot.
-    """
-    query = select_current(
-        event.c.project == project_id,
-        *([_is_of_annotations(project_id, *conditions)] if conditions else []),
-    )
-    return sorted(_stored(connection, query))
-
-
-def _is_of_annotations(project_id: int, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+def _same_annotation_as(project_id: int, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
     """Return whether an event's annotation has an event, ``_chosen``, with the conditions."""
     names = select(_chosen.c.source, _chosen.c.annotation)
     chosen = names.where(_chosen.c.project == project_id, *conditions)
     return tuple_(event.c.source, event.c.annotation).in_(chosen)
 
 
-def _stored(connection: Connection, query: Select[Any]) -> list[StoredEvent]:
-    return [StoredEvent(*row) for row in connection.execute(query)]
+def _current(
+    connection: Connection, project_id: int, *conditions: ColumnElement[bool]
+) -> list[StoredEvent]:
+    names = StoredEvent._fields
+    events = read_events(connection, names, event.c.project == project_id, *conditions)
+    return list(stored_events(keep_current(events, _kind_of(connection, project_id))))
 
 
 def current_table(connection: Connection, project_id: int) -> pa.Table:
     """Return all current labels as an Arrow table, in order of ``seq``."""
-    current = select_current(event.c.project == project_id).subquery()
-    # Arrow converts times faster than Python does.
-    columns = [
-        type_coerce(current.c[field.name], BigInteger)
-        if field.type == _TIME
-        else current.c[field.name]
-        for field in _TABLE_SCHEMA
-    ]
-    query = select(*columns).order_by(current.c.seq)
-    batches = []
-    for rows in connection.execution_options(yield_per=_ROWS_AT_ONCE).execute(query).partitions():
-        batches.append(_to_arrow(rows))
-    return pa.Table.from_batches(batches, _TABLE_SCHEMA)
-
-
-def _to_arrow(rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
-    columns = zip(*rows, strict=True)
-    arrays = [
-        pa.array(values, pa.int64() if field.type == _TIME else field.type)
-        for values, field in zip(columns, _TABLE_SCHEMA, strict=True)
-    ]
-    return pa.record_batch(
-        [array.cast(field.type) for array, field in zip(arrays, _TABLE_SCHEMA, strict=True)],
-        schema=_TABLE_SCHEMA,
-    )
+    needed = [*_TABLE.names, "source", "annotation", "deleted"]
+    events = read_events(connection, needed, event.c.project == project_id)
+    current = keep_current(events, _kind_of(connection, project_id))
+    return current.select(_TABLE.names).cast(_TABLE)

@@ -17,21 +17,16 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
-    ColumnElement,
     Dialect,
     Float,
     ForeignKey,
     Index,
     Integer,
     MetaData,
-    Select,
     Table,
     Text,
     TypeDecorator,
     UniqueConstraint,
-    case,
-    func,
-    select,
 )
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -282,37 +277,8 @@ worker_state = Table(
     Column("error", Text, nullable=False),
 )
 
-# The view is no table of `metadata`, which would create it as one.
+# The view that `current` describes; it is no table of `metadata`, which would create it as one.
 _views = MetaData()
 current_label = Table(
     "current_label", _views, *(Column(each.name, each.type) for each in event.columns)
 )
-
-
-def select_current(*conditions: ColumnElement[bool]) -> Select[Any]:
-    """Return a query of the current events among the annotations for which the conditions hold.
-
-    The conditions concern ``event`` and must choose all events of an annotation or none. The view
-    ``current_label`` is this query without conditions.
-    """
-    latest = _latest_event_per_annotation(*conditions)
-    shared = case((project.c.kind == "comparisons", latest.c.seq), else_=0)
-    slot = (latest.c.project, latest.c.item, latest.c.annotator, shared)
-    ranked = (
-        select(*(latest.c[each.name] for each in event.columns), _rank(slot, latest))
-        .join(project, project.c.id == latest.c.project)
-        .where(latest.c.place == 1, ~latest.c.deleted)
-        .subquery("living")
-    )
-    return select(*(ranked.c[each.name] for each in event.columns)).where(ranked.c.place == 1)
-
-
-def _latest_event_per_annotation(*conditions: ColumnElement[bool]) -> Any:
-    annotation = (event.c.project, event.c.source, event.c.annotation)
-    return select(*event.columns, _rank(annotation, event)).where(*conditions).subquery("ranked")
-
-
-def _rank(group: tuple[ColumnElement[Any], ...], rows: Any) -> ColumnElement[int]:
-    """Return the place of a row in its group, the latest first."""
-    latest_first = (rows.c.submitted.desc(), rows.c.seq.desc())
-    return func.row_number().over(partition_by=group, order_by=latest_first).label("place")
