@@ -12,13 +12,12 @@ from typing import Any
 import pyarrow as pa
 from sqlalchemy import ColumnElement, Connection, Select, Text, column, select, text, tuple_, values
 
-from annotruth.errors import InputError, shorten
+from annotruth.errors import InputError
+from annotruth.serve.store.checks import check_event
 from annotruth.serve.store.current import keep_current, read_events, stored_events
 from annotruth.serve.store.records import Appended, LabelEvent, ProjectKind, StoredEvent
 from annotruth.serve.store.schema import event, project, to_microseconds
 
-MAX_ID_LENGTH = 512
-MAX_LABEL_LENGTH = 10_000
 _APPEND_LOCK = 0x616E6E70
 _SLOTS_AT_ONCE = 5_000
 _TIME = pa.timestamp("us", "UTC")
@@ -51,53 +50,6 @@ _INSERTED = {
 _chosen = event.alias("chosen")  # decides which annotations a query concerns
 
 Slot = tuple[str, str]  # an item and an annotator
-
-
-def check_event(given: LabelEvent, kind: ProjectKind) -> None:
-    """Refuse an event that lacks something, or has text that cannot be stored."""
-    named = {
-        "item": given.item,
-        "annotator": given.annotator,
-        "label": given.label,
-        "right item": given.other_item,
-        "event id": given.event_id,
-        "annotation": given.annotation,
-    }
-    for what, value in named.items():
-        if value:
-            check_text(what, value, MAX_LABEL_LENGTH if what == "label" else MAX_ID_LENGTH)
-    for what, value in (("event id", given.event_id), ("annotation", given.annotation)):
-        if value == "":
-            raise InputError(f"the {what} is empty: leave it out or give one")
-    for time in (given.started, given.submitted):
-        if time is not None and time.tzinfo is None:
-            raise InputError(f"the time {time} has no time zone: write it as 2026-01-31T12:00:00Z")
-    if given.deleted and given.annotation is not None:
-        return
-    needed = ["item", "annotator"] if kind == "labels" else ["item", "right item", "annotator"]
-    missing = [what for what in needed if not named[what]]
-    if not given.deleted and not given.label:
-        missing.append("label" if kind == "labels" else "outcome")
-    elif given.deleted and kind == "comparisons":
-        missing = ["annotation"]
-    if missing:
-        raise InputError(f"the event has no {missing[0]}")
-
-
-def check_text(what: str, value: str, max_length: int = MAX_ID_LENGTH) -> None:
-    """Refuse text that is too long or that a database cannot store."""
-    if "\0" in value:
-        raise InputError(f"the {what} {shorten(value)!r} contains a zero character")
-    try:
-        n_bytes = len(value.encode())
-    except UnicodeEncodeError:
-        raise InputError(f"the {what} {shorten(value)!r} is no valid Unicode") from None
-    # PostgreSQL's index of an item and an annotator has room for 2,700 bytes.
-    if len(value) > max_length or n_bytes > 2 * max_length:
-        raise InputError(
-            f"the {what} {shorten(value)!r} is longer than {max_length:,} characters, or than "
-            f"{2 * max_length:,} bytes"
-        )
 
 
 def annotation_of_slot(item: str, annotator: str) -> str:
@@ -240,12 +192,12 @@ def current_of_slots(
     wanted = sorted(set(slots))
     found: list[StoredEvent] = []
     for start in range(0, len(wanted), _SLOTS_AT_ONCE):
-        some = wanted[start : start + _SLOTS_AT_ONCE]
-        chosen = values(column("item", Text), column("annotator", Text), name="slots").data(some)
-        rows = chosen.cte("slots")
+        some = set(wanted[start : start + _SLOTS_AT_ONCE])
+        names = (column("item", Text), column("annotator", Text))
+        rows = values(*names, name="slots").data(list(some)).cte("slots")
         in_slot = (_chosen.c.item == rows.c.item) & (_chosen.c.annotator == rows.c.annotator)
         current = _current(connection, project_id, _same_annotation_as(project_id, in_slot))
-        found += [each for each in current if each.slot in set(some)]
+        found += [each for each in current if each.slot in some]
     return sorted(found)
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, get_args
 ProjectKind = Literal["labels", "comparisons"]
 Scope = Literal["read", "write", "admin"]
 SnapshotKind = Literal["update", "refit"]
+DeliveryStatus = Literal["waiting", "delivered", "failed"]
 
 
 class LabelEvent(NamedTuple):
@@ -206,3 +207,96 @@ class WorkerState(NamedTuple):
     last_seq: int = 0
     heartbeat: datetime | None = None
     error: str = ""
+
+
+class Lease(NamedTuple):
+    """An item that an annotator was asked to label, until a time.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> Lease(1, "film 1", "ann", datetime(2026, 1, 1, tzinfo=UTC)).item
+    'film 1'
+    """
+
+    project: int
+    item: str
+    annotator: str
+    expires: datetime
+
+
+class Alert(NamedTuple):
+    """Something that people should know, such as an annotator whose verdict changed.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> Alert(1, 1, datetime(2026, 1, 1, tzinfo=UTC), "item finished", "film 1", "", {}).seen
+    False
+    """
+
+    id: int
+    project: int
+    created: datetime
+    kind: str
+    subject: str
+    text: str
+    detail: dict[str, Any]
+    seen: bool = False
+
+
+class Webhook(NamedTuple):
+    """Where alerts of some kinds are sent; ``repr`` does not show the secret.
+
+    Examples
+    --------
+    >>> Webhook(1, 1, "https://example.org/hook", "whsec_abc", ("item finished",))
+    Webhook(id=1, project=1, url='https://example.org/hook')
+    """
+
+    id: int
+    project: int
+    url: str
+    secret: str
+    kinds: tuple[str, ...]
+    active: bool = True
+
+    def __repr__(self) -> str:
+        return f"Webhook(id={self.id}, project={self.project}, url={self.url!r})"
+
+
+class Delivery(NamedTuple):
+    """An alert that is, or was, to be sent to a webhook.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> Delivery(1, 2, 3, 0, datetime(2026, 1, 1, tzinfo=UTC), "waiting").attempts
+    0
+    """
+
+    id: int
+    webhook: int
+    alert: int
+    attempts: int
+    next_attempt: datetime
+    status: DeliveryStatus
+    last_error: str = ""
+
+
+class AuditEntry(NamedTuple):
+    """Who did what, and when.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> AuditEntry(1, None, datetime(2026, 1, 1, tzinfo=UTC), "ci", "token revoked", {}).action
+    'token revoked'
+    """
+
+    seq: int
+    project: int | None
+    time: datetime
+    actor: str
+    action: str
+    detail: dict[str, Any]

@@ -17,6 +17,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Connection,
     Dialect,
     Float,
     ForeignKey,
@@ -27,7 +28,9 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    select,
 )
+from sqlalchemy.dialects import postgresql, sqlite
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -282,3 +285,17 @@ _views = MetaData()
 current_label = Table(
     "current_label", _views, *(Column(each.name, each.type) for each in event.columns)
 )
+
+
+def upsert(opened: Connection, table: Table) -> Any:
+    """Return a statement that inserts rows, or replaces those with the same primary key."""
+    dialect: Any = sqlite if opened.dialect.name == "sqlite" else postgresql
+    statement = dialect.insert(table)
+    keys = [each.name for each in table.primary_key]
+    others = {each.name: statement.excluded[each.name] for each in table.c if each.name not in keys}
+    return statement.on_conflict_do_update(index_elements=keys, set_=others)
+
+
+def lock_project(opened: Connection, project_id: int) -> None:
+    """Wait for other transactions that have locked the project; SQLite has one writer anyway."""
+    opened.execute(select(project.c.id).where(project.c.id == project_id).with_for_update())

@@ -6,9 +6,8 @@ import shutil
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from annotruth.serve.store.records import (
     AnnotatorHistory,
@@ -23,6 +22,7 @@ from annotruth.serve.store.schema import (
     hourly,
     project,
     snapshot,
+    upsert,
     worker_state,
 )
 
@@ -150,12 +150,10 @@ def set_hourly_counts(
     """Store the number of labels of some hours, each given by its first moment."""
     if not counts:
         return
-    of_hours = (hourly.c.project == project_id) & hourly.c.hour.in_(list(counts))
-    connection.execute(delete(hourly).where(of_hours))
     rows = [
         {"project": project_id, "hour": hour, "n_labels": number} for hour, number in counts.items()
     ]
-    connection.execute(insert(hourly), rows)
+    connection.execute(upsert(connection, hourly), rows)
 
 
 def hourly_counts(
@@ -165,7 +163,7 @@ def hourly_counts(
     query = select(hourly.c.hour, hourly.c.n_labels).where(hourly.c.project == project_id)
     if since is not None:
         query = query.where(hourly.c.hour >= since)
-    return dict(connection.execute(query.order_by(hourly.c.hour)).tuples().all())
+    return dict(connection.execute(query.order_by(hourly.c.hour)).all())
 
 
 def get_worker_state(connection: Connection, project_id: int) -> WorkerState:
@@ -177,7 +175,4 @@ def get_worker_state(connection: Connection, project_id: int) -> WorkerState:
 
 def set_worker_state(connection: Connection, state: WorkerState) -> None:
     """Store how far the worker is in a project; there is one worker."""
-    values: dict[str, Any] = state._asdict()
-    of_project = worker_state.c.project == state.project
-    if connection.execute(update(worker_state).where(of_project).values(values)).rowcount == 0:
-        connection.execute(insert(worker_state).values(values))
+    connection.execute(upsert(connection, worker_state), [state._asdict()])

@@ -18,8 +18,9 @@ from datetime import UTC, datetime
 from sqlalchemy import Connection
 
 from annotruth.errors import InputError, listed, shown
+from annotruth.serve.store.checks import check_event
 from annotruth.serve.store.database import Database, DatabaseUnavailableError
-from annotruth.serve.store.events import append_events, check_event
+from annotruth.serve.store.events import append_events
 from annotruth.serve.store.records import Appended, LabelEvent, Project
 from annotruth.serve.web.errors import UnavailableError
 from annotruth.serve.web.metrics import ServeMetrics

@@ -1,0 +1,56 @@
+"""Checks of what is to be stored."""
+
+from __future__ import annotations
+
+from annotruth.errors import InputError, shorten
+from annotruth.serve.store.records import LabelEvent, ProjectKind
+
+MAX_ID_LENGTH = 512
+MAX_LABEL_LENGTH = 10_000
+
+
+def check_event(given: LabelEvent, kind: ProjectKind) -> None:
+    """Refuse an event that lacks something, or has text that cannot be stored."""
+    named = {
+        "item": given.item,
+        "annotator": given.annotator,
+        "label": given.label,
+        "right item": given.other_item,
+        "event id": given.event_id,
+        "annotation": given.annotation,
+    }
+    for what, value in named.items():
+        if value:
+            check_text(what, value, MAX_LABEL_LENGTH if what == "label" else MAX_ID_LENGTH)
+    for what, value in (("event id", given.event_id), ("annotation", given.annotation)):
+        if value == "":
+            raise InputError(f"the {what} is empty: leave it out or give one")
+    for time in (given.started, given.submitted):
+        if time is not None and time.tzinfo is None:
+            raise InputError(f"the time {time} has no time zone: write it as 2026-01-31T12:00:00Z")
+    if given.deleted and given.annotation is not None:
+        return
+    needed = ["item", "annotator"] if kind == "labels" else ["item", "right item", "annotator"]
+    missing = [what for what in needed if not named[what]]
+    if not given.deleted and not given.label:
+        missing.append("label" if kind == "labels" else "outcome")
+    elif given.deleted and kind == "comparisons":
+        missing = ["annotation"]
+    if missing:
+        raise InputError(f"the event has no {missing[0]}")
+
+
+def check_text(what: str, value: str, max_length: int = MAX_ID_LENGTH) -> None:
+    """Refuse text that is too long or that a database cannot store."""
+    if "\0" in value:
+        raise InputError(f"the {what} {shorten(value)!r} contains a zero character")
+    try:
+        n_bytes = len(value.encode())
+    except UnicodeEncodeError:
+        raise InputError(f"the {what} {shorten(value)!r} is no valid Unicode") from None
+    # PostgreSQL's index of an item and an annotator has room for 2,700 bytes.
+    if len(value) > max_length or n_bytes > 2 * max_length:
+        raise InputError(
+            f"the {what} {shorten(value)!r} is longer than {max_length:,} characters, or than "
+            f"{2 * max_length:,} bytes"
+        )

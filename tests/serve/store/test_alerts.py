@@ -1,0 +1,87 @@
+"""Alerts, webhooks and the audit log."""
+
+from datetime import timedelta
+
+from annotruth.serve.store.alerts import (
+    add_alert,
+    add_webhook,
+    count_alerts,
+    due_deliveries,
+    get_alert,
+    get_webhook,
+    list_alerts,
+    list_deliveries,
+    list_webhooks,
+    mark_seen,
+    note_attempt,
+    remove_webhook,
+    set_webhook_active,
+)
+from annotruth.serve.store.audit import add_audit, count_audit, list_audit
+from annotruth.serve.store.projects import create_project
+
+URL = "https://example.org/hook"
+
+
+def test_alerts_are_delivered_to_the_webhooks_for_their_kind(database, project, now):
+    minute = timedelta(minutes=1)
+    with database.begin() as connection:
+        other = create_project(connection, "other", "labels", {}, now)
+        chosen = add_webhook(connection, project.id, URL, ["finished"], "whsec_x")
+        add_webhook(connection, project.id, URL, ["verdict"], "whsec_x")
+        add_webhook(connection, other.id, URL, ["finished"], "whsec_x")
+        off = add_webhook(connection, project.id, URL, ["finished"], "whsec_x")
+        assert set_webhook_active(connection, project.id, off.id, False)
+        assert not set_webhook_active(connection, other.id, chosen.id, False)
+        alert = add_alert(
+            connection, project.id, "finished", "film 1", "Film 1", {"n": 3}, created=now
+        )
+        assert get_alert(connection, alert.id) == alert
+        assert get_webhook(connection, chosen.id) == chosen
+        assert due_deliveries(connection, now - minute, 10) == []
+        (delivery,) = due_deliveries(connection, now, 10)
+        assert (delivery.webhook, delivery.alert) == (chosen.id, alert.id)
+        note_attempt(connection, delivery, "waiting", next_attempt=now + minute, error="refused")
+        assert due_deliveries(connection, now, 10) == []
+        (again,) = due_deliveries(connection, now + minute, 10)
+        assert (again.attempts, again.last_error) == (1, "refused")
+        note_attempt(connection, again, "delivered")
+        assert due_deliveries(connection, now + minute, 10) == []
+        assert [each.status for each in list_deliveries(connection, chosen.id, 10)] == ["delivered"]
+        assert not remove_webhook(connection, other.id, chosen.id)
+        assert remove_webhook(connection, project.id, chosen.id)
+        assert list_deliveries(connection, chosen.id, 10) == []
+        assert len(list_webhooks(connection, project.id)) == 2
+
+
+def test_the_latest_alerts_come_first(database, project, now):
+    with database.begin() as connection:
+        for number in range(5):
+            add_alert(connection, project.id, "finished", str(number), "", {}, created=now)
+        mark_seen(connection, project.id + 1)
+        assert len(list_alerts(connection, project.id, limit=9, seen=False)) == 5
+        mark_seen(connection, project.id)
+        add_alert(connection, project.id, "finished", "5", "", {}, created=now)
+        shown = list_alerts(connection, project.id, limit=2, offset=1)
+        assert [each.subject for each in shown] == ["4", "3"]
+        assert [
+            each.subject for each in list_alerts(connection, project.id, limit=9, seen=False)
+        ] == ["5"]
+        assert count_alerts(connection, project.id) == 6
+
+
+def test_secrets_are_not_shown(database, project):
+    with database.begin() as connection:
+        made = add_webhook(connection, project.id, URL, ["finished"], "whsec_x")
+    assert "whsec_x" not in f"{made} {made!r}"
+
+
+def test_the_audit_log_is_read_from_its_end(database, project, now):
+    with database.begin() as connection:
+        for number in range(4):
+            add_audit(connection, project.id, "ci", "settings changed", {"n": number}, now)
+        add_audit(connection, None, "ci", "project created", {}, now)
+        found = list_audit(connection, project.id, limit=2, offset=1)
+        assert [each.detail["n"] for each in found] == [2, 1]
+        assert list_audit(connection, limit=1)[0].project is None
+        assert count_audit(connection, project.id) == 4
