@@ -110,19 +110,28 @@ def _tasks(
     items: pa.Table | LazyTable, content: Columns, scale: Scale, version: str, control: LabelControl
 ) -> Iterator[dict[str, Any]]:
     """Return the tasks; items with whole numbers as ids may be tasks of Label Studio."""
-    control = replace(control, type=control.type or _type_of(scale))
     for part in slices(items.num_rows, _ROWS_AT_ONCE):
         table = items.slice(part.start, part.stop - part.start)
         columns = {name: column[part.start : part.stop] for name, column in content.items()}
         data = pa.table({**columns, ITEM_FIELD: table["item"]}).to_pylist()
         are_task_ids = pa.types.is_integer(table["item"].type)
-        results = (_result(value, control) for value in _values(table, scale, control.type))
-        for record, score, result in zip(data, _scores(table), results, strict=True):
+        predictions = make_predictions(table, scale, version=version, control=control)
+        for record, prediction in zip(data, predictions, strict=True):
             yield {
                 **({"id": record[ITEM_FIELD]} if are_task_ids else {}),
                 "data": record,
-                "predictions": [{"model_version": version, "score": score, "result": [result]}],
+                "predictions": [prediction],
             }
+
+
+def make_predictions(
+    items: pa.Table, scale: Scale, *, version: str, control: LabelControl
+) -> Iterator[dict[str, Any]]:
+    """Return the prediction of each item: its label, with its confidence as the score."""
+    control = replace(control, type=control.type or _type_of(scale))
+    values = _values(items, scale, control.type)
+    for value, score in zip(values, _scores(items), strict=True):
+        yield {"model_version": version, "score": score, "result": [_result(value, control)]}
 
 
 def _result(value: Any, control: LabelControl) -> dict[str, Any]:

@@ -1,0 +1,102 @@
+"""Argilla's webhooks: responses created, updated and deleted, signed by Standard Webhooks.
+
+A message that is sent again has a new ``webhook-id``, so events are identified by the response and
+its time. Argilla sends the events of all datasets to every webhook.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from annotruth.errors import InputError
+from annotruth.io.formats.argilla import NOT_SUBMITTED, responses_of
+from annotruth.io.formats.votes import category_of, chosen
+from annotruth.serve.hooks.message import (
+    UNKNOWN,
+    HookEvents,
+    HookMessage,
+    HookProject,
+    Platform,
+    Record,
+    event_id,
+    record_of,
+    state_id,
+    text_of,
+    time_of,
+)
+from annotruth.serve.hooks.signatures import standard_key, verify_standard
+from annotruth.serve.store.records import LabelEvent
+
+
+def verify(secret: str, message: HookMessage) -> None:
+    """Refuse a message with a wrong signature, or an old one."""
+    verify_standard(standard_key(secret), message.headers, message.body, message.received)
+
+
+def read(payload: Any, project: HookProject, received: datetime) -> HookEvents:
+    """Return what a message of Argilla says; those of other datasets are not about labels."""
+    payload = record_of(payload, "object")
+    kind = payload.get("type")
+    if not isinstance(kind, str):
+        raise InputError("the message has no type: is it one of Argilla's webhooks?")
+    if kind not in ("response.created", "response.updated", "response.deleted"):
+        return UNKNOWN
+    if project.kind == "comparisons":
+        raise InputError("Argilla's responses are labels, not comparisons: use a project of labels")
+    response = record_of(payload.get("data"), "data")
+    sent = time_of(payload.get("timestamp"))
+    if kind == "response.deleted":
+        return HookEvents([_deletion(response, sent)])
+    if not _is_of_dataset(response, project):
+        return UNKNOWN
+    return HookEvents([_event(response, project, sent)])
+
+
+def _deletion(response: Record, sent: datetime | None) -> LabelEvent:
+    number = text_of(response.get("id"), "id of the response")
+    return LabelEvent(
+        annotation=number, event_id=event_id(number, "deleted"), submitted=sent, deleted=True
+    )
+
+
+def _is_of_dataset(response: Record, project: HookProject) -> bool:
+    wanted = project.settings.get("dataset")
+    dataset = record_of(response.get("record"), "record").get("dataset")
+    if wanted is None:
+        return True
+    return wanted in (record_of(dataset, "dataset").get("id"), dataset.get("name"))
+
+
+def _event(response: Record, project: HookProject, sent: datetime | None) -> LabelEvent:
+    """Return the event of a response; one that is not submitted, or empty, counts as deleted."""
+    number = text_of(response.get("id"), "id of the response")
+    record = record_of(response.get("record"), "record")
+    item = record.get("external_id") or record.get("id")
+    user = text_of(record_of(response.get("user"), "user").get("id"), "id of the user")
+    label = _label(response, project)
+    submitted = time_of(response.get("updated_at")) or sent
+    answer = text_of(item, "id of the record"), user, label
+    return LabelEvent(
+        *answer,
+        event_id=state_id(number, submitted, *answer),
+        annotation=number,
+        submitted=submitted,
+        deleted=not label,
+    )
+
+
+def _label(response: Record, project: HookProject) -> str:
+    """Return the answer to the question, an empty text for none."""
+    given = responses_of({"responses": [dict(response)]})
+    answers = {
+        question: answer for question, _, answer, status in given if status not in NOT_SUBMITTED
+    }
+    if not answers:
+        return ""
+    question = project.question or chosen(answers, None, "question")
+    label = category_of(answers.get(question))
+    return "" if label is None else text_of(label, "label")
+
+
+PLATFORM = Platform("Argilla", verify, read)

@@ -1,0 +1,74 @@
+"""Messages of any other sender: the JSON of the API, with a secret or a signature instead of a token.
+
+One of these headers authenticates a message: ``X-Annotruth-Secret`` (the secret itself),
+``X-Signature-256`` (HMAC-SHA256 of the body), or those of Standard Webhooks.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from annotruth.errors import InputError
+from annotruth.serve.hooks.cvat import SIGNATURE_HEADER
+from annotruth.serve.hooks.label_studio import SECRET_HEADER
+from annotruth.serve.hooks.message import (
+    HookEvents,
+    HookMessage,
+    HookProject,
+    Platform,
+    event_id,
+)
+from annotruth.serve.hooks.signatures import (
+    standard_key,
+    verify_hex,
+    verify_secret,
+    verify_standard,
+)
+from annotruth.serve.store.records import LabelEvent
+from annotruth.serve.web.errors import message_of
+from annotruth.serve.web.schemas import NewComparison, NewLabel
+
+_LABELS = TypeAdapter(list[NewLabel])
+_COMPARISONS = TypeAdapter(list[NewComparison])
+
+
+def verify(secret: str, message: HookMessage) -> None:
+    """Refuse a message with neither the secret nor a right signature."""
+    if message.header("webhook-signature"):
+        verify_standard(standard_key(secret), message.headers, message.body, message.received)
+    elif message.header(SIGNATURE_HEADER):
+        verify_hex(secret, message.header(SIGNATURE_HEADER), message.body)
+    else:
+        verify_secret(message.header(SECRET_HEADER), secret)
+
+
+def read(payload: Any, project: HookProject, received: datetime) -> HookEvents:
+    """Return the labels or comparisons of a message: one object, or a list of them."""
+    given = payload if isinstance(payload, list) else [payload]
+    try:
+        sent = (
+            _LABELS.validate_python(given)
+            if project.kind == "labels"
+            else _COMPARISONS.validate_python(given)
+        )
+    except ValidationError as error:
+        raise InputError(
+            message_of(error.errors(include_url=False, include_context=False, include_input=False))
+        ) from None
+    return HookEvents([_identified(one.to_event()) for one in sent])
+
+
+def _identified(event: LabelEvent) -> LabelEvent:
+    """Return an event with an id, so that a message which is sent again is known.
+
+    Without the time at which it was submitted, the same label may have been given once more.
+    """
+    if event.event_id is not None or event.submitted is None:
+        return event
+    return event._replace(event_id=event_id(*event))
+
+
+PLATFORM = Platform("any sender", verify, read)

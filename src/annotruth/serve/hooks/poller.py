@@ -1,0 +1,157 @@
+"""Which connections are polled when, and what is done with what is found.
+
+The worker runs `poll_until` in a thread of its own, because platforms may take minutes to answer.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from annotruth.errors import AnnotruthError, InputError
+from annotruth.models.result import Fit
+from annotruth.models.storage.folder import load
+from annotruth.serve.hooks.cvat_api import Cvat
+from annotruth.serve.hooks.cvat_polling import poll_cvat
+from annotruth.serve.hooks.gold import set_gold
+from annotruth.serve.hooks.label_studio_api import LabelStudio
+from annotruth.serve.hooks.message import HookProject, Record, time_of
+from annotruth.serve.hooks.polling import Polled, poll_label_studio
+from annotruth.serve.hooks.settings import can_poll
+from annotruth.serve.hooks.write_back import WrittenBack, write_back
+from annotruth.serve.store.annotations import annotation_states
+from annotruth.serve.store.connections import (
+    PlatformConnection,
+    list_connections,
+    record_contact,
+)
+from annotruth.serve.store.database import Database, DatabaseUnavailableError
+from annotruth.serve.store.events import append_events
+from annotruth.serve.store.projects import list_projects
+from annotruth.serve.store.records import Project
+from annotruth.serve.store.schema import utc_now
+from annotruth.serve.store.snapshots import latest_snapshot, snapshots_folder
+
+POLL_EVERY = timedelta(minutes=10)
+"""How often a platform is polled, unless one of its messages asks for it."""
+PREDICT_EVERY = timedelta(minutes=5)
+"""How often predictions are written back at most."""
+POLLED, REQUESTED, PREDICTED, VERSION = "polled", "requested", "predicted", "predicted_version"
+"""Entries of a connection's cursor: times of polling, and the snapshot that was written back."""
+_LOOK_EVERY = 2.0
+_LOGGER = logging.getLogger(__name__)
+
+
+def poll_until(
+    database: Database, data_dir: Path, stop: threading.Event, **options: Any
+) -> None:
+    """Poll what is due until ``stop`` is set; ``options`` are those of `PlatformClient`."""
+    while not stop.wait(_LOOK_EVERY):
+        try:
+            poll_due(database, data_dir, utc_now(), **options)
+        except DatabaseUnavailableError:
+            stop.wait(_LOOK_EVERY)  # the worker's loop reports it
+        except Exception:
+            _LOGGER.exception("polling failed")
+            stop.wait(POLL_EVERY.total_seconds())
+
+
+def poll_due(database: Database, data_dir: Path, now: datetime, **options: Any) -> None:
+    """Poll the connections whose turn it is, and write predictions back where there are new ones."""
+    with database.connect() as connection:
+        projects = {each.id: each for each in list_projects(connection)}
+        connections = [each for each in list_connections(connection) if can_poll(each.settings)]
+    for each in connections:
+        project = projects[each.project]
+        if is_poll_due(each.cursor, now):
+            poll_connection(database, each, project, now, **options)
+        if each.settings.get("predictions") and project.kind == "labels":
+            _predict_if_due(database, data_dir, each, now, **options)
+
+
+def is_poll_due(cursor: Record, now: datetime) -> bool:
+    """Return whether a poll was requested since the last one began, or that is long ago."""
+    polled, requested = time_of(cursor.get(POLLED)), time_of(cursor.get(REQUESTED))
+    if polled is None:
+        return True
+    return now - polled >= POLL_EVERY or (requested is not None and requested >= polled)
+
+
+def poll_connection(
+    database: Database,
+    polled: PlatformConnection,
+    project: Project,
+    now: datetime,
+    **options: Any,
+) -> Polled | None:
+    """Append what a platform has that is not known here; None if the platform cannot be read.
+
+    What went wrong is kept as the last error of the connection.
+    """
+    # Read before the platform is: what arrives meanwhile is then not taken for deleted.
+    with database.connect() as connection:
+        known = annotation_states(connection, project.id, polled.source)
+    began = {POLLED: now.isoformat()}
+    try:
+        found = _poll(polled, project, known, **options)
+    except AnnotruthError as error:
+        if isinstance(error, DatabaseUnavailableError):
+            raise
+        _LOGGER.warning("connection %d: %s", polled.id, error)
+        with database.begin() as connection:
+            record_contact(connection, polled.id, now, error=str(error), cursor=began)
+        return None
+    with database.begin() as connection:
+        append_events(connection, project.id, polled.source, found.events, utc_now())
+        set_gold(connection, project.id, found.gold)
+        record_contact(connection, polled.id, now, error=found.problem, cursor=began)
+    if found.events:
+        _LOGGER.info("connection %d was polled: %s", polled.id, found.summary)
+    return found
+
+
+def _poll(
+    polled: PlatformConnection, project: Project, known: Mapping[str, Any], **options: Any
+) -> Polled:
+    if polled.kind == "cvat":
+        if project.kind == "comparisons":
+            raise InputError("CVAT's tags are labels, not comparisons: use a project of labels")
+        with Cvat(polled.settings, **options) as cvat:
+            return poll_cvat(cvat, known)
+    with LabelStudio(polled.settings, **options) as label_studio:
+        return poll_label_studio(label_studio, HookProject(project.kind, polled.settings), known)
+
+
+def _predict_if_due(
+    database: Database, data_dir: Path, to: PlatformConnection, now: datetime, **options: Any
+) -> None:
+    with database.connect() as connection:
+        latest = latest_snapshot(connection, to.project)
+    predicted = time_of(to.cursor.get(PREDICTED))
+    is_recent = predicted is not None and now - predicted < PREDICT_EVERY
+    if latest is None or is_recent or latest.version == to.cursor.get(VERSION):
+        return
+    cursor: dict[str, Any] = {PREDICTED: now.isoformat()}
+    error = ""
+    try:
+        fit = load(snapshots_folder(data_dir) / latest.folder)
+        if isinstance(fit, Fit):
+            written = write_predictions_back(fit, to.settings, **options)
+            error = f"predictions: {written.summary}" if written.n_refused else ""
+        cursor[VERSION] = latest.version
+    except AnnotruthError as problem:
+        error = f"predictions: {problem}"
+        _LOGGER.warning("connection %d: %s", to.id, error)
+    with database.begin() as connection:
+        record_contact(connection, to.id, now, error=error, cursor=cursor)
+
+
+def write_predictions_back(fit: Fit, settings: Record, **options: Any) -> WrittenBack:
+    """Write the predictions of a fit to the project of Label Studio that the settings name."""
+    with LabelStudio(settings, **options) as label_studio:
+        question = settings.get("question")
+        return write_back(label_studio, fit.item_table(), fit.data.scale, question=question)

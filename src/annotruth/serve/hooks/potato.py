@@ -1,0 +1,108 @@
+"""Potato's webhooks: annotations created and updated.
+
+They are signed as Standard Webhooks are, but the key is the text of the secret itself.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from annotruth.errors import InputError
+from annotruth.io.formats.potato import BETWEEN, choice_of
+from annotruth.io.formats.votes import category_of, chosen
+from annotruth.serve.hooks.message import (
+    UNKNOWN,
+    HookEvents,
+    HookMessage,
+    HookProject,
+    Platform,
+    Record,
+    event_id,
+    record_of,
+    text_of,
+    time_of,
+)
+from annotruth.serve.hooks.signatures import verify_standard
+from annotruth.serve.store.records import LabelEvent
+
+_ACTIONS = ("annotation.created", "annotation.updated")
+_TICKED = "on"  # what a form sends for an option without a value of its own
+_EMPTY = (None, "", False, "false")
+
+
+def verify(secret: str, message: HookMessage) -> None:
+    """Refuse a message with a wrong signature, or an old one."""
+    verify_standard(secret.encode(), message.headers, message.body, message.received)
+
+
+def read(payload: Any, project: HookProject, received: datetime) -> HookEvents:
+    """Return what a message of Potato says.
+
+    An annotation is that of a user on an instance; one without an answer to the question counts as
+    deleted.
+    """
+    payload = record_of(payload, "object")
+    action = payload.get("event")
+    if not isinstance(action, str):
+        raise InputError("the message has no event: is it one of Potato's webhooks?")
+    if action not in _ACTIONS:
+        return UNKNOWN
+    if project.kind == "comparisons":
+        raise InputError("Potato's annotations are labels, not comparisons: use a project of labels")
+    data = record_of(payload.get("data"), "data")
+    item = text_of(data.get("instance_id"), "instance_id")
+    user = text_of(data.get("user_id"), "user_id")
+    submitted = time_of(payload.get("timestamp"))
+    label = _label(record_of(data.get("annotations"), "annotations"), project)
+    event = LabelEvent(
+        item,
+        user,
+        label,
+        event_id=event_id(item, user, submitted, label),
+        submitted=submitted,
+        deleted=not label,
+    )
+    return HookEvents([event])
+
+
+def _label(annotations: Record, project: HookProject) -> str:
+    """Return the label, an empty text for none.
+
+    ``annotations`` has an entry per option that was ticked, ``question:::option`` or
+    ``question:option``, and once more the question alone, with the value of its last option.
+    """
+    marks = [(*_split(name, project.question), value) for name, value in annotations.items()]
+    with_options = {question for question, option, _ in marks if option is not None}
+    answers: dict[str, list[Any]] = {}
+    for question, option, value in marks:
+        given = answers.setdefault(question, [])
+        if value in _EMPTY or (option is None and question in with_options):
+            continue
+        given.append(_choice(question, option, value))
+    if not answers:
+        return ""
+    label = category_of(answers.get(project.question or chosen(answers, None, "question")))
+    return "" if label is None else text_of(label, "label")
+
+
+def _choice(question: str, option: str | None, value: Any) -> Any:
+    if option is None:
+        return value
+    return option if value == _TICKED else choice_of(question, option, value)
+
+
+def _split(name: str, wanted: str | None) -> tuple[str, str | None]:
+    """Return the question and the option of an entry's name; None for the question alone."""
+    if wanted is not None and name == wanted:
+        return name, None
+    for between in (BETWEEN, ":"):
+        if wanted is not None and name.startswith(wanted + between):
+            return wanted, name[len(wanted + between) :]
+        if between in name and wanted is None:
+            question, _, option = name.partition(between)
+            return question, option
+    return name, None
+
+
+PLATFORM = Platform("Potato", verify, read)

@@ -1,0 +1,181 @@
+"""The addresses that platforms send their messages to: ``/hooks/{number of the connection}``.
+
+An unknown connection, a missing and a wrong signature are refused in the same words (401). A message
+that cannot be read is answered with 400 and kept as the connection's last error; one that is not
+about labels is answered with 200 and counted.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from fastapi import APIRouter, HTTPException, Request
+from prometheus_client import Counter
+from starlette.concurrency import run_in_threadpool
+
+from annotruth.errors import InputError
+from annotruth.serve.hooks.gold import set_gold
+from annotruth.serve.hooks.message import HookEvents, HookMessage, HookProject
+from annotruth.serve.hooks.platforms import PLATFORMS
+from annotruth.serve.hooks.poller import REQUESTED
+from annotruth.serve.hooks.signatures import SignatureError
+from annotruth.serve.store.connections import PlatformConnection, get_connection, record_contact
+from annotruth.serve.store.projects import list_projects
+from annotruth.serve.store.records import Project
+from annotruth.serve.store.schema import utc_now
+from annotruth.serve.web.context import ServeContext
+from annotruth.serve.web.limits import RateLimit, too_many
+
+_CONTACT_EVERY = timedelta(minutes=1)
+_REFUSALS_PER_SECOND, _REFUSALS_AT_ONCE = 5.0, 50.0
+_MAX_NUMBER = 9  # digits of a connection's number
+
+
+class Received(NamedTuple):
+    """What became of a message.
+
+    Examples
+    --------
+    >>> Received(stored=1)._asdict()
+    {'stored': 1, 'repeated': 0, 'known': True}
+    """
+
+    stored: int = 0
+    repeated: int = 0
+    known: bool = True
+
+
+def make_hooks(context: ServeContext) -> APIRouter:
+    """Return the routes that platforms send their messages to."""
+    router, receiver = APIRouter(tags=["hooks"]), HookReceiver(context)
+
+    @router.post("/hooks/{number}", summary="Receive a message of a labelling tool")
+    async def receive(number: str, request: Request) -> dict[str, Any]:
+        address = "" if request.client is None else request.client.host
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        message = HookMessage(headers, await request.body(), utc_now())
+        return (await receiver.receive(number, message, address))._asdict()
+
+    return router
+
+
+class HookReceiver:
+    """Verifies messages, and hands their labels to the same ingestion as the API's.
+
+    Examples
+    --------
+    >>> import asyncio
+    >>> from pathlib import Path
+    >>> from annotruth.serve.config import ServeConfig
+    >>> config = ServeConfig(database="sqlite:///labels.db", data_dir=Path("data"))
+    >>> context = ServeContext.open(config)
+    >>> context.database.upgrade()
+    >>> message = HookMessage({}, b"{}", utc_now())
+    >>> asyncio.run(HookReceiver(context).receive("7", message, "127.0.0.1"))
+    Traceback (most recent call last):
+    fastapi.exceptions.HTTPException: 401: there is no such connection, or the signature is wrong
+    >>> context.close()
+    """
+
+    def __init__(self, context: ServeContext) -> None:
+        self._context = context
+        self._refusals = RateLimit(per_second=_REFUSALS_PER_SECOND, burst=_REFUSALS_AT_ONCE)
+        self._contacts: dict[int, tuple[datetime, str]] = {}
+        self._messages = Counter(
+            "annotruth_hook_messages",
+            "Messages of labelling tools: stored, unknown, malformed or refused.",
+            ("kind", "outcome"),
+            registry=context.metrics.registry,
+        )
+
+    async def receive(self, number: str, message: HookMessage, address: str) -> Received:
+        """Return what became of a message to a connection.
+
+        Raises
+        ------
+        HTTPException
+            With 401 if there is no such connection or the signature is wrong, with 400 if the
+            message cannot be read. Nothing is stored.
+        """
+        found = await run_in_threadpool(self._find, number)
+        if found is None or not _is_signed(found[0], message):
+            self._messages.labels("any" if found is None else found[0].kind, "refused").inc()
+            seconds = self._refusals.wait(address)
+            raise too_many(seconds) if seconds else HTTPException(
+                401, "there is no such connection, or the signature is wrong"
+            )
+        sender, project = found
+        try:
+            said = _read(sender, project, message)
+            appended = await self._store(sender, project, said)
+        except InputError as error:
+            self._messages.labels(sender.kind, "malformed").inc()
+            await self._keep(sender, message.received, error=str(error))
+            raise HTTPException(400, str(error)) from None
+        self._messages.labels(sender.kind, "stored" if said.is_known else "unknown").inc()
+        await self._keep(sender, message.received, needs_poll=said.needs_poll)
+        return appended
+
+    def _find(self, number: str) -> tuple[PlatformConnection, Project] | None:
+        if not (number.isascii() and number.isdigit() and len(number) <= _MAX_NUMBER):
+            return None
+        with self._context.database.connect() as connection:
+            sender = get_connection(connection, int(number))
+            if sender is None:
+                return None
+            projects = {each.id: each for each in list_projects(connection)}
+        return sender, projects[sender.project]
+
+    async def _store(
+        self, sender: PlatformConnection, project: Project, said: HookEvents
+    ) -> Received:
+        if said.gold:
+            await run_in_threadpool(self._set_gold, project, said)
+        if not said.events:
+            return Received(known=said.is_known)
+        appended = await self._context.ingest.append(project, sender.source, said.events)
+        return Received(appended.n_new, appended.n_repeated)
+
+    def _set_gold(self, project: Project, said: HookEvents) -> None:
+        with self._context.database.begin() as connection:
+            set_gold(connection, project.id, said.gold)
+
+    async def _keep(
+        self,
+        sender: PlatformConnection,
+        now: datetime,
+        *,
+        error: str = "",
+        needs_poll: bool = False,
+    ) -> None:
+        """Record the contact, but not with every message."""
+        last, last_error = self._contacts.get(sender.id, (None, sender.last_error))
+        is_recent = last is not None and now - last < _CONTACT_EVERY
+        if is_recent and error == last_error and not needs_poll:
+            return
+        self._contacts[sender.id] = now, error
+        cursor = {REQUESTED: now.isoformat()} if needs_poll else {}
+        await run_in_threadpool(self._record, sender.id, now, error, cursor)
+
+    def _record(self, number: int, now: datetime, error: str, cursor: dict[str, Any]) -> None:
+        with self._context.database.begin() as connection:
+            record_contact(connection, number, now, error=error, cursor=cursor)
+
+
+def _is_signed(sender: PlatformConnection, message: HookMessage) -> bool:
+    try:
+        PLATFORMS[sender.kind].verify(sender.secret, message)
+    except SignatureError:
+        return False
+    return True
+
+
+def _read(sender: PlatformConnection, project: Project, message: HookMessage) -> HookEvents:
+    try:
+        payload = json.loads(message.body)
+    except (ValueError, RecursionError):
+        raise InputError("the message is not JSON") from None
+    hook_project = HookProject(project.kind, sender.settings)
+    return PLATFORMS[sender.kind].read(payload, hook_project, message.received)

@@ -1,0 +1,66 @@
+"""Settings of connections: which there are, and which must not be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from annotruth.errors import InputError, listed, shown
+from annotruth.serve.hooks.message import Record
+from annotruth.serve.hooks.platform_client import checked_url
+from annotruth.serve.hooks.platforms import PLATFORMS
+
+_HIDDEN = "***"
+_SECRET = "token"
+_MAX_LENGTH = 2_000
+_API = ("url", "project", "token")  # what polling needs
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "label-studio": ("question", "left", "right", *_API, "predictions"),
+    "argilla": ("question", "dataset"),
+    "potato": ("question",),
+    "cvat": _API,
+    "generic": (),
+}
+
+
+def check_settings(kind: str, settings: Record) -> dict[str, Any]:
+    """Return the settings of a connection; refuse unknown and wrong ones."""
+    if kind not in PLATFORMS:
+        raise InputError(f"there is no kind {shown(kind)} of connections: choose {listed(_NAMES)}")
+    for name, value in settings.items():
+        if name not in _NAMES[kind]:
+            raise InputError(
+                f"connections of {kind} have no setting {shown(name)}: choose {listed(_NAMES[kind])}"
+            )
+        _check(name, value)
+    given = [name for name in _API if name in settings]
+    if given and len(given) < len(_API):
+        missing = next(name for name in _API if name not in settings)
+        raise InputError(f"the connection has no {missing}: polling needs {', '.join(_API)}")
+    if settings.get("predictions") and not given:
+        raise InputError(f"the connection has no url: predictions need {', '.join(_API)}")
+    return dict(settings)
+
+
+def can_poll(settings: Record) -> bool:
+    """Return whether a connection has what polling needs."""
+    return all(name in settings for name in _API)
+
+
+def public_settings(settings: Record) -> dict[str, Any]:
+    """Return settings as they may be shown: without the platform's token."""
+    return {name: _HIDDEN if name == _SECRET else value for name, value in settings.items()}
+
+
+def _check(name: str, value: Any) -> None:
+    if name == "predictions":
+        if not isinstance(value, bool):
+            raise InputError(f"predictions is {shown(value)}: give true or false")
+    elif name == "project":
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 2**53:
+            raise InputError(f"project is {shown(value)}: give the number of the platform's project")
+    elif not isinstance(value, str) or not 0 < len(value) <= _MAX_LENGTH or not value.isprintable():
+        shown_value = _HIDDEN if name == _SECRET else shown(value)
+        raise InputError(f"{name} is {shown_value}: give a text")
+    elif name == "url":
+        checked_url(value)
