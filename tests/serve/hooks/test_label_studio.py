@@ -103,7 +103,9 @@ def test_boxes_are_refused(message):
         message("boxes")
 
 
-@pytest.mark.parametrize("settings", [{}, {"left": "text1", "right": "text2", "question": "better"}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"left": "text1", "right": "text2", "question": "better"}]
+)
 def test_a_comparison(message, settings):
     (event,) = message("pairwise", HookProject("comparisons", settings)).events
     assert (event.item, event.other_item) == ("first answer", "second answer")

@@ -62,10 +62,11 @@ def _deletion(response: Record, sent: datetime | None) -> LabelEvent:
 
 def _is_of_dataset(response: Record, project: HookProject) -> bool:
     wanted = project.settings.get("dataset")
-    dataset = record_of(response.get("record"), "record").get("dataset")
     if wanted is None:
         return True
-    return wanted in (record_of(dataset, "dataset").get("id"), dataset.get("name"))
+    record = record_of(response.get("record"), "record")
+    dataset = record_of(record.get("dataset"), "dataset")
+    return wanted in (dataset.get("id"), dataset.get("name"))
 
 
 def _event(response: Record, project: HookProject, sent: datetime | None) -> LabelEvent:

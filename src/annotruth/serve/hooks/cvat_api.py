@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 from annotruth.errors import shown
 from annotruth.serve.hooks.message import Record
@@ -44,7 +44,7 @@ class Cvat:
         self._number = int(settings["project"])
         self._client = PlatformClient(_TITLE, str(settings["url"]), auth, **options)
 
-    def __enter__(self) -> Cvat:
+    def __enter__(self) -> Self:
         """Return the project."""
         return self
 

@@ -73,7 +73,9 @@ def _annotations(
             yield PolledAnnotation(annotation, None, problem=str(error))
 
 
-def _annotation(job: Record, annotation: str, item: str, names: list[str | None]) -> PolledAnnotation:
+def _annotation(
+    job: Record, annotation: str, item: str, names: list[str | None]
+) -> PolledAnnotation:
     label = text_of(category_of(names), "label")
     submitted = time_of(job.get("updated_date"))
     is_gold = job.get("type") == _GROUND_TRUTH

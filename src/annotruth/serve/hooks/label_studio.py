@@ -70,9 +70,7 @@ def read(payload: Any, project: HookProject, received: datetime) -> HookEvents:
 
 def deletion(annotation: str) -> LabelEvent:
     """Return the event that an annotation was deleted; the time is that of receipt."""
-    return LabelEvent(
-        annotation=annotation, event_id=event_id(annotation, "deleted"), deleted=True
-    )
+    return LabelEvent(annotation=annotation, event_id=event_id(annotation, "deleted"), deleted=True)
 
 
 def annotation_event(task: Record, annotation: Record, project: HookProject) -> LabelEvent:
@@ -118,7 +116,8 @@ def is_gold(annotation: Record) -> bool:
 
 
 def _given(payload: Record, project: HookProject) -> HookEvents:
-    events, gold = [], {}
+    events: list[LabelEvent] = []
+    gold: dict[str, str] = {}
     for task, annotation in _pairs(payload):
         events.append(annotation_event(task, annotation, project))
         gold |= known_truth(task, annotation, project)

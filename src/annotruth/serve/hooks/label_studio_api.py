@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from typing import Any
+from typing import Any, Self
 
 import httpx2
 
@@ -93,7 +93,7 @@ class LabelStudio:
         self.number = int(settings["project"])
         self._client = PlatformClient(_TITLE, url, auth, **options)
 
-    def __enter__(self) -> LabelStudio:
+    def __enter__(self) -> Self:
         """Return the project."""
         return self
 

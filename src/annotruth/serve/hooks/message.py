@@ -156,9 +156,7 @@ def time_of(value: Any) -> datetime | None:
     try:
         time = datetime.fromisoformat(value)
     except (TypeError, ValueError):
-        raise InputError(
-            f"{shown(value)} is no time: write it as 2026-01-31T12:00:00Z"
-        ) from None
+        raise InputError(f"{shown(value)} is no time: write it as 2026-01-31T12:00:00Z") from None
     try:
         return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     except OverflowError:

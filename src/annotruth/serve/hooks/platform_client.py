@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import httpx2
@@ -95,7 +95,7 @@ class PlatformClient:
             base_url=self._url, auth=auth, timeout=60.0, transport=transport, trust_env=False
         )
 
-    def __enter__(self) -> PlatformClient:
+    def __enter__(self) -> Self:
         """Return the client."""
         return self
 

@@ -46,9 +46,7 @@ _LOOK_EVERY = 2.0
 _LOGGER = logging.getLogger(__name__)
 
 
-def poll_until(
-    database: Database, data_dir: Path, stop: threading.Event, **options: Any
-) -> None:
+def poll_until(database: Database, data_dir: Path, stop: threading.Event, **options: Any) -> None:
     """Poll what is due until ``stop`` is set; ``options`` are those of `PlatformClient`."""
     while not stop.wait(_LOOK_EVERY):
         try:

@@ -49,7 +49,9 @@ def read(payload: Any, project: HookProject, received: datetime) -> HookEvents:
     if action not in _ACTIONS:
         return UNKNOWN
     if project.kind == "comparisons":
-        raise InputError("Potato's annotations are labels, not comparisons: use a project of labels")
+        raise InputError(
+            "Potato's annotations are labels, not comparisons: use a project of labels"
+        )
     data = record_of(payload.get("data"), "data")
     item = text_of(data.get("instance_id"), "instance_id")
     user = text_of(data.get("user_id"), "user_id")

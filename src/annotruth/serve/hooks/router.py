@@ -47,7 +47,7 @@ class Received(NamedTuple):
     known: bool = True
 
 
-def make_hooks(context: ServeContext) -> APIRouter:
+def make_router(context: ServeContext) -> APIRouter:
     """Return the routes that platforms send their messages to."""
     router, receiver = APIRouter(tags=["hooks"]), HookReceiver(context)
 
@@ -103,8 +103,10 @@ class HookReceiver:
         if found is None or not _is_signed(found[0], message):
             self._messages.labels("any" if found is None else found[0].kind, "refused").inc()
             seconds = self._refusals.wait(address)
-            raise too_many(seconds) if seconds else HTTPException(
-                401, "there is no such connection, or the signature is wrong"
+            raise (
+                too_many(seconds)
+                if seconds
+                else HTTPException(401, "there is no such connection, or the signature is wrong")
             )
         sender, project = found
         try:

@@ -58,7 +58,9 @@ def _check(name: str, value: Any) -> None:
             raise InputError(f"predictions is {shown(value)}: give true or false")
     elif name == "project":
         if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 2**53:
-            raise InputError(f"project is {shown(value)}: give the number of the platform's project")
+            raise InputError(
+                f"project is {shown(value)}: give the number of the platform's project"
+            )
     elif not isinstance(value, str) or not 0 < len(value) <= _MAX_LENGTH or not value.isprintable():
         shown_value = _HIDDEN if name == _SECRET else shown(value)
         raise InputError(f"{name} is {shown_value}: give a text")

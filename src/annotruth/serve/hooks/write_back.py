@@ -14,7 +14,6 @@ import pyarrow as pa
 from annotruth.errors import InputError, listed
 from annotruth.io.formats.label_studio import item_of
 from annotruth.io.predictions import ControlType, LabelControl, make_predictions
-from annotruth.kernels.arrays import slices
 from annotruth.labels.scale import Scale
 from annotruth.serve.hooks.message import Record
 
@@ -69,7 +68,7 @@ class _Existing(NamedTuple):
     """A task, and the predictions that were written to it before."""
 
     task: int
-    predictions: list[Record]
+    predictions: Sequence[Record]
 
 
 def write_back(
@@ -109,8 +108,8 @@ def write_back(
                 n_changed += 1
             for repeated in before[1:]:  # of an attempt whose answer was lost
                 client.delete_prediction(repeated["id"])
-    parts = slices(len(new), _AT_ONCE)
-    n_added = sum(client.add_predictions(new[part.start : part.stop]) for part in parts)
+    starts = range(0, len(new), _AT_ONCE)
+    n_added = sum(client.add_predictions(new[start : start + _AT_ONCE]) for start in starts)
     if not settings.get("model_version") and n_added + n_changed + n_unchanged:
         client.choose_model(MODEL_VERSION)
     return WrittenBack(n_added, n_changed, n_unchanged, len(new) - n_added)
@@ -153,9 +152,11 @@ def _tasks_by_item(tasks: Iterator[Record]) -> dict[str, list[_Existing]]:
 def _is_same(before: Record, prediction: Record) -> bool:
     """Return whether a prediction has the label and, nearly, the score that it had before."""
     old, new = before.get("score"), prediction["score"]
-    if old is None or new is None:
-        return old is new and _value(before) == _value(prediction)
-    return abs(old - new) < _SCORE_STEP and _value(before) == _value(prediction)
+    if isinstance(old, int | float) and isinstance(new, int | float):
+        is_near = abs(old - new) < _SCORE_STEP
+    else:
+        is_near = old is new
+    return is_near and _value(before) == _value(prediction)
 
 
 def _value(prediction: Record) -> Any:

@@ -1,0 +1,217 @@
+"""Polling of Label Studio: what webhooks have lost."""
+
+from datetime import UTC, datetime
+
+import httpx2
+import pytest
+
+from annotruth.serve.hooks.label_studio import read
+from annotruth.serve.hooks.label_studio_api import LabelStudio
+from annotruth.serve.hooks.message import HookProject
+from annotruth.serve.hooks.platform_client import PlatformError, checked_url
+from annotruth.serve.hooks.polling import poll_label_studio
+from annotruth.serve.store.annotations import AnnotationState, annotation_states
+from annotruth.serve.store.events import append_events
+from annotruth.serve.store.records import LabelEvent
+from tests.serve.hooks.label_studio_twin import LEGACY, PERSONAL, SETTINGS, LabelStudioTwin
+
+LABELS = HookProject("labels", {})
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def twin():
+    return LabelStudioTwin()
+
+
+def poll(twin, known=(), **settings):
+    with LabelStudio(
+        {**SETTINGS, **settings}, transport=twin.transport(), sleep=lambda _: None
+    ) as client:
+        return poll_label_studio(client, LABELS, dict(known))
+
+
+def by_webhook(twin, annotation, action="ANNOTATION_CREATED"):
+    return read(twin.webhook(action, annotation), LABELS, NOW).events
+
+
+def states(events):
+    return {event.annotation: AnnotationState(event.event_id, event.deleted) for event in events}
+
+
+def test_a_lost_webhook_is_found(twin):
+    arrived = twin.annotate(1, "Positive")
+    twin.annotate(1, "Negative", annotator=2)
+    polled = poll(twin, states(by_webhook(twin, arrived)))
+    assert [(event.item, event.annotator, event.label) for event in polled.events] == [
+        ("1", "2", "Negative")
+    ]
+    assert polled.summary == "1 missing, 0 changed, 0 deleted"
+
+
+def test_what_a_webhook_brings_later_is_the_same_event(twin):
+    annotation = twin.annotate(1, "Positive")
+    assert poll(twin).events == by_webhook(twin, annotation)
+
+
+def test_a_lost_edit_is_found(twin):
+    annotation = twin.annotate(1, "Positive")
+    known = states(by_webhook(twin, annotation))
+    annotation["result"][0]["value"]["choices"] = ["Negative"]
+    annotation["updated_at"] = "2026-03-01T11:30:00Z"
+    polled = poll(twin, known)
+    assert [event.label for event in polled.events] == ["Negative"]
+    assert polled.summary == "0 missing, 1 changed, 0 deleted"
+
+
+def test_a_lost_deletion_is_found_once(twin):
+    twin.annotate(1, "Positive")
+    known = states(poll(twin).events)
+    twin.tasks[1]["annotations"].clear()
+    polled = poll(twin, known)
+    assert [(event.annotation, event.deleted) for event in polled.events] == [("1", True)]
+    assert polled.summary == "0 missing, 0 changed, 1 deleted"
+    assert poll(twin, known | states(polled.events)).events == []
+
+
+def test_a_deleted_task_takes_its_annotations_with_it(twin):
+    twin.annotate(2, "Positive")
+    known = states(poll(twin).events)
+    del twin.tasks[2]
+    assert [event.annotation for event in poll(twin, known).events] == ["1"]
+
+
+def test_pages_that_move_delete_nothing(monkeypatch):
+    monkeypatch.setattr("annotruth.serve.hooks.label_studio_api._TASKS_AT_ONCE", 2)
+    twin = LabelStudioTwin(5)
+    for task in twin.tasks:
+        twin.annotate(task, "Positive")
+    known = states(poll(twin).events)
+    twin.after_page = lambda _: twin.tasks.pop(1, None)  # task 3 moves to the page that was read
+    assert poll(twin, known).events == []
+    assert ("GET", "/api/annotations/3/", None) in twin.requests
+    twin.after_page = None
+    assert [event.annotation for event in poll(twin, known).events] == ["1"]
+
+
+def test_skipped_tasks_that_were_never_known_are_no_events(twin):
+    twin.annotate(1, "Positive", was_cancelled=True)
+    assert poll(twin).events == []
+
+
+def test_a_vote_that_was_skipped_later_is_gone(twin):
+    annotation = twin.annotate(1, "Positive")
+    known = states(poll(twin).events)
+    annotation.update(was_cancelled=True, updated_at="2026-03-01T11:30:00Z")
+    assert [(event.annotation, event.deleted) for event in poll(twin, known).events] == [("1", True)]
+
+
+def test_known_truths_are_found(twin):
+    twin.annotate(1, "Positive", ground_truth=True)
+    polled = poll(twin)
+    assert polled.gold == {"1": "Positive"}
+    assert poll(twin, states(polled.events)).gold == {}
+
+
+def test_unreadable_annotations_are_reported_and_not_deleted(twin):
+    annotation = twin.annotate(1, "Positive")
+    twin.annotate(2, "Negative")
+    known = states(poll(twin).events)
+    annotation["completed_by"] = None
+    polled = poll(twin, known)
+    assert polled.events == []
+    assert polled.problem.startswith("1 annotation could not be read, the first because: ")
+    assert "annotator" in polled.problem
+
+
+def test_all_pages_are_read(monkeypatch):
+    monkeypatch.setattr("annotruth.serve.hooks.label_studio_api._TASKS_AT_ONCE", 2)
+    for n_tasks in (0, 1, 2, 4, 5):
+        twin = LabelStudioTwin(n_tasks)
+        for task in twin.tasks:
+            twin.annotate(task, "Positive")
+        assert len(poll(twin).events) == n_tasks
+
+
+def test_personal_access_tokens_are_exchanged_and_renewed(twin):
+    twin.annotate(1, "Positive")
+    with LabelStudio({**SETTINGS, "token": PERSONAL}, transport=twin.transport()) as client:
+        assert len(list(client.tasks())) == 3
+        twin.access_tokens.append("eyJ.eyJ.later")  # the first one expires
+        assert len(list(client.tasks())) == 3
+        assert len(list(client.tasks())) == 3
+    assert [path for _, path, _ in twin.requests].count("/api/token/refresh/") == 2
+
+
+@pytest.mark.parametrize("token", ["wrong", "eyJ.eyJ.wrong"])
+def test_wrong_tokens(twin, token):
+    with pytest.raises(PlatformError, match=r"refuses the (personal access )?token \(401\)") as caught:
+        poll(twin, token=token)
+    assert token not in str(caught.value)
+
+
+def test_a_busy_platform_is_asked_again(twin):
+    twin.annotate(1, "Positive")
+    twin.failures = [httpx2.Response(503), httpx2.Response(429)]
+    assert len(poll(twin).events) == 1
+
+
+def test_a_platform_that_stays_busy():
+    waits = []
+    client = LabelStudio(
+        SETTINGS,
+        transport=httpx2.MockTransport(lambda _: httpx2.Response(503)),
+        sleep=waits.append,
+    )
+    with pytest.raises(PlatformError, match="Label Studio at .* answers 503: is it up"):
+        list(client.tasks())
+    assert waits == [1.0, 4.0, 15.0]
+
+
+def refuse(_):
+    raise httpx2.ConnectError("no route")
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (refuse, r"does not answer \(ConnectError\): is it up"),
+        (lambda _: httpx2.Response(404, json={"detail": "No Project"}), r"\(404\): No Project"),
+        (lambda _: httpx2.Response(302, headers={"location": "/login"}), r"elsewhere \(302\)"),
+        (lambda _: httpx2.Response(200, text="<html>"), "is not JSON: is the address"),
+        (lambda _: httpx2.Response(200, json=[]), "no list of tasks"),
+        (lambda _: httpx2.Response(200, json={"tasks": [1]}), "no list of tasks"),
+    ],
+)
+def test_what_is_no_label_studio(answer, message):
+    client = LabelStudio(
+        SETTINGS, transport=httpx2.MockTransport(answer), sleep=lambda _: None
+    )
+    with pytest.raises(PlatformError, match=message) as caught:
+        list(client.tasks())
+    assert LEGACY not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "ftp://x", "https://", "https://x:y", "https://u:p@x", "https://x?a=1", "x"]
+)
+def test_addresses_that_are_none(url):
+    with pytest.raises(ValueError, match="is no address of a platform"):
+        checked_url(url)
+    assert checked_url("https://x.org/ls/") == "https://x.org/ls"
+
+
+def test_states_of_annotations(database, project):
+    early, late = NOW.replace(hour=1), NOW.replace(hour=2)
+    events = [
+        LabelEvent("a", "ann", "x", event_id="1", annotation="1", submitted=late),
+        LabelEvent("a", "ann", "y", event_id="2", annotation="1", submitted=early),
+        LabelEvent("b", "ann", "x", event_id="3", annotation="2", submitted=early),
+        LabelEvent(event_id="4", annotation="2", deleted=True, submitted=late),
+    ]
+    with database.begin() as connection:
+        append_events(connection, project.id, "label-studio:1", events, NOW)
+        append_events(connection, project.id, "label-studio:2", events[1:2], NOW)
+        found = annotation_states(connection, project.id, "label-studio:1")
+    assert found == {"1": AnnotationState("1", False), "2": AnnotationState("4", True)}
