@@ -71,8 +71,10 @@ class LabelStudioTwin:
             return self.failures.pop(0)
         if request.url.path == "/api/token/refresh/":
             good = content == {"refresh": PERSONAL}
-            return httpx2.Response(200, json={"access": self.access_tokens[-1]}) if good else (
-                httpx2.Response(401, json={"detail": "Token is invalid"})
+            return (
+                httpx2.Response(200, json={"access": self.access_tokens[-1]})
+                if good
+                else (httpx2.Response(401, json={"detail": "Token is invalid"}))
             )
         allowed = (f"Token {LEGACY}", f"Bearer {self.access_tokens[-1]}")
         if request.headers.get("Authorization") not in allowed:

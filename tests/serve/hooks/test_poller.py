@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import httpx2
 import pytest
+from tests.serve.hooks.label_studio_twin import SETTINGS, LabelStudioTwin
 
 import annotruth as at
 from annotruth.serve.hooks.label_studio import read
@@ -19,7 +20,6 @@ from annotruth.serve.store.connections import (
 from annotruth.serve.store.events import append_events, current_labels
 from annotruth.serve.store.records import Snapshot
 from annotruth.serve.store.snapshots import add_snapshot, folder_name, snapshots_folder
-from tests.serve.hooks.label_studio_twin import SETTINGS, LabelStudioTwin
 
 
 @pytest.fixture
@@ -66,7 +66,9 @@ def test_a_lost_webhook_is_found_by_the_next_poll(
     database, project, linked, poll, twin, labels, now
 ):
     arrived = twin.annotate(1, "Positive")
-    events = read(twin.webhook("ANNOTATION_CREATED", arrived), HookProject("labels", {}), now).events
+    events = read(
+        twin.webhook("ANNOTATION_CREATED", arrived), HookProject("labels", {}), now
+    ).events
     with database.begin() as connection:
         append_events(connection, project.id, linked.source, events, now)
     twin.annotate(2, "Negative")

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import httpx2
 import pytest
+from tests.serve.hooks.label_studio_twin import LEGACY, PERSONAL, SETTINGS, LabelStudioTwin
 
 from annotruth.serve.hooks.label_studio import read
 from annotruth.serve.hooks.label_studio_api import LabelStudio
@@ -13,7 +14,6 @@ from annotruth.serve.hooks.polling import poll_label_studio
 from annotruth.serve.store.annotations import AnnotationState, annotation_states
 from annotruth.serve.store.events import append_events
 from annotruth.serve.store.records import LabelEvent
-from tests.serve.hooks.label_studio_twin import LEGACY, PERSONAL, SETTINGS, LabelStudioTwin
 
 LABELS = HookProject("labels", {})
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -103,7 +103,9 @@ def test_a_vote_that_was_skipped_later_is_gone(twin):
     annotation = twin.annotate(1, "Positive")
     known = states(poll(twin).events)
     annotation.update(was_cancelled=True, updated_at="2026-03-01T11:30:00Z")
-    assert [(event.annotation, event.deleted) for event in poll(twin, known).events] == [("1", True)]
+    assert [(event.annotation, event.deleted) for event in poll(twin, known).events] == [
+        ("1", True)
+    ]
 
 
 def test_known_truths_are_found(twin):
@@ -145,7 +147,9 @@ def test_personal_access_tokens_are_exchanged_and_renewed(twin):
 
 @pytest.mark.parametrize("token", ["wrong", "eyJ.eyJ.wrong"])
 def test_wrong_tokens(twin, token):
-    with pytest.raises(PlatformError, match=r"refuses the (personal access )?token \(401\)") as caught:
+    with pytest.raises(
+        PlatformError, match=r"refuses the (personal access )?token \(401\)"
+    ) as caught:
         poll(twin, token=token)
     assert token not in str(caught.value)
 
@@ -163,7 +167,7 @@ def test_a_platform_that_stays_busy():
         transport=httpx2.MockTransport(lambda _: httpx2.Response(503)),
         sleep=waits.append,
     )
-    with pytest.raises(PlatformError, match="Label Studio at .* answers 503: is it up"):
+    with pytest.raises(PlatformError, match=r"Label Studio at .* answers 503: is it up"):
         list(client.tasks())
     assert waits == [1.0, 4.0, 15.0]
 
@@ -184,9 +188,7 @@ def refuse(_):
     ],
 )
 def test_what_is_no_label_studio(answer, message):
-    client = LabelStudio(
-        SETTINGS, transport=httpx2.MockTransport(answer), sleep=lambda _: None
-    )
+    client = LabelStudio(SETTINGS, transport=httpx2.MockTransport(answer), sleep=lambda _: None)
     with pytest.raises(PlatformError, match=message) as caught:
         list(client.tasks())
     assert LEGACY not in str(caught.value)

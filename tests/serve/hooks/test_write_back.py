@@ -1,12 +1,12 @@
 """Predictions that are written back to Label Studio."""
 
 import pytest
+from tests.serve.hooks.label_studio_twin import SETTINGS, LabelStudioTwin, choice
 
 import annotruth as at
 from annotruth.errors import InputError
 from annotruth.serve.hooks.label_studio_api import LabelStudio
 from annotruth.serve.hooks.write_back import MODEL_VERSION, find_control, write_back
-from tests.serve.hooks.label_studio_twin import SETTINGS, LabelStudioTwin, choice
 
 
 @pytest.fixture
