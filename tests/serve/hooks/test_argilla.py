@@ -46,7 +46,7 @@ def test_older_servers_send_the_id_of_what_was_deleted(message):
     assert message("response_deleted_id_only") == message("response_deleted")
 
 
-def test_a_record_without_an_id_of_its_own(payload, received):
+def test_without_an_id_of_its_own(payload, received):
     content = copy.deepcopy(payload("argilla", "response_created"))
     content["data"]["record"]["external_id"] = None
     (event,) = read(content, LABELS, received).events
@@ -59,7 +59,7 @@ def test_several_labels_are_one_category(payload, received):
     assert read(content, LABELS, received).events[0].label == "a + b"
 
 
-def test_events_of_all_datasets_arrive(message, payload):
+def test_other_datasets_are_left_out(message, payload):
     dataset = payload("argilla", "response_created")["data"]["record"]["dataset"]
     for wanted in (dataset["id"], dataset["name"]):
         assert message("response_created", HookProject("labels", {"dataset": wanted})).events

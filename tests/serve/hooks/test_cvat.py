@@ -21,7 +21,7 @@ SETTINGS = {"url": "https://cvat.example.org", "project": 3, "token": "personal"
 
 @pytest.fixture
 def api(payload):
-    """The answers of CVAT by path."""
+    """What CVAT returns, by path."""
     return copy.deepcopy(payload("cvat", "api"))
 
 

@@ -13,8 +13,8 @@ from annotruth.serve.hooks.poller import POLL_EVERY, PREDICT_EVERY, is_poll_due,
 from annotruth.serve.store.connections import (
     add_connection,
     get_connection,
+    keep_contact,
     list_connections,
-    record_contact,
     remove_connection,
 )
 from annotruth.serve.store.events import append_events, current_labels
@@ -65,9 +65,9 @@ def state(database, linked):
 def test_a_lost_webhook_is_found_by_the_next_poll(
     database, project, linked, poll, twin, labels, now
 ):
-    arrived = twin.annotate(1, "Positive")
+    came = twin.annotate(1, "Positive")
     events = read(
-        twin.webhook("ANNOTATION_CREATED", arrived), HookProject("labels", {}), now
+        twin.webhook("ANNOTATION_CREATED", came), HookProject("labels", {}), now
     ).events
     with database.begin() as connection:
         append_events(connection, project.id, linked.source, events, now)
@@ -88,7 +88,7 @@ def test_a_message_may_ask_for_a_poll(database, linked, poll, twin, labels, now)
     twin.annotate(1, "Positive")
     later = now + timedelta(seconds=5)
     with database.begin() as connection:
-        record_contact(connection, linked.id, later, cursor={"requested": later.isoformat()})
+        keep_contact(connection, linked.id, later, cursor={"requested": later.isoformat()})
     poll(later + timedelta(seconds=1))
     assert labels() == [("1", "Positive")]
     assert not is_poll_due(state(database, linked).cursor, later + timedelta(seconds=2))

@@ -40,9 +40,9 @@ def states(events):
 
 
 def test_a_lost_webhook_is_found(twin):
-    arrived = twin.annotate(1, "Positive")
+    came = twin.annotate(1, "Positive")
     twin.annotate(1, "Negative", annotator=2)
-    polled = poll(twin, states(by_webhook(twin, arrived)))
+    polled = poll(twin, states(by_webhook(twin, came)))
     assert [(event.item, event.annotator, event.label) for event in polled.events] == [
         ("1", "2", "Negative")
     ]

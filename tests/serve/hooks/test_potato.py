@@ -65,7 +65,7 @@ def test_the_only_question(message):
         ({"topic:::a": "false"}, ""),
     ],
 )
-def test_kinds_of_answers(received, annotations, label):
+def test_kinds_of_questions(received, annotations, label):
     question = {"a:b": "a:b"}.get(next(iter(annotations), ""))
     project = HookProject("labels", {} if question is None else {"question": question})
     data = {"user_id": "ann", "instance_id": 7, "annotations": annotations}

@@ -14,13 +14,13 @@ from annotruth.io.formats.argilla import NOT_SUBMITTED, responses_of
 from annotruth.io.formats.votes import category_of, chosen
 from annotruth.serve.hooks.message import (
     UNKNOWN,
+    Fields,
     HookEvents,
     HookMessage,
     HookProject,
     Platform,
-    Record,
     event_id,
-    record_of,
+    object_of,
     state_id,
     text_of,
     time_of,
@@ -36,7 +36,7 @@ def verify(secret: str, message: HookMessage) -> None:
 
 def read(payload: Any, project: HookProject, received: datetime) -> HookEvents:
     """Return what a message of Argilla says; those of other datasets are not about labels."""
-    payload = record_of(payload, "object")
+    payload = object_of(payload, "object")
     kind = payload.get("type")
     if not isinstance(kind, str):
         raise InputError("the message has no type: is it one of Argilla's webhooks?")
@@ -44,7 +44,7 @@ def read(payload: Any, project: HookProject, received: datetime) -> HookEvents:
         return UNKNOWN
     if project.kind == "comparisons":
         raise InputError("Argilla's responses are labels, not comparisons: use a project of labels")
-    response = record_of(payload.get("data"), "data")
+    response = object_of(payload.get("data"), "data")
     sent = time_of(payload.get("timestamp"))
     if kind == "response.deleted":
         return HookEvents([_deletion(response, sent)])
@@ -53,28 +53,28 @@ def read(payload: Any, project: HookProject, received: datetime) -> HookEvents:
     return HookEvents([_event(response, project, sent)])
 
 
-def _deletion(response: Record, sent: datetime | None) -> LabelEvent:
+def _deletion(response: Fields, sent: datetime | None) -> LabelEvent:
     number = text_of(response.get("id"), "id of the response")
     return LabelEvent(
         annotation=number, event_id=event_id(number, "deleted"), submitted=sent, deleted=True
     )
 
 
-def _is_of_dataset(response: Record, project: HookProject) -> bool:
+def _is_of_dataset(response: Fields, project: HookProject) -> bool:
     wanted = project.settings.get("dataset")
     if wanted is None:
         return True
-    record = record_of(response.get("record"), "record")
-    dataset = record_of(record.get("dataset"), "dataset")
+    asked = object_of(response.get("record"), "record")
+    dataset = object_of(asked.get("dataset"), "dataset")
     return wanted in (dataset.get("id"), dataset.get("name"))
 
 
-def _event(response: Record, project: HookProject, sent: datetime | None) -> LabelEvent:
+def _event(response: Fields, project: HookProject, sent: datetime | None) -> LabelEvent:
     """Return the event of a response; one that is not submitted, or empty, counts as deleted."""
     number = text_of(response.get("id"), "id of the response")
-    record = record_of(response.get("record"), "record")
-    item = record.get("external_id") or record.get("id")
-    user = text_of(record_of(response.get("user"), "user").get("id"), "id of the user")
+    asked = object_of(response.get("record"), "record")
+    item = asked.get("external_id") or asked.get("id")
+    user = text_of(object_of(response.get("user"), "user").get("id"), "id of the user")
     label = _label(response, project)
     submitted = time_of(response.get("updated_at")) or sent
     answer = text_of(item, "id of the record"), user, label
@@ -87,16 +87,16 @@ def _event(response: Record, project: HookProject, sent: datetime | None) -> Lab
     )
 
 
-def _label(response: Record, project: HookProject) -> str:
+def _label(response: Fields, project: HookProject) -> str:
     """Return the answer to the question, an empty text for none."""
-    given = responses_of({"responses": [dict(response)]})
-    answers = {
-        question: answer for question, _, answer, status in given if status not in NOT_SUBMITTED
+    responses = responses_of({"responses": [dict(response)]})
+    given = {
+        question: answer for question, _, answer, status in responses if status not in NOT_SUBMITTED
     }
-    if not answers:
+    if not given:
         return ""
-    question = project.question or chosen(answers, None, "question")
-    label = category_of(answers.get(question))
+    question = project.question or chosen(given, None, "question")
+    label = category_of(given.get(question))
     return "" if label is None else text_of(label, "label")
 
 

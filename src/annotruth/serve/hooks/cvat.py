@@ -16,7 +16,7 @@ from annotruth.serve.hooks.message import (
     HookMessage,
     HookProject,
     Platform,
-    record_of,
+    object_of,
 )
 from annotruth.serve.hooks.signatures import verify_hex
 
@@ -32,7 +32,7 @@ def verify(secret: str, message: HookMessage) -> None:
 
 def read(payload: Any, project: HookProject, received: datetime) -> HookEvents:
     """Return that the project must be polled, if a job or task changed."""
-    action = record_of(payload, "object").get("event")
+    action = object_of(payload, "object").get("event")
     if not isinstance(action, str):
         raise InputError("the message has no event: is it one of CVAT's webhooks?")
     return HookEvents([], needs_poll=True) if action in _ACTIONS else UNKNOWN

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from annotruth.errors import shown
-from annotruth.serve.hooks.message import Record
+from annotruth.serve.hooks.message import Fields
 from annotruth.serve.hooks.platform_client import PlatformClient, PlatformError, TokenAuth
 
 _TITLE = "CVAT"
@@ -37,7 +37,7 @@ class Cvat:
     [{'id': 7}]
     """
 
-    def __init__(self, settings: Record, **options: Any) -> None:
+    def __init__(self, settings: Fields, **options: Any) -> None:
         token = str(settings["token"])
         scheme = "Token" if _LEGACY_TOKEN.fullmatch(token) else "Bearer"
         auth = TokenAuth(f"{scheme} {token}")

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from annotruth.errors import InputError
 from annotruth.io.formats.votes import category_of
-from annotruth.serve.hooks.message import Record, record_of, state_id, text_of, time_of
+from annotruth.serve.hooks.message import Fields, object_of, state_id, text_of, time_of
 from annotruth.serve.hooks.polling import Polled, PolledAnnotation, reconcile
 from annotruth.serve.store.annotations import AnnotationState
 from annotruth.serve.store.records import LabelEvent
@@ -24,13 +24,13 @@ _GROUND_TRUTH = "ground_truth"
 class _Jobs(Protocol):
     """What is asked of CVAT."""
 
-    def jobs(self) -> Iterator[Record]: ...
+    def jobs(self) -> Iterator[Fields]: ...
 
     def labels(self) -> Mapping[int, str]: ...
 
     def tags(self, job: int) -> list[dict[str, Any]]: ...
 
-    def frames(self, job: int) -> Record: ...
+    def frames(self, job: int) -> Fields: ...
 
     def has_job(self, job: str) -> bool: ...
 
@@ -56,7 +56,7 @@ def poll_cvat(client: _Jobs, known: Mapping[str, AnnotationState]) -> Polled:
 
 
 def _annotations(
-    client: _Jobs, job: Record, labels: Mapping[int, str]
+    client: _Jobs, job: Fields, labels: Mapping[int, str]
 ) -> Iterator[PolledAnnotation]:
     """Return one annotation per frame with tags; several tags are one category."""
     tags: dict[int, list[str | None]] = {}
@@ -74,7 +74,7 @@ def _annotations(
 
 
 def _annotation(
-    job: Record, annotation: str, item: str, names: list[str | None]
+    job: Fields, annotation: str, item: str, names: list[str | None]
 ) -> PolledAnnotation:
     label = text_of(category_of(names), "label")
     submitted = time_of(job.get("updated_date"))
@@ -92,13 +92,13 @@ def _annotation(
     return PolledAnnotation(annotation, event, {item: label} if is_gold else {})
 
 
-def _annotator(job: Record) -> str:
+def _annotator(job: Fields) -> str:
     if job.get("assignee") is None:
         raise InputError(f"job {job['id']} is assigned to nobody: assign it to whoever did it")
-    return text_of(record_of(job["assignee"], "assignee").get("username"), "username")
+    return text_of(object_of(job["assignee"], "assignee").get("username"), "username")
 
 
-def item_of_frame(job: Record, meta: Record, frame: int) -> str:
+def item_of_frame(job: Fields, meta: Fields, frame: int) -> str:
     """Return the item of a frame: its file, for a video with its number."""
     files = meta.get("frames")
     if not isinstance(files, list) or not files:
@@ -114,4 +114,4 @@ def item_of_frame(job: Record, meta: Record, frame: int) -> str:
 
 
 def _name(file: Any) -> str:
-    return text_of(record_of(file, "file").get("name"), "name of the file")
+    return text_of(object_of(file, "file").get("name"), "name of the file")

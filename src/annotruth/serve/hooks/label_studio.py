@@ -15,14 +15,14 @@ from annotruth.errors import InputError
 from annotruth.io.formats.label_studio import annotator_of, item_of, label_of
 from annotruth.serve.hooks.message import (
     UNKNOWN,
+    Fields,
     HookEvents,
     HookMessage,
     HookProject,
     Platform,
-    Record,
     event_id,
+    object_of,
     outcome_of,
-    record_of,
     start_of,
     state_id,
     text_of,
@@ -55,7 +55,7 @@ def read(payload: Any, project: HookProject, received: datetime) -> HookEvents:
 
     The deletion of a task names neither its annotations nor its item, so the project is polled.
     """
-    payload = record_of(payload, "object")
+    payload = object_of(payload, "object")
     action = payload.get("action")
     if action in _GIVEN:
         return _given(payload, project)
@@ -73,7 +73,7 @@ def deletion(annotation: str) -> LabelEvent:
     return LabelEvent(annotation=annotation, event_id=event_id(annotation, "deleted"), deleted=True)
 
 
-def annotation_event(task: Record, annotation: Record, project: HookProject) -> LabelEvent:
+def annotation_event(task: Fields, annotation: Fields, project: HookProject) -> LabelEvent:
     """Return the event of an annotation's present state, whether a message or an export has it.
 
     The id depends on the state alone: found by polling after a message came, it is the same event.
@@ -97,7 +97,7 @@ def annotation_event(task: Record, annotation: Record, project: HookProject) -> 
     )
 
 
-def known_truth(task: Record, annotation: Record, project: HookProject) -> dict[str, str]:
+def known_truth(task: Fields, annotation: Fields, project: HookProject) -> dict[str, str]:
     """Return the item and its label if an annotation is a known truth (ground truth)."""
     if project.kind != "labels" or not is_gold(annotation) or is_skipped(annotation):
         return {}
@@ -105,17 +105,17 @@ def known_truth(task: Record, annotation: Record, project: HookProject) -> dict[
     return {answer.item: answer.label} if answer.label else {}
 
 
-def is_skipped(annotation: Record) -> bool:
+def is_skipped(annotation: Fields) -> bool:
     """Return whether the annotator skipped the task."""
     return bool(annotation.get("was_cancelled") or annotation.get("skipped"))
 
 
-def is_gold(annotation: Record) -> bool:
+def is_gold(annotation: Fields) -> bool:
     """Return whether an annotation is marked as ground truth."""
     return bool(annotation.get("ground_truth"))
 
 
-def _given(payload: Record, project: HookProject) -> HookEvents:
+def _given(payload: Fields, project: HookProject) -> HookEvents:
     events: list[LabelEvent] = []
     gold: dict[str, str] = {}
     for task, annotation in _pairs(payload):
@@ -124,7 +124,7 @@ def _given(payload: Record, project: HookProject) -> HookEvents:
     return HookEvents(events, gold)
 
 
-def _pairs(payload: Record) -> Iterator[tuple[Record, Record]]:
+def _pairs(payload: Fields) -> Iterator[tuple[Fields, Fields]]:
     """Return the annotations of a message with their tasks; there may be several of both."""
     tasks = {task.get("id"): task for task in _several(payload.get("task"), "task")}
     for annotation in _several(payload.get("annotation"), "annotation"):
@@ -140,19 +140,19 @@ def _pairs(payload: Record) -> Iterator[tuple[Record, Record]]:
 
 def _several(value: Any, what: str) -> Iterable[dict[str, Any]]:
     values = value if isinstance(value, list) else [value]
-    return [record_of(one, what) for one in values]
+    return [object_of(one, what) for one in values]
 
 
 def _ids(annotations: Any) -> list[str]:
     if not isinstance(annotations, list):
         raise InputError("the message has no list of annotations that were deleted")
     return [
-        text_of(record_of(one, "annotation").get("id"), "id of the annotation")
+        text_of(object_of(one, "annotation").get("id"), "id of the annotation")
         for one in annotations
     ]
 
 
-def _answer(task: Record, annotation: Record, project: HookProject) -> _Answer:
+def _answer(task: Fields, annotation: Fields, project: HookProject) -> _Answer:
     task, annotation = dict(task), dict(annotation)
     annotator = text_of(annotator_of(annotation.get("completed_by")), "annotator (completed_by)")
     if project.kind == "comparisons":

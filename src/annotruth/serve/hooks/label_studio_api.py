@@ -8,7 +8,7 @@ from typing import Any, Self
 import httpx2
 
 from annotruth.errors import shown
-from annotruth.serve.hooks.message import Record
+from annotruth.serve.hooks.message import Fields
 from annotruth.serve.hooks.platform_client import PlatformClient, PlatformError, TokenAuth
 
 _TITLE = "Label Studio"
@@ -86,7 +86,7 @@ class LabelStudio:
     [{'id': 7}]
     """
 
-    def __init__(self, settings: Record, **options: Any) -> None:
+    def __init__(self, settings: Fields, **options: Any) -> None:
         url, token = str(settings["url"]), str(settings["token"])
         is_personal = token.count(".") == 2  # a JSON web token
         auth = AccessTokenAuth(token, url) if is_personal else TokenAuth(f"Token {token}")
@@ -139,14 +139,14 @@ class LabelStudio:
         """Make the Data Manager show the scores of a model's predictions."""
         self._client.patch(f"/api/projects/{self.number}/", {"model_version": version})
 
-    def add_predictions(self, predictions: Sequence[Record]) -> int:
+    def add_predictions(self, predictions: Sequence[Fields]) -> int:
         """Add predictions, and return how many Label Studio took; it leaves out invalid ones."""
         path = f"/api/projects/{self.number}/import/predictions"
         content = self._client.post(path, list(predictions))
         created = content.get("created") if isinstance(content, dict) else None
         return created if isinstance(created, int) else len(predictions)
 
-    def change_prediction(self, number: int, changes: Record) -> None:
+    def change_prediction(self, number: int, changes: Fields) -> None:
         """Change a prediction."""
         self._client.patch(f"/api/predictions/{number}/", dict(changes))
 

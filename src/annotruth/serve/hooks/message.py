@@ -14,7 +14,8 @@ from annotruth.comparisons.table import LEFT, RIGHT, TIE
 from annotruth.errors import InputError, shown
 from annotruth.serve.store.records import LabelEvent, ProjectKind
 
-Record = Mapping[str, Any]
+Fields = Mapping[str, Any]
+"""An object of JSON."""
 _OUTCOMES = {LEFT: "left", RIGHT: "right", TIE: "tie"}
 _MAX_SECONDS = 30 * 24 * 3600  # beyond, a time of work is a tab that stayed open, or nonsense
 
@@ -80,7 +81,7 @@ class HookProject(NamedTuple):
     """
 
     kind: ProjectKind
-    settings: Record
+    settings: Fields
 
     @property
     def question(self) -> str | None:
@@ -142,7 +143,7 @@ def text_of(value: Any, what: str) -> str:
         raise InputError(f"{shown(value)} is no {what}") from None
 
 
-def record_of(value: Any, what: str) -> dict[str, Any]:
+def object_of(value: Any, what: str) -> dict[str, Any]:
     """Return an object; refuse anything else under its name."""
     if not isinstance(value, dict):
         raise InputError(f"the message has no {what} ({shown(value)})")

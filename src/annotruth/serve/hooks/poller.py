@@ -19,15 +19,15 @@ from annotruth.serve.hooks.cvat_api import Cvat
 from annotruth.serve.hooks.cvat_polling import poll_cvat
 from annotruth.serve.hooks.gold import set_gold
 from annotruth.serve.hooks.label_studio_api import LabelStudio
-from annotruth.serve.hooks.message import HookProject, Record, time_of
+from annotruth.serve.hooks.message import Fields, HookProject, time_of
 from annotruth.serve.hooks.polling import Polled, poll_label_studio
 from annotruth.serve.hooks.settings import can_poll
 from annotruth.serve.hooks.write_back import WrittenBack, write_back
 from annotruth.serve.store.annotations import annotation_states
 from annotruth.serve.store.connections import (
     PlatformConnection,
+    keep_contact,
     list_connections,
-    record_contact,
 )
 from annotruth.serve.store.database import Database, DatabaseUnavailableError
 from annotruth.serve.store.events import append_events
@@ -71,7 +71,7 @@ def poll_due(database: Database, data_dir: Path, now: datetime, **options: Any) 
             _predict_if_due(database, data_dir, each, now, **options)
 
 
-def is_poll_due(cursor: Record, now: datetime) -> bool:
+def is_poll_due(cursor: Fields, now: datetime) -> bool:
     """Return whether a poll was requested since the last one began, or that is long ago."""
     polled, requested = time_of(cursor.get(POLLED)), time_of(cursor.get(REQUESTED))
     if polled is None:
@@ -101,12 +101,12 @@ def poll_connection(
             raise
         _LOGGER.warning("connection %d: %s", polled.id, error)
         with database.begin() as connection:
-            record_contact(connection, polled.id, now, error=str(error), cursor=began)
+            keep_contact(connection, polled.id, now, error=str(error), cursor=began)
         return None
     with database.begin() as connection:
         append_events(connection, project.id, polled.source, found.events, utc_now())
         set_gold(connection, project.id, found.gold)
-        record_contact(connection, polled.id, now, error=found.problem, cursor=began)
+        keep_contact(connection, polled.id, now, error=found.problem, cursor=began)
     if found.events:
         _LOGGER.info("connection %d was polled: %s", polled.id, found.summary)
     return found
@@ -145,10 +145,10 @@ def _predict_if_due(
         error = f"predictions: {problem}"
         _LOGGER.warning("connection %d: %s", to.id, error)
     with database.begin() as connection:
-        record_contact(connection, to.id, now, error=error, cursor=cursor)
+        keep_contact(connection, to.id, now, error=error, cursor=cursor)
 
 
-def write_predictions_back(fit: Fit, settings: Record, **options: Any) -> WrittenBack:
+def write_predictions_back(fit: Fit, settings: Fields, **options: Any) -> WrittenBack:
     """Write the predictions of a fit to the project of Label Studio that the settings name."""
     with LabelStudio(settings, **options) as label_studio:
         question = settings.get("question")

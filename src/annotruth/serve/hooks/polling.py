@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from annotruth.errors import InputError, counted
 from annotruth.io.formats.label_studio import annotations_of
 from annotruth.serve.hooks.label_studio import annotation_event, deletion, known_truth
-from annotruth.serve.hooks.message import HookProject, Record, says_the_same
+from annotruth.serve.hooks.message import Fields, HookProject, says_the_same
 from annotruth.serve.store.annotations import AnnotationState
 from annotruth.serve.store.records import LabelEvent
 
@@ -72,7 +72,7 @@ class Polled(NamedTuple):
 class _Tasks(Protocol):
     """What is asked of Label Studio."""
 
-    def tasks(self) -> Iterator[Record]: ...
+    def tasks(self) -> Iterator[Fields]: ...
 
     def has_annotation(self, number: str) -> bool: ...
 
@@ -137,7 +137,7 @@ def _problem(problems: list[str]) -> str:
     return f"{annotations} could not be read, the first because: {problems[0]}"
 
 
-def _annotations(tasks: Iterable[Record], project: HookProject) -> Iterator[PolledAnnotation]:
+def _annotations(tasks: Iterable[Fields], project: HookProject) -> Iterator[PolledAnnotation]:
     for task in tasks:
         for annotation in annotations_of(dict(task)):
             number = str(annotation.get("id"))

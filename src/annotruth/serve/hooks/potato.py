@@ -13,13 +13,13 @@ from annotruth.io.formats.potato import BETWEEN, choice_of
 from annotruth.io.formats.votes import category_of, chosen
 from annotruth.serve.hooks.message import (
     UNKNOWN,
+    Fields,
     HookEvents,
     HookMessage,
     HookProject,
     Platform,
-    Record,
     event_id,
-    record_of,
+    object_of,
     text_of,
     time_of,
 )
@@ -42,7 +42,7 @@ def read(payload: Any, project: HookProject, received: datetime) -> HookEvents:
     An annotation is that of a user on an instance; one without an answer to the question counts as
     deleted.
     """
-    payload = record_of(payload, "object")
+    payload = object_of(payload, "object")
     action = payload.get("event")
     if not isinstance(action, str):
         raise InputError("the message has no event: is it one of Potato's webhooks?")
@@ -52,11 +52,11 @@ def read(payload: Any, project: HookProject, received: datetime) -> HookEvents:
         raise InputError(
             "Potato's annotations are labels, not comparisons: use a project of labels"
         )
-    data = record_of(payload.get("data"), "data")
+    data = object_of(payload.get("data"), "data")
     item = text_of(data.get("instance_id"), "instance_id")
     user = text_of(data.get("user_id"), "user_id")
     submitted = time_of(payload.get("timestamp"))
-    label = _label(record_of(data.get("annotations"), "annotations"), project)
+    label = _label(object_of(data.get("annotations"), "annotations"), project)
     event = LabelEvent(
         item,
         user,
@@ -68,7 +68,7 @@ def read(payload: Any, project: HookProject, received: datetime) -> HookEvents:
     return HookEvents([event])
 
 
-def _label(annotations: Record, project: HookProject) -> str:
+def _label(annotations: Fields, project: HookProject) -> str:
     """Return the label, an empty text for none.
 
     ``annotations`` has an entry per option that was ticked, ``question:::option`` or
@@ -76,15 +76,15 @@ def _label(annotations: Record, project: HookProject) -> str:
     """
     marks = [(*_split(name, project.question), value) for name, value in annotations.items()]
     with_options = {question for question, option, _ in marks if option is not None}
-    answers: dict[str, list[Any]] = {}
+    given: dict[str, list[Any]] = {}
     for question, option, value in marks:
-        given = answers.setdefault(question, [])
+        choices = given.setdefault(question, [])
         if value in _EMPTY or (option is None and question in with_options):
             continue
-        given.append(_choice(question, option, value))
-    if not answers:
+        choices.append(_choice(question, option, value))
+    if not given:
         return ""
-    label = category_of(answers.get(project.question or chosen(answers, None, "question")))
+    label = category_of(given.get(project.question or chosen(given, None, "question")))
     return "" if label is None else text_of(label, "label")
 
 

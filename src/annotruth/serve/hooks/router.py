@@ -21,7 +21,7 @@ from annotruth.serve.hooks.message import HookEvents, HookMessage, HookProject
 from annotruth.serve.hooks.platforms import PLATFORMS
 from annotruth.serve.hooks.poller import REQUESTED
 from annotruth.serve.hooks.signatures import SignatureError
-from annotruth.serve.store.connections import PlatformConnection, get_connection, record_contact
+from annotruth.serve.store.connections import PlatformConnection, get_connection, keep_contact
 from annotruth.serve.store.projects import list_projects
 from annotruth.serve.store.records import Project
 from annotruth.serve.store.schema import utc_now
@@ -152,18 +152,20 @@ class HookReceiver:
         error: str = "",
         needs_poll: bool = False,
     ) -> None:
-        """Record the contact, but not with every message."""
+        """Fields the contact, but not with every message."""
         last, last_error = self._contacts.get(sender.id, (None, sender.last_error))
         is_recent = last is not None and now - last < _CONTACT_EVERY
         if is_recent and error == last_error and not needs_poll:
             return
         self._contacts[sender.id] = now, error
         cursor = {REQUESTED: now.isoformat()} if needs_poll else {}
-        await run_in_threadpool(self._record, sender.id, now, error, cursor)
+        await run_in_threadpool(self._write_contact, sender.id, now, error, cursor)
 
-    def _record(self, number: int, now: datetime, error: str, cursor: dict[str, Any]) -> None:
+    def _write_contact(
+        self, number: int, now: datetime, error: str, cursor: dict[str, Any]
+    ) -> None:
         with self._context.database.begin() as connection:
-            record_contact(connection, number, now, error=error, cursor=cursor)
+            keep_contact(connection, number, now, error=error, cursor=cursor)
 
 
 def _is_signed(sender: PlatformConnection, message: HookMessage) -> bool:

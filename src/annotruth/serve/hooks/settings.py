@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from annotruth.errors import InputError, listed, shown
-from annotruth.serve.hooks.message import Record
+from annotruth.serve.hooks.message import Fields
 from annotruth.serve.hooks.platform_client import checked_url
 from annotruth.serve.hooks.platforms import PLATFORMS
 
@@ -23,7 +23,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def check_settings(kind: str, settings: Record) -> dict[str, Any]:
+def check_settings(kind: str, settings: Fields) -> dict[str, Any]:
     """Return the settings of a connection; refuse unknown and wrong ones."""
     if kind not in PLATFORMS:
         raise InputError(f"there is no kind {shown(kind)} of connections: choose {listed(_NAMES)}")
@@ -42,12 +42,12 @@ def check_settings(kind: str, settings: Record) -> dict[str, Any]:
     return dict(settings)
 
 
-def can_poll(settings: Record) -> bool:
+def can_poll(settings: Fields) -> bool:
     """Return whether a connection has what polling needs."""
     return all(name in settings for name in _API)
 
 
-def public_settings(settings: Record) -> dict[str, Any]:
+def public_settings(settings: Fields) -> dict[str, Any]:
     """Return settings as they may be shown: without the platform's token."""
     return {name: _HIDDEN if name == _SECRET else value for name, value in settings.items()}
 

@@ -15,7 +15,7 @@ from annotruth.errors import InputError, listed
 from annotruth.io.formats.label_studio import item_of
 from annotruth.io.predictions import ControlType, LabelControl, make_predictions
 from annotruth.labels.scale import Scale
-from annotruth.serve.hooks.message import Record
+from annotruth.serve.hooks.message import Fields
 
 MODEL_VERSION = "annotruth"
 """The name under which Label Studio shows the predictions."""
@@ -51,15 +51,15 @@ class WrittenBack(NamedTuple):
 class _Project(Protocol):
     """What is asked of Label Studio."""
 
-    def project(self) -> Record: ...
+    def project(self) -> Fields: ...
 
-    def tasks(self) -> Iterator[Record]: ...
+    def tasks(self) -> Iterator[Fields]: ...
 
     def choose_model(self, version: str) -> None: ...
 
-    def add_predictions(self, predictions: Sequence[Record]) -> int: ...
+    def add_predictions(self, predictions: Sequence[Fields]) -> int: ...
 
-    def change_prediction(self, number: int, changes: Record) -> None: ...
+    def change_prediction(self, number: int, changes: Fields) -> None: ...
 
     def delete_prediction(self, number: int) -> None: ...
 
@@ -68,7 +68,7 @@ class _Existing(NamedTuple):
     """A task, and the predictions that were written to it before."""
 
     task: int
-    predictions: Sequence[Record]
+    predictions: Sequence[Fields]
 
 
 def write_back(
@@ -115,7 +115,7 @@ def write_back(
     return WrittenBack(n_added, n_changed, n_unchanged, len(new) - n_added)
 
 
-def find_control(settings: Record, question: str | None) -> LabelControl:
+def find_control(settings: Fields, question: str | None) -> LabelControl:
     """Return the tag of a project that takes the labels, from its labelling interface."""
     tags = settings.get("parsed_label_config")
     controls = {
@@ -136,7 +136,7 @@ def find_control(settings: Record, question: str | None) -> LabelControl:
     )
 
 
-def _tasks_by_item(tasks: Iterator[Record]) -> dict[str, list[_Existing]]:
+def _tasks_by_item(tasks: Iterator[Fields]) -> dict[str, list[_Existing]]:
     found: dict[str, list[_Existing]] = {}
     for task in tasks:
         predictions = task.get("predictions")
@@ -149,7 +149,7 @@ def _tasks_by_item(tasks: Iterator[Record]) -> dict[str, list[_Existing]]:
     return found
 
 
-def _is_same(before: Record, prediction: Record) -> bool:
+def _is_same(before: Fields, prediction: Fields) -> bool:
     """Return whether a prediction has the label and, nearly, the score that it had before."""
     old, new = before.get("score"), prediction["score"]
     if isinstance(old, int | float) and isinstance(new, int | float):
@@ -159,7 +159,7 @@ def _is_same(before: Record, prediction: Record) -> bool:
     return is_near and _value(before) == _value(prediction)
 
 
-def _value(prediction: Record) -> Any:
+def _value(prediction: Fields) -> Any:
     """Return the value of a prediction's result; Label Studio may add further entries to it."""
     result = prediction.get("result")
     first = result[0] if isinstance(result, list) and result else {}

@@ -95,7 +95,7 @@ def remove_connection(connection: Connection, project_id: int, number: int) -> b
     return connection.execute(query).rowcount > 0
 
 
-def record_contact(
+def keep_contact(
     connection: Connection,
     number: int,
     now: datetime,
