@@ -17,7 +17,8 @@ from annotruth.serve.store.connections import (
     list_connections,
     remove_connection,
 )
-from annotruth.serve.store.events import append_events, current_labels
+from annotruth.serve.store.current import current_labels
+from annotruth.serve.store.events import append_events
 from annotruth.serve.store.records import Snapshot
 from annotruth.serve.store.snapshots import add_snapshot, folder_name, snapshots_folder
 
@@ -66,9 +67,7 @@ def test_a_lost_webhook_is_found_by_the_next_poll(
     database, project, linked, poll, twin, labels, now
 ):
     came = twin.annotate(1, "Positive")
-    events = read(
-        twin.webhook("ANNOTATION_CREATED", came), HookProject("labels", {}), now
-    ).events
+    events = read(twin.webhook("ANNOTATION_CREATED", came), HookProject("labels", {}), now).events
     with database.begin() as connection:
         append_events(connection, project.id, linked.source, events, now)
     twin.annotate(2, "Negative")

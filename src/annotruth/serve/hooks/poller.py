@@ -17,7 +17,6 @@ from annotruth.models.result import Fit
 from annotruth.models.storage.folder import load
 from annotruth.serve.hooks.cvat_api import Cvat
 from annotruth.serve.hooks.cvat_polling import poll_cvat
-from annotruth.serve.hooks.gold import set_gold
 from annotruth.serve.hooks.label_studio_api import LabelStudio
 from annotruth.serve.hooks.message import Fields, HookProject, time_of
 from annotruth.serve.hooks.polling import Polled, poll_label_studio
@@ -29,6 +28,7 @@ from annotruth.serve.store.connections import (
     keep_contact,
     list_connections,
 )
+from annotruth.serve.store.content import set_gold
 from annotruth.serve.store.database import Database, DatabaseUnavailableError
 from annotruth.serve.store.events import append_events
 from annotruth.serve.store.projects import list_projects

@@ -16,12 +16,12 @@ from prometheus_client import Counter
 from starlette.concurrency import run_in_threadpool
 
 from annotruth.errors import InputError
-from annotruth.serve.hooks.gold import set_gold
 from annotruth.serve.hooks.message import HookEvents, HookMessage, HookProject
 from annotruth.serve.hooks.platforms import PLATFORMS
 from annotruth.serve.hooks.poller import REQUESTED
 from annotruth.serve.hooks.signatures import SignatureError
 from annotruth.serve.store.connections import PlatformConnection, get_connection, keep_contact
+from annotruth.serve.store.content import set_gold
 from annotruth.serve.store.projects import list_projects
 from annotruth.serve.store.records import Project
 from annotruth.serve.store.schema import utc_now
