@@ -17,8 +17,7 @@ from annotruth.serve.store.connections import (
     list_connections,
     remove_connection,
 )
-from annotruth.serve.store.current import current_labels
-from annotruth.serve.store.events import append_events
+from annotruth.serve.store.events import append_events, current_labels
 from annotruth.serve.store.records import Snapshot
 from annotruth.serve.store.snapshots import add_snapshot, folder_name, snapshots_folder
 

@@ -14,8 +14,7 @@ from annotruth.serve.hooks import make_hooks
 from annotruth.serve.hooks.platforms import PLATFORMS
 from annotruth.serve.hooks.signatures import new_secret, sign, sign_hex
 from annotruth.serve.store.connections import add_connection, get_connection
-from annotruth.serve.store.current import current_labels
-from annotruth.serve.store.events import last_seq
+from annotruth.serve.store.events import current_labels, last_seq
 from annotruth.serve.store.projects import change_settings, create_project
 from annotruth.serve.store.schema import gold
 from annotruth.serve.web.context import ServeContext
