@@ -1,0 +1,167 @@
+"""Alerts, the webhooks they are sent to, connections with platforms, and the audit log."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, HTTPException, Path, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from annotruth.serve.hooks.settings import check_settings, public_settings
+from annotruth.serve.hooks.signatures import new_secret
+from annotruth.serve.store.alerts import (
+    add_webhook,
+    list_alerts,
+    list_webhooks,
+    mark_seen,
+    remove_webhook,
+)
+from annotruth.serve.store.audit import add_audit, list_audit
+from annotruth.serve.store.connections import (
+    PlatformConnection,
+    add_connection,
+    list_connections,
+    remove_connection,
+)
+from annotruth.serve.store.records import Webhook
+from annotruth.serve.store.schema import utc_now
+from annotruth.serve.web.access import Access
+from annotruth.serve.web.api.parameters import ERRORS, Admin, Context, Limit, Reader, Start, Writer
+from annotruth.serve.web.bodies import documented, read_json
+from annotruth.serve.web.context import ServeContext
+from annotruth.serve.web.schemas import NewConnection, NewWebhook
+
+router = APIRouter(tags=["alerts and connections"], responses=ERRORS)
+
+Number = Annotated[int, Path(ge=1, le=2**31 - 1)]
+
+
+@router.get("/projects/{project}/alerts")
+def alerts(
+    context: Context, access: Reader, start: Start = 0, limit: Limit = 100
+) -> list[dict[str, Any]]:
+    """Return the latest alerts, the last first."""
+    with context.database.connect() as connection:
+        found = list_alerts(connection, access.project.id, limit=limit, offset=start)
+    return [_without_project(each._asdict()) for each in found]
+
+
+@router.post("/projects/{project}/alerts/seen", status_code=204)
+def alerts_seen(context: Context, access: Writer) -> Response:
+    """Mark all alerts as seen."""
+    with context.database.begin() as connection:
+        mark_seen(connection, access.project.id)
+    return Response(status_code=204)
+
+
+@router.get("/projects/{project}/audit")
+def audit(
+    context: Context, access: Admin, start: Start = 0, limit: Limit = 100
+) -> list[dict[str, Any]]:
+    """Return who changed what, the last first."""
+    with context.database.connect() as connection:
+        found = list_audit(connection, access.project.id, limit=limit, offset=start)
+    return [_without_project(each._asdict()) for each in found]
+
+
+@router.post("/projects/{project}/webhooks", status_code=201, openapi_extra=documented(NewWebhook))
+async def create_webhook(request: Request, context: Context, access: Admin) -> dict[str, Any]:
+    """Send alerts to an address; the secret that signs them is in the answer, and nowhere else."""
+    sent = await read_json(request, NewWebhook)
+
+    def store() -> Webhook:
+        with context.database.begin() as connection:
+            made = add_webhook(
+                connection, access.project.id, sent.url, sent.kinds, new_secret()
+            )
+            detail = {"webhook": made.id, "kinds": list(made.kinds)}
+            now = utc_now()
+            add_audit(connection, access.project.id, access.actor, "webhook created", detail, now)
+        return made
+
+    made = await run_in_threadpool(store)
+    return {**_shown_webhook(made), "secret": made.secret}
+
+
+@router.get("/projects/{project}/webhooks")
+def webhooks(context: Context, access: Admin) -> list[dict[str, Any]]:
+    """List the webhooks, without their secrets."""
+    with context.database.connect() as connection:
+        return [_shown_webhook(each) for each in list_webhooks(connection, access.project.id)]
+
+
+@router.delete("/projects/{project}/webhooks/{number}", status_code=204)
+def delete_webhook(number: Number, context: Context, access: Admin) -> Response:
+    """Remove a webhook."""
+    with context.database.begin() as connection:
+        if not remove_webhook(connection, access.project.id, number):
+            raise HTTPException(404, "there is no such webhook")
+        detail = {"webhook": number}
+        now = utc_now()
+        add_audit(connection, access.project.id, access.actor, "webhook removed", detail, now)
+    return Response(status_code=204)
+
+
+@router.post(
+    "/projects/{project}/connections", status_code=201, openapi_extra=documented(NewConnection)
+)
+async def create_connection(request: Request, context: Context, access: Admin) -> dict[str, Any]:
+    """Connect a labelling tool; the secret that it must send is in the answer, and nowhere else."""
+    sent = await read_json(request, NewConnection)
+    settings = check_settings(sent.kind, sent.settings)
+    made = await run_in_threadpool(_store_connection, context, access, sent.kind, settings)
+    return {**_shown_connection(made), "secret": made.secret}
+
+
+def _store_connection(
+    context: ServeContext, access: Access, kind: str, settings: dict[str, Any]
+) -> PlatformConnection:
+    with context.database.begin() as connection:
+        made = add_connection(connection, access.project.id, kind, settings, new_secret())
+        detail = {"connection": made.id, "kind": kind}
+        now = utc_now()
+        add_audit(connection, access.project.id, access.actor, "connection created", detail, now)
+    return made
+
+
+@router.get("/projects/{project}/connections")
+def connections(context: Context, access: Admin) -> list[dict[str, Any]]:
+    """List the connections, without their secrets."""
+    with context.database.connect() as connection:
+        return [_shown_connection(each) for each in list_connections(connection, access.project.id)]
+
+
+@router.delete("/projects/{project}/connections/{number}", status_code=204)
+def delete_connection(number: Number, context: Context, access: Admin) -> Response:
+    """Remove a connection; its labels stay."""
+    with context.database.begin() as connection:
+        if not remove_connection(connection, access.project.id, number):
+            raise HTTPException(404, "there is no such connection")
+        detail = {"connection": number}
+        now = utc_now()
+        add_audit(connection, access.project.id, access.actor, "connection removed", detail, now)
+    return Response(status_code=204)
+
+
+def _without_project(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name != "project"}
+
+
+def _shown_webhook(webhook: Webhook) -> dict[str, Any]:
+    return {
+        "id": webhook.id,
+        "url": webhook.url,
+        "kinds": list(webhook.kinds),
+        "active": webhook.active,
+    }
+
+
+def _shown_connection(connection: PlatformConnection) -> dict[str, Any]:
+    return {
+        "id": connection.id,
+        "kind": connection.kind,
+        "settings": public_settings(connection.settings),
+        "hook": f"/hooks/{connection.id}",
+        "last_contact": connection.last_contact,
+        "last_error": connection.last_error,
+    }
