@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from annotruth.report.charts.drawing import escaped
@@ -59,7 +59,7 @@ def _body(endpoint: Mapping[str, Any]) -> str:
     return f"<p>Body: {escaped(', '.join(content))}</p>{_table(('field', '', ''), rows)}"
 
 
-def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     if not rows:
         return ""
     head = "".join(f'<th scope="col">{escaped(each)}</th>' for each in header)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from importlib import import_module
 from importlib.metadata import version
+from importlib.util import find_spec
 
 import anyio.to_thread
 from fastapi import APIRouter, FastAPI
@@ -56,7 +57,10 @@ def make_app(config: ServeConfig) -> FastAPI:
 
 
 def _optional_routers(context: ServeContext) -> Iterator[APIRouter]:
+    """Return the routers of hooks and pages, where they are installed."""
     for name in ("hooks", "pages"):
-        made = getattr(import_module(f"annotruth.serve.{name}"), f"make_{name}", None)
-        if made is not None:
-            yield made(context)
+        if find_spec(f"annotruth.serve.{name}") is None:
+            continue
+        make = getattr(import_module(f"annotruth.serve.{name}"), f"make_{name}", None)
+        if make is not None:
+            yield make(context)

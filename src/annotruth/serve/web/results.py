@@ -115,6 +115,8 @@ def rows_of(loaded: LoadedSnapshot, name: TableName, ids: list[str]) -> list[dic
 
 
 def row_numbers(loaded: LoadedSnapshot, name: TableName) -> dict[str, int]:
+    """Return the number of the row of each item or annotator."""
+
     def make() -> dict[str, int]:
         ids = result_table(loaded, name)[_ID[name]].to_pylist()
         return {str(each): row for row, each in enumerate(ids)}

@@ -208,7 +208,9 @@ def _refresh(
     places = int(project.settings.get("labels_per_item") or LABELS_PER_ITEM)
     if time.monotonic() - queue.content_read > _CONTENT_SECONDS or not queue.content_read:
         queue.content_read = time.monotonic()
-        _add_unseen(queue, _tasks_of(project, items_with_content(connection, project.id)), places, fitted)
+        _add_unseen(
+            queue, _tasks_of(project, items_with_content(connection, project.id)), places, fitted
+        )
     while True:
         events = events_since(connection, project.id, queue.seq, _EVENTS_AT_ONCE)
         for event in events:
@@ -222,9 +224,7 @@ def _refresh(
             return
 
 
-def _add_unseen(
-    queue: _Queue, tasks: Iterable[Task], places: int, fitted: dict[str, int]
-) -> None:
+def _add_unseen(queue: _Queue, tasks: Iterable[Task], places: int, fitted: dict[str, int]) -> None:
     for task in tasks:
         known = task.item in fitted and (not task.other_item or task.other_item in fitted)
         if not known:
@@ -265,7 +265,9 @@ def _done_before(loaded: LoadedSnapshot | None, annotator: str) -> set[str]:
     fit = loaded.fit
     if isinstance(fit, RankFit):
         votes = slice(*fit.data.annotator_ptr[person : person + 2].tolist())
-        sides = (fit.data.items.take(side[votes]).to_pylist() for side in (fit.data.left, fit.data.right))
+        sides = (
+            fit.data.items.take(side[votes]).to_pylist() for side in (fit.data.left, fit.data.right)
+        )
         return {Task(str(a), str(b)).key for a, b in zip(*sides, strict=True)}
     labels = np.flatnonzero(fit.data.annotator == person)
     first_label = fit.data.cell_ptr[fit.data.item_ptr]

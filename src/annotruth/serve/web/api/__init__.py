@@ -6,12 +6,10 @@ from fastapi import APIRouter
 
 from annotruth.serve.web.api import alerts, content, labels, live, projects, queue, results, tokens
 
-PREFIX = "/api/v1"
-
 
 def make_api() -> APIRouter:
     """Return the router of all endpoints."""
-    router = APIRouter(prefix=PREFIX)
+    router = APIRouter()
     for module in (projects, labels, content, results, queue, live, alerts, tokens):
         router.include_router(module.router)
     return router

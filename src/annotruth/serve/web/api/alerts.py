@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Path, Request, Response
+from fastapi import HTTPException, Path, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from annotruth.serve.hooks.settings import check_settings, public_settings
 from annotruth.serve.hooks.signatures import new_secret
 from annotruth.serve.store.alerts import (
     add_webhook,
@@ -26,12 +25,20 @@ from annotruth.serve.store.connections import (
 from annotruth.serve.store.records import Webhook
 from annotruth.serve.store.schema import utc_now
 from annotruth.serve.web.access import Access
-from annotruth.serve.web.api.parameters import ERRORS, Admin, Context, Limit, Reader, Start, Writer
+from annotruth.serve.web.api.parameters import (
+    Admin,
+    Context,
+    Limit,
+    Reader,
+    Start,
+    Writer,
+    make_router,
+)
 from annotruth.serve.web.bodies import documented, read_json
 from annotruth.serve.web.context import ServeContext
 from annotruth.serve.web.schemas import NewConnection, NewWebhook
 
-router = APIRouter(tags=["alerts and connections"], responses=ERRORS)
+router = make_router("alerts and connections")
 
 Number = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
@@ -71,9 +78,7 @@ async def create_webhook(request: Request, context: Context, access: Admin) -> d
 
     def store() -> Webhook:
         with context.database.begin() as connection:
-            made = add_webhook(
-                connection, access.project.id, sent.url, sent.kinds, new_secret()
-            )
+            made = add_webhook(connection, access.project.id, sent.url, sent.kinds, new_secret())
             detail = {"webhook": made.id, "kinds": list(made.kinds)}
             now = utc_now()
             add_audit(connection, access.project.id, access.actor, "webhook created", detail, now)
@@ -108,8 +113,7 @@ def delete_webhook(number: Number, context: Context, access: Admin) -> Response:
 async def create_connection(request: Request, context: Context, access: Admin) -> dict[str, Any]:
     """Connect a labelling tool; the secret that it must send is in the answer, and nowhere else."""
     sent = await read_json(request, NewConnection)
-    settings = check_settings(sent.kind, sent.settings)
-    made = await run_in_threadpool(_store_connection, context, access, sent.kind, settings)
+    made = await run_in_threadpool(_store_connection, context, access, sent.kind, sent.settings)
     return {**_shown_connection(made), "secret": made.secret}
 
 
@@ -160,8 +164,17 @@ def _shown_connection(connection: PlatformConnection) -> dict[str, Any]:
     return {
         "id": connection.id,
         "kind": connection.kind,
-        "settings": public_settings(connection.settings),
+        "settings": _public(connection.settings),
         "hook": f"/hooks/{connection.id}",
         "last_contact": connection.last_contact,
         "last_error": connection.last_error,
+    }
+
+
+def _public(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings as they may be shown: without tokens and passwords."""
+    return {
+        name: value
+        for name, value in settings.items()
+        if not any(word in name.lower() for word in ("token", "secret", "password", "key"))
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 
@@ -13,13 +13,13 @@ from annotruth.serve.store.audit import add_audit
 from annotruth.serve.store.content import set_content, set_gold, set_traits
 from annotruth.serve.store.schema import utc_now
 from annotruth.serve.web.access import Access
-from annotruth.serve.web.api.parameters import ERRORS, Context, Writer
+from annotruth.serve.web.api.parameters import Context, Writer, make_router
 from annotruth.serve.web.bodies import documented, read_list
 from annotruth.serve.web.context import ServeContext
 from annotruth.serve.web.ingest import MAX_BATCH
 from annotruth.serve.web.schemas import NewContent, NewGold, NewTraits, Stored, refuse_duplicates
 
-router = APIRouter(tags=["content"], responses=ERRORS)
+router = make_router("content")
 
 
 @router.post("/projects/{project}/gold", openapi_extra=documented(NewGold, or_list=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi import HTTPException, Request, Response
 from pydantic import ValidationError
 from starlette.responses import JSONResponse
 
@@ -12,7 +12,7 @@ from annotruth.errors import InputError
 from annotruth.serve.store.events import events_since
 from annotruth.serve.store.records import Appended, LabelEvent, Project, ProjectKind, StoredEvent
 from annotruth.serve.web.access import Access
-from annotruth.serve.web.api.parameters import ERRORS, Context, Limit, Reader, Since, Writer
+from annotruth.serve.web.api.parameters import Context, Limit, Reader, Since, Writer, make_router
 from annotruth.serve.web.bodies import documented, media_type, read_list
 from annotruth.serve.web.context import ServeContext
 from annotruth.serve.web.errors import UnavailableError, message_of
@@ -20,7 +20,7 @@ from annotruth.serve.web.ingest import MAX_BATCH, check_events
 from annotruth.serve.web.limits import STREAM_TYPE, read_lines
 from annotruth.serve.web.schemas import Accepted, NewComparison, NewLabel
 
-router = APIRouter(tags=["labels"], responses=ERRORS)
+router = make_router("labels")
 
 SOURCE = "api"
 """The source of events that clients send."""
@@ -81,7 +81,6 @@ async def _post(
     return _accepted(await context.ingest.append(access.project, SOURCE, events))
 
 
-
 async def _post_stream(
     request: Request,
     context: ServeContext,
@@ -113,7 +112,7 @@ def _parsed(
     lines: list[bytes], model: type[NewLabel | NewComparison], project: Project, n_before: int
 ) -> tuple[list[LabelEvent], str]:
     """Return the events of lines up to the first wrong one, and what is wrong with that."""
-    events = []
+    events: list[LabelEvent] = []
     for number, line in enumerate(lines, n_before + 1):
         if not line.strip():
             continue

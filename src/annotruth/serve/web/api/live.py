@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
 from starlette.responses import StreamingResponse
 
-from annotruth.serve.web.api.parameters import ERRORS, Context, Reader
+from annotruth.serve.web.api.parameters import Context, Reader, make_router
 
-router = APIRouter(tags=["live"], responses=ERRORS)
+router = make_router("live")
 
 
 @router.get("/projects/{project}/events", response_class=StreamingResponse)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import Depends, Query
+from fastapi import APIRouter, Depends, Query
 
 from annotruth.serve.web.access import Access
 from annotruth.serve.web.auth import require
 from annotruth.serve.web.context import ServeContext, context_of
 from annotruth.serve.web.schemas import Problem
+
+PREFIX = "/api/v1"
+"""What the paths of all endpoints begin with."""
 
 MAX_NUMBER = 2**63 - 1
 """The largest integer that both databases take."""
@@ -24,7 +27,7 @@ Since = Annotated[int, Query(ge=0, le=MAX_NUMBER)]
 Start = Annotated[int, Query(alias="cursor", ge=0, le=MAX_NUMBER)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 
-ERRORS: dict[int | str, dict[str, Any]] = {
+_ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "description": text}
     for status, text in {
         401: "No valid token.",
@@ -35,4 +38,8 @@ ERRORS: dict[int | str, dict[str, Any]] = {
         503: "The database cannot be reached; nothing was stored.",
     }.items()
 }
-"""The errors that every endpoint may answer with, for the description of the API."""
+
+
+def make_router(subject: str) -> APIRouter:
+    """Return a router for the endpoints of a subject, with the errors that each may answer with."""
+    return APIRouter(prefix=PREFIX, tags=[subject], responses=_ERRORS)

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import HTTPException, Request
+from starlette.concurrency import run_in_threadpool
 
 from annotruth.serve.store.audit import add_audit
 from annotruth.serve.store.events import last_seq
-from annotruth.serve.store.projects import change_settings, create_project, get_project, list_projects
+from annotruth.serve.store.projects import (
+    change_settings,
+    create_project,
+    get_project,
+    list_projects,
+)
 from annotruth.serve.store.records import Project
 from annotruth.serve.store.schema import utc_now
 from annotruth.serve.store.snapshots import get_worker_state, latest_snapshot
-from annotruth.serve.web.api.parameters import ERRORS, Admin, Context, Reader, ServerAdmin
+from annotruth.serve.web.api.parameters import Admin, Context, Reader, ServerAdmin, make_router
 from annotruth.serve.web.bodies import documented, read_json
 from annotruth.serve.web.context import ServeContext
 from annotruth.serve.web.schemas import NewProject, ProjectInfo, ProjectSettings
-from starlette.concurrency import run_in_threadpool
 
-router = APIRouter(tags=["projects"], responses=ERRORS)
+router = make_router("projects")
 
 
 @router.post("/projects", status_code=201, openapi_extra=documented(NewProject))

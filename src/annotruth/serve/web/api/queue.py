@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from annotruth.serve.store.content import get_content
 from annotruth.serve.store.schema import utc_now
-from annotruth.serve.web.api.parameters import ERRORS, Context, Writer
+from annotruth.serve.web.api.parameters import Context, Writer, make_router
 from annotruth.serve.web.results import row_of
 
-router = APIRouter(tags=["queue"], responses=ERRORS)
+router = make_router("queue")
 
 Person = Annotated[str, Query(min_length=1, max_length=512)]
 

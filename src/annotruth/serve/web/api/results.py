@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Query
+from fastapi import HTTPException, Query
 from sqlalchemy import Connection
 
 from annotruth.serve.store.content import get_content, get_gold, get_traits
 from annotruth.serve.store.events import current_labels, slots_changed_since
 from annotruth.serve.store.records import StoredEvent
 from annotruth.serve.store.snapshots import annotator_history, get_snapshot, snapshot_history
-from annotruth.serve.web.api.parameters import ERRORS, Context, Limit, Reader, Since, Start
+from annotruth.serve.web.api.parameters import Context, Limit, Reader, Since, Start, make_router
 from annotruth.serve.web.results import Order, TableName, row_of, rows_of, table_part, to_rows
-from annotruth.serve.web.context import ServeContext
 from annotruth.serve.web.snapshot_cache import LoadedSnapshot
 
-router = APIRouter(tags=["results"], responses=ERRORS)
+router = make_router("results")
 
 Sort = Annotated[str | None, Query(max_length=200, description="A column of the rows.")]
 Status = Annotated[str | None, Query(max_length=100)]
@@ -67,9 +66,7 @@ def _part(
 ) -> dict[str, Any]:
     if loaded is None:
         return {"version": None, "total": 0, name: [], "next": None}
-    part = table_part(
-        loaded, name, sort=sort, order=order, status=status, start=start, limit=limit
-    )
+    part = table_part(loaded, name, sort=sort, order=order, status=status, start=start, limit=limit)
     return {
         "version": loaded.version,
         "total": part.n_rows,

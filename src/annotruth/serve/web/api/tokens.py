@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-
-from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi import HTTPException, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from annotruth.serve.store.audit import add_audit
 from annotruth.serve.store.records import Token
-from annotruth.serve.store.tokens import create_token, list_tokens, revoke_token
 from annotruth.serve.store.schema import utc_now
+from annotruth.serve.store.tokens import create_token, list_tokens, revoke_token
 from annotruth.serve.web.access import Access
-from annotruth.serve.web.api.parameters import ERRORS, Admin, Context, ServerAdmin
+from annotruth.serve.web.api.parameters import Admin, Context, ServerAdmin, make_router
 from annotruth.serve.web.bodies import documented, read_json
 from annotruth.serve.web.context import ServeContext
 from annotruth.serve.web.schemas import CreatedToken, NewToken, TokenInfo
 
-router = APIRouter(tags=["tokens"], responses=ERRORS)
+router = make_router("tokens")
 
 
 @router.post("/projects/{project}/tokens", status_code=201, openapi_extra=documented(NewToken))
