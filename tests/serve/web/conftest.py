@@ -14,6 +14,7 @@ pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 
 import uvicorn
+from fastapi import FastAPI
 
 from annotruth.serve.config import ServeConfig
 from annotruth.serve.store.projects import create_project
@@ -36,8 +37,12 @@ class Server:
     """A running server with the projects "birds", "cats" (labels) and "films" (comparisons)."""
 
     port: int
-    context: ServeContext
+    app: FastAPI
     tokens: dict[str, str]
+
+    @property
+    def context(self) -> ServeContext:
+        return self.app.state.context
 
     def send(
         self,
@@ -81,8 +86,7 @@ def start_server(url: str, folder: Path, **settings: Any) -> tuple[Server, Any]:
     """Start a server in a thread; return it and a function that stops it."""
     config = ServeConfig(database=url, data_dir=folder, port=0, **settings)
     app = make_app(config)
-    context = app.state.context
-    tokens = make_tokens(context)
+    tokens = make_tokens(app.state.context)
     running = uvicorn.Server(
         uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None, timeout_graceful_shutdown=1)
     )
@@ -96,7 +100,7 @@ def start_server(url: str, folder: Path, **settings: Any) -> tuple[Server, Any]:
         running.should_exit = True
         thread.join(20)
 
-    return Server(port, context, tokens), stop
+    return Server(port, app, tokens), stop
 
 
 def make_tokens(context: ServeContext) -> dict[str, str]:
