@@ -22,6 +22,7 @@ from annotruth.serve.store.schema import utc_now
 from annotruth.serve.store.tokens import create_token
 from annotruth.serve.web.app import make_app
 from annotruth.serve.web.context import ServeContext
+from annotruth.serve.web.server import server_config
 
 
 class Reply(NamedTuple):
@@ -87,9 +88,8 @@ def start_server(url: str, folder: Path, **settings: Any) -> tuple[Server, Any]:
     config = ServeConfig(database=url, data_dir=folder, port=0, **settings)
     app = make_app(config)
     tokens = make_tokens(app.state.context)
-    running = uvicorn.Server(
-        uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None, timeout_graceful_shutdown=1)
-    )
+    running = uvicorn.Server(server_config(app, config))
+    running.config.timeout_graceful_shutdown = 1
     thread = threading.Thread(target=running.run, daemon=True)
     thread.start()
     while not running.started:

@@ -11,37 +11,21 @@ import uvicorn
 from annotruth.errors import AnnotruthError
 from annotruth.serve.config import ServeConfig
 from annotruth.serve.web.app import make_app
+from annotruth.serve.web.server import server_config
 
-_STOP_SECONDS = 5  # open streams end after this time at a stop
-_MOST_CONNECTIONS = 2_000
+_LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def main() -> None:
     """Run the web server until it is stopped."""
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level="INFO")
+    logging.basicConfig(format=_LOG_FORMAT, level=logging.INFO)
     try:
         config = ServeConfig.from_environment(os.environ)
         app = make_app(config)
     except AnnotruthError as error:
-        sys.exit(_bad_settings(error))
-    uvicorn.run(
-        app,
-        host=config.host,
-        port=config.port,
-        log_config=None,
-        access_log=False,  # the application has its own, without queries
-        server_header=False,
-        proxy_headers=bool(config.trusted_proxies),
-        forwarded_allow_ips=list(config.trusted_proxies),
-        limit_concurrency=_MOST_CONNECTIONS,
-        timeout_graceful_shutdown=_STOP_SECONDS,
-        ws="none",
-    )
-
-
-def _bad_settings(error: AnnotruthError) -> int:
-    logging.getLogger("annotruth.serve").error("%s", error)
-    return 2
+        logging.getLogger("annotruth.serve").error("%s", error)
+        sys.exit(2)
+    uvicorn.Server(server_config(app, config)).run()
 
 
 if __name__ == "__main__":

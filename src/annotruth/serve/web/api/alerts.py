@@ -1,10 +1,10 @@
-"""Alerts, the webhooks they are sent to, connections with platforms, and the audit log."""
+"""Alerts, the webhooks they are sent to, and the audit log."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import HTTPException, Path, Request, Response
+from fastapi import HTTPException, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from annotruth.serve.hooks.signatures import new_secret
@@ -16,31 +16,22 @@ from annotruth.serve.store.alerts import (
     remove_webhook,
 )
 from annotruth.serve.store.audit import add_audit, list_audit
-from annotruth.serve.store.connections import (
-    PlatformConnection,
-    add_connection,
-    list_connections,
-    remove_connection,
-)
 from annotruth.serve.store.records import Webhook
 from annotruth.serve.store.schema import utc_now
-from annotruth.serve.web.access import Access
 from annotruth.serve.web.api.parameters import (
     Admin,
     Context,
     Limit,
+    Number,
     Reader,
     Start,
     Writer,
     make_router,
 )
 from annotruth.serve.web.bodies import documented, read_json
-from annotruth.serve.web.context import ServeContext
-from annotruth.serve.web.schemas import NewConnection, NewWebhook
+from annotruth.serve.web.schemas import NewWebhook
 
-router = make_router("alerts and connections")
-
-Number = Annotated[int, Path(ge=1, le=2**31 - 1)]
+router = make_router("alerts")
 
 
 @router.get("/projects/{project}/alerts")
@@ -107,46 +98,6 @@ def delete_webhook(number: Number, context: Context, access: Admin) -> Response:
     return Response(status_code=204)
 
 
-@router.post(
-    "/projects/{project}/connections", status_code=201, openapi_extra=documented(NewConnection)
-)
-async def create_connection(request: Request, context: Context, access: Admin) -> dict[str, Any]:
-    """Connect a labelling tool; the secret that it must send is in the answer, and nowhere else."""
-    sent = await read_json(request, NewConnection)
-    made = await run_in_threadpool(_store_connection, context, access, sent.kind, sent.settings)
-    return {**_shown_connection(made), "secret": made.secret}
-
-
-def _store_connection(
-    context: ServeContext, access: Access, kind: str, settings: dict[str, Any]
-) -> PlatformConnection:
-    with context.database.begin() as connection:
-        made = add_connection(connection, access.project.id, kind, settings, new_secret())
-        detail = {"connection": made.id, "kind": kind}
-        now = utc_now()
-        add_audit(connection, access.project.id, access.actor, "connection created", detail, now)
-    return made
-
-
-@router.get("/projects/{project}/connections")
-def connections(context: Context, access: Admin) -> list[dict[str, Any]]:
-    """List the connections, without their secrets."""
-    with context.database.connect() as connection:
-        return [_shown_connection(each) for each in list_connections(connection, access.project.id)]
-
-
-@router.delete("/projects/{project}/connections/{number}", status_code=204)
-def delete_connection(number: Number, context: Context, access: Admin) -> Response:
-    """Remove a connection; its labels stay."""
-    with context.database.begin() as connection:
-        if not remove_connection(connection, access.project.id, number):
-            raise HTTPException(404, "there is no such connection")
-        detail = {"connection": number}
-        now = utc_now()
-        add_audit(connection, access.project.id, access.actor, "connection removed", detail, now)
-    return Response(status_code=204)
-
-
 def _without_project(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name != "project"}
 
@@ -157,24 +108,4 @@ def _shown_webhook(webhook: Webhook) -> dict[str, Any]:
         "url": webhook.url,
         "kinds": list(webhook.kinds),
         "active": webhook.active,
-    }
-
-
-def _shown_connection(connection: PlatformConnection) -> dict[str, Any]:
-    return {
-        "id": connection.id,
-        "kind": connection.kind,
-        "settings": _public(connection.settings),
-        "hook": f"/hooks/{connection.id}",
-        "last_contact": connection.last_contact,
-        "last_error": connection.last_error,
-    }
-
-
-def _public(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return settings as they may be shown: without tokens and passwords."""
-    return {
-        name: value
-        for name, value in settings.items()
-        if not any(word in name.lower() for word in ("token", "secret", "password", "key"))
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Path, Query
 
 from annotruth.serve.web.access import Access
 from annotruth.serve.web.auth import require
@@ -25,6 +25,7 @@ ServerAdmin = Annotated[Access, Depends(require("admin", all_projects=True))]
 
 Since = Annotated[int, Query(ge=0, le=MAX_NUMBER)]
 Start = Annotated[int, Query(alias="cursor", ge=0, le=MAX_NUMBER)]
+Number = Annotated[int, Path(ge=1, le=2**31 - 1)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
