@@ -159,3 +159,12 @@ def test_health_metrics_and_documentation(sqlite_server):
     assert "POST /api/v1/projects/{project}/labels" in page.body
     assert "://" not in page.body.replace("https://example.org", "")
     assert "script-src 'self'" in page.headers["content-security-policy"]
+
+
+def test_connections_show_no_secrets(server):
+    made = server.call("POST", "/projects/birds/connections", {"kind": "generic"})
+    assert made.status == 201
+    (shown,) = server.call("GET", "/projects/birds/connections").body
+    assert (shown["hook"], "secret" in shown) == (f"/hooks/{made.body['id']}", False)
+    path = f"/projects/birds/connections/{made.body['id']}"
+    assert server.call("DELETE", path).status == 204

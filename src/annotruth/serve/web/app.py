@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib import import_module
 from importlib.metadata import version
-from importlib.util import find_spec
 
 import anyio.to_thread
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 
 from annotruth.serve.config import ServeConfig
+from annotruth.serve.hooks import make_hooks
 from annotruth.serve.web.api import make_api
+from annotruth.serve.web.api.system import make_system_router
 from annotruth.serve.web.context import ServeContext
 from annotruth.serve.web.errors import add_handlers
 from annotruth.serve.web.guard import Guard
-from annotruth.serve.web.system import make_system_router
 
 _THREADS = 12  # for reads; not more than the connections of the database
 
@@ -50,17 +49,7 @@ def make_app(config: ServeConfig) -> FastAPI:
     )
     app.state.context = context
     add_handlers(app)
-    for router in (make_system_router(), make_api(), *_optional_routers(context)):
+    for router in (make_system_router(), make_api(), make_hooks(context)):
         app.include_router(router)
     app.add_middleware(Guard, config, context.metrics)
     return app
-
-
-def _optional_routers(context: ServeContext) -> Iterator[APIRouter]:
-    """Return the routers of hooks and pages, where they are installed."""
-    for name in ("hooks", "pages"):
-        if find_spec(f"annotruth.serve.{name}") is None:
-            continue
-        make = getattr(import_module(f"annotruth.serve.{name}"), f"make_{name}", None)
-        if make is not None:
-            yield make(context)

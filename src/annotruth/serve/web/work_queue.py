@@ -32,18 +32,18 @@ from annotruth.serve.web.results import result_table, row_numbers
 from annotruth.serve.web.snapshot_cache import LoadedSnapshot, SnapshotCache
 
 LABELS_PER_ITEM = 3
-"""How many labels an item gets before it is fitted, unless the project says otherwise."""
+"""How many labels each item gets before it is fitted, unless the project says otherwise."""
 
 _CONTENT_SECONDS = 5.0  # how often new items are looked for
 _EVENTS_AT_ONCE = 10_000
 
 
-class Task(NamedTuple):
+class LabelTask(NamedTuple):
     """An item to label, or a pair to compare.
 
     Examples
     --------
-    >>> Task("film 1").key, Task("film 1", "film 2").key[:5]
+    >>> LabelTask("film 1").key, LabelTask("film 1", "film 2").key[:5]
     ('film 1', 'pair:')
     """
 
@@ -66,11 +66,11 @@ class GivenTask(NamedTuple):
     Examples
     --------
     >>> from datetime import UTC
-    >>> GivenTask(Task("film 1"), datetime(2026, 1, 1, tzinfo=UTC)).task.item
+    >>> GivenTask(LabelTask("film 1"), datetime(2026, 1, 1, tzinfo=UTC)).task.item
     'film 1'
     """
 
-    task: Task
+    task: LabelTask
     expires: datetime
 
 
@@ -78,7 +78,7 @@ class GivenTask(NamedTuple):
 class _Wanted:
     """A task and how many labels it should still get, not counting those since the snapshot."""
 
-    task: Task
+    task: LabelTask
     places: int
 
 
@@ -154,7 +154,7 @@ class WorkQueue:
         loaded: LoadedSnapshot | None,
         annotator: str,
         now: datetime,
-    ) -> Task | None:
+    ) -> LabelTask | None:
         done = _done_before(loaded, annotator)
         leased: Counter[str] = Counter()
         own: list[str] = []
@@ -215,7 +215,7 @@ def _refresh(
         events = events_since(connection, project.id, queue.seq, _EVENTS_AT_ONCE)
         for event in events:
             if event.item:
-                task = Task(event.item, event.other_item)
+                task = LabelTask(event.item, event.other_item)
                 _add_unseen(queue, [task] if project.kind == "labels" else [], places, fitted)
                 queue.done_by[task.key].add(event.annotator)
         if events:
@@ -224,18 +224,20 @@ def _refresh(
             return
 
 
-def _add_unseen(queue: _Queue, tasks: Iterable[Task], places: int, fitted: dict[str, int]) -> None:
+def _add_unseen(
+    queue: _Queue, tasks: Iterable[LabelTask], places: int, fitted: dict[str, int]
+) -> None:
     for task in tasks:
         known = task.item in fitted and (not task.other_item or task.other_item in fitted)
         if not known:
             queue.unseen.setdefault(task.key, _Wanted(task, places))
 
 
-def _tasks_of(project: Project, items: list[str]) -> Iterable[Task]:
+def _tasks_of(project: Project, items: list[str]) -> Iterable[LabelTask]:
     """Return the first tasks of new items: each item, or neighbours in a ring of pairs."""
     if project.kind == "labels":
-        return map(Task, items)
-    return (Task(*pair) for pair in pairwise([*items, items[0]] if len(items) > 2 else items))
+        return map(LabelTask, items)
+    return (LabelTask(*pair) for pair in pairwise([*items, items[0]] if len(items) > 2 else items))
 
 
 def _advised(loaded: LoadedSnapshot) -> dict[str, _Wanted]:
@@ -245,14 +247,14 @@ def _advised(loaded: LoadedSnapshot) -> dict[str, _Wanted]:
         wanted: dict[str, _Wanted] = {}
         table = advice.comparison_table()
         for left, right in zip(table["left"].to_pylist(), table["right"].to_pylist(), strict=True):
-            task = Task(str(left), str(right))
+            task = LabelTask(str(left), str(right))
             wanted.setdefault(task.key, _Wanted(task, 0)).places += 1
         return wanted
     rows = np.flatnonzero(advice.add)
     rows = rows[np.argsort(-advice.of_items.gain[rows], kind="stable")]
     ids = result_table(loaded, "items")["item"].take(rows).to_pylist()
     return {
-        str(item): _Wanted(Task(str(item)), places)
+        str(item): _Wanted(LabelTask(str(item)), places)
         for item, places in zip(ids, advice.add[rows].tolist(), strict=True)
     }
 
@@ -268,7 +270,7 @@ def _done_before(loaded: LoadedSnapshot | None, annotator: str) -> set[str]:
         sides = (
             fit.data.items.take(side[votes]).to_pylist() for side in (fit.data.left, fit.data.right)
         )
-        return {Task(str(a), str(b)).key for a, b in zip(*sides, strict=True)}
+        return {LabelTask(str(a), str(b)).key for a, b in zip(*sides, strict=True)}
     labels = np.flatnonzero(fit.data.annotator == person)
     first_label = fit.data.cell_ptr[fit.data.item_ptr]
     items = np.searchsorted(first_label, labels, side="right") - 1

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from annotruth.serve.web.api import alerts, content, labels, live, projects, queue, results, tokens
+from annotruth.serve.web.api import (
+    alerts,
+    connections,
+    content,
+    labels,
+    live,
+    projects,
+    queue,
+    results,
+    tokens,
+)
 
 
 def make_api() -> APIRouter:
     """Return the router of all endpoints."""
     router = APIRouter()
-    for module in (projects, labels, content, results, queue, live, alerts, tokens):
+    for module in (projects, labels, content, results, queue, live, alerts, connections, tokens):
         router.include_router(module.router)
     return router

@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse, JSONResponse
 
 from annotruth.serve.store.database import DatabaseUnavailableError
 from annotruth.serve.web.access import Access
-from annotruth.serve.web.api_page import api_page
+from annotruth.serve.web.api.page import api_page
 from annotruth.serve.web.auth import require
 from annotruth.serve.web.context import ServeContext, context_of
 
