@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import platform
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.errors import AnnotruthError, ConvergenceWarning, InputError, counted
-
-if TYPE_CHECKING:
-    from annotruth.models.squarem import Squarem
 
 P = TypeVar("P")
 """The parameters that a model's steps update."""
@@ -98,6 +95,26 @@ def start_stage(
         progress.start(stage, done=done, total=total)
 
 
+class Acceleration(Protocol[P]):
+    """How the loop begins steps at extrapolated parameters.
+
+    Examples
+    --------
+    >>> from annotruth.models.squarem import Squarem
+    >>> {"propose", "accept", "finish"} <= set(dir(Squarem))
+    True
+    """
+
+    def propose(self, current: P) -> P:
+        """Return the point to step from."""
+
+    def accept(self, new: P, monitor: Mapping[str, float]) -> tuple[P, bool]:
+        """Return where to continue after a step, and whether its objective counts."""
+
+    def finish(self, current: P) -> P:
+        """Return the final parameters."""
+
+
 class Steps(Protocol[P]):
     """What a model supplies to the loop: its equations over a session.
 
@@ -136,7 +153,7 @@ class Steps(Protocol[P]):
     def finalize(self, parameters: P) -> float:
         """Compute the item-side results of the final parameters; return their log-likelihood."""
 
-    def acceleration(self) -> Squarem[P]:
+    def acceleration(self) -> Acceleration[P]:
         """Return how to extrapolate the steps."""
 
 
@@ -249,7 +266,7 @@ def run_em(
 
     Reaching ``max_iter`` is not convergence and warns.
 
-    With ``accelerate``, some steps begin at extrapolated parameters (`annotruth.models.squarem`).
+    With ``accelerate``, some steps begin at extrapolated parameters (`Acceleration`).
     The objective must then change by less than ``tol`` over three steps in a row, so that one
     small step among larger ones does not stop the loop. Steps that were rolled back, or that
     await confirmation, do not count.

@@ -49,7 +49,8 @@ def test_kernels_equal_their_twins(n_groups: int) -> None:
         pruned = steps.sums(at, prune=1e-3)
         active = steps.session.collect("active").copy()
         found.append([*pruned.values(), active, *steps.sums(at).values(), steps.information(at)])
-        found[-1].append(steps.session.collect("favoured"))
+        found[-1] += [steps.session.collect("favoured"), steps.session.collect("by_level")]
+        found[-1] += steps.shares.best(at)
         steps.consider_all_states()
         steps.prune(at)
         found[-1].append(steps.session.collect("active"))

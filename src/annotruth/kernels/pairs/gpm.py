@@ -27,21 +27,15 @@ from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.compiled import compiled
+from annotruth.kernels.pairs.gpm_derivatives import add_derivatives, derivative_room
 from annotruth.kernels.pairs.gpm_states import (
-    ActiveLevels,
     active_levels,
-    davidson,
-    half_sign,
     keep_likely,
-    kind,
     marginals,
-    moments,
-    offset_of,
-    regressor,
-    root_odds,
     state_posterior,
 )
-from annotruth.kernels.pairs.levels import NEGLIGIBLE, PairModel
+from annotruth.kernels.pairs.gpm_votes import vote_room
+from annotruth.kernels.pairs.levels import PairModel
 
 
 @compiled
@@ -54,6 +48,7 @@ def step(
     leverage: Floats,
     pair: NDArray[np.int32],
     covariates: Floats,
+    by_level: Floats,
     model: PairModel,
     prune: float,
     gradient: Floats,
@@ -72,113 +67,61 @@ def step(
     :math:`\sum_k w_k (\epsilon_k D'(y) + \phi_k D'(\bar y)) / p_k(y)` to the derivative with respect
     to d, and the expected curvature of the serious and the inverted part to ``curvature`` (by pair,
     times the squared sharpness), ``cross`` (items with offsets) and ``offset_curvature``. ``totals``
-    gets the log-likelihood, the expected log sharpness, and the expected leverage. Levels whose posterior
-    probability is below ``prune`` are no longer active afterwards.
+    gets the log-likelihood, the expected log sharpness, and the expected leverage. ``by_level`` gets
+    each annotator's posterior of groups, tie rates and behaviors; 0 if they do not count. Levels whose
+    posterior probability is below ``prune`` are no longer active afterwards.
     """
+    room, derivatives = vote_room(model), derivative_room()
+    n_groups, n_nu = len(model.theta), len(model.levels.nu)
     for s in range(lo, hi):
-        first, last = block.annotator_ptr[s], block.annotator_ptr[s + 1]
-        if first == last or active[s, 0] == 0:
+        by_level[s] = 0.0
+        if block.annotator_ptr[s] == block.annotator_ptr[s + 1] or active[s, 0] == 0:
             continue
         levels = active_levels(active[s])
         posterior, log_likelihood = state_posterior(
-            block, s, favoured[s], leverage[s], covariates, model, levels
+            room, block, s, favoured[s], leverage[s], covariates, model, levels
         )
         totals[0] += log_likelihood
         by = marginals(posterior)
         for g in range(len(levels.group)):
             group_count[levels.group[g]] += by[0][g]
+            by_level[s, levels.group[g]] = by[0][g]
         for j in range(len(levels.beta)):
             totals[1] += by[1][j] * math.log(model.levels.beta[levels.beta[j]])
         for t in range(len(levels.nu)):
             nu_count[levels.nu[t]] += by[2][t]
+            by_level[s, n_groups + levels.nu[t]] = by[2][t]
         for k in range(len(levels.behavior)):
             behavior_count[levels.behavior[k]] += by[3][k]
+            by_level[s, n_groups + n_nu + levels.behavior[k]] = by[3][k]
             totals[2] += leverage[s] * by[3][k] * model.levels.eps[levels.behavior[k]]
-        _add_derivatives(
-            block, s, favoured[s], pair, covariates, model, levels, posterior, gradient, curvature,
-            cross, offset_gradient, offset_curvature,
+        add_derivatives(
+            block, s, favoured[s], pair, covariates, model, levels, room, posterior, derivatives,
+            gradient, curvature, cross, offset_gradient, offset_curvature,
         )  # fmt: skip
         if prune > 0.0:
             keep_likely(active[s], levels, by, prune)
 
 
 @compiled
-def _add_derivatives(
-    block: Any,
-    s: int,
-    favoured: int,
-    pair: NDArray[np.int32],
-    covariates: Floats,
-    model: PairModel,
-    active: ActiveLevels,
-    posterior: Floats,
-    gradient: Floats,
-    curvature: Floats,
-    cross: Floats,
-    offset_gradient: Floats,
-    offset_curvature: Floats,
+def add_counts(
+    block: Any, lo: int, hi: int, by_level: Floats, ratio: Floats, n_levels: Codes, counts: Floats
 ) -> None:
-    """Add annotator s's part of the gradient and of the expected curvature."""
-    theta, offsets, levels = model
-    groups, betas, nus, behaviors = active
-    mass = posterior.sum(axis=3)
-    by_beta = mass.sum(axis=2)
-    n_states = len(behaviors)
-    eps, flip = levels.eps[behaviors], levels.flip[behaviors]
-    for v in range(block.annotator_ptr[s], block.annotator_ptr[s + 1]):
-        left, right, y = block.left[v], block.right[v], block.outcome[v]
-        row = kind(y, left, right, favoured)
-        own = half_sign(y)
-        offset = offset_of(v, covariates, offsets)
-        slope_of_offset = 0.0
-        curve_of_offset = 0.0
-        for g in range(len(groups)):
-            difference = theta[groups[g], left] - theta[groups[g], right]
-            slope_of_score = 0.0
-            curve_of_both = 0.0
-            curve_of_score = 0.0
-            for j in range(len(betas)):
-                if by_beta[g, j] < NEGLIGIBLE:
-                    continue
-                beta = levels.beta[betas[j]]
-                a = root_odds(beta * difference + offset)
-                slope = 0.0
-                curve = 0.0
-                for t in range(len(nus)):
-                    if mass[g, j, t] < NEGLIGIBLE:
-                        continue
-                    p, mirrored, total = davidson(y, a, levels.nu[nus[t]])
-                    serious = 0.0
-                    inverted = 0.0
-                    for k in range(n_states):
-                        weight = posterior[g, j, t, k] / (
-                            eps[k] * p + flip[k] * mirrored + levels.chance[row, behaviors[k]]
-                        )
-                        serious += weight * eps[k]
-                        inverted += weight * flip[k]
-                    serious *= p
-                    inverted *= mirrored
-                    mean, variance = moments(a, total)
-                    slope += serious * (own - mean) - inverted * (own + mean)
-                    curve += (serious + inverted) * variance
-                slope_of_offset += slope
-                curve_of_offset += curve
-                slope_of_score += beta * slope
-                curve_of_both += beta * curve
-                curve_of_score += beta * beta * curve
-            gradient[groups[g], left] += slope_of_score
-            gradient[groups[g], right] -= slope_of_score
-            curvature[groups[g], pair[v]] += curve_of_score
-            for c in range(len(offsets)):
-                x = regressor(v, c, covariates)
-                cross[groups[g], left, c] += curve_of_both * x
-                cross[groups[g], right, c] -= curve_of_both * x
-        for c in range(len(offsets)):
-            x = regressor(v, c, covariates)
-            offset_gradient[c] += slope_of_offset * x
-            for c2 in range(len(offsets)):
-                x2 = regressor(v, c2, covariates)
-                offset_curvature[c, c2] += curve_of_offset * x * x2
+    """Add up the expected counts of levels if their prior probabilities are multiplied by ``ratio``.
+
+    ``n_levels`` has the numbers of groups, tie rates and behaviors. Each of these is multiplied by
+    itself, as if the ratios of the others were 1.
+    """
+    for s in range(lo, hi):
+        first = 0
+        for n in n_levels:
+            total = 0.0
+            for i in range(first, first + n):
+                total += by_level[s, i] * ratio[i]
+            if total > 0.0:
+                for i in range(first, first + n):
+                    counts[i] += by_level[s, i] * ratio[i] / total
+            first += n
 
 
 @compiled
@@ -194,10 +137,11 @@ def prune_states(
     prune: float,
 ) -> None:
     """Make levels inactive whose posterior probability is below ``prune``."""
+    room = vote_room(model)
     for s in range(lo, hi):
         levels = active_levels(active[s])
         posterior, _ = state_posterior(
-            block, s, favoured[s], leverage[s], covariates, model, levels
+            room, block, s, favoured[s], leverage[s], covariates, model, levels
         )
         keep_likely(active[s], levels, marginals(posterior), prune)
 

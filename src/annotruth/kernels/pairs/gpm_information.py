@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,8 @@ from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.compiled import compiled
-from annotruth.kernels.pairs.gpm_states import (
-    ActiveLevels,
-    active_levels,
+from annotruth.kernels.pairs.gpm_states import active_levels, state_posterior
+from annotruth.kernels.pairs.gpm_votes import (
     davidson,
     half_sign,
     kind,
@@ -22,9 +22,9 @@ from annotruth.kernels.pairs.gpm_states import (
     offset_of,
     regressor,
     root_odds,
-    state_posterior,
+    vote_room,
 )
-from annotruth.kernels.pairs.levels import LIKELY, PairModel
+from annotruth.kernels.pairs.levels import LIKELY, ActiveLevels, PairModel
 
 
 @compiled
@@ -49,13 +49,14 @@ def information(
     n_groups, n_items = model.theta.shape
     n_offsets = len(model.offsets)
     place = np.full(n_items, -1, np.int64)
+    room = vote_room(model)
     for s in range(lo, hi):
         first, last = block.annotator_ptr[s], block.annotator_ptr[s + 1]
         if first == last or sampled[s] == 0.0 or active[s, 0] == 0:
             continue
         levels = active_levels(active[s])
         posterior, _ = state_posterior(
-            block, s, favoured[s], leverage[s], covariates, model, levels
+            room, block, s, favoured[s], leverage[s], covariates, model, levels
         )
         shown = np.empty(2 * (last - first), np.int64)
         n_shown = 0
@@ -72,21 +73,19 @@ def information(
                 columns[g * n_shown + i] = levels.group[g] * n_items + shown[i]
         for c in range(n_offsets):
             columns[width - n_offsets + c] = n_groups * n_items + c
+        local = np.zeros((width, width))
         scores, weights = _add_hessians(
-            block, s, favoured[s], sampled[s], covariates, model, levels, posterior, place, n_shown,
-            columns, information,
-        )  # fmt: skip
-        mean = np.zeros(width)
+            block, s, favoured[s], covariates, model, levels, posterior, place, n_shown, local
+        )
+        mean = np.dot(weights, scores)
         for k in range(len(weights)):
+            root = math.sqrt(weights[k])
             for i in range(width):
-                mean[i] += weights[k] * scores[k, i]
-        for k in range(len(weights)):
-            for i in range(width):
-                scores[k, i] -= mean[i]
-            for i in range(width):
-                by = sampled[s] * weights[k] * scores[k, i]
-                for j in range(width):
-                    information[columns[i], columns[j]] -= by * scores[k, j]
+                scores[k, i] = root * (scores[k, i] - mean[i])
+        local -= np.dot(scores.T, scores)
+        for i in range(width):
+            for j in range(width):
+                information[columns[i], columns[j]] += sampled[s] * local[i, j]
         for i in range(n_shown):
             place[shown[i]] = -1
 
@@ -96,21 +95,19 @@ def _add_hessians(
     block: Any,
     s: int,
     favoured: int,
-    sampled: float,
     covariates: Floats,
     model: PairModel,
     active: ActiveLevels,
     posterior: Floats,
     place: Codes,
     n_shown: int,
-    columns: Codes,
-    information: Floats,
+    local: Floats,
 ) -> tuple[Floats, Floats]:
-    """Add the expected Hessians; return the scores of the likely states and their probabilities."""
+    """Subtract the expected Hessians; return the scores of the likely states and their probabilities."""
     theta, offsets, levels = model
     groups, betas, nus, behaviors = active
     n_offsets = len(offsets)
-    width = len(columns)
+    width = len(local)
     number = np.full(posterior.shape, -1, np.int64)  # of the likely states
     n_likely = 0
     for g, j, t, k in np.ndindex(posterior.shape):
@@ -159,7 +156,7 @@ def _add_hessians(
                         for i in range(2 + n_offsets):
                             scores[state, cells[i]] += slope * change[i]
                 for i in range(2 + n_offsets):
-                    by = sampled * bend * change[i]
+                    by = bend * change[i]
                     for i2 in range(2 + n_offsets):
-                        information[columns[cells[i]], columns[cells[i2]]] += by * change[i2]
+                        local[cells[i], cells[i2]] += by * change[i2]
     return scores, weights

@@ -12,19 +12,17 @@ from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.compiled import compiled
-from annotruth.kernels.pairs.gpm_states import (
-    ActiveLevels,
-    active_levels,
+from annotruth.kernels.pairs.gpm_states import active_levels, marginals, state_posterior
+from annotruth.kernels.pairs.gpm_votes import (
     davidson,
     half_sign,
     kind,
-    marginals,
     moments,
     offset_of,
     root_odds,
-    state_posterior,
+    vote_room,
 )
-from annotruth.kernels.pairs.levels import NEGLIGIBLE, PairModel
+from annotruth.kernels.pairs.levels import LIKELY, ActiveLevels, PairModel
 
 
 @compiled
@@ -52,11 +50,12 @@ def posteriors(
     votes for the favoured item, and how often it was shown. ``p_serious`` is the probability that
     each comparison was serious. ``totals`` gets the log-likelihood.
     """
+    room = vote_room(model)
     for s in range(lo, hi):
         first, last = block.annotator_ptr[s], block.annotator_ptr[s + 1]
         levels = active_levels(active[s])
         posterior, log_likelihood = state_posterior(
-            block, s, favoured[s], leverage[s], covariates, model, levels
+            room, block, s, favoured[s], leverage[s], covariates, model, levels
         )
         totals[0] += log_likelihood
         by_group[s] = 0.0
@@ -103,7 +102,7 @@ def _add_evidence(
 ) -> None:
     """Add what a group, a sharpness and a tie rate expect of a serious annotator, by its weight."""
     mass = weights.sum()
-    if mass < NEGLIGIBLE:
+    if mass < LIKELY:
         return
     levels, offsets = model.levels, model.offsets
     scores, behaviors = model.theta[active.group[g]], active.behavior
@@ -186,19 +185,20 @@ def predict(
 ) -> None:
     """Set the probabilities of left, right and tie of new comparisons, sorted by annotator."""
     theta, offsets, levels = model
+    room = vote_room(model)
     for s in range(lo, hi):
         if new_ptr[s] == new_ptr[s + 1]:
             continue
         considered = active_levels(active[s])
         posterior, _ = state_posterior(
-            block, s, favoured[s], leverage[s], covariates, model, considered
+            room, block, s, favoured[s], leverage[s], covariates, model, considered
         )
         groups, betas, nus, behaviors = considered
         mass = posterior.sum(axis=3)
         for g in range(len(groups)):
             for j in range(len(betas)):
                 for t in range(len(nus)):
-                    if mass[g, j, t] < NEGLIGIBLE:
+                    if mass[g, j, t] < LIKELY:
                         continue
                     eps = 0.0
                     flip = 0.0

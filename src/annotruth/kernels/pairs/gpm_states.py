@@ -6,30 +6,28 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.compiled import compiled
-from annotruth.kernels.pairs.levels import MAX_LOG_ODDS, SHARPNESS_SD, PairModel
+from annotruth.kernels.compiled import compiled, compiled_in_any_order
+from annotruth.kernels.pairs.gpm_votes import (
+    BLOCK,
+    VoteRoom,
+    set_odds,
+    set_probabilities,
+    set_votes,
+)
+from annotruth.kernels.pairs.levels import (
+    DROPPED,
+    SHARPNESS_SD,
+    ActiveLevels,
+    PairModel,
+    StateLevels,
+)
 
-_RESCALE_EVERY = 64  # comparisons; a state's probability of an outcome is at least 0.001 or so
-
-
-class ActiveLevels(NamedTuple):
-    """The levels of one annotator that are still considered.
-
-    Examples
-    --------
-    >>> ActiveLevels._fields
-    ('group', 'beta', 'nu', 'behavior')
-    """
-
-    group: Codes
-    beta: Codes
-    nu: Codes
-    behavior: Codes
+_FIRST = 32  # comparisons after which very unlikely states are left out
 
 
 @compiled
@@ -61,147 +59,96 @@ def active_levels(active: Codes) -> ActiveLevels:
 
 
 @compiled
-def kind(outcome: int, left: int, right: int, favoured: int) -> int:
-    """Return the row of ``chance``: the outcome, and whether the favoured item is shown and won."""
-    if favoured == left:
-        return 3 * outcome + (1 if outcome == 0 else 2)
-    if favoured == right:
-        return 3 * outcome + (1 if outcome == 1 else 2)
-    return 3 * outcome
-
-
-@compiled
-def regressor(v: int, c: int, covariates: Floats) -> float:
-    """Return what offset c is multiplied by: 1 for gamma, then the covariates."""
-    if c == 0:
-        return 1.0
-    value: float = covariates[v, c - 1]
-    return value
-
-
-@compiled
-def offset_of(v: int, covariates: Floats, offsets: Floats) -> float:
-    """Return gamma + x.c of a comparison."""
-    total: float = offsets[0]
-    for c in range(covariates.shape[1]):
-        total += covariates[v, c] * offsets[c + 1]
-    return total
-
-
-@compiled
-def root_odds(d: float) -> float:
-    """Return exp(d / 2), within bounds that avoid overflow."""
-    return math.exp(0.5 * min(max(d, -MAX_LOG_ODDS), MAX_LOG_ODDS))
-
-
-@compiled
-def davidson(outcome: int, a: float, nu: float) -> tuple[float, float, float]:
-    """Return D of an outcome and of its mirror image, and the normalising sum, at exp(d / 2) = a."""
-    b = 1.0 / a
-    total = a + b + nu
-    if outcome == 0:
-        return a / total, b / total, total
-    if outcome == 1:
-        return b / total, a / total, total
-    return nu / total, nu / total, total
-
-
-@compiled
-def half_sign(outcome: int) -> float:
-    """Return the derivative of an outcome's log odds by d: 1/2, -1/2, or 0 for a tie."""
-    return 0.5 if outcome == 0 else (-0.5 if outcome == 1 else 0.0)
-
-
-@compiled
-def moments(a: float, total: float) -> tuple[float, float]:
-    """Return the mean and the variance of `half_sign`, at exp(d / 2) = a."""
-    mean = 0.5 * (a - 1.0 / a) / total
-    return mean, 0.25 * (a + 1.0 / a) / total - mean * mean
-
-
-@compiled
-def _log_prior(leverage: float, model: PairModel, active: ActiveLevels) -> Floats:
-    """Return the log of the prior of each active state, corrected for the leverage."""
+def _prior(leverage: float, model: PairModel, active: ActiveLevels) -> Floats:
+    """Return the prior of each active state, corrected for the leverage."""
     levels = model.levels
     groups, betas, nus, behaviors = active
     prior = np.empty((len(groups), len(betas), len(nus), len(behaviors)))
     small = min(leverage, 1.0)
-    for g in range(len(groups)):
-        for j in range(len(betas)):
-            log_beta = math.log(levels.beta[betas[j]])
-            for t in range(len(nus)):
-                level = (
-                    levels.log_group[groups[g]] + levels.log_beta[betas[j]] + levels.log_nu[nus[t]]
-                )
+    for j in range(len(betas)):
+        log_beta = math.log(levels.beta[betas[j]])
+        for k in range(len(behaviors)):
+            eps = levels.eps[behaviors[k]]
+            # Half a variance, up to a leverage of 1: few votes stay as likely as without it.
+            tilt = leverage * log_beta + 0.5 * (SHARPNESS_SD * small) ** 2 * eps
+            log_prior = levels.log_beta[betas[j]] + levels.log_behavior[behaviors[k]] - tilt * eps
+            prior[0, j, 0, k] = math.exp(log_prior)
+    for g in range(len(groups) - 1, -1, -1):
+        for t in range(len(nus) - 1, -1, -1):
+            share = math.exp(levels.log_group[groups[g]] + levels.log_nu[nus[t]])
+            for j in range(len(betas)):
                 for k in range(len(behaviors)):
-                    eps = levels.eps[behaviors[k]]
-                    # Half a variance, up to a leverage of 1: few votes stay as likely as without it.
-                    tilt = leverage * log_beta + 0.5 * (SHARPNESS_SD * small) ** 2 * eps
-                    prior[g, j, t, k] = level + levels.log_behavior[behaviors[k]] - tilt * eps
+                    prior[g, j, t, k] = share * prior[0, j, 0, k]
     return prior
 
 
-@compiled
-def _add_log_likelihood(
-    joint: Floats,
-    block: Any,
-    s: int,
-    favoured: int,
-    covariates: Floats,
-    model: PairModel,
-    active: ActiveLevels,
+@compiled_in_any_order
+def _multiply_cell(
+    states: Floats, eps: Floats, flip: Floats, never_serious: Floats, room: VoteRoom, n: int
 ) -> None:
-    """Add the log-likelihood of annotator s's votes in each active state."""
-    levels, theta, offsets = model.levels, model.theta, model.offsets
-    groups, betas, nus, behaviors = active
-    n_states = len(behaviors)
-    eps, flip = levels.eps[behaviors], levels.flip[behaviors]
-    chance = np.empty((9, n_states))
-    for row in range(9):
-        for k in range(n_states):
-            chance[row, k] = levels.chance[row, behaviors[k]]
-    product = np.empty((len(nus), n_states))
-    first, last = block.annotator_ptr[s], block.annotator_ptr[s + 1]
-    for g in range(len(groups)):
-        scores = theta[groups[g]]
-        for j in range(len(betas)):
-            beta = levels.beta[betas[j]]
-            product[:] = 1.0
-            since = 0
-            for v in range(first, last):
-                left, right, y = block.left[v], block.right[v], block.outcome[v]
-                row = kind(y, left, right, favoured)
-                d = beta * (scores[left] - scores[right]) + offset_of(v, covariates, offsets)
-                a = root_odds(d)
-                for t in range(len(nus)):
-                    p, mirrored, _ = davidson(y, a, levels.nu[nus[t]])
-                    for k in range(n_states):
-                        product[t, k] *= eps[k] * p + flip[k] * mirrored + chance[row, k]
-                since += 1
-                if since == _RESCALE_EVERY or v == last - 1:
-                    since = 0
-                    for t in range(len(nus)):
-                        for k in range(n_states):
-                            joint[g, j, t, k] += math.log(product[t, k])
-                            product[t, k] = 1.0
+    """Multiply the probabilities of states at one sharpness and tie rate by those of n comparisons."""
+    p, mirrored, chance = room.p, room.mirrored, room.chance
+    for k in range(len(states)):
+        if states[k] == 0.0:
+            continue
+        product = 1.0
+        if flip[k] > 0.0:
+            for i in range(n):
+                product *= eps[k] * p[i] + flip[k] * mirrored[i] + chance[k, i]
+        elif eps[k] > 0.0:
+            for i in range(n):
+                product *= eps[k] * p[i] + chance[k, i]
+        else:
+            product = never_serious[k]
+        states[k] *= product
+
+
+@compiled_in_any_order
+def _never_serious(eps: Floats, flip: Floats, chance: Floats, n: int) -> Floats:
+    """Return the probabilities of n comparisons in states in which no vote is serious."""
+    products = np.ones(len(eps))
+    for k in range(len(eps)):
+        if eps[k] == 0.0 and flip[k] == 0.0:
+            for i in range(n):
+                products[k] *= chance[k, i]
+    return products
 
 
 @compiled
-def _normalise(joint: Floats) -> float:
-    """Turn log-joints into posterior probabilities; return the log of their sum."""
+def _multiply(
+    joint: Floats, room: VoteRoom, n: int, levels: StateLevels, active: ActiveLevels
+) -> None:
+    """Multiply each state's probability by that of n comparisons."""
+    groups, betas, nus, behaviors = active
+    eps, flip = levels.eps[behaviors], levels.flip[behaviors]
+    never_serious = _never_serious(eps, flip, room.chance, n)
+    for g in range(len(groups)):
+        for j in range(len(betas)):
+            if joint[g, j].max() == 0.0:
+                continue
+            set_odds(room, n, g, levels.beta[betas[j]])
+            for t in range(len(nus)):
+                states = joint[g, j, t]
+                if states.max() > 0.0:
+                    set_probabilities(room, n, levels.nu[nus[t]])
+                    _multiply_cell(states, eps, flip, never_serious, room, n)
+
+
+@compiled
+def _rescale(joint: Floats, dropped: float) -> float:
+    """Divide by the largest; set to 0 what is below ``dropped`` then. Return the log of the divisor."""
     flat = joint.ravel()
     largest = flat.max()
-    total = 0.0
+    least = dropped * largest
+    inverse = 1.0 / largest
     for i in range(len(flat)):
-        flat[i] = math.exp(flat[i] - largest)
-        total += flat[i]
-    for i in range(len(flat)):
-        flat[i] /= total
-    return float(largest + math.log(total))
+        flat[i] = flat[i] * inverse if flat[i] >= least else 0.0
+    return math.log(largest)
 
 
 @compiled
 def state_posterior(
+    room: VoteRoom,
     block: Any,
     s: int,
     favoured: int,
@@ -210,11 +157,26 @@ def state_posterior(
     model: PairModel,
     active: ActiveLevels,
 ) -> tuple[Floats, float]:
-    """Return the posterior of annotator s's active states, and the log-likelihood."""
-    joint = _log_prior(leverage, model, active)
-    _add_log_likelihood(joint, block, s, favoured, covariates, model, active)
-    log_likelihood = _normalise(joint)
-    return joint, log_likelihood
+    """Return the posterior of annotator s's active states, and the log-likelihood.
+
+    States that are very unlikely after some of the comparisons are left out for the rest.
+    """
+    joint = _prior(leverage, model, active)
+    lo, end = block.annotator_ptr[s], block.annotator_ptr[s + 1]
+    size = _FIRST
+    log_likelihood = 0.0
+    while lo < end:
+        hi = end if lo + size + _FIRST > end else lo + size
+        set_votes(room, block, lo, hi, favoured, covariates, model, active)
+        _multiply(joint, room, hi - lo, model.levels, active)
+        log_likelihood += _rescale(joint, DROPPED if hi < end else 0.0)
+        lo = hi
+        size = min(2 * size, BLOCK - _FIRST)
+    flat = joint.ravel()
+    total = flat.sum()
+    for i in range(len(flat)):
+        flat[i] /= total
+    return joint, log_likelihood + math.log(total)
 
 
 @compiled

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from annotruth.kernels.arrays import Floats
+from annotruth.kernels.arrays import Codes, Floats
 
 SHARPNESS_SD = 0.6
 """The standard deviation of the log of the sharpness in the crowd; its mean is 0."""
 
-NEGLIGIBLE = 1e-9
-"""The posterior probability below which a state adds nothing to a gradient."""
+DROPPED = 1e-11
+"""A state so much less likely than the likeliest, after some comparisons, is left out for the rest.
 
+The probability that such a state becomes likely by the rest is not larger than this either: given
+the comparisons so far, the expectation of a posterior probability is what it is now.
+"""
 
 MAX_LOG_ODDS = 60.0
 """The largest log odds that probabilities are computed with."""
 
 LIKELY = 1e-7
-"""The least posterior probability of a state that counts for the information."""
+"""The least posterior probability of a state that counts for derivatives and for the information."""
 
 
 class StateLevels(NamedTuple):
@@ -56,3 +59,18 @@ class PairModel(NamedTuple):
     theta: Floats  # groups x items
     offsets: Floats  # gamma, then the coefficients of covariates
     levels: StateLevels
+
+
+class ActiveLevels(NamedTuple):
+    """The levels of one annotator that are still considered.
+
+    Examples
+    --------
+    >>> ActiveLevels._fields
+    ('group', 'beta', 'nu', 'behavior')
+    """
+
+    group: Codes
+    beta: Codes
+    nu: Codes
+    behavior: Codes

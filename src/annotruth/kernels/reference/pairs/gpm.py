@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.pairs.levels import PairModel
+from annotruth.kernels.pairs.levels import LIKELY, PairModel
 from annotruth.kernels.reference.pairs.gpm_states import (
     likely_levels,
     marginals,
@@ -27,6 +27,7 @@ def step(
     leverage: Floats,
     pair: NDArray[np.int32],
     covariates: Floats,
+    by_level: Floats,
     model: PairModel,
     prune: float,
     gradient: Floats,
@@ -43,6 +44,7 @@ def step(
     levels = model.levels
     for s in range(lo, hi):
         first, last = block.annotator_ptr[s], block.annotator_ptr[s + 1]
+        by_level[s] = 0.0
         if first == last or active[s, 0] == 0:
             continue
         votes = votes_of(block, s, favoured, covariates, model)
@@ -51,10 +53,12 @@ def step(
         group_count += by[0]
         nu_count += by[2]
         behavior_count += by[3]
+        by_level[s] = np.concatenate([by[0], by[2], by[3]])
         totals[0] += log_likelihood
         totals[1] += by[1] @ np.log(levels.beta)
         totals[2] += leverage[s] * (by[3] @ levels.eps)
 
+        posterior = np.where(posterior >= LIKELY, posterior, 0.0)
         slope, serious, inverted = slopes(votes, levels)
         by_sharpness = (posterior * slope).sum(axis=(3, 4))  # comparison, group, sharpness
         curves = (posterior * (serious + inverted) * votes.variance[..., np.newaxis]).sum(
@@ -71,6 +75,17 @@ def step(
         offset_curvature += (votes.x * curves.sum(axis=(1, 2))[:, np.newaxis]).T @ votes.x
         if prune > 0.0:
             active[s] = likely_levels(by, active[s], prune)
+
+
+def add_counts(
+    block: Any, lo: int, hi: int, by_level: Floats, ratio: Floats, n_levels: Codes, counts: Floats
+) -> None:
+    """Add up the expected counts of levels if their prior probabilities are multiplied by ``ratio``."""
+    scaled = by_level[lo:hi] * ratio
+    scaled = scaled[scaled.any(axis=1)]
+    parts = np.split(scaled, np.cumsum(n_levels)[:-1], axis=1)
+    shares = [part / part.sum(axis=1, keepdims=True) for part in parts]
+    counts += np.concatenate(shares, axis=1).sum(axis=0)
 
 
 def prune_states(

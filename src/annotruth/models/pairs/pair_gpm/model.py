@@ -23,7 +23,6 @@ from annotruth.models.pairs.pair_gpm.covariance import (
 )
 from annotruth.models.pairs.pair_gpm.groups import split_into_groups
 from annotruth.models.pairs.pair_gpm.parameters import PairGPMParameters, states_for
-from annotruth.models.pairs.pair_gpm.posterior import annotator_posterior
 from annotruth.models.pairs.pair_gpm.predict import predict_outcomes
 from annotruth.models.pairs.pair_gpm.results import make_fit, name_behaviors
 from annotruth.models.pairs.pair_gpm.states import INVERTED, MAX_GROUPS
@@ -34,7 +33,7 @@ _MAX_ROUNDS = 8  # updates of the scores' prior
 _PRIOR_CHANGE = 0.03  # of the log of its precision: below this it has converged
 _LARGE = 400_000  # comparisons; with more, estimation starts from a sample
 _SAMPLE = 100_000
-_ROUND_TOL = 1e-3  # per score, before the last round
+_ROUND_TOL = 1e-2  # per score, before the last round
 _FINAL_TOL = 1e-4  # per score: less does not change a score noticeably
 
 
@@ -68,7 +67,7 @@ class PairGPM(PairEstimator):
     n_groups
         The number of taste groups: each has scores of its own, and every annotator belongs to one.
     acceleration
-        Whether to extrapolate EM steps (SQUAREM).
+        Whether to extrapolate EM steps (Anderson acceleration).
     seed
         Of the starts with several groups.
     tol, max_iter, engine
@@ -134,13 +133,16 @@ class PairGPM(PairEstimator):
         """Estimate the scores and their prior, then the scores again without inverted votes."""
 
         def run(parameters: PairGPMParameters, tol: float) -> tuple[PairGPMParameters, History]:
-            return run_em(
+            parameters, history = run_em(
                 *(steps, parameters),
                 tol=tol,
                 max_iter=self.max_iter,
                 accelerate=self.acceleration,
                 progress=progress,
             )
+            parameters = steps.rescaled(parameters)
+            history.log_likelihood[-1] = steps.finalize(parameters)
+            return parameters, history
 
         for _ in range(_MAX_ROUNDS):
             parameters, history = run(parameters, max(self.tol, _ROUND_TOL * parameters.theta.size))
@@ -150,13 +152,13 @@ class PairGPM(PairEstimator):
             steps.consider_all_states()
             if change < _PRIOR_CHANGE:
                 break
-        posterior = annotator_posterior(steps, parameters)
+        steps.sums(parameters)
         named = name_behaviors(
-            posterior.behavior, steps.states, steps.data.comparisons_per_annotator
+            steps.shares.behaviors(), steps.states, steps.data.comparisons_per_annotator
         )
         inverted = np.array(named) == INVERTED
         if inverted.any() and not inverted.all():
-            steps.leave_out(parameters, inverted)
+            steps.leave_out(inverted)
         if inverted.any() or steps.data.n_comparisons <= _LARGE:
             parameters, history = run(parameters, max(self.tol, _FINAL_TOL * parameters.theta.size))
         covariance = score_covariance(steps, parameters)

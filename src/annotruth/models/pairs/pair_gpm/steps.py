@@ -11,9 +11,10 @@ Scores are fitted to the same votes as sharpness, which would therefore be overe
 sharpness is about 0, although the ridge shrinks the scores.
 
 Each pass computes the posterior of every annotator's states (E-step). The M-step of the scores and
-offsets is one Newton step on the expected log posterior; then all scores are multiplied by the factor
-that is best together with the opposite shift of everybody's log sharpness (parameter expansion). The
-next pass shows whether the log posterior has risen; if not, it repeats with a smaller step.
+offsets is one Newton step on the expected log posterior; that of the probabilities of groups, tie rates
+and behaviors is repeated, as it needs no further pass over the comparisons. The next pass shows whether
+the log posterior has risen; if not, it repeats with a smaller step. At the end, all scores are
+multiplied by the factor that is best together with the opposite shift of everybody's log sharpness.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Floats, inner
 from annotruth.kernels.pairs.levels import SHARPNESS_SD
 from annotruth.models.em import Monitor
+from annotruth.models.pairs.anderson import Anderson, Coordinates
 from annotruth.models.pairs.pair_gpm.equations import OFFSET_PRECISION, make_equations
 from annotruth.models.pairs.pair_gpm.parameters import (
     PairGPMParameters,
@@ -36,13 +38,11 @@ from annotruth.models.pairs.pair_gpm.parameters import (
     saved_parameters,
     standardised_covariates,
 )
+from annotruth.models.pairs.pair_gpm.shares import LevelShares
 from annotruth.models.pairs.pair_gpm.states import States
 from annotruth.models.pairs.result import RankFit
-from annotruth.models.squarem import Squarem, numbers, shares
 from annotruth.models.warm_start import with_new_rows
 
-_GROUP_PRIOR = 1.0  # pseudo-counts of annotators
-_NU_PRIOR = 2.0
 _PRUNE = 1e-7  # states less likely than this are no longer considered
 _PRUNE_AT = (2, 6, 20)  # the steps after which they are left out
 _SCALE_ROUNDS = 20
@@ -54,7 +54,6 @@ class _Update(NamedTuple):
     """A step, and the least log posterior that its end must have."""
 
     old: PairGPMParameters
-    plain: PairGPMParameters  # its end before all scores are multiplied
     new: PairGPMParameters
     least: float
 
@@ -98,14 +97,14 @@ class PairGPMSteps:
         self._n_offsets = n_offsets
         self.equations, pair = make_equations(data)
         self.part = self.equations.part
-        self._left_out: dict[str, Floats] = {}
+        self._last: tuple[PairGPMParameters, dict[str, Floats]] | None = None
         self._n_steps = 0
         self._updates: list[_Update] = []  # the last ones; extrapolations return to earlier points
         model = Input("model")
         n_items = data.n_items
         self._step = Pass(
             "pairs.gpm.step",
-            state=("active", "favoured", "leverage", "pair", "covariates"),
+            state=("active", "favoured", "leverage", "pair", "covariates", "by_level"),
             inputs=(model, Input("prune")),
             sums=(
                 Sum("gradient", (n_groups, n_items)),
@@ -130,6 +129,7 @@ class PairGPMSteps:
             inputs=(model,),
             sums=(Sum("information", (n_groups * n_items + n_offsets,) * 2),),
         )
+        self.shares = LevelShares(session, states, n_groups)
         session.put("leverage", np.zeros(data.n_annotators), per="annotators")
         session.put("pair", pair, per="comparisons")
         session.put("covariates", self.covariates, per="comparisons")
@@ -145,10 +145,11 @@ class PairGPMSteps:
         every = np.array([(1 << size) - 1 for size in sizes], dtype=np.int64)
         if annotators is not None:
             self.session.collect("active")[annotators] = every
+            self._last = None
             return
         self.session.put("active", np.tile(every, (self.data.n_annotators, 1)), per="annotators")
         self._n_steps = 0
-        self._updates = []
+        self._updates, self._last = [], None
 
     def start_at(self, theta: Floats, offsets: Floats) -> PairGPMParameters:
         """Return the parameters with these scores and offsets, and the prior's probabilities."""
@@ -183,18 +184,11 @@ class PairGPMSteps:
         is_pruned = self._n_steps in _PRUNE_AT
         old, sums = self._risen(old, prune=_PRUNE if is_pruned else 0.0)
         moves, offset_moves = self.equations.moves(old, sums, self.precision)
-        plain = PairGPMParameters(
-            theta=old.theta + moves,
-            offsets=old.offsets + offset_moves,
-            group=_shares(sums["group_count"] + _GROUP_PRIOR),
-            nu=_shares(sums["nu_count"] + _NU_PRIOR / len(old.nu)),
-            behavior=_shares(sums["behavior_count"] + self.states.prior),
-        )
-        log_scale = self._best_scale(plain.theta, *sums["totals"][1:])
-        new = plain._replace(theta=plain.theta * np.exp(log_scale))
+        theta, offsets = old.theta + moves, old.offsets + offset_moves
+        new = PairGPMParameters(theta, offsets, *self.shares.best(old))
         objective = self._log_posterior(old, sums)
         slack = _ROUNDING * abs(objective) + 4 * _PRUNE * self.data.n_annotators * is_pruned
-        self._updates = [*self._updates[-3:], _Update(old, plain, new, objective - slack)]
+        self._updates = [*self._updates[-3:], _Update(old, new, objective - slack)]
         return new, Monitor(float(sums["totals"][0]), objective)
 
     def _risen(
@@ -202,8 +196,8 @@ class PairGPMSteps:
     ) -> tuple[PairGPMParameters, dict[str, Floats]]:
         """Return the parameters and their sums; those of a smaller step if the posterior has fallen.
 
-        A small step without the common factor of all scores raises the log posterior: Newton's
-        matrix is positive definite, and shares move as in EM.
+        A small step raises the log posterior: Newton's matrix is positive definite, and shares move
+        towards what is best for them.
         """
         sums = self.sums(parameters, prune=prune)
         for update in self._updates:
@@ -212,46 +206,43 @@ class PairGPMSteps:
                     # Written so that NaN counts as a fall.
                     if self._log_posterior(parameters, sums) >= update.least:
                         break
-                    parameters = _between(update.old, update.plain, size)
+                    parameters = _between(update.old, update.new, size)
                     sums = self.sums(parameters)
                 break
         return parameters, sums
 
     def sums(self, parameters: PairGPMParameters, *, prune: float = 0.0) -> dict[str, Floats]:
         """Return the sums of a pass, with the expected counts of annotators who are left out."""
-        sums = self.session.run_pass(
-            self._step, model=make_model(self.states, parameters), prune=prune
-        )
-        for name, counts in self._left_out.items():
-            sums[name] = sums[name] + counts
-        return sums
+        if self._last is not None and self._last[0] is parameters and prune == 0.0:
+            return self._last[1]
+        model = make_model(self.states, parameters)
+        sums = self.session.run_pass(self._step, model=model, prune=prune)
+        self._last = parameters, self.shares.add_left_out(sums)
+        return self._last[1]
 
-    def leave_out(self, parameters: PairGPMParameters, annotators: NDArray[np.bool_]) -> None:
-        """Estimate from now on without these annotators; their states still count.
-
-        Everybody's states are considered anew.
-        """
-        self._left_out = {}
-        self.consider_all_states()
-        everybody = self.sums(parameters)
+    def leave_out(self, annotators: NDArray[np.bool_]) -> None:
+        """Estimate from now on without these annotators; their states in the last pass still count."""
+        self.shares.leave_out(annotators)
         self.session.collect("active")[annotators, 0] = 0
-        others = self.sums(parameters)
-        names = ("group_count", "nu_count", "behavior_count")
-        self._left_out = {name: everybody[name] - others[name] for name in names}
+        self._updates, self._last = [], None
 
     def set_prior(self, precision: float, n_determined: float, leverage: Floats) -> None:
         """Set the precision of the scores' prior, and the annotators' leverages."""
         self.precision, self.n_determined = precision, n_determined
         self.session.put("leverage", leverage, per="annotators")
-        self._updates = []  # their log posteriors are those of another prior
+        self._updates, self._last = [], None  # these are of another prior
 
     def finalize(self, parameters: PairGPMParameters) -> float:
         """Return the log-likelihood of the final parameters."""
         return float(self.sums(parameters)["totals"][0])
 
-    def acceleration(self) -> Squarem[PairGPMParameters]:
-        """Extrapolate all parameters."""
-        return Squarem(PairGPMParameters, numbers, numbers, shares(0), shares(0), shares(0))
+    def acceleration(self) -> Anderson[PairGPMParameters]:
+        """Extrapolate all parameters, in coordinates of about equal information."""
+        n_votes, n_annotators = self.data.n_comparisons, self.data.n_annotators
+        score = Coordinates(is_shares=False, scale=np.sqrt(n_votes / (2.0 * self._n_items)))
+        offset = Coordinates(is_shares=False, scale=np.sqrt(n_votes / 4.0))
+        share = Coordinates(is_shares=True, scale=2.0 * np.sqrt(n_annotators))
+        return Anderson(PairGPMParameters, score, offset, share, share, share)
 
     def information(self, parameters: PairGPMParameters) -> Floats:
         """Return the observed information of scores and offsets, without that of their priors."""
@@ -267,12 +258,12 @@ class PairGPMSteps:
         """Return the log posterior up to a constant; those who are left out still have states."""
         prior = -0.5 * self.precision * inner(at.theta, at.theta)
         prior -= 0.5 * OFFSET_PRECISION * inner(at.offsets, at.offsets)
-        prior += inner(self.states.prior, np.log(at.behavior))
-        prior += _NU_PRIOR * np.log(at.nu).mean() + _GROUP_PRIOR * np.log(at.group).sum()
-        shares = {"group_count": at.group, "nu_count": at.nu, "behavior_count": at.behavior}
-        for name, counts in self._left_out.items():
-            prior += inner(counts, np.log(shares[name]))
-        return float(sums["totals"][0] + prior)
+        return float(sums["totals"][0] + prior) + self.shares.log_prior(at)
+
+    def rescaled(self, parameters: PairGPMParameters) -> PairGPMParameters:
+        """Return parameters whose scores are multiplied by their best common factor."""
+        log_scale = self._best_scale(parameters.theta, *self.sums(parameters)["totals"][1:])
+        return parameters._replace(theta=parameters.theta * np.exp(log_scale))
 
     def _best_scale(self, theta: Floats, log_sharpness: float, leverage: float) -> float:
         """Return the log of the best factor of all scores, given everybody's log sharpness."""
@@ -289,8 +280,3 @@ class PairGPMSteps:
 def _between(old: PairGPMParameters, new: PairGPMParameters, size: float) -> PairGPMParameters:
     """Return the parameters after a part of a step."""
     return PairGPMParameters(*(a + size * (b - a) for a, b in zip(old, new, strict=True)))
-
-
-def _shares(counts: Floats) -> Floats:
-    shares: Floats = counts / counts.sum()
-    return shares
