@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,7 @@ class ServeConfig:
     True
     """
 
-    database: str
+    database: str = field(repr=False)  # it may have a password
     data_dir: Path
     host: str = "127.0.0.1"
     port: int = 8377

@@ -15,6 +15,7 @@ from annotruth.serve.web.live import Live
 from annotruth.serve.web.logins import LoginSigner, login_key
 from annotruth.serve.web.metrics import ServeMetrics
 from annotruth.serve.web.snapshot_cache import SnapshotCache
+from annotruth.serve.web.work_queue import WorkQueue
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +32,8 @@ class ServeContext:
         Where labels go: ``await context.ingest.append(project, source, events)``.
     snapshots
         The latest fit and advice of each project.
+    queue
+        What people should label now.
     live
         Live events of projects.
     metrics
@@ -52,6 +55,7 @@ class ServeContext:
     database: Database
     ingest: Ingest
     snapshots: SnapshotCache
+    queue: WorkQueue
     live: Live
     metrics: ServeMetrics
     logins: LoginSigner
@@ -63,11 +67,13 @@ class ServeContext:
         metrics = ServeMetrics()
         logins = LoginSigner(login_key(config.data_dir), behind_tls=config.behind_tls)
         database = Database.open(config.database)
+        snapshots = SnapshotCache(database, config.snapshot_dir)
         context = cls(
             config,
             database,
             Ingest(database, metrics),
-            SnapshotCache(database, config.snapshot_dir),
+            snapshots,
+            WorkQueue(database, snapshots, seconds=config.lease_seconds),
             Live(database, metrics),
             metrics,
             logins,

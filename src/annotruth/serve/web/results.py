@@ -103,18 +103,20 @@ def _sorted_rows(
 def row_of(loaded: LoadedSnapshot, name: TableName, id_: str) -> dict[str, Any] | None:
     """Return the row of an item or an annotator; None if the snapshot has none."""
     table = result_table(loaded, name)
-    row = _row_numbers(loaded, name).get(id_)
+    row = row_numbers(loaded, name).get(id_)
     return None if row is None else to_rows(table.slice(row, 1))[0]
 
 
 def rows_of(loaded: LoadedSnapshot, name: TableName, ids: list[str]) -> list[dict[str, Any]]:
     """Return the rows of those ids that the snapshot has."""
-    numbers = _row_numbers(loaded, name)
+    numbers = row_numbers(loaded, name)
     rows = [numbers[each] for each in ids if each in numbers]
     return to_rows(result_table(loaded, name).take(pa.array(rows, pa.int64())))
 
 
-def _row_numbers(loaded: LoadedSnapshot, name: TableName) -> dict[str, int]:
+def row_numbers(loaded: LoadedSnapshot, name: TableName) -> dict[str, int]:
+    """Return the number of the row of each item or annotator."""
+
     def make() -> dict[str, int]:
         ids = result_table(loaded, name)[_ID[name]].to_pylist()
         return {str(each): row for row, each in enumerate(ids)}

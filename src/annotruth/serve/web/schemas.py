@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     AfterValidator,
@@ -84,6 +84,7 @@ LabelValue = Annotated[
 ]
 Time = Annotated[datetime, AfterValidator(_checked_time)]
 JsonObject = Annotated[dict[str, JsonValue], AfterValidator(_checked_json)]
+AlertKind = Literal["verdict", "finished", "agreement"]
 Name = Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
 
@@ -184,6 +185,18 @@ class Accepted(BaseModel):
     accepted: int
     repeated: int
     last_seq: int
+
+
+class Stored(BaseModel):
+    """How many values were stored.
+
+    Examples
+    --------
+    >>> Stored(stored=3).stored
+    3
+    """
+
+    stored: int
 
 
 class Problem(BaseModel):
@@ -348,11 +361,13 @@ class NewWebhook(_Sent):
     Examples
     --------
     >>> NewWebhook(url="https://example.org/hook").kinds
-    []
+    ['verdict', 'finished', 'agreement']
     """
 
     url: str = Field(max_length=2000, pattern=r"^https?://[^\s\x00-\x1f]+$")
-    kinds: list[Name] = Field([], max_length=50, description="Kinds of alerts; all by default.")
+    kinds: list[AlertKind] = Field(
+        default=list(get_args(AlertKind)), max_length=50, description="All by default."
+    )
 
 
 class NewConnection(_Sent):

@@ -1,0 +1,32 @@
+"""Run the web server: ``python -m annotruth.serve.web``, with settings from the environment."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+
+import uvicorn
+
+from annotruth.errors import AnnotruthError
+from annotruth.serve.config import ServeConfig
+from annotruth.serve.web.app import make_app
+from annotruth.serve.web.server import server_config
+
+_LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+def main() -> None:
+    """Run the web server until it is stopped."""
+    logging.basicConfig(format=_LOG_FORMAT, level=logging.INFO)
+    try:
+        config = ServeConfig.from_environment(os.environ)
+        app = make_app(config)
+    except AnnotruthError as error:
+        logging.getLogger("annotruth.serve").error("%s", error)
+        sys.exit(2)
+    uvicorn.Server(server_config(app, config)).run()
+
+
+if __name__ == "__main__":
+    main()

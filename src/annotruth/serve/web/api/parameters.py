@@ -1,0 +1,46 @@
+"""Parameters that many endpoints have: who asks, the context, and ranges of numbers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Path, Query
+
+from annotruth.serve.web.access import Access
+from annotruth.serve.web.auth import require
+from annotruth.serve.web.context import ServeContext, context_of
+from annotruth.serve.web.schemas import Problem
+
+PREFIX = "/api/v1"
+"""What the paths of all endpoints begin with."""
+
+MAX_NUMBER = 2**63 - 1
+"""The largest integer that both databases take."""
+
+Context = Annotated[ServeContext, Depends(context_of)]
+Reader = Annotated[Access, Depends(require("read"))]
+Writer = Annotated[Access, Depends(require("write"))]
+Admin = Annotated[Access, Depends(require("admin"))]
+ServerAdmin = Annotated[Access, Depends(require("admin", all_projects=True))]
+
+Since = Annotated[int, Query(ge=0, le=MAX_NUMBER)]
+Start = Annotated[int, Query(alias="cursor", ge=0, le=MAX_NUMBER)]
+Number = Annotated[int, Path(ge=1, le=2**31 - 1)]
+Limit = Annotated[int, Query(ge=1, le=1000)]
+
+_ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Problem, "description": text}
+    for status, text in {
+        401: "No valid token.",
+        403: "The token has not the right, or is for another project.",
+        404: "There is no such project, item or other thing.",
+        422: "The content is wrong; the text says where.",
+        429: "Too many requests; Retry-After says when to try again.",
+        503: "The database cannot be reached; nothing was stored.",
+    }.items()
+}
+
+
+def make_router(subject: str) -> APIRouter:
+    """Return a router for the endpoints of a subject, with the errors that each may answer with."""
+    return APIRouter(prefix=PREFIX, tags=[subject], responses=_ERRORS)

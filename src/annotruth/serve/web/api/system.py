@@ -1,0 +1,58 @@
+"""Health, metrics, and the description of the API."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request, Response
+from sqlalchemy import text
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import HTMLResponse, JSONResponse
+
+from annotruth.serve.store.database import DatabaseUnavailableError
+from annotruth.serve.web.access import Access
+from annotruth.serve.web.api.page import api_page
+from annotruth.serve.web.auth import require
+from annotruth.serve.web.context import ServeContext, context_of
+
+_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+OPEN_PATHS = ("/healthz", "/openapi.json", "/api")
+"""What needs no token: it shows nothing of any project."""
+
+
+def make_system_router() -> APIRouter:
+    """Return the router of health, metrics and documentation."""
+    router = APIRouter()
+    router.add_api_route("/healthz", healthz, include_in_schema=False)
+    router.add_api_route("/metrics", metrics, include_in_schema=False)
+    router.add_api_route("/api", documentation, include_in_schema=False)
+    return router
+
+
+async def healthz(context: Annotated[ServeContext, Depends(context_of)]) -> Response:
+    """Return whether the server works and the database answers."""
+    try:
+        await run_in_threadpool(_ask_database, context)
+    except DatabaseUnavailableError:
+        return JSONResponse({"status": "the database does not answer"}, 503)
+    return JSONResponse({"status": "ok"})
+
+
+def _ask_database(context: ServeContext) -> None:
+    with context.database.connect() as connection:
+        connection.execute(text("select 1"))
+
+
+async def metrics(
+    context: Annotated[ServeContext, Depends(context_of)],
+    access: Annotated[Access, Depends(require("read", all_projects=True))],
+) -> Response:
+    """Return the metrics of the web server for Prometheus."""
+    return Response(context.metrics.text(), headers={"Content-Type": _METRICS_TYPE})
+
+
+async def documentation(request: Request) -> HTMLResponse:
+    """Return a page with all endpoints, without scripts."""
+    schema: dict[str, Any] = request.app.openapi()
+    return HTMLResponse(api_page(schema))

@@ -1,0 +1,277 @@
+"""Which item a person should label now, reserved for them for a while.
+
+Items that no fit has seen come first, each up to the project's ``labels_per_item``; then those that
+the advice asks labels for, the highest gain first. Labels that came in since the fit count, and so
+do leases: what others were given and have not labelled yet. Of comparisons, pairs are given.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from sqlalchemy import Connection
+
+from annotruth.advice.pairs.advice import PairAdvice
+from annotruth.models.pairs.result import RankFit
+from annotruth.serve.store.content import items_with_content
+from annotruth.serve.store.database import Database
+from annotruth.serve.store.events import events_since
+from annotruth.serve.store.leases import active_leases, release, take_lease
+from annotruth.serve.store.records import Project
+from annotruth.serve.store.schema import lock_project
+from annotruth.serve.web.results import result_table, row_numbers
+from annotruth.serve.web.snapshot_cache import LoadedSnapshot, SnapshotCache
+
+LABELS_PER_ITEM = 3
+"""How many labels each item gets before it is fitted, unless the project says otherwise."""
+
+_CONTENT_SECONDS = 5.0  # how often new items are looked for
+_EVENTS_AT_ONCE = 10_000
+
+
+class LabelTask(NamedTuple):
+    """An item to label, or a pair to compare.
+
+    Examples
+    --------
+    >>> LabelTask("film 1").key, LabelTask("film 1", "film 2").key[:5]
+    ('film 1', 'pair:')
+    """
+
+    item: str
+    other_item: str = ""
+
+    @property
+    def key(self) -> str:
+        """What leases know it by; that of a pair is short, and the same for both sides."""
+        if not self.other_item:
+            return self.item
+        first, second = sorted(self)
+        content = f"{len(first)}:{first}{second}".encode()
+        return f"pair:{hashlib.blake2b(content, digest_size=16).hexdigest()}"
+
+
+class GivenTask(NamedTuple):
+    """A task that is reserved for a person until a time.
+
+    Examples
+    --------
+    >>> from datetime import UTC
+    >>> GivenTask(LabelTask("film 1"), datetime(2026, 1, 1, tzinfo=UTC)).task.item
+    'film 1'
+    """
+
+    task: LabelTask
+    expires: datetime
+
+
+@dataclass(eq=False)
+class _Wanted:
+    """A task and how many labels it should still get, not counting those since the snapshot."""
+
+    task: LabelTask
+    places: int
+
+
+@dataclass(eq=False)
+class _Queue:
+    """The tasks of a project, and who did which since the snapshot."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    version: int = -1
+    seq: int = 0
+    unseen: dict[str, _Wanted] = field(default_factory=dict)  # by no fit
+    advised: dict[str, _Wanted] = field(default_factory=dict)
+    done_by: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    content_read: float = 0.0
+
+    def __iter__(self) -> Iterator[tuple[str, _Wanted]]:
+        yield from self.unseen.items()
+        yield from self.advised.items()
+
+    def places(self, key: str) -> int:
+        wanted = self.unseen.get(key) or self.advised.get(key)
+        return 0 if wanted is None else wanted.places - len(self.done_by.get(key, ()))
+
+
+class WorkQueue:
+    """Gives people items to label.
+
+    Examples
+    --------
+    >>> from datetime import UTC
+    >>> from pathlib import Path
+    >>> from annotruth.serve.store.content import set_content
+    >>> from annotruth.serve.store.projects import create_project
+    >>> database = Database.open("sqlite:///labels.db")
+    >>> database.upgrade()
+    >>> now = datetime(2026, 1, 1, tzinfo=UTC)
+    >>> with database.begin() as connection:
+    ...     project = create_project(connection, "films", "labels", {"labels_per_item": 1}, now)
+    ...     set_content(connection, project.id, {"film 1": {}}, now)
+    >>> queue = WorkQueue(database, SnapshotCache(database, Path("snapshots")), seconds=600.0)
+    >>> queue.next_task(project, "ann", now).task.item
+    'film 1'
+    >>> queue.next_task(project, "bob", now) is None
+    True
+    >>> database.dispose()
+    """
+
+    def __init__(self, database: Database, snapshots: SnapshotCache, *, seconds: float) -> None:
+        self._database = database
+        self._snapshots = snapshots
+        self._lease = timedelta(seconds=seconds)
+        self._queues: defaultdict[int, _Queue] = defaultdict(_Queue)
+
+    def next_task(self, project: Project, annotator: str, now: datetime) -> GivenTask | None:
+        """Reserve a task for a person; None if there is none that they have not done.
+
+        Whoever asks again before their label comes in gets the same task, for longer.
+        """
+        loaded = self._snapshots.get(project.id)
+        queue = self._queues[project.id]
+        with queue.lock, self._database.begin() as connection:
+            # Reading and reserving must be one step also for other processes.
+            lock_project(connection, project.id)
+            _refresh(queue, connection, project, loaded)
+            task = self._take(queue, connection, project, loaded, annotator, now)
+        return None if task is None else GivenTask(task, now + self._lease)
+
+    def _take(
+        self,
+        queue: _Queue,
+        connection: Connection,
+        project: Project,
+        loaded: LoadedSnapshot | None,
+        annotator: str,
+        now: datetime,
+    ) -> LabelTask | None:
+        done = _done_before(loaded, annotator)
+        leased: Counter[str] = Counter()
+        own: list[str] = []
+        for lease in active_leases(connection, project.id, now):
+            if lease.annotator in queue.done_by.get(lease.item, ()):
+                release(connection, project.id, lease.item, lease.annotator)
+            elif lease.annotator == annotator:
+                own.append(lease.item)
+            else:
+                leased[lease.item] += 1
+        candidates = [(key, wanted) for key, wanted in queue if key in own] if own else []
+        for key, wanted in _chain(candidates, queue):
+            places = queue.places(key)
+            if places <= leased[key] or key in done or annotator in queue.done_by.get(key, ()):
+                continue
+            expires = now + self._lease
+            if take_lease(connection, project.id, key, annotator, now, expires, places=places):
+                _release_others(connection, project.id, annotator, own, key)
+                return wanted.task
+        return None
+
+
+def _chain(
+    first: Iterable[tuple[str, _Wanted]], then: Iterable[tuple[str, _Wanted]]
+) -> Iterator[tuple[str, _Wanted]]:
+    yield from first
+    yield from then
+
+
+def _release_others(
+    connection: Connection, project: int, annotator: str, own: list[str], kept: str
+) -> None:
+    """Give back what a person was given and can no longer use."""
+    for key in own:
+        if key != kept:
+            release(connection, project, key, annotator)
+
+
+def _refresh(
+    queue: _Queue, connection: Connection, project: Project, loaded: LoadedSnapshot | None
+) -> None:
+    """Bring the tasks up to date: a new snapshot, new items, new labels."""
+    version = 0 if loaded is None else loaded.version
+    if version != queue.version:
+        queue.version = version
+        queue.seq = 0 if loaded is None else loaded.row.last_seq
+        queue.advised = {} if loaded is None else _advised(loaded)
+        queue.unseen, queue.content_read = {}, 0.0
+        queue.done_by.clear()
+    fitted = {} if loaded is None else row_numbers(loaded, "items")
+    places = int(project.settings.get("labels_per_item") or LABELS_PER_ITEM)
+    if time.monotonic() - queue.content_read > _CONTENT_SECONDS or not queue.content_read:
+        queue.content_read = time.monotonic()
+        _add_unseen(
+            queue, _tasks_of(project, items_with_content(connection, project.id)), places, fitted
+        )
+    while True:
+        events = events_since(connection, project.id, queue.seq, _EVENTS_AT_ONCE)
+        for event in events:
+            if event.item:
+                task = LabelTask(event.item, event.other_item)
+                _add_unseen(queue, [task] if project.kind == "labels" else [], places, fitted)
+                queue.done_by[task.key].add(event.annotator)
+        if events:
+            queue.seq = events[-1].seq
+        if len(events) < _EVENTS_AT_ONCE:
+            return
+
+
+def _add_unseen(
+    queue: _Queue, tasks: Iterable[LabelTask], places: int, fitted: dict[str, int]
+) -> None:
+    for task in tasks:
+        known = task.item in fitted and (not task.other_item or task.other_item in fitted)
+        if not known:
+            queue.unseen.setdefault(task.key, _Wanted(task, places))
+
+
+def _tasks_of(project: Project, items: list[str]) -> Iterable[LabelTask]:
+    """Return the first tasks of new items: each item, or neighbours in a ring of pairs."""
+    if project.kind == "labels":
+        return map(LabelTask, items)
+    return (LabelTask(*pair) for pair in pairwise([*items, items[0]] if len(items) > 2 else items))
+
+
+def _advised(loaded: LoadedSnapshot) -> dict[str, _Wanted]:
+    """Return the tasks that the advice asks for, the highest gain first."""
+    advice = loaded.advice
+    if isinstance(advice, PairAdvice):
+        wanted: dict[str, _Wanted] = {}
+        table = advice.comparison_table()
+        for left, right in zip(table["left"].to_pylist(), table["right"].to_pylist(), strict=True):
+            task = LabelTask(str(left), str(right))
+            wanted.setdefault(task.key, _Wanted(task, 0)).places += 1
+        return wanted
+    rows = np.flatnonzero(advice.add)
+    rows = rows[np.argsort(-advice.of_items.gain[rows], kind="stable")]
+    ids = result_table(loaded, "items")["item"].take(rows).to_pylist()
+    return {
+        str(item): _Wanted(LabelTask(str(item)), places)
+        for item, places in zip(ids, advice.add[rows].tolist(), strict=True)
+    }
+
+
+def _done_before(loaded: LoadedSnapshot | None, annotator: str) -> set[str]:
+    """Return the keys of the tasks that an annotator did before the snapshot."""
+    person = None if loaded is None else row_numbers(loaded, "annotators").get(annotator)
+    if loaded is None or person is None:
+        return set()
+    fit = loaded.fit
+    if isinstance(fit, RankFit):
+        votes = slice(*fit.data.annotator_ptr[person : person + 2].tolist())
+        sides = (
+            fit.data.items.take(side[votes]).to_pylist() for side in (fit.data.left, fit.data.right)
+        )
+        return {LabelTask(str(a), str(b)).key for a, b in zip(*sides, strict=True)}
+    labels = np.flatnonzero(fit.data.annotator == person)
+    first_label = fit.data.cell_ptr[fit.data.item_ptr]
+    items = np.searchsorted(first_label, labels, side="right") - 1
+    return {str(each) for each in fit.data.items.take(items).to_pylist()}

@@ -1,0 +1,140 @@
+"""A web server of the service, listening on a port of this machine, and clients of it."""
+
+import http.client
+import json
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+pytest.importorskip("fastapi")
+pytest.importorskip("uvicorn")
+
+import uvicorn
+from fastapi import FastAPI
+
+from annotruth.serve.config import ServeConfig
+from annotruth.serve.store.projects import create_project
+from annotruth.serve.store.schema import utc_now
+from annotruth.serve.store.tokens import create_token
+from annotruth.serve.web.app import make_app
+from annotruth.serve.web.context import ServeContext
+from annotruth.serve.web.server import server_config
+
+
+class Reply(NamedTuple):
+    """A response."""
+
+    status: int
+    body: Any
+    headers: dict[str, str]
+
+
+@dataclass
+class Server:
+    """A running server with the projects "birds", "cats" (labels) and "films" (comparisons)."""
+
+    port: int
+    app: FastAPI
+    tokens: dict[str, str]
+
+    @property
+    def context(self) -> ServeContext:
+        return self.app.state.context
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> Reply:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request(method, path, body, headers or {})
+            response = connection.getresponse()
+            content = response.read()
+        finally:
+            connection.close()
+        found = {name.lower(): value for name, value in response.getheaders()}
+        if found.get("content-type", "").startswith("application/json"):
+            return Reply(response.status, json.loads(content), found)
+        return Reply(response.status, content.decode("utf-8", "replace"), found)
+
+    def call(self, method: str, path: str, body: Any = None, token: str = "admin") -> Reply:
+        """Call the API with one of the tokens, by name, or with a text."""
+        headers = {}
+        if token:
+            headers["Authorization"] = f"Bearer {self.tokens.get(token, token)}"
+        content = None
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+            content = json.dumps(body).encode()
+        return self.send(method, f"/api/v1{path}", content, headers)
+
+    def stream(self, path: str, lines: list[str], token: str = "admin") -> Reply:
+        headers = {
+            "Authorization": f"Bearer {self.tokens[token]}",
+            "Content-Type": "application/x-ndjson",
+        }
+        return self.send("POST", f"/api/v1{path}", "\n".join(lines).encode(), headers)
+
+
+def start_server(url: str, folder: Path, **settings: Any) -> tuple[Server, Any]:
+    """Start a server in a thread; return it and a function that stops it."""
+    config = ServeConfig(database=url, data_dir=folder, port=0, **settings)
+    app = make_app(config)
+    tokens = make_tokens(app.state.context)
+    running = uvicorn.Server(server_config(app, config))
+    running.config.timeout_graceful_shutdown = 1
+    thread = threading.Thread(target=running.run, daemon=True)
+    thread.start()
+    while not running.started:
+        time.sleep(0.01)
+    port = running.servers[0].sockets[0].getsockname()[1]
+
+    def stop() -> None:
+        running.should_exit = True
+        thread.join(20)
+
+    return Server(port, app, tokens), stop
+
+
+def make_tokens(context: ServeContext) -> dict[str, str]:
+    now = utc_now()
+    made = {}
+    with context.database.begin() as connection:
+        birds = create_project(connection, "birds", "labels", {}, now)
+        create_project(connection, "films", "comparisons", {}, now)
+        cats = create_project(connection, "cats", "labels", {"categories": ["yes", "no"]}, now)
+        for name, scope, project in (
+            ("admin", "admin", None),
+            ("reader", "read", None),
+            ("birds-read", "read", birds.id),
+            ("birds-write", "write", birds.id),
+            ("birds-admin", "admin", birds.id),
+            ("cats-admin", "admin", cats.id),
+        ):
+            _, made[name] = create_token(connection, name, scope, now, project_id=project)
+    return made
+
+
+@pytest.fixture
+def server(database_url, tmp_path):
+    """A server on a SQLite file, and on PostgreSQL."""
+    running, stop = start_server(database_url, tmp_path / "data")
+    yield running
+    stop()
+
+
+@pytest.fixture
+def sqlite_server(sqlite_template, tmp_path):
+    """A server on a SQLite file."""
+    path = tmp_path / "annotruth.db"
+    path.write_bytes(sqlite_template.read_bytes())
+    running, stop = start_server(f"sqlite:///{path}", tmp_path / "data")
+    yield running
+    stop()

@@ -1,0 +1,211 @@
+"""Who may do what: every endpoint without a token, with a wrong one, and with another project's."""
+
+import itertools
+import time
+
+import pytest
+
+from annotruth.serve.store.schema import utc_now
+from annotruth.serve.store.tokens import create_token
+from annotruth.serve.web.api.system import OPEN_PATHS
+
+SECRET_TEXT = "snowy-owl"
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+
+# Pages ask for a login instead; platforms' messages are signed; scripts and styles show no data.
+WITHOUT_TOKEN = ("/login", "/hooks/", "/static/")
+
+
+def all_routes(routes):
+    for route in routes:
+        if hasattr(route, "original_router"):
+            yield from all_routes(route.original_router.routes)
+        elif hasattr(route, "routes"):
+            yield from all_routes(route.routes)
+        else:
+            yield route
+
+
+@pytest.fixture(scope="module")
+def shared(sqlite_template, tmp_path_factory):
+    from tests.serve.web.conftest import start_server
+
+    folder = tmp_path_factory.mktemp("shared")
+    path = folder / "annotruth.db"
+    path.write_bytes(sqlite_template.read_bytes())
+    running, stop = start_server(f"sqlite:///{path}", folder / "data")
+    label = {"item": SECRET_TEXT, "annotator": SECRET_TEXT, "label": SECRET_TEXT}
+    assert running.call("POST", "/projects/birds/labels", label).status == 200
+    running.call("POST", "/projects/birds/items", {"item": SECRET_TEXT, "content": {}})
+    yield running
+    stop()
+
+
+def endpoints(server):
+    """Return method and path of every endpoint that needs a token, for the project "birds"."""
+    values = {"project": "birds", "item": SECRET_TEXT, "annotator": SECRET_TEXT, "number": "1"}
+    found = []
+    for route in all_routes(server.app.routes):
+        if route.path in OPEN_PATHS or route.path.startswith(WITHOUT_TOKEN):
+            continue
+        path = route.path.replace(":path}", "}").format_map(
+            type("Values", (dict,), {"__missing__": lambda self, key: "1"})(values)
+        )
+        query = "?annotator=ann&since=0" if path.endswith(("/next", "/changes")) else ""
+        found += [(method, path + query) for method in sorted(route.methods - {"HEAD"})]
+    return found
+
+
+def refused_without_leak(server, method, path, token):
+    headers = {"Content-Type": "application/json"}
+    if token is not None:
+        headers["Authorization"] = f"Bearer {token}"
+    while (reply := server.send(method, path, b"{}", headers)).status == 429:
+        time.sleep(0.3)  # failures are limited per address
+    assert SECRET_TEXT not in str(reply.body)
+    return reply
+
+
+def test_there_are_endpoints(shared):
+    found = endpoints(shared)
+    assert ("POST", "/api/v1/projects/birds/labels") in found
+    assert ("GET", "/metrics") in found
+    assert len(found) > 30
+
+
+def test_every_endpoint_needs_a_valid_token(shared, monkeypatch):
+    monkeypatch.setattr(shared.context.access._failures, "wait", lambda key: 0.0)
+    good = shared.tokens["admin"]
+    wrong = good[:-1] + ("A" if good[-1] != "A" else "B")
+    for (method, path), token in itertools.product(endpoints(shared), (None, wrong, "at_x_y", "")):
+        reply = refused_without_leak(shared, method, path, token)
+        is_page = not path.startswith(("/api/", "/metrics"))
+        assert reply.status == 401 or (is_page and reply.status == 303), (method, path, token)
+
+
+def test_a_token_of_another_project_is_refused_everywhere(shared):
+    token = shared.tokens["cats-admin"]
+    for method, path in endpoints(shared):
+        if "/birds" in path:
+            reply = refused_without_leak(shared, method, path, token)
+            assert reply.status == 403, (method, path)
+            absent = refused_without_leak(shared, method, path.replace("birds", "geese"), token)
+            assert absent[:2] == reply[:2], "the existence of a project is not shown"
+        elif path.startswith("/api/v1") and path != "/api/v1/projects":
+            assert refused_without_leak(shared, method, path, token).status == 403, (method, path)
+    assert refused_without_leak(shared, "POST", "/api/v1/projects", token).status == 403
+    assert refused_without_leak(shared, "GET", "/metrics", token).status == 403
+    own = refused_without_leak(shared, "GET", "/api/v1/projects", token)
+    assert [each["name"] for each in own.body] == ["cats"]
+
+
+def test_scopes_include_those_before(shared):
+    label = {"item": "a", "annotator": "b", "label": "c"}
+    for token, statuses in {
+        "birds-read": (200, 403, 403),
+        "birds-write": (200, 200, 403),
+        "birds-admin": (200, 200, 200),
+    }.items():
+        calls = (
+            shared.call("GET", "/projects/birds/labels", token=token),
+            shared.call("POST", "/projects/birds/labels", label, token=token),
+            shared.call("GET", "/projects/birds/tokens", token=token),
+        )
+        assert tuple(reply.status for reply in calls) == statuses
+
+
+def test_expired_tokens_are_refused(shared, monkeypatch):
+    now = utc_now()
+    with shared.context.database.begin() as connection:
+        _, text = create_token(connection, "short", "read", now, expires=now)
+    monkeypatch.setattr(shared.context.access._failures, "wait", lambda key: 0.0)
+    assert shared.call("GET", "/projects", token=text).status == 401
+
+
+def test_failed_attempts_are_limited_per_address(sqlite_server):
+    statuses = {sqlite_server.call("GET", "/projects", token="at_x_y").status for _ in range(60)}
+    assert statuses == {401, 429}
+    assert sqlite_server.call("GET", "/projects").status == 200
+
+
+def test_tokens_have_a_rate_limit(sqlite_template, tmp_path):
+    from tests.serve.web.conftest import start_server
+
+    path = tmp_path / "annotruth.db"
+    path.write_bytes(sqlite_template.read_bytes())
+    server, stop = start_server(f"sqlite:///{path}", tmp_path / "data", requests_per_second=1.0)
+    try:
+        replies = [server.call("GET", "/projects", token="reader") for _ in range(4)]
+        assert [reply.status for reply in replies] == [200, 200, 429, 429]
+        assert replies[-1].headers["retry-after"] == "1"
+        assert server.call("GET", "/projects", token="birds-read").status == 200
+    finally:
+        stop()
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", ""])
+def test_other_host_names_are_refused_on_loopback(shared, host):
+    for path in ("/healthz", "/api/v1/projects"):
+        reply = shared.send("GET", path, headers={"Host": host})
+        assert reply.status == 400
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1234", "[::1]:80", "127.0.0.1"])
+def test_loopback_names_are_served(shared, host):
+    assert shared.send("GET", "/healthz", headers={"Host": host}).status == 200
+
+
+def test_other_sites_may_not_read(shared):
+    origin = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
+    reply = shared.send("OPTIONS", "/api/v1/projects/birds/labels", headers=origin)
+    assert reply.status == 405
+    assert not [name for name in reply.headers if name.startswith("access-control")]
+
+
+def test_every_response_has_security_headers(shared):
+    for path in ("/healthz", "/api", "/nothing", "/api/v1/projects"):
+        headers = shared.send("GET", path).headers
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["cache-control"]
+        assert "server" not in headers
+
+
+def test_a_login_needs_its_csrf_token_to_change_something(shared):
+    context = shared.context
+    token_id = shared.tokens["birds-admin"].split("_")[1]
+    from starlette.responses import Response
+
+    response = Response()
+    login = context.logins.start(response, token_id, time.time(), 60.0)
+    set_cookie = response.headers["set-cookie"]
+    assert "HttpOnly" in set_cookie
+    assert "SameSite=strict" in set_cookie
+    cookie = {"Cookie": set_cookie.partition(";")[0], "Content-Type": "application/json"}
+    label = b'{"item": "a", "annotator": "b", "label": "c"}'
+    path = "/api/v1/projects/birds/labels"
+    assert shared.send("GET", path, headers=cookie).status == 200
+    assert shared.send("POST", path, label, cookie).status == 403
+    wrong = {**cookie, "X-CSRF-Token": "x"}
+    assert shared.send("POST", path, label, wrong).status == 403
+    right = {**cookie, "X-CSRF-Token": context.logins.csrf_token(login)}
+    assert shared.send("POST", path, label, right).status == 200
+    assert shared.send("GET", "/api/v1/projects/cats/labels", headers=cookie).status == 403
+
+
+def test_the_log_has_no_tokens(shared, caplog):
+    caplog.set_level("INFO")
+    token = shared.tokens["admin"]
+    shared.call("GET", f"/projects?token={token}")
+    shared.call("GET", "/projects/birds/items/a%0A2026-01-01%20forged", token="birds-read")
+    lines: list[str] = []
+    for _ in range(500):  # a line is written after the response was sent
+        lines = [r.getMessage() for r in caplog.records if r.name == "annotruth.serve.access"]
+        if len(lines) == 2:
+            break
+        time.sleep(0.01)
+    first, second = lines
+    assert first.startswith("127.0.0.1 GET /api/v1/projects 200 ")
+    assert "\n" not in second
+    assert token not in caplog.text
+    assert token.split("_", 2)[2] not in caplog.text

@@ -1,0 +1,170 @@
+"""The API by a client: labels in, results out."""
+
+import json
+
+
+def label(n, **more):
+    return {"item": f"i{n}", "annotator": "ann", "label": "owl", "event_id": str(n), **more}
+
+
+def test_labels_are_accepted_once(server):
+    path = "/projects/birds/labels"
+    reply = server.call("POST", path, label(1), "birds-write")
+    assert (reply.status, reply.body["accepted"], reply.body["repeated"]) == (200, 1, 0)
+    reply = server.call("POST", path, [label(1), label(2)], "birds-write")
+    assert (reply.body["accepted"], reply.body["repeated"]) == (1, 1)
+    lines = [json.dumps(label(n)) for n in range(1, 5)]
+    reply = server.stream(path, [*lines, ""])
+    assert (reply.status, reply.body["accepted"], reply.body["repeated"]) == (200, 2, 2)
+    seen = server.call("GET", f"{path}?limit=3").body
+    assert [each["item"] for each in seen["labels"]] == ["i1", "i2", "i3"]
+    rest = server.call("GET", f"{path}?since={seen['next']}").body
+    assert [each["item"] for each in rest["labels"]] == ["i4"]
+    assert rest["next"] is None
+
+
+def test_numbers_and_booleans_become_text(server):
+    sent = [
+        {"item": 7, "annotator": 3, "label": value, "event_id": n}
+        for n, value in enumerate([4, 4.0, 4.5, True, "x"])
+    ]
+    assert server.call("POST", "/projects/birds/labels", sent).status == 200
+    seen = server.call("GET", "/projects/birds/labels").body["labels"]
+    assert [each["label"] for each in seen] == ["4", "4", "4.5", "true", "x"]
+    assert {(each["item"], each["annotator"]) for each in seen} == {("7", "3")}
+
+
+def test_a_wrong_list_is_not_stored_at_all(server):
+    path = "/projects/birds/labels"
+    reply = server.call("POST", path, [label(1), {"item": "x", "annotator": "ann"}])
+    assert (reply.status, reply.body) == (422, {"detail": "the event has no label"})
+    reply = server.call("POST", path, [label(1), label(2, lable="owl")])
+    assert reply.status == 422
+    assert reply.body["detail"] == "1.lable: Extra inputs are not permitted"
+    assert server.call("GET", path).body["labels"] == []
+
+
+def test_a_stream_says_which_line_is_wrong_and_what_was_stored(server):
+    path = "/projects/birds/labels"
+    lines = [json.dumps(label(1)), "", json.dumps(label(2)), '{"item": 1', json.dumps(label(3))]
+    reply = server.stream(path, lines)
+    assert reply.status == 422
+    assert reply.body["detail"].startswith("line 4: Invalid JSON")
+    assert reply.body["accepted"] == 2
+    assert len(server.call("GET", path).body["labels"]) == 2
+
+
+def test_edits_and_deletions(server):
+    path = "/projects/birds/labels"
+    server.call("POST", path, [label(1), label(1, event_id="2", label="hawk")])
+    found = server.call("GET", "/projects/birds/items/i1").body
+    assert [each["label"] for each in found["labels"]] == ["hawk"]
+    gone = {"item": "i1", "annotator": "ann", "deleted": True}
+    assert server.call("POST", path, gone).status == 200
+    assert server.call("GET", "/projects/birds/items/i1").status == 404
+
+
+def test_labels_must_be_of_the_categories_and_the_kind(server):
+    reply = server.call("POST", "/projects/cats/labels", label(1))
+    assert reply.status == 422
+    assert reply.body["detail"] == "label 'owl' is none of the project's categories: yes, no"
+    assert server.call("POST", "/projects/cats/labels", label(1, label="yes")).status == 200
+    reply = server.call("POST", "/projects/films/labels", label(1))
+    assert (reply.status, "use .../comparisons" in reply.body["detail"]) == (409, True)
+
+
+def test_comparisons(server):
+    vote = {"left": "a", "right": "b", "annotator": "ann", "outcome": "left"}
+    path = "/projects/films/comparisons"
+    assert server.call("POST", path, [vote, {**vote, "outcome": "tie"}]).body["accepted"] == 2
+    seen = server.call("GET", path).body["comparisons"]
+    assert [(each["left"], each["right"], each["outcome"]) for each in seen] == [
+        ("a", "b", "left"),
+        ("a", "b", "tie"),
+    ]
+    assert server.call("POST", path, {**vote, "outcome": "up"}).status == 422
+
+
+def test_projects_are_created_and_changed(server):
+    made = server.call("POST", "/projects", {"name": "owls", "settings": {"labels_per_item": 2}})
+    assert made.status == 201
+    assert server.call("POST", "/projects", {"name": "owls"}).status == 409
+    assert server.call("POST", "/projects", {"name": "Owls!"}).status == 422
+    names = [each["name"] for each in server.call("GET", "/projects").body]
+    assert names == ["birds", "films", "cats", "owls"]
+    own = [each["name"] for each in server.call("GET", "/projects", token="birds-read").body]
+    assert own == ["birds"]
+    changed = server.call("PATCH", "/projects/owls", {"model": "gpm", "labels_per_item": None})
+    assert changed.body["settings"] == {"model": "gpm"}
+    state = server.call("GET", "/projects/owls").body
+    assert (state["settings"], state["version"]) == ({"model": "gpm"}, None)
+    actions = [each["action"] for each in server.call("GET", "/projects/owls/audit").body]
+    assert actions == ["settings changed", "project created"]
+
+
+def test_content_gold_and_traits(server):
+    items = [{"item": "i1", "content": {"text": "<b>owl</b>"}}, {"item": "i/2", "content": {}}]
+    assert server.call("POST", "/projects/birds/items", items).body == {"stored": 2}
+    assert server.call("POST", "/projects/birds/gold", {"item": "i1", "label": "owl"}).status == 200
+    found = server.call("GET", "/projects/birds/items/i1").body
+    assert (found["content"], found["gold"]) == ({"text": "<b>owl</b>"}, "owl")
+    assert server.call("GET", "/projects/birds/items/i%2F2").status == 200
+    traits = {"annotator": "ann", "traits": {"team": "night"}}
+    assert server.call("POST", "/projects/birds/annotators", traits).status == 200
+    assert server.call("GET", "/projects/birds/annotators/ann").body["traits"] == {"team": "night"}
+    twice = [{"item": "i1", "label": "a"}, {"item": "i1", "label": "b"}]
+    assert server.call("POST", "/projects/birds/gold", twice).status == 422
+
+
+def test_tokens_are_made_used_and_revoked(server):
+    sent = {"name": "ci", "scope": "write", "expires": "2999-01-01T00:00:00Z"}
+    made = server.call("POST", "/projects/birds/tokens", sent, "birds-admin")
+    assert made.status == 201
+    text, token_id = made.body["token"], made.body["id"]
+    assert server.call("POST", "/projects/birds/labels", label(1), text).status == 200
+    shown = server.call("GET", "/projects/birds/tokens").body
+    assert text not in json.dumps(shown)
+    assert text.split("_", 2)[2] not in json.dumps(shown)
+    gone = server.call("DELETE", f"/projects/birds/tokens/{token_id}", token="birds-admin")
+    assert gone.status == 204
+    assert server.call("POST", "/projects/birds/labels", label(2), text).status == 401
+    other = next(t for t in server.call("GET", "/tokens").body if t["name"] == "cats-admin")
+    path = f"/projects/birds/tokens/{other['id']}"
+    assert server.call("DELETE", path, token="birds-admin").status == 404
+    past = {**sent, "expires": "2001-01-01T00:00:00Z"}
+    assert server.call("POST", "/projects/birds/tokens", past).status == 422
+
+
+def test_webhooks_show_no_secrets(server):
+    made = server.call("POST", "/projects/birds/webhooks", {"url": "https://example.org/hook"})
+    assert (made.status, made.body["secret"][:6]) == (201, "whsec_")
+    shown = server.call("GET", "/projects/birds/webhooks").body
+    assert shown == [{k: v for k, v in made.body.items() if k != "secret"}]
+    assert server.call("DELETE", f"/projects/cats/webhooks/{made.body['id']}").status == 404
+    assert server.call("DELETE", f"/projects/birds/webhooks/{made.body['id']}").status == 204
+    assert server.call("POST", "/projects/birds/webhooks", {"url": "ftp://x"}).status == 422
+
+
+def test_health_metrics_and_documentation(sqlite_server):
+    assert sqlite_server.send("GET", "/healthz").body == {"status": "ok"}
+    sqlite_server.call("POST", "/projects/birds/labels", label(1))
+    headers = {"Authorization": f"Bearer {sqlite_server.tokens['reader']}"}
+    text = sqlite_server.send("GET", "/metrics", headers=headers).body
+    assert 'annotruth_labels_total{outcome="accepted"} 1.0' in text
+    assert 'route="/api/v1/projects/{project}/labels"' in text
+    assert "i1" not in text
+    schema = sqlite_server.send("GET", "/openapi.json").body
+    assert "/api/v1/projects/{project}/next" in schema["paths"]
+    page = sqlite_server.send("GET", "/api")
+    assert "POST /api/v1/projects/{project}/labels" in page.body
+    assert "://" not in page.body.replace("https://example.org", "")
+    assert "script-src 'self'" in page.headers["content-security-policy"]
+
+
+def test_connections_show_no_secrets(server):
+    made = server.call("POST", "/projects/birds/connections", {"kind": "generic"})
+    assert made.status == 201
+    (shown,) = server.call("GET", "/projects/birds/connections").body
+    assert (shown["hook"], "secret" in shown) == (f"/hooks/{made.body['id']}", False)
+    path = f"/projects/birds/connections/{made.body['id']}"
+    assert server.call("DELETE", path).status == 204
