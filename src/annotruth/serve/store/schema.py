@@ -298,4 +298,6 @@ def upsert(opened: Connection, table: Table) -> Any:
 
 def lock_project(opened: Connection, project_id: int) -> None:
     """Wait for other transactions that have locked the project; SQLite has one writer anyway."""
-    opened.execute(select(project.c.id).where(project.c.id == project_id).with_for_update())
+    # With key_share, labels can be appended meanwhile.
+    chosen = select(project.c.id).where(project.c.id == project_id)
+    opened.execute(chosen.with_for_update(key_share=True))

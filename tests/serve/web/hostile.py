@@ -1,0 +1,155 @@
+"""Hostile requests, generated from a seed: the same number makes the same request."""
+
+import json
+import random
+from typing import NamedTuple
+from urllib.parse import quote
+
+TEXTS = (
+    "",
+    "a" * 513,
+    "\0",
+    "a\0b",
+    "\ud800",
+    "\u202egpj.exe",
+    "😀" * 300,
+    "'; DROP TABLE event; --",
+    "' OR 1=1 --",
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "../../../../etc/passwd",
+    "..%2f..%2fetc%2fpasswd",
+    "%00",
+    "%s%s%s%n",
+    "{{7*7}}",
+    "${jndi:ldap://x}",
+    "=cmd|' /C calc'!A0",
+    "\r\nSet-Cookie: x=1",
+    "NaN",
+    "null",
+)
+VALUES = (
+    None,
+    True,
+    0,
+    -1,
+    2**31,
+    2**63,
+    10**4000,
+    1e308,
+    float("nan"),
+    float("inf"),
+    [],
+    {},
+    [[]],
+    {"a": {"b": {"c": [1, 2, {"d": None}]}}},
+    *TEXTS,
+)
+RAW_BODIES = (
+    b"",
+    b"\xff\xfe",
+    b"\xef\xbb\xbf{}",
+    b"{",
+    b"[" * 100_000,
+    b'{"a":' * 50_000,
+    b"[" + b"1," * 50_000 + b"1]",
+    b'{"item": "a", "item": "b", "annotator": "c", "label": "d"}',
+    b'{"item": NaN, "annotator": Infinity, "label": -Infinity}',
+    b'{"item": 1e99999, "annotator": 1, "label": 1}',
+    b'{"item": ' + b"9" * 5000 + b', "annotator": 1, "label": 1}',
+    b'{"item": "\\ud800", "annotator": "a", "label": "b"}',
+    b'{"item": "a\\u0000", "annotator": "a", "label": "b"}',
+    "{'item': 1}".encode("utf-16"),
+    b"\x1f\x8b\x08\x00\x00\x00\x00\x00",
+    b"a=1&b=2",
+    b"{}\n{}\n\n\n[]\n",
+    b"x" * 70_000,
+)
+TYPES = (
+    "application/json",
+    "application/json; charset=utf-16",
+    "application/x-ndjson",
+    "text/plain",
+    "multipart/form-data; boundary=x",
+    "application/x-www-form-urlencoded",
+    "application/json, text/html",
+    "",
+)
+FIELDS = (
+    *("item", "annotator", "label", "event_id", "annotation", "started", "submitted", "deleted"),
+    *("left", "right", "outcome", "name", "kind", "settings", "model", "scale", "categories"),
+    *("labels_per_item", "content", "traits", "scope", "expires", "url", "kinds", "__proto__"),
+)
+TIMES = ("2026-01-01", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "24:61", 1e300, -1)
+PATHS = (
+    *("/projects", "/projects/birds", "/projects/birds/labels", "/projects/films/comparisons"),
+    *("/projects/birds/gold", "/projects/birds/annotators", "/projects/birds/items"),
+    *("/projects/birds/items/{}", "/projects/birds/annotators/{}", "/projects/{}/labels"),
+    *("/projects/birds/advice", "/projects/birds/changes", "/projects/birds/snapshots"),
+    *("/projects/birds/alerts", "/projects/birds/alerts/seen", "/projects/birds/next"),
+    *("/projects/birds/tokens", "/projects/birds/tokens/{}", "/tokens/{}"),
+    *("/projects/birds/webhooks", "/projects/birds/webhooks/{}", "/projects/birds/audit"),
+    *("/projects/birds/connections", "/projects/birds/connections/{}", "/{}", "/projects/{}"),
+)
+PARAMETERS = ("since", "limit", "cursor", "sort", "order", "status", "verdict", "annotator", "x")
+
+
+class HostileRequest(NamedTuple):
+    """A request to send with a valid token."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+    chunked: bool
+
+
+def hostile_request(number: int) -> HostileRequest:
+    """Return the request of a number."""
+    random_ = random.Random(number)
+    path = random_.choice(PATHS)
+    if "{}" in path:
+        path = path.format(quote(_text(random_), safe=random_.choice(("", "/", "%/"))))
+    if random_.random() < 0.5:
+        pairs = (
+            f"{random_.choice(PARAMETERS)}={quote(str(_value(random_))[:2000], errors='replace')}"
+            for _ in range(random_.randint(1, 3))
+        )
+        path += "?" + "&".join(pairs)
+    prefix = "/hooks/1" if random_.random() < 0.03 else "/api/v1"
+    method = random_.choice(("GET", "POST", "POST", "POST", "PATCH", "DELETE", "PUT", "HEAD"))
+    kind = random_.choice(TYPES) if random_.random() < 0.3 else "application/json"
+    headers = {"Content-Type": kind} if kind else {}
+    body = random_.choice(RAW_BODIES) if random_.random() < 0.3 else _json_body(random_)
+    if random_.random() < 0.05:
+        headers["X-Forwarded-For"] = _text(random_).encode("ascii", "ignore").decode()[:100].strip()
+        headers["X-Forwarded-For"] = (
+            headers["X-Forwarded-For"].replace("\r\n", "").replace("\0", "")
+        )
+    return HostileRequest(method, prefix + path, headers, body, random_.random() < 0.2)
+
+
+def _text(random_: random.Random) -> str:
+    return random_.choice(TEXTS).replace("\ud800", "\ufffd")
+
+
+def _value(random_: random.Random) -> object:
+    value = random_.choice(VALUES)
+    return str(value)[:100] if isinstance(value, int) and value > 2**64 else value
+
+
+def _json_body(random_: random.Random) -> bytes:
+    sent = [_object(random_) for _ in range(random_.choice((1, 1, 1, 2, 20)))]
+    body = json.dumps(sent[0] if len(sent) == 1 else sent)
+    return body.replace(json.dumps("\ud800"), '"\\ud800"').encode()
+
+
+def _object(random_: random.Random) -> object:
+    if random_.random() < 0.1:
+        return _value(random_)
+    made = {"item": "a", "annotator": "b", "label": "c"} if random_.random() < 0.6 else {}
+    for _ in range(random_.randint(1, 4)):
+        field = random_.choice(FIELDS)
+        is_time = field in ("started", "submitted", "expires") and random_.random() < 0.7
+        made[field] = random_.choice(TIMES) if is_time else random_.choice(VALUES[:6] + VALUES[7:])
+    return made

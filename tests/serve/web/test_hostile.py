@@ -1,0 +1,111 @@
+"""Hostile requests: never an internal error, and the server goes on."""
+
+import http.client
+import socket
+
+import pytest
+from tests.serve.web.conftest import start_server
+from tests.serve.web.hostile import hostile_request
+
+N_REQUESTS = 300  # `python -m benchmarks.serve --part hostile` sends more
+
+
+@pytest.fixture(scope="module")
+def target(sqlite_template, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hostile")
+    path = folder / "annotruth.db"
+    path.write_bytes(sqlite_template.read_bytes())
+    running, stop = start_server(f"sqlite:///{path}", folder / "data", body_seconds=0.5)
+    yield running
+    stop()
+
+
+def status_of(server, request) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    token = {"Authorization": f"Bearer {server.tokens['admin']}"}
+    body = iter([request.body]) if request.chunked else request.body
+    try:
+        connection.request(
+            request.method,
+            request.path,
+            body,
+            {**request.headers, **token},
+            encode_chunked=request.chunked,
+        )
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def test_no_hostile_request_is_an_internal_error(target):
+    statuses = {}
+    for number in range(N_REQUESTS):
+        request = hostile_request(number)
+        status = status_of(target, request)
+        statuses[status] = statuses.get(status, 0) + 1
+        assert status < 500, f"request {number}: {request}"
+    assert statuses.keys() >= {200, 400, 404, 405, 415, 422}
+    assert target.send("GET", "/healthz").status == 200
+
+
+def raw(server, *parts: bytes, wait: float = 5.0) -> bytes:
+    """Send bytes and return the beginning of the answer."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=wait) as opened:
+        for part in parts:
+            opened.sendall(part)
+        try:
+            return opened.recv(4096)
+        except ConnectionResetError:
+            return b""
+
+
+def head(server, *lines: str) -> bytes:
+    token = f"Authorization: Bearer {server.tokens['admin']}"
+    first = "POST /api/v1/projects/birds/labels HTTP/1.1"
+    all_lines = (first, "Host: localhost", token, "Content-Type: application/json", *lines)
+    return ("\r\n".join(all_lines) + "\r\n\r\n").encode()
+
+
+def test_a_stated_length_above_the_limit_is_refused_at_once(target):
+    assert raw(target, head(target, "Content-Length: 99999999999999")).startswith(b"HTTP/1.1 413")
+
+
+def test_a_chunked_body_above_the_limit_is_refused(target):
+    chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
+    answer = raw(target, head(target, "Transfer-Encoding: chunked"), chunk * 140)
+    assert answer.startswith(b"HTTP/1.1 413")
+
+
+def test_a_slow_body_is_refused(target):
+    assert raw(target, head(target, "Content-Length: 100"), b"[").startswith(b"HTTP/1.1 408")
+
+
+def test_long_headers_are_refused(target):
+    answer = raw(target, b"GET / HTTP/1.1\r\nHost: localhost\r\n", b"X: " + b"x" * 300_000)
+    assert answer.startswith(b"HTTP/1.1 400")
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET http://[::1 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\n\r\n",
+        b"GET /%ff%fe%00 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    ],
+)
+def test_malformed_requests_are_refused(target, sent):
+    answer = raw(target, sent)
+    assert answer[:12] in (b"HTTP/1.1 400", b"HTTP/1.1 404", b""), answer
+
+
+def test_a_stream_of_one_endless_line_is_refused(target):
+    stream = head(target, "Transfer-Encoding: chunked").replace(
+        b"application/json", b"application/x-ndjson"
+    )
+    chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
+    assert raw(target, stream, chunk * 3).startswith(b"HTTP/1.1 413")
