@@ -81,15 +81,33 @@ FIELDS = (
     *("labels_per_item", "content", "traits", "scope", "expires", "url", "kinds", "__proto__"),
 )
 TIMES = ("2026-01-01", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "24:61", 1e300, -1)
-PATHS = (
-    *("/projects", "/projects/birds", "/projects/birds/labels", "/projects/films/comparisons"),
-    *("/projects/birds/gold", "/projects/birds/annotators", "/projects/birds/items"),
-    *("/projects/birds/items/{}", "/projects/birds/annotators/{}", "/projects/{}/labels"),
-    *("/projects/birds/advice", "/projects/birds/changes", "/projects/birds/snapshots"),
-    *("/projects/birds/alerts", "/projects/birds/alerts/seen", "/projects/birds/next"),
-    *("/projects/birds/tokens", "/projects/birds/tokens/{}", "/tokens/{}"),
-    *("/projects/birds/webhooks", "/projects/birds/webhooks/{}", "/projects/birds/audit"),
-    *("/projects/birds/connections", "/projects/birds/connections/{}", "/{}", "/projects/{}"),
+ENDPOINTS = (
+    ("GET POST", "/projects"),
+    ("GET PATCH", "/projects/birds"),
+    ("GET POST", "/projects/birds/labels"),
+    ("POST POST", "/projects/birds/labels"),
+    ("GET POST", "/projects/films/comparisons"),
+    ("POST", "/projects/birds/gold"),
+    ("GET POST", "/projects/birds/annotators"),
+    ("GET POST", "/projects/birds/items"),
+    ("GET", "/projects/birds/items/{}"),
+    ("GET", "/projects/birds/annotators/{}"),
+    ("GET POST", "/projects/{}/labels"),
+    ("GET", "/projects/birds/advice"),
+    ("GET", "/projects/birds/changes"),
+    ("GET", "/projects/birds/snapshots"),
+    ("GET", "/projects/birds/alerts"),
+    ("POST", "/projects/birds/alerts/seen"),
+    ("GET", "/projects/birds/next"),
+    ("GET POST", "/projects/birds/tokens"),
+    ("DELETE", "/projects/birds/tokens/{}"),
+    ("DELETE", "/tokens/{}"),
+    ("GET POST", "/projects/birds/webhooks"),
+    ("DELETE", "/projects/birds/webhooks/{}"),
+    ("GET", "/projects/birds/audit"),
+    ("GET POST", "/projects/birds/connections"),
+    ("DELETE", "/projects/birds/connections/{}"),
+    ("GET", "/{}"),
 )
 PARAMETERS = ("since", "limit", "cursor", "sort", "order", "status", "verdict", "annotator", "x")
 
@@ -107,7 +125,7 @@ class HostileRequest(NamedTuple):
 def hostile_request(number: int) -> HostileRequest:
     """Return the request of a number."""
     random_ = random.Random(number)
-    path = random_.choice(PATHS)
+    methods, path = random_.choice(ENDPOINTS)
     if "{}" in path:
         path = path.format(quote(_text(random_), safe=random_.choice(("", "/", "%/"))))
     if random_.random() < 0.5:
@@ -117,7 +135,8 @@ def hostile_request(number: int) -> HostileRequest:
         )
         path += "?" + "&".join(pairs)
     prefix = "/hooks/1" if random_.random() < 0.03 else "/api/v1"
-    method = random_.choice(("GET", "POST", "POST", "POST", "PATCH", "DELETE", "PUT", "HEAD"))
+    odd = random_.random() < 0.05
+    method = random_.choice(("PUT", "HEAD", "OPTIONS", "GET") if odd else methods.split())
     kind = random_.choice(TYPES) if random_.random() < 0.3 else "application/json"
     headers = {"Content-Type": kind} if kind else {}
     body = random_.choice(RAW_BODIES) if random_.random() < 0.3 else _json_body(random_)

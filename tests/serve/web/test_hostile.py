@@ -33,6 +33,8 @@ def status_of(server, request) -> int:
             encode_chunked=request.chunked,
         )
         return connection.getresponse().status
+    except (BrokenPipeError, ConnectionResetError):  # refused before the body was sent
+        return 0
     finally:
         connection.close()
 
@@ -44,7 +46,7 @@ def test_no_hostile_request_is_an_internal_error(target):
         status = status_of(target, request)
         statuses[status] = statuses.get(status, 0) + 1
         assert status < 500, f"request {number}: {request}"
-    assert statuses.keys() >= {200, 400, 404, 405, 415, 422}
+    assert statuses.keys() >= {200, 204, 400, 404, 405, 415, 422}
     assert target.send("GET", "/healthz").status == 200
 
 

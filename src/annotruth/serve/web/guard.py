@@ -66,6 +66,8 @@ class Guard:
         try:
             if not self.allows(_host_of(scope)):
                 raise HTTPException(400, "the Host header does not name this server")
+            if "\0" in scope["path"] or b"%00" in scope["query_string"]:
+                raise HTTPException(400, "the address has a zero character")  # no database takes it
             limited = LimitedReceive(receive, self._config, dict(scope["headers"]))
             await self._app(scope, limited, guarded_send)
         except HTTPException as error:
