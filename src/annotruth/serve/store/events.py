@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, Select, Text, column, select, 
 from annotruth.errors import InputError
 from annotruth.serve.store.checks import check_event
 from annotruth.serve.store.current import keep_current, read_events, stored_events
-from annotruth.serve.store.records import Appended, LabelEvent, ProjectKind, StoredEvent
+from annotruth.serve.store.records import Appended, Batch, LabelEvent, ProjectKind, StoredEvent
 from annotruth.serve.store.schema import event, project, to_microseconds
 
 _APPEND_LOCK = 0x616E6E70
@@ -66,10 +66,39 @@ def append_events(
     received: datetime,
 ) -> Appended:
     """Append events, except those that the source has sent before; return how many were new."""
+    return append_batches(connection, project_id, [Batch(source, events)], received)[0]
+
+
+def append_batches(
+    connection: Connection, project_id: int, batches: Sequence[Batch], received: datetime
+) -> list[Appended]:
+    """Append the events of several requests by one statement; return how many were new of each."""
     kind = _kind_of(connection, project_id)
-    rows = [_row(each, kind, project_id, source, received) for each in events]
-    n_new = _insert_new(connection, rows) if rows else 0
-    return Appended(n_new, len(rows) - n_new, last_seq(connection, project_id))
+    rows = [
+        [_row(each, kind, project_id, batch.source, received) for each in batch.events]
+        for batch in batches
+    ]
+    together = [row for of_batch in rows for row in of_batch]
+    n_new = _insert_new(connection, together) if together else 0
+    last = last_seq(connection, project_id)
+    if n_new == len(together):
+        return [Appended(len(of_batch), 0, last) for of_batch in rows]
+    new = _last_ids(connection, project_id, n_new)
+    return [_count_new(of_batch, new, last) for of_batch in rows]
+
+
+def _last_ids(connection: Connection, project_id: int, number: int) -> set[tuple[str, str]]:
+    """Return source and id of a project's last events; nobody else appends meanwhile."""
+    of_project = select(event.c.source, event.c.event_id).where(event.c.project == project_id)
+    query = of_project.order_by(event.c.seq.desc()).limit(number)
+    return {(source, event_id) for source, event_id in connection.execute(query)}
+
+
+def _count_new(rows: list[tuple[Any, ...]], new: set[tuple[str, str]], last: int) -> Appended:
+    """Count the rows that are new, and take them from the set: an id is new once."""
+    ids = {row[1:3] for row in rows} & new
+    new -= ids
+    return Appended(len(ids), len(rows) - len(ids), last)
 
 
 def _kind_of(connection: Connection, project_id: int) -> ProjectKind:
@@ -83,7 +112,7 @@ def _kind_of(connection: Connection, project_id: int) -> ProjectKind:
 
 def _row(
     given: LabelEvent, kind: ProjectKind, project_id: int, source: str, received: datetime
-) -> tuple[object, ...]:
+) -> tuple[Any, ...]:
     """Return the values of ``_INSERTED``, with times as they are stored."""
     check_event(given, kind)
     event_id = given.event_id or uuid.uuid4().hex
@@ -107,7 +136,7 @@ def _row(
     )
 
 
-def _insert_new(connection: Connection, rows: list[tuple[object, ...]]) -> int:
+def _insert_new(connection: Connection, rows: list[tuple[Any, ...]]) -> int:
     """Insert the rows whose event is not there yet; return their number."""
     names = ", ".join(_INSERTED)
     once = "on conflict (project, source, event_id) do nothing"

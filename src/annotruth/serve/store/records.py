@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -78,6 +79,19 @@ class StoredEvent(NamedTuple):
     def slot(self) -> tuple[str, str]:
         """The item and the annotator."""
         return self.item, self.annotator
+
+
+class Batch(NamedTuple):
+    """Events that came together, and who sent them.
+
+    Examples
+    --------
+    >>> Batch("api", [LabelEvent("film 1", "ann", "good")]).source
+    'api'
+    """
+
+    source: str
+    events: Iterable[LabelEvent]
 
 
 class Appended(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,8 +20,8 @@ from sqlalchemy import Connection
 from annotruth.errors import InputError, listed, shown
 from annotruth.serve.store.checks import check_event
 from annotruth.serve.store.database import Database, DatabaseUnavailableError
-from annotruth.serve.store.events import append_events
-from annotruth.serve.store.records import Appended, LabelEvent, Project
+from annotruth.serve.store.events import append_batches
+from annotruth.serve.store.records import Appended, Batch, LabelEvent, Project
 from annotruth.serve.web.errors import UnavailableError
 from annotruth.serve.web.metrics import ServeMetrics
 
@@ -139,7 +139,7 @@ class Ingest:
         """Commit a group and answer its requests; if that fails, one by one, to see which."""
         try:
             with self._database.begin() as connection:
-                done = [self._append(connection, request) for request in group]
+                done = _append(connection, group)
         except Exception as error:  # noqa: BLE001 (every request must be answered)
             if len(group) > 1 and not isinstance(error, DatabaseUnavailableError):
                 for request in group:
@@ -150,14 +150,23 @@ class Ingest:
             for request in group:
                 _reply(request, failure)
             return
-        for request, appended in zip(group, done, strict=True):
+        for request, appended in done:
             self._metrics.labels.labels("accepted").inc(appended.n_new)
             self._metrics.labels.labels("repeated").inc(appended.n_repeated)
             _reply(request, appended)
 
-    def _append(self, connection: Connection, request: _Request) -> Appended:
-        now = datetime.now(UTC)
-        return append_events(connection, request.project, request.source, request.events, now)
+
+def _append(connection: Connection, group: list[_Request]) -> list[tuple[_Request, Appended]]:
+    """Append the events of a group, those of each project together."""
+    by_project: defaultdict[int, list[_Request]] = defaultdict(list)
+    for request in group:
+        by_project[request.project].append(request)
+    done: list[tuple[_Request, Appended]] = []
+    now = datetime.now(UTC)
+    for project, requests in by_project.items():
+        batches = [Batch(request.source, request.events) for request in requests]
+        done += zip(requests, append_batches(connection, project, batches, now), strict=True)
+    return done
 
 
 def _failure(error: Exception) -> Exception:

@@ -1,0 +1,43 @@
+"""Measure the service; prints Markdown tables, with missed targets in bold."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from time import perf_counter
+
+from benchmarks import machine
+from benchmarks.honesty.options import PartTable
+from benchmarks.panel.__main__ import positive
+from benchmarks.serve.hostile import hostile
+from benchmarks.serve.ingestion import ingestion, outage
+
+PARTS: dict[str, Callable[[argparse.Namespace], list[PartTable]]] = {
+    "ingestion": lambda given: ingestion(seconds=given.seconds),
+    "outage": lambda given: outage(seconds=given.seconds),
+    "hostile": lambda given: hostile(requests=given.requests, seed=given.seed),
+}
+PACKAGES = ("annotruth", "fastapi", "uvicorn", "sqlalchemy", "psycopg")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.serve", description=__doc__)
+    parser.add_argument(
+        "--part", action="append", choices=PARTS, help="can be repeated (default: all)"
+    )
+    parser.add_argument("--seconds", type=float, default=15.0, help="of each measurement of load")
+    parser.add_argument("--requests", type=positive, default=2_000, help="hostile requests")
+    parser.add_argument("--seed", type=int, default=0, help="the first seed (default: 0)")
+    given = parser.parse_args(arguments)
+    print(machine.describe(PACKAGES))
+    for part in given.part or PARTS:
+        start = perf_counter()
+        for table in PARTS[part](given):
+            print(f"\n{table.to_markdown()}", flush=True)
+        print(f"\n{part}: {perf_counter() - start:.0f} s", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+"""How fast labels are taken while the worker fits, and whether acknowledged labels are kept."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from contextlib import ExitStack
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from sqlalchemy import func, select
+
+from annotruth.serve.store.schema import event
+from benchmarks.honesty.options import PartTable, Target, TargetFigure
+from benchmarks.serve.processes import DATABASES, PROJECT, Installation, installation, running
+
+_BATCH = 100
+_CONNECTIONS = {_BATCH: 8, 1: 16}
+_LEAST = {_BATCH: 5_000.0, 1: 500.0}  # labels per second
+_MOST_MILLISECONDS = 200.0
+_WARM_UP_SECONDS = 4.0
+
+
+def ingestion(*, seconds: float = 15.0) -> list[PartTable]:
+    """Measure labels per second and the time of each request, with the worker at work."""
+    rows: list[Any] = []
+    for kind in DATABASES:
+        with installation(kind) as made, ExitStack() as processes:
+            processes.enter_context(running(made.config, "web"))
+            fits = find_spec("annotruth.serve.worker") is not None
+            if fits:
+                processes.enter_context(running(made.config, "worker"))
+            post(made, _WARM_UP_SECONDS, _BATCH, "warm")  # gives the worker labels to fit
+            for batch in (_BATCH, 1):
+                log = post(made, seconds, batch, f"b{batch}")
+                rows.append(((kind, str(batch), _yes(fits)), _figures(made, log, batch)))
+    return [
+        PartTable(
+            "Ingestion",
+            f"Requests by a client in a process of its own, by {_CONNECTIONS[_BATCH]} (batches) and "
+            f"{_CONNECTIONS[1]} (single labels) connections, each of which waits for the answer. "
+            "Lost: acknowledged labels that are not in the database, or twice.",
+            ("database", "labels per request", "worker fits"),
+            ("labels/s", "requests/s", "median ms", "p99 ms", "errors", "lost"),
+            rows,
+        )
+    ]
+
+
+def _yes(true: bool) -> str:
+    return "yes" if true else "no"
+
+
+def _figures(made: Installation, log: dict[str, Any], batch: int) -> list[TargetFigure]:
+    times = np.array(log["milliseconds"])
+    n_errors = sum(n for status, n in log["statuses"].items() if status != "200")
+    return [
+        TargetFigure(log["n_labels"] / log["seconds"], Target(low=_LEAST[batch]), 0),
+        TargetFigure(len(times) / log["seconds"], digits=0),
+        TargetFigure(float(np.median(times)), digits=1),
+        TargetFigure(float(np.quantile(times, 0.99)), Target(high=_MOST_MILLISECONDS), 1),
+        TargetFigure(n_errors, Target(high=0), 0),
+        TargetFigure(n_lost(made, log, batch), Target(high=0), 0),
+    ]
+
+
+def post(made: Installation, seconds: float, batch: int, name: str) -> dict[str, Any]:
+    """Run a client and return what it saw."""
+    words = (made.config.port, PROJECT, seconds, _CONNECTIONS[batch], batch, name)
+    command = [sys.executable, "-m", "benchmarks.serve.client", *map(str, words)]
+    done = subprocess.run(
+        command, input=made.token, stdout=subprocess.PIPE, text=True, check=True, timeout=600
+    )
+    log: dict[str, Any] = json.loads(done.stdout)
+    return log
+
+
+def n_lost(made: Installation, log: dict[str, Any], batch: int) -> int:
+    """Return how many acknowledged labels are not in the database exactly once."""
+    query = select(event.c.event_id, func.count()).where(event.c.project == made.project.id)
+    with made.database.connect() as connection:
+        stored = dict(connection.execute(query.group_by(event.c.event_id)).tuples().all())
+    ids = (f"{name}-{k}" for name in log["acknowledged"] for k in range(batch))
+    return sum(stored.get(each, 0) != 1 for each in ids)
+
+
+def outage(*, seconds: float = 20.0, stops: int = 3) -> list[PartTable]:
+    """Stop and start PostgreSQL under load."""
+    with installation("PostgreSQL") as made, running(made.config, "web"):
+        assert made.server is not None
+        found: dict[str, Any] = {}
+        client = threading.Thread(target=lambda: found.update(post(made, seconds, 1, "o")))
+        client.start()
+        for _ in range(stops):
+            time.sleep(seconds / (2 * stops + 1))
+            made.server.stop()
+            time.sleep(seconds / (2 * stops + 1))
+            made.server.start()
+        client.join()
+        lost = n_lost(made, found, 1)
+    statuses = found["statuses"]
+    others = sum(n for status, n in statuses.items() if status not in ("200", "503"))
+    figures = [
+        TargetFigure(statuses.get("200", 0), Target(low=1), 0),
+        TargetFigure(statuses.get("503", 0), Target(low=1), 0),
+        TargetFigure(others, Target(high=0), 0),
+        TargetFigure(lost, Target(high=0), 0),
+    ]
+    said = "; ".join(json.loads(each)["detail"] for each in found["details"])
+    return [
+        PartTable(
+            "PostgreSQL stopped and started",
+            f"Single labels, posted again and again while the server is away. Errors: {said}.",
+            ("stops",),
+            ("acknowledged", "refused (503)", "other errors", "lost"),
+            [((str(stops),), figures)],
+        )
+    ]

@@ -1,0 +1,134 @@
+"""Ingestion: many requests in one commit, each with its own answer."""
+
+import asyncio
+import threading
+
+import pytest
+
+from annotruth.errors import InputError
+from annotruth.serve.store.database import Database, DatabaseUnavailableError
+from annotruth.serve.store.events import current_labels
+from annotruth.serve.store.records import LabelEvent
+from annotruth.serve.web.errors import UnavailableError
+from annotruth.serve.web.ingest import Ingest
+
+
+def label(n, item="film", **more):
+    return LabelEvent(item, f"person {n}", "good", event_id=str(n), **more)
+
+
+@pytest.fixture
+def ingest(database):
+    made = Ingest(database)
+    made.start()
+    yield made
+    made.stop()
+
+
+def append_all(ingest, project, batches):
+    """Append batches at once; return what each was answered with."""
+
+    async def run():
+        sent = [ingest.append(project, "api", batch) for batch in batches]
+        return await asyncio.gather(*sent, return_exceptions=True)
+
+    return asyncio.run(run())
+
+
+def test_requests_are_answered_for_themselves_when_committed_together(
+    ingest, database, project, monkeypatch
+):
+    # The first commit waits, so that all others come together in the second.
+    release, begin, n_commits = threading.Event(), Database.begin, []
+
+    def slow_begin(self):
+        if n_commits:
+            release.wait(5)
+        n_commits.append(1)
+        return begin(self)
+
+    monkeypatch.setattr(Database, "begin", slow_begin)
+    threading.Timer(0.2, release.set).start()
+    batches = [[label(0)], [label(1), label(2)], [label(2), label(3)], [label(1)], [label(0)]]
+    done = append_all(ingest, project, batches)
+    assert len(n_commits) <= 2
+    assert [(each.n_new, each.n_repeated) for each in done] == [
+        (1, 0),
+        (2, 0),
+        (1, 1),
+        (0, 1),
+        (0, 1),
+    ]
+    with database.connect() as connection:
+        assert len(current_labels(connection, project.id)) == 4
+
+
+def test_wrong_events_are_refused_and_others_stored(ingest, database, project):
+    bad = [label(1), LabelEvent("film", "ann", "x" * 20_000)]
+    first, second = append_all(ingest, project, [bad, [label(2)]])
+    assert isinstance(first, InputError)
+    assert second.n_new == 1
+    with database.connect() as connection:
+        assert [each.event_id for each in current_labels(connection, project.id)] == ["2"]
+
+
+def test_an_error_in_one_request_of_a_commit_fails_only_that(ingest, database, project):
+    gone = project._replace(id=999)  # no such project, which only the database can know
+
+    async def run():
+        return await asyncio.gather(
+            ingest.append(project, "api", [label(1)]),
+            ingest.append(gone, "api", [label(2)]),
+            ingest.append(project, "api", [label(3)]),
+            return_exceptions=True,
+        )
+
+    first, second, third = asyncio.run(run())
+    assert (first.n_new, third.n_new) == (1, 1)
+    assert isinstance(second, InputError)
+
+
+def test_nothing_is_stored_while_the_database_is_away(ingest, project, monkeypatch):
+    def fail(self):
+        raise DatabaseUnavailableError("postgresql://ann@host/db: the server is away")
+
+    monkeypatch.setattr(Database, "begin", fail)
+    (answer,) = append_all(ingest, project, [[label(1)]])
+    assert isinstance(answer, UnavailableError)
+    assert str(answer) == "the database does not answer, and nothing was stored: try again"
+    monkeypatch.undo()
+    (answer,) = append_all(ingest, project, [[label(1)]])
+    assert answer.n_new == 1
+
+
+def test_what_waits_is_limited(ingest, project, monkeypatch):
+    monkeypatch.setattr("annotruth.serve.web.ingest._MAX_WAITING", 3)
+    release, begin = threading.Event(), Database.begin
+
+    def slow_begin(self):
+        release.wait(5)
+        return begin(self)
+
+    monkeypatch.setattr(Database, "begin", slow_begin)
+    threading.Timer(0.3, release.set).start()
+    answers = append_all(ingest, project, [[label(n), label(n + 100)] for n in range(4)])
+    refused = [each for each in answers if isinstance(each, UnavailableError)]
+    assert 1 <= len(refused) <= 3
+    assert all("too many labels" in str(each) for each in refused)
+
+
+def test_what_waits_is_written_at_a_stop(database, project):
+    ingest = Ingest(database)
+
+    async def run():
+        ingest.start()
+        waiting = [
+            asyncio.ensure_future(ingest.append(project, "api", [label(n)])) for n in range(9)
+        ]
+        await asyncio.sleep(0)
+        await asyncio.to_thread(ingest.stop)
+        with pytest.raises(UnavailableError):
+            await ingest.append(project, "api", [label(99)])
+        return await asyncio.gather(*waiting)
+
+    assert sum(each.n_new for each in asyncio.run(run())) == 9
