@@ -72,7 +72,7 @@ def test_parameters_of_another_shape_are_refused(
         use(at.load(folder))
 
 
-@pytest.mark.parametrize("name", ["active", "favoured", "leverage"])
+@pytest.mark.parametrize("name", ["active", "favoured", "own_side_bias"])
 def test_too_few_annotators_are_refused(saved: Path, tmp_path: Path, name: str) -> None:
     folder = copied(saved, tmp_path / "fit")
     change_parameter(folder, name, lambda values: values[:-1])

@@ -12,9 +12,8 @@ where :math:`D(\text{left}, \text{right}, \text{tie}; d) \propto (e^{d/2}, e^{-d
 ``lo:hi`` of a block. The levels that are still considered for an annotator are the bits of
 ``active[s]``: groups, sharpness, tie rates, behaviors. ``favoured[s]`` is the item that the annotator
 may favour, ``pair`` the code of each comparison's pair, ``covariates`` one row per comparison, and
-``model`` has the scores, the offsets gamma and c, and the levels. ``leverage[s]`` is the part of the scores' degrees of freedom that s's
-votes determine: it lowers the log of the sharpness :math:`\beta` by as much as the fitted scores
-follow s's own votes, by the factor :math:`\beta^{-h_s \epsilon_k}`. NumPy twins: `annotruth.kernels.reference.pairs.gpm`.
+``model`` has the scores, the offsets gamma and c, and the levels. NumPy twins:
+`annotruth.kernels.reference.pairs.gpm`.
 """
 
 from __future__ import annotations
@@ -45,7 +44,6 @@ def step(
     hi: int,
     active: Codes,
     favoured: NDArray[np.int32],
-    leverage: Floats,
     pair: NDArray[np.int32],
     covariates: Floats,
     by_level: Floats,
@@ -67,7 +65,7 @@ def step(
     :math:`\sum_k w_k (\epsilon_k D'(y) + \phi_k D'(\bar y)) / p_k(y)` to the derivative with respect
     to d, and the expected curvature of the serious and the inverted part to ``curvature`` (by pair,
     times the squared sharpness), ``cross`` (items with offsets) and ``offset_curvature``. ``totals``
-    gets the log-likelihood, the expected log sharpness, and the expected leverage. ``by_level`` gets
+    gets the log-likelihood and the expected log sharpness. ``by_level`` gets
     each annotator's posterior of groups, tie rates and behaviors; 0 if they do not count. Levels whose
     posterior probability is below ``prune`` are no longer active afterwards.
     """
@@ -79,7 +77,7 @@ def step(
             continue
         levels = active_levels(active[s])
         posterior, log_likelihood = state_posterior(
-            room, block, s, favoured[s], leverage[s], covariates, model, levels
+            room, block, s, favoured[s], covariates, model, levels
         )
         totals[0] += log_likelihood
         by = marginals(posterior)
@@ -94,7 +92,6 @@ def step(
         for k in range(len(levels.behavior)):
             behavior_count[levels.behavior[k]] += by[3][k]
             by_level[s, n_groups + n_nu + levels.behavior[k]] = by[3][k]
-            totals[2] += leverage[s] * by[3][k] * model.levels.eps[levels.behavior[k]]
         add_derivatives(
             block, s, favoured[s], pair, covariates, model, levels, room, posterior, derivatives,
             gradient, curvature, cross, offset_gradient, offset_curvature,
@@ -131,7 +128,6 @@ def prune_states(
     hi: int,
     active: Codes,
     favoured: NDArray[np.int32],
-    leverage: Floats,
     covariates: Floats,
     model: PairModel,
     prune: float,
@@ -140,9 +136,7 @@ def prune_states(
     room = vote_room(model)
     for s in range(lo, hi):
         levels = active_levels(active[s])
-        posterior, _ = state_posterior(
-            room, block, s, favoured[s], leverage[s], covariates, model, levels
-        )
+        posterior, _ = state_posterior(room, block, s, favoured[s], covariates, model, levels)
         keep_likely(active[s], levels, marginals(posterior), prune)
 
 

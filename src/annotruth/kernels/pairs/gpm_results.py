@@ -32,7 +32,6 @@ def posteriors(
     hi: int,
     active: Codes,
     favoured: NDArray[np.int32],
-    leverage: Floats,
     covariates: Floats,
     by_group: Floats,
     by_beta: Floats,
@@ -55,7 +54,7 @@ def posteriors(
         first, last = block.annotator_ptr[s], block.annotator_ptr[s + 1]
         levels = active_levels(active[s])
         posterior, log_likelihood = state_posterior(
-            room, block, s, favoured[s], leverage[s], covariates, model, levels
+            room, block, s, favoured[s], covariates, model, levels
         )
         totals[0] += log_likelihood
         by_group[s] = 0.0
@@ -174,7 +173,7 @@ def predict(
     hi: int,
     active: Codes,
     favoured: NDArray[np.int32],
-    leverage: Floats,
+    own_side_bias: Floats,
     covariates: Floats,
     model: PairModel,
     new_ptr: Codes,
@@ -183,16 +182,19 @@ def predict(
     new_covariates: Floats,
     probability: Floats,
 ) -> None:
-    """Set the probabilities of left, right and tie of new comparisons, sorted by annotator."""
-    theta, offsets, levels = model
+    """Set the probabilities of left, right and tie of new comparisons, sorted by annotator.
+
+    Each annotator has a side bias of their own in place of gamma.
+    """
+    theta, offsets, levels = model.theta, model.offsets.copy(), model.levels
+    own = PairModel(theta, offsets, levels)
     room = vote_room(model)
     for s in range(lo, hi):
         if new_ptr[s] == new_ptr[s + 1]:
             continue
+        offsets[0] = own_side_bias[s]
         considered = active_levels(active[s])
-        posterior, _ = state_posterior(
-            room, block, s, favoured[s], leverage[s], covariates, model, considered
-        )
+        posterior, _ = state_posterior(room, block, s, favoured[s], covariates, own, considered)
         groups, betas, nus, behaviors = considered
         mass = posterior.sum(axis=3)
         for g in range(len(groups)):

@@ -21,7 +21,6 @@ from annotruth.kernels.pairs.gpm_votes import (
 )
 from annotruth.kernels.pairs.levels import (
     DROPPED,
-    SHARPNESS_SD,
     ActiveLevels,
     PairModel,
     StateLevels,
@@ -59,19 +58,14 @@ def active_levels(active: Codes) -> ActiveLevels:
 
 
 @compiled
-def _prior(leverage: float, model: PairModel, active: ActiveLevels) -> Floats:
-    """Return the prior of each active state, corrected for the leverage."""
+def _prior(model: PairModel, active: ActiveLevels) -> Floats:
+    """Return the prior of each active state."""
     levels = model.levels
     groups, betas, nus, behaviors = active
     prior = np.empty((len(groups), len(betas), len(nus), len(behaviors)))
-    small = min(leverage, 1.0)
     for j in range(len(betas)):
-        log_beta = math.log(levels.beta[betas[j]])
         for k in range(len(behaviors)):
-            eps = levels.eps[behaviors[k]]
-            # Half a variance, up to a leverage of 1: few votes stay as likely as without it.
-            tilt = leverage * log_beta + 0.5 * (SHARPNESS_SD * small) ** 2 * eps
-            log_prior = levels.log_beta[betas[j]] + levels.log_behavior[behaviors[k]] - tilt * eps
+            log_prior = levels.log_beta[betas[j]] + levels.log_behavior[behaviors[k]]
             prior[0, j, 0, k] = math.exp(log_prior)
     for g in range(len(groups) - 1, -1, -1):
         for t in range(len(nus) - 1, -1, -1):
@@ -152,7 +146,6 @@ def state_posterior(
     block: Any,
     s: int,
     favoured: int,
-    leverage: float,
     covariates: Floats,
     model: PairModel,
     active: ActiveLevels,
@@ -161,7 +154,7 @@ def state_posterior(
 
     States that are very unlikely after some of the comparisons are left out for the rest.
     """
-    joint = _prior(leverage, model, active)
+    joint = _prior(model, active)
     lo, end = block.annotator_ptr[s], block.annotator_ptr[s + 1]
     size = _FIRST
     log_likelihood = 0.0

@@ -24,7 +24,6 @@ def step(
     hi: int,
     active: Codes,
     favoured: NDArray[np.int32],
-    leverage: Floats,
     pair: NDArray[np.int32],
     covariates: Floats,
     by_level: Floats,
@@ -48,7 +47,7 @@ def step(
         if first == last or active[s, 0] == 0:
             continue
         votes = votes_of(block, s, favoured, covariates, model)
-        posterior, log_likelihood = state_posterior(votes, active[s], leverage[s], levels)
+        posterior, log_likelihood = state_posterior(votes, active[s], levels)
         by = marginals(posterior)
         group_count += by[0]
         nu_count += by[2]
@@ -56,7 +55,6 @@ def step(
         by_level[s] = np.concatenate([by[0], by[2], by[3]])
         totals[0] += log_likelihood
         totals[1] += by[1] @ np.log(levels.beta)
-        totals[2] += leverage[s] * (by[3] @ levels.eps)
 
         posterior = np.where(posterior >= LIKELY, posterior, 0.0)
         slope, serious, inverted = slopes(votes, levels)
@@ -94,7 +92,6 @@ def prune_states(
     hi: int,
     active: Codes,
     favoured: NDArray[np.int32],
-    leverage: Floats,
     covariates: Floats,
     model: PairModel,
     prune: float,
@@ -102,7 +99,7 @@ def prune_states(
     """Make levels inactive whose posterior probability is below ``prune``."""
     for s in range(lo, hi):
         votes = votes_of(block, s, favoured, covariates, model)
-        posterior, _ = state_posterior(votes, active[s], leverage[s], model.levels)
+        posterior, _ = state_posterior(votes, active[s], model.levels)
         active[s] = likely_levels(marginals(posterior), active[s], prune)
 
 

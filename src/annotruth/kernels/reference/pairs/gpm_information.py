@@ -23,7 +23,6 @@ def information(
     hi: int,
     active: Codes,
     favoured: NDArray[np.int32],
-    leverage: Floats,
     sampled: Floats,
     covariates: Floats,
     model: PairModel,
@@ -36,7 +35,7 @@ def information(
         if block.annotator_ptr[s] == block.annotator_ptr[s + 1] or active[s, 0] == 0:
             continue
         votes = votes_of(block, s, favoured, covariates, model)
-        posterior, _ = state_posterior(votes, active[s], leverage[s], levels)
+        posterior, _ = state_posterior(votes, active[s], levels)
         posterior = np.where(posterior >= LIKELY, posterior, 0.0)
         slope, serious, inverted = slopes(votes, levels)
         own = HALF_SIGN[votes.outcome].reshape(-1, 1, 1, 1, 1)

@@ -25,7 +25,6 @@ def posteriors(
     hi: int,
     active: Codes,
     favoured: NDArray[np.int32],
-    leverage: Floats,
     covariates: Floats,
     by_group: Floats,
     by_beta: Floats,
@@ -39,7 +38,7 @@ def posteriors(
     """Set each annotator's posterior of groups, sharpness, tie rates and behaviors, and evidence."""
     for s in range(lo, hi):
         votes = votes_of(block, s, favoured, covariates, model)
-        posterior, log_likelihood = state_posterior(votes, active[s], leverage[s], model.levels)
+        posterior, log_likelihood = state_posterior(votes, active[s], model.levels)
         totals[0] += log_likelihood
         by_group[s], by_beta[s], by_nu[s], by_behavior[s] = marginals(posterior)
         mass = posterior.sum(axis=3)
@@ -103,7 +102,7 @@ def predict(
     hi: int,
     active: Codes,
     favoured: NDArray[np.int32],
-    leverage: Floats,
+    own_side_bias: Floats,
     covariates: Floats,
     model: PairModel,
     new_ptr: Codes,
@@ -114,11 +113,13 @@ def predict(
 ) -> None:
     """Set the probabilities of left, right and tie of new comparisons, sorted by annotator."""
     for s in range(lo, hi):
-        votes = votes_of(block, s, favoured, covariates, model)
-        posterior, _ = state_posterior(votes, active[s], leverage[s], model.levels)
+        offsets = np.append(own_side_bias[s], model.offsets[1:])
+        own = PairModel(model.theta, offsets, model.levels)
+        votes = votes_of(block, s, favoured, covariates, own)
+        posterior, _ = state_posterior(votes, active[s], own.levels)
         of = slice(new_ptr[s], new_ptr[s + 1])
         for y in range(3):
             outcome = np.full(len(new_left[of]), y)
             item, x = int(favoured[s]), new_covariates[of]
-            new = make_votes(new_left[of], new_right[of], outcome, item, x, model)
+            new = make_votes(new_left[of], new_right[of], outcome, item, x, own)
             probability[of, y] = (posterior * new.mixed).sum(axis=(1, 2, 3, 4))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.pairs.levels import MAX_LOG_ODDS, SHARPNESS_SD, PairModel, StateLevels
+from annotruth.kernels.pairs.levels import MAX_LOG_ODDS, PairModel, StateLevels
 
 HALF_SIGN = np.array([0.5, -0.5, 0.0])
 """The derivative of the log odds of each outcome by d."""
@@ -87,9 +87,7 @@ def _bits(mask: int, size: int) -> NDArray[np.bool_]:
     return bits
 
 
-def state_posterior(
-    votes: StateVotes, active: Codes, leverage: float, levels: StateLevels
-) -> tuple[Floats, float]:
+def state_posterior(votes: StateVotes, active: Codes, levels: StateLevels) -> tuple[Floats, float]:
     """Return the posterior of the states, groups x sharpness x tie rates x behaviors, and its norm."""
     prior = (
         levels.log_group[:, np.newaxis, np.newaxis, np.newaxis]
@@ -97,8 +95,6 @@ def state_posterior(
         + levels.log_nu[:, np.newaxis]
         + levels.log_behavior
     )
-    prior = prior - leverage * np.log(levels.beta)[:, np.newaxis, np.newaxis] * levels.eps
-    prior = prior - 0.5 * (SHARPNESS_SD * min(leverage, 1.0) * levels.eps) ** 2
     joint = prior + np.log(votes.mixed).sum(axis=0)
     for axis, mask in enumerate(active):
         shape = np.ones(4, dtype=np.int64)

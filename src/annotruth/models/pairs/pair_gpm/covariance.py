@@ -81,7 +81,7 @@ def _centred(covariance: Floats, part: Codes) -> Floats:
 def update_prior(steps: PairGPMSteps, parameters: PairGPMParameters) -> float:
     """Set the precision of the scores' prior by the marginal likelihood (MacKay, 1992).
 
-    Returns the absolute change of its logarithm. Sets the annotators' leverages, too.
+    Returns the absolute change of its logarithm.
     """
     size = parameters.theta.size
     n_free = size - len(parameters.group) * (int(steps.part.max()) + 1)
@@ -92,10 +92,7 @@ def update_prior(steps: PairGPMSteps, parameters: PairGPMParameters) -> float:
     square = inner(parameters.theta, parameters.theta) * np.exp(2.0 * log_sharpness)
     new = (1.0 + n_determined) / (1.0 + square)
     change = abs(np.log(new / steps.precision))
-    n_votes = steps.data.comparisons_per_annotator
-    reliability = inner(sums["behavior_count"], steps.states.eps) / sums["behavior_count"].sum()
-    leverage = n_determined * n_votes / (reliability * n_votes.sum())
-    steps.set_prior(float(new), n_determined, leverage)
+    steps.set_prior(float(new), n_determined)
     return float(change)
 
 

@@ -60,7 +60,8 @@ class PairGPM(PairEstimator):
     annotators are serious, except that the log of the sharpness has the prior N(0, 0.6): scores are
     those of an annotator of average sharpness. Scores have a normal prior whose variance is estimated
     by the marginal likelihood. Votes of inverted annotators are not used for the scores. Intervals of
-    scores come from the observed information (Louis, 1982).
+    scores come from the observed information (Louis, 1982). Predictions have each annotator's own side
+    bias, estimated with the other parameters given, in place of gamma.
 
     Parameters
     ----------

@@ -33,17 +33,17 @@ class PairGPMParameters(NamedTuple):
 
 
 class AnnotatorStates(NamedTuple):
-    """What passes need to compute annotators' posteriors: one row or number per annotator.
+    """What predictions need of each annotator: one row or number per annotator.
 
     Examples
     --------
     >>> AnnotatorStates._fields
-    ('active', 'favoured', 'leverage')
+    ('active', 'favoured', 'own_side_bias')
     """
 
     active: Codes
     favoured: NDArray[np.int32]
-    leverage: Floats
+    own_side_bias: Floats  # in place of the crowd's
 
 
 def states_for(data: Comparisons) -> States:
@@ -115,8 +115,8 @@ def saved_states(fit: RankFit) -> AnnotatorStates:
         check_index("favoured", favoured, fit.data.n_items, least=-1)
     except ValueError as error:
         raise _changed(fit, str(error)) from None
-    leverage = fit.parameter("leverage", n).astype(np.float64)
-    return AnnotatorStates(active.astype(np.int64), favoured.astype(np.int32), leverage)
+    own_side_bias = fit.parameter("own_side_bias", n).astype(np.float64)
+    return AnnotatorStates(active.astype(np.int64), favoured.astype(np.int32), own_side_bias)
 
 
 def _changed(fit: RankFit, why: str) -> InputError:

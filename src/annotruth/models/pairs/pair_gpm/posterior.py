@@ -48,7 +48,7 @@ def annotator_posterior(steps: PairGPMSteps, parameters: PairGPMParameters) -> S
     session.allocate("p_serious", per="comparisons")
     one = Pass(
         "pairs.gpm_results.posteriors",
-        state=("active", "favoured", "leverage", "covariates", *widths, "p_serious"),
+        state=("active", "favoured", "covariates", *widths, "p_serious"),
         inputs=(Input("model"),),
         sums=(Sum("totals", (1,)),),
     )
@@ -59,7 +59,12 @@ def annotator_posterior(steps: PairGPMSteps, parameters: PairGPMParameters) -> S
 def side_biases(
     steps: PairGPMSteps, parameters: PairGPMParameters, posterior: StatePosterior
 ) -> Floats:
-    """Return each annotator's side bias and its standard deviation: annotators x 2."""
+    """Return each annotator's side bias and its standard deviation: annotators x 2.
+
+    Where sides are not known, there is none: zeros.
+    """
+    if not steps.data.sides_known:
+        return np.zeros((steps.data.n_annotators, 2))
     session, states = steps.session, steps.states
     session.allocate("bias", per="annotators", shape=(2,))
     session.put("sharpness", posterior.beta @ states.beta, per="annotators")

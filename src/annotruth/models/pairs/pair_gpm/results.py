@@ -58,7 +58,8 @@ def make_fit(
     favoured = steps.session.collect("favoured")
     behavior = name_behaviors(posterior.behavior, states, data.comparisons_per_annotator)
     log_scale, scale_variance = _log_scale(posterior, states)
-    columns = _annotator_columns(steps, parameters, posterior)
+    side_bias = side_biases(steps, parameters, posterior)
+    columns = _annotator_columns(steps, parameters, posterior, side_bias)
     columns["sharpness"] = posterior.beta @ states.beta / np.exp(log_scale)
     columns["evidence"] = pa.array(_evidence(data, behavior, posterior.evidence, favoured))
     return RankFit(
@@ -84,7 +85,7 @@ def make_fit(
             **_group_results(parameters, covariance, posterior, np.exp(log_scale)),
             "precision": np.array([steps.precision, steps.n_determined]),
             "covariate_scale": steps.covariate_scale,
-            "leverage": steps.session.collect("leverage"),
+            "own_side_bias": side_bias[:, 0],
             "favoured": favoured,
             "active": steps.session.collect("active"),
         },
@@ -127,13 +128,16 @@ def _reliability_interval(probability: Floats, eps: Floats) -> tuple[Floats, Flo
 
 
 def _annotator_columns(
-    steps: PairGPMSteps, parameters: PairGPMParameters, posterior: StatePosterior
+    steps: PairGPMSteps,
+    parameters: PairGPMParameters,
+    posterior: StatePosterior,
+    side_bias: Floats,
 ) -> dict[str, Column]:
     columns: dict[str, Column] = {}
     if steps.data.has_ties:
         columns["tie_rate"] = posterior.nu @ steps.states.nu
     if steps.data.sides_known:
-        bias, sd = side_biases(steps, parameters, posterior).T
+        bias, sd = side_bias.T
         columns["side_bias"] = bias
         columns["side_bias_low"], columns["side_bias_high"] = bias - Z95 * sd, bias + Z95 * sd
     if len(parameters.group) > 1:

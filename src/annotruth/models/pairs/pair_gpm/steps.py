@@ -2,13 +2,11 @@ r"""The equations of PairGPM over a session.
 
 The log posterior of the scores theta, the offsets and the probabilities of the states is
 
-.. math:: \sum_s \log \sum_k \pi_k \beta_k^{-h_s \epsilon_k} \prod_v p_k(y_v)
+.. math:: \sum_s \log \sum_k \pi_k \prod_v p_k(y_v)
     - \frac{\lambda}{2} |\theta|^2 + \text{weak priors}.
 
-Scores are fitted to the same votes as sharpness, which would therefore be overestimated: the factor
-:math:`\beta^{-h \epsilon}` corrects for it, as restricted maximum likelihood does for variances.
-:math:`h_s` is the annotator's part of the scores' degrees of freedom. With it, the average log
-sharpness is about 0, although the ridge shrinks the scores.
+At its maximum the ridge has shrunk the scores, and everybody's sharpness makes up for it. The results
+therefore have all scores multiplied by the average sharpness of those who are serious.
 
 Each pass computes the posterior of every annotator's states (E-step). The M-step of the scores and
 offsets is one Newton step on the expected log posterior; that of the probabilities of groups, tie rates
@@ -104,7 +102,7 @@ class PairGPMSteps:
         n_items = data.n_items
         self._step = Pass(
             "pairs.gpm.step",
-            state=("active", "favoured", "leverage", "pair", "covariates", "by_level"),
+            state=("active", "favoured", "pair", "covariates", "by_level"),
             inputs=(model, Input("prune")),
             sums=(
                 Sum("gradient", (n_groups, n_items)),
@@ -115,22 +113,21 @@ class PairGPMSteps:
                 Sum("group_count", (n_groups,)),
                 Sum("nu_count", (len(states.nu),)),
                 Sum("behavior_count", (len(states.eps),)),
-                Sum("totals", (3,)),
+                Sum("totals", (2,)),
             ),
         )
         self._prune = Pass(
             "pairs.gpm.prune_states",
-            state=("active", "favoured", "leverage", "covariates"),
+            state=("active", "favoured", "covariates"),
             inputs=(model, Input("prune")),
         )
         self._information = Pass(
             "pairs.gpm_information.information",
-            state=("active", "favoured", "leverage", "sampled", "covariates"),
+            state=("active", "favoured", "sampled", "covariates"),
             inputs=(model,),
             sums=(Sum("information", (n_groups * n_items + n_offsets,) * 2),),
         )
         self.shares = LevelShares(session, states, n_groups)
-        session.put("leverage", np.zeros(data.n_annotators), per="annotators")
         session.put("pair", pair, per="comparisons")
         session.put("covariates", self.covariates, per="comparisons")
         session.put("sampled", np.ones(data.n_annotators), per="annotators")
@@ -226,10 +223,9 @@ class PairGPMSteps:
         self.session.collect("active")[annotators, 0] = 0
         self._updates, self._last = [], None
 
-    def set_prior(self, precision: float, n_determined: float, leverage: Floats) -> None:
-        """Set the precision of the scores' prior, and the annotators' leverages."""
+    def set_prior(self, precision: float, n_determined: float) -> None:
+        """Set the precision of the scores' prior, and the number of scores that votes determine."""
         self.precision, self.n_determined = precision, n_determined
-        self.session.put("leverage", leverage, per="annotators")
         self._updates, self._last = [], None  # these are of another prior
 
     def finalize(self, parameters: PairGPMParameters) -> float:
@@ -262,17 +258,17 @@ class PairGPMSteps:
 
     def rescaled(self, parameters: PairGPMParameters) -> PairGPMParameters:
         """Return parameters whose scores are multiplied by their best common factor."""
-        log_scale = self._best_scale(parameters.theta, *self.sums(parameters)["totals"][1:])
+        log_scale = self._best_scale(parameters.theta, self.sums(parameters)["totals"][1])
         return parameters._replace(theta=parameters.theta * np.exp(log_scale))
 
-    def _best_scale(self, theta: Floats, log_sharpness: float, leverage: float) -> float:
+    def _best_scale(self, theta: Floats, log_sharpness: float) -> float:
         """Return the log of the best factor of all scores, given everybody's log sharpness."""
         n = self.data.n_annotators / SHARPNESS_SD**2
         square = self.precision * inner(theta, theta)
         log_scale = 0.0
         for _ in range(_SCALE_ROUNDS):
             ridge = square * np.exp(2.0 * log_scale)
-            slope = log_sharpness / SHARPNESS_SD**2 - n * log_scale - ridge + leverage
+            slope = log_sharpness / SHARPNESS_SD**2 - n * log_scale - ridge
             log_scale += slope / (n + 2.0 * ridge)
         return float(log_scale)
 
