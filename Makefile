@@ -6,6 +6,7 @@
 # make fuzz     random tables, files, columns, options and saved fits, for ten minutes at most
 # make crash    kill commands and make their writes fail, and check what they leave behind
 # make mutants  break the package line by line, and say which changes no test notices
+# make label-studio  test webhooks and predictions with the real Label Studio, in .venv-label-studio
 #
 # All environments use the pinned versions in constraints.txt.
 PYTHON ?= python3
@@ -14,10 +15,11 @@ BIN := $(VENV)/bin
 BENCH := .venv-bench
 DOCS := .venv-docs
 WHEEL := .venv-wheel
+LABEL_STUDIO := .venv-label-studio
 PINNED := PIP_CONSTRAINT=$(CURDIR)/constraints.txt
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test fuzz browser java postgresql format docs wheel bench crash mutants clean
+.PHONY: demo test fuzz browser java postgresql format docs wheel bench crash mutants label-studio clean
 
 demo: $(VENV)/.ready
 	$(BIN)/annotruth demo
@@ -105,8 +107,13 @@ crash: $(VENV)/.ready-dev
 mutants: $(VENV)/.ready-dev
 	$(BIN)/python -m tests.mutants $(if $(ONLY),--only '$(ONLY)') $(if $(JOBS),--jobs $(JOBS))
 
+# Label Studio is started on an empty SQLite file, which takes a minute or more.
+label-studio: $(VENV)/.ready-dev $(LABEL_STUDIO)/.ready
+	ANNOTRUTH_LABEL_STUDIO=$(CURDIR)/$(LABEL_STUDIO)/bin/label-studio \
+	  $(BIN)/pytest -n 0 tests/serve/hooks/test_real_label_studio.py
+
 clean:
-	rm -rf $(VENV) $(BENCH) $(DOCS) $(WHEEL) build dist docs/reference .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(BENCH) $(DOCS) $(WHEEL) $(LABEL_STUDIO) build dist docs/reference .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 # What `annotruth` itself needs, and no more.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -129,4 +136,10 @@ $(BENCH)/.ready: pyproject.toml constraints.txt benchmarks/requirements.txt
 $(DOCS)/.ready: pyproject.toml constraints.txt
 	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
 	$(PINNED) $(DOCS)/bin/python $(INSTALL) --editable '.[docs]'
+	touch $@
+
+# Its versions of many packages differ from those used here.
+$(LABEL_STUDIO)/.ready: Makefile
+	test -x $(LABEL_STUDIO)/bin/python || $(PYTHON) -m venv $(LABEL_STUDIO)
+	$(LABEL_STUDIO)/bin/python $(INSTALL) label-studio==1.23.2
 	touch $@

@@ -9,7 +9,13 @@ from tests.serve.hooks.label_studio_twin import SETTINGS, LabelStudioTwin
 import annotruth as at
 from annotruth.serve.hooks.label_studio import read
 from annotruth.serve.hooks.message import HookProject
-from annotruth.serve.hooks.poller import POLL_EVERY, PREDICT_EVERY, is_poll_due, poll_due
+from annotruth.serve.hooks.poller import (
+    POLL_EVERY,
+    PREDICT_EVERY,
+    BackgroundPolling,
+    is_poll_due,
+    poll_due,
+)
 from annotruth.serve.store.connections import (
     add_connection,
     get_connection,
@@ -97,6 +103,18 @@ def test_what_goes_wrong_is_kept(database, linked, poll, now):
     assert "answers 500: is it up" in state(database, linked).last_error
     poll(now + POLL_EVERY)
     assert state(database, linked).last_error == ""
+
+
+def test_polling_in_the_background(database, linked, twin, labels, tmp_path):
+    twin.annotate(1, "Positive")
+    polling = BackgroundPolling(database, tmp_path, transport=twin.transport())
+    polling()
+    polling.wait()
+    assert labels() == [("1", "Positive")]
+    n_requests = len(twin.requests)
+    polling()  # nothing is due
+    polling.wait()
+    assert len(twin.requests) == n_requests
 
 
 def test_connections_without_an_address_are_not_polled(database, project, poll, twin, now):

@@ -9,27 +9,24 @@ import socket
 import subprocess
 import threading
 import time
-from contextlib import contextmanager
 
 import httpx2
 import pytest
 import uvicorn
-from fastapi import FastAPI
 
 import annotruth as at
 from annotruth.serve.config import ServeConfig
-from annotruth.serve.hooks import make_hooks
 from annotruth.serve.hooks.poller import POLL_EVERY, is_poll_due, poll_due
 from annotruth.serve.hooks.signatures import new_secret
 from annotruth.serve.store.connections import add_connection, get_connection, keep_contact
 from annotruth.serve.store.content import all_gold
+from annotruth.serve.store.database import Database
 from annotruth.serve.store.events import current_labels
 from annotruth.serve.store.projects import create_project
 from annotruth.serve.store.records import Snapshot
 from annotruth.serve.store.schema import utc_now
 from annotruth.serve.store.snapshots import add_snapshot, folder_name, snapshots_folder
-from annotruth.serve.web.context import ServeContext
-from annotruth.serve.web.errors import add_handlers
+from annotruth.serve.web.app import make_app
 
 EXECUTABLE = os.environ.get("ANNOTRUTH_LABEL_STUDIO", "")
 LEGACY_TOKEN = "0123456789abcdef0123456789abcdef01234567"
@@ -101,34 +98,25 @@ def label_studio(tmp_path_factory):
         process.wait()
 
 
-@contextmanager
-def serving(context):
-    """Serve the hooks over HTTP; yield the address."""
-    app = FastAPI()
-    app.state.context = context
-    add_handlers(app)
-    app.include_router(make_hooks(context))
-    port = free_port()
-    config = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning", lifespan="off")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
+@pytest.fixture
+def server(tmp_path):
+    """The address of our web server, and its context."""
+    config = ServeConfig(database=f"sqlite:///{tmp_path}/labels.db", data_dir=tmp_path)
+    database = Database.open(config.database)
+    database.upgrade()
+    database.dispose()
+    app, port = make_app(config), free_port()
+    running = uvicorn.Server(
+        uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning", lifespan="on")
+    )
+    thread = threading.Thread(target=running.run)
     thread.start()
     try:
-        wait_for(lambda: server.started, 20, "the start of the server")
-        yield f"http://127.0.0.1:{port}"
+        wait_for(lambda: running.started, 20, "the start of the server")
+        yield f"http://127.0.0.1:{port}", app.state.context
     finally:
-        server.should_exit = True
+        running.should_exit = True
         thread.join()
-
-
-@pytest.fixture
-def context(tmp_path):
-    """The context of our web server."""
-    config = ServeConfig(database=f"sqlite:///{tmp_path}/labels.db", data_dir=tmp_path)
-    opened = ServeContext.open(config)
-    opened.database.upgrade()
-    yield opened
-    opened.close()
 
 
 def sent(response, status=(200, 201)):
@@ -199,7 +187,7 @@ class Team:
             cursor = {"polled": before, "predicted": before}
             with self.context.database.begin() as connection:
                 keep_contact(connection, self.linked.id, now, cursor=cursor)
-        poll_due(self.context.database, data_dir, now)
+        poll_due(self.context.database, data_dir, now, allow_private=True)
         with self.context.database.connect() as connection:
             linked = get_connection(connection, self.linked.id)
         assert linked.last_error == ""
@@ -217,53 +205,53 @@ class Team:
         return [(task["id"], task["predictions_score"]) for task in tasks]
 
 
-def test_webhooks_polling_and_predictions(label_studio, context, tmp_path):
-    with serving(context) as hooks_url:
-        team = Team(label_studio, context, hooks_url, {"token": LEGACY_TOKEN, "predictions": True})
-        one, two, three, four = team.add_tasks(
-            {"text": "fine"},
-            {"text": "awful"},
-            {"data": {"text": "so so", "annotruth_item": "film-3"}},
-            {"text": "dull"},
-        )
-        first = team.annotate(one, "Positive")
-        second = team.annotate(two, "Positive")
-        third = team.annotate(three, "Positive")
-        team.annotate(four, "Negative", was_cancelled=True)  # skipped
-        team.expect((one, "Positive"), (two, "Positive"), ("film-3", "Positive"))
+def test_webhooks_polling_and_predictions(label_studio, server, tmp_path):
+    hooks_url, context = server
+    team = Team(label_studio, context, hooks_url, {"token": LEGACY_TOKEN, "predictions": True})
+    one, two, three, four = team.add_tasks(
+        {"text": "fine"},
+        {"text": "awful"},
+        {"data": {"text": "so so", "annotruth_item": "film-3"}},
+        {"text": "dull"},
+    )
+    first = team.annotate(one, "Positive")
+    second = team.annotate(two, "Positive")
+    third = team.annotate(three, "Positive")
+    team.annotate(four, "Negative", was_cancelled=True)  # skipped
+    team.expect((one, "Positive"), (two, "Positive"), ("film-3", "Positive"))
 
-        team.edit(second, result=choice("Negative"))
-        team.delete(f"/api/annotations/{third}/")
-        team.expect((one, "Positive"), (two, "Negative"))
-        third = team.annotate(three, "Negative")
-        team.edit(third, ground_truth=True)
-        team.expect((one, "Positive"), (two, "Negative"))
-        with context.database.connect() as connection:
-            assert all_gold(connection, team.project.id) == {"film-3": "Negative"}
+    team.edit(second, result=choice("Negative"))
+    team.delete(f"/api/annotations/{third}/")
+    team.expect((one, "Positive"), (two, "Negative"))
+    third = team.annotate(three, "Negative")
+    team.edit(third, ground_truth=True)
+    team.expect((one, "Positive"), (two, "Negative"))
+    with context.database.connect() as connection:
+        assert all_gold(connection, team.project.id) == {"film-3": "Negative"}
 
-        team.poll(tmp_path)
-        team.expect((one, "Positive"), (two, "Negative"))  # polling after webhooks changes nothing
+    team.poll(tmp_path)
+    team.expect((one, "Positive"), (two, "Negative"))  # polling after webhooks changes nothing
 
-        team.switch_webhook(on=False)
-        team.edit(first, result=choice("Negative"))
-        team.delete(f"/api/annotations/{second}/")
-        fourth = team.annotate(four, "Positive")
-        (five,) = team.add_tasks({"text": "late"})
-        team.annotate(five, "Positive")
-        time.sleep(1)
-        assert team.labels() == sorted([(str(one), "Positive"), (str(two), "Negative")])
-        team.poll(tmp_path)
-        team.expect((one, "Negative"), (four, "Positive"), (five, "Positive"))
+    team.switch_webhook(on=False)
+    team.edit(first, result=choice("Negative"))
+    team.delete(f"/api/annotations/{second}/")
+    fourth = team.annotate(four, "Positive")
+    (five,) = team.add_tasks({"text": "late"})
+    team.annotate(five, "Positive")
+    time.sleep(1)
+    assert team.labels() == sorted([(str(one), "Positive"), (str(two), "Negative")])
+    team.poll(tmp_path)
+    team.expect((one, "Negative"), (four, "Positive"), (five, "Positive"))
 
-        team.switch_webhook(on=True)
-        team.delete(f"/api/tasks/{five}/")  # names no annotation, but asks for a poll
-        wait_for(team.has_poll_request, SECONDS_TO_ARRIVE, "the request of a poll")
-        team.poll(tmp_path, is_due=False)
-        team.expect((one, "Negative"), (four, "Positive"))
-        team.edit(fourth, result=choice("Negative"))
-        team.expect((one, "Negative"), (four, "Negative"))
+    team.switch_webhook(on=True)
+    team.delete(f"/api/tasks/{five}/")  # names no annotation, but asks for a poll
+    wait_for(team.has_poll_request, SECONDS_TO_ARRIVE, "the request of a poll")
+    team.poll(tmp_path, is_due=False)
+    team.expect((one, "Negative"), (four, "Positive"))
+    team.edit(fourth, result=choice("Negative"))
+    team.expect((one, "Negative"), (four, "Negative"))
 
-        check_predictions(team, tmp_path, {one: 0.9, two: 0.6, four: 0.75})
+    check_predictions(team, tmp_path, {one: 0.9, two: 0.6, four: 0.75})
 
 
 def check_predictions(team, data_dir, shares):
@@ -292,12 +280,12 @@ def check_predictions(team, data_dir, shares):
         assert [task for task, _ in found] == sorted(wanted, key=wanted.get)
 
 
-def test_personal_access_tokens(label_studio, context, tmp_path):
+def test_personal_access_tokens(label_studio, server, tmp_path):
+    hooks_url, context = server
     token = sent(label_studio.post("/api/token/"))["token"]
-    with serving(context) as hooks_url:
-        team = Team(label_studio, context, hooks_url, {"token": token})
-        team.switch_webhook(on=False)
-        (task,) = team.add_tasks({"text": "fine"})
-        team.annotate(task, "Positive")
-        team.poll(tmp_path)
-        team.expect((task, "Positive"))
+    team = Team(label_studio, context, hooks_url, {"token": token})
+    team.switch_webhook(on=False)
+    (task,) = team.add_tasks({"text": "fine"})
+    team.annotate(task, "Positive")
+    team.poll(tmp_path)
+    team.expect((task, "Positive"))

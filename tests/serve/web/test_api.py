@@ -168,3 +168,13 @@ def test_connections_show_no_secrets(server):
     assert (shown["hook"], "secret" in shown) == (f"/hooks/{made.body['id']}", False)
     path = f"/projects/birds/connections/{made.body['id']}"
     assert server.call("DELETE", path).status == 204
+
+
+def test_a_platform_may_have_its_own_secret(server):
+    settings = {"url": "https://labels.example.org", "project": 3, "token": "platform-token"}
+    sent = {"kind": "label-studio", "settings": settings, "secret": "0123456789abcdef"}
+    made = server.call("POST", "/projects/birds/connections", sent)
+    assert made.body["secret"] == "0123456789abcdef"
+    assert made.body["settings"]["token"] == "***"
+    for wrong in ({"secret": "short"}, {"secret": "0123456789abcd\n\n"}, {"settings": {"x": 1}}):
+        assert server.call("POST", "/projects/birds/connections", sent | wrong).status == 422

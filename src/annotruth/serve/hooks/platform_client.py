@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from annotruth.errors import AnnotruthError, InputError, hide_credentials, shorten
+from annotruth.serve.addresses import allowed_addresses
 
 _WAITS = (1.0, 4.0, 15.0)  # seconds before each further attempt
 _BUSY = (408, 425, 429, 500, 502, 503, 504)
@@ -50,6 +51,38 @@ class TokenAuth(httpx2.Auth):
         yield request
 
 
+class CheckedTransport(httpx2.BaseTransport):
+    """Sends requests to addresses that were looked up and checked.
+
+    Examples
+    --------
+    >>> with httpx2.Client(transport=CheckedTransport(allow_private=False)) as client:
+    ...     client.get("http://127.0.0.1/api")
+    Traceback (most recent call last):
+    annotruth.serve.addresses.PrivateAddressError: 127.0.0.1 is a private address, which...
+    """
+
+    def __init__(self, *, allow_private: bool) -> None:
+        self._allow_private = allow_private
+        self._inner = httpx2.HTTPTransport()
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request to the first address of its host; the host's certificate is verified."""
+        url = request.url
+        port = url.port or (443 if url.scheme == "https" else 80)
+        try:
+            addresses = allowed_addresses(url.host, port, allow_private=self._allow_private)
+        except (OSError, UnicodeError) as error:
+            raise httpx2.ConnectError(str(error), request=request) from None
+        request.url = url.copy_with(host=addresses[0])
+        request.extensions = {**request.extensions, "sni_hostname": url.host}
+        return self._inner.handle_request(request)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._inner.close()
+
+
 class PlatformClient:
     """Sends requests to a platform's API and returns its JSON.
 
@@ -63,6 +96,8 @@ class PlatformClient:
         How requests are authenticated.
     transport
         How requests are sent; by default over the network.
+    allow_private
+        Whether the platform may be in a private network.
     sleep
         Waits some seconds, between attempts.
 
@@ -85,12 +120,14 @@ class PlatformClient:
         auth: httpx2.Auth,
         *,
         transport: httpx2.BaseTransport | None = None,
+        allow_private: bool = False,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.title = title
         self._url = checked_url(url)
         self._sleep = sleep
         # Redirects are not followed: they could lead the token elsewhere.
+        transport = transport or CheckedTransport(allow_private=allow_private)
         self._client = httpx2.Client(
             base_url=self._url, auth=auth, timeout=60.0, transport=transport, trust_env=False
         )

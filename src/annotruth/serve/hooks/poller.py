@@ -1,6 +1,6 @@
 """Which connections are polled when, and what is done with what is found.
 
-The worker runs `poll_until` in a thread of its own, because platforms may take minutes to answer.
+The worker calls `BackgroundPolling` every second.
 """
 
 from __future__ import annotations
@@ -42,20 +42,53 @@ PREDICT_EVERY = timedelta(minutes=5)
 """How often predictions are written back at most."""
 POLLED, REQUESTED, PREDICTED, VERSION = "polled", "requested", "predicted", "predicted_version"
 """Entries of a connection's cursor: times of polling, and the snapshot that was written back."""
-_LOOK_EVERY = 2.0
 _LOGGER = logging.getLogger(__name__)
 
 
-def poll_until(database: Database, data_dir: Path, stop: threading.Event, **options: Any) -> None:
-    """Poll what is due until ``stop`` is set; ``options`` are those of `PlatformClient`."""
-    while not stop.wait(_LOOK_EVERY):
+class BackgroundPolling:
+    """Polls what is due in a thread of its own, because platforms may take minutes to answer.
+
+    The worker calls it again and again; a call returns at once, and does nothing while the last poll
+    is not at its end.
+
+    Parameters
+    ----------
+    database, data_dir
+        Where labels go, and where snapshots are.
+    options
+        Options of `PlatformClient`, such as ``allow_private``.
+
+    Examples
+    --------
+    >>> database = Database.open("sqlite:///labels.db")
+    >>> database.upgrade()
+    >>> polling = BackgroundPolling(database, Path("data"))
+    >>> polling()
+    >>> polling.wait()
+    """
+
+    def __init__(self, database: Database, data_dir: Path, **options: Any) -> None:
+        self._database, self._data_dir, self._options = database, data_dir, options
+        self._thread: threading.Thread | None = None
+
+    def __call__(self) -> None:
+        """Start to poll what is due, unless the last poll still runs."""
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._poll, name="polling", daemon=True)
+            self._thread.start()
+
+    def wait(self) -> None:
+        """Wait for the end of a poll that runs."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _poll(self) -> None:
         try:
-            poll_due(database, data_dir, utc_now(), **options)
+            poll_due(self._database, self._data_dir, utc_now(), **self._options)
         except DatabaseUnavailableError:
-            stop.wait(_LOOK_EVERY)  # the worker's loop reports it
+            pass  # the worker's loop reports it
         except Exception:
             _LOGGER.exception("polling failed")
-            stop.wait(POLL_EVERY.total_seconds())
 
 
 def poll_due(database: Database, data_dir: Path, now: datetime, **options: Any) -> None:

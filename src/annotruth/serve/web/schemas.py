@@ -381,6 +381,13 @@ class NewConnection(_Sent):
 
     kind: Literal["label-studio", "argilla", "potato", "cvat", "generic"]
     settings: JsonObject = {}
+    secret: str | None = Field(
+        None,
+        min_length=16,
+        max_length=200,
+        pattern=r"^[!-~]+$",
+        description="That of a platform which makes its own; a new one by default.",
+    )
 
 
 def refuse_duplicates(ids: list[str], what: str) -> None:

@@ -33,15 +33,16 @@ async def create_connection(request: Request, context: Context, access: Admin) -
     """Connect a labelling tool; the secret that it must send is in the answer, and nowhere else."""
     sent = await read_json(request, NewConnection)
     settings = check_settings(sent.kind, sent.settings)
-    made = await run_in_threadpool(_store_connection, context, access, sent.kind, settings)
+    secret = sent.secret or new_secret()
+    made = await run_in_threadpool(_store_connection, context, access, sent.kind, settings, secret)
     return {**_shown_connection(made), "secret": made.secret}
 
 
 def _store_connection(
-    context: ServeContext, access: Access, kind: str, settings: dict[str, Any]
+    context: ServeContext, access: Access, kind: str, settings: dict[str, Any], secret: str
 ) -> PlatformConnection:
     with context.database.begin() as connection:
-        made = add_connection(connection, access.project.id, kind, settings, new_secret())
+        made = add_connection(connection, access.project.id, kind, settings, secret)
         detail = {"connection": made.id, "kind": kind}
         now = utc_now()
         add_audit(connection, access.project.id, access.actor, "connection created", detail, now)

@@ -1,0 +1,48 @@
+"""Addresses that requests may be sent to: not those of private networks, unless that is allowed.
+
+A host's addresses are looked up once and checked, and the connection goes to a checked address. So a
+name cannot stand for a public address when it is checked and for a private one afterwards.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+
+from annotruth.errors import AnnotruthError
+
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")  # the last 32 bits are an IPv4 address
+
+
+class PrivateAddressError(AnnotruthError):
+    """A host is in a private network, which the settings do not allow.
+
+    Examples
+    --------
+    >>> allowed_addresses("127.0.0.1", 80, allow_private=False)
+    Traceback (most recent call last):
+    annotruth.serve.addresses.PrivateAddressError: 127.0.0.1 is a private address, which...
+    """
+
+
+def allowed_addresses(host: str, port: int, *, allow_private: bool) -> list[str]:
+    """Return the addresses of a host; refuse one with a private address among them."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
+    if not allow_private and not all(map(is_public, addresses)):
+        raise PrivateAddressError(
+            f"{host} is a private address, which the settings do not allow: start with "
+            "ANNOTRUTH_SERVE_PRIVATE_WEBHOOKS=true, if it may be reached"
+        )
+    return addresses
+
+
+def is_public(address: str) -> bool:
+    """Return whether an address is of the public internet; IPv6 may have an IPv4 address in it."""
+    ip = ipaddress.ip_address(address.partition("%")[0])
+    inner = None
+    if isinstance(ip, ipaddress.IPv6Address):
+        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
+        if ip in _NAT64:
+            inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+    return all(each.is_global and not each.is_multicast for each in (ip, inner) if each is not None)
