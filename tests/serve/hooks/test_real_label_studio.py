@@ -30,7 +30,7 @@ from annotruth.serve.web.app import make_app
 
 EXECUTABLE = os.environ.get("ANNOTRUTH_LABEL_STUDIO", "")
 LEGACY_TOKEN = "0123456789abcdef0123456789abcdef01234567"
-SECONDS_TO_START, SECONDS_TO_ARRIVE = 400, 20
+SECONDS_TO_START, SECONDS_TO_COME = 400, 20
 INTERFACE = """
 <View>
   <Text name="text" value="$text"/>
@@ -177,7 +177,7 @@ class Team:
 
     def expect(self, *labels):
         wanted = sorted((str(item), label) for item, label in labels)
-        wait_for(lambda: self.labels() == wanted, SECONDS_TO_ARRIVE, f"{self.labels()} != {wanted}")
+        wait_for(lambda: self.labels() == wanted, SECONDS_TO_COME, f"{self.labels()} != {wanted}")
 
     def poll(self, data_dir, *, is_due=True):
         """Poll, as if the last time was long ago, or only if a message has asked for it."""
@@ -245,7 +245,7 @@ def test_webhooks_polling_and_predictions(label_studio, server, tmp_path):
 
     team.switch_webhook(on=True)
     team.delete(f"/api/tasks/{five}/")  # names no annotation, but asks for a poll
-    wait_for(team.has_poll_request, SECONDS_TO_ARRIVE, "the request of a poll")
+    wait_for(team.has_poll_request, SECONDS_TO_COME, "the request of a poll")
     team.poll(tmp_path, is_due=False)
     team.expect((one, "Negative"), (four, "Positive"))
     team.edit(fourth, result=choice("Negative"))
