@@ -66,9 +66,8 @@ def update_fit(
     labels = _without_dropped(appended.labels, read)
     if not refit and labels.same_as(before.data):
         return UpdatedFit(before, appended.n_repeated)
-    return UpdatedFit(
-        _fit_again(before, labels, refit=refit, progress=progress), appended.n_repeated
-    )
+    after = fit_again(before, labels, refit=refit, progress=progress)
+    return UpdatedFit(continued(after, before), appended.n_repeated)
 
 
 def fit_without_dropped(
@@ -76,7 +75,9 @@ def fit_without_dropped(
 ) -> Fit:
     """Return a fit without the annotators to leave out; the same one if it has none of them."""
     labels = _without_dropped(fit.data, read)
-    return fit if labels is fit.data else _fit_again(fit, labels, progress=progress)
+    if labels is fit.data:
+        return fit
+    return continued(fit_again(fit, labels, progress=progress), fit)
 
 
 def _without_dropped(labels: Labels, read: ReadOptions) -> Labels:
@@ -89,13 +90,16 @@ def _without_dropped(labels: Labels, read: ReadOptions) -> Labels:
     return leave_out(labels, read.drop, max_size=read.max_size, strict=False)
 
 
-def _fit_again(
+def fit_again(
     before: Fit, labels: Labels, *, refit: bool = False, progress: ProgressCallback | None = None
 ) -> Fit:
-    """Fit the model of a fit to more or fewer labels, starting from the fit."""
+    """Fit the model of a fit to more or fewer labels, starting from the fit.
+
+    The result has no time, and no table of past fits.
+    """
     estimator = make_estimator(before.model, settings_of(before))
     # Without the axes of its parameters, a fit cannot be restricted to fewer annotators.
     cold = refit or (estimator.parameter_axes is None and labels.n_labels < before.data.n_labels)
     start_stage(progress, f"fitting {estimator.name}")
     estimator.fit(labels, warm_start=None if cold else before, progress=progress)
-    return continued(replace(estimator.result_, chosen=before.chosen), before)
+    return replace(estimator.result_, chosen=before.chosen)

@@ -1,0 +1,244 @@
+"""Fit the current labels of a project: from scratch, or starting from the last fit."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+import annotruth as at
+from annotruth.api import AUTO, settings_of
+from annotruth.comparisons.outcomes import outcome_of_word
+from annotruth.comparisons.table import LEFT, RIGHT, Comparisons
+from annotruth.errors import AnnotruthWarning, InputError, counted, listed
+from annotruth.labels import Labels
+from annotruth.labels.encode import match_ids
+from annotruth.labels.frames import as_arrow
+from annotruth.labels.options import TableOptions
+from annotruth.labels.scale import infer_scale
+from annotruth.models.base_fit import now
+from annotruth.models.pairs.registry import make_pair_estimator
+from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import Fit
+from annotruth.ranking import rank
+from annotruth.serve.worker.current import CurrentLabels, IntCodes
+from annotruth.updating import fit_again
+
+AnyFit = Fit | RankFit
+
+
+class FitSettings(NamedTuple):
+    """The settings of a project that its fit depends on, and the known truths.
+
+    Attributes
+    ----------
+    model
+        The name of a model, "auto", or None for the default.
+    scale, categories
+        As in `ReadOptions`; categories None are those of the labels.
+    gold
+        Known truths: item and label.
+    asked
+        Another value than before asks for a fit from scratch.
+
+    Examples
+    --------
+    >>> FitSettings.of({"model": "gpm", "scale": "ordinal", "categories": [1, 2]}, {}).model
+    'gpm'
+    """
+
+    model: str | None = None
+    scale: str = "auto"
+    categories: tuple[Any, ...] | None = None
+    gold: tuple[tuple[str, str], ...] = ()
+    asked: Any = None
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any], gold: Mapping[str, str]) -> FitSettings:
+        """Return those of a project."""
+        categories = settings.get("categories")
+        return cls(
+            settings.get("model") or None,
+            settings.get("scale") or "auto",
+            tuple(categories) if categories else None,
+            tuple(sorted(gold.items())),
+            settings.get("refit_asked"),
+        )
+
+    def options(self) -> TableOptions:
+        """Return how labels are read."""
+        categories = None if self.categories is None else list(self.categories)
+        return TableOptions(scale=cast("Any", self.scale), categories=categories)
+
+
+class CurrentFit(NamedTuple):
+    """A fit of current labels.
+
+    Attributes
+    ----------
+    fit
+        The fit, without a table of past fits: the store keeps the history.
+    is_refit
+        Whether it was made from scratch.
+    notes
+        What was left out of it, one sentence each.
+
+    Examples
+    --------
+    >>> from annotruth.serve.worker.current import CurrentRow
+    >>> current = CurrentLabels()
+    >>> rows = [CurrentRow(1, "film", "", "ann", "good"), CurrentRow(2, "film", "", "bob", "bad")]
+    >>> current.replace([("film", "ann"), ("film", "bob")], rows)
+    2
+    >>> fit_current(current, FitSettings("majority")).is_refit
+    True
+    """
+
+    fit: AnyFit
+    is_refit: bool
+    notes: tuple[str, ...] = ()
+
+
+def fit_current(
+    current: CurrentLabels, settings: FitSettings, before: AnyFit | None = None
+) -> CurrentFit:
+    """Fit current labels starting from an earlier fit, or from scratch.
+
+    It starts from scratch, and puts the labels in order, without an earlier fit or where the fit
+    cannot be continued: it is of another scale or, for some models, of other items. Labels that
+    cannot be used are left out, and a note counts them.
+    """
+    with _warnings_ignored():
+        if before is not None:
+            updated = _update(current, settings, before)
+            if updated is not None:
+                return updated
+        current.put_in_order()
+        if current.are_pairs:
+            comparisons, notes = _comparisons(current)
+            if settings.model == AUTO:
+                return CurrentFit(rank(comparisons, n_groups=AUTO), True, notes)
+            return CurrentFit(rank(comparisons, settings.model), True, notes)
+        labels, notes = _labels(current, settings)
+        fit = at.fit(labels, settings.model)
+        return CurrentFit(replace(fit, earlier_fits=None), True, notes)
+
+
+def _update(current: CurrentLabels, settings: FitSettings, before: AnyFit) -> CurrentFit | None:
+    """Return a fit that continues an earlier one; None if that is impossible."""
+    if isinstance(before, RankFit):
+        comparisons, notes = _comparisons(current)
+        if not _come_first(before.data, comparisons):
+            return None
+        estimator = make_pair_estimator(before.model, settings_of(before))
+        estimator.fit(comparisons, warm_start=before)
+        return CurrentFit(replace(estimator.result_, chosen=before.chosen), False, notes)
+    labels = _labels_on_scale_of(current, before)
+    if labels is None:
+        return None
+    labels, notes = _with_gold(labels, settings)
+    try:
+        fit = fit_again(before, labels)
+    except InputError:  # not with this model, or not with these labels
+        return None
+    return CurrentFit(replace(fit, fitted_at=now()), False, notes)
+
+
+@contextmanager
+def _warnings_ignored() -> Iterator[None]:
+    """Ignore warnings for those who give labels in a file; the fit says whether it converged."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AnnotruthWarning)
+        yield
+
+
+def _labels(current: CurrentLabels, settings: FitSettings) -> tuple[Labels, tuple[str, ...]]:
+    """Return labels on the scale of the settings, with known truths, and what was left out."""
+    table, options = current.table(), settings.options()
+    notes: tuple[str, ...] = ()
+    if options.categories is not None:
+        values = current.ids("label")
+        _, code = infer_scale(values, kind=options.scale, categories=options.categories)
+        usable = (code >= 0)[current.codes["label"]]
+        table = table.filter(as_arrow(usable))
+        notes = _note(usable, "label", f"not among the categories {listed(options.categories)}")
+    if not len(table):
+        raise InputError("there are no labels that can be fitted")
+    labels, more = _with_gold(Labels.from_arrow(table, options), settings)
+    return labels, (*notes, *more)
+
+
+def _labels_on_scale_of(current: CurrentLabels, before: Fit) -> Labels | None:
+    """Return labels on the scale of an earlier fit; None if one of them is not on it."""
+    scale = before.data.scale
+    category = scale.codes_of(current.ids("label"))[current.codes["label"]]
+    if (category < 0).any():
+        return None
+    (item, items), (annotator, annotators) = (
+        _without_gaps(current.codes[name], current.ids(name)) for name in ("item", "annotator")
+    )
+    return Labels.from_codes(
+        item, annotator, category, items=items, annotators=annotators, scale=scale
+    )
+
+
+def _comparisons(current: CurrentLabels) -> tuple[Comparisons, tuple[str, ...]]:
+    """Return the comparisons that can be used, and how many cannot."""
+    codes, words = current.codes, current.ids("label")
+    outcome = np.array([outcome_of_word(word) for word in words.to_pylist()], dtype=np.int8)
+    outcome = outcome[codes["label"]]
+    winner = match_ids(words, current.ids("item"))[codes["label"]]
+    unknown = outcome < 0
+    outcome[unknown & (winner == codes["item"])] = LEFT
+    outcome[unknown & (winner == codes["other_item"])] = RIGHT
+    usable = (outcome >= 0) & (codes["item"] != codes["other_item"])
+    if not usable.any():
+        raise InputError("there are no comparisons that can be fitted")
+    sides = np.concatenate([codes["item"][usable], codes["other_item"][usable]])
+    item, items = _without_gaps(sides, current.ids("item"))
+    annotator, annotators = _without_gaps(codes["annotator"][usable], current.ids("annotator"))
+    left, right = np.split(item, 2)
+    made = Comparisons.from_codes(
+        left, right, annotator, outcome[usable], items=items, annotators=annotators
+    )
+    return made, _note(usable, "comparison", "without a winner, or of an item with itself")
+
+
+def _note(usable: NDArray[np.bool_], what: str, why: str) -> tuple[str, ...]:
+    n_left_out = int(np.count_nonzero(~usable))
+    if not n_left_out:
+        return ()
+    return (f"{counted(n_left_out, f'{what} is', f'{what}s are')} left out: {why}",)
+
+
+def _come_first(before: Comparisons, after: Comparisons) -> bool:
+    """Return whether items and annotators begin with those before."""
+    pairs = ((before.items, after.items), (before.annotators, after.annotators))
+    return all(old.equals(new[: len(old)]) for old, new in pairs)
+
+
+def _without_gaps(codes: IntCodes, ids: pa.Array) -> tuple[IntCodes, pa.Array]:
+    """Return codes and ids without the ids that have no label; the others keep their order."""
+    used = np.bincount(codes, minlength=len(ids)) > 0
+    if used.all():
+        return codes, ids
+    number = (np.cumsum(used) - 1).astype(np.int32)
+    return number[codes], ids.filter(as_arrow(used))
+
+
+def _with_gold(labels: Labels, settings: FitSettings) -> tuple[Labels, tuple[str, ...]]:
+    """Return labels with the known truths of their items, and how many truths are no category."""
+    if not settings.gold:
+        return labels, ()
+    items, values = (pa.array(column, pa.string()) for column in zip(*settings.gold, strict=True))
+    usable = labels.scale.codes_of(values) >= 0
+    notes = _note(usable, "known truth", f"not among the categories {listed(labels.scale.names)}")
+    has_labels = match_ids(items, labels.items) >= 0
+    table = pa.table({"item": items, "label": values}).filter(as_arrow(usable & has_labels))
+    return (labels.with_gold(table) if len(table) else labels), notes
