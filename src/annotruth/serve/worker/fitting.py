@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +19,7 @@ from annotruth.api import AUTO, settings_of
 from annotruth.comparisons.outcomes import outcome_of_word
 from annotruth.comparisons.table import LEFT, RIGHT, Comparisons
 from annotruth.errors import AnnotruthWarning, InputError, counted, listed
+from annotruth.kernels.arrays import Codes
 from annotruth.labels import Labels
 from annotruth.labels.encode import match_ids
 from annotruth.labels.frames import as_arrow
@@ -71,6 +74,11 @@ class FitSettings(NamedTuple):
             settings.get("refit_asked"),
         )
 
+    def fingerprint(self) -> str:
+        """Return a text that is another one for other settings."""
+        content = json.dumps(self, default=str).encode()
+        return hashlib.sha256(content).hexdigest()
+
     def options(self) -> TableOptions:
         """Return how labels are read."""
         categories = None if self.categories is None else list(self.categories)
@@ -86,6 +94,8 @@ class CurrentFit(NamedTuple):
         The fit, without a table of past fits: the store keeps the history.
     is_refit
         Whether it was made from scratch.
+    seq
+        The number of the event of each of its labels, in the order of its rows.
     notes
         What was left out of it, one sentence each.
 
@@ -102,7 +112,16 @@ class CurrentFit(NamedTuple):
 
     fit: AnyFit
     is_refit: bool
+    seq: Codes
     notes: tuple[str, ...] = ()
+
+
+class _Usable(NamedTuple):
+    """Labels or comparisons that can be fitted, the numbers of their events, and what cannot."""
+
+    data: Labels | Comparisons
+    seq: Codes
+    notes: tuple[str, ...]
 
 
 def fit_current(
@@ -120,25 +139,30 @@ def fit_current(
             if updated is not None:
                 return updated
         current.put_in_order()
-        if current.are_pairs:
-            comparisons, notes = _comparisons(current)
-            if settings.model == AUTO:
-                return CurrentFit(rank(comparisons, n_groups=AUTO), True, notes)
-            return CurrentFit(rank(comparisons, settings.model), True, notes)
-        labels, notes = _labels(current, settings)
-        fit = at.fit(labels, settings.model)
-        return CurrentFit(replace(fit, earlier_fits=None), True, notes)
+        data, seq, notes = (
+            _comparisons(current) if current.are_pairs else _labels(current, settings)
+        )
+        return CurrentFit(_fit_from_scratch(data, settings.model), True, seq, notes)
+
+
+def _fit_from_scratch(data: Labels | Comparisons, model: str | None) -> AnyFit:
+    if isinstance(data, Labels):
+        return replace(at.fit(data, model), earlier_fits=None)
+    if model == AUTO:
+        return rank(data, n_groups=AUTO)
+    return rank(data, model)
 
 
 def _update(current: CurrentLabels, settings: FitSettings, before: AnyFit) -> CurrentFit | None:
     """Return a fit that continues an earlier one; None if that is impossible."""
     if isinstance(before, RankFit):
-        comparisons, notes = _comparisons(current)
+        comparisons, seq, notes = _comparisons(current)
+        assert isinstance(comparisons, Comparisons)
         if not _come_first(before.data, comparisons):
             return None
         estimator = make_pair_estimator(before.model, settings_of(before))
         estimator.fit(comparisons, warm_start=before)
-        return CurrentFit(replace(estimator.result_, chosen=before.chosen), False, notes)
+        return CurrentFit(replace(estimator.result_, chosen=before.chosen), False, seq, notes)
     labels = _labels_on_scale_of(current, before)
     if labels is None:
         return None
@@ -147,7 +171,7 @@ def _update(current: CurrentLabels, settings: FitSettings, before: AnyFit) -> Cu
         fit = fit_again(before, labels)
     except InputError:  # not with this model, or not with these labels
         return None
-    return CurrentFit(replace(fit, fitted_at=now()), False, notes)
+    return CurrentFit(replace(fit, fitted_at=now()), False, current.seq, notes)
 
 
 @contextmanager
@@ -158,20 +182,20 @@ def _warnings_ignored() -> Iterator[None]:
         yield
 
 
-def _labels(current: CurrentLabels, settings: FitSettings) -> tuple[Labels, tuple[str, ...]]:
+def _labels(current: CurrentLabels, settings: FitSettings) -> _Usable:
     """Return labels on the scale of the settings, with known truths, and what was left out."""
-    table, options = current.table(), settings.options()
+    table, seq, options = current.table(), current.seq, settings.options()
     notes: tuple[str, ...] = ()
     if options.categories is not None:
         values = current.ids("label")
         _, code = infer_scale(values, kind=options.scale, categories=options.categories)
         usable = (code >= 0)[current.codes["label"]]
-        table = table.filter(as_arrow(usable))
+        table, seq = table.filter(as_arrow(usable)), seq[usable]
         notes = _note(usable, "label", f"not among the categories {listed(options.categories)}")
     if not len(table):
         raise InputError("there are no labels that can be fitted")
     labels, more = _with_gold(Labels.from_arrow(table, options), settings)
-    return labels, (*notes, *more)
+    return _Usable(labels, seq, (*notes, *more))
 
 
 def _labels_on_scale_of(current: CurrentLabels, before: Fit) -> Labels | None:
@@ -188,7 +212,7 @@ def _labels_on_scale_of(current: CurrentLabels, before: Fit) -> Labels | None:
     )
 
 
-def _comparisons(current: CurrentLabels) -> tuple[Comparisons, tuple[str, ...]]:
+def _comparisons(current: CurrentLabels) -> _Usable:
     """Return the comparisons that can be used, and how many cannot."""
     codes, words = current.codes, current.ids("label")
     outcome = np.array([outcome_of_word(word) for word in words.to_pylist()], dtype=np.int8)
@@ -207,7 +231,8 @@ def _comparisons(current: CurrentLabels) -> tuple[Comparisons, tuple[str, ...]]:
     made = Comparisons.from_codes(
         left, right, annotator, outcome[usable], items=items, annotators=annotators
     )
-    return made, _note(usable, "comparison", "without a winner, or of an item with itself")
+    notes = _note(usable, "comparison", "without a winner, or of an item with itself")
+    return _Usable(made, current.seq[usable], notes)
 
 
 def _note(usable: NDArray[np.bool_], what: str, why: str) -> tuple[str, ...]:

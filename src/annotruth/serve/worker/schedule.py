@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from annotruth.serve.worker.fitting import FitSettings
-
 REFIT_AFTER = 0.2
 """The share of labels that may change after a fit from scratch before the next one is due."""
 
 _QUIET_SECONDS = 30.0
 _QUIET_TIMES = 10.0  # a quiet time as long as this many fits, so that refits take a tenth of it
-_FIRST_WAIT, _LONGEST_WAIT = 1.0, 300.0
+_FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
 
 
 class LastRefit(NamedTuple):
@@ -20,7 +18,7 @@ class LastRefit(NamedTuple):
     Attributes
     ----------
     settings
-        The settings of that fit.
+        The fingerprint of the settings of that fit.
     n_labels
         How many labels it had.
     n_changed
@@ -30,11 +28,11 @@ class LastRefit(NamedTuple):
 
     Examples
     --------
-    >>> LastRefit(FitSettings(), n_labels=100, n_changed=30, seconds=0.1).share
+    >>> LastRefit("", n_labels=100, n_changed=30, seconds=0.1).share
     0.3
     """
 
-    settings: FitSettings
+    settings: str
     n_labels: int
     n_changed: int
     seconds: float
@@ -45,7 +43,7 @@ class LastRefit(NamedTuple):
         return self.n_changed / max(self.n_labels, 1)
 
 
-def is_refit_due(last: LastRefit | None, settings: FitSettings, refit_after: float) -> bool:
+def is_refit_due(last: LastRefit | None, settings: str, refit_after: float) -> bool:
     """Return whether the next fit starts from scratch.
 
     It does the first time, when settings or known truths changed, and when more labels than the

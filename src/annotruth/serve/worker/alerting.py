@@ -1,0 +1,237 @@
+"""What to alert people to after a fit, and what they were alerted to before.
+
+Every alert is given once. So that estimates near a threshold do not give one alert after the
+other, the threshold for taking back what was reported is another one than for reporting it:
+
+- A verdict "keep" is held until the reliability itself is below `SPAMMER_BELOW`, not just the lower
+  end of its interval, and "drop" until it is above. Where a model has no intervals, that of a share
+  near one half on as many labels stands in for it.
+- An item is finished when it needs no more labels. It can be finished again only after it needed
+  labels with other labels of its own than when it was reported.
+- Agreement is compared with the time since the last change (`agreement_change`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import feather
+
+from annotruth.advice.advice import Advice
+from annotruth.advice.annotators import RANK_VERDICTS, VERDICTS, verdicts
+from annotruth.errors import counted, shorten
+from annotruth.kernels.arrays import Codes
+from annotruth.labels.encode import match_ids
+from annotruth.labels.frames import as_arrow
+from annotruth.models.base_fit import SPAMMER_BELOW
+from annotruth.models.result import Fit
+from annotruth.serve.worker.agreement_change import (
+    AgreementChange,
+    AgreementState,
+    find_agreement_change,
+)
+from annotruth.serve.worker.fitting import AnyFit
+
+VERDICT, FINISHED, AGREEMENT = "verdict", "finished", "agreement"
+"""The kinds of alerts."""
+
+_FILE = "alerted.arrow"
+_STATE = b"annotruth"  # the name of the file's metadata
+_ITEMS_PER_ALERT = 1_000
+_NORMAL_95 = 1.96
+_UNDECIDED = (VERDICTS[-1], RANK_VERDICTS[-1])  # too few labels or comparisons
+
+
+class NewAlert(NamedTuple):
+    """An alert that has not been stored yet.
+
+    Attributes
+    ----------
+    kind
+        `VERDICT`, `FINISHED` or `AGREEMENT`.
+    subject
+        The annotator; empty for other kinds.
+    text
+        One sentence.
+    detail
+        The figures, of JSON types.
+
+    Examples
+    --------
+    >>> NewAlert("verdict", "ann", "ann: keep before, drop now", {"before": "keep"}).kind
+    'verdict'
+    """
+
+    kind: str
+    subject: str
+    text: str
+    detail: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Alerted:
+    """What people were alerted to so far.
+
+    Attributes
+    ----------
+    verdicts
+        The last verdict that was reported or taken as given, by annotator.
+    items, n_labels
+        Items, and how many labels each had when it was reported as finished; 0 if it was not.
+    agreement
+        Since when agreement is taken as constant.
+
+    Examples
+    --------
+    >>> Alerted().verdicts
+    {}
+    """
+
+    verdicts: Mapping[str, str] = field(default_factory=dict)
+    items: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
+    n_labels: Codes = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    agreement: AgreementState = field(default_factory=AgreementState)
+
+    def save(self, folder: Path) -> Path:
+        """Write it to the folder of a snapshot; return the file."""
+        state = {"verdicts": self.verdicts, "agreement": self.agreement}
+        table = pa.table({"item": self.items, "n_labels": self.n_labels})
+        table = table.replace_schema_metadata({_STATE: json.dumps(state)})
+        feather.write_feather(table, str(folder / _FILE))
+        return folder / _FILE
+
+    @classmethod
+    def load(cls, folder: Path) -> Alerted:
+        """Read it from the folder of a snapshot."""
+        table = feather.read_table(str(folder / _FILE), memory_map=False)
+        state = json.loads(table.schema.metadata[_STATE])
+        return cls(
+            state["verdicts"],
+            table["item"].combine_chunks(),
+            table["n_labels"].to_numpy().copy(),
+            AgreementState(*state["agreement"]),
+        )
+
+
+class AlertsOfFit(NamedTuple):
+    """The alerts of a fit, and what people were alerted to with them.
+
+    Examples
+    --------
+    >>> AlertsOfFit(Alerted(), []).alerts
+    []
+    """
+
+    alerted: Alerted
+    alerts: list[NewAlert]
+
+
+def find_alerts(fit: AnyFit, advice: Advice | None, seq: Codes, before: Alerted) -> AlertsOfFit:
+    """Return what is new in a fit.
+
+    Parameters
+    ----------
+    fit, advice
+        The fit, and the advice by it; comparisons have none.
+    seq
+        The number of the event of each row of the fit's labels.
+    before
+        What people were alerted to before.
+    """
+    held, alerts = _find_verdicts(fit, before.verdicts)
+    if not isinstance(fit, Fit) or advice is None:
+        return AlertsOfFit(Alerted(held), alerts)
+    n_reported, finished = _find_finished(fit, advice, before)
+    agreement, change = find_agreement_change(fit.data, seq, before.agreement)
+    alerts += _finished_alerts(finished)
+    if change is not None and change.fell:
+        alerts.append(_agreement_alert(change))
+    return AlertsOfFit(Alerted(held, fit.data.items, n_reported, agreement), alerts)
+
+
+def _find_verdicts(fit: AnyFit, before: Mapping[str, str]) -> tuple[dict[str, str], list[NewAlert]]:
+    """Return the verdicts that are held now, and an alert for each that changed.
+
+    A first verdict is no change, unless it is "drop".
+    """
+    if fit.reliability is None and not isinstance(fit, Fit):
+        return {}, []
+    now, reasons = verdicts(fit)
+    holds = _holds(fit)
+    held, alerts = dict(before), []
+    names = fit.data.annotators.to_pylist()
+    for s, (name, verdict, reason) in enumerate(zip(names, now.tolist(), reasons, strict=True)):
+        last = before.get(name)
+        if verdict in _UNDECIDED:
+            continue
+        if last in holds and holds[last][s]:
+            verdict = last
+        held[name] = verdict
+        if verdict != last and (last is not None or verdict == "drop"):
+            change = verdict if last is None else f"{last} before, {verdict} now"
+            detail = {"before": last, "verdict": verdict, "reason": reason}
+            text = f"annotator {shorten(name)}: {change}; {reason}"
+            alerts.append(NewAlert(VERDICT, name, text, detail))
+    return held, alerts
+
+
+def _holds(fit: AnyFit) -> dict[str, NDArray[np.bool_]]:
+    """Return for each verdict the annotators who keep it if it was their last."""
+    n = fit.data.labels_per_annotator
+    if fit.reliability is None:
+        return {}
+    if fit.low is not None and fit.high is not None:
+        is_between = (fit.low < SPAMMER_BELOW) & (fit.high >= SPAMMER_BELOW)
+        is_low = fit.reliability < SPAMMER_BELOW
+        return {"keep": is_between & ~is_low, "drop": is_between & is_low}
+    margin = _NORMAL_95 * 0.5 / np.sqrt(np.maximum(n, 1))
+    is_near = np.abs(fit.reliability - SPAMMER_BELOW) < margin
+    return dict.fromkeys(("keep", "unsure", "drop"), is_near)
+
+
+def _find_finished(fit: Fit, advice: Advice, before: Alerted) -> tuple[Codes, list[str]]:
+    """Return how many labels items had when reported, 0 for others, and those to report now."""
+    data = fit.data
+    reported = np.zeros(data.n_items, dtype=np.int64)
+    place = _places(before.items, data.items)
+    reported[place[place >= 0]] = before.n_labels[place >= 0]
+    needs_labels = advice.of_items.needs_labels
+    reopened = needs_labels & (reported != data.labels_per_item)
+    reported[reopened] = 0
+    new = np.flatnonzero(~needs_labels & (data.known < 0) & (reported == 0))
+    reported[new] = data.labels_per_item[new]
+    finished: list[str] = data.items.take(as_arrow(new)).to_pylist()
+    return reported, finished
+
+
+def _places(before: pa.Array, after: pa.Array) -> Codes:
+    """Return the position of each id before among those after, -1 where it is gone."""
+    if before.equals(after[: len(before)]):
+        return np.arange(len(before))
+    return match_ids(before, after)
+
+
+def _finished_alerts(items: list[str]) -> list[NewAlert]:
+    """Return alerts of finished items, many in one."""
+    alerts = []
+    for start in range(0, len(items), _ITEMS_PER_ALERT):
+        some = items[start : start + _ITEMS_PER_ALERT]
+        what = f"item {shorten(some[0])} needs" if len(some) == 1 else f"{len(some):,} items need"
+        alerts.append(NewAlert(FINISHED, "", f"{what} no more labels", {"items": some}))
+    return alerts
+
+
+def _agreement_alert(change: AgreementChange) -> NewAlert:
+    text = (
+        f"agreement fell by {-change.change:.0%} ({-change.high:.0%} to {-change.low:.0%}) in the "
+        f"latest {counted(change.n_labels, 'label')}, compared with the same annotators before"
+    )
+    detail = {**change._asdict(), "unit": "share of an item's other labels that are equal"}
+    return NewAlert(AGREEMENT, "", text, detail)

@@ -1,0 +1,226 @@
+"""The worker's part for one project: read what changed, fit, publish."""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+
+from sqlalchemy import Connection, func, select
+
+from annotruth.errors import AnnotruthError
+from annotruth.models.storage import load
+from annotruth.serve.store.database import Database
+from annotruth.serve.store.events import (
+    current_of_slots,
+    current_table,
+    last_seq,
+    slots_changed_since,
+)
+from annotruth.serve.store.records import Project, Snapshot
+from annotruth.serve.store.schema import event, gold
+from annotruth.serve.store.snapshots import (
+    get_worker_state,
+    latest_annotator_history,
+    latest_snapshot,
+    set_worker_state,
+    snapshots_folder,
+)
+from annotruth.serve.worker.alerting import Alerted
+from annotruth.serve.worker.current import CurrentLabels, CurrentRow
+from annotruth.serve.worker.fitting import AnyFit, FitSettings, fit_current
+from annotruth.serve.worker.publish import NewEvents, publish
+from annotruth.serve.worker.schedule import (
+    REFIT_AFTER,
+    LastRefit,
+    is_quiet_refit_due,
+    is_refit_due,
+)
+
+_LOGGER = logging.getLogger(__name__)
+_MANY_EVENTS = 20_000  # from here on, reading all labels is faster than reading those that changed
+_GOLD_SECONDS = 5.0  # how often known truths are read while no labels come
+
+
+class ProjectWorker:
+    """What the worker knows of one project between two looks at the database.
+
+    All of it comes from the database and the folder of the latest snapshot, so that a worker that was
+    killed goes on where its last snapshot ended.
+
+    Parameters
+    ----------
+    database, data_dir
+        Where labels come from and where snapshots go.
+    project
+        The project as it is now.
+
+    Examples
+    --------
+    >>> from annotruth.serve.store.projects import create_project
+    >>> from annotruth.serve.store.schema import utc_now
+    >>> database = Database.open("sqlite:///annotruth.db")
+    >>> database.upgrade()
+    >>> with database.begin() as connection:
+    ...     project = create_project(connection, "films", "labels", {}, utc_now())
+    >>> ProjectWorker(database, Path("data"), project).step(project)  # there are no labels
+    False
+    """
+
+    def __init__(self, database: Database, data_dir: Path, project: Project) -> None:
+        self._database, self._data_dir = database, data_dir
+        self._start(project)
+
+    def _start(self, project: Project) -> None:
+        """Read everything."""
+        self._project = project
+        self._fit: AnyFit | None = None
+        self._refit: LastRefit | None = None
+        self._alerted: Alerted | None = Alerted()
+        self._fitted_seq = 0  # the last event of the latest snapshot
+        with self._database.connect() as connection:
+            snapshot = latest_snapshot(connection, project.id)
+            self._histories = latest_annotator_history(connection, project.id)
+        if snapshot is not None:
+            self._load(snapshot)
+        self._read_all()
+        # How many labels changed since the snapshot is not known, but whether any did.
+        self._n_changed = int(self._seq > self._fitted_seq)
+        self._gold_read = -_GOLD_SECONDS
+        self._last_event = time.monotonic()
+
+    def _load(self, snapshot: Snapshot) -> None:
+        """Take up the latest snapshot; without its folder, the next fit starts from scratch."""
+        self._fitted_seq = snapshot.last_seq
+        folder = snapshots_folder(self._data_dir) / snapshot.folder
+        try:
+            self._fit, self._alerted = load(folder), Alerted.load(folder)
+            self._refit = LastRefit(**snapshot.summary["refit"])
+        except (AnnotruthError, OSError, ValueError, LookupError, TypeError) as error:
+            _LOGGER.warning(
+                "project %s: the last snapshot cannot be read: %s", snapshot.project, error
+            )
+            self._fit = self._refit = self._alerted = None
+
+    def _read_all(self) -> None:
+        """Read all current labels; ids of the fit keep their codes."""
+        data = None if self._fit is None else self._fit.data
+        first = {} if data is None else {"item": data.items, "annotator": data.annotators}
+        with self._database.connect() as connection:
+            self._seq = last_seq(connection, self._project.id)
+            table = current_table(connection, self._project.id)
+        self._current = CurrentLabels(are_pairs=self._project.kind == "comparisons", first=first)
+        self._current.add_table(table)
+
+    def step(self, project: Project) -> bool:
+        """Fit and publish if anything changed; return whether a snapshot was published.
+
+        ``project`` is the project as it is now.
+        """
+        if project.erasures != self._project.erasures:
+            self._start(project)
+        self._project = project
+        self._read_events()
+        self._read_settings()
+        if not len(self._current) or not self._is_due():
+            return False
+        return self._fit_and_publish()
+
+    def _read_events(self) -> None:
+        """Bring the current labels up to date."""
+        with self._database.connect() as connection:
+            # First, so that an event that comes meanwhile counts as new the next time.
+            last = last_seq(connection, self._project.id)
+            if last == self._seq:
+                return
+            n_events = _count_events(connection, self._project.id, self._seq)
+            if n_events < _MANY_EVENTS:
+                slots = slots_changed_since(connection, self._project.id, self._seq)
+                rows = current_of_slots(connection, self._project.id, slots)
+        self._last_event = time.monotonic()
+        if n_events < _MANY_EVENTS:
+            self._n_changed += self._current.replace(
+                slots,
+                [CurrentRow(r.seq, r.item, r.other_item, r.annotator, r.label) for r in rows],
+            )
+            self._seq = last
+        else:
+            self._read_all()
+            self._n_changed += n_events
+        if not self._n_changed:
+            self._skip_events()
+
+    def _skip_events(self) -> None:
+        """Note that the latest snapshot is up to date with events that changed no label."""
+        with self._database.begin() as connection:
+            state = get_worker_state(connection, self._project.id)
+            set_worker_state(connection, state._replace(last_seq=self._seq))
+
+    def _read_settings(self) -> None:
+        now = time.monotonic()
+        if self._n_changed or now >= self._gold_read + _GOLD_SECONDS:
+            with self._database.connect() as connection:
+                self._gold = _gold_labels(connection, self._project.id)
+            self._gold_read = now
+        self._settings = FitSettings.of(self._project.settings, self._gold)
+
+    def _is_due(self) -> bool:
+        if self._n_changed or self._refit is None:
+            return True
+        if self._refit.settings != self._settings.fingerprint():
+            return True
+        return is_quiet_refit_due(self._refit, time.monotonic() - self._last_event)
+
+    def _fit_and_publish(self) -> bool:
+        settings = self._settings.fingerprint()
+        refit_after = float(self._project.settings.get("refit_after", REFIT_AFTER))
+        last = self._refit
+        if last is not None:
+            last = last._replace(n_changed=last.n_changed + self._n_changed)
+        is_quiet = self._n_changed == 0
+        from_scratch = is_quiet or is_refit_due(last, settings, refit_after)
+        start = time.monotonic()
+        made = fit_current(self._current, self._settings, None if from_scratch else self._fit)
+        if made.is_refit or last is None:
+            seconds = time.monotonic() - start
+            last = LastRefit(settings, made.fit.data.n_labels, 0, seconds)
+        published = publish(
+            self._database,
+            self._data_dir,
+            self._project,
+            made,
+            NewEvents(self._fitted_seq, self._seq),
+            last,
+            self._alerted,
+            self._histories,
+        )
+        if published is None:  # a person's data were erased meanwhile
+            return False
+        self._fit, self._refit, self._alerted = made.fit, last, published.alerted
+        self._histories |= {each.annotator: each for each in published.histories}
+        self._fitted_seq, self._n_changed = self._seq, 0
+        _LOGGER.info(
+            "project %s: snapshot %d of %d labels, %s in %.1f s",
+            self._project.name,
+            published.version,
+            made.fit.data.n_labels,
+            "refit" if made.is_refit else "update",
+            time.monotonic() - start,
+        )
+        return True
+
+
+def _count_events(connection: Connection, project_id: int, after: int) -> int:
+    """Return the number of events after a number, at most `_MANY_EVENTS`."""
+    some = (
+        select(event.c.seq)
+        .where(event.c.project == project_id, event.c.seq > after)
+        .limit(_MANY_EVENTS)
+        .subquery()
+    )
+    return connection.scalar(select(func.count()).select_from(some)) or 0
+
+
+def _gold_labels(connection: Connection, project_id: int) -> dict[str, str]:
+    query = select(gold.c.item, gold.c.label).where(gold.c.project == project_id)
+    return {item: label for item, label in connection.execute(query)}
