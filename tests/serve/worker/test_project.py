@@ -43,3 +43,124 @@ def test_first_fit_equals_a_plain_fit(database, project, post, loop, saved):
     assert (row.version, row.kind, row.last_seq, row.n_labels) == (1, "refit", last, 120)
     assert_same(fit, plain_fit(database, project))
     assert not loop.step()
+
+
+def test_updates_follow_and_the_due_refit_equals_a_plain_fit(database, project, post, loop, saved):
+    events = make_events(n_items=40)
+    post(events[:140])
+    loop.step()
+    post(events[140:150])
+    assert loop.step()
+    row, fit = saved()
+    assert (row.version, row.kind, row.n_labels) == (2, "update", 150)
+    assert_same(fit, plain_fit(database, project), tol=0.05)
+    post(events[150:])  # together more than a fifth are new since the refit
+    post(make_events(n_items=5, start=40))
+    assert loop.step()
+    row, fit = saved()
+    assert row.kind == "refit"
+    assert_same(fit, plain_fit(database, project))
+
+
+def test_edits_and_deletions(database, project, post, loop, saved):
+    events = make_events()
+    post([each._replace(annotation=f"a{k}") for k, each in enumerate(events)], "platform")
+    loop.step()
+    wrong = events[0]._replace(label="class 0" if events[0].label != "class 0" else "class 1")
+    post([wrong._replace(annotation="a0")], "platform")
+    post([LabelEvent(annotation="a1", deleted=True)], "platform")
+    assert loop.step()
+    row, fit = saved()
+    assert (row.kind, row.n_labels) == ("update", 119)
+    labels = {tuple(each.values())[:2]: each["label"] for each in fit.label_table().to_pylist()}
+    assert labels[wrong.item, wrong.annotator] == wrong.label
+    assert (events[1].item, events[1].annotator) not in labels
+
+
+def test_a_new_category_is_fitted_from_scratch(project, post, loop, saved):
+    post(make_events())
+    loop.step()
+    post([LabelEvent("item 1", "ann new", "another class")])
+    assert loop.step()
+    row, fit = saved()
+    assert row.kind == "refit"
+    assert "another class" in fit.data.scale.names
+
+
+def test_labels_outside_the_categories_are_left_out(database, project, post, loop, saved):
+    with database.begin() as connection:
+        change_settings(connection, project.id, {"categories": [f"class {k}" for k in range(3)]})
+    post(make_events())
+    post([LabelEvent("item 1", "ann new", "clss 1")])
+    assert loop.step()
+    row, _ = saved()
+    assert row.n_labels == 120
+    with database.connect() as connection:
+        assert "1 label is left out" in get_worker_state(connection, project.id).error
+
+
+def test_changed_settings_and_known_truths_are_fitted_from_scratch(
+    database, project, post, loop, saved
+):
+    post(make_events())
+    loop.step()
+    with database.begin() as connection:
+        change_settings(connection, project.id, {"model": "majority"})
+    assert loop.step()
+    row, _ = saved()
+    assert (row.version, row.kind, row.model) == (2, "refit", "majority")
+    with database.begin() as connection:
+        change_settings(connection, project.id, {"cost_per_label": 0.5})
+    assert not loop.step()  # the fit does not depend on it
+
+
+def test_a_repeated_label_changes_nothing(database, project, post, loop):
+    events = make_events()
+    post(events)
+    loop.step()
+    last = post([events[0]]).last_seq
+    assert not loop.step()
+    with database.connect() as connection:
+        assert get_worker_state(connection, project.id).last_seq == last
+
+
+def test_another_worker_goes_on_from_the_last_snapshot(
+    database, project, post, loop, saved, tmp_path
+):
+    events = make_events()
+    post(events[:100])
+    loop.step()
+    post(events[100:110])
+    again = Loop(database, tmp_path / "data")
+    assert again.step()
+    row, fit = saved()
+    assert (row.version, row.kind, row.n_labels) == (2, "update", 110)
+    assert not again.step()
+    assert_same(fit, plain_fit(database, project), tol=0.05)
+    post(events[110:])
+    assert again.step()
+    assert saved()[0].kind == "update"
+
+
+def test_a_lost_snapshot_folder_is_fitted_again(database, project, post, loop, saved, tmp_path):
+    post(make_events())
+    loop.step()
+    folder = tmp_path / "data" / "snapshots" / saved()[0].folder
+    (folder / "fit.json").write_text("{}")
+    again = Loop(database, tmp_path / "data")
+    assert again.step()
+    assert saved()[0].version == 2
+    assert saved()[0].kind == "refit"
+
+
+def test_rows_stay_and_folders_of_the_last_two_versions(database, project, post, loop, tmp_path):
+    events = make_events()
+    for part in (events[:100], events[100:105], events[105:110], events[110:]):
+        post(part)
+        assert loop.step()
+    with database.connect() as connection:
+        rows = snapshot_history(connection, project.id)
+    assert [row.version for row in rows] == [1, 2, 3, 4]
+    assert [row.summary["n_labels"] for row in rows] == [100, 105, 110, 120]
+    folders = sorted(path.name for path in (tmp_path / "data/snapshots").glob("*/*"))
+    assert folders == ["3", "4"]

@@ -223,4 +223,4 @@ def _count_events(connection: Connection, project_id: int, after: int) -> int:
 
 def _gold_labels(connection: Connection, project_id: int) -> dict[str, str]:
     query = select(gold.c.item, gold.c.label).where(gold.c.project == project_id)
-    return {item: label for item, label in connection.execute(query)}
+    return {row.item: row.label for row in connection.execute(query)}

@@ -1,0 +1,10 @@
+"""Run the worker with the settings in the environment variables."""
+
+from __future__ import annotations
+
+import sys
+
+from annotruth.serve.worker.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())

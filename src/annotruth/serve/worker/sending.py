@@ -1,0 +1,146 @@
+"""Send a signed message to a URL that a user chose: no private addresses, no redirects, a deadline.
+
+The host's addresses are looked up once and checked, and the connection goes to a checked address. So
+a name cannot stand for a public address when it is checked and for a private one afterwards.
+"""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import socket
+import ssl
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from urllib.parse import SplitResult, urlsplit
+
+from annotruth.errors import AnnotruthError, InputError, one_line, shorten, shown
+
+SECONDS = 15.0
+"""How long a message may take in all."""
+
+_MAX_URL = 2_000
+_PORTS = {"http": 80, "https": 443}
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")  # the last 32 bits are an IPv4 address
+
+
+class SendingError(AnnotruthError):
+    """A message was not accepted.
+
+    ``status`` is that of the response, 0 if there was none.
+
+    Examples
+    --------
+    >>> raise SendingError("the server answered 500", status=500)
+    Traceback (most recent call last):
+    annotruth.serve.worker.sending.SendingError: the server answered 500
+    """
+
+    def __init__(self, message: str, *, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def check_url(url: str) -> SplitResult:
+    """Return the parts of a URL that messages can be sent to; refuse others."""
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 - raises where it is no number
+    except ValueError:
+        parts = urlsplit("")
+    is_plain = url.isascii() and url.isprintable() and " " not in url and len(url) <= _MAX_URL
+    if not is_plain or parts.scheme not in _PORTS or not parts.hostname or parts.username:
+        raise InputError(
+            f"{shown(url)} is no URL for messages: give one like https://example.org/hook, without a "
+            "user name or password"
+        )
+    return parts
+
+
+def send(
+    url: str,
+    body: bytes,
+    headers: Mapping[str, str],
+    *,
+    allow_private: bool = False,
+    seconds: float = SECONDS,
+) -> None:
+    """Post a message; raise a `SendingError` unless the response has a status of 200 to 299.
+
+    Parameters
+    ----------
+    url
+        Where to.
+    body, headers
+        The message.
+    allow_private
+        Whether addresses of private networks and of this machine may be used.
+    seconds
+        How long it may take in all.
+    """
+    parts = check_url(url)
+    assert parts.hostname is not None
+    port = parts.port or _PORTS[parts.scheme]
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    connection = http.client.HTTPConnection(parts.hostname, port)
+    timer = None
+    try:
+        connection.sock = _connect(
+            parts.hostname, port, allow_private=allow_private, seconds=seconds
+        )
+        # A server that sends a byte now and then would never run into the time limit of one read.
+        timer = threading.Timer(seconds, _shut_down, [connection])
+        timer.daemon = True
+        timer.start()
+        if parts.scheme == "https":
+            context = ssl.create_default_context()
+            connection.sock = secured = context.wrap_socket(
+                connection.sock, server_hostname=parts.hostname, do_handshake_on_connect=False
+            )
+            secured.do_handshake()
+        connection.request("POST", path, body, {**headers, "Connection": "close"})
+        status = connection.getresponse().status
+    except (OSError, http.client.HTTPException, UnicodeError) as error:
+        reason = shorten(one_line(str(error)), 200) or type(error).__name__
+        raise SendingError(f"no response: {reason}") from None
+    finally:
+        if timer is not None:
+            timer.cancel()
+        connection.close()
+    if not 200 <= status < 300:
+        hint = ", and redirects are not followed" if 300 <= status < 400 else ""
+        raise SendingError(f"the server answered {status}{hint}", status=status)
+
+
+def _connect(host: str, port: int, *, allow_private: bool, seconds: float) -> socket.socket:
+    """Return a connection to the first address of a host that answers; all must be allowed."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
+    if not allow_private:
+        for address in addresses:
+            if not _is_public(address):
+                raise SendingError(f"{host} is a private address, which the settings do not allow")
+    failure: OSError | None = None
+    for address in addresses:
+        try:
+            return socket.create_connection((address, port), timeout=seconds)
+        except OSError as error:
+            failure = error
+    raise failure or OSError("the host has no address")
+
+
+def _is_public(address: str) -> bool:
+    """Return whether an address is of the public internet; IPv6 may have an IPv4 address in it."""
+    ip = ipaddress.ip_address(address.partition("%")[0])
+    inner = None
+    if isinstance(ip, ipaddress.IPv6Address):
+        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
+        if ip in _NAT64:
+            inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+    return all(each.is_global and not each.is_multicast for each in (ip, inner) if each is not None)
+
+
+def _shut_down(connection: http.client.HTTPConnection) -> None:
+    with suppress(OSError, AttributeError):  # closed already
+        connection.sock.shutdown(socket.SHUT_RDWR)
