@@ -73,7 +73,13 @@ def _marked(seconds: float) -> str:
 
 
 def _measure(
-    database: Database, config: ServeConfig, project: int, number: int, seed: int, *, busy: bool = False
+    database: Database,
+    config: ServeConfig,
+    project: int,
+    number: int,
+    seed: int,
+    *,
+    busy: bool = False,
 ) -> float:
     """Post a label and return the seconds until a snapshot that contains it can be loaded."""
     rng = random.Random(f"{seed}/{number}/{busy}")
@@ -92,7 +98,9 @@ def _measure(
 
 
 def _label(rng: random.Random, annotator: str) -> LabelEvent:
-    return LabelEvent(f"item {rng.randrange(1000)}", annotator, f"class {rng.randrange(N_CATEGORIES)}")
+    return LabelEvent(
+        f"item {rng.randrange(1000)}", annotator, f"class {rng.randrange(N_CATEGORIES)}"
+    )
 
 
 def make_events(n_labels: int, start: int, stop: int, seed: int) -> list[LabelEvent]:

@@ -23,6 +23,12 @@ def make_events(n_items=30, n_annotators=8, per_item=4, *, seed=0, accuracy=0.85
 
 
 @pytest.fixture
+def database(sqlite_database):
+    """A file of SQLite; what depends on the kind of database is tested with both elsewhere."""
+    return sqlite_database
+
+
+@pytest.fixture
 def post(database, project, now):
     """Append events to the project."""
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.serve.worker.conftest import make_events
 
 import annotruth as at
 from annotruth.serve.store.events import current_table
@@ -9,7 +10,6 @@ from annotruth.serve.store.projects import change_settings
 from annotruth.serve.store.records import LabelEvent
 from annotruth.serve.store.snapshots import get_worker_state, latest_snapshot, snapshot_history
 from annotruth.serve.worker.loop import Loop
-from tests.serve.worker.conftest import make_events
 
 
 @pytest.fixture

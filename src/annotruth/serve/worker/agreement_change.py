@@ -16,11 +16,12 @@ with :math:`m_i` the mean of the annotator's labels in E, plus d in S. With the 
 clusters, d has the t distribution of about :math:`(\sum_g u_g^2)^2 / \sum_g u_g^4` degrees of freedom,
 the number of clusters if they were alike; so small windows need large changes.
 
-Windows of 64, 128, ... labels, at most half of all, are compared at every snapshot. The error rate :math:`\alpha` is
+Windows of 64, 256, 1024, ... labels, at most half of all, are compared at every snapshot, each with at
+most 16 times as many labels before it, whose share in the variance is small then. The error rate :math:`\alpha` is
 divided between them: the k-th look since the last change spends :math:`\alpha / (k (k + 1))`, which
 sums to :math:`\alpha` over all looks, in equal parts for the windows and for both directions. So
 labels of constant agreement give an alert with probability :math:`\alpha` at most, however often one
-looks. After a change, the window is what later labels are compared with: the same change is not
+looks. After a change, the labels that follow are compared with each other only: the same change is not
 found twice, and a second one must be as clear as the first.
 """
 
@@ -37,7 +38,8 @@ from annotruth.labels import Labels
 ALPHA = 0.05
 """How likely an alert is as long as nothing changes."""
 
-_SMALLEST_WINDOW = 6  # as a power of 2: of fewer labels, an item or two would decide
+_SMALLEST_WINDOW = 3  # as a power of 4: of fewer labels, an item or two would decide
+_TIMES_BEFORE = 16
 
 
 class AgreementState(NamedTuple):
@@ -97,6 +99,10 @@ class _Rows(NamedTuple):
     annotator: Codes
     seq: Codes
 
+    def latest(self, n: int) -> _Rows:
+        """Return at most the last n."""
+        return _Rows(self.agreement[-n:], self.item[-n:], self.annotator[-n:], self.seq[-n:])
+
 
 def find_agreement_change(
     labels: Labels, seq: Codes, state: AgreementState
@@ -107,21 +113,18 @@ def find_agreement_change(
     """
     rows = _latest_rows(labels, seq, state.since)
     n = len(rows.seq)
-    sizes = [1 << k for k in range(_SMALLEST_WINDOW, n.bit_length() - 1)]
+    sizes = [4**k for k in range(_SMALLEST_WINDOW, n.bit_length() // 2)]
+    sizes = [size for size in sizes if 2 * size <= n]
     if not sizes:
         return state, None
     looks = state.looks + 1
     level = ALPHA / (looks * (looks + 1)) / len(sizes)
-    found = [_compare(rows, n - size, level) for size in sizes]
-    clear = [
-        (abs(each.change) / (each.high - each.low), each, size)
-        for each, size in zip(found, sizes, strict=True)
-        if each is not None and (each.high < 0.0 or each.low > 0.0)
-    ]
+    found = [_compare(rows.latest((1 + _TIMES_BEFORE) * size), size, level) for size in sizes]
+    clear = [each for each in found if each is not None and (each.high < 0.0 or each.low > 0.0)]
     if not clear:
         return AgreementState(state.since, looks), None
-    _, change, size = max(clear)
-    return AgreementState(int(rows.seq[n - size]), 0), change
+    change = max(clear, key=lambda each: abs(each.change) / (each.high - each.low))
+    return AgreementState(int(seq.max()) + 1), change
 
 
 def _latest_rows(labels: Labels, seq: Codes, since: int) -> _Rows:
@@ -142,9 +145,9 @@ def _latest_rows(labels: Labels, seq: Codes, since: int) -> _Rows:
     )
 
 
-def _compare(rows: _Rows, start: int, level: float) -> AgreementChange | None:
-    """Compare the labels from a position on with those before; None if that is impossible."""
-    is_late = np.arange(len(rows.seq)) >= start
+def _compare(rows: _Rows, size: int, level: float) -> AgreementChange | None:
+    """Compare the latest labels with those before; None if that is impossible."""
+    is_late = np.arange(len(rows.seq)) >= len(rows.seq) - size
     n_annotators = int(rows.annotator.max()) + 1
     n_early, n_late = (
         np.bincount(rows.annotator[part], minlength=n_annotators) for part in (~is_late, is_late)

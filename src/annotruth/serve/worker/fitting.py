@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-import annotruth as at
-from annotruth.api import AUTO, settings_of
+from annotruth.api import AUTO, fit, settings_of
 from annotruth.comparisons.outcomes import outcome_of_word
 from annotruth.comparisons.table import LEFT, RIGHT, Comparisons
 from annotruth.errors import AnnotruthWarning, InputError, counted, listed
@@ -147,7 +146,7 @@ def fit_current(
 
 def _fit_from_scratch(data: Labels | Comparisons, model: str | None) -> AnyFit:
     if isinstance(data, Labels):
-        return replace(at.fit(data, model), earlier_fits=None)
+        return replace(fit(data, model), earlier_fits=None)
     if model == AUTO:
         return rank(data, n_groups=AUTO)
     return rank(data, model)
@@ -168,10 +167,10 @@ def _update(current: CurrentLabels, settings: FitSettings, before: AnyFit) -> Cu
         return None
     labels, notes = _with_gold(labels, settings)
     try:
-        fit = fit_again(before, labels)
+        after = fit_again(before, labels)
     except InputError:  # not with this model, or not with these labels
         return None
-    return CurrentFit(replace(fit, fitted_at=now()), False, current.seq, notes)
+    return CurrentFit(replace(after, fitted_at=now()), False, current.seq, notes)
 
 
 @contextmanager

@@ -5,15 +5,18 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
+
+from sqlalchemy import update
 
 from annotruth.errors import AnnotruthError, describe_exhaustion, one_line, shorten
 from annotruth.serve.store.database import Database, DatabaseUnavailableError
 from annotruth.serve.store.projects import list_projects
 from annotruth.serve.store.records import Project
-from annotruth.serve.store.schema import utc_now
+from annotruth.serve.store.schema import utc_now, worker_state
 from annotruth.serve.store.snapshots import get_worker_state, remove_orphans, set_worker_state
 from annotruth.serve.worker.locks import only_worker
 from annotruth.serve.worker.project import ProjectWorker
@@ -22,6 +25,7 @@ from annotruth.serve.worker.schedule import retry_after
 _LOGGER = logging.getLogger(__name__)
 _POLL_SECONDS = 0.25
 _MAX_ERROR = 500
+_SECONDS_TO_END = 5.0
 
 
 class _Failure(NamedTuple):
@@ -29,25 +33,61 @@ class _Failure(NamedTuple):
     retry_at: float
 
 
-def run(database: Database, data_dir: Path, stop: threading.Event) -> None:
-    """Fit all projects until ``stop`` is set; wait while the database is away."""
+def run(
+    database: Database,
+    data_dir: Path,
+    stop: threading.Event,
+    others: Sequence[Callable[[], object]] = (),
+) -> None:
+    """Fit all projects until ``stop`` is set; wait while the database is away.
+
+    ``others`` are called every second meanwhile, in a thread of their own, by the only worker.
+    """
     n_failures = 0
     while not stop.is_set():
         try:
             with only_worker(database, data_dir, lambda: stop.wait(_POLL_SECONDS)) as check:
                 if check is not None:
                     loop = Loop(database, data_dir)
-                    while not stop.is_set():
-                        check()
-                        is_idle = not loop.step()
-                        n_failures = 0
-                        if is_idle:
-                            stop.wait(_POLL_SECONDS)
+                    with _called_every_second(others):
+                        while not stop.is_set():
+                            check()
+                            is_idle = not loop.step()
+                            n_failures = 0
+                            if is_idle:
+                                stop.wait(_POLL_SECONDS)
         except DatabaseUnavailableError as error:
             n_failures += 1
             if n_failures == 1:
                 _LOGGER.error("%s", error)
             stop.wait(retry_after(n_failures))
+
+
+@contextmanager
+def _called_every_second(functions: Sequence[Callable[[], object]]) -> Iterator[None]:
+    """Call functions again and again in a thread; what they raise is logged once in a row."""
+    end = threading.Event()
+    failing: set[int] = set()
+
+    def call_all() -> None:
+        while not end.wait(1.0):
+            for number, function in enumerate(functions):
+                try:
+                    function()
+                    failing.discard(number)
+                except Exception as error:
+                    if number not in failing:
+                        known = isinstance(error, AnnotruthError)
+                        _LOGGER.error("%s", error, exc_info=None if known else error)
+                    failing.add(number)
+
+    thread = threading.Thread(target=call_all, name="contacts", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        end.set()
+        thread.join(timeout=_SECONDS_TO_END)
 
 
 class Loop:
@@ -111,6 +151,12 @@ class Loop:
             if state.error != message:
                 _LOGGER.error("project %s: %s", project.name, message)
             set_worker_state(connection, state._replace(error=message, heartbeat=utc_now()))
+
+
+def beat(database: Database) -> None:
+    """Note for all projects that the worker is alive."""
+    with database.begin() as connection:
+        connection.execute(update(worker_state).values(heartbeat=utc_now()))
 
 
 def _describe(error: Exception) -> str:

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, func, select
 
 from annotruth.errors import AnnotruthError
 from annotruth.models.storage import load
+from annotruth.serve.store.content import all_gold
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.events import (
     current_of_slots,
@@ -18,7 +19,7 @@ from annotruth.serve.store.events import (
     slots_changed_since,
 )
 from annotruth.serve.store.records import Project, Snapshot
-from annotruth.serve.store.schema import event, gold
+from annotruth.serve.store.schema import event
 from annotruth.serve.store.snapshots import (
     get_worker_state,
     latest_annotator_history,
@@ -135,7 +136,7 @@ class ProjectWorker:
                 return
             n_events = _count_events(connection, self._project.id, self._seq)
             if n_events < _MANY_EVENTS:
-                slots = slots_changed_since(connection, self._project.id, self._seq)
+                slots = list(slots_changed_since(connection, self._project.id, self._seq))
                 rows = current_of_slots(connection, self._project.id, slots)
         self._last_event = time.monotonic()
         if n_events < _MANY_EVENTS:
@@ -160,7 +161,7 @@ class ProjectWorker:
         now = time.monotonic()
         if self._n_changed or now >= self._gold_read + _GOLD_SECONDS:
             with self._database.connect() as connection:
-                self._gold = _gold_labels(connection, self._project.id)
+                self._gold = all_gold(connection, self._project.id)
             self._gold_read = now
         self._settings = FitSettings.of(self._project.settings, self._gold)
 
@@ -219,8 +220,3 @@ def _count_events(connection: Connection, project_id: int, after: int) -> int:
         .subquery()
     )
     return connection.scalar(select(func.count()).select_from(some)) or 0
-
-
-def _gold_labels(connection: Connection, project_id: int) -> dict[str, str]:
-    query = select(gold.c.item, gold.c.label).where(gold.c.project == project_id)
-    return {row.item: row.label for row in connection.execute(query)}

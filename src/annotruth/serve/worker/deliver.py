@@ -1,0 +1,143 @@
+"""Send alerts to webhooks, signed by Standard Webhooks, again and again until they are accepted."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import defaultdict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from functools import partial
+from typing import Any, NamedTuple
+
+from annotruth.errors import AnnotruthError
+from annotruth.serve.hooks.signatures import sign
+from annotruth.serve.store.alerts import (
+    due_deliveries,
+    get_alert,
+    get_webhook,
+    note_attempt,
+    set_webhook_active,
+)
+from annotruth.serve.store.database import Database
+from annotruth.serve.store.records import Alert, Delivery, Webhook
+from annotruth.serve.store.schema import utc_now
+from annotruth.serve.worker.sending import SendingError, send
+
+_LOGGER = logging.getLogger(__name__)
+_AT_ONCE = 100
+_THREADS = 4
+_GONE = 410
+
+WAITS = tuple(
+    timedelta(seconds=seconds)
+    for seconds in (5, 300, 1800, 2 * 3600, 5 * 3600, 10 * 3600, 14 * 3600, 20 * 3600, 24 * 3600)
+)
+"""How long to wait after each failed attempt, as Standard Webhooks recommends; then it has failed."""
+
+Send = Callable[[str, bytes, dict[str, str]], None]
+
+
+class _Message(NamedTuple):
+    delivery: Delivery
+    alert: Alert
+
+
+def deliver_due(
+    database: Database, *, allow_private: bool, send_message: Send | None = None
+) -> int:
+    """Send the deliveries that are due; return how many were attempted.
+
+    Webhooks are served side by side, and the messages of one in order. After a failure, its other
+    messages wait as well, so that a server that is away costs one attempt at a time.
+
+    Parameters
+    ----------
+    database
+        Where the deliveries are.
+    allow_private
+        Whether webhooks may have private addresses.
+    send_message
+        Called with URL, body and headers; `send` by default.
+    """
+    send_message = send_message or partial(send, allow_private=allow_private)
+    by_webhook: defaultdict[int, list[_Message]] = defaultdict(list)
+    webhooks: dict[int, Webhook | None] = {}
+    with database.connect() as connection:
+        for each in due_deliveries(connection, utc_now(), _AT_ONCE):
+            alert = get_alert(connection, each.alert)
+            if each.webhook not in webhooks:
+                webhooks[each.webhook] = get_webhook(connection, each.webhook)
+            if alert is not None:
+                by_webhook[each.webhook].append(_Message(each, alert))
+    receivers = [webhook for webhook in webhooks.values() if webhook is not None]
+    if not receivers:
+        return 0
+    with ThreadPoolExecutor(_THREADS) as pool:
+        attempts = [
+            pool.submit(_deliver_all, database, webhook, by_webhook[webhook.id], send_message)
+            for webhook in receivers
+        ]
+    return sum(each.result() for each in attempts)
+
+
+def _deliver_all(
+    database: Database, webhook: Webhook, messages: list[_Message], send_message: Send
+) -> int:
+    """Send the messages of one webhook up to the first failure; return how many were attempted."""
+    for number, (delivery, alert) in enumerate(messages, start=1):
+        error = _attempt(webhook, alert, send_message)
+        _note(database, webhook, delivery, error)
+        if error is not None:
+            return number
+    return len(messages)
+
+
+def _attempt(webhook: Webhook, alert: Alert, send_message: Send) -> AnnotruthError | None:
+    """Send one alert; return what went wrong."""
+    if not webhook.active:
+        return SendingError("the webhook is switched off", status=_GONE)
+    body = json.dumps(message(alert)).encode()
+    # The id stays the same in later attempts, so that the receiver can leave out repeated messages.
+    headers = sign(webhook.secret, f"alert_{alert.id}", utc_now(), body)
+    headers |= {"Content-Type": "application/json", "User-Agent": "annotruth"}
+    try:
+        send_message(webhook.url, body, headers)
+    except AnnotruthError as error:
+        return error
+    return None
+
+
+def message(alert: Alert) -> dict[str, Any]:
+    """Return the content of the message about an alert."""
+    return {
+        "type": f"alert.{alert.kind}",
+        "timestamp": alert.created.isoformat(),
+        "data": {
+            "id": alert.id,
+            "project": alert.project,
+            "subject": alert.subject,
+            "text": alert.text,
+            **alert.detail,
+        },
+    }
+
+
+def _note(
+    database: Database, webhook: Webhook, delivery: Delivery, error: AnnotruthError | None
+) -> None:
+    """Store the outcome of an attempt; a server that says the URL is gone switches the webhook off."""
+    with database.begin() as connection:
+        if error is None:
+            note_attempt(connection, delivery, "delivered")
+            return
+        is_gone = isinstance(error, SendingError) and error.status == _GONE
+        if is_gone:
+            set_webhook_active(connection, webhook.project, webhook.id, False)
+        if is_gone or delivery.attempts >= len(WAITS):
+            note_attempt(connection, delivery, "failed", error=str(error))
+        else:
+            later = utc_now() + WAITS[delivery.attempts]
+            note_attempt(connection, delivery, "waiting", next_attempt=later, error=str(error))
+    _LOGGER.warning("webhook %d, alert %d: %s", webhook.id, delivery.alert, error)

@@ -1,0 +1,129 @@
+"""Alerts: each once, and not again and again near a threshold."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tests.serve.worker.conftest import make_events
+
+import annotruth as at
+from annotruth.advice.advice import advise
+from annotruth.serve.worker.alerting import Alerted, find_alerts
+
+
+@pytest.fixture(scope="module")
+def fit():
+    events = make_events(n_items=60, n_annotators=8, per_item=7, accuracy=0.9)
+    return at.fit([(each.item, each.annotator, each.label) for each in events], "robust-gpm")
+
+
+def with_reliability(fit, value, half_width):
+    """Return the fit with the reliability of all annotators at one value."""
+    n = fit.data.n_annotators
+    values = {"reliability": value, "low": value - half_width, "high": value + half_width}
+    columns = {name: np.full(n, number) for name, number in values.items()}
+    return replace(fit, **columns, behavior=["serious"] * n)
+
+
+def seq_of(fit):
+    return np.arange(fit.data.n_labels)
+
+
+def verdict_alerts(fit, reliabilities, half_width=0.1):
+    """Return before and after of the alerts about one annotator, fit after fit."""
+    alerted, found = Alerted(), []
+    for value in reliabilities:
+        now = with_reliability(fit, value, half_width)
+        alerted, alerts = find_alerts(now, advise(now), seq_of(fit), alerted)
+        name = fit.data.annotators[0].as_py()
+        found += [
+            (each.detail["before"], each.detail["verdict"])
+            for each in alerts
+            if (each.kind, each.subject) == ("verdict", name)
+        ]
+    return found
+
+
+def test_a_verdict_is_reported_once(fit):
+    assert verdict_alerts(fit, [0.9, 0.9, 0.3, 0.3, 0.3]) == [("keep", "drop")]
+
+
+def test_a_first_verdict_is_reported_only_if_it_is_to_drop(fit):
+    assert verdict_alerts(fit, [0.9, 0.9]) == []
+    assert verdict_alerts(fit, [0.2, 0.2]) == [(None, "drop")]
+
+
+def test_a_reliability_near_the_threshold_gives_no_alerts(fit):
+    # The lower end of the interval crosses 0.5 again and again.
+    assert verdict_alerts(fit, [0.62, 0.58, 0.62, 0.57, 0.61]) == []
+    # So does the upper end after a verdict to drop.
+    assert verdict_alerts(fit, [0.2, 0.38, 0.42, 0.38, 0.42]) == [(None, "drop")]
+
+
+def test_a_reliability_beyond_the_threshold_gives_one_alert(fit):
+    found = verdict_alerts(fit, [0.62, 0.48, 0.52, 0.48, 0.52, 0.62, 0.58])
+    assert found == [("keep", "unsure"), ("unsure", "keep")]
+
+
+def test_models_without_intervals_have_a_margin_too(fit):
+    plain = at.fit(fit.data, "gpm")
+    alerted, n_alerts = Alerted(), []
+    for value in (0.9, 0.51, 0.49, 0.51, 0.1, 0.49, 0.1):
+        reliability = np.full(plain.data.n_annotators, value)
+        now = replace(plain, reliability=reliability, low=None, high=None, behavior=None)
+        alerted, alerts = find_alerts(now, advise(now), seq_of(plain), alerted)
+        n_alerts.append(sum(each.kind == "verdict" for each in alerts))
+    assert n_alerts == [0, 0, 0, 0, 8, 0, 0]
+
+
+def test_items_are_reported_when_finished_and_only_then(fit):
+    advice = advise(fit)
+    first = find_alerts(fit, advice, seq_of(fit), Alerted())
+    reported = [i for each in first.alerts if each.kind == "finished" for i in each.detail["items"]]
+    needs = advice.of_items.needs_labels
+    assert 0 < len(reported) < fit.data.n_items
+    assert set(reported) == set(fit.data.items.filter(~needs).to_pylist())
+    again = find_alerts(fit, advice, seq_of(fit), first.alerted)
+    assert again.alerts == []
+
+
+def finished(fit, status, alerted):
+    """Return the items reported as finished if all have one status."""
+    advice = advise(fit)
+    statuses = np.full(fit.data.n_items, status)
+    advice = replace(advice, of_items=replace(advice.of_items, status=statuses))
+    alerted, alerts = find_alerts(fit, advice, seq_of(fit), alerted)
+    return alerted, [i for a in alerts if a.kind == "finished" for i in a.detail["items"]]
+
+
+def test_an_item_is_finished_again_only_after_labels_of_its_own(fit):
+    alerted, items = finished(fit, "needs no more labels", Alerted())
+    assert len(items) == 60
+    alerted, _ = finished(fit, "needs labels", alerted)
+    alerted, items = finished(fit, "divided", alerted)
+    assert items == []
+    name = fit.data.items[7].as_py()
+    more = at.update(fit, [(name, "another annotator", fit.data.scale.categories[0].as_py())])
+    alerted, _ = finished(more, "needs labels", alerted)
+    alerted, items = finished(more, "needs no more labels", alerted)
+    assert items == [name]
+
+
+def test_what_was_reported_is_saved_and_loaded(fit, tmp_path):
+    alerted, _ = find_alerts(fit, advise(fit), seq_of(fit), Alerted())
+    alerted.save(tmp_path)
+    loaded = Alerted.load(tmp_path)
+    assert loaded.verdicts == alerted.verdicts
+    assert loaded.agreement == alerted.agreement
+    assert find_alerts(fit, advise(fit), seq_of(fit), loaded).alerts == []
+
+
+def test_comparisons_have_alerts_of_verdicts_only():
+    made = at.simulate.comparers(n_items=8, n_annotators=6, comparisons_per_annotator=60, seed=1)
+    data = made.comparisons
+    ids = {name: getattr(data, name).cast(pa.string()) for name in ("items", "annotators")}
+    fit = at.rank(replace(data, **ids))
+    alerted, alerts = find_alerts(fit, None, np.arange(360), Alerted())
+    assert all(each.kind == "verdict" for each in alerts)
+    assert find_alerts(fit, None, np.arange(360), alerted).alerts == []
