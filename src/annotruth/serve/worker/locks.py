@@ -39,8 +39,10 @@ def only_worker(
         if database.is_sqlite:
             yield lambda: None
             return
-        # The lock ends with its session, so this connection is used for nothing else.
+        # The lock ends with its session, so this connection is used for nothing else, and closed
+        # rather than kept for others.
         connection = stack.enter_context(database.connect())
+        connection.detach()
         if _wait_for(lambda: _try_key(connection), wait, database.name) is None:
             yield None
             return
