@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import uuid
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
-from sqlalchemy import ColumnElement, Connection, Select, Text, column, select, text, tuple_, values
+from sqlalchemy import ColumnElement, Connection, Integer, Select, Text, column, select, text
 
 from annotruth.errors import InputError
 from annotruth.serve.store.checks import check_event
@@ -19,7 +20,6 @@ from annotruth.serve.store.records import Appended, Batch, LabelEvent, ProjectKi
 from annotruth.serve.store.schema import event, project, to_microseconds
 
 _APPEND_LOCK = 0x616E6E70
-_SLOTS_AT_ONCE = 5_000
 _TIME = pa.timestamp("us", "UTC")
 _TABLE = pa.schema(
     {
@@ -47,9 +47,24 @@ _INSERTED = {
     "deleted": "boolean",
     "received": "bigint",
 }
-_chosen = event.alias("chosen")  # decides which annotations a query concerns
+
+# Pairs as a table, whose rows a database looks up in an index of events. The project is a column and
+# SQLite's rows are distinct, because SQLite would else look for each of the project's events in the
+# pairs; PostgreSQL does so with distinct rows, until it has statistics.
+_PAIRS = {
+    "sqlite": """
+        select distinct cast(:project as integer) as project,
+            json_extract(value, '$[0]') as a, json_extract(value, '$[1]') as b
+        from json_each(:pairs)
+        """,
+    "postgresql": """
+        select cast(:project as integer) as project, value->>0 as a, value->>1 as b
+        from json_array_elements(cast(:pairs as json))
+        """,
+}
 
 Slot = tuple[str, str]  # an item and an annotator
+Annotation = tuple[str, str]  # a source and its name for the annotation
 
 
 def annotation_of_slot(item: str, annotator: str) -> str:
@@ -198,15 +213,19 @@ def current_labels(
     annotator: str | None = None,
 ) -> list[StoredEvent]:
     """Return the current labels, all or those of an item or an annotator, in order of ``seq``."""
-    conditions = []
+    of_project = event.c.project == project_id
+    if item is None and annotator is None:
+        return _current(connection, project_id, of_project)
+    conditions = [of_project]
     if item is not None:
-        conditions.append(_chosen.c.item == item)
+        conditions.append(event.c.item == item)
     if annotator is not None:
-        conditions.append(_chosen.c.annotator == annotator)
-    annotations = [_same_annotation_as(project_id, *conditions)] if conditions else []
+        conditions.append(event.c.annotator == annotator)
+    annotations = _annotations(connection, *conditions)
+    chosen = _of_annotations(connection, project_id, annotations)
     return [
         each
-        for each in _current(connection, project_id, *annotations)
+        for each in _current(connection, project_id, chosen)
         if item in (None, each.item) and annotator in (None, each.annotator)
     ]
 
@@ -218,16 +237,11 @@ def current_of_slots(
 
     Of comparisons, the item of a slot is the left one, and a slot may have several.
     """
-    wanted = sorted(set(slots))
-    found: list[StoredEvent] = []
-    for start in range(0, len(wanted), _SLOTS_AT_ONCE):
-        some = set(wanted[start : start + _SLOTS_AT_ONCE])
-        names = (column("item", Text), column("annotator", Text))
-        rows = values(*names, name="slots").data(list(some)).cte("slots")
-        in_slot = (_chosen.c.item == rows.c.item) & (_chosen.c.annotator == rows.c.annotator)
-        current = _current(connection, project_id, _same_annotation_as(project_id, in_slot))
-        found += [each for each in current if each.slot in some]
-    return sorted(found)
+    wanted = set(slots)
+    in_slots = _one_of(connection, project_id, event.c.item, event.c.annotator, wanted)
+    annotations = _annotations(connection, in_slots)
+    current = _current(connection, project_id, _of_annotations(connection, project_id, annotations))
+    return [each for each in current if each.slot in wanted]
 
 
 def slots_changed_since(connection: Connection, project_id: int, seq: int) -> set[Slot]:
@@ -236,23 +250,51 @@ def slots_changed_since(connection: Connection, project_id: int, seq: int) -> se
     These are the slots of all events of the annotations concerned, since a deletion may name
     the annotation only, and an edit may move it.
     """
-    changed = _same_annotation_as(project_id, _chosen.c.seq > seq)
-    query = select(event.c.item, event.c.annotator).where(event.c.project == project_id, changed)
-    return {(item, annotator) for item, annotator in connection.execute(query)}
+    changed = _annotations(connection, event.c.project == project_id, event.c.seq > seq)
+    chosen = _of_annotations(connection, project_id, changed)
+    slots = select(event.c.item, event.c.annotator).where(chosen)
+    return {(item, annotator) for item, annotator in connection.execute(slots)}
 
 
-def _same_annotation_as(project_id: int, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
-    """Return whether an event's annotation has an event, ``_chosen``, with the conditions."""
-    names = select(_chosen.c.source, _chosen.c.annotation)
-    chosen = names.where(_chosen.c.project == project_id, *conditions)
-    return tuple_(event.c.source, event.c.annotation).in_(chosen)
+def _annotations(connection: Connection, *conditions: ColumnElement[bool]) -> set[Annotation]:
+    """Return the annotations of the events with the conditions."""
+    query = select(event.c.source, event.c.annotation).where(*conditions)
+    return {(source, annotation) for source, annotation in connection.execute(query)}
+
+
+def _of_annotations(
+    connection: Connection, project_id: int, annotations: set[Annotation]
+) -> ColumnElement[bool]:
+    """Return the condition that chooses all events of some annotations.
+
+    The annotations are found by a query of their own: as a part of this one, PostgreSQL would look
+    them up for every event until it has statistics.
+    """
+    return _one_of(connection, project_id, event.c.source, event.c.annotation, annotations)
+
+
+def _one_of(
+    connection: Connection,
+    project_id: int,
+    first: ColumnElement[str],
+    second: ColumnElement[str],
+    pairs: set[tuple[str, str]],
+) -> ColumnElement[bool]:
+    """Return the condition that two columns of a project's events are one of the pairs."""
+    chosen = (
+        text(_PAIRS[connection.dialect.name])
+        .bindparams(project=project_id, pairs=json.dumps(sorted(pairs)))
+        .columns(column("project", Integer), column("a", Text), column("b", Text))
+        .cte("pairs")
+    )
+    return (event.c.project == chosen.c.project) & (first == chosen.c.a) & (second == chosen.c.b)
 
 
 def _current(
-    connection: Connection, project_id: int, *conditions: ColumnElement[bool]
+    connection: Connection, project_id: int, condition: ColumnElement[bool]
 ) -> list[StoredEvent]:
-    names = StoredEvent._fields
-    events = read_events(connection, names, event.c.project == project_id, *conditions)
+    """Return the current ones of the events with the condition."""
+    events = read_events(connection, StoredEvent._fields, condition)
     return list(stored_events(keep_current(events, _kind_of(connection, project_id))))
 
 
