@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,19 +11,16 @@ import pyarrow.compute as pc
 
 from annotruth.advice.changes import LEAST_MOVE, Changes
 from annotruth.errors import AnnotruthError, counted
-from annotruth.kernels.arrays import Floats
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.result import Fit
 from annotruth.report.charts.chart import Chart
-from annotruth.report.charts.drawing import Axis, Drawing, draw_x_ticks, escaped, shorten
+from annotruth.report.charts.drawing import escaped
+from annotruth.report.charts.over_time import TIME_LINES_WIDTH, TimeLine, draw_time_lines
 from annotruth.report.html import facts, figure, plain_table, section
 
 _MAX_PEOPLE = 5  # in the chart, beside the median
 _MAX_ROWS = 10  # in each table
-_PANEL_WIDTH, _PANEL_HEIGHT = 280.0, 170.0
-_WIDTH = 3 * _PANEL_WIDTH
 _MEDIAN = "median of all"
-_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
 
 class LastFitFindings(NamedTuple):
@@ -184,31 +180,22 @@ def past_fits_chart(fit: Fit) -> Chart:
         caption="Those whose reliability moved most, and the median of all annotators. Lines are "
         f"95% intervals; dashed: {SPAMMER_BELOW}. A line that ends early: left out since.",
         data=data,
-        draw=lambda width: _draw(lines, width),
-        width=_WIDTH,
+        draw=lambda width: draw_time_lines(lines, width, limit=SPAMMER_BELOW),
+        width=TIME_LINES_WIDTH,
     )
 
 
-class _Line(NamedTuple):
-    """The reliability of one annotator by time; ends are NaN where they are not known."""
-
-    time: Sequence[datetime]
-    reliability: Floats
-    low: Floats
-    high: Floats
-
-
-def _median(table: pa.Table) -> _Line:
+def _median(table: pa.Table) -> TimeLine:
     """Return the median reliability in each fit, without an interval."""
     time, reliability = table["time"].to_pylist(), table["reliability"].to_numpy()
     code = np.unique(table["time"].cast(pa.int64()).to_numpy(), return_inverse=True)[1]
     fits = sorted(set(time))
     median = np.array([np.median(reliability[code == k]) for k in range(len(fits))])
     unknown = np.full(len(fits), np.nan)
-    return _Line(fits, median, unknown, unknown)
+    return TimeLine(fits, median, unknown, unknown)
 
 
-def _moved_most(table: pa.Table) -> dict[str, _Line]:
+def _moved_most(table: pa.Table) -> dict[str, TimeLine]:
     """Return the lines of those whose reliability has the widest range."""
     ranges = table.group_by("annotator").aggregate(
         [("reliability", "min"), ("reliability", "max"), ("reliability", "count")]
@@ -220,55 +207,5 @@ def _moved_most(table: pa.Table) -> dict[str, _Line]:
     for name in ranges["annotator"].take(pa.array(first)).to_pylist():
         rows = table.filter(pc.equal(table["annotator"], name))
         numbers = (rows[key].to_numpy() for key in ("reliability", "low", "high"))
-        lines[name] = _Line(rows["time"].to_pylist(), *numbers)
+        lines[name] = TimeLine(rows["time"].to_pylist(), *numbers)
     return lines
-
-
-def _draw(lines: Mapping[str, _Line], width: float) -> Drawing:
-    """Draw one panel per line, in rows."""
-    n_columns = max(min(int(width // (_PANEL_WIDTH * 0.95)), len(lines)), 1)
-    n_rows = -(-len(lines) // n_columns)
-    drawing = Drawing(width, n_rows * _PANEL_HEIGHT)
-    times = [time.timestamp() for line in lines.values() for time in line.time]
-    span = min(times), max(times)
-    for n, (name, line) in enumerate(lines.items()):
-        left, top = (n % n_columns) * width / n_columns, (n // n_columns) * _PANEL_HEIGHT
-        _draw_panel(drawing, name, line, span, left, left + width / n_columns, top)
-    return drawing
-
-
-def _draw_panel(
-    drawing: Drawing, name: str, line: _Line, span: tuple[float, float], start: float, end: float,
-    above: float,
-) -> None:  # fmt: skip
-    left, right, top, bottom = start + 34.0, end - 16.0, above + 26.0, above + _PANEL_HEIGHT - 30
-    margin = 0.04 * (span[1] - span[0] or 1.0)
-    x_axis = Axis(span[0] - margin, span[1] + margin, left, right)
-    y_axis = Axis(0.0, 1.0, bottom, top)
-    drawing.text(left, top - 8, shorten(name, right - left))
-    for tick in (0.0, 0.5, 1.0):
-        css_class = "at-limit" if tick == SPAMMER_BELOW else "at-grid"
-        drawing.line(left, y_axis(tick), right, y_axis(tick), css_class)
-        drawing.text(left - 8, y_axis(tick) + 4, f"{tick:g}", "at-tick", "end")
-    days = (span[1] - span[0]) >= 24 * 3600
-    by_place = {time.timestamp(): time for time in line.time}
-    ends = sorted({min(by_place), max(by_place)})
-    draw_x_ticks(
-        drawing, x_axis, ends, bottom,
-        lambda tick: _day(by_place[tick]) if days else f"{by_place[tick]:%H:%M:%S}",
-    )  # fmt: skip
-    points = [
-        (x_axis(time.timestamp()), y_axis(value))
-        for time, value in zip(line.time, line.reliability.tolist(), strict=True)
-    ]
-    for (x, _), low, high in zip(points, line.low, line.high, strict=True):
-        if np.isfinite(low) and np.isfinite(high):
-            drawing.line(x, y_axis(low), x, y_axis(high), "at-range")
-    drawing.path(points, "at-mark-line")
-    for time, value, (x, y) in zip(line.time, line.reliability, points, strict=True):
-        tip = f"{name}, {_day(time)} {time:%H:%M} UTC: {value:.2f}"
-        drawing.circle(x, y, 3.5, "at-mark", tip=tip)
-
-
-def _day(time: datetime) -> str:
-    return f"{time.day} {_MONTHS[time.month - 1]}"

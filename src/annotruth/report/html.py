@@ -24,7 +24,7 @@ from annotruth.report.charts.drawing import escaped
 _RIGHT = ' class="right"'
 _SCRIPTS = (
     *("data.js", "marks.js", "table.js", "item.js", "detail.js", "ranking.js", "charts.js"),
-    "main.js",
+    *("tips.js", "theme.js", "main.js"),
 )
 
 
@@ -168,7 +168,7 @@ def make_page(
     sources
         What the page may load, by directive of its Content-Security-Policy.
     """
-    style, script = _style(colors), _script()
+    style, script = page_style(colors), script_of(map(asset, _SCRIPTS))
     parts = {
         "policy": _policy(style, script, sources),
         "title": escaped(f"{heading}: {kind.lower()}"),
@@ -186,7 +186,7 @@ def make_page(
         "script": script,
     }
     # All at once, so that braces in the parts are not filled in.
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _asset("page.html"))
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], asset("page.html"))
 
 
 def write_page(content: str, path: str | Path) -> None:
@@ -218,7 +218,8 @@ def plain_json(data: Any) -> str:
     return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def _style(colors: Sequence[str]) -> str:
+def page_style(colors: Sequence[str]) -> str:
+    """Return the style sheet of pages in both themes, with the colors of categories."""
     light, dark = (
         "".join(f"--{name}:{color};" for name, color in THEMES[theme].items())
         for theme in ("light", "dark")
@@ -230,11 +231,12 @@ def _style(colors: Sequence[str]) -> str:
         f"@media print{{:root:root:root{{{light}color-scheme:light}}}}\n"
     )
     rules = "\n".join(color_rules(colors))
-    return f"{themes}{_asset('page.css')}{chart_style()}{rules}\n"
+    return f"{themes}{asset('page.css')}{chart_style()}{rules}\n"
 
 
-def _script() -> str:
-    return '"use strict";\n(() => {\n' + "".join(map(_asset, _SCRIPTS)) + "})();\n"
+def script_of(scripts: Iterable[str]) -> str:
+    """Return scripts as one, whose names other scripts do not see."""
+    return '"use strict";\n(() => {\n' + "".join(scripts) + "})();\n"
 
 
 def _policy(style: str, script: str, sources: Mapping[str, str]) -> str:
@@ -250,5 +252,6 @@ def _policy(style: str, script: str, sources: Mapping[str, str]) -> str:
     )
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Return a style sheet, script or template of pages."""
     return files("annotruth.report").joinpath("assets", name).read_text("utf-8")

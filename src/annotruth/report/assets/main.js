@@ -1,13 +1,6 @@
 // Theme first, so that nothing flashes; then the tables.
-function themeButton() {
-  const root = document.documentElement, button = document.getElementById("theme");
-  const dark = () => (root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches);
-  const keep = (theme) => { try { localStorage.setItem("annotruth-theme", theme); } catch { /* private windows forbid it */ } };
-  try { const kept = localStorage.getItem("annotruth-theme"); if (kept) root.dataset.theme = kept; } catch { /* as above */ }
-  button.addEventListener("click", () => { root.dataset.theme = dark() ? "light" : "dark"; keep(root.dataset.theme); });
-}
-
 async function start() {
+  applyKeptTheme();
   themeButton();
   tipsOfCharts();
   showTips();

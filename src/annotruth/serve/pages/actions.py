@@ -1,0 +1,271 @@
+"""What forms do: log in and out, create projects, mark alerts as seen, change settings."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Annotated, Any, NamedTuple
+
+from fastapi import APIRouter, Depends, Request
+from pydantic import ValidationError
+from sqlalchemy import Connection
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from annotruth.errors import InputError
+from annotruth.serve.hooks.signatures import new_secret
+from annotruth.serve.pages.layout import PROJECTS, Frame
+from annotruth.serve.pages.projects import login_page
+from annotruth.serve.pages.routes import PageRoute, Reader, frame_of
+from annotruth.serve.pages.settings import ALERT_KINDS, SettingsData, settings_page
+from annotruth.serve.store import alerts as alert_store
+from annotruth.serve.store import connections as connection_store
+from annotruth.serve.store.audit import add_audit
+from annotruth.serve.store.projects import change_settings, create_project
+from annotruth.serve.store.records import Project
+from annotruth.serve.store.schema import utc_now
+from annotruth.serve.store.tokens import create_token, list_tokens, revoke_token
+from annotruth.serve.web.access import Access
+from annotruth.serve.web.auth import check_same_origin, form_of, require
+from annotruth.serve.web.context import ServeContext, context_of
+from annotruth.serve.web.errors import message_of
+from annotruth.serve.web.schemas import (
+    NewConnection,
+    NewProject,
+    NewToken,
+    NewWebhook,
+    ProjectSettings,
+)
+
+_SETTINGS = tuple(ProjectSettings.model_fields)
+_MAX_DAYS = 36_500
+
+Writer = Annotated[Access, Depends(require("write"))]
+Admin = Annotated[Access, Depends(require("admin"))]
+AdminOfAll = Annotated[Access, Depends(require("admin", all_projects=True))]
+
+
+def make_action_router() -> APIRouter:
+    """Return the routes of all forms."""
+    router = APIRouter(route_class=PageRoute, include_in_schema=False)
+    router.add_api_route("/login", _show_login)
+    router.add_api_route("/login", _log_in, methods=["POST"])
+    router.add_api_route("/logout", _log_out, methods=["POST"])
+    router.add_api_route(PROJECTS, _create_project, methods=["POST"])
+    project = f"{PROJECTS}/{{project}}"
+    router.add_api_route(f"{project}/alerts", _mark_alerts, methods=["POST"])
+    router.add_api_route(f"{project}/settings", _show_settings)
+    router.add_api_route(f"{project}/settings", _change_settings, methods=["POST"])
+    return router
+
+
+async def _show_login() -> Response:
+    return HTMLResponse(login_page())
+
+
+async def _log_in(request: Request) -> Response:
+    context = context_of(request)
+    check_same_origin(request)
+    text = (await form_of(request)).get("token", "").strip()
+    token = await run_in_threadpool(context.access.valid_token, text)
+    if token is None:
+        context.access.check_login_rate(request)
+        return HTMLResponse(login_page(wrong=True), 401)
+    response = RedirectResponse(PROJECTS, 303)
+    context.logins.start(response, token.id, time.time(), 3600.0 * context.config.login_hours)
+    return response
+
+
+async def _log_out(request: Request, access: Reader) -> Response:
+    response = RedirectResponse("/login", 303)
+    context_of(request).logins.end(response)
+    return response
+
+
+async def _create_project(request: Request, access: AdminOfAll) -> Response:
+    fields, context = await form_of(request), context_of(request)
+    wanted = _checked(NewProject, {name: fields.get(name, "") for name in ("name", "kind")})
+
+    def create() -> None:
+        now = utc_now()
+        with context.database.begin() as connection:
+            made = create_project(connection, wanted.name, wanted.kind, {}, now)
+            add_audit(
+                connection, made.id, access.actor, "project created", {"kind": made.kind}, now
+            )
+
+    await run_in_threadpool(create)
+    return RedirectResponse(Frame(project=wanted.name).address(), 303)
+
+
+async def _mark_alerts(request: Request, access: Writer) -> Response:
+    context = context_of(request)
+
+    def mark() -> None:
+        with context.database.begin() as connection:
+            alert_store.mark_seen(connection, access.project.id)
+
+    await run_in_threadpool(mark)
+    return RedirectResponse(Frame(project=access.project.name).address("alerts"), 303)
+
+
+class _Change(NamedTuple):
+    """What a change of settings is made with, and by whom."""
+
+    connection: Connection
+    project: Project
+    fields: Mapping[str, str]
+    now: datetime
+    actor: str
+
+    def log(self, action: str, detail: dict[str, Any]) -> None:
+        """Add an entry to the audit log."""
+        add_audit(self.connection, self.project.id, self.actor, action, detail, self.now)
+
+
+def _show_settings(request: Request, access: Reader) -> Response:
+    context = context_of(request)
+    return HTMLResponse(_settings(context, access))
+
+
+def _settings(context: ServeContext, access: Access, **shown: str) -> str:
+    project = access.project
+    with context.database.connect() as connection:
+        is_admin = access.token.allows("admin", project.id)
+        data = SettingsData(
+            project=project,
+            now=utc_now(),
+            tokens=list_tokens(connection, project.id) if is_admin else (),
+            webhooks=alert_store.list_webhooks(connection, project.id) if is_admin else (),
+            connections=connection_store.list_connections(connection, project.id)
+            if is_admin
+            else (),
+            **shown,
+        )
+    return settings_page(frame_of(context, access), data)
+
+
+async def _change_settings(request: Request, access: Admin) -> Response:
+    context, fields = context_of(request), await form_of(request)
+    change = _CHANGES.get(fields.get("do", ""))
+    if change is None:
+        raise HTTPException(400, "the form is out of date: load the page again and repeat")
+
+    def make() -> dict[str, str]:
+        with context.database.begin() as connection:
+            return change(_Change(connection, access.project, fields, utc_now(), access.actor))
+
+    try:
+        shown = await run_in_threadpool(make)
+    except InputError as error:
+        notice = str(error)
+        page = await run_in_threadpool(lambda: _settings(context, access, notice=notice))
+        return HTMLResponse(page, 422)
+    context.access.forget()
+    if shown:  # a secret, which is shown once: it must not be in an address
+        return HTMLResponse(await run_in_threadpool(lambda: _settings(context, access, **shown)))
+    return RedirectResponse(Frame(project=access.project.name).address("settings"), 303)
+
+
+def _save(change: _Change) -> dict[str, str]:
+    given: dict[str, Any] = {name: change.fields.get(name, "").strip() for name in _SETTINGS}
+    given["categories"] = [c.strip() for c in given["categories"].split(",") if c.strip()]
+    known = {name: value for name, value in given.items() if value}
+    checked = _checked(ProjectSettings, known).model_dump(mode="json", exclude_none=True)
+    shown = {name for name in _SETTINGS if name in change.fields}
+    before = change.project.settings
+    changes = {name: checked.get(name) for name in shown if checked.get(name) != before.get(name)}
+    if changes:
+        change_settings(change.connection, change.project.id, changes)
+        change.log("settings changed", changes)
+    return {}
+
+
+def _create_token(change: _Change) -> dict[str, str]:
+    days = change.fields.get("days", "")
+    expires = None
+    if days:
+        if not days.isascii() or not days.isdigit() or not 1 <= int(days[:6]) <= _MAX_DAYS:
+            raise InputError("the token's days are not understood: choose one of the list")
+        expires = change.now + timedelta(days=int(days))
+    wanted = _checked(
+        NewToken,
+        {"name": change.fields.get("name", ""), "scope": change.fields.get("scope", ""), "expires": expires},
+    )  # fmt: skip
+    token, text = create_token(
+        change.connection, wanted.name, wanted.scope, change.now,
+        project_id=change.project.id, expires=expires,
+    )  # fmt: skip
+    change.log("token created", {"token": token.id, "name": token.name, "scope": token.scope})
+    return {"new_token": text}
+
+
+def _revoke_token(change: _Change) -> dict[str, str]:
+    wanted = change.fields.get("id", "")
+    own = {token.id for token in list_tokens(change.connection, change.project.id)}
+    if wanted not in own or not revoke_token(change.connection, wanted, change.now):
+        raise InputError("there is no such token, or it is revoked already")
+    change.log("token revoked", {"token": wanted})
+    return {}
+
+
+def _create_webhook(change: _Change) -> dict[str, str]:
+    kinds = [kind for kind in ALERT_KINDS if f"on_{kind}" in change.fields]
+    wanted = _checked(NewWebhook, {"url": change.fields.get("url", ""), "kinds": kinds})
+    made = alert_store.add_webhook(
+        change.connection, change.project.id, wanted.url, wanted.kinds, new_secret()
+    )
+    change.log("webhook added", {"webhook": made.id})
+    return {"new_secret": made.secret}
+
+
+def _remove_webhook(change: _Change) -> dict[str, str]:
+    alert_store.remove_webhook(change.connection, change.project.id, _number(change))
+    change.log("webhook removed", {"webhook": _number(change)})
+    return {}
+
+
+def _create_connection(change: _Change) -> dict[str, str]:
+    names = ("url", "api_token", "platform_project")
+    settings = {name: change.fields.get(name, "").strip() for name in names}
+    kept = {name: value for name, value in settings.items() if value}
+    wanted = _checked(NewConnection, {"kind": change.fields.get("kind", ""), "settings": kept})
+    made = connection_store.add_connection(
+        change.connection, change.project.id, wanted.kind, dict(wanted.settings), new_secret()
+    )
+    change.log("connection added", {"connection": made.id, "kind": made.kind})
+    return {"new_secret": made.secret}
+
+
+def _remove_connection(change: _Change) -> dict[str, str]:
+    connection_store.remove_connection(change.connection, change.project.id, _number(change))
+    change.log("connection removed", {"connection": _number(change)})
+    return {}
+
+
+def _number(change: _Change) -> int:
+    text = change.fields.get("id", "")
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise InputError("the form is out of date: load the page again and repeat")
+    return int(text)
+
+
+def _checked(model: Any, values: dict[str, Any]) -> Any:
+    """Return what a form says, checked as the API does; raises InputError with one line."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise InputError(message_of(error.errors(include_url=False))) from None
+
+
+_CHANGES: dict[str, Callable[[_Change], dict[str, str]]] = {
+    "save": _save,
+    "create-token": _create_token,
+    "revoke-token": _revoke_token,
+    "create-webhook": _create_webhook,
+    "remove-webhook": _remove_webhook,
+    "create-connection": _create_connection,
+    "remove-connection": _remove_connection,
+}

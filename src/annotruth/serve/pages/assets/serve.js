@@ -1,0 +1,35 @@
+// What every page does: theme, tips, times in the visitor's zone, questions before forms are sent.
+function prepare() {
+  tipsOfCharts();
+  for (const time of document.querySelectorAll("time[datetime]")) {
+    time.dataset.tip = new Date(time.dateTime).toLocaleString();
+  }
+}
+
+function askBeforeSending() {
+  addEventListener("submit", (event) => {
+    const question = event.target.dataset.confirm;
+    if (question && !confirm(question)) event.preventDefault();
+  });
+}
+
+// The link that the command prints has the token behind #, which is not sent to servers.
+function logInByLink() {
+  const login = document.getElementById("login"), token = decodeURIComponent(location.hash.slice(1));
+  if (!login || !token.startsWith("at_")) return;
+  history.replaceState(null, "", location.pathname);
+  document.getElementById("token").value = token;
+  login.requestSubmit();
+}
+
+applyKeptTheme();
+addEventListener("DOMContentLoaded", () => {
+  themeButton();
+  prepare();
+  showTips();
+  askBeforeSending();
+  logInByLink();
+  const main = document.querySelector("main[data-events]");
+  if (main) follow(main);
+  ROOT.dataset.ready = "yes";
+});

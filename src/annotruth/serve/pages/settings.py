@@ -1,0 +1,231 @@
+"""The settings of a project: model and targets, tokens, webhooks and connections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from annotruth.models.pairs.registry import PAIR_MODELS
+from annotruth.models.registry import MODELS
+from annotruth.report.charts.drawing import escaped
+from annotruth.report.html import section, settings
+from annotruth.serve.pages import cells
+from annotruth.serve.pages.layout import Frame, field, form, render, select
+from annotruth.serve.store.connections import PlatformConnection
+from annotruth.serve.store.records import Project, Token, Webhook
+
+ALERT_KINDS = {
+    "verdict": "annotator's verdict changed",
+    "finished": "items finished",
+    "agreement": "agreement fell",
+}
+"""The kinds of alerts that a webhook can be sent on."""
+
+PLATFORMS = {
+    "label-studio": "Label Studio",
+    "argilla": "Argilla",
+    "potato": "Potato",
+    "cvat": "CVAT",
+    "generic": "another program",
+}
+"""The platforms that send labels."""
+
+_SCOPES = {
+    "read": "read: see the pages and results",
+    "write": "write: also send labels",
+    "admin": "admin: also change settings",
+}
+_DAYS = {"": "never", "1": "in a day", "30": "in 30 days", "365": "in a year"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettingsData:
+    """What the page of settings shows.
+
+    Attributes
+    ----------
+    project
+        The project with its settings.
+    tokens, webhooks, connections
+        What there is of each; secrets are not among them.
+    new_token
+        The text of a token that was just created, which is shown once.
+    new_secret
+        The secret of a webhook or connection that was just created, which is shown once.
+    notice
+        What is wrong with the last change.
+    now
+        The time, for which tokens have expired.
+
+    Examples
+    --------
+    >>> from datetime import UTC
+    >>> time = datetime(2026, 1, 1, tzinfo=UTC)
+    >>> SettingsData(project=Project(1, "films", "labels", {}, time), now=time).tokens
+    ()
+    """
+
+    project: Project
+    now: datetime
+    tokens: Sequence[Token] = ()
+    webhooks: Sequence[Webhook] = ()
+    connections: Sequence[PlatformConnection] = ()
+    new_token: str = ""
+    new_secret: str = ""
+    notice: str = ""
+
+
+def settings_page(frame: Frame, data: SettingsData) -> str:
+    """Return the page of settings; those who may not change them see them."""
+    parts = [
+        section("project", "Project", _project(frame, data.project)),
+        section("tokens", "Tokens", _tokens(frame, data)),
+        section("webhooks", "Webhooks", _webhooks(frame, data)),
+        section("connections", "Connections", _connections(frame, data)),
+    ]
+    return render(frame, "Settings", *parts, tab="settings", notice=data.notice)
+
+
+def _project(frame: Frame, project: Project) -> str:
+    known = project.settings
+    if not frame.is_admin:
+        return settings({name.replace("_", " "): value for name, value in known.items()}) or (
+            '<p class="quiet">All settings have their defaults.</p>'
+        )
+    models = PAIR_MODELS if frame.is_ranking else MODELS
+    names = {"": "default", "auto": "auto: chosen by held-out labels"} | {
+        n: n for n in sorted(models)
+    }
+    number = 'step="any" min="0"'
+    fields = [select("model", "Model", names, str(known.get("model") or ""))]
+    if not frame.is_ranking:
+        fields += [
+            select("scale", "Scale", {"": "inferred", "nominal": "nominal: without an order", "ordinal": "ordinal"},
+                   str(known.get("scale") or "")),
+            field("categories", "Categories", ", ".join(map(str, known.get("categories") or ())),
+                  tip="separated by commas, the lowest first; empty: any label is accepted"),
+            field("labels_per_item", "Labels per item", known.get("labels_per_item"), kind="number",
+                  tip="at most; empty: as many as the advice asks for", attributes='min="1" step="1"'),
+        ]  # fmt: skip
+    fields += [
+        field("target_confidence", "Target confidence", known.get("target_confidence"), kind="number",
+              tip="items with a label of this probability need no more; empty: by expected gain",
+              attributes='min="0.5" max="0.9999" step="any"'),
+        field("cost_per_label", f"Cost per {frame.unit}", known.get("cost_per_label"), kind="number",
+              attributes=number),
+        field("refit_after", "Refit after", known.get("refit_after"), kind="number",
+              tip="share of new labels since the last full fit; 0.2 if empty",
+              attributes='min="0.01" max="10" step="any"'),
+    ]  # fmt: skip
+    made = form(
+        frame.address("settings"), frame.csrf, *fields, button="Save", hidden={"do": "save"}
+    )
+    return f'<div class="form">{made}</div>'
+
+
+def _tokens(frame: Frame, data: SettingsData) -> str:
+    parts = []
+    if data.new_token:
+        parts.append(_secret("The new token, which is shown only now", data.new_token))
+    rows = [
+        [escaped(t.name), escaped(t.scope), _state(t, data.now), cells.moment(t.last_used),
+         _remove(frame, "revoke-token", t.id, "Revoke") if t.is_valid(data.now) else ""]
+        for t in data.tokens
+    ]  # fmt: skip
+    parts.append(_list(("Name", "Scope", "State", "Last used", ""), rows))
+    if frame.is_admin:
+        fields = (
+            field("name", "Name", attributes='required maxlength="60"'),
+            select("scope", "Scope", _SCOPES),
+            select("days", "Expires", _DAYS, "365"),
+        )
+        parts.append(_form(frame, "create-token", "Create a token", *fields))
+    return "".join(parts)
+
+
+def _state(token: Token, now: datetime) -> str:
+    if token.revoked is not None:
+        return cells.tag("revoked")
+    if not token.is_valid(now):
+        return cells.tag("expired")
+    return "valid" + (f" until {cells.moment(token.expires)}" if token.expires else "")
+
+
+def _webhooks(frame: Frame, data: SettingsData) -> str:
+    rows = [
+        [escaped(_shown_url(hook.url)), escaped(", ".join(ALERT_KINDS.get(k, k) for k in hook.kinds)),
+         "active" if hook.active else "paused", _remove(frame, "remove-webhook", hook.id, "Remove")]
+        for hook in data.webhooks
+    ]  # fmt: skip
+    parts = ["<p>Requests that are sent when something happens, signed by Standard Webhooks.</p>"]
+    if data.new_secret:
+        parts.append(_secret("The secret, which is shown only now", data.new_secret))
+    parts.append(_list(("Address", "Sent when", "State", ""), rows))
+    if frame.is_admin:
+        boxes = "".join(
+            f'<label class="box"><input type="checkbox" name="on_{kind}" checked> {text}</label>'
+            for kind, text in ALERT_KINDS.items()
+        )
+        url = field("url", "Address", kind="url", attributes='required maxlength="2000"')
+        parts.append(_form(frame, "create-webhook", "Add a webhook", url, f"<div>{boxes}</div>"))
+    return "".join(parts)
+
+
+def _connections(frame: Frame, data: SettingsData) -> str:
+    rows = [
+        [escaped(PLATFORMS.get(c.kind, c.kind)), f"<code>/hooks/{c.id}</code>", cells.moment(c.last_contact),
+         escaped(c.last_error), _remove(frame, "remove-connection", c.id, "Remove")]
+        for c in data.connections
+    ]  # fmt: skip
+    parts = ["<p>Platforms that send labels as they are given.</p>"]
+    parts.append(_list(("Platform", "Sends to", "Last contact", "Last error", ""), rows))
+    if frame.is_admin:
+        fields = (
+            select("kind", "Platform", PLATFORMS),
+            field("url", "Address of the platform", kind="url", tip="for polling and predictions; may be empty"),
+            field("api_token", "Its access token", kind="password", tip="may be empty",
+                  attributes='autocomplete="off"'),
+            field("platform_project", "Its project", tip="number or name on the platform; may be empty"),
+        )  # fmt: skip
+        parts.append(_form(frame, "create-connection", "Add a connection", *fields))
+    return "".join(parts)
+
+
+def _form(frame: Frame, action: str, button: str, *fields: str) -> str:
+    made = form(
+        frame.address("settings"), frame.csrf, *fields, button=button, hidden={"do": action}
+    )
+    return (
+        f'<details class="add"><summary>{button}</summary><div class="form">{made}</div></details>'
+    )
+
+
+def _remove(frame: Frame, action: str, which: object, button: str) -> str:
+    if not frame.is_admin:
+        return ""
+    hidden = {"do": action, "id": which}
+    return form(
+        frame.address("settings"), frame.csrf, button=button, hidden=hidden, confirm=f"{button}?"
+    )
+
+
+def _list(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a small table; cells are HTML, escaped already."""
+    if not rows:
+        return '<p class="quiet">None.</p>'
+    heads = "".join(f'<th scope="col">{escaped(text)}</th>' for text in header)
+    lines = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    return f'<div class="plain"><table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table></div>'
+
+
+def _secret(title: str, text: str) -> str:
+    return f'<p class="secret" role="status">{escaped(title)}: <code>{escaped(text)}</code></p>'
+
+
+def _shown_url(url: str) -> str:
+    """Return an address without what may be secret in it."""
+    parts: Any = urlsplit(url)
+    return f"{parts.scheme}://{parts.hostname or ''}{parts.path}"

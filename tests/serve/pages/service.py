@@ -1,0 +1,138 @@
+"""A running web server with a project, for tests in a browser."""
+
+import socket
+import threading
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import uvicorn
+
+import annotruth as at
+from annotruth.serve.config import ServeConfig
+from annotruth.serve.store.alerts import add_alert
+from annotruth.serve.store.content import set_content
+from annotruth.serve.store.database import Database
+from annotruth.serve.store.events import append_events, last_seq
+from annotruth.serve.store.projects import create_project
+from annotruth.serve.store.records import AnnotatorHistory, LabelEvent, Project, Snapshot
+from annotruth.serve.store.snapshots import (
+    add_annotator_history,
+    add_snapshot,
+    folder_name,
+    next_version,
+    set_hourly_counts,
+    snapshots_folder,
+)
+from annotruth.serve.store.tokens import create_token
+from annotruth.serve.web.app import make_app
+
+
+@dataclass
+class Service:
+    """A web server that runs in a thread, and its database."""
+
+    config: ServeConfig
+    database: Database
+    server: uvicorn.Server
+    thread: threading.Thread
+
+    @classmethod
+    def start(cls, folder: Path) -> "Service":
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        config = ServeConfig(database=f"sqlite:///{folder}/a.db", data_dir=folder, port=port)
+        database = Database.open(config.database)
+        database.upgrade()
+        app = make_app(config)
+        server = uvicorn.Server(
+            uvicorn.Config(app, port=port, log_config=None, timeout_graceful_shutdown=1)
+        )
+        thread = threading.Thread(target=server.run, daemon=True)
+        thread.start()
+        deadline = time.monotonic() + 60
+        while not server.started:
+            assert time.monotonic() < deadline, "the server did not start"
+            time.sleep(0.02)
+        return cls(config, database, server, thread)
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.config.port}"
+
+    def stop(self) -> None:
+        self.server.should_exit = True
+        self.thread.join()
+        self.database.dispose()
+
+    def token(self, scope="admin", project=None) -> str:
+        with self.database.begin() as connection:
+            of = None if project is None else project.id
+            return create_token(connection, scope, scope, datetime.now(UTC), project_id=of)[1]
+
+    def add_project(self, name, kind="labels", settings=None) -> Project:
+        with self.database.begin() as connection:
+            return create_project(connection, name, kind, settings or {}, datetime.now(UTC))
+
+    def add_labels(self, project, rows) -> None:
+        now = datetime.now(UTC)
+        begun = now - timedelta(seconds=4)
+        if project.kind == "labels":
+            events = [LabelEvent(i, a, x, started=begun, submitted=now) for i, a, x in rows]
+        else:
+            events = [LabelEvent(i, a, x, other_item=o) for i, o, a, x in rows]
+        with self.database.begin() as connection:
+            append_events(connection, project.id, "test", events, now)
+
+    def publish(self, project, fit, **summary) -> None:
+        """Save a fit as the next snapshot, as the worker does."""
+        now, is_ranking = datetime.now(UTC), project.kind == "comparisons"
+        n_labels = fit.data.n_labels
+        figures = {
+            "n_items": fit.data.n_items,
+            "n_annotators": fit.data.n_annotators,
+            "n_spammers": fit.n_spammers,
+            "agreement": None if is_ranking else 0.5,
+            "n_finished": None if is_ranking else 3,
+            "n_needed": None if is_ranking else 20,
+            **summary,
+        }
+        with self.database.begin() as connection:
+            version = next_version(connection, project.id)
+            folder = folder_name(project.id, version)
+            fit.save(snapshots_folder(self.config.data_dir) / folder)
+            seq = last_seq(connection, project.id)
+            row = Snapshot(
+                *(project.id, version, now, seq, n_labels, fit.model, "refit", figures, folder)
+            )
+            add_snapshot(connection, row, project)
+            verdicts = fit.verdict_table().to_pylist()
+            history = [
+                AnnotatorHistory(
+                    *(project.id, str(each["annotator"]), version, now, 5, 0.8, 0.6, 0.9),
+                    *("serious", each["verdict"]),
+                )
+                for each in verdicts
+            ]
+            add_annotator_history(connection, history)
+            hour = now.replace(minute=0, second=0, microsecond=0)
+            set_hourly_counts(connection, project.id, {hour: n_labels})
+
+    def add_alert(self, project, text, subject="") -> None:
+        with self.database.begin() as connection:
+            now = datetime.now(UTC)
+            add_alert(connection, project.id, "verdict", subject, text, {}, created=now)
+
+    def add_content(self, project, contents) -> None:
+        with self.database.begin() as connection:
+            set_content(connection, project.id, contents, datetime.now(UTC))
+
+
+def simulated_rows(n_items=60, n_annotators=10):
+    """Return labels of a simulated crowd, as rows of text."""
+    made = at.simulate.crowd(
+        n_items=n_items, n_annotators=n_annotators, labels_per_item=5, spammer_share=0.2, seed=4
+    )
+    return [tuple(map(str, row.values())) for row in made.labels.to_arrow().to_pylist()]

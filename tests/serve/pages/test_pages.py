@@ -1,0 +1,385 @@
+"""Pages as text: what they say, how tables are sorted and paged, and that nothing is run."""
+
+import re
+from datetime import timedelta
+from html.parser import HTMLParser
+
+import pytest
+
+from annotruth.serve.pages import annotators, items, queue, ranking
+from annotruth.serve.pages.alerts import alerts_page, audit_page, log_query
+from annotruth.serve.pages.annotator import (
+    AnnotatorData,
+    annotator_page,
+    label_query,
+    shown_labels,
+)
+from annotruth.serve.pages.item import ItemData, content_sources, item_page
+from annotruth.serve.pages.layout import Frame
+from annotruth.serve.pages.overview import OverviewData, overview_page, thinned_snapshots
+from annotruth.serve.pages.projects import ProjectRow, login_page, projects_page
+from annotruth.serve.pages.settings import SettingsData, settings_page
+from annotruth.serve.pages.static import SCRIPT, static_file, static_path
+from annotruth.serve.pages.table import ROWS_PER_PAGE, TableQuery, chosen_rows
+from annotruth.serve.store.records import (
+    Alert,
+    AnnotatorHistory,
+    AuditEntry,
+    Lease,
+    StoredEvent,
+    Token,
+    WorkerState,
+)
+
+ADDRESSES = re.compile(r"(/(?!/)|#|data:,$)")
+
+
+class Checker(HTMLParser):
+    """Collects the elements and texts of a page."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.elements, self.texts, self.open = [], [], []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.texts).split())
+
+
+def check_safe(page):
+    """Check that a page has no inline script or style and links to this server alone."""
+    checker = Checker(page)
+    for tag, attributes in checker.elements:
+        assert not any(name.startswith("on") for name in attributes), (tag, attributes)
+        assert "style" not in attributes, (tag, attributes)
+        if tag == "script":
+            assert attributes["src"] == static_path(SCRIPT)
+        for name in ("href", "src", "action"):
+            if name in attributes and attributes.get("target") != "_blank":
+                assert ADDRESSES.match(attributes[name]), (tag, attributes)
+    assert not [tag for tag, _ in checker.elements if tag in ("style", "iframe", "object", "img")]
+    return checker
+
+
+def column(page, name):
+    """Return the texts of the first column of a table of a page."""
+    table = page.split(f'aria-label="{name}"')[1].split("</table>")[0]
+    return [
+        " ".join(Checker(row).texts)
+        for row in re.findall(r'<th scope="row".*?</th>', table, re.DOTALL)
+    ]
+
+
+def event_of(item, annotator, label, now, **more):
+    fields = {"started": now - timedelta(seconds=5), "submitted": now, "deleted": False} | more
+    return StoredEvent(1, 1, "api", "e", "a", item, "", annotator, label, received=now, **fields)
+
+
+def test_the_overview_shows_figures_charts_and_what_to_do(frame, films, snapshots, now):
+    hours = {now + timedelta(hours=k): 10 * k for k in range(5)}
+    alerts = [Alert(1, 1, now, "agreement", "", "agreement fell by 9%", {})]
+    data = OverviewData(
+        project=films, snapshots=snapshots, per_hour=hours, alerts=alerts, to_drop=["ann & bob"]
+    )
+    page = check_safe(overview_page(frame, data))
+    for words in (
+        *("1,200", "12 of 40", "0.62", "2 spammers", "12.50", "0.5 per label", "77 labels to go"),
+        *(
+            "5 Apr 2027",
+            "agreement fell by 9%",
+            "62 per hour",
+            "one <b>note</b>",
+            "1 annotator to drop",
+            "ann & bob",
+        ),
+        *("Labels per hour", "Agreement and progress", "share of items finished"),
+    ):
+        assert words in page.text, words
+
+
+def test_the_overview_of_a_new_project_says_how_to_send_labels(frame, films):
+    page = check_safe(overview_page(frame, OverviewData(project=films)))
+    assert "Waiting for the first labels" in page.text
+    assert "/api/v1/projects/films/labels" in page.text
+
+
+def test_the_overview_says_what_the_worker_could_not_do(frame, films, snapshots):
+    state = WorkerState(1, error="all labels are <equal>")
+    data = OverviewData(project=films, snapshots=snapshots, state=state)
+    assert "all labels are <equal>" in check_safe(overview_page(frame, data)).text
+
+
+def test_of_many_snapshots_some_are_drawn_the_last_among_them(snapshots):
+    many = snapshots * 50
+    drawn = thinned_snapshots(many)
+    assert 60 < len(drawn) <= 120
+    assert drawn[-1] is many[-1]
+
+
+def test_annotators_are_sorted_searched_and_picked(frame, tables):
+    def ids(**query):
+        wanted = annotators.annotator_query("/annotators", query, tables)
+        shown = annotators.shown_annotators(tables, wanted)
+        page = annotators.annotators_page(frame, tables, wanted, shown, {})
+        check_safe(page)
+        return column(page, "Annotators")
+
+    by_reliability = sorted(
+        tables.annotators.to_pylist(), key=lambda row: (row["reliability"], int(row["annotator"]))
+    )
+    assert ids() == [row["annotator"] for row in by_reliability]
+    assert ids(sort="-reliability")[-1] == by_reliability[0]["annotator"]
+    assert ids(sort="no such column") == ids()
+    assert set(ids(search="1")) == {
+        row["annotator"] for row in by_reliability if "1" in row["annotator"]
+    }
+    dropped = [row["annotator"] for row in by_reliability if row["verdict"] == "drop"]
+    assert dropped
+    assert ids(pick="drop") == dropped
+
+
+def test_a_sorted_heading_says_so_and_reverses(frame, tables):
+    query = items.item_query("/items", {"sort": "n_labels", "search": "a b"}, tables)
+    page = items.items_page(frame, tables, query)
+    assert re.search(r'aria-sort="ascending"><a href="[^"]*sort=-n_labels[^"]*"', page)
+    assert page.count("aria-sort") == 1
+    assert "search=a+b" in page
+
+
+def test_items_are_paged(frame, tables):
+    def page(number):
+        query = items.item_query("/items", {"sort": "item", "page": number}, tables)
+        return items.items_page(frame, tables, query)
+
+    first, last = column(page("1"), "Items"), column(page("3"), "Items")
+    assert (len(first), len(last)) == (ROWS_PER_PAGE, 120 - 2 * ROWS_PER_PAGE)
+    assert not set(first) & set(last)
+    assert "101 to 120 of 120" in page("3")
+    assert column(page("99"), "Items") == last  # beyond the end
+    for odd in ("0", "-1", "x", "²", "9" * 40):
+        assert column(page(odd), "Items") == first
+
+
+def test_missing_values_come_last_in_either_order(tables):
+    import pyarrow as pa
+
+    table = pa.table({"item": ["a", "b", "c"], "value": [2.0, None, 1.0]})
+    for sort, expected in (("value", ["c", "a", "b"]), ("-value", ["a", "c", "b"])):
+        query = TableQuery.parse("/", {"sort": sort}, ["value"], "value")
+        assert chosen_rows(table, query, ids="item")[0]["item"].to_pylist() == expected
+
+
+def test_the_page_of_an_annotator_shows_the_past_and_doubtful_labels(frame, tables, now):
+    history = [
+        AnnotatorHistory(1, "3", v, now + timedelta(hours=v), 5, 0.9, 0.8, None, "serious", "keep")
+        for v in range(4)
+    ]
+    query = label_query("/annotator", {"id": "3"}, tables)
+    rows, total = shown_labels(tables, tables.annotator_code("3"), query)
+    assert total == tables.annotators["n_labels"][tables.annotator_code("3")].as_py()
+    assert [row["p_serious"] for row in rows] == sorted(row["p_serious"] for row in rows)
+    events = {rows[0]["item"]: event_of(rows[0]["item"], "3", rows[0]["label"], now)}
+    data = AnnotatorData(
+        annotator="3", tables=tables, history=history, traits={"team": "<b>"}, seconds=4.25,
+        events=events,
+    )  # fmt: skip
+    page = annotator_page(frame, data, query, (rows, total))
+    text = check_safe(page).text
+    for words in (
+        "Reliability over time",
+        "recovered ↓",
+        "4.2 s",
+        "<b>",
+        "1 Mar 2026, 12:00",
+        "5.0",
+    ):
+        assert words in text, words
+    assert "id=3&amp;sort=" in page
+
+
+def test_an_annotator_without_a_snapshot_has_a_page(frame, tables):
+    for known in (None, tables):
+        page = annotator_page(frame, AnnotatorData(annotator="new", tables=known))
+        assert "in no snapshot yet" in page
+
+
+def test_the_page_of_an_item_shows_who_said_what(frame, tables, now):
+    item = tables.items["item"][0].as_py()
+    place = tables.labels_of_item(0)[0]
+    who = tables.annotators["annotator"][int(tables.fit.data.annotator[place])].as_py()
+    label = tables.names[int(tables.consensus.category[place])]
+    data = ItemData(
+        item=item,
+        tables=tables,
+        labels=[event_of(item, who, label, now), event_of(item, "stranger", "<i>", now)],
+        past=[event_of(item, who, "1", now, deleted=True)],
+        content={"text": "two\nlines", "link": "https://example.org/a"},
+        gold="4",
+        leases=["dora"],
+    )
+    page = item_page(frame, data)
+    text = check_safe(page).text
+    for words in (
+        "two lines",
+        "Known truth 4",
+        "dora",
+        "stranger",
+        "<i>",
+        "deleted",
+        "https://example",
+    ):
+        assert words in text, words
+    assert column(page, "Who said what") == [who, "stranger"]
+
+
+@pytest.mark.parametrize(
+    ("value", "sources"),
+    [
+        ("https://example.org/a.png", {"img-src": "'self' data: https:"}),
+        ("http://example.org/a.mp3", {"img-src": "'self' data:", "media-src": "http:"}),
+        ("javascript:alert(1)//a.png", {"img-src": "'self' data:"}),
+        ("a.png", {"img-src": "'self' data:"}),
+    ],
+)
+def test_a_page_may_load_what_its_content_refers_to(value, sources):
+    assert content_sources({"it": value}) == sources
+
+
+def test_content_that_is_no_address_is_text(frame):
+    for value in ("javascript:alert(1)//a.png", "a.png", "//evil.example/a.png", 7, ["x"]):
+        page = check_safe(item_page(frame, ItemData(item="a", content={"it": value})))
+        assert str(value) in page.text
+
+
+def test_the_queue_has_items_that_need_labels_and_who_has_them(frame, tables, now):
+    query = queue.queue_query("/queue", {})
+    waiting = [row for row in tables.items.to_pylist() if row["add"] > 0]
+    first = max(waiting, key=lambda row: row["gain"])["item"]
+    leases = [Lease(1, first, "ann <b>", now + timedelta(minutes=7))]
+    page = queue.queue_page(frame, tables, query, leases, now)
+    assert column(page, "Queue")[0] == first
+    text = check_safe(page).text
+    assert "7 more minutes" in text
+    assert text.count("ann <b>") == 2
+
+
+def test_the_ranking_is_best_first_and_its_items_have_opponents(rank_tables):
+    frame = Frame(project="duels", kind="comparisons")
+    page = ranking.ranking_page(frame, rank_tables, ranking.ranking_query("/items", {}))
+    check_safe(page)
+    ranks = rank_tables.items.sort_by([("rank", "ascending")])
+    assert column(page, "Ranking") == ranks["item"].to_pylist()
+    best = ranks["item"][0].as_py()
+    page = ranking.ranked_item_page(frame, best, rank_tables, None)
+    check_safe(page)
+    cells = [int(n) for n in re.findall(r'<td class="right">(\d+)</td>', page)]
+    won = sum(cells[1::4])
+    assert won == rank_tables.items["won"][rank_tables.item_code(best)].as_py()
+
+
+def test_pairs_to_compare_and_comparers_have_pages(rank_tables, now):
+    frame = Frame(project="duels", kind="comparisons")
+    page = queue.queue_page(frame, rank_tables, queue.queue_query("/queue", {}), [], now)
+    text = check_safe(page).text
+    assert f"{rank_tables.advice.n_add} comparisons to ask for" in text
+    query = label_query("/annotator", {}, rank_tables)
+    who = rank_tables.annotators["annotator"][0].as_py()
+    shown = shown_labels(rank_tables, 0, query)
+    assert shown[1] == 20
+    data = AnnotatorData(annotator=who, tables=rank_tables)
+    check_safe(annotator_page(frame, data, query, shown))
+    wanted = annotators.annotator_query("/annotators", {}, rank_tables)
+    shown = annotators.shown_annotators(rank_tables, wanted)
+    check_safe(annotators.annotators_page(frame, rank_tables, wanted, shown, {}))
+
+
+def test_alerts_link_to_what_they_are_about(frame, now):
+    alerts = [
+        Alert(1, 1, now, "verdict", "a/b", "annotator a/b: drop", {}),
+        Alert(2, 1, now, "finished", "", "item x needs no more labels", {"items": ["x"]}, True),
+    ]
+    page = alerts_page(frame, log_query("/alerts", {}), alerts, 2)
+    check_safe(page)
+    assert "/projects/films/annotator?id=a%2Fb" in page
+    assert "/projects/films/item?id=x" in page
+    assert "Mark all as seen" in page
+    reader = Frame(project="films", n_alerts=2)
+    assert "Mark all as seen" not in alerts_page(reader, log_query("/alerts", {}), alerts, 2)
+
+
+def test_the_audit_log_escapes_details(frame, now):
+    entries = [AuditEntry(1, 1, now, "token 3f (<b>)", "settings changed", {"<i>": "<u>"})]
+    text = check_safe(audit_page(frame, log_query("/audit", {}), entries, 1)).text
+    assert "token 3f (<b>)" in text
+    assert '{"<i>": "<u>"}' in text
+
+
+def test_settings_are_forms_for_administrators_alone(frame, films, now):
+    tokens = [Token("3f", 1, "<ci>", "write", now), Token("4f", 1, "old", "read", now, revoked=now)]
+    data = SettingsData(project=films, now=now, tokens=tokens, new_token="at_5f_secret")
+    page = settings_page(frame, data)
+    text = check_safe(page).text
+    assert "at_5f_secret" in text
+    assert page.count('value="revoke-token"') == 1
+    forms = page.count("<form")
+    assert forms == page.count('name="csrf" value="a token"')
+    reader = settings_page(Frame(project="films"), SettingsData(project=films, now=now))
+    assert "<form" not in reader.split("<main")[1]
+
+
+def test_projects_are_listed_and_created(films, snapshots):
+    page = projects_page(
+        Frame(csrf="c", scope="admin"), [ProjectRow(films, snapshots[-1])], may_create=True
+    )
+    assert column(page, "Projects") == ["films"]
+    assert "12 of 40" in check_safe(page).text
+    assert "New project" not in projects_page(Frame(), [], may_create=False)
+
+
+def test_the_login_takes_the_token_in_a_form():
+    page = login_page()
+    checker = check_safe(page)
+    (field,) = [a for tag, a in checker.elements if tag == "input"]
+    assert (field["name"], field["type"]) == ("token", "password")
+    assert '<form method="post"' in page
+
+
+def test_hostile_ids_are_text_everywhere(hostile_tables, hostile_texts, films, snapshots, now):
+    frame = Frame(csrf=hostile_texts[1], project="films", scope="admin")
+    tables = hostile_tables
+    item, who = tables.items["item"][0].as_py(), tables.annotators["annotator"][1].as_py()
+    wanted = annotators.annotator_query("/a", {"search": hostile_texts[1]}, tables)
+    query = label_query("/a", {"id": who, "sort": "item"}, tables)
+    shown = shown_labels(tables, tables.annotator_code(who), query)
+    labels = [event_of(item, text, text, now) for text in hostile_texts]
+    pages = [
+        overview_page(frame, OverviewData(project=films, snapshots=snapshots, to_drop=hostile_texts)),
+        annotators.annotators_page(frame, tables, wanted, annotators.shown_annotators(tables, wanted), {}),
+        annotator_page(frame, AnnotatorData(annotator=who, tables=tables), query, shown),
+        items.items_page(frame, tables, items.item_query("/i", {"search": hostile_texts[0]}, tables)),
+        item_page(frame, ItemData(item=item, tables=tables, labels=labels, past=labels, leases=hostile_texts,
+                                  gold=hostile_texts[0], content=dict.fromkeys(hostile_texts, hostile_texts[0]))),
+        queue.queue_page(frame, tables, queue.queue_query("/q", {}), [], now),
+    ]  # fmt: skip
+    for page in pages:
+        check_safe(page)
+        assert "<script>alert" not in page
+        assert "<img" not in page
+
+
+def test_addresses_of_static_files_change_with_their_content():
+    path = static_path(SCRIPT)
+    assert re.fullmatch(r"/static/[0-9a-f]{16}/serve\.js", path)
+    assert "EventSource" in static_file(SCRIPT).content
+    assert ".at-k4" in static_file("ordinal-5.css").content
+    for name in ("ordinal-0.css", "ordinal-100.css", "../secret", "x.css"):
+        with pytest.raises(KeyError):
+            static_file(name)
