@@ -1,6 +1,7 @@
 """Messages that arrive over HTTP: who may send them, and what becomes of them."""
 
 import base64
+import copy
 import json
 from datetime import UTC, datetime
 
@@ -254,6 +255,15 @@ def test_an_error_is_kept_until_something_goes_well(client, connect, context, pa
     assert last().last_contact is not None
     post(client, sender, payload("label_studio", "annotation_created"))
     assert last().last_error == ""
+
+
+def test_long_errors_are_shortened(client, connect, context, payload):
+    _, sender = connect()
+    content = copy.deepcopy(payload("label_studio", "taxonomy"))
+    content["annotation"]["result"][0]["from_name"] = "a" * 20_000
+    assert len(post(client, sender, content).json()["detail"]) <= 500
+    with context.database.connect() as connection:
+        assert len(get_connection(connection, sender.id).last_error) == 500
 
 
 def test_labels_that_are_none_of_the_categories(client, connect, context, payload):

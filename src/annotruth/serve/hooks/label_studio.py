@@ -126,16 +126,19 @@ def _given(payload: Fields, project: HookProject) -> HookEvents:
 
 def _pairs(payload: Fields) -> Iterator[tuple[Fields, Fields]]:
     """Return the annotations of a message with their tasks; there may be several of both."""
-    tasks = {task.get("id"): task for task in _several(payload.get("task"), "task")}
+    tasks = {_task_id(task.get("id")): task for task in _several(payload.get("task"), "task")}
     for annotation in _several(payload.get("annotation"), "annotation"):
-        number = annotation.get("task")
-        task = tasks.get(number) if isinstance(number, int | str) else None
+        task = tasks.get(_task_id(annotation.get("task")))
         if task is None:
             raise InputError(
                 "the message has no task of the annotation: switch on 'Send payload' in the "
                 "settings of the webhook"
             )
         yield task, annotation
+
+
+def _task_id(number: Any) -> str:
+    return text_of(number, "id of the task")
 
 
 def _several(value: Any, what: str) -> Iterable[dict[str, Any]]:

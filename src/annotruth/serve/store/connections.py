@@ -8,7 +8,10 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, delete, insert, select, update
 
+from annotruth.errors import shorten
 from annotruth.serve.store.schema import connection as table
+
+_MAX_ERROR = 500
 
 
 class PlatformConnection(NamedTuple):
@@ -108,5 +111,9 @@ def keep_contact(
     before = connection.scalar(query)
     if before is None:
         return  # removed meanwhile
-    changes = {"last_contact": now, "last_error": error, "cursor": {**before, **(cursor or {})}}
+    changes = {
+        "last_contact": now,
+        "last_error": shorten(error, _MAX_ERROR),
+        "cursor": {**before, **(cursor or {})},
+    }
     connection.execute(update(table).where(table.c.id == number).values(changes))
