@@ -5,12 +5,12 @@ import json
 import random
 
 import pytest
+from tests.serve.hooks.conftest import PAYLOADS
 
 from annotruth.errors import InputError
 from annotruth.serve.hooks.message import HookProject
 from annotruth.serve.hooks.platforms import PLATFORMS
 from annotruth.serve.store.events import check_event
-from tests.serve.hooks.conftest import PAYLOADS
 
 ODD = [
     *(None, True, False, 0, -1, 7, 10**30, 1e308, float("nan"), float("inf"), ""),
@@ -68,7 +68,7 @@ def changed(content, path, value):
 def test_changed_messages(kind, project_kind, received):
     chance = random.Random(f"{kind} {project_kind}")
     settings = [{}, {"question": "sentiment"}, {"question": "sentiment", "dataset": "reviews"}]
-    n_read = 0
+    n_read, lines = 0, []
     for content in messages(kind):
         for path in chance.choices(places(content), k=N_CHANGES // len(messages(kind)) + 1):
             hostile = changed(content, path, chance.choice(ODD))
@@ -78,9 +78,11 @@ def test_changed_messages(kind, project_kind, received):
                 for event in said.events:
                     check_event(event, project_kind)
             except InputError as error:
-                assert "\n" not in str(error)
+                lines.append(str(error))
             else:
                 n_read += 1
                 for event in said.events:
                     assert event.submitted is None or event.submitted.tzinfo is not None
     assert n_read or project_kind == "comparisons"
+    assert lines
+    assert not any("\n" in line for line in lines)

@@ -13,6 +13,7 @@ from functools import partial
 
 from annotruth.errors import AnnotruthError
 from annotruth.serve.config import ServeConfig
+from annotruth.serve.hooks.poller import BackgroundPolling
 from annotruth.serve.store.database import Database, DatabaseUnavailableError
 from annotruth.serve.supervisor import end_with_parent
 from annotruth.serve.worker.deliver import deliver_due
@@ -42,8 +43,10 @@ def main() -> int:
         if database is None:
             return 0
         database.check_schema()
-        deliver = partial(deliver_due, database, allow_private=config.private_webhooks)
-        run(database, config.data_dir, stop, [deliver, Seldom(partial(beat, database))])
+        allow_private = config.private_webhooks
+        deliver = partial(deliver_due, database, allow_private=allow_private)
+        poll = BackgroundPolling(database, config.data_dir, allow_private=allow_private)
+        run(database, config.data_dir, stop, [deliver, poll, Seldom(partial(beat, database))])
     except AnnotruthError as error:
         _LOGGER.error("%s", error)
         return 2

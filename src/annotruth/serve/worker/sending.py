@@ -1,13 +1,11 @@
 """Send a signed message to a URL that a user chose: no private addresses, no redirects, a deadline.
 
-The host's addresses are looked up once and checked, and the connection goes to a checked address. So
-a name cannot stand for a public address when it is checked and for a private one afterwards.
+Addresses are checked as `annotruth.serve.addresses` describes.
 """
 
 from __future__ import annotations
 
 import http.client
-import ipaddress
 import socket
 import ssl
 import threading
@@ -16,13 +14,13 @@ from contextlib import suppress
 from urllib.parse import SplitResult, urlsplit
 
 from annotruth.errors import AnnotruthError, InputError, one_line, shorten, shown
+from annotruth.serve.addresses import PrivateAddressError, allowed_addresses
 
 SECONDS = 15.0
 """How long a message may take in all."""
 
 _MAX_URL = 2_000
 _PORTS = {"http": 80, "https": 443}
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")  # the last 32 bits are an IPv4 address
 
 
 class SendingError(AnnotruthError):
@@ -115,12 +113,10 @@ def send(
 
 def _connect(host: str, port: int, *, allow_private: bool, seconds: float) -> socket.socket:
     """Return a connection to the first address of a host that answers; all must be allowed."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
-    if not allow_private:
-        for address in addresses:
-            if not _is_public(address):
-                raise SendingError(f"{host} is a private address, which the settings do not allow")
+    try:
+        addresses = allowed_addresses(host, port, allow_private=allow_private)
+    except PrivateAddressError as error:
+        raise SendingError(str(error)) from None
     failure: OSError | None = None
     for address in addresses:
         try:
@@ -128,17 +124,6 @@ def _connect(host: str, port: int, *, allow_private: bool, seconds: float) -> so
         except OSError as error:
             failure = error
     raise failure or OSError("the host has no address")
-
-
-def _is_public(address: str) -> bool:
-    """Return whether an address is of the public internet; IPv6 may have an IPv4 address in it."""
-    ip = ipaddress.ip_address(address.partition("%")[0])
-    inner = None
-    if isinstance(ip, ipaddress.IPv6Address):
-        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
-        if ip in _NAT64:
-            inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
-    return all(each.is_global and not each.is_multicast for each in (ip, inner) if each is not None)
 
 
 def _shut_down(connection: http.client.HTTPConnection) -> None:
