@@ -1,7 +1,9 @@
-"""A client that posts labels as fast as it is answered, by connections that stay open.
+"""A client that posts labels by connections that stay open: at a rate, or as fast as it is answered.
 
 It runs in a process of its own: ``python -m benchmarks.serve.client PORT PROJECT SECONDS CONNECTIONS
-BATCH``, with the token on standard input; it prints one JSON object.
+BATCH RATE NAME``, with the token on standard input; it prints one JSON object. RATE is in labels per
+second, 0 for no limit. At a rate, the time of a request counts from when it was due, so that a
+server that stops for a while does not look fast.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ class Load:
     seconds: float
     connections: int
     batch: int
+    rate: float
     name: str
 
 
@@ -55,10 +58,15 @@ async def _connection(load: Load, number: int, end: float, log: ClientLog) -> No
     """Post one batch after the other; after a broken connection, a new one."""
     n_batch = 0
     reader = writer = None
+    interval = load.connections * load.batch / load.rate if load.rate else 0.0
+    due = time.perf_counter() + interval * number / load.connections
     while time.perf_counter() < end:
         name = f"{load.name}-{number}-{n_batch}"
         n_batch += 1
-        start = time.perf_counter()
+        if interval:
+            await asyncio.sleep(due - time.perf_counter())
+        start = due if interval else time.perf_counter()
+        due += interval
         try:
             if writer is None:
                 reader, writer = await asyncio.open_connection("127.0.0.1", load.port)
@@ -115,7 +123,7 @@ async def _response(reader: asyncio.StreamReader) -> tuple[int, bytes]:
 
 
 def main() -> None:
-    port, project, seconds, connections, batch, name = sys.argv[1:7]
+    port, project, seconds, connections, batch, rate, name = sys.argv[1:]
     load = Load(
         int(port),
         sys.stdin.readline().strip(),
@@ -123,6 +131,7 @@ def main() -> None:
         float(seconds),
         int(connections),
         int(batch),
+        float(rate),
         name,
     )
     print(json.dumps(vars(asyncio.run(post_labels(load)))))

@@ -1,4 +1,4 @@
-"""Ingestion: many requests in one commit, each with its own answer."""
+"""Ingestion: many requests in one commit, each with its own reply."""
 
 import asyncio
 import threading
@@ -93,12 +93,12 @@ def test_nothing_is_stored_while_the_database_is_away(ingest, project, monkeypat
         raise DatabaseUnavailableError("postgresql://ann@host/db: the server is away")
 
     monkeypatch.setattr(Database, "begin", fail)
-    (answer,) = append_all(ingest, project, [[label(1)]])
-    assert isinstance(answer, UnavailableError)
-    assert str(answer) == "the database does not answer, and nothing was stored: try again"
+    (reply,) = append_all(ingest, project, [[label(1)]])
+    assert isinstance(reply, UnavailableError)
+    assert str(reply) == "the database does not answer, and nothing was stored: try again"
     monkeypatch.undo()
-    (answer,) = append_all(ingest, project, [[label(1)]])
-    assert answer.n_new == 1
+    (reply,) = append_all(ingest, project, [[label(1)]])
+    assert reply.n_new == 1
 
 
 def test_what_waits_is_limited(ingest, project, monkeypatch):
@@ -111,8 +111,8 @@ def test_what_waits_is_limited(ingest, project, monkeypatch):
 
     monkeypatch.setattr(Database, "begin", slow_begin)
     threading.Timer(0.3, release.set).start()
-    answers = append_all(ingest, project, [[label(n), label(n + 100)] for n in range(4)])
-    refused = [each for each in answers if isinstance(each, UnavailableError)]
+    replies = append_all(ingest, project, [[label(n), label(n + 100)] for n in range(4)])
+    refused = [each for each in replies if isinstance(each, UnavailableError)]
     assert 1 <= len(refused) <= 3
     assert all("too many labels" in str(each) for each in refused)
 

@@ -13,13 +13,23 @@ from annotruth.serve.web.api import (
     projects,
     queue,
     results,
+    system,
     tokens,
 )
 
 
-def make_api() -> APIRouter:
-    """Return the router of all endpoints."""
-    router = APIRouter()
-    for module in (projects, labels, content, results, queue, live, alerts, connections, tokens):
-        router.include_router(module.router)
-    return router
+def api_routers() -> list[APIRouter]:
+    """Return the routers of all subjects; labels come first, since routes are tried in order."""
+    subjects = (
+        labels,
+        projects,
+        content,
+        results,
+        queue,
+        live,
+        alerts,
+        connections,
+        tokens,
+        system,
+    )
+    return [subject.router for subject in subjects]

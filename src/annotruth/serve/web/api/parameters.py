@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Depends, Path, Query, Request
 
 from annotruth.serve.web.access import Access
 from annotruth.serve.web.auth import require
@@ -17,7 +17,13 @@ PREFIX = "/api/v1"
 MAX_NUMBER = 2**63 - 1
 """The largest integer that both databases take."""
 
-Context = Annotated[ServeContext, Depends(context_of)]
+
+async def get_context(request: Request) -> ServeContext:
+    """Return the context; a function that is not async would be run by another thread."""
+    return context_of(request)
+
+
+Context = Annotated[ServeContext, Depends(get_context)]
 Reader = Annotated[Access, Depends(require("read"))]
 Writer = Annotated[Access, Depends(require("write"))]
 Admin = Annotated[Access, Depends(require("admin"))]

@@ -12,8 +12,9 @@ from starlette.responses import HTMLResponse, JSONResponse
 from annotruth.serve.store.database import DatabaseUnavailableError
 from annotruth.serve.web.access import Access
 from annotruth.serve.web.api.page import api_page
+from annotruth.serve.web.api.parameters import Context
 from annotruth.serve.web.auth import require
-from annotruth.serve.web.context import ServeContext, context_of
+from annotruth.serve.web.context import ServeContext
 
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -21,16 +22,11 @@ OPEN_PATHS = ("/healthz", "/openapi.json", "/api")
 """What needs no token: it shows nothing of any project."""
 
 
-def make_system_router() -> APIRouter:
-    """Return the router of health, metrics and documentation."""
-    router = APIRouter()
-    router.add_api_route("/healthz", healthz, include_in_schema=False)
-    router.add_api_route("/metrics", metrics, include_in_schema=False)
-    router.add_api_route("/api", documentation, include_in_schema=False)
-    return router
+router = APIRouter(include_in_schema=False)
 
 
-async def healthz(context: Annotated[ServeContext, Depends(context_of)]) -> Response:
+@router.get("/healthz")
+async def healthz(context: Context) -> Response:
     """Return whether the server works and the database answers."""
     try:
         await run_in_threadpool(_ask_database, context)
@@ -44,14 +40,16 @@ def _ask_database(context: ServeContext) -> None:
         connection.execute(text("select 1"))
 
 
+@router.get("/metrics")
 async def metrics(
-    context: Annotated[ServeContext, Depends(context_of)],
+    context: Context,
     access: Annotated[Access, Depends(require("read", all_projects=True))],
 ) -> Response:
     """Return the metrics of the web server for Prometheus."""
     return Response(context.metrics.text(), headers={"Content-Type": _METRICS_TYPE})
 
 
+@router.get("/api")
 async def documentation(request: Request) -> HTMLResponse:
     """Return a page with all endpoints, without scripts."""
     schema: dict[str, Any] = request.app.openapi()
