@@ -12,10 +12,12 @@ from benchmarks.honesty.options import PartTable
 from benchmarks.panel.__main__ import positive
 from benchmarks.serve.hostile import hostile
 from benchmarks.serve.ingestion import ingestion, outage
+from benchmarks.serve.latency import latency
 
 PARTS: dict[str, Callable[[argparse.Namespace], list[PartTable]]] = {
     "ingestion": lambda given: ingestion(seconds=given.seconds),
     "outage": lambda given: outage(seconds=given.seconds),
+    "latency": lambda given: latency(n_labels=given.labels, seed=given.seed),
     "hostile": lambda given: hostile(requests=given.requests, seed=given.seed),
 }
 PACKAGES = ("annotruth", "fastapi", "uvicorn", "sqlalchemy", "psycopg")
@@ -27,6 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--part", action="append", choices=PARTS, help="can be repeated (default: all)"
     )
     parser.add_argument("--seconds", type=float, default=15.0, help="of each measurement of load")
+    parser.add_argument(
+        "--labels", type=positive, default=1_000_000, help="of the project of `latency`"
+    )
     parser.add_argument("--requests", type=positive, default=2_000, help="hostile requests")
     parser.add_argument("--seed", type=int, default=0, help="the first seed (default: 0)")
     given = parser.parse_args(arguments)
