@@ -97,6 +97,21 @@ def test_bad_input_is_one_line(run, files, words, said):
     }
 
 
+@pytest.mark.parametrize(
+    "flags", [(), ("--models", "thurstone"), ("--columns", "left=left,right=right")]
+)
+def test_models_are_compared_on_a_file_of_votes(run, files, flags, monkeypatch):
+    monkeypatch.setattr("annotruth.ranking.PAIR_MODELS", ["bradley-terry"])
+    code, out, _ = run("compare", "votes.csv", "--json", *flags)
+    assert code == 0
+    assert list(json.loads(out)["scores"]) == [flags[1] if "--models" in flags else "bradley-terry"]
+    code, _, err = run("compare", "votes.csv", "--report", "page.html")
+    assert (code, err) == (
+        2,
+        "annotruth: --report is for labels, and these are comparisons: leave it out\n",
+    )
+
+
 def test_models_are_compared_on_a_saved_ranking(run, files):
     at.rank("votes.csv", "bradley-terry").save("fit")
     code, out, _ = run("compare", "fit", "--models", "bradley-terry,thurstone", "--json")

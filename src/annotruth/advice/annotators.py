@@ -14,7 +14,7 @@ from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
 from annotruth.models.base_fit import SPAMMER_BELOW, TOO_FEW, table_of
 from annotruth.models.pairs.result import RankFit
-from annotruth.models.pairs.summary import TOO_FEW_VOTES
+from annotruth.models.pairs.summary import TOO_FEW_VOTES, side_preferences
 from annotruth.models.result import Fit
 
 NOBODY = -1
@@ -178,6 +178,7 @@ def _verdicts_by_reliability(fit: Fit | RankFit) -> tuple[NDArray[np.str_], list
         why_not = "labels agree no better than chance"
     mistakes = f"below {SPAMMER_BELOW:g}, but {why_not}"
     behavior = fit.behavior or ["serious"] * len(verdict)
+    side = [""] * len(verdict) if isinstance(fit, Fit) else side_preferences(fit)
     reasons = []
     for s, word in enumerate(verdict.tolist()):
         estimate = f"reliability {fit.reliability[s]:.2f}"
@@ -186,6 +187,8 @@ def _verdicts_by_reliability(fit: Fit | RankFit) -> tuple[NDArray[np.str_], list
         estimate += f" on {counted(int(n_labels[s]), unit)}"
         if behavior[s] not in ("serious", few_behavior):
             estimate += f", {behavior[s]}"
+        if side[s]:
+            estimate += f", prefers the {side[s]} side"
         cause = mistakes if word == "unsure" and below[s] else because[word]
         reasons.append(f"{estimate}: {cause}")
     return verdict, reasons

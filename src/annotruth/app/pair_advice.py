@@ -41,10 +41,15 @@ def choose_path(
             return of_labels()
         except ComparisonsError:
             pass
-    for flag, value in label_flags.items():
+    refuse_label_flags(label_flags)
+    return of_comparisons()
+
+
+def refuse_label_flags(flags: Mapping[str, object]) -> None:
+    """Refuse flags for labels where there are comparisons."""
+    for flag, value in flags.items():
         if value is not None:
             raise InputError(f"{flag} is for labels, and these are comparisons: leave it out")
-    return of_comparisons()
 
 
 def check_assign_format(name: str | None) -> None:

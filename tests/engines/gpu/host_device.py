@@ -71,9 +71,9 @@ def compiled(family: str, defines: tuple[str, ...]) -> ctypes.CDLL:
     """Return the kernels of a file, compiled for the processor."""
     source = _SHIM + cuda_source(family)
     name = hashlib.sha256(source.encode()).hexdigest()[:16]
-    folder = Path(tempfile.mkdtemp(prefix="annotruth-cuda-"))
-    path = folder / f"{name}.so"
-    command = [COMPILER, "-x", "c++", "-", "-o", path, "-shared", "-fPIC", "-O1", "-std=c++17"]
-    options = ["-pthread", "-Wno-unknown-pragmas", *(f"-D{name}" for name in defines)]
-    subprocess.run([*command, *options], input=source.encode(), check=True)
-    return ctypes.CDLL(str(path))
+    with tempfile.TemporaryDirectory(prefix="annotruth-cuda-") as folder:
+        path = Path(folder) / f"{name}.so"
+        command = [COMPILER, "-x", "c++", "-", "-o", path, "-shared", "-fPIC", "-O1", "-std=c++17"]
+        options = ["-pthread", "-Wno-unknown-pragmas", *(f"-D{name}" for name in defines)]
+        subprocess.run([*command, *options], input=source.encode(), check=True)
+        return ctypes.CDLL(str(path))  # it stays loaded when its file is gone

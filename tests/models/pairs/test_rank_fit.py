@@ -1,6 +1,7 @@
 """Tables and summary of a fit of comparisons, and saving it."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -91,8 +92,6 @@ def test_a_saved_fit_is_the_same_again(fit, tmp_path):
 
 
 def test_covariates_variances_and_contexts_are_saved(fit, tmp_path):
-    from dataclasses import replace
-
     n = fit.data.n_comparisons
     data = replace(
         fit.data,
@@ -208,3 +207,24 @@ def test_what_changed_is_said():
     assert "new: 9 comparisons, 0 items, 9 annotators" in changed.summary()
     assert "c: rank 3 before, 1 now" in changed.summary()
     assert json.dumps(changed.to_dict())
+
+
+def test_who_clearly_prefers_a_side_is_said(fit):
+    """The limit is Bonferroni's: 1.54 times as wide as the 95% interval for 20 annotators."""
+    n = fit.data.n_annotators
+    bias = np.zeros(n)
+    serious = np.flatnonzero(~fit.spammer)[:3]
+    spammer = np.flatnonzero(fit.spammer)[0]
+    bias[serious], bias[spammer] = [0.32, -0.9, 0.3], 2.0
+    columns = {"side_bias": bias, "side_bias_low": bias - 0.2, "side_bias_high": bias + 0.2}
+    biased = replace(fit, annotator_columns=columns)
+    left, right = (fit.data.annotators[int(s)].as_py() for s in serious[:2])
+    assert (
+        f"2 annotators clearly prefer a side: {right} (right, -0.90 log odds), "
+        f"{left} (left, +0.32 log odds)\n"
+    ) in biased.summary()
+    reasons = biased.verdict_table()["reason"].to_pylist()
+    said = [s for s, reason in enumerate(reasons) if "prefers the" in reason]
+    assert said == sorted(serious[:2])
+    assert ", prefers the right side: " in reasons[serious[1]]
+    assert "prefer a side" not in replace(fit, annotator_columns={}).summary()

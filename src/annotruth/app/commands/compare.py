@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from annotruth.app import options
 from annotruth.app.output_flags import ForceOption
 from annotruth.app.outputs import check_existing, check_out, write_out
-from annotruth.errors import InputError
+from annotruth.app.pair_advice import choose_path, refuse_label_flags
+from annotruth.models.pairs.registry import PAIR_MODELS
 from annotruth.models.registry import MODELS
 
 if TYPE_CHECKING:
@@ -37,7 +38,11 @@ def compare(
     truth: options.TruthOption = None,
     models: Annotated[
         str | None,
-        typer.Option(metavar="A,B,C", help=f"Some of {', '.join(MODELS)}.", show_default="all"),
+        typer.Option(
+            metavar="A,B,C",
+            help=f"Some of {', '.join(MODELS)}; of comparisons, some of {', '.join(PAIR_MODELS)}.",
+            show_default="all",
+        ),
     ] = None,
     read: ReadOptions,
     report: Annotated[
@@ -59,7 +64,7 @@ def compare(
     as_json: options.JsonOption = False,
     quiet: options.QuietOption = False,
 ) -> None:
-    """Compare models on labels, or on those of a saved fit or ranking.
+    """Compare models on labels or pair comparisons, or on those of a saved fit or ranking.
 
     Shows how well each model predicts labels it was not fitted to, how far models agree, how long
     they take, how many spammers they find and, with `--truth`, how close they come to the truth.
@@ -69,15 +74,63 @@ def compare(
         annotruth compare labels.csv --report models.html
 
         annotruth compare labels.csv --truth truth.csv --models robust-gpm,dawid-skene,majority
+
+        annotruth compare votes.csv --models pair-gpm,bradley-terry
     """
-    from annotruth.app import console
+    names = options.parse_list(models)
+    flags = {"--report": report, "--truth": truth, "--out": out}
+
+    def of_labels() -> None:
+        _compare_labels(
+            labels,
+            names,
+            truth,
+            read,
+            ComparisonOutputs(report, out, model_reports=not no_model_reports, force=force),
+            as_json=as_json,
+            quiet=quiet,
+        )
+
+    def of_comparisons() -> None:
+        _compare_rankings(labels, names, read, as_json=as_json, quiet=quiet)
 
     if options.is_ranking(labels):
-        for flag, value in (("--report", report), ("--truth", truth), ("--out", out)):
-            if value is not None:
-                raise InputError(f"{flag} is for labels, and this is a fit of comparisons")
-        _compare_rankings(labels[0], options.parse_list(models), as_json=as_json, quiet=quiet)
+        refuse_label_flags(flags)
+        of_comparisons()
         return
+    pair_model = next((name for name in names or () if name in PAIR_MODELS), None)
+    choose_path(read, pair_model, flags, of_labels, of_comparisons)
+
+
+class ComparisonOutputs(NamedTuple):
+    """The files that ``compare`` writes.
+
+    Examples
+    --------
+    >>> ComparisonOutputs(Path("models.html"), None, model_reports=True, force=False).force
+    False
+    """
+
+    report: Path | None
+    out: Path | None
+    model_reports: bool
+    force: bool
+
+
+def _compare_labels(
+    labels: list[str],
+    models: Sequence[str] | None,
+    truth: str | None,
+    read: ReadOptions,
+    outputs: ComparisonOutputs,
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Compare models on labels, write what is asked for, and print the tables."""
+    from annotruth.app import console
+
+    report, out, model_reports, force = outputs
     with (
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
@@ -86,7 +139,7 @@ def compare(
         from annotruth.selection.comparison import reports_folder
 
         pages = [] if report is None else [report]
-        if report is not None and not no_model_reports:
+        if report is not None and model_reports:
             pages += [reports_folder(report) / f"{name}.html" for name in MODELS]
         options.check_outputs(
             {"FIT|LABELS": options.input_files(labels), "--truth": [truth]},
@@ -100,7 +153,7 @@ def compare(
             check_existing("--report", page, "page", force=force)
         comparison = compare_models(
             options.one_or_several(labels),
-            options.parse_list(models),
+            models,
             truth=truth,
             scores=read.scale == "ordinal",
             progress=progress,
@@ -114,9 +167,7 @@ def compare(
             write_out(tables, out, extra={}, safe_cells=False)
         if report is not None:
             source = options.heading(labels)
-            comparison.report(
-                report, source=source, model_reports=not no_model_reports, progress=progress
-            )
+            comparison.report(report, source=source, model_reports=model_reports, progress=progress)
     if as_json:
         typer.echo(json.dumps(comparison.to_dict()))
     elif not quiet:
@@ -125,14 +176,19 @@ def compare(
             console.show_lines(f"written to {out}")
         if report is not None:
             console.show_lines(f"report written to {report}")
-            if not no_model_reports:
+            if model_reports:
                 console.show_lines(f"reports of models written to {reports_folder(report)}")
 
 
 def _compare_rankings(
-    folder: str, models: Sequence[str] | None, *, as_json: bool, quiet: bool
+    votes: list[str],
+    models: Sequence[str] | None,
+    read: ReadOptions,
+    *,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
-    """Compare models of comparisons on those of a saved fit, and print their held-out scores."""
+    """Compare models on comparisons or a saved ranking, and print their held-out scores."""
     import pyarrow as pa
 
     from annotruth.app import console
@@ -143,7 +199,9 @@ def _compare_rankings(
     ):
         from annotruth.ranking import compare_rankings
 
-        choice = compare_rankings(folder, models, progress=progress)
+        choice = compare_rankings(
+            options.one_or_several(votes), models, progress=progress, read=read
+        )
     if as_json:
         typer.echo(json.dumps(choice.to_dict()))
     elif not quiet:

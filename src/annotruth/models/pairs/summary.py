@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import ndtri
 
 from annotruth.comparisons.table import OUTCOMES, TIE, Comparisons
 from annotruth.errors import counted, shorten
@@ -21,6 +22,7 @@ TOO_FEW_VOTES = "too few votes to tell"
 ONE_ANNOTATOR = "all comparisons are by one annotator: there is nobody to compare with"
 
 _MAX_NAMES = 5
+_LEVEL = 0.05  # of significance
 
 
 def notices(fit: RankFit) -> list[str]:
@@ -118,6 +120,40 @@ def annotator_lines(fit: RankFit) -> list[str]:
     return [line, f"behavior of spammers: {listed}"]
 
 
+def side_preferences(fit: RankFit) -> list[str]:
+    """Return the side that each annotator clearly prefers: "left", "right" or "".
+
+    The annotator's own side bias must differ from 0 at the level of 5% for all annotators together
+    (Bonferroni). Nothing is said of spammers, whose behavior says it.
+    """
+    n = fit.data.n_annotators
+    names = ("side_bias", "side_bias_low", "side_bias_high")
+    if fit.spammer is None or any(name not in fit.annotator_columns for name in names):
+        return [""] * n
+    bias, low, high = (np.asarray(fit.annotator_columns[name]) for name in names)
+    half_width = (high - low) / 2.0 * ndtri(1.0 - _LEVEL / (2 * n)) / ndtri(1.0 - _LEVEL / 2)
+    side = np.where(np.abs(bias) <= half_width, "", np.where(bias > 0, *OUTCOMES[:2]))
+    side[fit.spammer] = ""
+    return [str(each) for each in side]
+
+
+def _preference_lines(fit: RankFit) -> list[str]:
+    """Return who clearly prefers a side, those with the strongest side bias first."""
+    sides = side_preferences(fit)
+    found = [s for s, side in enumerate(sides) if side]
+    if not found:
+        return []
+    bias = np.asarray(fit.annotator_columns["side_bias"])
+    found.sort(key=lambda s: -abs(bias[s]))
+    named = ", ".join(
+        f"{shorten(str(fit.data.annotators[s].as_py()), 40)} ({sides[s]}, {bias[s]:+.2f} log odds)"
+        for s in found[:_MAX_NAMES]
+    )
+    more = f" and {len(found) - _MAX_NAMES:,} more" if len(found) > _MAX_NAMES else ""
+    people = counted(len(found), "annotator clearly prefers", "annotators clearly prefer")
+    return [f"{people} a side: {named}{more}"]
+
+
 def summary_lines(fit: RankFit) -> list[str]:
     """Return the lines of the summary."""
     data = fit.data
@@ -147,6 +183,7 @@ def summary_lines(fit: RankFit) -> list[str]:
             f"(95% interval {low:+.3f} to {high:+.3f})"
         )
     lines += annotator_lines(fit)
+    lines += _preference_lines(fit)
     if fit.p_serious is not None:
         n = int(np.count_nonzero(fit.p_serious < SPAMMER_BELOW))
         lines.append(f"comparisons: {n:,} of {data.n_comparisons:,} are probably not serious")
