@@ -153,6 +153,18 @@ SeedOption = Annotated[
     int,
     typer.Option(metavar="N", help="Seed of the random numbers; the same gives the same result."),
 ]
+MasterOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="Where Spark runs: local[4], spark://host:7077, yarn, or sc://host for Connect.",
+        show_default="as Spark is configured, else this machine",
+    ),
+]
+StorageOption = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="A folder that all of Spark's machines can reach."),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 

@@ -73,18 +73,8 @@ def fit(
             "dawid-skene), or on Spark."
         ),
     ] = EngineChoice.memory,
-    master: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="Where Spark runs: local[4], spark://host:7077, yarn, or sc://host for Connect.",
-            show_default="as Spark is configured, else this machine",
-        ),
-    ] = None,
-    storage: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="A folder that all of Spark's machines can reach."),
-    ] = None,
+    master: options.MasterOption = None,
+    storage: options.StorageOption = None,
     as_json: options.JsonOption = False,
     quiet: options.QuietOption = False,
 ) -> None:

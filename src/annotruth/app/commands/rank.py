@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,19 @@ from annotruth.models.pairs.registry import DEFAULT_PAIR_MODEL, PAIR_MODELS
 if TYPE_CHECKING:
     from annotruth.io.options import ReadOptions
     from annotruth.models.pairs.result import RankFit
+
+
+class RankEngineChoice(StrEnum):
+    """Where passes over the votes run.
+
+    Examples
+    --------
+    >>> [choice.value for choice in RankEngineChoice]
+    ['memory', 'spark']
+    """
+
+    memory = "memory"
+    spark = "spark"
 
 
 @options.takes_read_options(RANK_READ_FLAGS)
@@ -69,6 +83,12 @@ def rank(
         ),
     ] = None,
     outputs: Outputs,
+    engine: Annotated[
+        RankEngineChoice,
+        typer.Option(help="Where the passes over the votes run: on this machine, or on Spark."),
+    ] = RankEngineChoice.memory,
+    master: options.MasterOption = None,
+    storage: options.StorageOption = None,
     as_json: options.JsonOption = False,
     quiet: options.QuietOption = False,
 ) -> None:
@@ -90,10 +110,18 @@ def rank(
         annotruth rank votes.csv --truth grades.csv --model bradley-terry
 
         annotruth rank huge.parquet --memory 1GB --out result --format parquet
+
+        annotruth rank votes.parquet --engine spark --master yarn --storage hdfs:///tmp
     """
     from annotruth.app import console
 
     model_options = options.parse_settings(settings) | _groups(groups)
+    if engine is RankEngineChoice.spark:
+        from annotruth.app import on_spark
+
+        model_options["engine"] = on_spark.make_engine(master, storage)
+    elif master is not None or storage is not None:
+        raise InputError("--master and --storage need --engine spark")
     outputs.check(
         {
             "VOTES": options.input_files(votes),

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from annotruth.engines.spark.partitions import LabelPartition
+from annotruth.engines.spark.partitions import Partition
 from annotruth.engines.spark.shared_folder import SharedFolder
 from annotruth.engines.spark.tasks import RunTasks
 from annotruth.kernels.arrays import Codes, Floats
@@ -36,7 +36,7 @@ class AnnotatorRanges(NamedTuple):
 
     @classmethod
     def for_sums(
-        cls, partitions: Sequence[LabelPartition], n_annotators: int, n_columns: int
+        cls, partitions: Sequence[Partition], n_annotators: int, n_columns: int
     ) -> AnnotatorRanges:
         """Choose ranges in which all partitions together have a few million numbers."""
         n_numbers = n_columns * sum(partition.n_annotators for partition in partitions)

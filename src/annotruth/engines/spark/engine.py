@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from annotruth.comparisons.table import Comparisons
+from annotruth.engines.memory import MemoryEngine
 from annotruth.engines.protocol import EngineCapabilities
+from annotruth.engines.spark.comparisons import partition_comparisons
 from annotruth.engines.spark.errors import errors_in_one_line
 from annotruth.engines.spark.frames import is_spark_frame, read_frame
 from annotruth.engines.spark.labels import SparkLabels, partition_labels
 from annotruth.engines.spark.partitioning import partition_frame
-from annotruth.engines.spark.session import SparkPassSession
+from annotruth.engines.spark.session import PartitionedSession, SparkPassSession
 from annotruth.engines.spark.shared_folder import SharedFolder
 from annotruth.engines.spark.start import get_session, is_local
 from annotruth.engines.spark.storage import make_folder, remove_folder
@@ -26,7 +29,9 @@ from annotruth.labels import Labels, LabelSummary
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_LOCAL_PARTITIONS = 4  # of labels that are in memory, which are few
+# The partitions of labels and comparisons that are in memory, and how many each has at least.
+_LOCAL_PARTITIONS = 4
+_PARTITION_LABELS = 250_000
 
 # The options for reading that Spark does not support, and their flags.
 _UNSUPPORTED_OPTIONS = {
@@ -97,18 +102,23 @@ class SparkEngine:
         with file_named_in_errors(source):
             return self._read_distributed(source, options, gold)
 
-    def open(self, labels: Any) -> SparkPassSession:
-        """Open labels that are in partitions; labels in memory are first written to partitions."""
-        if isinstance(labels, SparkLabels):
-            return SparkPassSession(labels)
-        if not isinstance(labels, Labels):
-            raise InputError("the engine spark opens labels only: choose engine='memory'")
+    def open(self, data: Any) -> Any:
+        """Open labels that are in partitions; data in memory are first written to partitions.
+
+        Whatever else a model opens, such as counts of pairs, is small and stays on the driver.
+        """
+        if isinstance(data, SparkLabels):
+            return SparkPassSession(data)
+        if not isinstance(data, Labels | Comparisons):
+            return MemoryEngine().open(data)
         spark = self.spark or get_session()
+        n_partitions = self.partitions or max(_LOCAL_PARTITIONS, data.n_labels // _PARTITION_LABELS)
         with self._new_folder(spark) as folder:
-            partitioned = partition_labels(
-                labels, spark, folder, self.partitions or _LOCAL_PARTITIONS
-            )
-        return SparkPassSession(partitioned, remove_labels=True)
+            if isinstance(data, Comparisons):
+                votes = partition_comparisons(data, spark, folder, n_partitions)
+                return PartitionedSession(votes, remove_data=True)
+            labels = partition_labels(data, spark, folder, n_partitions)
+        return SparkPassSession(labels, remove_data=True)
 
     def _read_distributed(self, source: Any, options: ReadOptions, gold: Any) -> SparkLabels:
         frame, from_text = source, False

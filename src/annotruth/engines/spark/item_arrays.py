@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.engines.protocol import Extent
-from annotruth.engines.spark.partitions import LabelPartition
+from annotruth.engines.spark.partitions import Partition
 from annotruth.engines.spark.shared_folder import SharedFolder, storage_errors
 from annotruth.labels.frames import as_numpy
 
@@ -45,7 +45,7 @@ class StoredArray:
     dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float64))
 
     def read(
-        self, folder: SharedFolder, partitions: Sequence[LabelPartition], number: int
+        self, folder: SharedFolder, partitions: Sequence[Partition], number: int
     ) -> NDArray[Any]:
         """Return the entries of a partition."""
         shape = (partitions[number].length(self.per), *self.shape)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from annotruth.engines.protocol import Extent
+from annotruth.engines.protocol import Extent, PassData
 from annotruth.engines.spark.shared_folder import Columns, SharedFolder, storage_errors
 from annotruth.kernels.arrays import Codes
 from annotruth.labels import Labels, Scale
@@ -21,7 +21,8 @@ _COLUMNS = (
     *("items", "annotators", "annotator_codes"),
     *("scale_kind", "scale_categories", "scale_values", "scale_edges"),
 )
-_LOADED_PARTITIONS = 4  # kept in memory by a worker for the next pass
+LOADED_PARTITIONS = 4
+"""How many partitions a worker keeps in memory for the next pass."""
 
 
 class LabelPartition(NamedTuple):
@@ -44,6 +45,32 @@ class LabelPartition(NamedTuple):
     def length(self, per: Extent) -> int:
         """Return how many items, cells or labels there are."""
         return {"items": self.n_items, "cells": self.n_cells, "labels": self.n_labels}[per]
+
+    def load(self, folder: SharedFolder) -> LoadedPartition:
+        """Read the labels; a worker that has them from the pass before returns those."""
+        return load_partition(folder, self)
+
+
+class Partition(Protocol):
+    """A partition of the data, in a file.
+
+    Examples
+    --------
+    >>> from annotruth.engines.spark.partitions import LabelPartition, Partition
+    >>> partition: Partition = LabelPartition("labels-1.arrow", 10, 25, 40, 7)
+    >>> partition.n_annotators
+    7
+    """
+
+    @property
+    def n_annotators(self) -> int:
+        """The number of its annotators."""
+
+    def length(self, per: Extent) -> int:
+        """Return how many of something there are."""
+
+    def load(self, folder: SharedFolder) -> tuple[PassData, Codes]:
+        """Return the data, and the codes of their annotators among all annotators."""
 
 
 class AnnotatorPartition(NamedTuple):
@@ -110,7 +137,7 @@ def write_partition(folder: SharedFolder, labels: Labels, annotator_codes: Codes
     return LabelPartition(file, *_count(labels))
 
 
-@lru_cache(maxsize=_LOADED_PARTITIONS)
+@lru_cache(maxsize=LOADED_PARTITIONS)
 def load_partition(folder: SharedFolder, partition: LabelPartition) -> LoadedPartition:
     """Read a label partition; a worker that has it from the pass before returns that.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from annotruth.engines.memory import MemoryEngine
 from annotruth.engines.protocol import Pass
 from annotruth.engines.spark.annotator_sums import AnnotatorRanges
 from annotruth.engines.spark.item_arrays import StoredArray, read_values, write_values
-from annotruth.engines.spark.partitions import LabelPartition, load_partition
+from annotruth.engines.spark.partitions import Partition
 from annotruth.engines.spark.shared_folder import SharedFolder
 from annotruth.kernels.arrays import Codes, Floats
 
@@ -59,16 +59,16 @@ class PassTask:
     """
 
     folder: SharedFolder
-    partitions: list[LabelPartition]
+    partitions: Sequence[Partition]
     one: Pass
     state: dict[str, StoredArray]
     inputs: dict[str, Any]
     ranges: AnnotatorRanges
 
     def __call__(self, number: int) -> PartitionResult:
-        """Run the pass as over labels in memory, with the annotators of the partition."""
+        """Run the pass as over data in memory, with the annotators of the partition."""
         folder, sums = self.folder, self.one.sums
-        labels, annotator_codes = load_partition(folder, self.partitions[number])
+        data, annotator_codes = self.partitions[number].load(folder)
         n = len(annotator_codes)
         local_pass = replace(
             self.one,
@@ -76,7 +76,7 @@ class PassTask:
                 replace(one, shape=_local_shape(one.shape, one.annotator_axis, n)) for one in sums
             ),
         )
-        session = MemoryEngine(threads=1).open(labels)
+        session = MemoryEngine(threads=1).open(data)
         before = {
             name: array.read(folder, self.partitions, number) for name, array in self.state.items()
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from annotruth.engines.memory import MemorySession, find_kernel, use_single_precision
 from annotruth.engines.protocol import BuildTables, Extent, Pass
 from annotruth.engines.spark.annotator_sums import AnnotatorRanges
+from annotruth.engines.spark.comparisons import SparkComparisons
 from annotruth.engines.spark.frames import SparkFrames, write_parquet
 from annotruth.engines.spark.item_arrays import StoredArray, write_values
 from annotruth.engines.spark.labels import SparkLabels
-from annotruth.engines.spark.partitions import LabelPartition, load_partition
+from annotruth.engines.spark.partitions import LabelPartition, Partition, load_partition
 from annotruth.engines.spark.pass_tasks import (
     PassTask,
     StoredInput,
@@ -27,19 +28,19 @@ from annotruth.engines.spark.shared_folder import SharedFolder
 from annotruth.kernels.arrays import Floats
 
 
-class SparkPassSession:
-    """Labels in partitions with their item-side arrays, in a folder that all workers can reach.
+class PartitionedSession:
+    """Data in partitions with the arrays beside them, in a folder that all workers can reach.
 
     A pass reads a partition's files and writes new ones. Only when all tasks are done does the
     driver switch to the new files and remove the old ones, so a task that is lost runs again.
 
     Parameters
     ----------
-    labels
-        The labels, in whose folder the session writes.
-    remove_labels
-        Whether closing the session removes the labels and with them all of its own files; else
-        closing the labels does.
+    data
+        The labels or comparisons, in whose folder the session writes.
+    remove_data
+        Whether closing the session removes the data and with them all of its own files; else
+        closing the data does.
 
     Examples
     --------
@@ -54,12 +55,12 @@ class SparkPassSession:
     ...     sums = session.run_pass(Pass("gpm.start", state=("theta",)))
     """
 
-    def __init__(self, labels: SparkLabels, *, remove_labels: bool = False) -> None:
-        self._labels = labels
-        self._folder = labels.folder
-        self._partitions = labels.partitions
+    def __init__(self, data: SparkLabels | SparkComparisons, *, remove_data: bool = False) -> None:
+        self._data = data
+        self._folder = data.folder
+        self._partitions: Sequence[Partition] = data.partitions
         self._state: dict[str, StoredArray] = {}
-        self._remove_labels = remove_labels
+        self._remove_data = remove_data
 
     def allocate(self, name: str, per: Extent, shape: tuple[int, ...] = ()) -> None:
         """Make an item-side array of zeros: one entry, or one of ``shape``, per item, cell, label."""
@@ -83,7 +84,7 @@ class SparkPassSession:
 
     def run_pass(self, one: Pass, **inputs: Any) -> dict[str, Floats]:
         """Run a kernel over all partitions and return the sums by name."""
-        n_annotators = self._labels.n_annotators
+        n_annotators = self._data.n_annotators
         n_columns = n_annotator_columns(one, n_annotators)
         task = PassTask(
             folder=self._folder,
@@ -96,13 +97,13 @@ class SparkPassSession:
             },
             ranges=AnnotatorRanges.for_sums(self._partitions, n_annotators, n_columns),
         )
-        results = self._labels.run_tasks(task, len(self._partitions))
+        results = self._data.run_tasks(task, len(self._partitions))
         self._switch_files([result.state for result in results])
         stored = (value for value in task.inputs.values() if isinstance(value, StoredInput))
         self._folder.remove(value.file for value in stored)
         files = [result.annotator_sums for result in results if result.annotator_sums is not None]
         added = (
-            task.ranges.add_sums(self._labels.run_tasks, self._folder, files, n_columns)
+            task.ranges.add_sums(self._data.run_tasks, self._folder, files, n_columns)
             if files
             else ()
         )
@@ -114,11 +115,11 @@ class SparkPassSession:
 
     def single_precision(self, tol: float) -> bool:
         """Whether large tables are held in single precision, given the stopping tolerance."""
-        return use_single_precision(self._labels.n_labels, tol)
+        return use_single_precision(self._data.n_labels, tol)
 
     def _store_input(self, value: Any, annotator_axis: int | None) -> Any:
         """Write an input with one entry per annotator to a file; others travel with the task."""
-        if annotator_axis is None or value.shape[annotator_axis] != self._labels.n_annotators:
+        if annotator_axis is None or value.shape[annotator_axis] != self._data.n_annotators:
             return value
         file = write_values(self._folder, "input", value)
         return StoredInput(file, value.shape, value.dtype, annotator_axis)
@@ -143,13 +144,33 @@ class SparkPassSession:
             ]
         )
 
+    def close(self) -> None:
+        """Remove the data, if the session is to do so."""
+        if self._remove_data:
+            self._data.close()
+
+
+class SparkPassSession(PartitionedSession):
+    """Labels in partitions; the tables of the results are written where the partitions are.
+
+    Examples
+    --------
+    >>> from annotruth.engines.spark.session import PartitionedSession, SparkPassSession
+    >>> issubclass(SparkPassSession, PartitionedSession)
+    True
+    """
+
+    def __init__(self, labels: SparkLabels, *, remove_data: bool = False) -> None:
+        super().__init__(labels, remove_data=remove_data)
+        self._labels = labels
+
     def write_tables(self, build: BuildTables, arrays: tuple[str, ...]) -> SparkFrames:
         """Build the tables of every partition on the workers, and return frames of them."""
         frames = SparkFrames(self._labels)
         try:
             state = {name: self._state[name] for name in arrays}
             task = partial(
-                _write_tables, build, self._folder, frames.folder, self._partitions, state
+                _write_tables, build, self._folder, frames.folder, self._labels.partitions, state
             )
             files = self._labels.run_tasks(task, len(self._partitions))
             for name in files[0]:
@@ -158,11 +179,6 @@ class SparkPassSession:
             frames.close()
             raise
         return frames
-
-    def close(self) -> None:
-        """Remove the labels, if the session is to do so."""
-        if self._remove_labels:
-            self._labels.close()
 
 
 def _write_tables(

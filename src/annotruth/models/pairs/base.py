@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from annotruth.comparisons.table import Comparisons
-from annotruth.engines import Engine, get_engine
-from annotruth.errors import InputError, NotFittedError
+from annotruth.engines import Engine
+from annotruth.errors import NotFittedError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base import OptionsBase
 from annotruth.models.em import ProgressCallback, one_blas_thread
@@ -24,7 +24,8 @@ class PairEstimator(OptionsBase, ABC):
     tol, max_iter
         The stopping rule and its cap; reaching the cap warns.
     engine
-        Where the passes over the comparisons run.
+        Where the passes over the comparisons run. On Spark, these are in partitions of annotators;
+        the results are those of this machine.
 
     Examples
     --------
@@ -46,10 +47,6 @@ class PairEstimator(OptionsBase, ABC):
     ) -> Self:
         """Fit the model to comparisons, starting from an earlier fit if there is one."""
         self._check_option_types()
-        if get_engine(self.engine).capabilities.distributed:
-            raise InputError(
-                f"{self.name} runs on the engines memory and reference only: choose engine='memory'"
-            )
         with one_blas_thread():
             self._result = self._fit(data, progress, warm_start)
         return self

@@ -141,7 +141,9 @@ class PairGPMSteps:
         sizes = n_levels(self._n_groups, self.states)
         every = np.array([(1 << size) - 1 for size in sizes], dtype=np.int64)
         if annotators is not None:
-            self.session.collect("active")[annotators] = every
+            active = self.session.collect("active")
+            active[annotators] = every
+            self.session.put("active", active, per="annotators")
             self._last = None
             return
         self.session.put("active", np.tile(every, (self.data.n_annotators, 1)), per="annotators")
@@ -220,7 +222,9 @@ class PairGPMSteps:
     def leave_out(self, annotators: NDArray[np.bool_]) -> None:
         """Estimate from now on without these annotators; their states in the last pass still count."""
         self.shares.leave_out(annotators)
-        self.session.collect("active")[annotators, 0] = 0
+        active = self.session.collect("active")
+        active[annotators, 0] = 0
+        self.session.put("active", active, per="annotators")
         self._updates, self._last = [], None
 
     def set_prior(self, precision: float, n_determined: float) -> None:
