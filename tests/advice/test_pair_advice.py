@@ -10,6 +10,7 @@ import annotruth as at
 from annotruth import simulate
 from annotruth.advice.annotators import NOBODY
 from annotruth.advice.pairs.advice import advise_pairs
+from annotruth.advice.pairs.annotators import typical_voter
 from annotruth.advice.pairs.order import OrderPosterior
 from annotruth.advice.pairs.plan import SimulatedOrder, plan_pairs
 from annotruth.advice.pairs.votes import Voters, voters_of
@@ -119,6 +120,20 @@ def test_pairs_that_are_chosen_at_once_have_no_common_item():
     order = order_of(np.linspace(-1, 1, 9), np.eye(9) / 4)
     chosen = order.choose(VOTER, 4, at_once=4)
     assert len({*chosen.first, *chosen.second}) == 8
+
+
+def test_gains_are_computed_after_each_choice_of_fifty_items():
+    made = simulate.comparers(n_items=50, n_annotators=8, comparisons_per_annotator=60, seed=3)
+    fit = BradleyTerry().fit(made.comparisons).result_
+    assert fit.n_parts == 1
+    advice = advise_pairs(fit, 6)
+    order = order_of(fit.scores.mean, fit.scores.covariance)
+    chosen = order.choose(typical_voter(fit, advice.of_annotators.ask), 6)
+    assert advice.gain == pytest.approx(chosen.gain)
+    pairs = zip(advice.left.tolist(), advice.right.tolist(), strict=True)
+    assert [{a, b} for a, b in pairs] == [
+        {a, b} for a, b in zip(chosen.first.tolist(), chosen.second.tolist(), strict=True)
+    ]
 
 
 def test_expected_tau_with_votes_whose_outcome_is_unknown_is_that_of_simulated_votes():

@@ -29,7 +29,9 @@ LEAST_GAIN = 0.005
 """A round that raises the expected Kendall tau by less is not worth its comparisons."""
 
 _LOAD = 4 / 3  # nobody gets more than this many times an even share of the comparisons
-_AT_ONCE = 1 / 16  # the share of items for which pairs are chosen before gains are computed again
+# Computing the gains of this many pairs of items takes about as long as choosing one should: of more,
+# several pairs are chosen before gains are computed again.
+_PAIRS_PER_CHOICE = 8000
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +190,7 @@ def advise_pairs(fit: RankFit, budget: int | None = None) -> PairAdvice:
     order = order_of(fit, items)
     p_above = order.p_above()
     tau, first_variance = order.expected_tau(), order.variance()
-    at_once = max(1, round(_AT_ONCE * len(items)))
+    at_once = max(1, len(items) ** 2 // (2 * _PAIRS_PER_CHOICE))
     chosen = order.choose(typical_voter(fit, people.ask), n_votes - len(links), at_once=at_once)
     tau_after = order.expected_tau(first_variance)
     if budget is None and not links and tau_after - tau < LEAST_GAIN:
