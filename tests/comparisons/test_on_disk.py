@@ -93,6 +93,16 @@ def test_fits_are_those_of_memory(model, sides, tmp_path):
     )
 
 
+def test_a_subset_is_in_memory(winners, tmp_path):
+    path = write(winners, tmp_path / "votes.parquet")
+    expected, mapped = read_comparisons(path), read_comparisons(path, memory=MEMORY)
+    keep = np.arange(expected.n_comparisons) % 3 == 0
+    subset = mapped.subset(keep)
+    assert not subset.on_disk
+    assert subset.n_comparisons == subset.votes.n_labels == keep.sum()
+    assert subset.to_arrow().equals(expected.subset(keep).to_arrow())
+
+
 def test_pairs_are_counted_in_several_turns(sides, monkeypatch, tmp_path):
     monkeypatch.setattr("annotruth.models.pairs.graph._COUNTED_AT_ONCE", 100)
     few = write(sides[:500], tmp_path / "votes.parquet")  # fewer votes than pairs of items

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
@@ -84,6 +84,11 @@ class MappedComparisons(Comparisons):
         """The comparisons in the order of the input."""
         rows = self.rows
         return UnsortedVotes(self.n_items, rows.left, rows.right, rows.outcome, self.disk)
+
+    def subset(self, keep: NDArray[np.bool_]) -> Comparisons:
+        """Return the comparisons where ``keep`` is true, in memory."""
+        in_order = {each.name: getattr(self, each.name) for each in fields(Comparisons)}
+        return Comparisons(**in_order).subset(keep)
 
     def zeros(self, shape: int | tuple[int, ...]) -> Floats:
         """Return an array of zeros, on disk."""
