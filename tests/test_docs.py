@@ -293,8 +293,7 @@ def test_the_gallery_has_every_chart():
     code = "\n".join(blocks(DOCS / "gallery.ipynb", "python"))
     drawn = re.findall(r"(\w+|\))\.plot\.(\w+)\(", code)
     assert {chart for of, chart in drawn if of != "ranking"} == set(CHARTS)
-    ranked = {chart for of, chart in drawn if of == "ranking"}
-    assert set(RANK_CHARTS) - {"groups"} <= ranked <= set(RANK_CHARTS)
+    assert {chart for of, chart in drawn if of == "ranking"} == set(RANK_CHARTS)
 
 
 def test_the_page_on_citing_has_the_version():
