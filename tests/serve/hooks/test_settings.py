@@ -3,7 +3,7 @@
 import pytest
 
 from annotruth.errors import InputError
-from annotruth.serve.hooks.settings import can_poll, check_settings, public_settings
+from annotruth.serve.hooks.settings import can_poll, check_settings, parse_settings, public_settings
 
 API = {"url": "https://labels.example.org", "project": 3, "token": "s3cret"}
 
@@ -50,3 +50,17 @@ def test_tokens_are_not_shown():
 def test_what_polling_needs():
     assert can_poll(API)
     assert not can_poll({"question": "x"})
+
+
+def test_settings_of_a_form():
+    form = {"kind": "label-studio", "csrf": "x", "question": " ", "dataset": "", "secret": ""}
+    assert parse_settings("label-studio", form) == {}
+    entered = {**form, **API, "project": " 3 ", "predictions": "true"}
+    assert parse_settings("label-studio", entered) == {**API, "predictions": True}
+    for wrong, message in (
+        ({"project": "three"}, "give the number"),
+        ({"project": "9" * 5000}, "give the number"),
+        ({"dataset": "reviews"}, "have no setting 'dataset'"),
+    ):
+        with pytest.raises(InputError, match=message):
+            parse_settings("label-studio", {**entered, **wrong})

@@ -13,6 +13,7 @@ from annotruth.serve.hooks.platforms import PLATFORMS
 _HIDDEN = "***"
 _SECRET = "token"
 _MAX_LENGTH = 2_000
+_MAX_DIGITS = 15
 _API = ("url", "project", "token")  # what polling needs
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "label-studio": ("question", "left", "right", *_API, "predictions"),
@@ -40,6 +41,19 @@ def check_settings(kind: str, settings: Fields) -> dict[str, Any]:
     if settings.get("predictions") and not given:
         raise InputError(f"the connection has no url: predictions need {', '.join(_API)}")
     return dict(settings)
+
+
+def parse_settings(kind: str, texts: Mapping[str, str]) -> dict[str, Any]:
+    """Return the settings that were entered in a form; what is empty is left out."""
+    names = dict.fromkeys(name for each in _NAMES.values() for name in each)
+    entered = {name: texts[name].strip() for name in names if texts.get(name, "").strip()}
+    settings: dict[str, Any] = dict(entered)
+    number = entered.get("project", "")
+    if number.isascii() and number.isdigit() and len(number) <= _MAX_DIGITS:
+        settings["project"] = int(number)
+    if "predictions" in entered:
+        settings["predictions"] = entered["predictions"] == "true"
+    return check_settings(kind, settings)
 
 
 def can_poll(settings: Fields) -> bool:

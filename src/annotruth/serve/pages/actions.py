@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from annotruth.errors import InputError
+from annotruth.serve.hooks.settings import parse_settings
 from annotruth.serve.hooks.signatures import new_secret
 from annotruth.serve.pages.layout import PROJECTS, Frame
 from annotruth.serve.pages.projects import login_page
@@ -228,12 +229,12 @@ def _remove_webhook(change: _Change) -> dict[str, str]:
 
 
 def _create_connection(change: _Change) -> dict[str, str]:
-    names = ("url", "api_token", "platform_project")
-    settings = {name: change.fields.get(name, "").strip() for name in names}
-    kept = {name: value for name, value in settings.items() if value}
-    wanted = _checked(NewConnection, {"kind": change.fields.get("kind", ""), "settings": kept})
+    kind = change.fields.get("kind", "")
+    settings = parse_settings(kind, change.fields)
+    secret = change.fields.get("secret", "").strip() or new_secret()
+    wanted = _checked(NewConnection, {"kind": kind, "settings": settings, "secret": secret})
     made = connection_store.add_connection(
-        change.connection, change.project.id, wanted.kind, dict(wanted.settings), new_secret()
+        change.connection, change.project.id, wanted.kind, settings, secret
     )
     change.log("connection added", {"connection": made.id, "kind": made.kind})
     return {"new_secret": made.secret}

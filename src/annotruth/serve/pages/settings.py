@@ -185,10 +185,15 @@ def _connections(frame: Frame, data: SettingsData) -> str:
     if frame.is_admin:
         fields = (
             select("kind", "Platform", PLATFORMS),
-            field("url", "Address of the platform", kind="url", tip="for polling and predictions; may be empty"),
-            field("api_token", "Its access token", kind="password", tip="may be empty",
+            field("question", "Question that is read", tip="if there are several"),
+            field("dataset", "Dataset of Argilla", tip="its name or id"),
+            field("secret", "Secret that Argilla made", kind="password", attributes='autocomplete="off"',
+                  tip="empty for the others: a new one is shown then"),
+            field("url", "Address of the platform", kind="url", tip="for polling and predictions"),
+            field("project", "Number of its project", tip="for polling and predictions"),
+            field("token", "Its access token", kind="password", tip="for polling and predictions",
                   attributes='autocomplete="off"'),
-            field("platform_project", "Its project", tip="number or name on the platform; may be empty"),
+            select("predictions", "Predictions to Label Studio", {"": "no", "true": "yes"}),
         )  # fmt: skip
         parts.append(_form(frame, "create-connection", "Add a connection", *fields))
     return "".join(parts)
