@@ -20,8 +20,8 @@ PARENT_VARIABLE = "ANNOTRUTH_SERVE_PARENT"
 """Names the descriptor of a pipe that closes when the supervisor ends, however it ends."""
 
 _CHECK_SECONDS = 0.1
-_FIRST_WAIT, _LONGEST_WAIT = 0.2, 30.0
-_LONG_LIFE = 30.0  # a process that lived so long did not fail at its start
+_FIRST_WAIT, _LONGEST_WAIT = 0.2, 10.0
+_LONG_LIFE = 5.0  # a process that lived so long did not fail at its start
 _SECONDS_TO_END = 10.0
 _BAD_INPUT = 2  # the exit code of an error that starting again does not correct
 

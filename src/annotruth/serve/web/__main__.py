@@ -10,6 +10,7 @@ import uvicorn
 
 from annotruth.errors import AnnotruthError
 from annotruth.serve.config import ServeConfig
+from annotruth.serve.supervisor import end_with_parent
 from annotruth.serve.web.app import make_app
 from annotruth.serve.web.server import server_config
 
@@ -19,6 +20,7 @@ _LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 def main() -> None:
     """Run the web server until it is stopped."""
     logging.basicConfig(format=_LOG_FORMAT, level=logging.INFO)
+    end_with_parent()
     try:
         config = ServeConfig.from_environment(os.environ)
         app = make_app(config)
