@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -35,10 +36,10 @@ def wait_for_lines(path, n):
 
 def is_alive(pid):
     try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
+        status = Path(f"/proc/{pid}/stat").read_text()
     except FileNotFoundError:
         return False
+    return status.rpartition(")")[2].split()[0] != "Z"
 
 
 def wait_for_end(pid):
@@ -48,7 +49,7 @@ def wait_for_end(pid):
     return not is_alive(pid)
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="needs /proc")
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 class TestProcesses:
     def test_a_killed_child_is_started_again(self, tmp_path):
         path, stop = tmp_path / "pids", threading.Event()

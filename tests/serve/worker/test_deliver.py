@@ -185,8 +185,8 @@ def test_a_server_that_dawdles_is_left():
 
         thread = threading.Thread(target=dawdle)
         thread.start()
+        port = server.getsockname()[1]
         with pytest.raises(SendingError, match="no response"):
-            port = server.getsockname()[1]
             send(f"http://127.0.0.1:{port}/", b"{}", {}, allow_private=True, seconds=0.5)
         ended.set()
         thread.join()
