@@ -1,0 +1,106 @@
+"""Results of snapshots: tables in parts, one row, advice and changes."""
+
+import pytest
+
+import annotruth as at
+from annotruth.serve.store.projects import get_project
+from annotruth.serve.store.records import AnnotatorHistory, Snapshot
+from annotruth.serve.store.schema import utc_now
+from annotruth.serve.store.snapshots import add_annotator_history, add_snapshot
+
+
+@pytest.fixture
+def fitted(sqlite_server):
+    """A server whose project "birds" has labels and a snapshot of them."""
+    made = at.simulate.crowd(n_items=25, n_annotators=6, labels_per_item=3, seed=3)
+    fit = at.fit(made.labels, "majority")
+    labels = [
+        {name: str(row[name]) for name in ("item", "annotator", "label")}
+        for row in fit.label_table().to_pylist()
+    ]
+    last = sqlite_server.call("POST", "/projects/birds/labels", labels).body["last_seq"]
+    add_version(sqlite_server, fit, 1, last)
+    return sqlite_server
+
+
+def add_version(server, fit, version, last_seq):
+    context = server.context
+    with context.database.begin() as connection:
+        project = get_project(connection, "birds")
+        folder = f"{project.id}/{version}"
+        fit.save(context.config.snapshot_dir / folder)
+        now = utc_now()
+        row = Snapshot(
+            project.id, version, now, last_seq, 75, "majority", "refit", {"n_items": 25}, folder
+        )
+        assert add_snapshot(connection, row, project)
+        history = AnnotatorHistory(project.id, "1", version, now, 9, 0.9, 0.8, 0.95, "", "keep")
+        add_annotator_history(connection, [history])
+
+
+def test_items_come_in_parts_and_sorted(fitted):
+    first = fitted.call("GET", "/projects/birds/items?sort=gain&order=desc&limit=10").body
+    assert (first["version"], first["total"], first["next"]) == (1, 25, 10)
+    rest = fitted.call("GET", "/projects/birds/items?sort=gain&order=desc&limit=20&cursor=10").body
+    assert rest["next"] is None
+    gains = [row["gain"] for row in first["items"] + rest["items"]]
+    assert gains == sorted(gains, reverse=True)
+    assert len({row["item"] for row in first["items"] + rest["items"]}) == 25
+    needs = fitted.call("GET", "/projects/birds/items?status=needs%20labels&limit=1000").body
+    assert {row["status"] for row in needs["items"]} == {"needs labels"}
+    assert 0 < needs["total"] == len(needs["items"]) <= 25
+
+
+@pytest.mark.parametrize(
+    "query", ["sort=nothing", "limit=0", "limit=1001", "cursor=-1", "order=up"]
+)
+def test_wrong_parameters_are_refused(fitted, query):
+    assert fitted.call("GET", f"/projects/birds/items?{query}").status == 422
+
+
+def test_one_item_and_one_annotator(fitted):
+    item = fitted.call("GET", "/projects/birds/items/7").body
+    assert item["result"]["n_labels"] == len(item["labels"]) == 3
+    person = fitted.call("GET", "/projects/birds/annotators/1").body
+    assert person["result"]["n_labels"] == len(person["labels"])
+    assert [each["verdict"] for each in person["history"]] == ["keep"]
+    assert fitted.call("GET", "/projects/birds/items/none").status == 404
+    listed = fitted.call("GET", "/projects/birds/annotators?sort=n_labels").body
+    assert listed["total"] == 6
+    assert {"verdict", "ask", "reason"} <= listed["annotators"][0].keys()
+
+
+def test_advice_and_snapshots(fitted):
+    advice = fitted.call("GET", "/projects/birds/advice?limit=3").body
+    assert (advice["version"], len(advice["assignments"])) == (1, 3)
+    assert advice["counts"]["n_labels"] == 75
+    (snapshot,) = fitted.call("GET", "/projects/birds/snapshots").body
+    assert (snapshot["version"], snapshot["summary"]) == (1, {"n_items": 25})
+    assert "folder" not in snapshot
+
+
+def test_changes_since_a_version(fitted, monkeypatch):
+    monkeypatch.setattr("annotruth.serve.web.snapshot_cache._CHECK_SECONDS", 0.0)
+    everything = fitted.call("GET", "/projects/birds/changes?since=0&limit=1000").body
+    assert (len(everything["items"]), everything["version"]) == (25, 1)
+    assert fitted.call("GET", "/projects/birds/changes?since=1").body["items"] == []
+    label = {"item": "7", "annotator": "new", "label": "1"}
+    last = fitted.call("POST", "/projects/birds/labels", label).body["last_seq"]
+    rows = fitted.context.snapshots.get(1).fit.label_table().to_pylist()
+    later = at.fit(
+        [*((r["item"], r["annotator"], r["label"]) for r in rows), (7, 99, 1)], "majority"
+    )
+    add_version(fitted, later, 2, last)
+    for _ in range(100):  # the new version is loaded meanwhile
+        changes = fitted.call("GET", "/projects/birds/changes?since=1").body
+        if changes["version"] == 2:
+            break
+    assert changes["version"] == 2
+    assert [row["item"] for row in changes["items"]] == ["7"]
+    assert [row["annotator"] for row in changes["annotators"]] == ["1"]
+    assert fitted.call("GET", "/projects/birds/changes?since=9").status == 404
+
+
+def test_without_a_snapshot_there_are_no_results(sqlite_server):
+    for path in ("items", "annotators", "advice", "changes?since=0"):
+        assert sqlite_server.call("GET", f"/projects/birds/{path}").body["version"] is None
