@@ -12,6 +12,7 @@ from fastapi import FastAPI
 
 from annotruth.serve.config import ServeConfig
 from annotruth.serve.hooks import make_hooks
+from annotruth.serve.pages import make_pages
 from annotruth.serve.web.api import api_routers
 from annotruth.serve.web.context import ServeContext
 from annotruth.serve.web.errors import add_handlers
@@ -48,7 +49,7 @@ def make_app(config: ServeConfig) -> FastAPI:
     )
     app.state.context = context
     add_handlers(app)
-    for router in (*api_routers(), make_hooks(context)):
+    for router in (*api_routers(), make_hooks(context), make_pages(context)):
         app.include_router(router)
     app.add_middleware(Guard, config, context.metrics)
     return app
