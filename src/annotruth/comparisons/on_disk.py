@@ -103,20 +103,8 @@ class MappedComparisons(Comparisons):
         return self._decoded(*self.rows.at(rows))
 
     def in_row_order(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return one value per comparison in the order of the input, on disk.
-
-        As many rows as fit into memory are filled at a time, each time by reading all values:
-        sequential reads are faster than writes all over a disk.
-        """
-        in_order = self.disk.zeros(values.shape, values.dtype)
-        for some in slices(len(values), max(1, self.disk.memory // _BYTES_PER_VOTE)):
-            part = np.empty(some.stop - some.start, values.dtype)
-            for at in slices(len(values)):
-                row = self.row[at] - some.start
-                inside = (row >= 0) & (row < len(part))
-                part[row[inside]] = values[at][inside]
-            in_order[some] = part
-        return in_order
+        """Return one value per comparison in the order of the input, on disk."""
+        return self.disk.in_row_order(values, self.row)
 
 
 class DiskBuilder:

@@ -35,9 +35,6 @@ from annotruth.io.sources import (
 from annotruth.labels.frames import default_frame, make_column, to_arrow
 from annotruth.labels.options import ReadOptions
 
-_MAX_ROWS = 1 << 19
-_BYTES_PER_ROW = 1000  # what reading and encoding a row takes at most, with room for the rest
-
 # Options of labels, which have no meaning for comparisons.
 _OF_LABELS = ("scale", "categories", "duplicates", "bins", "content", "input_format")
 
@@ -207,7 +204,6 @@ def _read_to_disk(files: Sequence[LabelFile], read: ReadOptions) -> Comparisons:
 
     assert read.memory is not None
     disk = Disk(parse_size(read.memory))
-    max_rows = max(1, min(_MAX_ROWS, disk.memory // _BYTES_PER_ROW))
     with disk.stopped_on_failure():
         builder = DiskBuilder(disk)
         kinds: list[ContentKind] = []
@@ -220,7 +216,9 @@ def _read_to_disk(files: Sequence[LabelFile], read: ReadOptions) -> Comparisons:
                 check_same_kind(content.kind, kinds[0], source_name(files[0]))
                 choose = partial(_choose_table, read, found, files[0])
                 n_rows = 0
-                for batch in read_batches(content, choose, max_rows=max_rows, keep_codes=True):
+                for batch in read_batches(
+                    content, choose, max_rows=disk.rows_at_once, keep_codes=True
+                ):
                     from_text = content.kind == "text"
                     builder.add(parse_table(batch, found[-1], from_text=from_text), n_rows)
                     n_rows += batch.num_rows

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from annotruth.labels.on_disk.table import MappedLabels
 
 _NO_HEADER = "; if the first row holds no names, put one before it: item,annotator,label"
-_MAX_ROWS = 1 << 19
-_BYTES_PER_ROW = 1000  # what reading and encoding a row takes at most, with room for the rest
 
 
 def load_labels(
@@ -332,8 +330,9 @@ def _read_to_disk(files: Sequence[LabelFile], read: ReadOptions) -> MappedLabels
                 if builder is None:
                     builder = LabelBuilder(read, store=store, from_text=content.kind == "text")
                 choose = partial(_choose_same, builder, content.kind, read, columns, files[0])
-                max_rows = max(1, min(_MAX_ROWS, disk.memory // _BYTES_PER_ROW))
-                for batch in read_batches(content, choose, max_rows=max_rows, keep_codes=True):
+                for batch in read_batches(
+                    content, choose, max_rows=disk.rows_at_once, keep_codes=True
+                ):
                     builder.add(batch)
                 builder.check_rows()
         assert builder is not None

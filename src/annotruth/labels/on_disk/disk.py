@@ -25,10 +25,13 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from annotruth.errors import InputError, OutputError
+from annotruth.kernels.arrays import slices
 
 _UNITS = {"": 1, "B": 1}
 for _power, _letter in enumerate("KMGT", start=1):
     _UNITS |= {f"{_letter}B": 1000**_power, f"{_letter}IB": 1024**_power}
+_MAX_ROWS = 1 << 19
+_BYTES_PER_ROW = 1000  # what reading and encoding a row takes at most, with room for the rest
 _CHECK_INTERVAL = 0.02  # seconds, in which a core reads some tens of megabytes
 _MIN_MAPPED_SHARE = 8  # release pages only if maps hold at least memory / 8
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -105,6 +108,28 @@ class Disk:
         """Return the bytes of a file, which must not be empty, as a read-only array."""
         with path.open("rb") as file:
             return self._map(file.fileno(), np.uint8, access=mmap.ACCESS_READ)
+
+    @property
+    def rows_at_once(self) -> int:
+        """How many rows of a table are read and encoded at a time."""
+        return max(1, min(_MAX_ROWS, self.memory // _BYTES_PER_ROW))
+
+    def in_row_order(self, values: NDArray[Any], row: NDArray[Any]) -> NDArray[Any]:
+        """Return values in the order of their rows, on disk; ``row`` is the row of each.
+
+        As many rows as fit into memory are filled at a time, each time by reading all values:
+        sequential reads are faster than writes all over a disk.
+        """
+        in_order = self.zeros(values.shape, values.dtype)
+        at_once = max(1, self.memory // (4 * values.itemsize))
+        for rows in slices(len(values), at_once):
+            part = np.empty(rows.stop - rows.start, values.dtype)
+            for at in slices(len(values)):
+                place = row[at] - rows.start
+                inside = (place >= 0) & (place < len(part))
+                part[place[inside]] = values[at][inside]
+            in_order[rows] = part
+        return in_order
 
     def check_room(self, n_bytes: float, what: str) -> None:
         """Refuse what must be in memory and exceeds the memory that may be used."""

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.kernels.arrays import slices
 from annotruth.labels.layout import RowCodes
 from annotruth.labels.on_disk.disk import Disk
 from annotruth.labels.table import Labels
@@ -60,18 +59,5 @@ class MappedLabels(Labels):
         return self._with_ids(*(np.array(codes[rows]) for codes in self.rows))
 
     def in_row_order(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return one value per label in row order, on disk.
-
-        As many rows as fit into memory are filled at a time, each time by reading all values:
-        sequential reads are faster than writes all over a disk.
-        """
-        in_order = self.disk.zeros(values.shape, values.dtype)
-        at_once = max(1, self.disk.memory // (4 * values.itemsize))
-        for rows in slices(self.n_labels, at_once):
-            part = np.empty(rows.stop - rows.start, values.dtype)
-            for at in slices(self.n_labels):
-                row = self.row[at] - rows.start
-                inside = (row >= 0) & (row < len(part))
-                part[row[inside]] = values[at][inside]
-            in_order[rows] = part
-        return in_order
+        """Return one value per label in row order, on disk."""
+        return self.disk.in_row_order(values, self.row)
