@@ -11,8 +11,10 @@ import pytest
 from annotruth import simulate
 from annotruth.comparisons import Comparisons
 from annotruth.engines import get_engine
-from annotruth.models.pairs.pair_gpm.equations import ScoreEquations
-from annotruth.models.pairs.pair_gpm.model import PairGPM
+from annotruth.models.em import run_em
+from annotruth.models.pairs.pair_gpm.equations import ScoreEquations, make_equations
+from annotruth.models.pairs.pair_gpm.model import PairGPM, _limit
+from annotruth.models.pairs.pair_gpm.posterior import annotator_posterior
 from annotruth.models.pairs.pair_gpm.states import make_states
 from annotruth.models.pairs.pair_gpm.steps import PairGPMSteps
 from annotruth.models.pairs.result import TOO_FEW_VOTES
@@ -54,6 +56,21 @@ def test_kernels_equal_their_twins(n_groups: int) -> None:
         found[-1].append(steps.session.collect("active"))
     for compiled, reference in zip(*found, strict=True):
         np.testing.assert_allclose(compiled, reference, rtol=1e-10, atol=1e-11)
+
+
+def test_many_votes_of_an_annotator_equal_the_twin() -> None:
+    """Blocks of votes, of which the first ones leave out states, give the sums of all votes at once."""
+    data = small_crowd(comparisons_per_annotator=300, n_annotators=3).comparisons
+    theta = np.random.default_rng(5).standard_normal((1, data.n_items))
+    found = []
+    for engine in ("memory", "reference"):
+        steps = steps_on(engine, data)
+        at = steps.start_at(theta, np.array([0.3, -0.4]))
+        found.append([*steps.sums(at).values(), steps.session.collect("by_level")])
+        annotators = annotator_posterior(steps, at)
+        found[-1] += [annotators.p_serious, annotators.evidence / data.n_comparisons]
+    for compiled, reference in zip(*found, strict=True):
+        np.testing.assert_allclose(compiled, reference, rtol=1e-5, atol=1e-6)
 
 
 def test_fits_of_both_engines_are_equal() -> None:
@@ -278,3 +295,35 @@ def test_many_comparisons_start_from_a_sample(monkeypatch: pytest.MonkeyPatch) -
     np.testing.assert_allclose(large.scores.mean, small.scores.mean, rtol=0.1, atol=0.1)
     assert large.spammer is not None
     assert (large.spammer == small.spammer).all()
+
+
+def test_pairs_are_the_same_from_a_table_and_by_sorting(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = simulate.comparers(n_items=12, n_annotators=20, seed=1).comparisons
+    table = make_equations(data)
+    monkeypatch.setattr("annotruth.models.pairs.pair_gpm.equations._MAX_TABLE", 0)
+    by_sorting = make_equations(data)
+    np.testing.assert_array_equal(table[1], by_sorting[1])
+    for one, other in zip(table[0], by_sorting[0], strict=True):
+        np.testing.assert_array_equal(one, other)
+    low, high = np.minimum(data.left, data.right), np.maximum(data.left, data.right)
+    np.testing.assert_array_equal(table[0].left[table[1]], low)
+    np.testing.assert_array_equal(table[0].right[table[1]], high)
+
+
+def test_the_limit_of_a_sequence_is_extrapolated() -> None:
+    logs = 2.0 - 0.5 ** np.arange(3)
+    assert _limit(*np.exp(logs)) == pytest.approx(np.exp(2.0))
+    assert _limit(1.0, 2.0, 1.5) == 1.5  # no limit
+    assert _limit(1.0, 1.0, 1.0) == 1.0
+
+
+def test_a_fit_has_converged() -> None:
+    """A tolerance a hundred times as small changes next to nothing."""
+    data = simulate.comparers(n_items=20, n_annotators=40, seed=8).comparisons
+    steps = steps_on("memory", data)
+    found = [
+        run_em(steps, steps.start(), tol=tol, max_iter=60, accelerate=True) for tol in (1e-2, 1e-6)
+    ]
+    (loose, _), (tight, history) = found
+    assert history.converged
+    np.testing.assert_allclose(loose.theta, tight.theta, atol=0.01)

@@ -73,11 +73,12 @@ def step(
     n_groups, n_nu = len(model.theta), len(model.levels.nu)
     for s in range(lo, hi):
         by_level[s] = 0.0
-        if block.annotator_ptr[s] == block.annotator_ptr[s + 1] or active[s, 0] == 0:
+        first, last = block.annotator_ptr[s], block.annotator_ptr[s + 1]
+        if first == last or active[s, 0] == 0:
             continue
         levels = active_levels(active[s])
         posterior, log_likelihood = state_posterior(
-            room, block, s, favoured[s], covariates, model, levels
+            room, block, first, last, favoured[s], covariates, model, levels
         )
         totals[0] += log_likelihood
         by = marginals(posterior)
@@ -131,12 +132,17 @@ def prune_states(
     covariates: Floats,
     model: PairModel,
     prune: float,
+    n_votes: int,
 ) -> None:
-    """Make levels inactive whose posterior probability is below ``prune``."""
+    """Make levels inactive whose posterior probability after ``n_votes`` votes is below ``prune``."""
     room = vote_room(model)
     for s in range(lo, hi):
+        first = block.annotator_ptr[s]
+        last = min(first + n_votes, block.annotator_ptr[s + 1])
         levels = active_levels(active[s])
-        posterior, _ = state_posterior(room, block, s, favoured[s], covariates, model, levels)
+        posterior, _ = state_posterior(
+            room, block, first, last, favoured[s], covariates, model, levels
+        )
         keep_likely(active[s], levels, marginals(posterior), prune)
 
 

@@ -15,6 +15,7 @@ from annotruth.kernels.compiled import compiled
 from annotruth.kernels.pairs.gpm_votes import (
     BLOCK,
     VoteRoom,
+    any_above,
     regressor,
     set_odds,
     set_probabilities,
@@ -111,8 +112,9 @@ def _set_group_derivatives(
     by.slope_by_score[:] = 0.0
     by.curve_by_score[:] = 0.0
     by.curve_by_both[:] = 0.0
+    mirror = any_above(levels.flip[active.behavior], 0.0)
     for j in range(len(active.beta)):
-        if posterior[g, j].max() < LIKELY:
+        if not any_above(posterior[g, j], LIKELY):
             continue
         beta = levels.beta[active.beta[j]]
         set_odds(room, n, g, beta)
@@ -120,9 +122,9 @@ def _set_group_derivatives(
         by.curve[:] = 0.0
         for t in range(len(active.nu)):
             states = posterior[g, j, t]
-            if states.max() >= LIKELY:
-                set_probabilities(room, n, levels.nu[active.nu[t]])
-                is_inverted = _set_shares(room, n, levels, active.behavior, states, by)
+            if any_above(states, LIKELY):
+                set_probabilities(room, n, levels.nu[active.nu[t]], mirror)
+                is_inverted = set_shares(room, n, levels, active.behavior, states, by)
                 _add_slopes(room, n, is_inverted, by)
         for i in range(n):
             by.slope_by_offset[i] += by.slope[i]
@@ -134,7 +136,7 @@ def _set_group_derivatives(
 
 
 @compiled
-def _set_shares(
+def set_shares(
     room: VoteRoom,
     n: int,
     levels: StateLevels,
@@ -147,7 +149,7 @@ def _set_shares(
     by.serious[:] = 0.0
     for k in range(len(behaviors)):
         eps, flip = levels.eps[behaviors[k]], levels.flip[behaviors[k]]
-        if states[k] < LIKELY or eps + flip == 0.0:
+        if states[k] <= LIKELY or eps + flip == 0.0:
             continue
         if flip == 0.0:
             weight = eps * states[k]

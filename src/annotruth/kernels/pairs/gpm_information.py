@@ -54,7 +54,9 @@ def information(
         if first == last or sampled[s] == 0.0 or active[s, 0] == 0:
             continue
         levels = active_levels(active[s])
-        posterior, _ = state_posterior(room, block, s, favoured[s], covariates, model, levels)
+        posterior, _ = state_posterior(
+            room, block, first, last, favoured[s], covariates, model, levels
+        )
         shown = np.empty(2 * (last - first), np.int64)
         n_shown = 0
         for v in range(first, last):

@@ -11,18 +11,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.compiled import compiled
+from annotruth.kernels.compiled import compiled, compiled_in_any_order
+from annotruth.kernels.pairs.gpm_derivatives import Derivatives, derivative_room, set_shares
 from annotruth.kernels.pairs.gpm_states import active_levels, marginals, state_posterior
 from annotruth.kernels.pairs.gpm_votes import (
+    BLOCK,
+    VoteRoom,
+    any_above,
     davidson,
     half_sign,
     kind,
     moments,
     offset_of,
     root_odds,
+    set_odds,
+    set_probabilities,
+    set_votes,
     vote_room,
 )
-from annotruth.kernels.pairs.levels import LIKELY, ActiveLevels, PairModel
+from annotruth.kernels.pairs.levels import LIKELY, ActiveLevels, PairModel, StateLevels
 
 
 @compiled
@@ -49,12 +56,12 @@ def posteriors(
     votes for the favoured item, and how often it was shown. ``p_serious`` is the probability that
     each comparison was serious. ``totals`` gets the log-likelihood.
     """
-    room = vote_room(model)
+    room, shares = vote_room(model), derivative_room()
     for s in range(lo, hi):
         first, last = block.annotator_ptr[s], block.annotator_ptr[s + 1]
         levels = active_levels(active[s])
         posterior, log_likelihood = state_posterior(
-            room, block, s, favoured[s], covariates, model, levels
+            room, block, first, last, favoured[s], covariates, model, levels
         )
         totals[0] += log_likelihood
         by_group[s] = 0.0
@@ -68,13 +75,13 @@ def posteriors(
         by_beta[s, levels.beta] = by[1]
         by_nu[s, levels.nu] = by[2]
         by_behavior[s, levels.behavior] = by[3]
-        for g in range(len(levels.group)):
-            for j in range(len(levels.beta)):
-                for t in range(len(levels.nu)):
-                    _add_evidence(
-                        block, s, favoured[s], covariates, model, levels, g, j, t,
-                        posterior[g, j, t], evidence[s], p_serious,
-                    )  # fmt: skip
+        for start in range(first, last, BLOCK):
+            end = min(start + BLOCK, last)
+            set_votes(room, block, start, end, favoured[s], covariates, model, levels)
+            _add_evidence(
+                room, end - start, model.levels, levels, posterior, shares, p_serious[start:end],
+                evidence[s],
+            )  # fmt: skip
         for v in range(first, last):
             left, right, y = block.left[v], block.right[v], block.outcome[v]
             evidence[s, 0] += y == 0
@@ -86,42 +93,49 @@ def posteriors(
 
 @compiled
 def _add_evidence(
-    block: Any,
-    s: int,
-    favoured: int,
-    covariates: Floats,
-    model: PairModel,
+    room: VoteRoom,
+    n: int,
+    levels: StateLevels,
     active: ActiveLevels,
-    g: int,
-    j: int,
-    t: int,
-    weights: Floats,
-    evidence: Floats,
+    posterior: Floats,
+    shares: Derivatives,
     p_serious: Floats,
+    evidence: Floats,
 ) -> None:
-    """Add what a group, a sharpness and a tie rate expect of a serious annotator, by its weight."""
-    mass = weights.sum()
-    if mass < LIKELY:
-        return
-    levels, offsets = model.levels, model.offsets
-    scores, behaviors = model.theta[active.group[g]], active.behavior
-    beta, nu = levels.beta[active.beta[j]], levels.nu[active.nu[t]]
-    for v in range(block.annotator_ptr[s], block.annotator_ptr[s + 1]):
-        left, right, y = block.left[v], block.right[v], block.outcome[v]
-        row = kind(y, left, right, favoured)
-        difference = scores[left] - scores[right]
-        a = root_odds(beta * difference + offset_of(v, covariates, offsets))
-        p, mirrored, total = davidson(y, a, nu)
-        for k in range(len(behaviors)):
-            state = behaviors[k]
-            serious = levels.eps[state] * p
-            mixed = serious + levels.flip[state] * mirrored + levels.chance[row, state]
-            p_serious[v] += weights[k] * serious / mixed
-        evidence[1] += mass * a / total
-        evidence[3] += mass * nu / total
-        higher_left = difference > 0.0
-        evidence[4] += mass * ((y == 0) if higher_left else (y == 1))
-        evidence[5] += mass * (a if higher_left else 1.0 / a) / total
+    """Add what is expected of a serious annotator in n comparisons, and their ``p_serious``."""
+    mirror = any_above(levels.flip[active.behavior], 0.0)
+    for g in range(len(active.group)):
+        for j in range(len(active.beta)):
+            if not any_above(posterior[g, j], LIKELY):
+                continue
+            set_odds(room, n, g, levels.beta[active.beta[j]])
+            for t in range(len(active.nu)):
+                states, nu = posterior[g, j, t], levels.nu[active.nu[t]]
+                if any_above(states, LIKELY):
+                    set_probabilities(room, n, nu, mirror)
+                    set_shares(room, n, levels, active.behavior, states, shares)
+                    for i in range(n):
+                        p_serious[i] += shares.serious[i]
+                    _add_expected(room, n, g, nu, states.sum(), evidence)
+
+
+@compiled_in_any_order
+def _add_expected(room: VoteRoom, n: int, g: int, nu: float, mass: float, evidence: Floats) -> None:
+    """Add the expected votes in n comparisons at one sharpness and tie rate, times a probability."""
+    left = 0.0
+    tie = 0.0
+    agreed = 0.0
+    higher = 0.0
+    for i in range(n):
+        left += 0.5 * (room.total[i] + room.gap[i]) * room.inverse[i]
+        tie += room.inverse[i]
+        sign = 1.0 if room.difference[g, i] > 0.0 else -1.0
+        higher += 0.5 * (room.total[i] + sign * room.gap[i]) * room.inverse[i]
+        agreed += 1.0 if sign * room.own[i] > 0.0 else 0.0
+    evidence[1] += mass * left
+    evidence[3] += mass * nu * tie
+    evidence[4] += mass * agreed
+    evidence[5] += mass * higher
 
 
 @compiled
@@ -194,7 +208,10 @@ def predict(
             continue
         offsets[0] = own_side_bias[s]
         considered = active_levels(active[s])
-        posterior, _ = state_posterior(room, block, s, favoured[s], covariates, own, considered)
+        posterior, _ = state_posterior(
+            room, block, block.annotator_ptr[s], block.annotator_ptr[s + 1], favoured[s],
+            covariates, own, considered,
+        )  # fmt: skip
         groups, betas, nus, behaviors = considered
         mass = posterior.sum(axis=3)
         for g in range(len(groups)):

@@ -15,6 +15,7 @@ from annotruth.kernels.compiled import compiled, compiled_in_any_order
 from annotruth.kernels.pairs.gpm_votes import (
     BLOCK,
     VoteRoom,
+    any_above,
     set_odds,
     set_probabilities,
     set_votes,
@@ -116,72 +117,80 @@ def _multiply(
     groups, betas, nus, behaviors = active
     eps, flip = levels.eps[behaviors], levels.flip[behaviors]
     never_serious = _never_serious(eps, flip, room.chance, n)
+    mirror = any_above(flip, 0.0)
     for g in range(len(groups)):
         for j in range(len(betas)):
-            if joint[g, j].max() == 0.0:
+            if not any_above(joint[g, j], 0.0):
                 continue
             set_odds(room, n, g, levels.beta[betas[j]])
             for t in range(len(nus)):
                 states = joint[g, j, t]
-                if states.max() > 0.0:
-                    set_probabilities(room, n, levels.nu[nus[t]])
+                if any_above(states, 0.0):
+                    set_probabilities(room, n, levels.nu[nus[t]], mirror)
                     _multiply_cell(states, eps, flip, never_serious, room, n)
 
 
-@compiled
-def _rescale(joint: Floats, dropped: float) -> float:
-    """Divide by the largest; set to 0 what is below ``dropped`` then. Return the log of the divisor."""
+@compiled_in_any_order
+def _normalise(joint: Floats, dropped: float) -> float:
+    """Divide by the sum; set to 0 what is below ``dropped`` then. Return the log of the sum."""
     flat = joint.ravel()
-    largest = flat.max()
-    least = dropped * largest
-    inverse = 1.0 / largest
+    total = 0.0
     for i in range(len(flat)):
-        flat[i] = flat[i] * inverse if flat[i] >= least else 0.0
-    return math.log(largest)
+        total += flat[i]
+    for i in range(len(flat)):
+        share = flat[i] / total
+        flat[i] = share if share >= dropped else 0.0
+    return math.log(total)
 
 
 @compiled
 def state_posterior(
     room: VoteRoom,
     block: Any,
-    s: int,
+    first: int,
+    last: int,
     favoured: int,
     covariates: Floats,
     model: PairModel,
     active: ActiveLevels,
 ) -> tuple[Floats, float]:
-    """Return the posterior of annotator s's active states, and the log-likelihood.
+    """Return the posterior of active states given the comparisons first:last, and their log-likelihood.
 
     States that are very unlikely after some of the comparisons are left out for the rest.
     """
     joint = _prior(model, active)
-    lo, end = block.annotator_ptr[s], block.annotator_ptr[s + 1]
-    size = _FIRST
+    lo, size = first, _FIRST
     log_likelihood = 0.0
-    while lo < end:
-        hi = end if lo + size + _FIRST > end else lo + size
+    while lo < last:
+        hi = last if lo + size + _FIRST > last else lo + size
         set_votes(room, block, lo, hi, favoured, covariates, model, active)
         _multiply(joint, room, hi - lo, model.levels, active)
-        log_likelihood += _rescale(joint, DROPPED if hi < end else 0.0)
+        log_likelihood += _normalise(joint, DROPPED if hi < last else 0.0)
         lo = hi
         size = min(2 * size, BLOCK - _FIRST)
-    flat = joint.ravel()
-    total = flat.sum()
-    for i in range(len(flat)):
-        flat[i] /= total
-    return joint, log_likelihood + math.log(total)
+    if first == last:
+        log_likelihood = _normalise(joint, 0.0)
+    return joint, log_likelihood
 
 
-@compiled
+@compiled_in_any_order
 def marginals(posterior: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     """Return the posterior of groups, sharpness, tie rates and behaviors."""
-    mass = posterior.sum(axis=3)
-    return (
-        mass.sum(axis=2).sum(axis=1),
-        mass.sum(axis=2).sum(axis=0),
-        mass.sum(axis=0).sum(axis=0),
-        posterior.sum(axis=0).sum(axis=0).sum(axis=0),
-    )
+    n_groups, n_betas, n_nus, n_behaviors = posterior.shape
+    group, beta, nu = np.zeros(n_groups), np.zeros(n_betas), np.zeros(n_nus)
+    behavior = np.zeros(n_behaviors)
+    for g in range(n_groups):
+        for j in range(n_betas):
+            for t in range(n_nus):
+                states = posterior[g, j, t]
+                mass = 0.0
+                for k in range(n_behaviors):
+                    mass += states[k]
+                    behavior[k] += states[k]
+                group[g] += mass
+                beta[j] += mass
+                nu[t] += mass
+    return group, beta, nu, behavior
 
 
 @compiled

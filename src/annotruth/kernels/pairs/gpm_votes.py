@@ -18,6 +18,10 @@ from annotruth.kernels.pairs.levels import MAX_LOG_ODDS, ActiveLevels, PairModel
 BLOCK = 128
 """The most comparisons whose probabilities are multiplied: a likely state has 0.1 and more of each."""
 
+_LOG2_E = 1.0 / math.log(2.0)
+_LOG_2 = 0.693145751953125  # so short that small multiples of it are exact
+_LOG_2_REST = 1.4286068203094173e-06
+
 
 @compiled
 def kind(outcome: int, left: int, right: int, favoured: int) -> int:
@@ -144,10 +148,40 @@ def set_votes(
 
 
 @compiled
+def _set_root_odds(room: VoteRoom, n: int, g: int, beta: float) -> None:
+    """Set ``won`` to exp(d / 2), within bounds that avoid overflow.
+
+    With x = m log 2 + r it is 2^m exp r, by the Taylor series of exp r: unlike calls of exp, these
+    loops use SIMD instructions. ``total`` and ``inverse`` are overwritten.
+    """
+    exponent = room.inverse.view(np.int64)
+    for i in range(n):
+        d = beta * room.difference[g, i] + room.offset[i]
+        x = 0.5 * min(max(d, -MAX_LOG_ODDS), MAX_LOG_ODDS)
+        m = math.floor(x * _LOG2_E + 0.5)
+        room.total[i] = (x - m * _LOG_2) - m * _LOG_2_REST
+        exponent[i] = (np.int64(m) + 1023) << 52  # the bits of the double 2^m
+    for i in range(n):
+        r = room.total[i]
+        series = 1.0 / 479001600.0
+        series = series * r + 1.0 / 39916800.0
+        series = series * r + 1.0 / 3628800.0
+        series = series * r + 1.0 / 362880.0
+        series = series * r + 1.0 / 40320.0
+        series = series * r + 1.0 / 5040.0
+        series = series * r + 1.0 / 720.0
+        series = series * r + 1.0 / 120.0
+        series = series * r + 1.0 / 24.0
+        series = series * r + 1.0 / 6.0
+        series = series * r + 0.5
+        series = series * r + 1.0
+        room.won[i] = (series * r + 1.0) * room.inverse[i]
+
+
+@compiled
 def set_odds(room: VoteRoom, n: int, g: int, beta: float) -> None:
     """Set the odds of n comparisons at a sharpness."""
-    for i in range(n):
-        room.won[i] = root_odds(beta * room.difference[g, i] + room.offset[i])
+    _set_root_odds(room, n, g, beta)
     for i in range(n):
         a = room.won[i]
         room.total[i] = a + 1.0 / a
@@ -161,11 +195,23 @@ def set_odds(room: VoteRoom, n: int, g: int, beta: float) -> None:
 
 
 @compiled
-def set_probabilities(room: VoteRoom, n: int, nu: float) -> None:
-    """Set the probabilities of n comparisons at a tie rate, after `set_odds`."""
+def set_probabilities(room: VoteRoom, n: int, nu: float, mirror: bool) -> None:
+    """Set the probabilities of n comparisons at a tie rate, after `set_odds`; mirrored ones if asked."""
     for i in range(n):
         room.inverse[i] = 1.0 / (room.total[i] + nu)
     for i in range(n):
         room.p[i] = (room.won[i] + nu * room.is_tie[i]) * room.inverse[i]
+    if not mirror:
+        return
     for i in range(n):
         room.mirrored[i] = (room.lost[i] + nu * room.is_tie[i]) * room.inverse[i]
+
+
+@compiled
+def any_above(values: Floats, least: float) -> bool:
+    """Whether any value is above ``least``."""
+    flat = values.ravel()
+    i = 0
+    while i < len(flat) and flat[i] <= least:
+        i += 1
+    return i < len(flat)

@@ -9,8 +9,8 @@ from annotruth.kernels.arrays import Codes, Floats
 SHARPNESS_SD = 0.6
 """The standard deviation of the log of the sharpness in the crowd; its mean is 0."""
 
-DROPPED = 1e-11
-"""A state so much less likely than the likeliest, after some comparisons, is left out for the rest.
+DROPPED = 1e-9
+"""A state whose posterior is below this after some comparisons is left out for the rest.
 
 The probability that such a state becomes likely by the rest is not larger than this either: given
 the comparisons so far, the expectation of a posterior probability is what it is now.

@@ -56,7 +56,7 @@ def step(
         totals[0] += log_likelihood
         totals[1] += by[1] @ np.log(levels.beta)
 
-        posterior = np.where(posterior >= LIKELY, posterior, 0.0)
+        posterior = np.where(posterior > LIKELY, posterior, 0.0)
         slope, serious, inverted = slopes(votes, levels)
         by_sharpness = (posterior * slope).sum(axis=(3, 4))  # comparison, group, sharpness
         curves = (posterior * (serious + inverted) * votes.variance[..., np.newaxis]).sum(
@@ -95,10 +95,11 @@ def prune_states(
     covariates: Floats,
     model: PairModel,
     prune: float,
+    n_votes: int,
 ) -> None:
-    """Make levels inactive whose posterior probability is below ``prune``."""
+    """Make levels inactive whose posterior probability after ``n_votes`` votes is below ``prune``."""
     for s in range(lo, hi):
-        votes = votes_of(block, s, favoured, covariates, model)
+        votes = votes_of(block, s, favoured, covariates, model, n_votes)
         posterior, _ = state_posterior(votes, active[s], model.levels)
         active[s] = likely_levels(marginals(posterior), active[s], prune)
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.pairs.levels import MAX_LOG_ODDS, PairModel
+from annotruth.kernels.pairs.levels import LIKELY, MAX_LOG_ODDS, PairModel
 from annotruth.kernels.reference.pairs.gpm_states import (
     HALF_SIGN,
     make_votes,
@@ -44,7 +44,8 @@ def posteriors(
         mass = posterior.sum(axis=3)
         _, serious, _ = slopes(votes, model.levels)
         first, last = block.annotator_ptr[s], block.annotator_ptr[s + 1]
-        p_serious[first:last] = (posterior * serious).sum(axis=(1, 2, 3, 4))
+        likely = np.where(posterior > LIKELY, posterior, 0.0)
+        p_serious[first:last] = (likely * serious).sum(axis=(1, 2, 3, 4))
         y = votes.outcome
         both = 4.0 * (votes.variance + votes.mean**2)  # of left and of right together
         p_left, p_right = both / 2.0 + votes.mean, both / 2.0 - votes.mean

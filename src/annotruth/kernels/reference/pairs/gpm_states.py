@@ -74,9 +74,11 @@ def votes_of(
     favoured: NDArray[np.int32],
     covariates: Floats,
     model: PairModel,
+    most: int | None = None,
 ) -> StateVotes:
-    """Return the comparisons by annotator s."""
-    of = slice(block.annotator_ptr[s], block.annotator_ptr[s + 1])
+    """Return the comparisons by annotator s, or the first of them."""
+    first, last = block.annotator_ptr[s], block.annotator_ptr[s + 1]
+    of = slice(first, last if most is None else min(first + most, last))
     outcome = block.outcome[of].astype(np.int64)
     item = int(favoured[s])
     return make_votes(block.left[of], block.right[of], outcome, item, covariates[of], model)

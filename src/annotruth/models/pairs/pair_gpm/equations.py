@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.comparisons.table import Comparisons
-from annotruth.kernels.arrays import Codes, Floats
+from annotruth.kernels.arrays import Codes, Floats, inner
 from annotruth.models.pairs.graph import LaplacianSystem, connected_parts
 from annotruth.models.pairs.pair_gpm.parameters import PairGPMParameters
 
 OFFSET_PRECISION = 0.25
 """The precision of the prior of the side bias and of standardised coefficients."""
 
+_MAX_TABLE = 4  # entries per comparison in a table of all pairs; with more, pairs are sorted
 _MAX_MOVE = 2.0  # of a score in one step
 
 
@@ -37,8 +38,8 @@ class ScoreEquations(NamedTuple):
 
     def moves(
         self, old: PairGPMParameters, sums: Mapping[str, Floats], precision: float
-    ) -> tuple[Floats, Floats]:
-        """Return the Newton step on the expected log posterior, of the scores and the offsets."""
+    ) -> tuple[Floats, Floats, float]:
+        """Return the Newton step of scores and offsets, and by how much the log posterior should rise."""
         gradient = sums["gradient"] - precision * old.theta
         offset_gradient = sums["offset_gradient"] - OFFSET_PRECISION * old.offsets
         cross = sums["cross"].copy()
@@ -50,7 +51,8 @@ class ScoreEquations(NamedTuple):
         )
         # Far from the optimum the expected log posterior is not quadratic.
         damping = min(1.0, _MAX_MOVE / max(np.abs(moves).max(), 1e-300))
-        return damping * moves, damping * further
+        rise = 0.5 * damping * (inner(gradient, moves) + inner(offset_gradient, further))
+        return damping * moves, damping * further, rise
 
     def systems(self, sums: Mapping[str, Floats], precision: float) -> list[LaplacianSystem]:
         """Return the equations of the scores of each group."""
@@ -75,10 +77,21 @@ class ScoreEquations(NamedTuple):
 def make_equations(data: Comparisons) -> tuple[ScoreEquations, NDArray[np.int32]]:
     """Return the equations, and the code of each comparison's pair."""
     low, high = np.minimum(data.left, data.right), np.maximum(data.left, data.right)
-    pairs, code = np.unique(low.astype(np.int64) * data.n_items + high, return_inverse=True)
+    pairs, code = _distinct(low.astype(np.int64) * data.n_items + high, data.n_items**2)
     left, right = np.divmod(pairs, data.n_items)
     part = connected_parts(data.n_items, left, right)
-    return ScoreEquations(left, right, part, data.sides_known), code.astype(np.int32)
+    return ScoreEquations(left, right, part, data.sides_known), code
+
+
+def _distinct(values: Codes, size: int) -> tuple[Codes, NDArray[np.int32]]:
+    """Return the distinct values below ``size`` in order, and the place of each value among them."""
+    if size > _MAX_TABLE * len(values):
+        distinct, place = np.unique(values, return_inverse=True)
+        return distinct, place.astype(np.int32)
+    occurs = np.zeros(size, dtype=np.bool_)
+    occurs[values] = True
+    place_of = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
+    return np.flatnonzero(occurs), place_of[values]
 
 
 def _solve(

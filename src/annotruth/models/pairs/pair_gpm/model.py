@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from copy import copy
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import numpy as np
 from annotruth.comparisons.table import Comparisons
 from annotruth.engines import get_engine
 from annotruth.errors import InputError
-from annotruth.kernels.arrays import Codes, Floats
+from annotruth.kernels.arrays import Codes, Floats, inner
 from annotruth.models.em import History, ProgressCallback, run_em
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.bradley_terry import BradleyTerry
@@ -32,7 +33,8 @@ from annotruth.models.pairs.result import RankFit
 _MAX_ROUNDS = 8  # updates of the scores' prior
 _PRIOR_CHANGE = 0.03  # of the log of its precision: below this it has converged
 _LARGE = 400_000  # comparisons; with more, estimation starts from a sample
-_SAMPLE = 100_000
+_SAMPLE = 50_000
+_LARGE_TOL = 1e-3  # per score, of many comparisons: they determine scores well
 _ROUND_TOL = 1e-2  # per score, before the last round
 _FINAL_TOL = 1e-4  # per score: less does not change a score noticeably
 
@@ -114,9 +116,15 @@ class PairGPM(PairEstimator):
             return steps.resume(previous)
         if data.n_comparisons > _LARGE:
             fit = copy(self).fit(_sample(data, _SAMPLE, self.seed)).result_
-            steps.precision = float(fit.parameters["precision"][0])
+            precision, n_determined = fit.parameters["precision"]
+            steps.set_prior(float(precision), float(n_determined))
             start = steps.resume(fit)
+            if self.n_groups == 1:  # scores of all votes, on the scale of the sample's
+                scores = BradleyTerry(engine=self.engine).fit(data).result_.scores.mean
+                scale = inner(scores, start.theta[0]) / max(inner(scores, scores), 1e-300)
+                start = start._replace(theta=scale * scores[np.newaxis])
             steps.prune(start)
+            steps.few_passes = True
             return start
         fit = BradleyTerry(engine=self.engine).fit(data).result_
         start = steps.start()
@@ -132,36 +140,34 @@ class PairGPM(PairEstimator):
         progress: ProgressCallback | None,
     ) -> tuple[PairGPMParameters, History, ScoreCovariance]:
         """Estimate the scores and their prior, then the scores again without inverted votes."""
+        is_large = steps.data.n_comparisons > _LARGE
 
         def run(parameters: PairGPMParameters, tol: float) -> tuple[PairGPMParameters, History]:
             parameters, history = run_em(
                 *(steps, parameters),
-                tol=tol,
+                tol=max(self.tol, tol * parameters.theta.size),
                 max_iter=self.max_iter,
-                accelerate=self.acceleration,
+                accelerate=self.acceleration and not is_large,
                 progress=progress,
             )
             parameters = steps.rescaled(parameters)
             history.log_likelihood[-1] = steps.finalize(parameters)
             return parameters, history
 
-        for _ in range(_MAX_ROUNDS):
-            parameters, history = run(parameters, max(self.tol, _ROUND_TOL * parameters.theta.size))
-            change = update_prior(steps, parameters)
-            if steps.data.n_comparisons > _LARGE:  # the sample had the same prior
-                break
-            steps.consider_all_states()
-            if change < _PRIOR_CHANGE:
-                break
-        steps.sums(parameters)
+        if is_large:  # the prior is that of the sample
+            parameters, history = run(parameters, _LARGE_TOL)
+            steps.sums(parameters)
+        else:
+            parameters = _estimate_prior(steps, parameters, run)
+            steps.consider_likely_states(parameters)
         named = name_behaviors(
             steps.shares.behaviors(), steps.states, steps.data.comparisons_per_annotator
         )
         inverted = np.array(named) == INVERTED
         if inverted.any() and not inverted.all():
             steps.leave_out(inverted)
-        if inverted.any() or steps.data.n_comparisons <= _LARGE:
-            parameters, history = run(parameters, max(self.tol, _FINAL_TOL * parameters.theta.size))
+        if inverted.any() or not is_large:
+            parameters, history = run(parameters, _FINAL_TOL)
         covariance = score_covariance(steps, parameters)
         steps.consider_all_states(inverted)
         return parameters, history, covariance
@@ -175,6 +181,34 @@ class PairGPM(PairEstimator):
     ) -> Floats:
         """Return the probabilities of left, right and tie, given the annotator's own votes."""
         return predict_outcomes(self.result_, self.engine, left, right, annotator, covariates or {})
+
+
+def _estimate_prior(
+    steps: PairGPMSteps,
+    parameters: PairGPMParameters,
+    run: Callable[[PairGPMParameters, float], tuple[PairGPMParameters, History]],
+) -> PairGPMParameters:
+    """Estimate the scores and the precision of their prior in turns, until that has converged."""
+    precisions = [steps.precision]
+    for _ in range(_MAX_ROUNDS):
+        parameters, _ = run(parameters, _ROUND_TOL)
+        change = update_prior(steps, parameters)
+        precisions.append(steps.precision)
+        if change < _PRIOR_CHANGE:
+            break
+        if len(precisions) == 2:  # states were left out at other scores
+            steps.consider_all_states()
+        else:
+            steps.precision = _limit(*precisions)
+            precisions = [steps.precision]
+    return parameters
+
+
+def _limit(x0: float, x1: float, x2: float) -> float:
+    """Return the limit of a sequence whose logs change less and less by a factor, or else x2."""
+    first, second = np.log([x1 / x0, x2 / x1])
+    ratio = second / first if first != 0.0 else 0.0
+    return float(x2 * np.exp(second * ratio / (1.0 - ratio))) if 0.0 < ratio < 0.7 else x2
 
 
 def _sample(data: Comparisons, n_comparisons: int, seed: int) -> Comparisons:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from annotruth.comparisons.table import Comparisons
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Floats, inner
-from annotruth.kernels.pairs.levels import SHARPNESS_SD
+from annotruth.kernels.pairs.levels import DROPPED, SHARPNESS_SD
 from annotruth.models.em import Monitor
 from annotruth.models.pairs.anderson import Anderson, Coordinates
 from annotruth.models.pairs.pair_gpm.equations import OFFSET_PRECISION, make_equations
@@ -43,8 +43,11 @@ from annotruth.models.warm_start import with_new_rows
 
 _PRUNE = 1e-7  # states less likely than this are no longer considered
 _PRUNE_AT = (2, 6, 20)  # the steps after which they are left out
+_N_FIRST = 64  # votes of an annotator by which states are left out at first
+_EVERY_OTHER = 0x5555_5555_5555_5555  # the bits of levels 0, 2, 4, ...
 _SCALE_ROUNDS = 20
 _ROUNDING = 1e-12  # of the log posterior
+_LEFT_OUT_IN_A_PASS = 100 * DROPPED  # the probability of states that a pass leaves out
 _STEP_SIZES = (*(0.5**k for k in range(1, 11)), 0.0)  # of steps that end lower than they began
 
 
@@ -67,6 +70,12 @@ class PairGPMSteps:
         The levels of the latent states.
     n_groups
         The number of taste groups.
+
+    Attributes
+    ----------
+    few_passes
+        Whether passes take long: then the objective of a step has the rise expected of it, so that
+        the loop ends without a pass that confirms it, and the last sums are those of the result.
 
     Examples
     --------
@@ -96,6 +105,7 @@ class PairGPMSteps:
         self.equations, pair = make_equations(data)
         self.part = self.equations.part
         self._last: tuple[PairGPMParameters, dict[str, Floats]] | None = None
+        self.few_passes = False
         self._n_steps = 0
         self._updates: list[_Update] = []  # the last ones; extrapolations return to earlier points
         model = Input("model")
@@ -119,7 +129,7 @@ class PairGPMSteps:
         self._prune = Pass(
             "pairs.gpm.prune_states",
             state=("active", "favoured", "covariates"),
-            inputs=(model, Input("prune")),
+            inputs=(model, Input("prune"), Input("n_votes")),
         )
         self._information = Pass(
             "pairs.gpm_information.information",
@@ -149,6 +159,11 @@ class PairGPMSteps:
         self.session.put("active", np.tile(every, (self.data.n_annotators, 1)), per="annotators")
         self._n_steps = 0
         self._updates, self._last = [], None
+
+    def consider_likely_states(self, parameters: PairGPMParameters) -> None:
+        """Make all states active but those that are very unlikely at these parameters."""
+        self.consider_all_states()
+        self.sums(parameters, prune=_PRUNE)
 
     def start_at(self, theta: Floats, offsets: Floats) -> PairGPMParameters:
         """Return the parameters with these scores and offsets, and the prior's probabilities."""
@@ -182,13 +197,14 @@ class PairGPMSteps:
         self._n_steps += 1
         is_pruned = self._n_steps in _PRUNE_AT
         old, sums = self._risen(old, prune=_PRUNE if is_pruned else 0.0)
-        moves, offset_moves = self.equations.moves(old, sums, self.precision)
+        moves, offset_moves, rise = self.equations.moves(old, sums, self.precision)
         theta, offsets = old.theta + moves, old.offsets + offset_moves
         new = PairGPMParameters(theta, offsets, *self.shares.best(old))
         objective = self._log_posterior(old, sums)
-        slack = _ROUNDING * abs(objective) + 4 * _PRUNE * self.data.n_annotators * is_pruned
+        slack = _ROUNDING * abs(objective)
+        slack += self.data.n_annotators * (4 * _PRUNE * is_pruned + _LEFT_OUT_IN_A_PASS)
         self._updates = [*self._updates[-3:], _Update(old, new, objective - slack)]
-        return new, Monitor(float(sums["totals"][0]), objective)
+        return new, Monitor(float(sums["totals"][0]), objective + self.few_passes * rise)
 
     def _risen(
         self, parameters: PairGPMParameters, *, prune: float
@@ -234,6 +250,8 @@ class PairGPMSteps:
 
     def finalize(self, parameters: PairGPMParameters) -> float:
         """Return the log-likelihood of the final parameters."""
+        if self.few_passes and self._last is not None:
+            self._last = parameters, self._last[1]
         return float(self.sums(parameters)["totals"][0])
 
     def acceleration(self) -> Anderson[PairGPMParameters]:
@@ -251,8 +269,22 @@ class PairGPMSteps:
         ]
 
     def prune(self, parameters: PairGPMParameters) -> None:
-        """Make states inactive that are very unlikely at these parameters."""
-        self.session.run_pass(self._prune, model=make_model(self.states, parameters), prune=_PRUNE)
+        """Make levels inactive that are very unlikely after some votes of each annotator.
+
+        Of sharpness and tie rates, every other level is considered first; then those near the likely.
+        """
+        sizes = n_levels(self._n_groups, self.states)
+        every = np.array([(1 << size) - 1 for size in sizes], dtype=np.int64)
+        other = np.array([-1, _EVERY_OTHER, _EVERY_OTHER, -1], dtype=np.int64)
+        n_annotators = self.data.n_annotators
+        self.session.put("active", np.tile(every & other, (n_annotators, 1)), per="annotators")
+        model = make_model(self.states, parameters)
+        self.session.run_pass(self._prune, model=model, prune=_PRUNE, n_votes=_N_FIRST)
+        active = self.session.collect("active")
+        for _ in range(2):
+            active[:, 1:3] |= (active[:, 1:3] << 1) | (active[:, 1:3] >> 1)
+        self.session.put("active", active & every, per="annotators")
+        self._updates, self._last = [], None
 
     def _log_posterior(self, at: PairGPMParameters, sums: dict[str, Floats]) -> float:
         """Return the log posterior up to a constant; those who are left out still have states."""
@@ -262,8 +294,12 @@ class PairGPMSteps:
 
     def rescaled(self, parameters: PairGPMParameters) -> PairGPMParameters:
         """Return parameters whose scores are multiplied by their best common factor."""
-        log_scale = self._best_scale(parameters.theta, self.sums(parameters)["totals"][1])
-        return parameters._replace(theta=parameters.theta * np.exp(log_scale))
+        sums = self.sums(parameters)
+        log_scale = self._best_scale(parameters.theta, sums["totals"][1])
+        rescaled = parameters._replace(theta=parameters.theta * np.exp(log_scale))
+        if self.few_passes:
+            self._last = rescaled, sums
+        return rescaled
 
     def _best_scale(self, theta: Floats, log_sharpness: float) -> float:
         """Return the log of the best factor of all scores, given everybody's log sharpness."""
