@@ -22,12 +22,11 @@ from annotruth.kernels.pairs.gpm_votes import (
 )
 from annotruth.kernels.pairs.levels import (
     DROPPED,
+    N_FIRST,
     ActiveLevels,
     PairModel,
     StateLevels,
 )
-
-_FIRST = 32  # comparisons after which very unlikely states are left out
 
 
 @compiled
@@ -159,15 +158,15 @@ def state_posterior(
     States that are very unlikely after some of the comparisons are left out for the rest.
     """
     joint = _prior(model, active)
-    lo, size = first, _FIRST
+    lo, size = first, N_FIRST
     log_likelihood = 0.0
     while lo < last:
-        hi = last if lo + size + _FIRST > last else lo + size
+        hi = last if lo + size + N_FIRST > last else lo + size
         set_votes(room, block, lo, hi, favoured, covariates, model, active)
         _multiply(joint, room, hi - lo, model.levels, active)
         log_likelihood += _normalise(joint, DROPPED if hi < last else 0.0)
         lo = hi
-        size = min(2 * size, BLOCK - _FIRST)
+        size = min(2 * size, BLOCK - N_FIRST)
     if first == last:
         log_likelihood = _normalise(joint, 0.0)
     return joint, log_likelihood

@@ -9,6 +9,9 @@ from annotruth.kernels.arrays import Codes, Floats
 SHARPNESS_SD = 0.6
 """The standard deviation of the log of the sharpness in the crowd; its mean is 0."""
 
+N_FIRST = 32
+"""The number of comparisons after which very unlikely states are left out, if as many follow."""
+
 DROPPED = 1e-9
 """A state whose posterior is below this after some comparisons is left out for the rest.
 

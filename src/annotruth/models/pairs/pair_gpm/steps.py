@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from annotruth.comparisons.table import Comparisons
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Floats, inner
-from annotruth.kernels.pairs.levels import DROPPED, SHARPNESS_SD
+from annotruth.kernels.pairs.levels import DROPPED, N_FIRST, SHARPNESS_SD
 from annotruth.models.em import Monitor
 from annotruth.models.pairs.anderson import Anderson, Coordinates
 from annotruth.models.pairs.pair_gpm.equations import OFFSET_PRECISION, make_equations
@@ -106,6 +106,7 @@ class PairGPMSteps:
         self.part = self.equations.part
         self._last: tuple[PairGPMParameters, dict[str, Floats]] | None = None
         self.few_passes = False
+        self._n_frequent = int((data.comparisons_per_annotator >= 2 * N_FIRST).sum())
         self._n_steps = 0
         self._updates: list[_Update] = []  # the last ones; extrapolations return to earlier points
         model = Input("model")
@@ -201,8 +202,8 @@ class PairGPMSteps:
         theta, offsets = old.theta + moves, old.offsets + offset_moves
         new = PairGPMParameters(theta, offsets, *self.shares.best(old))
         objective = self._log_posterior(old, sums)
-        slack = _ROUNDING * abs(objective)
-        slack += self.data.n_annotators * (4 * _PRUNE * is_pruned + _LEFT_OUT_IN_A_PASS)
+        slack = _ROUNDING * abs(objective) + 4 * _PRUNE * self.data.n_annotators * is_pruned
+        slack += _LEFT_OUT_IN_A_PASS * self._n_frequent
         self._updates = [*self._updates[-3:], _Update(old, new, objective - slack)]
         return new, Monitor(float(sums["totals"][0]), objective + self.few_passes * rise)
 
