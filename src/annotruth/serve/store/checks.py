@@ -40,7 +40,7 @@ def check_event(given: LabelEvent, kind: ProjectKind) -> None:
         raise InputError(f"the event has no {missing[0]}")
 
 
-def check_text(what: str, value: str, max_length: int = MAX_ID_LENGTH) -> None:
+def check_text(what: str, value: str, max_length: int | None = MAX_ID_LENGTH) -> None:
     """Refuse text that is too long or that a database cannot store."""
     if "\0" in value:
         raise InputError(f"the {what} {shorten(value)!r} contains a zero character")
@@ -49,7 +49,7 @@ def check_text(what: str, value: str, max_length: int = MAX_ID_LENGTH) -> None:
     except UnicodeEncodeError:
         raise InputError(f"the {what} {shorten(value)!r} is no valid Unicode") from None
     # PostgreSQL's index of an item and an annotator has room for 2,700 bytes.
-    if len(value) > max_length or n_bytes > 2 * max_length:
+    if max_length is not None and (len(value) > max_length or n_bytes > 2 * max_length):
         raise InputError(
             f"the {what} {shorten(value)!r} is longer than {max_length:,} characters, or than "
             f"{2 * max_length:,} bytes"

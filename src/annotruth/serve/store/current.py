@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 from sqlalchemy import BigInteger, ColumnElement, Connection, Select, select, type_coerce
 
 from annotruth.kernels.arrays import Codes
 from annotruth.serve.store.records import ProjectKind, StoredEvent
 from annotruth.serve.store.schema import UtcTime, event, from_microseconds
+
+Flags = NDArray[np.bool_]
 
 _ROWS_AT_ONCE = 1 << 11  # more objects at once take longer: cache misses, garbage collection
 _TIMES = [each.name for each in event.columns if isinstance(each.type, UtcTime)]
@@ -68,12 +71,17 @@ def keep_current(events: pa.Table, kind: ProjectKind) -> pa.Table:
 
     The events are all those of some annotations. Of labels, they are all those of some slots.
     """
-    annotation = _codes(events["source"], events["annotation"])
-    latest = events.take(_latest_of_each(annotation, events))
-    living = latest.filter(pc.invert(latest["deleted"]))
+    _, is_latest = latest_of_annotations(events)
+    living = events.filter(pc.and_not(pa.array(is_latest), events["deleted"]))
     if kind == "comparisons":
         return living
-    return living.take(_latest_of_each(_codes(living["item"], living["annotator"]), living))
+    return living.filter(pa.array(_is_latest(_codes(living["item"], living["annotator"]), living)))
+
+
+def latest_of_annotations(events: pa.Table) -> tuple[Codes, Flags]:
+    """Return a number for each event's annotation, and whether the event is its latest."""
+    annotation = _codes(events["source"], events["annotation"])
+    return annotation, _is_latest(annotation, events)
 
 
 def _codes(first: pa.ChunkedArray, second: pa.ChunkedArray) -> Codes:
@@ -87,14 +95,14 @@ def _dictionary_codes(column: pa.ChunkedArray) -> Codes:
     return np.asarray(encoded.indices).astype(np.int64)
 
 
-def _latest_of_each(group: Codes, events: pa.Table) -> Codes:
-    """Return the place of the latest event of each group, in the order of the events."""
+def _is_latest(group: Codes, events: pa.Table) -> Flags:
+    """Return whether an event is the latest of its group."""
     # The sort is stable and the events are in order of seq, which decides between equal times.
     order = np.lexsort((events["submitted"].to_numpy(), group))
-    sorted_group = group[order]
-    is_last = np.ones(len(order), bool)
-    is_last[:-1] = sorted_group[1:] != sorted_group[:-1]
-    return np.sort(order[is_last])
+    in_order = group[order]
+    is_latest = np.zeros(len(order), bool)
+    is_latest[order] = np.append(in_order[1:] != in_order[:-1], True)[: len(order)]
+    return is_latest
 
 
 def stored_events(events: pa.Table) -> Iterable[StoredEvent]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -107,13 +107,29 @@ class Database:
 
     @contextmanager
     def connect(self) -> Iterator[Connection]:
-        """Return a connection to read with; what the block reads is of one moment in SQLite."""
-        with self._errors_reported(), self.engine.connect() as opened:
+        """Return a connection to read with; what the block reads is of one moment."""
+        with self._errors_reported(), self._reader.connect() as opened:
             yield opened
+
+    @property
+    def _reader(self) -> Engine:
+        # As in SQLite, all that a transaction reads is of the moment of its first query.
+        isolation = {} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
+        return self.engine.execution_options(**isolation)
 
     def dispose(self) -> None:
         """Close all connections."""
         self.engine.dispose()
+
+    def compact(self) -> None:
+        """Rewrite SQLite's file, so that removed rows are neither in it nor in its log.
+
+        PostgreSQL does so by itself.
+        """
+        if self.is_sqlite:
+            with self._errors_reported(), closing(self.engine.raw_connection()) as opened:
+                for statement in ("vacuum", "pragma wal_checkpoint(truncate)"):
+                    opened.cursor().execute(statement)
 
     def schema_state(self) -> SchemaState:
         """Return whether the tables are there and current; refuse those of a newer version."""
@@ -167,13 +183,20 @@ class Database:
             raise DatabaseUnavailableError(
                 f"{self.name}: all connections are in use: try again"
             ) from None
-        except exc.DBAPIError as error:
+        except exc.StatementError as error:
+            if isinstance(error.orig, InputError):  # text that cannot be stored
+                raise error.orig from None
+            if not isinstance(error, exc.DBAPIError):
+                raise
             reason = _reason(error)
             if "not a database" in reason or "malformed" in reason:
                 raise InputError(
                     f"{self.name}: {reason}: choose another file, or restore a backup"
                 ) from None
-            if isinstance(error, exc.OperationalError) or error.connection_invalidated:
+            if error.connection_invalidated or (
+                isinstance(error, exc.OperationalError | exc.InternalError)
+                and not reason.startswith("no such ")  # table or column: the program's fault
+            ):
                 raise DatabaseUnavailableError(
                     f"{self.name}: {reason}; {_next_step(reason)}"
                 ) from None

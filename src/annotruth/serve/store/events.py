@@ -159,9 +159,7 @@ def _insert_new(connection: Connection, rows: list[tuple[Any, ...]]) -> int:
         values = ", ".join("?" * len(_INSERTED))
         insert = f"insert into event ({names}) values ({values}) {once}"
         return connection.exec_driver_sql(insert, rows).rowcount
-    # Numbers are given before the commit. Without the lock, a reader of all rows after some
-    # number could miss a row with a lower one that is committed later.
-    connection.execute(text("select pg_advisory_xact_lock(:key)"), {"key": _APPEND_LOCK})
+    lock_appends(connection)
     # One statement with a list per column: many rows at once, and their number is known.
     columns = {
         name: list(values) for name, values in zip(_INSERTED, zip(*rows, strict=True), strict=True)
@@ -169,6 +167,16 @@ def _insert_new(connection: Connection, rows: list[tuple[Any, ...]]) -> int:
     arrays = ", ".join(f"cast(:{name} as {type_}[])" for name, type_ in _INSERTED.items())
     insert = f"insert into event ({names}) select * from unnest({arrays}) {once}"
     return connection.execute(text(insert), columns).rowcount
+
+
+def lock_appends(connection: Connection) -> None:
+    """Wait for others that append events, and let them wait until the end of the transaction.
+
+    PostgreSQL numbers rows before they are committed. Without the lock, a reader of all rows after
+    some number could miss a row with a lower one that is committed later. SQLite has one writer.
+    """
+    if connection.dialect.name != "sqlite":
+        connection.execute(text("select pg_advisory_xact_lock(:key)"), {"key": _APPEND_LOCK})
 
 
 def last_seq(connection: Connection, project_id: int) -> int:

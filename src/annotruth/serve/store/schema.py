@@ -32,6 +32,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
+from annotruth.serve.store.checks import check_text
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -72,6 +74,28 @@ class UtcTime(TypeDecorator[datetime]):
         return None if value is None else from_microseconds(value)
 
 
+class PlainText(TypeDecorator[str]):
+    """Text that both databases can store and compare: valid Unicode without the zero character.
+
+    Examples
+    --------
+    >>> PlainText().process_bind_param("film", None)
+    'film'
+    >>> PlainText().process_bind_param(chr(0), None)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    annotruth.errors.InputError: the text ... contains a zero character
+    """
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect | None) -> str | None:
+        """Return the text, or refuse it."""
+        if value is not None:
+            check_text("text", value, None)
+        return value
+
+
 metadata = MetaData()
 _SEQ = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows only by its own type
 
@@ -84,8 +108,8 @@ project = Table(
     "project",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("name", Text, nullable=False, unique=True),
-    Column("kind", Text, nullable=False),
+    Column("name", PlainText, nullable=False, unique=True),
+    Column("kind", PlainText, nullable=False),
     Column("settings", JSON, nullable=False),
     Column("created", UtcTime, nullable=False),
     # How often a person's data was erased. Who keeps labels in memory reads them again when it changes.
@@ -97,13 +121,13 @@ event = Table(
     metadata,
     Column("seq", _SEQ, primary_key=True),
     _project(),
-    Column("source", Text, nullable=False),
-    Column("event_id", Text, nullable=False),
-    Column("annotation", Text, nullable=False),
-    Column("item", Text, nullable=False),
-    Column("other_item", Text, nullable=False),
-    Column("annotator", Text, nullable=False),
-    Column("label", Text, nullable=False),
+    Column("source", PlainText, nullable=False),
+    Column("event_id", PlainText, nullable=False),
+    Column("annotation", PlainText, nullable=False),
+    Column("item", PlainText, nullable=False),
+    Column("other_item", PlainText, nullable=False),
+    Column("annotator", PlainText, nullable=False),
+    Column("label", PlainText, nullable=False),
     Column("started", UtcTime),
     Column("submitted", UtcTime, nullable=False),
     Column("deleted", Boolean, nullable=False),
@@ -119,11 +143,11 @@ event = Table(
 token = Table(
     "token",
     metadata,
-    Column("id", Text, primary_key=True),
+    Column("id", PlainText, primary_key=True),
     Column("project", Integer, ForeignKey("project.id")),
-    Column("name", Text, nullable=False),
-    Column("hash", Text, nullable=False),
-    Column("scope", Text, nullable=False),
+    Column("name", PlainText, nullable=False),
+    Column("hash", PlainText, nullable=False),
+    Column("scope", PlainText, nullable=False),
     Column("created", UtcTime, nullable=False),
     Column("expires", UtcTime),
     Column("revoked", UtcTime),
@@ -134,15 +158,15 @@ gold = Table(
     "gold",
     metadata,
     _project(primary_key=True),
-    Column("item", Text, primary_key=True),
-    Column("label", Text, nullable=False),
+    Column("item", PlainText, primary_key=True),
+    Column("label", PlainText, nullable=False),
 )
 
 item_content = Table(
     "item_content",
     metadata,
     _project(primary_key=True),
-    Column("item", Text, primary_key=True),
+    Column("item", PlainText, primary_key=True),
     Column("content", JSON, nullable=False),
     Column("added", UtcTime, nullable=False),
 )
@@ -151,7 +175,7 @@ trait = Table(
     "trait",
     metadata,
     _project(primary_key=True),
-    Column("annotator", Text, primary_key=True),
+    Column("annotator", PlainText, primary_key=True),
     Column("traits", JSON, nullable=False),
 )
 
@@ -163,25 +187,25 @@ snapshot = Table(
     Column("created", UtcTime, nullable=False),
     Column("last_seq", BigInteger, nullable=False),
     Column("n_labels", Integer, nullable=False),
-    Column("model", Text, nullable=False),
-    Column("kind", Text, nullable=False),
+    Column("model", PlainText, nullable=False),
+    Column("kind", PlainText, nullable=False),
     Column("summary", JSON, nullable=False),
-    Column("folder", Text, nullable=False),  # empty when it was removed
+    Column("folder", PlainText, nullable=False),  # empty when it was removed
 )
 
 annotator_history = Table(
     "annotator_history",
     metadata,
     _project(primary_key=True),
-    Column("annotator", Text, primary_key=True),
+    Column("annotator", PlainText, primary_key=True),
     Column("version", Integer, primary_key=True),
     Column("created", UtcTime, nullable=False),
     Column("n_labels", Integer, nullable=False),
     Column("reliability", Float),
     Column("low", Float),
     Column("high", Float),
-    Column("behavior", Text, nullable=False),
-    Column("verdict", Text, nullable=False),
+    Column("behavior", PlainText, nullable=False),
+    Column("verdict", PlainText, nullable=False),
 )
 
 hourly = Table(
@@ -196,8 +220,8 @@ lease = Table(
     "lease",
     metadata,
     _project(primary_key=True),
-    Column("item", Text, primary_key=True),
-    Column("annotator", Text, primary_key=True),
+    Column("item", PlainText, primary_key=True),
+    Column("annotator", PlainText, primary_key=True),
     Column("expires", UtcTime, nullable=False),
     Index("lease_by_annotator", "project", "annotator"),
 )
@@ -208,9 +232,9 @@ alert = Table(
     Column("id", Integer, primary_key=True),
     _project(),
     Column("created", UtcTime, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("subject", Text, nullable=False),
-    Column("text", Text, nullable=False),
+    Column("kind", PlainText, nullable=False),
+    Column("subject", PlainText, nullable=False),
+    Column("text", PlainText, nullable=False),
     Column("detail", JSON, nullable=False),
     Column("seen", Boolean, nullable=False),
     Index("alert_by_project", "project", "id"),
@@ -222,8 +246,8 @@ webhook = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     _project(),
-    Column("url", Text, nullable=False),
-    Column("secret", Text, nullable=False),
+    Column("url", PlainText, nullable=False),
+    Column("secret", PlainText, nullable=False),
     Column("kinds", JSON, nullable=False),
     Column("active", Boolean, nullable=False),
     sqlite_autoincrement=True,
@@ -237,8 +261,8 @@ delivery = Table(
     Column("alert", Integer, ForeignKey("alert.id", ondelete="CASCADE"), nullable=False),
     Column("attempts", Integer, nullable=False),
     Column("next_attempt", UtcTime, nullable=False),
-    Column("status", Text, nullable=False),
-    Column("last_error", Text, nullable=False),
+    Column("status", PlainText, nullable=False),
+    Column("last_error", PlainText, nullable=False),
     UniqueConstraint("webhook", "alert", name="delivery_once"),
     Index("delivery_by_status", "status", "next_attempt"),
     Index("delivery_by_alert", "alert"),
@@ -249,12 +273,12 @@ connection = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     _project(),
-    Column("kind", Text, nullable=False),
+    Column("kind", PlainText, nullable=False),
     Column("settings", JSON, nullable=False),
-    Column("secret", Text, nullable=False),
+    Column("secret", PlainText, nullable=False),
     Column("cursor", JSON, nullable=False),
     Column("last_contact", UtcTime),
-    Column("last_error", Text, nullable=False),
+    Column("last_error", PlainText, nullable=False),
     sqlite_autoincrement=True,
 )
 
@@ -264,8 +288,8 @@ audit = Table(
     Column("seq", _SEQ, primary_key=True),
     Column("project", Integer, ForeignKey("project.id")),
     Column("time", UtcTime, nullable=False),
-    Column("actor", Text, nullable=False),
-    Column("action", Text, nullable=False),
+    Column("actor", PlainText, nullable=False),
+    Column("action", PlainText, nullable=False),
     Column("detail", JSON, nullable=False),
     Index("audit_by_project", "project", "seq"),
     sqlite_autoincrement=True,
@@ -277,7 +301,7 @@ worker_state = Table(
     _project(primary_key=True),
     Column("last_seq", BigInteger, nullable=False),
     Column("heartbeat", UtcTime),
-    Column("error", Text, nullable=False),
+    Column("error", PlainText, nullable=False),
 )
 
 # The view that `current` describes; it is no table of `metadata`, which would create it as one.

@@ -1,0 +1,136 @@
+"""Current labels against a plain model: the same events twice, out of order, deleted, edited."""
+
+from datetime import UTC, datetime, timedelta
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, given, settings
+from sqlalchemy import select
+
+from annotruth.serve.store.events import (
+    append_events,
+    current_labels,
+    current_of_slots,
+    current_table,
+    events_since,
+    slots_changed_since,
+)
+from annotruth.serve.store.maintenance import remove_superseded
+from annotruth.serve.store.projects import create_project
+from annotruth.serve.store.records import LabelEvent
+from annotruth.serve.store.schema import current_label
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+ITEMS, ANNOTATORS, SOURCES = ("a", "b"), ("ann", "bob"), ("api", "ls:1")
+
+
+@st.composite
+def event(draw, kind):
+    """An event with few ids and times, so that many of them concern the same annotation."""
+    deleted = draw(st.booleans())
+    annotation = draw(st.sampled_from(["x", "y"] if deleted else ["x", "y", None]))
+    return (
+        draw(st.sampled_from(SOURCES)),
+        LabelEvent(
+            item=draw(st.sampled_from(ITEMS)),
+            annotator=draw(st.sampled_from(ANNOTATORS)),
+            label=draw(st.sampled_from("12")),
+            event_id=draw(st.sampled_from([str(n) for n in range(12)])),
+            annotation=annotation,
+            other_item="c" if kind == "comparisons" else "",
+            submitted=draw(st.sampled_from([None, *(NOW + n * SECOND for n in range(-3, 2))])),
+            deleted=deleted,
+        ),
+    )
+
+
+class PlainModel:
+    """What the store should hold, in lists and dictionaries."""
+
+    def __init__(self, kind):
+        self.kind = kind
+        self.events = []  # in order
+        self.seen = set()
+
+    def append(self, source, event, time):
+        """Keep an event that is not there yet; return whether it was new."""
+        if (source, event.event_id) in self.seen:
+            return False
+        self.seen.add((source, event.event_id))
+        own = event.annotation is None and self.kind == "comparisons"
+        slot = (event.item, event.annotator)
+        name = event.event_id if own else event.annotation or slot
+        self.events.append((source, name, min(event.submitted or time, time), event))
+        return True
+
+    def current(self):
+        """Return the current labels as (item, other item, annotator, label)."""
+        annotations = {}
+        for place, (source, name, submitted, event) in enumerate(self.events):
+            before = annotations.get((source, name))
+            if before is None or submitted >= before[0]:
+                annotations[source, name] = (submitted, place, event)
+        living = sorted(each for each in annotations.values() if not each[2].deleted)
+        slots = {}
+        for _, place, event in living:
+            key = place if self.kind == "comparisons" else (event.item, event.annotator)
+            slots[key] = (event.item, event.other_item, event.annotator, event.label)
+        return sorted(slots.values())
+
+
+def fields(rows):
+    return sorted((each.item, each.other_item, each.annotator, each.label) for each in rows)
+
+
+@pytest.mark.parametrize("kind", ["labels", "comparisons"])
+@given(data=st.data())
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_current_labels_are_those_of_a_plain_model(database, kind, data):
+    batches = data.draw(st.lists(st.lists(event(kind), max_size=6), max_size=5))
+    model = PlainModel(kind)
+    patched = {}  # by slot, kept up to date as the worker does
+    with database.engine.execution_options(writes=True).connect() as connection:
+        project = create_project(connection, "property", kind, {}, NOW)
+        seq = 0
+        for number, batch in enumerate(batches):
+            time = NOW + number * SECOND
+            for source in SOURCES:
+                events = [each for who, each in batch if who == source]
+                appended = append_events(connection, project.id, source, events, time)
+                new = [model.append(source, each, time) for each in events]
+                assert (appended.n_new, appended.n_repeated) == (sum(new), len(new) - sum(new))
+            slots = slots_changed_since(connection, project.id, seq)
+            seq = appended.last_seq
+            changed = current_of_slots(connection, project.id, slots)
+            patched |= {slot: [e for e in changed if e.slot == slot] for slot in slots}
+
+        expected = model.current()
+        current = current_labels(connection, project.id)
+        assert fields(current) == expected
+        assert fields(e for kept in patched.values() for e in kept) == expected
+        of_project = current_label.c.project == project.id
+        assert fields(connection.execute(select(current_label).where(of_project))) == expected
+        table = current_table(connection, project.id)
+        assert table["seq"].to_pylist() == [each.seq for each in current]
+        for item in ITEMS:
+            found = current_labels(connection, project.id, item=item)
+            assert fields(found) == [each for each in expected if each[0] == item]
+            found = current_labels(connection, project.id, item=item, annotator="ann")
+            assert fields(found) == [each for each in expected if each[::2] == (item, "ann")]
+
+        before = NOW + data.draw(st.integers(0, 6)) * SECOND
+        stored = events_since(connection, project.id, 0, 1000)
+        n_removed = remove_superseded(connection, project, before)
+        left = events_since(connection, project.id, 0, 1000)
+        assert len(left) == len(stored) - n_removed
+        assert current_labels(connection, project.id) == current
+        assert [e for e in stored if e.received >= before] == [
+            e for e in left if e.received >= before
+        ]
+        assert remove_superseded(connection, project, before) == 0
+        connection.rollback()
