@@ -86,7 +86,7 @@ def fields(rows):
 @pytest.mark.parametrize("kind", ["labels", "comparisons"])
 @given(data=st.data())
 @settings(
-    max_examples=40,
+    max_examples=25,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -18,6 +18,7 @@ from annotruth.errors import InputError, listed, one_line, shorten
 _SECONDS_FOR_LOCK = 30
 _SECONDS_TO_CONNECT = 10
 _UPGRADE_LOCK = 0x616E6E6F
+_MIGRATIONS = Path(__file__).parent / "migrations"
 _EXAMPLES = "give sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME"
 _PRAGMAS = (
     "journal_mode = wal",  # readers and a writer do not wait for each other
@@ -183,11 +184,7 @@ class Database:
             raise DatabaseUnavailableError(
                 f"{self.name}: all connections are in use: try again"
             ) from None
-        except exc.StatementError as error:
-            if isinstance(error.orig, InputError):  # text that cannot be stored
-                raise error.orig from None
-            if not isinstance(error, exc.DBAPIError):
-                raise
+        except exc.DBAPIError as error:
             reason = _reason(error)
             if "not a database" in reason or "malformed" in reason:
                 raise InputError(
@@ -213,7 +210,7 @@ def _parse(url: str) -> URL:
         return parsed.set(drivername="postgresql+psycopg")
     if scheme != "sqlite":
         raise InputError(f"databases of {shorten(scheme)!r} are not supported: {_EXAMPLES}")
-    if parsed.database in (None, "", ":memory:") or parsed.host or parsed.query:
+    if parsed.database in (None, "", ":memory:") or parsed.host or "?" in url:
         raise InputError(
             f"{shorten(url)!r} names no file: give sqlite:///FILE, or sqlite:////PATH/FILE for an "
             "absolute path"
@@ -247,7 +244,7 @@ def _migrations() -> Any:
     from alembic.config import Config
 
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.set_main_option("script_location", str(_MIGRATIONS))
     config.set_main_option("path_separator", "os")
     return config
 

@@ -28,10 +28,12 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    exc,
     select,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
+from annotruth.errors import InputError
 from annotruth.serve.store.checks import check_text
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -83,7 +85,7 @@ class PlainText(TypeDecorator[str]):
     'film'
     >>> PlainText().process_bind_param(chr(0), None)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    annotruth.errors.InputError: the text ... contains a zero character
+    annotruth.serve.store.schema._UnsuitableTextError: the text ... contains a zero character
     """
 
     impl = Text
@@ -92,8 +94,15 @@ class PlainText(TypeDecorator[str]):
     def process_bind_param(self, value: str | None, dialect: Dialect | None) -> str | None:
         """Return the text, or refuse it."""
         if value is not None:
-            check_text("text", value, None)
+            try:
+                check_text("text", value, None)
+            except InputError as error:
+                raise _UnsuitableTextError(str(error)) from None
         return value
+
+
+class _UnsuitableTextError(InputError, exc.DontWrapMixin):
+    """An `InputError` that SQLAlchemy raises as it is."""
 
 
 metadata = MetaData()
