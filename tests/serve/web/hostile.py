@@ -3,7 +3,7 @@
 import json
 import random
 from typing import NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 TEXTS = (
     "",
@@ -109,7 +109,27 @@ ENDPOINTS = (
     ("DELETE", "/projects/birds/connections/{}"),
     ("GET", "/{}"),
 )
-PARAMETERS = ("since", "limit", "cursor", "sort", "order", "status", "verdict", "annotator", "x")
+PAGES = (
+    ("GET", "/"),
+    ("GET POST", "/projects"),
+    ("GET", "/projects/birds"),
+    ("GET", "/projects/{}"),
+    ("GET", "/projects/birds/annotators"),
+    ("GET", "/projects/birds/annotator"),
+    ("GET", "/projects/birds/items"),
+    ("GET", "/projects/birds/item"),
+    ("GET", "/projects/films/items"),
+    ("GET", "/projects/birds/queue"),
+    ("GET POST", "/projects/birds/alerts"),
+    ("GET", "/projects/birds/audit"),
+    ("GET POST POST", "/projects/birds/settings"),
+    ("GET POST", "/login"),
+    ("GET", "/static/{}/serve.css"),
+)
+PARAMETERS = (
+    *("id", "page", "tab", "action", "q"),
+    *("since", "limit", "cursor", "sort", "order", "status", "verdict", "annotator", "x"),
+)
 
 
 class HostileRequest(NamedTuple):
@@ -125,7 +145,8 @@ class HostileRequest(NamedTuple):
 def hostile_request(number: int) -> HostileRequest:
     """Return the request of a number."""
     random_ = random.Random(number)
-    methods, path = random_.choice(ENDPOINTS)
+    is_page = random_.random() < 0.25
+    methods, path = random_.choice(PAGES if is_page else ENDPOINTS)
     if "{}" in path:
         path = path.format(quote(_text(random_), safe=random_.choice(("", "/", "%/"))))
     if random_.random() < 0.5:
@@ -134,12 +155,14 @@ def hostile_request(number: int) -> HostileRequest:
             for _ in range(random_.randint(1, 3))
         )
         path += "?" + "&".join(pairs)
-    prefix = "/hooks/1" if random_.random() < 0.03 else "/api/v1"
+    prefix = "" if is_page else "/hooks/1" if random_.random() < 0.03 else "/api/v1"
     odd = random_.random() < 0.05
     method = random_.choice(("PUT", "HEAD", "OPTIONS", "GET") if odd else methods.split())
     kind = random_.choice(TYPES) if random_.random() < 0.3 else "application/json"
-    headers = {"Content-Type": kind} if kind else {}
     body = random_.choice(RAW_BODIES) if random_.random() < 0.3 else _json_body(random_)
+    if is_page and random_.random() < 0.7:
+        kind, body = "application/x-www-form-urlencoded", _form_body(random_)
+    headers = {"Content-Type": kind} if kind else {}
     if random_.random() < 0.05:
         headers["X-Forwarded-For"] = _text(random_).encode("ascii", "ignore").decode()[:100].strip()
         headers["X-Forwarded-For"] = (
@@ -161,6 +184,15 @@ def _json_body(random_: random.Random) -> bytes:
     sent = [_object(random_) for _ in range(random_.choice((1, 1, 1, 2, 20)))]
     body = json.dumps(sent[0] if len(sent) == 1 else sent)
     return body.replace(json.dumps("\ud800"), '"\\ud800"').encode()
+
+
+def _form_body(random_: random.Random) -> bytes:
+    names = (*FIELDS, *PARAMETERS, "token", "csrf", "on_verdict")
+    pairs = {random_.choice(names): str(_value(random_))[:5000] for _ in range(4)}
+    pairs["action"] = random_.choice(
+        ("save", "create-token", "create-webhook", "revoke-token", "x")
+    )
+    return urlencode(pairs, errors="replace").encode()
 
 
 def _object(random_: random.Random) -> object:

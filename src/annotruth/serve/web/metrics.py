@@ -68,4 +68,4 @@ class ServeMetrics:
 
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-_STREAMS = ("/api/v1/projects/{project}/events",)
+_STREAMS = ("/api/v1/projects/{project}/events", "/projects/{project}/events")
