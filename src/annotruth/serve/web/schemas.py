@@ -103,9 +103,11 @@ class NewLabel(_Sent):
     '4'
     """
 
-    item: Id | None = None
-    annotator: Id | None = None
-    label: LabelValue | None = None
+    item: Id | None = Field(default=None, description="Text or a whole number; always given.")
+    annotator: Id | None = Field(default=None, description="Who labelled it; always given.")
+    label: LabelValue | None = Field(
+        default=None, description="Text, a number or true/false; given unless deleted."
+    )
     event_id: Id | None = Field(
         default=None, description="Makes sending again safe; a new one by default."
     )
@@ -113,9 +115,9 @@ class NewLabel(_Sent):
         default=None,
         description="What later events edit or delete; by default that of item and annotator.",
     )
-    started: Time | None = None
+    started: Time | None = Field(default=None, description="When the annotator began.")
     submitted: Time | None = Field(default=None, description="The time of receipt by default.")
-    deleted: StrictBool = False
+    deleted: StrictBool = Field(default=False, description="Whether to delete the annotation.")
 
     def to_event(self) -> LabelEvent:
         """Return the event of the store."""
@@ -140,19 +142,21 @@ class NewComparison(_Sent):
     'b'
     """
 
-    left: Id | None = None
-    right: Id | None = None
-    annotator: Id | None = None
-    outcome: Literal["left", "right", "tie"] | None = None
+    left: Id | None = Field(default=None, description="The item on the left; always given.")
+    right: Id | None = Field(default=None, description="The item on the right; always given.")
+    annotator: Id | None = Field(default=None, description="Who compared them; always given.")
+    outcome: Literal["left", "right", "tie"] | None = Field(
+        default=None, description="Which was preferred; given unless deleted."
+    )
     event_id: Id | None = Field(
         default=None, description="Makes sending again safe; a new one by default."
     )
     annotation: Id | None = Field(
         default=None, description="What later events edit or delete; by default the event's own."
     )
-    started: Time | None = None
+    started: Time | None = Field(default=None, description="When the annotator began.")
     submitted: Time | None = Field(default=None, description="The time of receipt by default.")
-    deleted: StrictBool = False
+    deleted: StrictBool = Field(default=False, description="Whether to delete the annotation.")
 
     def to_event(self) -> LabelEvent:
         """Return the event of the store."""

@@ -1,40 +1,38 @@
-"""A page that documents the API, from its OpenAPI description: one file, without scripts."""
+"""A page that documents the API, from its OpenAPI description; it works offline."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from annotruth.report.charts.drawing import escaped
-
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
-<meta name="viewport" content="width=device-width, initial-scale=1"></head>
-<body><main><h1>{title}</h1><p>{about}</p>
-<p><a href="/openapi.json">openapi.json</a> has the same for programs.</p>
-{endpoints}
-</main></body></html>
-"""
+from annotruth.serve.pages.layout import Frame, render
 
 
 def api_page(schema: Mapping[str, Any]) -> str:
     """Return the page of an API, given its OpenAPI description."""
     info = schema["info"]
-    return _PAGE.format(
-        title=escaped(f"API of {info['title']} {info['version']}"),
-        about=escaped(info["description"]),
-        endpoints="\n".join(_endpoints(schema)),
-    )
+    about = f"<p>{_prose(info['description'])}</p>"
+    for_programs = '<p>For programs: <a href="/openapi.json">openapi.json</a>.</p>'
+    title = f"API of {info['title']} {info['version']}"
+    return render(Frame(), title, about, for_programs, *_endpoints(schema))
 
 
 def _endpoints(schema: Mapping[str, Any]) -> Iterator[str]:
-    for path, methods in schema["paths"].items():
+    for number, (path, methods) in enumerate(schema["paths"].items()):
         for method, endpoint in methods.items():
             text = endpoint.get("description", endpoint.get("summary", ""))
+            heading = escaped(f"{method.upper()} {path}").replace("/", "/<wbr>")
             yield (
-                f"<section><h2><code>{method.upper()} {escaped(path)}</code></h2>"
-                f"<p>{escaped(text)}</p>{_parameters(endpoint)}{_body(endpoint)}</section>"
+                f'<section id="{method}-{number}"><h2>{heading}</h2><p>{_prose(text)}</p>'
+                f"{_parameters(endpoint)}{_body(endpoint)}</section>"
             )
+
+
+def _prose(text: str) -> str:
+    """Return text as HTML; what is between backticks is code."""
+    return re.sub(r"(`+)([^`]+)\1", r"<code>\2</code>", escaped(text))
 
 
 def _parameters(endpoint: Mapping[str, Any]) -> str:
@@ -42,7 +40,7 @@ def _parameters(endpoint: Mapping[str, Any]) -> str:
         (each["name"], each["in"], each.get("description", ""))
         for each in endpoint.get("parameters", ())
     ]
-    return _table(("parameter", "in", ""), rows)
+    return _table(("parameter", "in", "meaning"), rows)
 
 
 def _body(endpoint: Mapping[str, Any]) -> str:
@@ -53,17 +51,18 @@ def _body(endpoint: Mapping[str, Any]) -> str:
     fields = schema.get("oneOf", [schema])[0]
     required = fields.get("required", ())
     rows = [
-        (name, "required" if name in required else "", each.get("description", ""))
+        (name, "yes" if name in required else "", each.get("description", ""))
         for name, each in fields.get("properties", {}).items()
     ]
-    return f"<p>Body: {escaped(', '.join(content))}</p>{_table(('field', '', ''), rows)}"
+    kinds = f"<p>Body: {escaped(', '.join(content))}</p>"
+    return kinds + _table(("field", "required", "meaning"), rows)
 
 
-def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     if not rows:
         return ""
     head = "".join(f'<th scope="col">{escaped(each)}</th>' for each in header)
     lines = "".join(
         "<tr>" + "".join(f"<td>{escaped(each)}</td>" for each in row) + "</tr>" for row in rows
     )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
+    return f'<div class="plain"><table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>'
