@@ -42,8 +42,9 @@ def linked(database, project):
 
 
 @pytest.fixture
-def poll(database, tmp_path, twin):
+def poll(database, tmp_path, twin, monkeypatch):
     """A function that polls what is due at a time."""
+    monkeypatch.setattr("annotruth.serve.hooks.poller._REST", 0)  # however long it takes here
 
     def run(now, transport=None):
         transport = twin.transport() if transport is None else transport
@@ -145,7 +146,7 @@ def test_predictions_of_new_snapshots_go_back(database, linked, poll, twin, snap
     snapshot(1, [("1", "ann", "Positive"), ("2", "ann", "Negative")])
     poll(now + timedelta(seconds=1))
     assert [len(task["predictions"]) for task in twin.tasks.values()] == [1, 1, 0]
-    assert state(database, linked).cursor["predicted_version"] == 1
+    assert state(database, linked).cursor["predicted"] == 1
     snapshot(2, [("1", "ann", "Negative"), ("2", "ann", "Negative")])
     poll(now + timedelta(seconds=2))  # too early
     value = twin.tasks[1]["predictions"][0]["result"][0]["value"]
@@ -155,6 +156,17 @@ def test_predictions_of_new_snapshots_go_back(database, linked, poll, twin, snap
     twin.requests.clear()
     poll(now + timedelta(seconds=2) + PREDICT_EVERY)  # no new snapshot
     assert twin.requests == []
+
+
+def test_slow_predictions_are_written_back_less_often(
+    database, linked, poll, twin, snapshot, now, monkeypatch
+):
+    monkeypatch.setattr("annotruth.serve.hooks.poller._REST", 10**9)
+    snapshot(1, [("1", "ann", "Positive"), ("2", "ann", "Negative")])
+    poll(now)
+    snapshot(2, [("1", "ann", "Negative"), ("2", "ann", "Negative")])
+    poll(now + PREDICT_EVERY)
+    assert state(database, linked).cursor["predicted"] == 1
 
 
 def test_predictions_that_fail_are_reported_and_tried_again(

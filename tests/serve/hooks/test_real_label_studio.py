@@ -184,7 +184,7 @@ class Team:
         now = utc_now()
         if is_due:
             before = (now - POLL_EVERY).isoformat()
-            cursor = {"polled": before, "predicted": before}
+            cursor = {"polled": before, "predict_after": before}
             with self.context.database.begin() as connection:
                 keep_contact(connection, self.linked.id, now, cursor=cursor)
         poll_due(self.context.database, data_dir, now, allow_private=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -38,10 +39,11 @@ from annotruth.serve.store.snapshots import latest_snapshot, snapshots_folder
 
 POLL_EVERY = timedelta(minutes=10)
 """How often a platform is polled, unless one of its messages asks for it."""
-PREDICT_EVERY = timedelta(minutes=5)
-"""How often predictions are written back at most."""
-POLLED, REQUESTED, PREDICTED, VERSION = "polled", "requested", "predicted", "predicted_version"
+PREDICT_EVERY = timedelta(minutes=1)
+"""How often predictions are written back at most; less often where that takes long."""
+POLLED, REQUESTED, PREDICT_AFTER, VERSION = "polled", "requested", "predict_after", "predicted"
 """Entries of a connection's cursor: times of polling, and the snapshot that was written back."""
+_REST = 20  # predictions are written back in this part of the time at most
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -162,12 +164,12 @@ def _predict_if_due(
 ) -> None:
     with database.connect() as connection:
         latest = latest_snapshot(connection, to.project)
-    predicted = time_of(to.cursor.get(PREDICTED))
-    is_recent = predicted is not None and now - predicted < PREDICT_EVERY
-    if latest is None or is_recent or latest.version == to.cursor.get(VERSION):
+    after = time_of(to.cursor.get(PREDICT_AFTER))
+    is_early = after is not None and now < after
+    if latest is None or is_early or latest.version == to.cursor.get(VERSION):
         return
-    cursor: dict[str, Any] = {PREDICTED: now.isoformat()}
-    error = ""
+    cursor: dict[str, Any] = {}
+    error, began = "", time.monotonic()
     try:
         fit = load(snapshots_folder(data_dir) / latest.folder)
         if isinstance(fit, Fit):
@@ -177,6 +179,8 @@ def _predict_if_due(
     except AnnotruthError as problem:
         error = f"predictions: {problem}"
         _LOGGER.warning("connection %d: %s", to.id, error)
+    rest = timedelta(seconds=_REST * (time.monotonic() - began))
+    cursor[PREDICT_AFTER] = (now + max(PREDICT_EVERY, rest)).isoformat()
     with database.begin() as connection:
         keep_contact(connection, to.id, now, error=error, cursor=cursor)
 
