@@ -14,8 +14,10 @@ from benchmarks.serve.crashes import crashes
 from benchmarks.serve.hostile import hostile
 from benchmarks.serve.ingestion import ingestion, outage
 from benchmarks.serve.latency import latency
+from benchmarks.serve.store import store
 
 PARTS: dict[str, Callable[[argparse.Namespace], list[PartTable]]] = {
+    "store": lambda given: store(n_labels=given.labels, seed=given.seed),
     "ingestion": lambda given: ingestion(seconds=given.seconds),
     "outage": lambda given: outage(seconds=given.seconds),
     "latency": lambda given: latency(n_labels=given.labels, seed=given.seed),
@@ -32,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--seconds", type=float, default=15.0, help="of each measurement of load")
     parser.add_argument(
-        "--labels", type=positive, default=1_000_000, help="of the project of `latency`"
+        "--labels", type=positive, default=1_000_000, help="of the project of `store` and `latency`"
     )
     parser.add_argument("--kills", type=positive, default=100, help="of processes under load")
     parser.add_argument("--requests", type=positive, default=2_000, help="hostile requests")
