@@ -122,7 +122,8 @@ def test_expired_tokens_are_refused(shared, monkeypatch):
     assert shared.call("GET", "/projects", token=text).status == 401
 
 
-def test_failed_attempts_are_limited_per_address(sqlite_server):
+def test_failed_attempts_are_limited_per_address(sqlite_server, monkeypatch):
+    monkeypatch.setattr(sqlite_server.context.access._failures, "_clock", lambda: 0.0)
     statuses = {sqlite_server.call("GET", "/projects", token="at_x_y").status for _ in range(60)}
     assert statuses == {401, 429}
     assert sqlite_server.call("GET", "/projects").status == 200
@@ -134,6 +135,7 @@ def test_tokens_have_a_rate_limit(sqlite_template, tmp_path):
     path = tmp_path / "annotruth.db"
     path.write_bytes(sqlite_template.read_bytes())
     server, stop = start_server(f"sqlite:///{path}", tmp_path / "data", requests_per_second=1.0)
+    server.context.access._requests._clock = lambda: 0.0
     try:
         replies = [server.call("GET", "/projects", token="reader") for _ in range(4)]
         assert [reply.status for reply in replies] == [200, 200, 429, 429]
