@@ -78,6 +78,17 @@ def test_a_chunked_body_above_the_limit_is_refused(target):
     assert answer.startswith(b"HTTP/1.1 413")
 
 
+def test_too_many_labels_at_once_are_refused(target):
+    headers = {
+        "Authorization": f"Bearer {target.tokens['admin']}",
+        "Content-Type": "application/json",
+    }
+    body = b"[" + b"{}," * 500_000 + b"{}]"
+    reply = target.send("POST", "/api/v1/projects/birds/labels", body, headers)
+    assert reply.status == 413
+    assert "at most 10,000 per request" in reply.body["detail"]
+
+
 def test_a_slow_body_is_refused(target):
     assert raw(target, head(target, "Content-Length: 100"), b"[").startswith(b"HTTP/1.1 408")
 

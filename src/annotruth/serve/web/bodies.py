@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from fastapi import HTTPException, Request
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from annotruth.serve.web.limits import STREAM_TYPE
 
@@ -32,17 +32,22 @@ async def read_list(request: Request, model: type[Sent], most: int) -> list[Sent
     body = (await request.body()).strip()
     if not body.startswith(b"["):
         return [model.model_validate_json(body)]
-    sent: list[Sent] = _list_of(model).validate_json(body)
-    if len(sent) > most:
+    try:
+        sent: list[Sent] = _list_of(model, most).validate_json(body)
+    except ValidationError as error:
+        if error.errors(include_context=False, include_input=False)[0]["type"] != "too_long":
+            raise
         raise HTTPException(
-            413, f"{len(sent):,} at once: send at most {most:,} per request, or a stream of lines"
-        )
+            413, f"too many at once: send at most {most:,} per request, or a stream of lines"
+        ) from None
     return sent
 
 
 @lru_cache
-def _list_of(model: type[BaseModel]) -> TypeAdapter[Any]:
-    return TypeAdapter(list[model])  # type: ignore[valid-type]
+def _list_of(model: type[BaseModel], most: int) -> TypeAdapter[Any]:
+    """Return what checks a list; it stops at the first that is too many."""
+    limited: Any = Annotated[list[model], Field(max_length=most)]  # type: ignore[valid-type]
+    return TypeAdapter(limited)
 
 
 def _refuse_type(request: Request) -> None:

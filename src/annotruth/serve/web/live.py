@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 from collections.abc import AsyncIterator
 from typing import NamedTuple
 
@@ -25,6 +26,9 @@ POLL_SECONDS = 1.0
 
 KEEP_ALIVE_SECONDS = 15.0
 """How often a stream without news sends a comment, so that proxies keep it open."""
+
+MAX_SECONDS = 900.0
+"""When a stream ends; browsers open it again, and the token is checked again."""
 
 MAX_LISTENERS = 500
 
@@ -81,7 +85,8 @@ class Live:
         self._metrics.listeners.set(self.n_listeners)
         try:
             seen = LiveState(-1, -1, -1)
-            while True:
+            end = time.monotonic() + MAX_SECONDS
+            while time.monotonic() < end:
                 try:
                     state = await asyncio.wait_for(queue.get(), KEEP_ALIVE_SECONDS)
                 except TimeoutError:
