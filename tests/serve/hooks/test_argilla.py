@@ -15,11 +15,11 @@ LABELS = HookProject("labels", {})
 
 
 @pytest.fixture
-def message(payload, received):
+def message(payload):
     """A function that returns what a message says."""
 
     def say(name, project=LABELS):
-        return read(payload("argilla", name), project, received)
+        return read(payload("argilla", name), project)
 
     return say
 
@@ -46,17 +46,17 @@ def test_older_servers_send_the_id_of_what_was_deleted(message):
     assert message("response_deleted_id_only") == message("response_deleted")
 
 
-def test_without_an_id_of_its_own(payload, received):
+def test_without_an_id_of_its_own(payload):
     content = copy.deepcopy(payload("argilla", "response_created"))
     content["data"]["record"]["external_id"] = None
-    (event,) = read(content, LABELS, received).events
+    (event,) = read(content, LABELS).events
     assert event.item == content["data"]["record"]["id"]
 
 
-def test_several_labels_are_one_category(payload, received):
+def test_several_labels_are_one_category(payload):
     content = copy.deepcopy(payload("argilla", "response_created"))
     content["data"]["values"]["sentiment"]["value"] = ["b", "a"]
-    assert read(content, LABELS, received).events[0].label == "a + b"
+    assert read(content, LABELS).events[0].label == "a + b"
 
 
 def test_other_datasets_are_left_out(message, payload):
@@ -72,13 +72,13 @@ def test_records_and_datasets_are_unknown(message):
     assert not message("record_completed").is_known
 
 
-def test_questions(payload, received):
+def test_questions(payload):
     content = copy.deepcopy(payload("argilla", "response_created"))
     content["data"]["values"]["topic"] = {"value": "story"}
     with pytest.raises(InputError, match="several questions, sentiment, topic"):
-        read(content, LABELS, received)
+        read(content, LABELS)
     topic = HookProject("labels", {"question": "topic"})
-    assert read(content, topic, received).events[0].label == "story"
+    assert read(content, topic).events[0].label == "story"
 
 
 @pytest.mark.parametrize(
@@ -96,11 +96,11 @@ def test_questions(payload, received):
         lambda content: content.update(timestamp="soon"),
     ],
 )
-def test_malformed_messages(payload, received, change):
+def test_malformed_messages(payload, change):
     content = copy.deepcopy(payload("argilla", "response_created"))
     change(content)
     with pytest.raises(InputError):
-        read(content, LABELS, received)
+        read(content, LABELS)
 
 
 def test_comparisons_are_refused(message):

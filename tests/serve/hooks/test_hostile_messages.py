@@ -65,7 +65,7 @@ def changed(content, path, value):
 
 @pytest.mark.parametrize("project_kind", ["labels", "comparisons"])
 @pytest.mark.parametrize("kind", PLATFORMS)
-def test_changed_messages(kind, project_kind, received):
+def test_changed_messages(kind, project_kind):
     chance = random.Random(f"{kind} {project_kind}")
     settings = [{}, {"question": "sentiment"}, {"question": "sentiment", "dataset": "reviews"}]
     n_read, lines = 0, []
@@ -74,7 +74,7 @@ def test_changed_messages(kind, project_kind, received):
             hostile = changed(content, path, chance.choice(ODD))
             project = HookProject(project_kind, chance.choice(settings))
             try:
-                said = PLATFORMS[kind].read(hostile, project, received)
+                said = PLATFORMS[kind].read(hostile, project)
                 for event in said.events:
                     check_event(event, project_kind)
             except InputError as error:

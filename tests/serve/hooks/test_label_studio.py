@@ -14,11 +14,11 @@ LABELS = HookProject("labels", {})
 
 
 @pytest.fixture
-def message(payload, received):
+def message(payload):
     """A function that returns what a recorded message says."""
 
     def say(name, project=LABELS):
-        return read(payload("label_studio", name), project, received)
+        return read(payload("label_studio", name), project)
 
     return say
 
@@ -161,20 +161,20 @@ BAD = {
 
 
 @pytest.mark.parametrize("change", BAD.values(), ids=BAD.keys())
-def test_malformed_messages(payload, received, change):
+def test_malformed_messages(payload, change):
     content = copy.deepcopy(payload("label_studio", "annotation_created"))
     changed = change(content)
     with pytest.raises(InputError) as caught:
-        read(changed if isinstance(changed, list) and not changed else content, LABELS, received)
+        read(changed if isinstance(changed, list) and not changed else content, LABELS)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 300
 
 
 @pytest.mark.parametrize("seconds", [None, "7", -1, True, 1e300, float("nan")])
-def test_odd_times_of_work_are_left_out(payload, received, seconds):
+def test_odd_times_of_work_are_left_out(payload, seconds):
     content = copy.deepcopy(payload("label_studio", "annotation_created"))
     content["annotation"]["lead_time"] = seconds
-    (event,) = read(content, LABELS, received).events
+    (event,) = read(content, LABELS).events
     assert event.started is None
 
 

@@ -73,7 +73,7 @@ def test_a_lost_webhook_is_found_by_the_next_poll(
     database, project, linked, poll, twin, labels, now
 ):
     came = twin.annotate(1, "Positive")
-    events = read(twin.webhook("ANNOTATION_CREATED", came), HookProject("labels", {}), now).events
+    events = read(twin.webhook("ANNOTATION_CREATED", came), HookProject("labels", {})).events
     with database.begin() as connection:
         append_events(connection, project.id, linked.source, events, now)
     twin.annotate(2, "Negative")

@@ -32,7 +32,7 @@ def poll(twin, known=(), **settings):
 
 
 def by_webhook(twin, annotation, action="ANNOTATION_CREATED"):
-    return read(twin.webhook(action, annotation), LABELS, NOW).events
+    return read(twin.webhook(action, annotation), LABELS).events
 
 
 def states(events):

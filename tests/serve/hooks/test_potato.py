@@ -15,11 +15,11 @@ SECRET = "potato-secret"
 
 
 @pytest.fixture
-def message(payload, received):
+def message(payload):
     """A function that returns what a recorded message says."""
 
     def say(name, project=SENTIMENT):
-        return read(json.loads(payload("potato", name)["body"]), project, received)
+        return read(json.loads(payload("potato", name)["body"]), project)
 
     return say
 
@@ -65,12 +65,12 @@ def test_the_only_question(message):
         ({"topic:::a": "false"}, ""),
     ],
 )
-def test_kinds_of_questions(received, annotations, label):
+def test_kinds_of_questions(annotations, label):
     question = {"a:b": "a:b"}.get(next(iter(annotations), ""))
     project = HookProject("labels", {} if question is None else {"question": question})
     data = {"user_id": "ann", "instance_id": 7, "annotations": annotations}
     content = {"event": "annotation.created", "timestamp": "2026-01-01T00:00:00Z", "data": data}
-    (event,) = read(content, project, received).events
+    (event,) = read(content, project).events
     assert (event.item, event.label, event.deleted) == ("7", label, not label)
 
 
@@ -98,9 +98,9 @@ def test_other_messages_are_unknown(message, name):
         },
     ],
 )
-def test_malformed_messages(received, content):
+def test_malformed_messages(content):
     with pytest.raises(InputError):
-        read(content, SENTIMENT, received)
+        read(content, SENTIMENT)
 
 
 @pytest.mark.parametrize("name", ["annotation_created", "annotation_updated", "task_completed"])

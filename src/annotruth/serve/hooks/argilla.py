@@ -34,7 +34,7 @@ def verify(secret: str, message: HookMessage) -> None:
     verify_standard(standard_key(secret), message.headers, message.body, message.received)
 
 
-def read(payload: Any, project: HookProject, received: datetime) -> HookEvents:
+def read(payload: Any, project: HookProject) -> HookEvents:
     """Return what a message of Argilla says; those of other datasets are not about labels."""
     payload = object_of(payload, "object")
     kind = payload.get("type")

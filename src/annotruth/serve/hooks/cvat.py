@@ -6,7 +6,6 @@ no labels: these are read by `annotruth.serve.hooks.polling`.
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 from annotruth.errors import InputError
@@ -30,7 +29,7 @@ def verify(secret: str, message: HookMessage) -> None:
     verify_hex(secret, message.header(SIGNATURE_HEADER), message.body)
 
 
-def read(payload: Any, project: HookProject, received: datetime) -> HookEvents:
+def read(payload: Any, project: HookProject) -> HookEvents:
     """Return that the project must be polled, if a job or task changed."""
     action = object_of(payload, "object").get("event")
     if not isinstance(action, str):

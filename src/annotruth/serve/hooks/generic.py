@@ -6,7 +6,6 @@ One of these headers authenticates a message: ``X-Annotruth-Secret`` (the secret
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -45,7 +44,7 @@ def verify(secret: str, message: HookMessage) -> None:
         verify_secret(message.header(SECRET_HEADER), secret)
 
 
-def read(payload: Any, project: HookProject, received: datetime) -> HookEvents:
+def read(payload: Any, project: HookProject) -> HookEvents:
     """Return the labels or comparisons of a message: one object, or a list of them."""
     given = payload if isinstance(payload, list) else [payload]
     try:

@@ -7,7 +7,6 @@ settings, and `annotruth.serve.hooks.polling` finds what was lost.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from annotruth.comparisons.formats.label_studio import comparison_of
@@ -50,7 +49,7 @@ def verify(secret: str, message: HookMessage) -> None:
     verify_secret(message.header(SECRET_HEADER), secret)
 
 
-def read(payload: Any, project: HookProject, received: datetime) -> HookEvents:
+def read(payload: Any, project: HookProject) -> HookEvents:
     """Return what a message of Label Studio says.
 
     The deletion of a task names neither its annotations nor its item, so the project is polled.

@@ -99,7 +99,7 @@ class Platform(NamedTuple):
     """A labelling tool: how its messages are verified and read.
 
     ``verify`` takes the secret and the message, and raises a `SignatureError`; ``read`` takes the
-    content of the message, the project and the time of receipt.
+    content of the message and the project.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class Platform(NamedTuple):
 
     title: str
     verify: Callable[[str, HookMessage], None]
-    read: Callable[[Any, HookProject, datetime], HookEvents]
+    read: Callable[[Any, HookProject], HookEvents]
 
 
 def event_id(*parts: Any) -> str:

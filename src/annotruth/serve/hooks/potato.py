@@ -5,7 +5,6 @@ They are signed as Standard Webhooks are, but the key is the text of the secret 
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 from annotruth.errors import InputError
@@ -36,7 +35,7 @@ def verify(secret: str, message: HookMessage) -> None:
     verify_standard(secret.encode(), message.headers, message.body, message.received)
 
 
-def read(payload: Any, project: HookProject, received: datetime) -> HookEvents:
+def read(payload: Any, project: HookProject) -> HookEvents:
     """Return what a message of Potato says.
 
     An annotation is that of a user on an instance; one without an answer to the question counts as

@@ -182,4 +182,4 @@ def _read(sender: PlatformConnection, project: Project, message: HookMessage) ->
     except (ValueError, RecursionError):
         raise InputError("the message is not JSON") from None
     hook_project = HookProject(project.kind, sender.settings)
-    return PLATFORMS[sender.kind].read(payload, hook_project, message.received)
+    return PLATFORMS[sender.kind].read(payload, hook_project)
