@@ -1,11 +1,13 @@
 """Opening, transactions, migrations, and one line for everything that goes wrong."""
 
+import os
 import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -91,7 +93,7 @@ def test_a_full_disk_a_read_only_file_and_a_lock(sqlite_database, now, monkeypat
 
     for pragma, message in [
         ("pragma max_page_count = 60", "database or disk is full; free some space"),
-        ("pragma query_only = on", "readonly database; choose a file that you may write to"),
+        ("pragma query_only = on", "readonly database; choose a file and a folder that you"),
     ]:
         said = refused(lambda pragma=pragma: fill(pragma), DatabaseUnavailableError)
         assert message in said
@@ -105,6 +107,40 @@ def test_a_full_disk_a_read_only_file_and_a_lock(sqlite_database, now, monkeypat
         message = refused(lambda: impatient.begin().__enter__(), DatabaseUnavailableError)
     assert "database is locked; another program holds it: try again" in message
     impatient.dispose()
+
+
+@contextmanager
+def another_user():
+    """Have the rights of a user who owns nothing; the superuser may write everywhere."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def test_a_folder_that_cannot_be_written_to(sqlite_template):
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        shutil.copy(sqlite_template, folder / "there.db")
+        (folder / "there.db").chmod(0o666)
+        folder.chmod(0o555)
+
+        def create():
+            with Database.open(f"sqlite:///{folder / 'there.db'}").begin() as connection:
+                connection.execute(text("delete from project"))
+
+        with another_user():
+            message = refused(create, DatabaseUnavailableError)
+            assert "choose a file and a folder that you may write to" in message
+            message = refused(
+                lambda: Database.open(f"sqlite:///{folder / 'new.db'}"), DatabaseUnavailableError
+            )
+            assert "new.db: Permission denied: choose a file in a folder" in message
+        folder.chmod(0o755)
 
 
 def test_a_server_that_refuses_is_not_asked_again(postgresql_tables):

@@ -282,7 +282,7 @@ def _next_step(reason: str) -> str:
     if "full" in reason or "No space" in reason:
         return "free some space"
     if "readonly" in reason or "read-only" in reason:
-        return "choose a file that you may write to"
+        return "choose a file and a folder that you may write to"
     if "locked" in reason:
         return "another program holds it: try again when that has ended"
     if "authentication" in reason or "password" in reason:
