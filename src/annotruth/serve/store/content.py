@@ -9,7 +9,8 @@ from typing import Any
 from sqlalchemy import Connection, Table, delete, select
 
 from annotruth.serve.store.checks import check_text
-from annotruth.serve.store.schema import gold, item_content, trait, upsert
+from annotruth.serve.store.schema import gold, item_content, trait
+from annotruth.serve.store.statements import upsert
 
 
 def set_gold(connection: Connection, project_id: int, labels: Mapping[str, str | None]) -> None:

@@ -16,12 +16,12 @@ from annotruth.serve.store.schema import (
     audit,
     event,
     lease,
-    lock_project,
     project,
     snapshot,
     trait,
 )
 from annotruth.serve.store.schema import connection as platform_connection
+from annotruth.serve.store.statements import lock_project
 
 _ERASED = "(erased)"
 _TABLES_BY_ANNOTATOR = (event, annotator_history, trait, lease)

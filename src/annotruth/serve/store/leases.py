@@ -8,7 +8,8 @@ from sqlalchemy import Connection, delete, func, select
 
 from annotruth.serve.store.checks import check_text
 from annotruth.serve.store.records import Lease
-from annotruth.serve.store.schema import lease, lock_project, upsert
+from annotruth.serve.store.schema import lease
+from annotruth.serve.store.statements import lock_project, upsert
 
 
 def take_lease(

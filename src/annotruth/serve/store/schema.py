@@ -17,7 +17,6 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
-    Connection,
     Dialect,
     Float,
     ForeignKey,
@@ -29,9 +28,7 @@ from sqlalchemy import (
     TypeDecorator,
     UniqueConstraint,
     exc,
-    select,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 
 from annotruth.errors import InputError
 from annotruth.serve.store.checks import check_text
@@ -318,19 +315,3 @@ _views = MetaData()
 current_label = Table(
     "current_label", _views, *(Column(each.name, each.type) for each in event.columns)
 )
-
-
-def upsert(opened: Connection, table: Table) -> Any:
-    """Return a statement that inserts rows, or replaces those with the same primary key."""
-    dialect: Any = sqlite if opened.dialect.name == "sqlite" else postgresql
-    statement = dialect.insert(table)
-    keys = [each.name for each in table.primary_key]
-    others = {each.name: statement.excluded[each.name] for each in table.c if each.name not in keys}
-    return statement.on_conflict_do_update(index_elements=keys, set_=others)
-
-
-def lock_project(opened: Connection, project_id: int) -> None:
-    """Wait for other transactions that have locked the project; SQLite has one writer anyway."""
-    # With key_share, labels can be appended meanwhile.
-    chosen = select(project.c.id).where(project.c.id == project_id)
-    opened.execute(chosen.with_for_update(key_share=True))

@@ -22,9 +22,9 @@ from annotruth.serve.store.schema import (
     hourly,
     project,
     snapshot,
-    upsert,
     worker_state,
 )
+from annotruth.serve.store.statements import upsert
 
 _KEPT = 2  # a reader may still load the last but one
 

@@ -27,7 +27,7 @@ from annotruth.serve.store.database import Database
 from annotruth.serve.store.events import events_since
 from annotruth.serve.store.leases import active_leases, release, take_lease
 from annotruth.serve.store.records import Project
-from annotruth.serve.store.schema import lock_project
+from annotruth.serve.store.statements import lock_project
 from annotruth.serve.web.results import result_table, row_numbers
 from annotruth.serve.web.snapshot_cache import LoadedSnapshot, SnapshotCache
 
