@@ -22,7 +22,7 @@ _ROWS_AT_ONCE = 50_000
 _TIMEOUT = 600.0
 
 
-def latency(*, n_labels: int = 1_000_000, posts: int = 20, seed: int = 0) -> list[PartTable]:
+def latency(*, n_labels: int = 1_000_000, posts: int = 10, seed: int = 0) -> list[PartTable]:
     """Measure the time from posting a label to the snapshot, with one label after the other.
 
     Labels are posted when the worker is idle, and at random moments of a fit.

@@ -110,6 +110,11 @@ def test_an_item_is_finished_again_only_after_labels_of_its_own(fit):
     assert items == [name]
 
 
+def test_no_item_is_finished_as_long_as_all_labels_are_equal():
+    fit = at.fit([("a", "x", "yes"), ("a", "y", "yes"), ("b", "x", "yes")], "robust-gpm")
+    assert find_alerts(fit, advise(fit), np.arange(3), Alerted()).alerts == []
+
+
 def test_what_was_reported_is_saved_and_loaded(fit, tmp_path):
     alerted, _ = find_alerts(fit, advise(fit), seq_of(fit), Alerted())
     alerted.save(tmp_path)

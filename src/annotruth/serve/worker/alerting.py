@@ -205,7 +205,10 @@ def _find_finished(fit: Fit, advice: Advice, before: Alerted) -> tuple[Codes, li
     needs_labels = advice.of_items.needs_labels
     reopened = needs_labels & (reported != data.labels_per_item)
     reported[reopened] = 0
-    new = np.flatnonzero(~needs_labels & (data.known < 0) & (reported == 0))
+    is_finished = ~needs_labels & (data.known < 0)
+    if data.n_categories < 2:  # as long as all labels are equal, every item looks certain
+        is_finished[:] = False
+    new = np.flatnonzero(is_finished & (reported == 0))
     reported[new] = data.labels_per_item[new]
     finished: list[str] = data.items.take(as_arrow(new)).to_pylist()
     return reported, finished
