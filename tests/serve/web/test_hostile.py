@@ -93,6 +93,21 @@ def test_a_slow_body_is_refused(target):
     assert raw(target, head(target, "Content-Length: 100"), b"[").startswith(b"HTTP/1.1 408")
 
 
+def test_a_body_that_comes_byte_by_byte_is_refused(target):
+    with socket.create_connection(("127.0.0.1", target.port), timeout=5.0) as opened:
+        opened.sendall(head(target, "Content-Length: 100"))
+        opened.settimeout(0.1)
+        received = b""
+        for _ in range(40):
+            opened.sendall(b" ")
+            try:
+                received = opened.recv(4096)
+            except TimeoutError:
+                continue
+            break
+    assert received.startswith(b"HTTP/1.1 408")
+
+
 def test_long_headers_are_refused(target):
     answer = raw(target, b"GET / HTTP/1.1\r\nHost: localhost\r\n", b"X: " + b"x" * 300_000)
     assert answer.startswith(b"HTTP/1.1 400")
