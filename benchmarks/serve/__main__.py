@@ -14,6 +14,7 @@ from benchmarks.serve.crashes import crashes
 from benchmarks.serve.hostile import hostile
 from benchmarks.serve.ingestion import ingestion, outage
 from benchmarks.serve.latency import latency
+from benchmarks.serve.pages import pages
 from benchmarks.serve.store import store
 
 PARTS: dict[str, Callable[[argparse.Namespace], list[PartTable]]] = {
@@ -22,6 +23,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], list[PartTable]]] = {
     "outage": lambda given: outage(seconds=given.seconds),
     "latency": lambda given: latency(n_labels=given.labels, seed=given.seed),
     "crashes": lambda given: crashes(kills=given.kills, seed=given.seed),
+    "pages": lambda given: pages(n_labels=given.labels, seed=given.seed),
     "hostile": lambda given: hostile(requests=given.requests, seed=given.seed),
 }
 PACKAGES = ("annotruth", "fastapi", "uvicorn", "sqlalchemy", "psycopg")

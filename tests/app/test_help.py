@@ -148,8 +148,8 @@ def test_zsh_gets_a_completion_function():
 def test_the_front_page_has_one_line_per_command_in_groups(run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     out = run("--help")[1]
-    panels = re.findall(r"^╭─ (Fit|Advise|Try out) ─+╮\n((?:│.*\n)+)", out, re.MULTILINE)
-    assert [title for title, _ in panels] == ["Fit", "Advise", "Try out"]
+    panels = re.findall(r"^╭─ (Fit|Advise|Try out|Serve) ─+╮\n((?:│.*\n)+)", out, re.MULTILINE)
+    assert [title for title, _ in panels] == ["Fit", "Advise", "Try out", "Serve"]
     lines = [line for _, text in panels for line in text.splitlines()]
     assert [line.split()[1] for line in lines] == list(FRONT_PAGE.commands)
 

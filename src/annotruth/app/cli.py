@@ -6,7 +6,7 @@ import atexit
 import gc
 import inspect
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Annotated, Any, cast
 
 import typer
@@ -20,6 +20,8 @@ from annotruth.app.commands.plan import plan
 from annotruth.app.commands.rank import rank
 from annotruth.app.commands.report import report
 from annotruth.app.commands.reproduce import reproduce
+from annotruth.app.commands.serve import serve
+from annotruth.app.commands.serve_admin import GROUP_HELPS, SERVE_COMMANDS
 from annotruth.app.commands.simulate import simulate
 from annotruth.app.commands.update import update
 from annotruth.errors import AnnotruthError, describe_exhaustion
@@ -27,7 +29,7 @@ from annotruth.errors import AnnotruthError, describe_exhaustion
 _INTERRUPTED = 130  # what Typer turns Ctrl-C into
 
 # The commands in the groups of the front page.
-_COMMANDS = {
+_COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Fit": (fit, rank, update, report, compare),
     "Advise": (next_, plan),
     "Try out": (demo, simulate, reproduce),
@@ -54,6 +56,7 @@ OPTION_GROUPS: Mapping[str, Collection[str]] = {
         *("warm_start", "refit"),
     ),
     "Engine": ("engine", "master", "storage"),
+    "Service": (*("database", "folder", "host", "port", "demo", "kind", "scope", "only", "days"),),
     "Output": (
         *("out", "format_", "safe_cells", "save", "report", "page", "embed"),
         *("no_model_reports", "source", "keep", "soft", "soft_readout", "assign"),
@@ -122,30 +125,50 @@ class FrontPage(TyperGroup):
         return _in_groups(super().get_params(ctx), ctx)
 
 
+_SHARED: dict[str, Any] = {
+    "cls": FrontPage,
+    "no_args_is_help": True,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+    "rich_markup_mode": "markdown",
+}
+
 app = typer.Typer(
     name="annotruth",
-    cls=FrontPage,
     help="Recover the truth from labels given by unreliable annotators.",
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
+    **_SHARED,
 )
 
 
 def _add_commands() -> None:
-    """Add all commands; the examples in their docstrings follow the options in the help."""
+    """Add all commands."""
     for group, commands in _COMMANDS.items():
         for command in commands:
-            text, _, examples = inspect.cleandoc(command.__doc__ or "").partition("**Examples**")
-            lines = [line.strip() for line in examples.splitlines() if line.strip()]
-            app.command(
-                command.__name__.rstrip("_"),
-                cls=GroupedOptions,
-                help=text.strip(),
-                epilog="\n".join(["**Examples**", "```text", *lines, "```"]) if lines else None,
-                rich_help_panel=group,
-            )(command)
+            _add_command(app, command, command.__name__.rstrip("_"), rich_help_panel=group)
+    text, examples = _help_of(serve)
+    options = {**_SHARED, "no_args_is_help": False}
+    service = typer.Typer(invoke_without_command=True, help=text, epilog=examples, **options)
+    service.callback()(serve)
+    for group, commands in SERVE_COMMANDS.items():
+        under = typer.Typer(help=GROUP_HELPS[group], **_SHARED) if group else service
+        for command in commands:
+            name = command.__name__.removeprefix(f"{group}_").rstrip("_")
+            _add_command(under, command, name)
+        if group:
+            service.add_typer(under, name=group)
+    app.add_typer(service, name="serve", rich_help_panel="Serve")
+
+
+def _add_command(to: typer.Typer, command: Callable[..., None], name: str, **options: Any) -> None:
+    text, examples = _help_of(command)
+    to.command(name, cls=GroupedOptions, help=text, epilog=examples, **options)(command)
+
+
+def _help_of(command: Callable[..., None]) -> tuple[str, str | None]:
+    """Return the help of a command, and the examples, which follow the options."""
+    text, _, examples = inspect.cleandoc(command.__doc__ or "").partition("**Examples**")
+    lines = [line.strip() for line in examples.splitlines() if line.strip()]
+    return text.strip(), "\n".join(["**Examples**", "```text", *lines, "```"]) if lines else None
 
 
 _add_commands()

@@ -51,6 +51,8 @@ class ServeConfig:
         How long an item is reserved for the person who was given it.
     login_hours
         How long a login lasts.
+    log_requests
+        Whether the log has a line per request.
     private_webhooks
         Whether webhooks may be sent to private and loopback addresses.
 
@@ -76,6 +78,7 @@ class ServeConfig:
     requests_per_second: float = 1000.0
     lease_seconds: float = 600.0
     login_hours: float = 12.0
+    log_requests: bool = True
     private_webhooks: bool = False
 
     def __post_init__(self) -> None:

@@ -345,7 +345,6 @@ def test_unknown_things_are_pages_with_a_message(browse, service, films):
     browser = browse(service.token())
     for path in (
         "/projects/none",
-        "/projects/films/item?id=no%00such",
         "/projects/films/item?id=nobody",
         "/projects/films/annotator?id=nobody",
         "/static/0123456789abcdef/serve.js",

@@ -109,6 +109,10 @@ def test_the_overview_of_a_new_project_says_how_to_send_labels(frame, films):
     page = check_safe(overview_page(frame, OverviewData(project=films)))
     assert "Waiting for the first labels" in page.text
     assert "/api/v1/projects/films/labels" in page.text
+    data = OverviewData(project=films, n_received=1234)
+    text = check_safe(overview_page(frame, data)).text
+    assert "Labels 1,234 received" in text
+    assert "being fitted for the first time" in text
 
 
 def test_the_overview_says_what_the_worker_could_not_do(frame, films, snapshots):

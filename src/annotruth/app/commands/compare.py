@@ -64,7 +64,7 @@ def compare(
     as_json: options.JsonOption = False,
     quiet: options.QuietOption = False,
 ) -> None:
-    """Compare models on labels or pair comparisons, or on those of a saved fit or ranking.
+    """Compare models on labels or comparisons, or those of a saved fit.
 
     Shows how well each model predicts labels it was not fitted to, how far models agree, how long
     they take, how many spammers they find and, with `--truth`, how close they come to the truth.

@@ -107,7 +107,7 @@ def annotators_page(
 
 def _charts(tables: SnapshotTables) -> list[Chart]:
     try:
-        return [tables.fit.plot.reliability()]
+        return [tables.charts.reliability()]
     except AnnotruthError:  # the model gives no reliability
         return []
 

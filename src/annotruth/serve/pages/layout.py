@@ -84,6 +84,7 @@ def render(
     under: str = "",
     notice: str = "",
     live: bool = False,
+    every_label: bool = False,
 ) -> str:
     """Return a page.
 
@@ -100,12 +101,15 @@ def render(
     under, notice
         A line under the heading; a warning under it.
     live
-        Whether the page follows the project as labels arrive.
+        Whether the page follows the project, snapshot by snapshot.
+    every_label
+        Whether it follows every label, because there is no snapshot yet.
     """
     # With no referrer at all, browsers would not say either where a form comes from.
     styles = [STYLE, *([frame.colors] if frame.colors else [])]
     links = "".join(f'<link rel="stylesheet" href="{static_path(name)}">' for name in styles)
     events = f' data-events="{escaped(frame.address("events"))}"' if live else ""
+    events += " data-labels" if every_label else ""
     where = f"{title}: {frame.project}" if frame.project else title
     below = f'<p class="under">{escaped(under)}</p>' if under else ""
     warning = f'<p class="notice" role="alert">{escaped(notice)}</p>' if notice else ""

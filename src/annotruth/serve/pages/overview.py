@@ -47,6 +47,8 @@ class OverviewData:
         The latest alerts that nobody has seen.
     to_drop
         The annotators that the advice is to drop.
+    n_received
+        How many labels were received, where there is no snapshot yet.
 
     Examples
     --------
@@ -61,6 +63,7 @@ class OverviewData:
     state: WorkerState | None = None
     alerts: Sequence[Alert] = ()
     to_drop: Sequence[str] = ()
+    n_received: int = 0
 
     @property
     def summary(self) -> Mapping[str, object]:
@@ -72,7 +75,10 @@ def overview_page(frame: Frame, data: OverviewData) -> str:
     """Return the overview of a project."""
     error = data.state.error if data.state is not None else ""
     if not data.snapshots:
-        return render(frame, frame.project, _waiting(frame), tab="", notice=error, live=True)
+        content = _first_fit(frame, data.n_received) if data.n_received else _waiting(frame)
+        return render(
+            frame, frame.project, content, tab="", notice=error, live=True, every_label=True
+        )
     last = data.snapshots[-1]
     under = f"{last.model} · {moment_text(last.created)} UTC · snapshot {last.version:,}"
     charts = [figure(chart) for chart in _charts(frame, data)]
@@ -82,6 +88,15 @@ def overview_page(frame: Frame, data: OverviewData) -> str:
         section("time", "Over time", side_by_side(*charts)) if charts else "",
     ]
     return render(frame, frame.project, *parts, tab="", under=under, notice=error, live=True)
+
+
+def _first_fit(frame: Frame, n_received: int) -> str:
+    """Return what a project with labels but without snapshots shows."""
+    rows = facts([(f"{frame.unit}s".capitalize(), f"{n_received:,}", "received")])
+    return (
+        f'<section class="first">{rows}<p class="lead">They are being fitted for the first time. In a '
+        "new installation this compiles code first, which takes up to a minute.</p></section>"
+    )
 
 
 def _waiting(frame: Frame) -> str:

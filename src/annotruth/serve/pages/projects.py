@@ -77,7 +77,7 @@ def login_page(*, wrong: bool = False, wait: str = "") -> str:
     """
     fields = field(
         "token", "Token", kind="password",
-        tip="`annotruth serve token create` makes one",
+        tip="made by: annotruth serve token create",
         attributes='required autocomplete="off" spellcheck="false" autofocus id="token"',
     )  # fmt: skip
     notice = wait or ("This token is unknown, revoked or expired." if wrong else "")

@@ -15,6 +15,8 @@ from annotruth.serve.store.snapshots import annotator_history, latest_annotator_
 _RECENT = 100  # labels, for the speed of an annotator
 _SPARK_POINTS = 40
 _MAX_PAST = 100
+# An expression, so that SQLite does not read all events of a project in this order.
+_LATEST_FIRST = -event.c.seq
 
 
 def activity_of(
@@ -39,7 +41,7 @@ def median_seconds(connection: Connection, project_id: int, annotator: str) -> f
             event.c.started.is_not(None),
             ~event.c.deleted,
         )
-        .order_by(event.c.seq.desc())
+        .order_by(_LATEST_FIRST)
         .limit(_RECENT)
     )
     seconds = [(row.submitted - row.started).total_seconds() for row in connection.execute(latest)]
@@ -51,11 +53,16 @@ def past_events(
 ) -> list[StoredEvent]:
     """Return the events of an item that are not its current labels, the latest first."""
     query = select(event).where(event.c.project == project_id, event.c.item == item)
-    latest = query.order_by(event.c.seq.desc()).limit(_MAX_PAST + len(current))
+    latest = query.order_by(_LATEST_FIRST).limit(_MAX_PAST + len(current))
     kept = {each.seq for each in current}
     return [StoredEvent(*row) for row in connection.execute(latest) if row.seq not in kept][
         :_MAX_PAST
     ]
+
+
+def n_received(connection: Connection, project_id: int) -> int:
+    """Return how many events a project has received."""
+    return connection.scalar(select(func.count()).where(event.c.project == project_id)) or 0
 
 
 def to_drop(connection: Connection, project_id: int) -> list[str]:

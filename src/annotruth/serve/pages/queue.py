@@ -22,7 +22,7 @@ _MAX_ASKED = 12
 _COLUMNS = [
     Column("item", "Item"),
     Column("add", "Add", HEADINGS["add"][1], right=True),
-    Column("n_labels", "Labels", HEADINGS["n_labels"][1], right=True, rank=1),
+    Column("n_labels", "Labels", HEADINGS["n_labels"][1], right=True),
     Column("gain", "Gain", "what one more label is expected to gain", right=True, rank=1),
     Column("status", "Status", rank=1),
     Column("leases", "Being labelled by", "who was given it", sorts=False, rank=1),

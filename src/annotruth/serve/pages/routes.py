@@ -31,6 +31,7 @@ from annotruth.serve.pages.projects import ProjectRow, login_page, message_page,
 from annotruth.serve.pages.queries import (
     activity_of,
     median_seconds,
+    n_received,
     n_unseen,
     past_events,
     to_drop,
@@ -164,9 +165,11 @@ def _projects(request: Request, access: Reader) -> Response:
 def _overview(request: Request, access: Reader) -> Response:
     context, project = context_of(request), access.project
     with context.database.connect() as connection:
+        snapshots = snapshot_history(connection, project.id, limit=_MAX_SNAPSHOTS)
         data = OverviewData(
             project=project,
-            snapshots=snapshot_history(connection, project.id, limit=_MAX_SNAPSHOTS),
+            snapshots=snapshots,
+            n_received=0 if snapshots else n_received(connection, project.id),
             per_hour=hourly_counts(connection, project.id),
             state=get_worker_state(connection, project.id),
             alerts=alert_store.list_alerts(connection, project.id, seen=False, limit=8),

@@ -111,9 +111,6 @@ def _project(frame: Frame, project: Project) -> str:
                   tip="at most; empty: as many as the advice asks for", attributes='min="1" step="1"'),
         ]  # fmt: skip
     fields += [
-        field("target_confidence", "Target confidence", known.get("target_confidence"), kind="number",
-              tip="items with a label of this probability need no more; empty: by expected gain",
-              attributes='min="0.5" max="0.9999" step="any"'),
         field("cost_per_label", f"Cost per {frame.unit}", known.get("cost_per_label"), kind="number",
               attributes=number),
         field("refit_after", "Refit after", known.get("refit_after"), kind="number",
@@ -127,7 +124,8 @@ def _project(frame: Frame, project: Project) -> str:
 
 
 def _tokens(frame: Frame, data: SettingsData) -> str:
-    parts = []
+    note = "Tokens of this project. <code>annotruth serve token create</code> makes those for all."
+    parts = [f"<p>{note}</p>"]
     if data.new_token:
         parts.append(_secret("The new token, which is shown only now", data.new_token))
     rows = [

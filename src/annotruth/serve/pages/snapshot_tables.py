@@ -18,7 +18,7 @@ from annotruth.models.pairs.result import RankFit
 from annotruth.models.result import Fit
 from annotruth.report.charts.chart import color_indices
 from annotruth.report.charts.fit_charts import FitCharts
-from annotruth.report.charts.rank_charts import outcome_counts
+from annotruth.report.charts.rank_charts import RankCharts, outcome_counts
 from annotruth.report.consensus import Consensus
 
 CODE = "code"
@@ -117,6 +117,11 @@ class RankTables:
 
     fit: RankFit
     advice: PairAdvice
+
+    @cached_property
+    def charts(self) -> RankCharts:
+        """The charts of the ranking."""
+        return RankCharts(self.fit)
 
     @cached_property
     def items(self) -> pa.Table:

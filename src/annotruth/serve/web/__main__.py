@@ -19,10 +19,13 @@ _LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 def main() -> None:
     """Run the web server until it is stopped."""
-    logging.basicConfig(format=_LOG_FORMAT, level=logging.INFO)
+    logging.basicConfig(format=_LOG_FORMAT, level=logging.WARNING)
+    logging.getLogger("annotruth.serve").setLevel(logging.INFO)
     end_with_parent()
     try:
         config = ServeConfig.from_environment(os.environ)
+        if not config.log_requests:
+            logging.getLogger("annotruth.serve.access").setLevel(logging.WARNING)
         app = make_app(config)
     except AnnotruthError as error:
         logging.getLogger("annotruth.serve").error("%s", error)

@@ -1,0 +1,369 @@
+"""The sub-commands of `annotruth serve`: tokens, projects and their data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from annotruth.app import console
+from annotruth.app.commands.serve import DatabaseOption, FolderOption, open_database
+from annotruth.errors import InputError, counted, listed, shown
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from annotruth.serve.store.records import Project
+
+ProjectArgument = Annotated[str, typer.Argument(metavar="PROJECT", help="The project's name.")]
+
+
+def token_create(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the token is for.")],
+    scope: Annotated[
+        Literal["read", "write", "admin"],
+        typer.Option(
+            metavar="SCOPE",
+            help="read: see results. write: also send labels. admin: also change settings.",
+        ),
+    ] = "write",
+    only: Annotated[
+        str | None,
+        typer.Option(
+            "--project", metavar="PROJECT", help="A project's name.", show_default="all projects"
+        ),
+    ] = None,
+    days: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, max=36_500, help="Expires after so many days.", show_default="never"
+        ),
+    ] = None,
+    database: DatabaseOption = None,
+    folder: FolderOption = None,
+) -> None:
+    """Create a token and print it; it is not stored and cannot be shown again.
+
+    **Examples**
+
+        annotruth serve token create label-studio --project films
+
+        annotruth serve token create lead --scope admin --days 30
+    """  # fmt: skip
+    opened = open_database(ctx, database, folder, create=True)
+    from annotruth.serve.store.audit import add_audit
+    from annotruth.serve.store.schema import utc_now
+    from annotruth.serve.store.tokens import create_token
+
+    now = utc_now()
+    with opened.begin() as connection:
+        of = None if only is None else _project(connection, only).id
+        expires = None if days is None else now + timedelta(days=days)
+        token, text = create_token(connection, name, scope, now, project_id=of, expires=expires)
+        detail = {"token": token.id, "name": name, "scope": scope}
+        add_audit(connection, of, "command line", "token created", detail, now)
+    console.show_lines(text)
+
+
+def token_list(
+    ctx: typer.Context, database: DatabaseOption = None, folder: FolderOption = None
+) -> None:
+    """List all tokens, without their secrets.
+
+    **Examples**
+
+        annotruth serve token list
+    """
+    import pyarrow as pa
+
+    opened = open_database(ctx, database, folder)
+    from annotruth.serve.store.projects import list_projects
+    from annotruth.serve.store.schema import utc_now
+    from annotruth.serve.store.tokens import list_tokens
+
+    with opened.connect() as connection:
+        tokens = list_tokens(connection)
+        names = {each.id: each.name for each in list_projects(connection)}
+    now = utc_now()
+    rows = [
+        {
+            "id": token.id,
+            "name": token.name,
+            "project": "all" if token.project is None else names[token.project],
+            "scope": token.scope,
+            "state": "valid" if token.is_valid(now) else "revoked" if token.revoked else "expired",
+            "created": f"{token.created:%Y-%m-%d}",
+            "last used": f"{token.last_used:%Y-%m-%d %H:%M}" if token.last_used else "",
+        }
+        for token in tokens
+    ]
+    if rows:
+        console.show_table("Tokens", pa.Table.from_pylist(rows), max_rows=len(rows))
+    else:
+        console.show_lines("no tokens")
+
+
+def token_revoke(
+    ctx: typer.Context,
+    token: Annotated[
+        str, typer.Argument(metavar="ID", help="The token's id, as `token list` shows it.")
+    ],
+    database: DatabaseOption = None,
+    folder: FolderOption = None,
+) -> None:
+    """Revoke a token; logins that were made with it end too.
+
+    **Examples**
+
+        annotruth serve token revoke 3f9a2c71b0de
+    """
+    opened = open_database(ctx, database, folder)
+    from annotruth.serve.store.audit import add_audit
+    from annotruth.serve.store.schema import utc_now
+    from annotruth.serve.store.tokens import revoke_token
+
+    now = utc_now()
+    with opened.begin() as connection:
+        if not revoke_token(connection, token, now):
+            raise InputError(
+                f"there is no valid token with the id {shown(token)}: see `annotruth serve token list`"
+            )
+        add_audit(connection, None, "command line", "token revoked", {"token": token}, now)
+    console.show_lines(f"revoked {token}")
+
+
+def project_create(
+    ctx: typer.Context,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="1 to 60 lower-case letters, digits and -.")
+    ],
+    kind: Annotated[
+        Literal["labels", "comparisons"],
+        typer.Option(metavar="KIND", help="labels of items, or comparisons of pairs of items."),
+    ] = "labels",
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            metavar="NAME",
+            help="The model, or auto.",
+            show_default="robust-gpm, pair-gpm",
+        ),
+    ] = None,
+    database: DatabaseOption = None,
+    folder: FolderOption = None,
+) -> None:
+    """Create a project.
+
+    **Examples**
+
+        annotruth serve project create films
+
+        annotruth serve project create arena --kind comparisons
+    """  # fmt: skip
+    opened = open_database(ctx, database, folder, create=True)
+    from annotruth.serve.store.audit import add_audit
+    from annotruth.serve.store.projects import create_project
+    from annotruth.serve.store.schema import utc_now
+    from annotruth.serve.web.schemas import ProjectSettings
+
+    now = utc_now()
+    settings = {} if model is None else ProjectSettings(model=model).model_dump(exclude_none=True)
+    with opened.begin() as connection:
+        made = create_project(connection, name, kind, settings, now)
+        add_audit(connection, made.id, "command line", "project created", {"kind": kind}, now)
+    console.show_lines(f"created {name}")
+
+
+def project_list(
+    ctx: typer.Context, database: DatabaseOption = None, folder: FolderOption = None
+) -> None:
+    """List all projects.
+
+    **Examples**
+
+        annotruth serve project list
+    """
+    import pyarrow as pa
+
+    opened = open_database(ctx, database, folder)
+    from annotruth.serve.store.projects import list_projects
+    from annotruth.serve.store.snapshots import latest_snapshot
+
+    with opened.connect() as connection:
+        rows = [
+            {
+                "project": each.name,
+                "kind": each.kind,
+                "labels": 0 if (last := latest_snapshot(connection, each.id)) is None else last.n_labels,
+                "created": f"{each.created:%Y-%m-%d}",
+            }
+            for each in list_projects(connection)
+        ]  # fmt: skip
+    if rows:
+        console.show_table("Projects", pa.Table.from_pylist(rows), max_rows=len(rows))
+    else:
+        console.show_lines("no projects: `annotruth serve project create NAME` creates one")
+
+
+def import_(
+    ctx: typer.Context,
+    project: ProjectArgument,
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="Labels, or comparisons, in any format that `annotruth fit` reads."
+        ),
+    ],
+    database: DatabaseOption = None,
+    folder: FolderOption = None,
+) -> None:
+    """Add the labels of a file to a project; what is there already is left out.
+
+    **Examples**
+
+        annotruth serve import films labels.csv
+    """  # fmt: skip
+    opened = open_database(ctx, database, folder)
+    from annotruth.serve.importing import append_file
+    from annotruth.serve.store.schema import utc_now
+
+    with opened.begin() as connection:
+        appended = append_file(connection, _project(connection, project), file, utc_now())
+    added = counted(appended.n_new, "label")
+    console.show_lines(f"added {added} to {project}; {appended.n_repeated:,} were there already")
+
+
+def export(
+    ctx: typer.Context,
+    project: ProjectArgument,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="A file: .parquet or .csv.")],
+    database: DatabaseOption = None,
+    folder: FolderOption = None,
+) -> None:
+    """Write the current labels of a project to a Parquet or CSV file.
+
+    **Examples**
+
+        annotruth serve export films labels.parquet
+    """
+    opened = open_database(ctx, database, folder)
+    from annotruth.serve.store.maintenance import export_labels
+
+    with opened.connect() as connection:
+        n_rows = export_labels(connection, _project(connection, project), out)
+    console.show_lines(f"wrote {counted(n_rows, 'label')} to {out}")
+
+
+def erase(
+    ctx: typer.Context,
+    project: ProjectArgument,
+    annotator: Annotated[str, typer.Argument(metavar="ANNOTATOR", help="The person's id.")],
+    database: DatabaseOption = None,
+    folder: FolderOption = None,
+) -> None:
+    """Erase all data of a person from a project: labels, history, alerts and saved fits.
+
+    **Examples**
+
+        annotruth serve erase films ann@example.com
+    """
+    opened = open_database(ctx, database, folder)
+    from annotruth.serve.store.maintenance import erase_annotator
+    from annotruth.serve.store.schema import utc_now
+
+    with opened.connect() as connection:
+        of = _project(connection, project)
+    erased = erase_annotator(opened, ctx.obj.data_dir, of, annotator, "command line", utc_now())
+    console.show_lines(f"erased {counted(erased, 'label')}; the worker fits again without them")
+
+
+def prune(
+    ctx: typer.Context,
+    project: ProjectArgument,
+    days: Annotated[
+        int, typer.Option(metavar="N", min=0, max=36_500, help="Keep what is not older than this.")
+    ],
+    database: DatabaseOption = None,
+    folder: FolderOption = None,
+) -> None:
+    """Remove old labels that were changed or deleted since; current ones stay.
+
+    **Examples**
+
+        annotruth serve prune films --days 90
+    """
+    opened = open_database(ctx, database, folder)
+    from annotruth.serve.store.audit import add_audit
+    from annotruth.serve.store.maintenance import remove_superseded
+    from annotruth.serve.store.schema import utc_now
+
+    now = utc_now()
+    with opened.begin() as connection:
+        of = _project(connection, project)
+        removed = remove_superseded(connection, of, now - timedelta(days=days))
+        detail = {"days": days, "events": removed}
+        add_audit(connection, of.id, "command line", "old events removed", detail, now)
+    console.show_lines(f"removed {counted(removed, 'event')}")
+
+
+def backup(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file.")],
+    database: DatabaseOption = None,
+    folder: FolderOption = None,
+) -> None:
+    """Copy the SQLite database, while the service may go on.
+
+    For PostgreSQL, use pg_dump.
+
+    **Examples**
+
+        annotruth serve backup monday.db
+    """
+    opened = open_database(ctx, database, folder)
+    from annotruth.serve.store.maintenance import backup as write_backup
+
+    write_backup(opened, file)
+    console.show_lines(f"wrote {file}")
+
+
+def upgrade(
+    ctx: typer.Context, database: DatabaseOption = None, folder: FolderOption = None
+) -> None:
+    """Create the tables of the database, or bring them up to date.
+
+    **Examples**
+
+        annotruth serve upgrade
+    """
+    open_database(ctx, database, folder, create=True, upgrade=True)
+    console.show_lines("the database is up to date")
+
+
+def _project(connection: Connection, name: str) -> Project:
+    from annotruth.serve.store.projects import get_project, list_projects
+
+    found = get_project(connection, name)
+    if found is None:
+        names = [each.name for each in list_projects(connection)]
+        known = f"there are {listed(names)}" if names else "there are none yet"
+        raise InputError(f"there is no project {shown(name)}: {known}")
+    return found
+
+
+SERVE_COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
+    "token": (token_create, token_list, token_revoke),
+    "project": (project_create, project_list),
+    "": (import_, export, erase, prune, backup, upgrade),
+}
+"""The sub-commands in their groups; those without a group follow `annotruth serve`."""
+
+GROUP_HELPS = {
+    "token": "Create, list and revoke tokens.",
+    "project": "Create and list projects.",
+}

@@ -1,0 +1,318 @@
+"""`annotruth serve --demo`: a simulated team that labels and compares items live, over HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import logging
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import numpy as np
+
+from annotruth import simulate
+from annotruth.kernels.arrays import Floats
+from annotruth.serve.config import ServeConfig
+from annotruth.serve.start import run_service
+from annotruth.serve.store.database import Database
+from annotruth.serve.store.projects import create_project, get_project
+from annotruth.serve.store.schema import utc_now
+from annotruth.serve.store.tokens import create_token
+
+LABELS, COMPARISONS = "film-reviews", "film-duels"
+"""The names of the demo's projects."""
+
+_LOGGER = logging.getLogger(__name__)
+# Names, how reliable they are, and what they do when they are not serious.
+_TEAM = {
+    "ada": (0.97, "random"),
+    "ben": (0.93, "random"),
+    "carla": (0.9, "random"),
+    "dev": (0.15, "random"),
+    "elif": (0.98, "random"),
+    "femi": (0.88, "random"),
+    "grace": (0.94, "random"),
+    "hugo": (0.1, "repeated"),
+    "ines": (0.86, "random"),
+    "jonas": (0.95, "random"),
+    "kofi": (0.91, "random"),
+    "lena": (0.96, "random"),
+    "mateo": (0.3, "random"),
+    "nora": (0.92, "random"),
+}
+_CATEGORIES = ("negative", "mixed", "positive", "off topic")
+_SETTINGS = {"scale": "nominal", "categories": list(_CATEGORIES), "cost_per_label": 0.08}
+_TEXTS = {
+    "negative": ("I left after half an hour.", "Two hours of my life are gone."),
+    "mixed": ("Some nice pictures, but it drags.", "Not bad, not great."),
+    "positive": ("A good evening, well acted.", "The best film I saw this year."),
+    "off topic": ("The popcorn was cold.", "Where can I park near this cinema?"),
+}
+_N_ITEMS, _N_FILMS = 240, 18
+_SHARPNESS = 6  # to which opinions are raised: most reviews have one right class
+_LABELS_BEFORE = 2  # per item
+_HOURS_BEFORE = 30  # of work before the demo began, so that charts have a past
+_SECONDS_BETWEEN = 0.25  # two labels of the live team, on average
+_BATCH = 200
+
+
+class TeamMember(NamedTuple):
+    """An annotator of the simulated team.
+
+    Attributes
+    ----------
+    name
+        Their id.
+    reliability
+        The probability of a serious label.
+    behavior
+        What they do otherwise: "random", "repeated" or "inverted".
+    repeated
+        The label that they repeat, counted from 0.
+    seconds
+        How long they take for a label.
+
+    Examples
+    --------
+    >>> TeamMember("ada", 0.95, "random", 0, 6.0).name
+    'ada'
+    """
+
+    name: str
+    reliability: float
+    behavior: str
+    repeated: int
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedTeam:
+    """People who classify film reviews: most are reliable, some are spammers, one turns bad.
+
+    Attributes
+    ----------
+    members
+        The people.
+    items
+        The ids of the reviews.
+    shares
+        What serious people say about each review, items x categories.
+
+    Examples
+    --------
+    >>> team = SimulatedTeam.of_seed(0)
+    >>> len(team.members), len(team.items)
+    (14, 240)
+    >>> team.label(team.members[0], team.items[0], np.random.default_rng(0)) in _CATEGORIES
+    True
+    """
+
+    members: Sequence[TeamMember]
+    items: Sequence[str]
+    shares: Floats
+
+    @classmethod
+    def of_seed(cls, seed: int) -> SimulatedTeam:
+        """Return a team and its items, drawn at random."""
+        made = simulate.crowd(
+            n_items=_N_ITEMS, n_annotators=2, n_categories=len(_CATEGORIES), seed=seed
+        )
+        assert made.distribution is not None
+        sharp = made.distribution**_SHARPNESS
+        members = [
+            TeamMember(name, reliability, behavior, 2, 1.5 if reliability < 0.5 else 6.0)
+            for name, (reliability, behavior) in _TEAM.items()
+        ]
+        items = [f"review {n:03}" for n in range(1, _N_ITEMS + 1)]
+        return cls(members, items, sharp / sharp.sum(axis=1, keepdims=True))
+
+    @property
+    def one_who_turns_bad(self) -> TeamMember:
+        """The most reliable one, who answers at random once the demo has begun."""
+        return max(self.members, key=lambda member: member.reliability)
+
+    def label(self, member: TeamMember, item: str, random: np.random.Generator) -> str:
+        """Return a label that a member gives to an item."""
+        n = len(_CATEGORIES)
+        if random.random() < member.reliability:
+            return _CATEGORIES[random.choice(n, p=self.shares[self.items.index(item)])]
+        repeats = member.behavior == "repeated"
+        return _CATEGORIES[member.repeated if repeats else int(random.integers(n))]
+
+    def past_labels(self, now: datetime, random: np.random.Generator) -> list[dict[str, Any]]:
+        """Return the labels of the hours before the demo, oldest first."""
+        n_labels = _N_ITEMS * _LABELS_BEFORE
+        hours = np.sort(random.triangular(0.0, 0.6 * _HOURS_BEFORE, _HOURS_BEFORE, n_labels))
+        pairs = [
+            (item, self.members[s])
+            for item in self.items
+            for s in random.choice(len(self.members), _LABELS_BEFORE, replace=False).tolist()
+        ]
+        given = []
+        for hour, k in zip(hours.tolist(), random.permutation(n_labels).tolist(), strict=True):
+            item, member = pairs[k]
+            submitted = now - timedelta(hours=_HOURS_BEFORE - hour)
+            label = self.label(member, item, random)
+            given.append(_given(item, member, label, submitted, random))
+        return given
+
+    def contents(self) -> list[dict[str, Any]]:
+        """Return what the items are: a sentence that fits what serious people say."""
+        return [
+            {"item": item, "content": {"text": _TEXTS[_CATEGORIES[code]][n % 2]}}
+            for n, (item, code) in enumerate(
+                zip(self.items, self.shares.argmax(axis=1), strict=True)
+            )
+        ]
+
+
+def _given(
+    item: str, member: TeamMember, label: str, submitted: datetime, random: np.random.Generator
+) -> dict[str, Any]:
+    seconds = member.seconds * float(random.lognormal(0.0, 0.4))
+    return {
+        "item": item,
+        "annotator": member.name,
+        "label": label,
+        "started": (submitted - timedelta(seconds=seconds)).isoformat(),
+        "submitted": submitted.isoformat(),
+    }
+
+
+class DemoClient:
+    """A client of the service's API, as a labelling tool would be one.
+
+    Examples
+    --------
+    >>> DemoClient("127.0.0.1", 8377, "at_3f_secret").path("film reviews", "labels")
+    '/api/v1/projects/film%20reviews/labels'
+    """
+
+    def __init__(self, host: str, port: int, token: str) -> None:
+        self._connection = http.client.HTTPConnection(host, port, timeout=10.0)
+        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+
+    def path(self, project: str, what: str) -> str:
+        """Return the address of something of a project."""
+        return f"/api/v1/projects/{quote(project)}/{what}"
+
+    def request(self, method: str, path: str, content: Any = None) -> Any:
+        """Return the server's reply; raises OSError if there is none, or it is an error."""
+        body = None if content is None else json.dumps(content)
+        try:
+            self._connection.request(method, path, body, self._headers)
+            response = self._connection.getresponse()
+            text = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            self._connection.close()
+            raise OSError(str(error)) from None
+        if response.status >= 400:
+            raise OSError(f"{method} {path}: {response.status} {text[:200]!r}")
+        return json.loads(text) if text else None
+
+
+def run_demo(
+    config: ServeConfig, say: Callable[[str], None], *, temporary: bool, seed: int = 1
+) -> int:
+    """Run the service with two projects in which a simulated team works, until it is stopped.
+
+    A temporary data folder is removed at the end. Return the exit code.
+    """
+    quiet = replace(config, log_requests=False)  # the team's would hide the link
+    try:
+        return run_service(quiet, say, then=lambda stop: work(config, stop, seed))
+    finally:
+        if temporary:
+            shutil.rmtree(config.data_dir, ignore_errors=True)
+
+
+def work(config: ServeConfig, stop: threading.Event, seed: int) -> None:
+    """Label and compare items of the demo's projects until it is stopped."""
+    client = DemoClient(config.host, config.port, create_projects(config))
+    random = np.random.default_rng(seed)
+    team = SimulatedTeam.of_seed(seed)
+    steps = _steps(client, team, random)
+    while not stop.wait(float(random.exponential(_SECONDS_BETWEEN))):
+        try:
+            next(steps)
+        except OSError as error:  # the server restarts, or refuses: the team tries again
+            _LOGGER.info("the simulated team waits: %s", error)
+            steps = _live_steps(client, team, random, iter(()))
+            stop.wait(1.0)
+
+
+def create_projects(config: ServeConfig) -> str:
+    """Create the projects of the demo, where they are missing; return a token to write to them."""
+    database = Database.open(config.database)
+    try:
+        now = utc_now()
+        with database.begin() as connection:
+            if get_project(connection, LABELS) is None:
+                create_project(connection, LABELS, "labels", _SETTINGS, now)
+                create_project(connection, COMPARISONS, "comparisons", {}, now)
+            return create_token(connection, "simulated team", "write", now)[1]
+    finally:
+        database.dispose()
+
+
+def _steps(client: DemoClient, team: SimulatedTeam, random: np.random.Generator) -> Iterator[None]:
+    """Send the past at once, then work live, one label or comparison per step."""
+    for batch in _batches(team.past_labels(datetime.now(UTC), random)):
+        client.request("POST", client.path(LABELS, "labels"), batch)
+    votes = _votes()
+    half = len(votes) // 2
+    client.request("POST", client.path(COMPARISONS, "comparisons"), votes[:half])
+    for batch in _batches(team.contents()):
+        client.request("POST", client.path(LABELS, "items"), batch)
+    yield from _live_steps(client, team, random, iter(votes[half:]))
+
+
+def _live_steps(
+    client: DemoClient,
+    team: SimulatedTeam,
+    random: np.random.Generator,
+    votes: Iterator[dict[str, Any]],
+) -> Iterator[None]:
+    """Let members of the team ask what to label next, and label it; or compare two films."""
+    turned = team.one_who_turns_bad._replace(reliability=0.05, behavior="random", seconds=1.0)
+    members = [turned if each.name == turned.name else each for each in team.members]
+    while True:
+        member = members[int(random.integers(len(members)))]
+        query = f"next?annotator={quote(member.name)}"
+        item = client.request("GET", client.path(LABELS, query)).get("item")
+        if item is not None:
+            label = team.label(member, item, random)
+            given = _given(item, member, label, datetime.now(UTC), random)
+            client.request("POST", client.path(LABELS, "labels"), given)
+        yield
+        if random.random() < 0.5 and (vote := next(votes, None)) is not None:
+            client.request("POST", client.path(COMPARISONS, "comparisons"), vote)
+            yield
+
+
+def _votes() -> list[dict[str, Any]]:
+    """Return simulated comparisons of films."""
+    made = simulate.comparers(
+        n_items=_N_FILMS, n_annotators=len(_TEAM), comparisons_per_annotator=60, seed=2
+    )
+    rows = made.comparisons.to_arrow().to_pylist()
+    order = np.random.default_rng(2).permutation(len(rows)).tolist()
+    names = list(_TEAM)
+    return [
+        {
+            "left": f"film {rows[k]['left']}",
+            "right": f"film {rows[k]['right']}",
+            "annotator": names[int(rows[k]["annotator"]) - 1],
+            "outcome": rows[k]["winner"],
+        }
+        for k in order
+    ]
+
+
+def _batches(rows: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    return (rows[start : start + _BATCH] for start in range(0, len(rows), _BATCH))

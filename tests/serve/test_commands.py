@@ -1,0 +1,198 @@
+"""`annotruth serve` and its sub-commands: settings, messages of one line, and what they do."""
+
+import socket
+import sys
+
+import pytest
+import typer
+from tests.app.test_help import visible_options
+
+from annotruth.app import cli
+from annotruth.app.commands.serve import config_of
+from annotruth.errors import InputError
+from annotruth.serve.config import ServeConfig
+from annotruth.serve.start import address_of, check_address, prepare
+from annotruth.serve.store.database import Database
+from annotruth.serve.store.events import current_labels
+from annotruth.serve.store.projects import get_project
+from annotruth.serve.store.tokens import find_token, list_tokens
+
+SERVE = typer.main.get_command(cli.app).commands["serve"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def serve(run, folder):
+    """Run a sub-command with a data folder of its own; returns exit code, stdout and stderr."""
+    return lambda *words: run("serve", *words, "--data-dir", folder)
+
+
+@pytest.fixture
+def database(folder):
+    """Open the database that commands made."""
+    opened = []
+
+    def open_database():
+        opened.append(Database.open(f"sqlite:///{folder}/annotruth.db"))
+        return opened[-1]
+
+    yield open_database
+    for each in opened:
+        each.dispose()
+
+
+def sub_commands(group, words=("serve",)):
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from sub_commands(command, (*words, name))
+        else:
+            yield (*words, name), command
+
+
+@pytest.mark.parametrize(("words", "command"), list(sub_commands(SERVE)), ids=str)
+def test_sub_commands_have_help_and_examples(run, monkeypatch, words, command):
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, err = run(*words, "--help")
+    assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= 80
+    assert f"annotruth {' '.join(words)}" in out[out.rindex("╰─") :]
+    for option in visible_options(command):
+        assert option.help, option.name
+        assert option.rich_help_panel in cli.OPTION_GROUPS, option.name
+
+
+def test_tokens_are_created_listed_and_revoked(serve, database, now):
+    assert serve("project", "create", "films")[:2] == (0, "created films\n")
+    code, out, err = serve("token", "create", "<b>robot", "--project", "films", "--days", "3")
+    assert (code, err) == (0, "")
+    with database().connect() as connection:
+        (token,) = list_tokens(connection)
+        assert (token.name, token.scope, (token.expires - token.created).days) == (
+            "<b>robot",
+            "write",
+            3,
+        )
+        assert find_token(connection, out.strip(), token.created) == token
+    shown = serve("token", "list")[1]
+    assert "<b>robot" in shown
+    assert out.strip() not in shown
+    assert serve("token", "revoke", token.id)[:2] == (0, f"revoked {token.id}\n")
+    code, out, err = serve("token", "revoke", token.id)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "annotruth serve token list" in err
+    assert "revoked" in serve("token", "list")[1]
+
+
+def test_files_are_imported_once_and_exported(serve, database, tmp_path, run):
+    serve("project", "create", "films", "--model", "gpm")
+    labels = tmp_path / "labels.csv"
+    labels.write_text("item,annotator,label\na,ann,1\na,bob,2\nb,ann,1\n")
+    assert "added 3 labels to films; 0 were" in serve("import", "films", labels)[1]
+    labels.write_text("item,annotator,label\na,ann,2\na,bob,2\nb,ann,1\n")
+    assert "added 1 label to films; 2 were" in serve("import", "films", labels)[1]
+    with database().connect() as connection:
+        project = get_project(connection, "films")
+        assert project.settings == {"model": "gpm"}
+        rows = {(e.item, e.annotator): e.label for e in current_labels(connection, project.id)}
+    assert rows == {("a", "ann"): "2", ("a", "bob"): "2", ("b", "ann"): "1"}
+    out = tmp_path / "out.csv"
+    assert f"wrote 3 labels to {out}" in serve("export", "films", out)[1].replace("\n", "")
+    assert run("fit", out, "--model", "majority", "--quiet")[0] == 0
+
+
+def test_comparisons_are_imported_with_repeated_votes(serve, tmp_path):
+    serve("project", "create", "duels", "--kind", "comparisons")
+    votes = tmp_path / "votes.csv"
+    votes.write_text("left,right,annotator,winner\na,b,ann,left\na,b,ann,left\nb,c,ann,tie\n")
+    assert "added 3 labels" in serve("import", "duels", votes)[1]
+    assert "added 0 labels to duels; 3 were" in serve("import", "duels", votes)[1]
+
+
+def test_a_person_is_erased_and_a_backup_is_written(serve, database, tmp_path):
+    serve("project", "create", "films")
+    labels = tmp_path / "labels.csv"
+    labels.write_text("item,annotator,label\na,ann,1\na,bob,2\n")
+    serve("import", "films", labels)
+    copy = tmp_path / "copy.db"
+    assert serve("backup", copy)[0] == 0
+    assert "erased 1 label" in serve("erase", "films", "ann")[1]
+    assert serve("prune", "films", "--days", "0")[0] == 0
+    with database().connect() as connection:
+        project = get_project(connection, "films")
+        assert [each.annotator for each in current_labels(connection, project.id)] == ["bob"]
+    kept = Database.open(f"sqlite:///{copy}")
+    with kept.connect() as connection:
+        assert len(current_labels(connection, project.id)) == 2
+    kept.dispose()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("token", "list"), "does not exist: start `annotruth serve`, or give --data-dir"),
+        (("project", "create", "No Good"), "1 to 60 lower-case letters"),
+        (("token", "create", "x", "--project", "none"), "there is no project 'none'"),
+        (("token", "create", "x", "--scope", "root"), "Invalid value for '--scope'"),
+        (("token", "list", "--database", "mysql://a/b"), "are not supported"),
+        (("token", "list", "--database", "postgresql://u:secret@127.0.0.1:1/x"), "127.0.0.1"),
+    ],
+)
+def test_mistakes_are_one_line(serve, words, message, monkeypatch):
+    monkeypatch.setattr("annotruth.serve.store.database._SECONDS_TO_CONNECT", 0.1)
+    code, out, err = serve(*words)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+    assert "secret" not in err
+
+
+def test_missing_packages_are_named(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "fastapi" else 1)
+    code, out, err = run("serve")
+    assert (code, out) == (2, "")
+    assert "run `pip install 'annotruth[serve]'`" in err
+
+
+def test_a_port_in_use_is_one_line(run, folder):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        code, out, err = run("serve", "--data-dir", folder, "--port", port)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"cannot listen on 127.0.0.1, port {port}: address already in use" in err
+    assert "give another --port" in err
+
+
+def test_options_come_before_the_environment(monkeypatch, tmp_path):
+    monkeypatch.setenv("ANNOTRUTH_SERVE_PORT", "1234")
+    monkeypatch.setenv("ANNOTRUTH_SERVE_HOST", "10.0.0.1")
+    config = config_of({"port": 99, "host": None, "data_dir": tmp_path, "database": None})
+    assert (config.port, config.host) == (99, "10.0.0.1")
+    assert config.database == f"sqlite:///{tmp_path}/annotruth.db"
+
+
+def test_the_first_start_makes_one_token_and_others_can_not_reach_a_server_without(folder):
+    config = ServeConfig(database=f"sqlite:///{folder}/a.db", data_dir=folder)
+    public = ServeConfig(database=config.database, data_dir=folder, host="0.0.0.0")
+    with pytest.raises(InputError, match="needs a token first: run `annotruth serve token create"):
+        prepare(public)
+    assert prepare(config).startswith("at_")
+    assert prepare(config) == ""
+    assert prepare(public) == ""
+
+
+def test_addresses_for_this_machine(folder):
+    def at(host):
+        return address_of(ServeConfig(database="sqlite:///a", data_dir=folder, host=host, port=80))
+
+    assert at("127.0.0.1") == at("0.0.0.0") == "http://127.0.0.1:80"
+    assert at("::1") == at("[::1]") == at("::") == "http://[::1]:80"
+    with pytest.raises(InputError, match=r"cannot listen on 192\.0\.2\.1"):
+        check_address(
+            ServeConfig(database="sqlite:///a", data_dir=folder, host="192.0.2.1", port=0)
+        )
