@@ -42,9 +42,11 @@ from annotruth.models.pairs.result import RankFit
 from annotruth.models.warm_start import with_new_rows
 
 _PRUNE = 1e-7  # states less likely than this are no longer considered
+_PRUNE_MANY = 1e-4  # likewise, with so many comparisons that passes take long
 _PRUNE_AT = (2, 6, 20)  # the steps after which they are left out
 _N_FIRST = 64  # votes of an annotator by which states are left out at first
 _EVERY_OTHER = 0x5555_5555_5555_5555  # the bits of levels 0, 2, 4, ...
+_RESCALED_STEPS = 2  # the first steps that also rescale the scores, if passes take long
 _SCALE_ROUNDS = 20
 _ROUNDING = 1e-12  # of the log posterior
 _LEFT_OUT_IN_A_PASS = 100 * DROPPED  # the probability of states that a pass leaves out
@@ -74,8 +76,9 @@ class PairGPMSteps:
     Attributes
     ----------
     few_passes
-        Whether passes take long: then the objective of a step has the rise expected of it, so that
-        the loop ends without a pass that confirms it, and the last sums are those of the result.
+        Whether passes take long: then the first steps multiply all scores by their best common
+        factor, the objective of a step has the rise expected of it, so that the loop ends without a
+        pass that confirms it, and the last sums are those of the result.
 
     Examples
     --------
@@ -147,6 +150,11 @@ class PairGPMSteps:
         session.run_pass(find, n_items=n_items)
         self.consider_all_states()
 
+    @property
+    def _least_likely(self) -> float:
+        """The posterior probability below which a state is no longer considered."""
+        return _PRUNE_MANY if self.few_passes else _PRUNE
+
     def consider_all_states(self, annotators: NDArray[np.bool_] | None = None) -> None:
         """Make all states active: of these annotators, or of all."""
         sizes = n_levels(self._n_groups, self.states)
@@ -196,13 +204,16 @@ class PairGPMSteps:
     def step(self, old: PairGPMParameters) -> tuple[PairGPMParameters, Monitor]:
         """Pass over the comparisons once, then update the scores, offsets and probabilities."""
         self._n_steps += 1
-        is_pruned = self._n_steps in _PRUNE_AT
-        old, sums = self._risen(old, prune=_PRUNE if is_pruned else 0.0)
+        prune = self._least_likely if self._n_steps in _PRUNE_AT else 0.0
+        old, sums = self._risen(old, prune=prune)
         moves, offset_moves, rise = self.equations.moves(old, sums, self.precision)
         theta, offsets = old.theta + moves, old.offsets + offset_moves
         new = PairGPMParameters(theta, offsets, *self.shares.best(old))
+        if self.few_passes and self._n_steps <= _RESCALED_STEPS:
+            log_scale = self._best_scale(theta, sums["totals"][1])
+            new = new._replace(theta=theta * np.exp(log_scale))
         objective = self._log_posterior(old, sums)
-        slack = _ROUNDING * abs(objective) + 4 * _PRUNE * self.data.n_annotators * is_pruned
+        slack = _ROUNDING * abs(objective) + 4 * prune * self.data.n_annotators
         slack += _LEFT_OUT_IN_A_PASS * self._n_frequent
         self._updates = [*self._updates[-3:], _Update(old, new, objective - slack)]
         return new, Monitor(float(sums["totals"][0]), objective + self.few_passes * rise)
@@ -280,7 +291,7 @@ class PairGPMSteps:
         n_annotators = self.data.n_annotators
         self.session.put("active", np.tile(every & other, (n_annotators, 1)), per="annotators")
         model = make_model(self.states, parameters)
-        self.session.run_pass(self._prune, model=model, prune=_PRUNE, n_votes=_N_FIRST)
+        self.session.run_pass(self._prune, model=model, prune=self._least_likely, n_votes=_N_FIRST)
         active = self.session.collect("active")
         for _ in range(2):
             active[:, 1:3] |= (active[:, 1:3] << 1) | (active[:, 1:3] >> 1)
