@@ -13,7 +13,7 @@ import numpy as np
 from annotruth.comparisons.table import Comparisons
 from annotruth.engines import get_engine
 from annotruth.errors import InputError
-from annotruth.kernels.arrays import Codes, Floats, inner
+from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.em import History, ProgressCallback, run_em
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.bradley_terry import BradleyTerry
@@ -109,7 +109,8 @@ class PairGPM(PairEstimator):
     ) -> PairGPMParameters:
         """Return the parameters of a previous fit, or the scores of Bradley and Terry's model.
 
-        Of many comparisons: the parameters of a fit to a sample of the annotators.
+        Of many comparisons: these scores, and the other parameters of a fit to a sample of the
+        annotators.
         """
         is_same = previous is not None and previous.model == self.name
         if previous is not None and is_same and previous.n_groups == self.n_groups:
@@ -119,10 +120,9 @@ class PairGPM(PairEstimator):
             precision, n_determined = fit.parameters["precision"]
             steps.set_prior(float(precision), float(n_determined))
             start = steps.resume(fit)
-            if self.n_groups == 1:  # scores of all votes, on the scale of the sample's
+            if self.n_groups == 1:  # scores of all votes, which the sample's prior does not shrink
                 scores = BradleyTerry(engine=self.engine).fit(data).result_.scores.mean
-                scale = inner(scores, start.theta[0]) / max(inner(scores, scores), 1e-300)
-                start = start._replace(theta=scale * scores[np.newaxis])
+                start = start._replace(theta=scores[np.newaxis])
             steps.few_passes = True
             steps.prune(start)
             return start
