@@ -9,9 +9,6 @@ from tests.models.pairs.crowds import comparisons, draw_votes
 
 from annotruth.comparisons import Comparisons
 from annotruth.engines import get_engine
-from annotruth.engines.memory import MemoryEngine
-from annotruth.engines.protocol import EngineCapabilities
-from annotruth.errors import InputError
 from annotruth.models.pairs import graph
 from annotruth.models.pairs.bradley_terry import BradleyTerry
 from annotruth.models.pairs.information import PRIOR_SD
@@ -199,15 +196,6 @@ def test_a_warm_start_ends_at_the_same_fit():
     warm = BradleyTerry(tol=1e-10).fit(votes, warm_start=cold.result_)
     np.testing.assert_allclose(warm.result_.scores.mean, cold.result_.scores.mean, atol=1e-5)
     assert warm.result_.history.n_iter < cold.result_.history.n_iter
-
-
-def test_a_distributed_engine_is_refused_by_name():
-    class Elsewhere(MemoryEngine):
-        capabilities = EngineCapabilities(distributed=True)
-
-    _, votes = draw_votes(BradleyTerry, np.random.default_rng(12))
-    with pytest.raises(InputError, match="bradley-terry runs on the engines memory and reference"):
-        BradleyTerry(engine=Elsewhere()).fit(votes)
 
 
 def test_counts_of_parts_of_the_votes_add_up():
