@@ -24,8 +24,8 @@ from annotruth.serve.store.tokens import (
 def test_projects_are_created_listed_and_changed(database, project, now):
     with database.begin() as connection:
         pairs = create_project(connection, "pairs", "comparisons", {"model": "auto"}, now)
-        changed = change_settings(connection, pairs.id, {"model": None, "target_confidence": 0.9})
-    assert changed == pairs._replace(settings={"target_confidence": 0.9})
+        changed = change_settings(connection, pairs.id, {"model": None, "cost_per_label": 0.9})
+    assert changed == pairs._replace(settings={"cost_per_label": 0.9})
     with database.connect() as connection:
         assert list_projects(connection) == [project, changed]
         assert get_project(connection, "pairs") == changed

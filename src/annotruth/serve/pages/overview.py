@@ -44,7 +44,7 @@ class OverviewData:
     state
         What the worker last said.
     alerts
-        The latest alerts that nobody has seen.
+        The latest alerts that nobody has seen and that ask for something.
     to_drop
         The annotators that the advice is to drop.
     n_received

@@ -54,9 +54,12 @@ from annotruth.serve.store.snapshots import (
 from annotruth.serve.web.access import Access
 from annotruth.serve.web.auth import require
 from annotruth.serve.web.context import ServeContext, context_of
+from annotruth.serve.web.schemas import AlertKind
 from annotruth.serve.web.security_headers import CONTENT_SECURITY_POLICY
 
 _YEAR = 365 * 24 * 3600
+_MAX_ALERTS = 8  # on the overview
+_TO_ACT_ON: tuple[AlertKind, ...] = ("verdict", "agreement")  # what alerts ask for something
 _MAX_SNAPSHOTS = 1000  # that the charts of the overview are drawn from
 
 Reader = Annotated[Access, Depends(require("read"))]
@@ -172,7 +175,9 @@ def _overview(request: Request, access: Reader) -> Response:
             n_received=0 if snapshots else n_received(connection, project.id),
             per_hour=hourly_counts(connection, project.id),
             state=get_worker_state(connection, project.id),
-            alerts=alert_store.list_alerts(connection, project.id, seen=False, limit=8),
+            alerts=alert_store.list_alerts(
+                connection, project.id, seen=False, kinds=_TO_ACT_ON, limit=_MAX_ALERTS
+            ),
             to_drop=to_drop(connection, project.id),
         )
     return HTMLResponse(overview_page(frame_of(context, access), data))

@@ -63,9 +63,15 @@ def list_alerts(
     limit: int,
     offset: int = 0,
     seen: bool | None = None,
+    kinds: Sequence[str] | None = None,
 ) -> list[Alert]:
-    """Return the latest alerts of a project, all or only the seen or unseen, the last first."""
+    """Return the latest alerts of a project, the last first.
+
+    All, or only the seen or unseen, and only those of some kinds.
+    """
     query = select(alert).where(alert.c.project == project_id)
+    if kinds is not None:
+        query = query.where(alert.c.kind.in_(kinds))
     if seen is not None:
         query = query.where(alert.c.seen.is_(seen))
     latest_first = query.order_by(alert.c.id.desc()).limit(limit).offset(offset)

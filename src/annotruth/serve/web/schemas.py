@@ -230,7 +230,6 @@ class ProjectSettings(_Sent):
         default=None, max_length=10_000, description="The labels that are accepted; any by default."
     )
     labels_per_item: int | None = Field(default=None, ge=1, le=1000)
-    target_confidence: float | None = Field(default=None, gt=0.0, lt=1.0)
     cost_per_label: float | None = Field(default=None, ge=0.0, le=1e9, allow_inf_nan=False)
     refit_after: float | None = Field(
         default=None,
