@@ -71,9 +71,12 @@ def make_labels():
     return random_labels
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium():
-    """A running Chromium; without one the tests skip, or fail if ANNOTRUTH_NEEDS_BROWSER is set."""
+    """A running Chromium; without one the tests skip, or fail if ANNOTRUTH_NEEDS_BROWSER is set.
+
+    Closed after each module: no other event loop can run in the process meanwhile.
+    """
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
         if os.environ.get("ANNOTRUTH_NEEDS_BROWSER"):

@@ -6,7 +6,6 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import ndtri
 
 from annotruth.comparisons.table import OUTCOMES, TIE, Comparisons
 from annotruth.errors import counted, shorten
@@ -126,6 +125,8 @@ def side_preferences(fit: RankFit) -> list[str]:
     The annotator's own side bias must differ from 0 at the level of 5% for all annotators together
     (Bonferroni). Nothing is said of spammers, whose behavior says it.
     """
+    from scipy.special import ndtri  # slow to load
+
     n = fit.data.n_annotators
     names = ("side_bias", "side_bias_low", "side_bias_high")
     if fit.spammer is None or any(name not in fit.annotator_columns for name in names):

@@ -120,7 +120,7 @@ def _cell(frame: Frame, key: str, row: Mapping[str, Any], activity: Activity) ->
         case "reliability":
             return cells.interval(value, row.get("low"), row.get("high"))
         case "over_time":
-            return cells.spark([*activity.reliability, row["reliability"]])
+            return cells.trend([*activity.reliability, row["reliability"]])
         case "seconds":
             return cells.number(activity.seconds, 1)
         case "behavior" | "verdict":

@@ -110,7 +110,7 @@ def category(code: int, colors: Sequence[int], names: Sequence[str]) -> str:
     )
 
 
-def spark(values: Sequence[float | None]) -> str:
+def trend(values: Sequence[float | None]) -> str:
     """Return shares from 0 to 1 over time as a small line."""
     known = [value for value in values if value is not None and math.isfinite(value)]
     if len(known) < 2:

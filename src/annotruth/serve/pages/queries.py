@@ -13,7 +13,7 @@ from annotruth.serve.store.schema import alert, event
 from annotruth.serve.store.snapshots import annotator_history, latest_annotator_history
 
 _RECENT = 100  # labels, for the speed of an annotator
-_SPARK_POINTS = 40
+_TREND_POINTS = 40
 _MAX_PAST = 100
 # An expression, so that SQLite does not read all events of a project in this order.
 _LATEST_FIRST = -event.c.seq
@@ -25,7 +25,7 @@ def activity_of(
     """Return the speed and the past reliability of some annotators."""
     found = {}
     for annotator in annotators:
-        past = annotator_history(connection, project_id, annotator)[-_SPARK_POINTS:]
+        past = annotator_history(connection, project_id, annotator)[-_TREND_POINTS:]
         seconds = median_seconds(connection, project_id, annotator)
         found[annotator] = Activity(seconds, [each.reliability for each in past])
     return found
