@@ -26,8 +26,8 @@ warnings.simplefilter("ignore", at.ConvergenceWarning)
 
 
 def executors() -> list[int]:
-    """Return the Java processes of this cluster's executors."""
-    listing = subprocess.check_output(["ps", "-eo", "pid,ppid,args"], text=True)
+    """Return the Java processes of this cluster's executors; -ww keeps long lines whole."""
+    listing = subprocess.check_output(["ps", "-ww", "-eo", "pid,ppid,args"], text=True)
     rows = [line.split(None, 2) for line in listing.splitlines()[1:]]
     parents = {int(pid): int(parent) for pid, parent, _ in rows}
 
