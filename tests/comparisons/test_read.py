@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 import annotruth as at
-from annotruth.comparisons.read import holds_comparisons, load_comparisons, read_comparisons
+from annotruth.comparisons.read import load_comparisons, read_comparisons
 from annotruth.errors import AnnotruthWarning, InputError
 
 CSV = "left,right,annotator,winner\na,b,x,left\nb,c,y,tie\nc,a,x,right\n"
@@ -342,37 +342,6 @@ def test_hostile_ids_are_kept_and_shown_on_one_line(write):
     with pytest.raises(InputError) as error:
         read_comparisons(write("v.json", json.dumps(rows)))
     assert str(error.value).isprintable()
-
-
-@pytest.mark.parametrize(
-    ("header", "is_pairs"),
-    [
-        ("left,right,annotator,winner", True),
-        ("worker,left,right,label", True),
-        ("question,worker,left,right,label", True),
-        ("model_a,model_b,winner", True),
-        ("winner,loser,annotator", True),
-        ("annotator,item,rank", True),
-        ("item,annotator,label", False),
-        ("task,worker,label,left,right,top", False),
-        ("film,ann,bob,eve", False),
-    ],
-)
-def test_comparisons_are_recognised(write, header, is_pairs):
-    path = write("v.csv", f"{header}\n" + ",".join("1" for _ in header.split(",")) + "\n")
-    assert holds_comparisons(path) is is_pairs
-    assert holds_comparisons(str(path)) is is_pairs
-    frame = pa.table({name: ["1"] for name in header.split(",")})
-    assert holds_comparisons(frame) is is_pairs
-    assert holds_comparisons(frame.to_pandas()) is is_pairs
-
-
-def test_comparisons_in_exports_are_recognised(write):
-    task = {"id": 1, "data": TASK, "annotations": [annotation("left")]}
-    assert holds_comparisons(write("v.json", json.dumps([task])))
-    task["annotations"][0]["result"][0]["type"] = "choices"
-    assert not holds_comparisons(write("v.json", json.dumps([task])))
-    assert holds_comparisons(read_comparisons(write("v.csv", CSV)))
 
 
 def test_public_sets(datasets):

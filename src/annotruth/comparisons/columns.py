@@ -15,7 +15,6 @@ from annotruth.labels.frames import (
     check_further_columns,
     find_columns,
     pass_columns,
-    refuse_comparisons,
 )
 
 Shape = Literal["sides", "winners", "ranks", "rank columns", "ranking"]
@@ -141,20 +140,6 @@ def find_pair_columns(
 def _is_news(role: str, name: str, given: Mapping[str, str]) -> bool:
     """Return whether to say which column was taken for a role: it was a guess, and matters."""
     return role not in given and _spelling(name) != role and role not in ("order", "time")
-
-
-def are_pair_columns(names: Sequence[str], given: Mapping[str, str] | None = None) -> bool:
-    """Return whether columns are those of comparisons, and not those of labels."""
-    try:
-        find_pair_columns(names, {"annotator": NO_ANNOTATOR, **(given or {})})
-    except InputError:
-        return False
-    try:
-        refuse_comparisons(names, given)
-        find_columns(names, LABEL_ROLES, given)
-    except InputError:
-        return True
-    return False
 
 
 def _find_shape(spelled: Mapping[str, str], given: Mapping[str, str]) -> Shape:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from annotruth.comparisons.build import ResolvedComparisons, build, parse_table, resolve
-from annotruth.comparisons.columns import ROLES, PairColumns, are_pair_columns, find_pair_columns
+from annotruth.comparisons.columns import ROLES, PairColumns, find_pair_columns
 from annotruth.comparisons.rows import ParsedComparisons
 from annotruth.comparisons.table import Comparisons
 from annotruth.errors import InputError, counted, is_database_url, shown
@@ -24,7 +24,6 @@ from annotruth.io.formats import label_studio, mturk
 from annotruth.io.formats.source import ParsedLabels, Source
 from annotruth.io.readers import file_errors_reported, is_source, local_copy
 from annotruth.io.sources import (
-    STANDARD_INPUT,
     LabelFile,
     check_same_columns,
     check_same_kind,
@@ -90,34 +89,6 @@ def read_comparisons(
     if len(files) > 1:
         made = replace(made, read_as=describe_files(len(files), made.read_as))
     return _without_dropped(made, read)
-
-
-def holds_comparisons(data: Any, read: ReadOptions | None = None) -> bool:
-    """Return whether files or a frame have the columns of comparisons rather than of labels.
-
-    Only the columns' names are read, of the first file. Standard input can be read but once, and
-    Python files and database servers are not looked into: for these the result is False.
-    """
-    if isinstance(data, Comparisons):
-        return True
-    columns = None if read is None else read.columns
-    if not is_source(data):
-        names = getattr(data, "column_names", None) or getattr(data, "columns", None)
-        return names is not None and are_pair_columns([str(name) for name in names], columns)
-    file = find_files(data)[0]
-    if os.fspath(file) == STANDARD_INPUT or is_database_url(file) or Path(file).suffix == ".py":
-        return False
-    max_size = None if read is None else read.max_size
-    with file_errors_reported(file), local_copy(file, max_size) as local:
-        content = read_content(Path(local), max_size=max_size)
-        if content.kind in DATABASE_TITLE:
-            return False
-        source = Source(Path(local), content)
-        if label_studio.is_export(source):
-            from annotruth.comparisons.formats.label_studio import has_pairs
-
-            return has_pairs(source.first)
-        return are_pair_columns(source.names or list(source.first), columns)
 
 
 def comparisons_of(data: Any, read: ReadOptions | None = None, **options: Any) -> Comparisons:

@@ -11,11 +11,11 @@ import urllib.request
 from collections.abc import Callable
 
 from annotruth.errors import InputError, system_errors_reported
+from annotruth.serve.administration import Administration
 from annotruth.serve.config import ServeConfig
-from annotruth.serve.store.audit import add_audit
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.schema import utc_now
-from annotruth.serve.store.tokens import create_token, list_tokens
+from annotruth.serve.store.tokens import list_tokens
 from annotruth.serve.supervisor import serve_commands, supervise
 
 _CHECK_SECONDS = 0.1
@@ -41,10 +41,8 @@ def prepare(config: ServeConfig) -> str:
                     f"listening on {config.host} needs a token first: run `annotruth serve token "
                     "create NAME --scope admin` with the same --data-dir or --database"
                 )
-            token, text = create_token(connection, "first login", "admin", now)
-            detail = {"token": token.id, "name": token.name, "scope": token.scope}
-            add_audit(connection, None, "first start", "token created", detail, now)
-            return text
+            admin = Administration(connection, "first start", now)
+            return admin.create_token(None, "first login", "admin", expires=None)[1]
     finally:
         database.dispose()
 

@@ -12,7 +12,6 @@ from annotruth.serve.store.events import (
     current_of_slots,
     current_table,
     events_since,
-    find_annotation,
     last_seq,
     slots_changed_since,
 )
@@ -87,8 +86,6 @@ def test_deletions_by_annotation_name_their_slots(database, project, now):
         append_events(connection, project.id, "label-studio:1", [gone], now)
         assert ("film 1", "ann") in slots_changed_since(connection, project.id, seq)
         assert slots_changed_since(connection, project.id, seq + 1) == set()
-        assert find_annotation(connection, project.id, "label-studio:1", "77").deleted
-        assert find_annotation(connection, project.id, "api", "77") is None
     assert labels_of(database, project) == {}
 
 

@@ -139,7 +139,8 @@ def test_webhooks_show_no_secrets(server):
     made = server.call("POST", "/projects/birds/webhooks", {"url": "https://example.org/hook"})
     assert (made.status, made.body["secret"][:6]) == (201, "whsec_")
     shown = server.call("GET", "/projects/birds/webhooks").body
-    assert shown == [{k: v for k, v in made.body.items() if k != "secret"}]
+    public = {k: v for k, v in made.body.items() if k != "secret"}
+    assert shown == [{**public, "last_delivery": None}]
     assert server.call("DELETE", f"/projects/cats/webhooks/{made.body['id']}").status == 404
     assert server.call("DELETE", f"/projects/birds/webhooks/{made.body['id']}").status == 204
     assert server.call("POST", "/projects/birds/webhooks", {"url": "ftp://x"}).status == 422

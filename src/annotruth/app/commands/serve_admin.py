@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from annotruth.serve.store.records import Project
 
+_ACTOR = "command line"  # in the audit log
+
 ProjectArgument = Annotated[str, typer.Argument(metavar="PROJECT", help="The project's name.")]
 
 
@@ -55,17 +57,15 @@ def token_create(
         annotruth serve token create lead --scope admin --days 30
     """  # fmt: skip
     opened = open_database(ctx, database, folder, create=True)
-    from annotruth.serve.store.audit import add_audit
+    from annotruth.serve.administration import Administration
     from annotruth.serve.store.schema import utc_now
-    from annotruth.serve.store.tokens import create_token
 
     now = utc_now()
+    expires = None if days is None else now + timedelta(days=days)
     with opened.begin() as connection:
         of = None if only is None else _project(connection, only).id
-        expires = None if days is None else now + timedelta(days=days)
-        token, text = create_token(connection, name, scope, now, project_id=of, expires=expires)
-        detail = {"token": token.id, "name": name, "scope": scope}
-        add_audit(connection, of, "command line", "token created", detail, now)
+        admin = Administration(connection, _ACTOR, now)
+        _, text = admin.create_token(of, name, scope, expires)
     console.show_lines(text)
 
 
@@ -122,17 +122,14 @@ def token_revoke(
         annotruth serve token revoke 3f9a2c71b0de
     """
     opened = open_database(ctx, database, folder)
-    from annotruth.serve.store.audit import add_audit
+    from annotruth.serve.administration import Administration
     from annotruth.serve.store.schema import utc_now
-    from annotruth.serve.store.tokens import revoke_token
 
-    now = utc_now()
     with opened.begin() as connection:
-        if not revoke_token(connection, token, now):
+        if not Administration(connection, _ACTOR, utc_now()).revoke_token(None, token):
             raise InputError(
                 f"there is no valid token with the id {shown(token)}: see `annotruth serve token list`"
             )
-        add_audit(connection, None, "command line", "token revoked", {"token": token}, now)
     console.show_lines(f"revoked {token}")
 
 
@@ -166,16 +163,13 @@ def project_create(
         annotruth serve project create arena --kind comparisons
     """  # fmt: skip
     opened = open_database(ctx, database, folder, create=True)
-    from annotruth.serve.store.audit import add_audit
-    from annotruth.serve.store.projects import create_project
+    from annotruth.serve.administration import Administration
     from annotruth.serve.store.schema import utc_now
     from annotruth.serve.web.schemas import ProjectSettings
 
-    now = utc_now()
     settings = {} if model is None else ProjectSettings(model=model).model_dump(exclude_none=True)
     with opened.begin() as connection:
-        made = create_project(connection, name, kind, settings, now)
-        add_audit(connection, made.id, "command line", "project created", {"kind": kind}, now)
+        Administration(connection, _ACTOR, utc_now()).create_project(name, kind, settings)
     console.show_lines(f"created {name}")
 
 
@@ -278,7 +272,7 @@ def erase(
 
     with opened.connect() as connection:
         of = _project(connection, project)
-    erased = erase_annotator(opened, ctx.obj.data_dir, of, annotator, "command line", utc_now())
+    erased = erase_annotator(opened, ctx.obj.data_dir, of, annotator, _ACTOR, utc_now())
     console.show_lines(f"erased {counted(erased, 'label')}; the worker fits again without them")
 
 
@@ -298,7 +292,7 @@ def prune(
         annotruth serve prune films --days 90
     """
     opened = open_database(ctx, database, folder)
-    from annotruth.serve.store.audit import add_audit
+    from annotruth.serve.administration import Administration
     from annotruth.serve.store.maintenance import remove_superseded
     from annotruth.serve.store.schema import utc_now
 
@@ -306,8 +300,8 @@ def prune(
     with opened.begin() as connection:
         of = _project(connection, project)
         removed = remove_superseded(connection, of, now - timedelta(days=days))
-        detail = {"days": days, "events": removed}
-        add_audit(connection, of.id, "command line", "old events removed", detail, now)
+        admin = Administration(connection, _ACTOR, now)
+        admin.log(of.id, "old events removed", {"days": days, "events": removed})
     console.show_lines(f"removed {counted(removed, 'event')}")
 
 

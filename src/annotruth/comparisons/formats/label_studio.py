@@ -80,16 +80,6 @@ def comparison_of(
     return left, right, check_scalar(winners.get(question or ""))
 
 
-def has_pairs(task: Record) -> bool:
-    """Return whether the annotations of a task have the result of a Pairwise tag."""
-    return any(
-        result.get("type") == "pairwise"
-        for annotation in annotations_of(task)
-        for result in sequence(annotation.get("result"), "the result of an annotation")
-        if isinstance(result, dict)
-    )
-
-
 def _winners(annotation: Record) -> dict[str, Any]:
     """Return what was selected, by question."""
     winners: dict[str, Any] = {}

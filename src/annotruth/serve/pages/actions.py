@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Depends, Request
 from pydantic import ValidationError
-from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from annotruth.errors import InputError
+from annotruth.serve.administration import Administration
 from annotruth.serve.hooks.settings import parse_settings
-from annotruth.serve.hooks.signatures import new_secret
 from annotruth.serve.pages.layout import PROJECTS, Frame
 from annotruth.serve.pages.projects import login_page
 from annotruth.serve.pages.routes import PageRoute, Reader, frame_of
 from annotruth.serve.pages.settings import ALERT_KINDS, SettingsData, settings_page
 from annotruth.serve.store import alerts as alert_store
 from annotruth.serve.store import connections as connection_store
-from annotruth.serve.store.audit import add_audit
-from annotruth.serve.store.projects import change_settings, create_project
 from annotruth.serve.store.records import Project
 from annotruth.serve.store.schema import utc_now
-from annotruth.serve.store.tokens import create_token, list_tokens, revoke_token
+from annotruth.serve.store.tokens import list_tokens
 from annotruth.serve.web.access import Access
 from annotruth.serve.web.auth import check_same_origin, form_of, require
 from annotruth.serve.web.context import ServeContext, context_of
@@ -90,12 +87,8 @@ async def _create_project(request: Request, access: AdminOfAll) -> Response:
     wanted = _checked(NewProject, {name: fields.get(name, "") for name in ("name", "kind")})
 
     def create() -> None:
-        now = utc_now()
-        with context.database.begin() as connection:
-            made = create_project(connection, wanted.name, wanted.kind, {}, now)
-            add_audit(
-                connection, made.id, access.actor, "project created", {"kind": made.kind}, now
-            )
+        with context.administer(access.actor) as admin:
+            admin.create_project(wanted.name, wanted.kind)
 
     await run_in_threadpool(create)
     return RedirectResponse(Frame(project=wanted.name).address(), 303)
@@ -113,17 +106,11 @@ async def _mark_alerts(request: Request, access: Writer) -> Response:
 
 
 class _Change(NamedTuple):
-    """What a change of settings is made with, and by whom."""
+    """What a change of settings is made with, and what the form says."""
 
-    connection: Connection
+    admin: Administration
     project: Project
     fields: Mapping[str, str]
-    now: datetime
-    actor: str
-
-    def log(self, action: str, detail: dict[str, Any]) -> None:
-        """Add an entry to the audit log."""
-        add_audit(self.connection, self.project.id, self.actor, action, detail, self.now)
 
 
 def _show_settings(request: Request, access: Reader) -> Response:
@@ -155,8 +142,8 @@ async def _change_settings(request: Request, access: Admin) -> Response:
         raise HTTPException(400, "the form is out of date: load the page again and repeat")
 
     def make() -> dict[str, str]:
-        with context.database.begin() as connection:
-            return change(_Change(connection, access.project, fields, utc_now(), access.actor))
+        with context.administer(access.actor) as admin:
+            return change(_Change(admin, access.project, fields))
 
     try:
         shown = await run_in_threadpool(make)
@@ -175,12 +162,8 @@ def _save(change: _Change) -> dict[str, str]:
     given["categories"] = [c.strip() for c in given["categories"].split(",") if c.strip()]
     known = {name: value for name, value in given.items() if value}
     checked = _checked(ProjectSettings, known).model_dump(mode="json", exclude_none=True)
-    shown = {name for name in _SETTINGS if name in change.fields}
-    before = change.project.settings
-    changes = {name: checked.get(name) for name in shown if checked.get(name) != before.get(name)}
-    if changes:
-        change_settings(change.connection, change.project.id, changes)
-        change.log("settings changed", changes)
+    shown = [name for name in _SETTINGS if name in change.fields]
+    change.admin.change_settings(change.project, {name: checked.get(name) for name in shown})
     return {}
 
 
@@ -190,59 +173,44 @@ def _create_token(change: _Change) -> dict[str, str]:
     if days:
         if not days.isascii() or not days.isdigit() or not 1 <= int(days[:6]) <= _MAX_DAYS:
             raise InputError("the token's days are not understood: choose one of the list")
-        expires = change.now + timedelta(days=int(days))
+        expires = change.admin.now + timedelta(days=int(days))
     wanted = _checked(
         NewToken,
         {"name": change.fields.get("name", ""), "scope": change.fields.get("scope", ""), "expires": expires},
     )  # fmt: skip
-    token, text = create_token(
-        change.connection, wanted.name, wanted.scope, change.now,
-        project_id=change.project.id, expires=expires,
-    )  # fmt: skip
-    change.log("token created", {"token": token.id, "name": token.name, "scope": token.scope})
+    _, text = change.admin.create_token(change.project.id, wanted.name, wanted.scope, expires)
     return {"new_token": text}
 
 
 def _revoke_token(change: _Change) -> dict[str, str]:
-    wanted = change.fields.get("id", "")
-    own = {token.id for token in list_tokens(change.connection, change.project.id)}
-    if wanted not in own or not revoke_token(change.connection, wanted, change.now):
+    if not change.admin.revoke_token(change.project.id, change.fields.get("id", "")):
         raise InputError("there is no such token, or it is revoked already")
-    change.log("token revoked", {"token": wanted})
     return {}
 
 
 def _create_webhook(change: _Change) -> dict[str, str]:
     kinds = [kind for kind in ALERT_KINDS if f"on_{kind}" in change.fields]
     wanted = _checked(NewWebhook, {"url": change.fields.get("url", ""), "kinds": kinds})
-    made = alert_store.add_webhook(
-        change.connection, change.project.id, wanted.url, wanted.kinds, new_secret()
-    )
-    change.log("webhook added", {"webhook": made.id})
+    made = change.admin.add_webhook(change.project, wanted.url, wanted.kinds)
     return {"new_secret": made.secret}
 
 
 def _remove_webhook(change: _Change) -> dict[str, str]:
-    alert_store.remove_webhook(change.connection, change.project.id, _number(change))
-    change.log("webhook removed", {"webhook": _number(change)})
+    change.admin.remove_webhook(change.project, _number(change))
     return {}
 
 
 def _create_connection(change: _Change) -> dict[str, str]:
     kind = change.fields.get("kind", "")
     settings = parse_settings(kind, change.fields)
-    secret = change.fields.get("secret", "").strip() or new_secret()
+    secret = change.fields.get("secret", "").strip() or None
     wanted = _checked(NewConnection, {"kind": kind, "settings": settings, "secret": secret})
-    made = connection_store.add_connection(
-        change.connection, change.project.id, wanted.kind, settings, secret
-    )
-    change.log("connection added", {"connection": made.id, "kind": made.kind})
+    made = change.admin.add_connection(change.project, wanted.kind, settings, wanted.secret)
     return {"new_secret": made.secret}
 
 
 def _remove_connection(change: _Change) -> dict[str, str]:
-    connection_store.remove_connection(change.connection, change.project.id, _number(change))
-    change.log("connection removed", {"connection": _number(change)})
+    change.admin.remove_connection(change.project, _number(change))
     return {}
 
 

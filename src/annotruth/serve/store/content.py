@@ -78,12 +78,6 @@ def get_traits(connection: Connection, project_id: int, annotator: str) -> dict[
     return connection.scalar(select(trait.c.traits).where(of_annotator)) or {}
 
 
-def all_traits(connection: Connection, project_id: int) -> dict[str, dict[str, Any]]:
-    """Return the traits by annotator."""
-    query = select(trait.c.annotator, trait.c.traits).where(trait.c.project == project_id)
-    return dict(connection.execute(query).all())
-
-
 def _set(
     connection: Connection, table: Table, project_id: int, rows: Mapping[str, Mapping[str, Any]]
 ) -> None:

@@ -202,17 +202,6 @@ def _stored(connection: Connection, query: Select[Any]) -> list[StoredEvent]:
     return [StoredEvent(*row) for row in connection.execute(query)]
 
 
-def find_annotation(
-    connection: Connection, project_id: int, source: str, annotation: str
-) -> StoredEvent | None:
-    """Return the latest event of an annotation, which may be a deletion."""
-    query = select(event).where(
-        event.c.project == project_id, event.c.source == source, event.c.annotation == annotation
-    )
-    latest_first = query.order_by(event.c.submitted.desc(), event.c.seq.desc())
-    return next(iter(_stored(connection, latest_first.limit(1))), None)
-
-
 def current_labels(
     connection: Connection,
     project_id: int,

@@ -24,17 +24,16 @@ def take_lease(
 ) -> bool:
     """Reserve an item for an annotator; return False if others hold all of its places.
 
-    ``places`` is how many more labels the item needs. An annotator's own lease is extended. Of two
-    annotators who ask for the last place at once, one gets it.
+    ``places`` is how many more labels the item needs. An annotator's own lease is extended, and leases
+    that have expired are removed. Of two annotators who ask for the last place at once, one gets it.
     """
     check_text("item", item)
     check_text("annotator", annotator)
     lock_project(connection, project_id)
+    expired = (lease.c.project == project_id) & (lease.c.expires <= now)
+    connection.execute(delete(lease).where(expired))
     of_others = (
-        (lease.c.project == project_id)
-        & (lease.c.item == item)
-        & (lease.c.annotator != annotator)
-        & (lease.c.expires > now)
+        (lease.c.project == project_id) & (lease.c.item == item) & (lease.c.annotator != annotator)
     )
     n_others = connection.scalar(select(func.count()).select_from(lease).where(of_others)) or 0
     if n_others >= places:
@@ -67,8 +66,3 @@ def release(connection: Connection, project_id: int, item: str, annotator: str) 
         (lease.c.project == project_id) & (lease.c.item == item) & (lease.c.annotator == annotator)
     )
     return connection.execute(delete(lease).where(chosen)).rowcount > 0
-
-
-def remove_expired(connection: Connection, now: datetime) -> None:
-    """Remove the leases that have expired, of all projects."""
-    connection.execute(delete(lease).where(lease.c.expires <= now))

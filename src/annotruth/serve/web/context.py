@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import cast
 
 from starlette.requests import Request
 
+from annotruth.serve.administration import Administration
 from annotruth.serve.config import ServeConfig
 from annotruth.serve.store.database import Database
+from annotruth.serve.store.schema import utc_now
 from annotruth.serve.web.access import AccessControl
 from annotruth.serve.web.ingest import Ingest
 from annotruth.serve.web.live import Live
@@ -81,6 +85,12 @@ class ServeContext:
         )
         context.ingest.start()
         return context
+
+    @contextmanager
+    def administer(self, actor: str) -> Iterator[Administration]:
+        """Return what changes projects, tokens and connections; the block is one transaction."""
+        with self.database.begin() as connection:
+            yield Administration(connection, actor, utc_now())
 
     def close(self) -> None:
         """Write what waits, and close the database."""

@@ -7,17 +7,9 @@ from typing import Any
 from fastapi import HTTPException, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from annotruth.serve.hooks.signatures import new_secret
-from annotruth.serve.store.alerts import (
-    add_webhook,
-    list_alerts,
-    list_webhooks,
-    mark_seen,
-    remove_webhook,
-)
-from annotruth.serve.store.audit import add_audit, list_audit
+from annotruth.serve.store.alerts import list_alerts, list_deliveries, list_webhooks, mark_seen
+from annotruth.serve.store.audit import list_audit
 from annotruth.serve.store.records import Webhook
-from annotruth.serve.store.schema import utc_now
 from annotruth.serve.web.api.parameters import (
     Admin,
     Context,
@@ -68,12 +60,8 @@ async def create_webhook(request: Request, context: Context, access: Admin) -> d
     sent = await read_json(request, NewWebhook)
 
     def store() -> Webhook:
-        with context.database.begin() as connection:
-            made = add_webhook(connection, access.project.id, sent.url, sent.kinds, new_secret())
-            detail = {"webhook": made.id, "kinds": list(made.kinds)}
-            now = utc_now()
-            add_audit(connection, access.project.id, access.actor, "webhook created", detail, now)
-        return made
+        with context.administer(access.actor) as admin:
+            return admin.add_webhook(access.project, sent.url, sent.kinds)
 
     made = await run_in_threadpool(store)
     return {**_shown_webhook(made), "secret": made.secret}
@@ -81,20 +69,22 @@ async def create_webhook(request: Request, context: Context, access: Admin) -> d
 
 @router.get("/projects/{project}/webhooks")
 def webhooks(context: Context, access: Admin) -> list[dict[str, Any]]:
-    """List the webhooks, without their secrets."""
+    """List the webhooks, without their secrets, with the outcome of the last delivery."""
+    rows = []
     with context.database.connect() as connection:
-        return [_shown_webhook(each) for each in list_webhooks(connection, access.project.id)]
+        for each in list_webhooks(connection, access.project.id):
+            last = next(iter(list_deliveries(connection, each.id, limit=1)), None)
+            outcome = None if last is None else {"status": last.status, "error": last.last_error}
+            rows.append({**_shown_webhook(each), "last_delivery": outcome})
+    return rows
 
 
 @router.delete("/projects/{project}/webhooks/{number}", status_code=204)
 def delete_webhook(number: Number, context: Context, access: Admin) -> Response:
     """Remove a webhook."""
-    with context.database.begin() as connection:
-        if not remove_webhook(connection, access.project.id, number):
+    with context.administer(access.actor) as admin:
+        if not admin.remove_webhook(access.project, number):
             raise HTTPException(404, "there is no such webhook")
-        detail = {"webhook": number}
-        now = utc_now()
-        add_audit(connection, access.project.id, access.actor, "webhook removed", detail, now)
     return Response(status_code=204)
 
 

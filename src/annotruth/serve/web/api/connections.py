@@ -8,19 +8,9 @@ from fastapi import HTTPException, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from annotruth.serve.hooks.settings import check_settings, public_settings
-from annotruth.serve.hooks.signatures import new_secret
-from annotruth.serve.store.audit import add_audit
-from annotruth.serve.store.connections import (
-    PlatformConnection,
-    add_connection,
-    list_connections,
-    remove_connection,
-)
-from annotruth.serve.store.schema import utc_now
-from annotruth.serve.web.access import Access
+from annotruth.serve.store.connections import PlatformConnection, list_connections
 from annotruth.serve.web.api.parameters import Admin, Context, Number, make_router
 from annotruth.serve.web.bodies import documented, read_json
-from annotruth.serve.web.context import ServeContext
 from annotruth.serve.web.schemas import NewConnection
 
 router = make_router("connections")
@@ -33,20 +23,13 @@ async def create_connection(request: Request, context: Context, access: Admin) -
     """Connect a labelling tool; the secret that it must send is in the answer, and nowhere else."""
     sent = await read_json(request, NewConnection)
     settings = check_settings(sent.kind, sent.settings)
-    secret = sent.secret or new_secret()
-    made = await run_in_threadpool(_store_connection, context, access, sent.kind, settings, secret)
+
+    def store() -> PlatformConnection:
+        with context.administer(access.actor) as admin:
+            return admin.add_connection(access.project, sent.kind, settings, sent.secret)
+
+    made = await run_in_threadpool(store)
     return {**_shown_connection(made), "secret": made.secret}
-
-
-def _store_connection(
-    context: ServeContext, access: Access, kind: str, settings: dict[str, Any], secret: str
-) -> PlatformConnection:
-    with context.database.begin() as connection:
-        made = add_connection(connection, access.project.id, kind, settings, secret)
-        detail = {"connection": made.id, "kind": kind}
-        now = utc_now()
-        add_audit(connection, access.project.id, access.actor, "connection created", detail, now)
-    return made
 
 
 @router.get("/projects/{project}/connections")
@@ -59,12 +42,9 @@ def connections(context: Context, access: Admin) -> list[dict[str, Any]]:
 @router.delete("/projects/{project}/connections/{number}", status_code=204)
 def delete_connection(number: Number, context: Context, access: Admin) -> Response:
     """Remove a connection; its labels stay."""
-    with context.database.begin() as connection:
-        if not remove_connection(connection, access.project.id, number):
+    with context.administer(access.actor) as admin:
+        if not admin.remove_connection(access.project, number):
             raise HTTPException(404, "there is no such connection")
-        detail = {"connection": number}
-        now = utc_now()
-        add_audit(connection, access.project.id, access.actor, "connection removed", detail, now)
     return Response(status_code=204)
 
 

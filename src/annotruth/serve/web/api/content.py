@@ -9,7 +9,6 @@ from fastapi import Request
 from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 
-from annotruth.serve.store.audit import add_audit
 from annotruth.serve.store.content import set_content, set_gold, set_traits
 from annotruth.serve.store.schema import utc_now
 from annotruth.serve.web.access import Access
@@ -63,10 +62,9 @@ async def _store(
     """Store values by id, and note in the audit log how many."""
 
     def write() -> None:
-        with context.database.begin() as connection:
-            store(connection, access.project.id, values)
-            detail = {"n": len(values)}
-            add_audit(connection, access.project.id, access.actor, action, detail, utc_now())
+        with context.administer(access.actor) as admin:
+            store(admin.connection, access.project.id, values)
+            admin.log(access.project.id, action, {"n": len(values)})
 
     await run_in_threadpool(write)
     return Stored(stored=len(values))

@@ -7,16 +7,9 @@ from typing import Any
 from fastapi import HTTPException, Request
 from starlette.concurrency import run_in_threadpool
 
-from annotruth.serve.store.audit import add_audit
 from annotruth.serve.store.events import last_seq
-from annotruth.serve.store.projects import (
-    change_settings,
-    create_project,
-    get_project,
-    list_projects,
-)
+from annotruth.serve.store.projects import get_project, list_projects
 from annotruth.serve.store.records import Project
-from annotruth.serve.store.schema import utc_now
 from annotruth.serve.store.snapshots import get_worker_state, latest_snapshot
 from annotruth.serve.web.api.parameters import Admin, Context, Reader, ServerAdmin, make_router
 from annotruth.serve.web.bodies import documented, read_json
@@ -34,14 +27,11 @@ async def create(request: Request, context: Context, access: ServerAdmin) -> Pro
 
 
 def _create(context: ServeContext, sent: NewProject, actor: str) -> ProjectInfo:
-    now = utc_now()
-    with context.database.begin() as connection:
-        if get_project(connection, sent.name) is not None:
+    settings = {k: v for k, v in sent.settings.to_changes().items() if v is not None}
+    with context.administer(actor) as admin:
+        if get_project(admin.connection, sent.name) is not None:
             raise HTTPException(409, f"there is a project {sent.name} already: choose another name")
-        settings = {k: v for k, v in sent.settings.to_changes().items() if v is not None}
-        project = create_project(connection, sent.name, sent.kind, settings, now)
-        add_audit(connection, project.id, actor, "project created", {"name": sent.name}, now)
-    return _info(project)
+        return _info(admin.create_project(sent.name, sent.kind, settings))
 
 
 @router.get("/projects")
@@ -82,12 +72,8 @@ async def change(request: Request, context: Context, access: Admin) -> ProjectIn
 def _change(
     context: ServeContext, project: Project, sent: ProjectSettings, actor: str
 ) -> ProjectInfo:
-    changes = sent.to_changes()
-    with context.database.begin() as connection:
-        changed = change_settings(connection, project.id, changes)
-        now = utc_now()
-        add_audit(connection, project.id, actor, "settings changed", changes, now)
-    return _info(changed)
+    with context.administer(actor) as admin:
+        return _info(admin.change_settings(project, sent.to_changes()))
 
 
 def _info(project: Project) -> ProjectInfo:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from fastapi import HTTPException, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from annotruth.serve.store.audit import add_audit
 from annotruth.serve.store.records import Token
-from annotruth.serve.store.schema import utc_now
-from annotruth.serve.store.tokens import create_token, list_tokens, revoke_token
+from annotruth.serve.store.tokens import list_tokens
 from annotruth.serve.web.access import Access
 from annotruth.serve.web.api.parameters import Admin, Context, ServerAdmin, make_router
 from annotruth.serve.web.bodies import documented, read_json
@@ -60,16 +58,8 @@ async def _create(request: Request, context: ServeContext, access: Access) -> Cr
 
 
 def _store(context: ServeContext, sent: NewToken, access: Access) -> CreatedToken:
-    now = utc_now()
-    if sent.expires is not None and sent.expires <= now:
-        raise HTTPException(422, "expires: give a time in the future")
-    project_id = None if access.found_project is None else access.found_project.id
-    with context.database.begin() as connection:
-        token, text = create_token(
-            connection, sent.name, sent.scope, now, project_id=project_id, expires=sent.expires
-        )
-        detail = {"token": token.id, "name": token.name, "scope": token.scope}
-        add_audit(connection, project_id, access.actor, "token created", detail, now)
+    with context.administer(access.actor) as admin:
+        token, text = admin.create_token(_project_id(access), sent.name, sent.scope, sent.expires)
     return CreatedToken(**_info(token).model_dump(), token=text)
 
 
@@ -79,17 +69,16 @@ def _list(context: ServeContext, project_id: int | None) -> list[TokenInfo]:
 
 
 def _revoke(token_id: str, context: ServeContext, access: Access) -> Response:
-    now = utc_now()
-    project_id = None if access.found_project is None else access.found_project.id
-    with context.database.begin() as connection:
-        ids = [each.id for each in list_tokens(connection, project_id)]
-        if token_id not in ids:
-            raise HTTPException(404, "there is no such token")
-        revoke_token(connection, token_id, now)
-        detail = {"token": token_id}
-        add_audit(connection, project_id, access.actor, "token revoked", detail, now)
+    with context.administer(access.actor) as admin:
+        if not admin.revoke_token(_project_id(access), token_id):
+            raise HTTPException(404, "there is no such token, or it is revoked already")
     context.access.forget()
     return Response(status_code=204)
+
+
+def _project_id(access: Access) -> int | None:
+    """Return the project of a request; None if it is about all."""
+    return None if access.found_project is None else access.found_project.id
 
 
 def _info(token: Token) -> TokenInfo:

@@ -1,0 +1,120 @@
+"""What administrators change, by a page, the API or the command line: stored, and in the audit log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection
+
+from annotruth.errors import InputError
+from annotruth.serve.hooks.signatures import new_secret
+from annotruth.serve.store import alerts, connections, projects, tokens
+from annotruth.serve.store.audit import add_audit
+from annotruth.serve.store.connections import PlatformConnection
+from annotruth.serve.store.records import Project, ProjectKind, Scope, Token, Webhook
+
+
+class Administration(NamedTuple):
+    """Changes of one administrator in one transaction, each with an entry in the audit log.
+
+    Methods that remove something return whether it was there.
+
+    Attributes
+    ----------
+    connection
+        The transaction.
+    actor
+        Who makes the changes, for the audit log.
+    now
+        The time.
+
+    Examples
+    --------
+    >>> from annotruth.serve.store.database import Database
+    >>> from annotruth.serve.store.schema import utc_now
+    >>> database = Database.open("sqlite:///labels.db")
+    >>> database.upgrade()
+    >>> with database.begin() as connection:
+    ...     made = Administration(connection, "ann", utc_now()).create_project("birds", "labels")
+    >>> made.name
+    'birds'
+    >>> database.dispose()
+    """
+
+    connection: Connection
+    actor: str
+    now: datetime
+
+    def create_project(
+        self, name: str, kind: ProjectKind, settings: Mapping[str, Any] | None = None
+    ) -> Project:
+        """Create a project."""
+        made = projects.create_project(self.connection, name, kind, settings or {}, self.now)
+        self.log(made.id, "project created", {"name": name, "kind": kind})
+        return made
+
+    def change_settings(self, project: Project, wanted: Mapping[str, Any]) -> Project:
+        """Change settings of a project; None removes one."""
+        changes = {k: v for k, v in wanted.items() if v != project.settings.get(k)}
+        if not changes:
+            return project
+        changed = projects.change_settings(self.connection, project.id, changes)
+        self.log(project.id, "settings changed", changes)
+        return changed
+
+    def create_token(
+        self, project_id: int | None, name: str, scope: Scope, expires: datetime | None
+    ) -> tuple[Token, str]:
+        """Create a token for a project, or for all; return it and its text."""
+        if expires is not None and expires <= self.now:
+            raise InputError("expires: give a time in the future")
+        token, text = tokens.create_token(
+            self.connection, name, scope, self.now, project_id=project_id, expires=expires
+        )
+        detail = {"token": token.id, "name": name, "scope": scope}
+        self.log(project_id, "token created", detail)
+        return token, text
+
+    def revoke_token(self, project_id: int | None, token_id: str) -> bool:
+        """Revoke a token of a project, or any; return whether it was valid."""
+        own = {each.id for each in tokens.list_tokens(self.connection, project_id)}
+        if token_id not in own or not tokens.revoke_token(self.connection, token_id, self.now):
+            return False
+        self.log(project_id, "token revoked", {"token": token_id})
+        return True
+
+    def add_webhook(self, project: Project, url: str, kinds: Sequence[str]) -> Webhook:
+        """Send alerts of some kinds to an address, signed with a new secret."""
+        made = alerts.add_webhook(self.connection, project.id, url, kinds, new_secret())
+        self.log(project.id, "webhook added", {"webhook": made.id, "kinds": list(kinds)})
+        return made
+
+    def remove_webhook(self, project: Project, number: int) -> bool:
+        """Remove a webhook."""
+        found = alerts.remove_webhook(self.connection, project.id, number)
+        if found:
+            self.log(project.id, "webhook removed", {"webhook": number})
+        return found
+
+    def add_connection(
+        self, project: Project, kind: str, settings: dict[str, Any], secret: str | None
+    ) -> PlatformConnection:
+        """Connect a labelling tool, with a new secret if none is given."""
+        made = connections.add_connection(
+            self.connection, project.id, kind, settings, secret or new_secret()
+        )
+        self.log(project.id, "connection added", {"connection": made.id, "kind": kind})
+        return made
+
+    def remove_connection(self, project: Project, number: int) -> bool:
+        """Remove a connection; its labels stay."""
+        found = connections.remove_connection(self.connection, project.id, number)
+        if found:
+            self.log(project.id, "connection removed", {"connection": number})
+        return found
+
+    def log(self, project_id: int | None, action: str, detail: Mapping[str, Any]) -> None:
+        """Add an entry to the audit log; ``detail`` has no secrets."""
+        add_audit(self.connection, project_id, self.actor, action, detail, self.now)
