@@ -65,8 +65,8 @@ class Database:
     def open(cls, url: str, *, wait: float = _SECONDS_TO_CONNECT) -> Database:
         """Return the database of a URL, after a first contact.
 
-        A file is created where there is none. A server that does not answer is tried again for
-        ``wait`` seconds.
+        A file is created where there is none. A server that does not answer, and a file that is
+        locked, are tried again for ``wait`` seconds.
         """
         parsed = _parse(url)
         if parsed.drivername == "sqlite":
@@ -86,7 +86,7 @@ class Database:
             )
         database = cls(engine, name)
         try:
-            database._make_contact(0 if database.is_sqlite else wait)
+            database._make_contact(wait)
         except BaseException:
             database.dispose()
             raise
@@ -170,10 +170,15 @@ class Database:
                     opened.execute(text("select 1"))
                 return
             except DatabaseUnavailableError as error:
-                permanent = any(reason in str(error) for reason in _PERMANENT)
-                if permanent or time.monotonic() >= deadline:
+                if self._is_permanent(error) or time.monotonic() >= deadline:
                     raise
             time.sleep(0.2)
+
+    def _is_permanent(self, error: DatabaseUnavailableError) -> bool:
+        if self.is_sqlite:
+            # SQLite does not wait for a process that changes the journal at the same time.
+            return "is locked" not in str(error)
+        return any(reason in str(error) for reason in _PERMANENT)
 
     @contextmanager
     def _errors_reported(self) -> Iterator[None]:
