@@ -19,6 +19,7 @@ from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.frames import as_arrow
 from annotruth.models.em import HasHistory, History
+from annotruth.models.further import HOW_TO_GET, FurtherResults
 
 Column: TypeAlias = Floats | NDArray[np.bool_] | pa.Array
 """A model-specific column of a table: numbers, truth values, or text."""
@@ -84,6 +85,7 @@ class AnnotatorResults(HasHistory, ABC):
     behavior: Sequence[str] | None
     annotator_columns: Mapping[str, Column]
     parameters: Mapping[str, NDArray[Any]]
+    further: Mapping[str, FurtherResults]
 
     @property
     @abstractmethod
@@ -108,6 +110,36 @@ class AnnotatorResults(HasHistory, ABC):
                 "saved by another version of annotruth, or changed; fit again"
             )
         return values
+
+    def further_table(self, kind: str, name: str) -> pa.Table:
+        """Return a table of further results in Arrow; raise if the fit has no results of the kind."""
+        if kind not in self.further:
+            raise InputError(
+                f"this fit has no results on {kind.replace('_', ' ')}: {HOW_TO_GET[kind]}"
+            )
+        return self.further[kind].tables[name]
+
+    def further_tables(self) -> dict[str, pa.Table]:
+        """Return all tables of further results by name."""
+        return {
+            name: table
+            for results in self.further.values()
+            for name, table in results.tables.items()
+        }
+
+    def further_lines(self) -> list[str]:
+        """Return what the summary says of further results."""
+        return [line for results in self.further.values() for line in results.lines]
+
+    def further_facts(self) -> dict[str, Any]:
+        """Return the figures of further results by kind, as JSON types."""
+        return {kind: dict(results.facts) for kind, results in self.further.items()}
+
+    def further_entries(self) -> dict[str, Any]:
+        """Return what ``fit.json`` says of further results; nothing if there are none."""
+        if not self.further:
+            return {}
+        return {"further": {kind: results.to_dict() for kind, results in self.further.items()}}
 
     def annotator_values(self) -> dict[str, Column | Sequence[str]]:
         """Return the estimates per annotator: the columns of their table, without the ids."""
@@ -157,6 +189,9 @@ class BaseFit(AnnotatorResults):
         for models that do not test it.
     chosen
         For a model chosen by ``auto``: ``model``, ``why`` and ``scores``, from `Choice.to_dict`.
+    further
+        Results on groups of annotators, over time, and on machines, by kind; empty where they were
+        not asked for.
 
     Examples
     --------
@@ -181,6 +216,7 @@ class BaseFit(AnnotatorResults):
     chosen: Mapping[str, Any] | None = None
     readout: Readout = "right"
     verdict: Verdict | None = None
+    further: Mapping[str, FurtherResults] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model} on {self.data.describe()}: {self.stop_reason})"
@@ -262,6 +298,7 @@ class BaseFit(AnnotatorResults):
             "readout": self.readout,
             "verdict": self.verdict,
             **self.history_entries(),
+            **self.further_entries(),
         }
         return entries if self.chosen is None else entries | {"chosen": dict(self.chosen)}
 

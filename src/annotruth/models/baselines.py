@@ -14,7 +14,7 @@ from annotruth.models.base import Capabilities, Estimator
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import ProgressCallback, direct_history
 from annotruth.models.result import Fit
-from annotruth.models.rounding import rounded_gaussians, rounding_variance
+from annotruth.models.subject_bias.rounding import rounded_gaussians, rounding_variance
 
 
 @dataclass(kw_only=True)

@@ -248,6 +248,8 @@ class Fit(BaseFit):
         }
         if self.distribution is not None and data.n_categories > MOST_COLUMNS:
             tables["distributions"] = LazyTable(n_items, self._distribution_rows, fits_in_memory)
+        for name, table in self.further_tables().items():
+            tables[name] = LazyTable.of(table)
         return tables
 
     def item_table(self) -> pa.Table:
@@ -402,7 +404,7 @@ class Fit(BaseFit):
                 for rows in slices(data.n_labels)
             )
             lines.append(f"labels: {n_irregular:,} of {data.n_labels:,} are probably not serious")
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.further_lines()])
 
     @property
     def plot(self) -> FitCharts:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from annotruth.advice.changes import Changes
     from annotruth.models.pairs.result import RankFit
     from annotruth.report.content import ItemContent
+    from annotruth.report.further import FurtherSection
     from annotruth.report.history import LastFitFindings
     from annotruth.report.truth import TruthFindings
 
@@ -68,6 +69,9 @@ _LINKS = {
     "annotators": "Annotators",
     "items": "Items",
     "labels": "Doubtful labels",
+    "groups": "Groups",
+    "over_time": "Over time",
+    "machines": "Machines",
     "agreement": "Agreement",
     "appendix": "Appendix",
 }
@@ -132,6 +136,10 @@ def report_page(
     measured = against.measured if against else None
     verdict = verdict_of(fit, advice, fit_charts.agreement_rows[0], measured)
     since = _since_last_fit(fit, changes)
+    further = _further_sections(fit)
+    for each in further.values():
+        charts |= each.charts
+        others |= each.tables
     drawn = {**charts, **(against.charts if against else {}), **(since.charts if since else {})}
     data = {
         "categories": scale.names,
@@ -150,6 +158,7 @@ def report_page(
         "annotators": sections.annotator_section(fit, charts, annotators, advice),
         "items": sections.item_section(fit, charts, packed.items, advice, packed.n_opened),
         "labels": sections.label_section(fit, labels),
+        **{kind: each.section for kind, each in further.items()},
         "agreement": sections.agreement_section(fit, charts, fit_charts.agreement_rows),
         "appendix": _appendix(fit, charts),
     }
@@ -160,7 +169,7 @@ def report_page(
         subheading=f"{fit.model} · {day.day} {day:%B %Y} · {fit.data.describe()}",
         command=command or "",
         notice=convergence_notice(fit),
-        links={name: text for name, text in _LINKS.items() if parts[name]},
+        links={name: _LINKS[name] for name, part in parts.items() if part},
         sections=parts.values(),
         data=packed.data,
         sources=packed.sources,
@@ -259,6 +268,15 @@ def _since_last_fit(fit: Fit, changes: Changes | None) -> LastFitFindings | None
     from annotruth.report.history import compare_with_last_fit  # only after an update
 
     return compare_with_last_fit(fit, changes)
+
+
+def _further_sections(fit: Fit) -> dict[str, FurtherSection]:
+    """Return the sections on groups, time and machines, where the fit has such results."""
+    if not fit.further:
+        return {}
+    from annotruth.report.further import make_sections  # most reports do not need it
+
+    return make_sections(fit)
 
 
 def convergence_notice(fit: HasHistory) -> str:

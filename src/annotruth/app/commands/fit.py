@@ -228,6 +228,7 @@ def json_entries(fit: BaseFit) -> dict[str, Any]:
     }
     if fit.chosen is not None:
         entries["chosen"] = dict(fit.chosen)
+    entries |= fit.further_facts()
     if isinstance(fit, Fit) and fit.data.classifier is not None:
         from annotruth.models.classifier import judge_classifier
 

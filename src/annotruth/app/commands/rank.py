@@ -178,4 +178,5 @@ def rank_entries(fit: RankFit) -> Mapping[str, Any]:
         "spammers": fit.n_spammers,
         "parts": fit.n_parts,
         "side_bias": None if fit.side_bias is None else fit.side_bias.tolist(),
+        **fit.further_facts(),
     }

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.rounding import bounds_of, mass_between
+from annotruth.models.subject_bias.rounding import bounds_of, mass_between
 
 STEP = 0.1
 """Distance of the log-precisions: standard deviations are 5% apart."""

@@ -20,6 +20,7 @@ from annotruth.kernels.arrays import Floats
 from annotruth.labels.frames import as_arrow, from_arrow
 from annotruth.models.base_fit import FORMAT, SPAMMER_BELOW, AnnotatorResults, Column, table_of
 from annotruth.models.em import History
+from annotruth.models.further import FurtherResults
 from annotruth.models.pairs.posterior import Z95, Ranking, ScorePosterior, ranking_by_part
 from annotruth.models.pairs.summary import TOO_FEW_VOTES, summary_lines
 
@@ -116,6 +117,8 @@ class RankFit(AnnotatorResults):
         How the number of taste groups was chosen, one sentence; empty if it was given.
     fitted_at
         When it was fitted, in UTC; None if that is not known.
+    further
+        Results on machines among the annotators, by kind; empty where they were not asked for.
 
     Examples
     --------
@@ -145,6 +148,7 @@ class RankFit(AnnotatorResults):
     parameters: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     chosen: str = ""
     fitted_at: datetime | None = None
+    further: Mapping[str, FurtherResults] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"RankFit({self.model} on {self.data.describe()}: {self.stop_reason})"
@@ -290,7 +294,9 @@ class RankFit(AnnotatorResults):
             if on_disk
             else self.comparison_table(),
         }
-        return tables if self.n_groups == 1 else {**tables, "groups": self.group_table()}
+        if self.n_groups > 1:
+            tables["groups"] = self.group_table()
+        return {**tables, **self.further_tables()}
 
     def keep(self) -> Any:
         """Return one row per annotator: annotator, verdict, reason.
@@ -313,7 +319,7 @@ class RankFit(AnnotatorResults):
 
     def summary(self) -> str:
         """Return a few lines: notices, the data, convergence, who leads, sides and annotators."""
-        return "\n".join(summary_lines(self))
+        return "\n".join([*summary_lines(self), *self.further_lines()])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings, counts, history, stop reason and versions, as JSON types."""
@@ -337,6 +343,7 @@ class RankFit(AnnotatorResults):
             "coefficients": {name: each.tolist() for name, each in self.coefficients.items()},
             "chosen": self.chosen or None,
             **self.history_entries(),
+            **self.further_entries(),
         }
 
     @property

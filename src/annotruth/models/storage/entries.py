@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 from annotruth.errors import InputError, shown
 from annotruth.labels.validate import check_option
 from annotruth.models.base_fit import Readout, Verdict
+from annotruth.models.further import FURTHER_TABLES
 from annotruth.models.pairs.registry import PAIR_MODELS, get_pair_model
 from annotruth.models.pairs.result import RANKING
 from annotruth.models.registry import MODELS, get_model
@@ -22,7 +23,7 @@ _FRAMES = ("pandas", "polars", "pyarrow", "modin", "cudf")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _TIME = re.compile(r"[12]\d{3}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-5]\d\+00:00")
 _MAX_DEPTH = 8
-_OPTIONAL = {"chosen", "n_repeated", "left_out", "fitted_at", "scale_reason"}
+_OPTIONAL = {"chosen", "n_repeated", "left_out", "fitted_at", "scale_reason", "further"}
 _OPTIONAL_IN_OLD = _OPTIONAL | {"parameters", "readout", "verdict", "read_as", "bins", "versions"}
 
 Check: TypeAlias = Callable[[Any], bool]
@@ -137,6 +138,22 @@ def _is_file(value: Any) -> bool:
     )
 
 
+def _is_further(value: Any) -> bool:
+    """Return whether a value is what ``fit.json`` says of further results."""
+    return (
+        isinstance(value, dict)
+        and value.keys() <= FURTHER_TABLES.keys()
+        and all(
+            isinstance(each, dict)
+            and each.keys() == {"facts", "lines"}
+            and isinstance(each["facts"], dict)
+            and _is_any(each["facts"])
+            and _list_of(_is_text)(each["lines"])
+            for each in value.values()
+        )
+    )
+
+
 def _is_estimate(value: Any) -> bool:
     """Return whether a value is an estimate with the ends of its interval."""
     return isinstance(value, list) and len(value) == 3 and all(map(_is_finite, value))
@@ -161,6 +178,7 @@ def _common_checks() -> dict[str, Check]:
         "log_likelihood": _or_none(_is_number),
         "history": _dict_of(_list_of(_is_number), "log_likelihood", "objective"),
         "versions": _dict_of(_is_text),
+        "further": _is_further,
     }
 
 

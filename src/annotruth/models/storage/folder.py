@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -34,8 +35,10 @@ from annotruth.errors import InputError, shown, system_errors_reported
 from annotruth.io import atomic
 from annotruth.models import base_fit
 from annotruth.models.base_fit import FORMAT
+from annotruth.models.further import FURTHER_TABLES, FurtherResults, make_further_results
 from annotruth.models.pairs.result import RANKING, RankFit
 from annotruth.models.result import Fit
+from annotruth.models.storage.columns import check_table
 from annotruth.models.storage.entries import check_entries
 from annotruth.models.storage.rank_tables import (
     CONTEXTS,
@@ -60,8 +63,9 @@ WAIT_SECONDS = 600.0
 _LOCK = ".lock"
 _DATA = re.compile(r"data-[0-9a-f]{16}")
 _PARAMETER = "parameter-"
+_FURTHER = "further-"  # prefix of the tables of further results
 _NAMES = (*TABLES, OTHER_TABLE, PAST_FITS, *RANK_TABLES, CONTEXTS, COVARIANCE)
-_FILE = re.compile(rf"({'|'.join(_NAMES)}|{_PARAMETER}[a-z_]+)\.arrow")
+_FILE = re.compile(rf"({'|'.join(_NAMES)}|{_PARAMETER}[a-z_]+|{_FURTHER}[a-z_]+)\.arrow")
 _OLD_FORMAT = 1
 _HELD: ContextVar[frozenset[Path]] = ContextVar("_HELD", default=frozenset())
 # What reading a damaged file can raise.
@@ -123,6 +127,7 @@ def _write_files(fit: Fit | RankFit, folder: Path) -> dict[str, dict[str, Any]]:
         arrays[COVARIANCE] = fit.scores.covariance
     else:
         tables = make_tables(fit)
+    tables |= {f"{_FURTHER}{name}": table for name, table in fit.further_tables().items()}
     for name, table in tables.items():
         feather.write_feather(table, str(folder / f"{name}.arrow"))
     for name, values in arrays.items():
@@ -277,15 +282,30 @@ def _read_fit(folder: Path, manifest: bytes) -> Fit | RankFit:
         for name, content in contents.items()
         if name.startswith(_PARAMETER)
     }
+    further = _read_further(entries, contents)
     if entries.get("kind") == RANKING:
         names = [*RANK_TABLES, *({CONTEXTS} & contents.keys())]
         tables = {name: _read_table(contents[name]) for name in names}
-        return make_rank_fit(entries, tables, parameters, _read_array(contents[COVARIANCE]))
+        covariance = _read_array(contents[COVARIANCE])
+        return replace(make_rank_fit(entries, tables, parameters, covariance), further=further)
     tables = {name: _read_table(contents[name]) for name in TABLES}
     more = [OTHER_TABLE] if has_other_table(tables["items"]) else []
     for name in [*more, *({PAST_FITS} & contents.keys())]:
         tables[name] = _read_table(contents[name])
-    return make_fit(entries, tables, parameters)
+    return replace(make_fit(entries, tables, parameters), further=further)
+
+
+def _read_further(
+    entries: Mapping[str, Any], contents: Mapping[str, pa.Buffer]
+) -> dict[str, FurtherResults]:
+    """Return the further results of a saved fit by kind, their tables checked."""
+    found = {}
+    for kind, each in entries.get("further", {}).items():
+        tables = {name: _read_table(contents[f"{_FURTHER}{name}"]) for name in FURTHER_TABLES[kind]}
+        for name, table in tables.items():
+            check_table(name, table)
+        found[kind] = make_further_results(kind, each, tables)
+    return found
 
 
 def _read_table(content: pa.Buffer) -> pa.Table:

@@ -18,8 +18,8 @@ from annotruth.models.base import Capabilities, IterativeEstimator
 from annotruth.models.distribution import Z_95
 from annotruth.models.em import History
 from annotruth.models.result import Fit
-from annotruth.models.rounding import rounded_gaussians
 from annotruth.models.subject_bias.posterior import vote_posterior
+from annotruth.models.subject_bias.rounding import rounded_gaussians
 from annotruth.models.subject_bias.steps import SubjectBiasParameters, SubjectBiasSteps
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class SubjectBias(IterativeEstimator[SubjectBiasSteps]):
 
       whose third term is the error of the weights, averaged over ambiguities, plus the variance of
       :math:`\psi_e` between these. :math:`\rho` is the error of rounding that all votes have in common
-      (`annotruth.models.rounding.shared_rounding_variance`), which matters where everybody agrees. The
+      (`annotruth.models.subject_bias.rounding.shared_rounding_variance`), which matters where everybody agrees. The
       interval is that of Student's t with this variance and the degrees of freedom, as in
       Satterthwaite's approximation, with which it varies as much as the variance does: 4 plus two over
       the squared coefficient of variation.

@@ -10,7 +10,7 @@ import numpy as np
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import Labels
-from annotruth.models.rounding import shared_rounding_variance
+from annotruth.models.subject_bias.rounding import shared_rounding_variance
 
 # Standard deviations, in units of the votes' noise at the start.
 _INCONSISTENCIES = np.geomspace(1 / 8, 4, 17)

@@ -12,8 +12,8 @@ from annotruth.kernels.shared import VARIANCE_ROUNDING, propose_variances
 from annotruth.labels import Labels
 from annotruth.models.em import Monitor
 from annotruth.models.result import Fit
-from annotruth.models.rounding import rounding_variance
 from annotruth.models.squarem import Squarem, newest, numbers, numbers_above
+from annotruth.models.subject_bias.rounding import rounding_variance
 from annotruth.models.warm_start import with_new_rows
 
 # Updates of an item's ambiguity per step, without and with unproven scoring steps.

@@ -15,6 +15,7 @@ from annotruth.models.pairs.summary import notices
 from annotruth.report.charts.chart import CLASS_COLORS, Chart
 from annotruth.report.charts.drawing import escaped
 from annotruth.report.charts.fit_charts import as_text
+from annotruth.report.further import make_sections
 from annotruth.report.html import facts, make_page, pack, rounded, section, write_page
 from annotruth.report.page import convergence_notice, how_it_ended, range_of
 from annotruth.report.pairs import sections
@@ -40,6 +41,7 @@ _LINKS = {
     "sides": "Side bias",
     "groups": "Taste groups",
     "votes": "Doubtful votes",
+    "machines": "Machines",
     "parts": "Parts",
     "appendix": "Appendix",
 }
@@ -77,6 +79,10 @@ def rank_report_page(
     pairs = disputed_pairs(fit, on_page.items)
     tables = {"items": items, "annotators": people, "pairs": pairs}
     tables |= {} if votes is None else {"votes": votes}
+    further = make_sections(fit)
+    for each in further.values():
+        charts |= each.charts
+        tables |= each.tables
     parts = {
         "verdict": sections.rank_verdict_section(
             fit, rank_verdict(fit), source=source if command else None
@@ -88,6 +94,7 @@ def rank_report_page(
         "sides": sections.side_section(fit, charts),
         "groups": sections.group_section(fit, charts),
         "votes": sections.votes_section(fit, votes, pairs),
+        **{kind: each.section for kind, each in further.items()},
         "parts": sections.parts_section(fit),
         "appendix": _appendix(fit, charts),
     }
@@ -105,7 +112,7 @@ def rank_report_page(
         subheading=f"{fit.model} · {day.day} {day:%B %Y} · {fit.data.describe()}",
         command=command or "",
         notice=_notice(fit),
-        links={name: text for name, text in _LINKS.items() if parts[name]},
+        links={name: _LINKS[name] for name, part in parts.items() if part},
         sections=parts.values(),
         data="\n".join([pack(data), pack(vote_data(fit, on_page, MAX_VOTES))]),
         footer="Numbers in the tables are rounded; `annotruth rank --out DIR` writes them in full. "

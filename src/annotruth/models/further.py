@@ -1,0 +1,89 @@
+"""Results of a fit beyond items, annotators and labels: of groups, over time, of machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+
+from annotruth.labels.scale import is_text
+
+ColumnKind: TypeAlias = Literal["id", "number", "count", "flag", "text"]
+"""What a column of a table holds."""
+
+FURTHER_TABLES: Mapping[str, Mapping[str, Mapping[str, ColumnKind]]] = {
+    "groups": {
+        "groups": {"item": "id", "group": "text", "n_labels": "count"},
+        "group_differences": {"item": "id", "p_value": "number", "q_value": "number"},
+    },
+    "over_time": {
+        "over_time": {"annotator": "id", "n_labels": "count", "reliability": "number"},
+        "changes_over_time": {"annotator": "id", "probability": "number"},
+        "crowd_over_time": {"n_labels": "count", "reliability": "number"},
+    },
+    "machines": {
+        "machines": {"machine": "id", "n_labels": "count"},
+        "dependence": {"annotator": "id", "other": "id", "correlation": "number"},
+    },
+}
+"""The tables of each kind of further results, with the columns that a saved fit must have."""
+
+HOW_TO_GET: Mapping[str, str] = {
+    "groups": "fit with traits of annotators and a column of them (`--annotators FILE --by COLUMN`)",
+    "over_time": "fit labels with a column time, order or seconds",
+    "machines": "fit with the names of machines (`--machine NAME`)",
+}
+"""What to do for further results of each kind."""
+
+_IS_KIND: Mapping[ColumnKind, Callable[[pa.DataType], bool]] = {
+    "id": lambda type_: not (pa.types.is_nested(type_) or pa.types.is_null(type_)),
+    "number": pa.types.is_float64,
+    "count": pa.types.is_integer,
+    "flag": pa.types.is_boolean,
+    "text": is_text,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class FurtherResults:
+    """Results of a fit beyond items, annotators and labels.
+
+    Attributes
+    ----------
+    tables
+        Tables by name, as in `FURTHER_TABLES`.
+    facts
+        Figures by name, of JSON types.
+    lines
+        What the summary says.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> tables = {"machines": pa.table({"machine": ["gpt"], "n_labels": [4]})}
+    >>> results = FurtherResults(tables, facts={"n_machines": 1}, lines=["machines: gpt"])
+    >>> results.to_dict()
+    {'facts': {'n_machines': 1}, 'lines': ['machines: gpt']}
+    """
+
+    tables: Mapping[str, pa.Table]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    lines: Sequence[str] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the facts and lines, as JSON types."""
+        return {"facts": dict(self.facts), "lines": list(self.lines)}
+
+
+def make_further_results(
+    kind: str, entries: Mapping[str, Any], tables: Mapping[str, pa.Table]
+) -> FurtherResults:
+    """Return saved further results; raise a ValueError if a column is missing or of a wrong type."""
+    for name, columns in FURTHER_TABLES[kind].items():
+        for column, column_kind in columns.items():
+            found = tables[name].schema.field(column).type
+            if not _IS_KIND[column_kind](found):
+                raise ValueError(f"{column} in {name} is of type {found}")
+    return FurtherResults(tables, entries["facts"], entries["lines"])
