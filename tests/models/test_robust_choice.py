@@ -12,7 +12,7 @@ from annotruth.models.robust_gpm import choice
 from annotruth.models.robust_gpm.choice import CORRELATIONS, Candidate
 from annotruth.models.robust_gpm.class_results import ClassState
 from annotruth.models.robust_gpm.classes import TrueClasses
-from annotruth.models.robust_gpm.resampling import Folds, assign_folds
+from annotruth.models.robust_gpm.resampling import Folds, assign_folds, label_shares
 
 NEW_NAMES = dict(zip("abcd", "zxwy", strict=True))
 
@@ -224,3 +224,10 @@ def test_the_simplest_candidate_within_one_standard_error_of_the_best_is_chosen(
     within, beyond = compared(rng, 0.02), compared(rng, 0.2)
     assert (within.candidate.n_subtypes, within.correlation) == (1, 0.0)
     assert (beyond.candidate.n_subtypes, beyond.correlation) == (3, 0.0)
+
+
+def test_an_annotator_whose_labels_are_all_held_out_has_the_crowds_shares():
+    counts = np.array([[3.0, 1.0], [0.0, 0.0]])
+    for leave_one_out in (False, True):  # without a warning of a division by zero
+        shares = label_shares(counts, leave_one_out=leave_one_out)
+        np.testing.assert_allclose(shares[1], [4 / 6, 2 / 6])

@@ -22,10 +22,10 @@ from annotruth.models.registry import DEFAULT_MODEL, MODELS, get_model
 from annotruth.selection.folds import id_ranks
 from annotruth.selection.heldout import HeldOut, assign_folds, format_with_error, score_folds
 
-MAX_LABELS = 200_000
+MAX_LABELS = 100_000
 """With more labels, models are compared on a random sample of the items."""
 
-MAX_SCORED = 20_000
+MAX_SCORED = 15_000
 """No further fold is held out once this many labels are scored."""
 
 
@@ -120,8 +120,8 @@ def choose(
     models
         The names of the models to choose from; all by default.
     folds, seed
-        As in `held_out`. Two limits bound the time. No further fold is held out once 20,000 labels
-        are scored: of 100,000 labels or more, that is one fold. With more than 200,000 labels,
+        As in `held_out`. Two limits bound the time. No further fold is held out once 15,000 labels
+        are scored: of 75,000 labels or more, that is one fold. With more than 100,000 labels,
         the seed also draws a sample of items with about that many labels.
     progress
         Called after every iteration of every fit.

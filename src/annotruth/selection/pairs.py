@@ -155,7 +155,7 @@ def choose_pair_model(
 
     Models are scored as in `held_out_comparisons`, on the same comparisons. The default model is
     kept unless another one is better by more than one standard error of the difference. No further
-    fold is held out once 20,000 comparisons are scored.
+    fold is held out once 15,000 comparisons are scored.
     """
     fold = first_folds(assign_comparison_folds(data, folds, seed))
     results: dict[str, HeldOut] = {}

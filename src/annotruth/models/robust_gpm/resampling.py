@@ -264,7 +264,8 @@ def label_shares(counts: Floats, *, leave_one_out: bool = False) -> Floats:
     total = mass.sum(axis=1, keepdims=True)
     # Without the label itself there is one label less, of this category and of all.
     given = (counts > 0)[:, :, np.newaxis]
-    without = np.where(given, np.maximum(mass - 1.0, MIN_PROBABILITY) / (total - 1.0), mass / total)
+    less_one = np.maximum(mass - 1.0, MIN_PROBABILITY)
+    without = np.divide(less_one, total - 1.0, out=mass / total, where=given)
     log_likelihood = np.einsum("sn,snc->c", counts, np.log(without))
     shares = without if leave_one_out else mass / total
     best: Floats = np.ascontiguousarray(shares[:, :, log_likelihood.argmax()])
