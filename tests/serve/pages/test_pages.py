@@ -25,9 +25,11 @@ from annotruth.serve.store.records import (
     Alert,
     AnnotatorHistory,
     AuditEntry,
+    Delivery,
     Lease,
     StoredEvent,
     Token,
+    Webhook,
     WorkerState,
 )
 
@@ -337,6 +339,15 @@ def test_settings_are_forms_for_administrators_alone(frame, films, now):
     assert forms == page.count('name="csrf" value="a token"')
     reader = settings_page(Frame(project="films"), SettingsData(project=films, now=now))
     assert "<form" not in reader.split("<main")[1]
+
+
+def test_settings_show_the_last_delivery_of_a_webhook(frame, films, now):
+    hooks = [Webhook(number, 1, f"https://{number}.org", "", ()) for number in (1, 2)]
+    failed = Delivery(7, 1, 3, 2, now, "waiting", "connection <refused>")
+    data = SettingsData(project=films, now=now, webhooks=hooks, last_deliveries={1: failed})
+    page = settings_page(frame, data)
+    assert "waiting: connection &lt;refused&gt;" in page
+    assert page.count("none yet") == 1
 
 
 def test_projects_are_listed_and_created(films, snapshots):

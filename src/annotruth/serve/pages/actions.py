@@ -122,11 +122,13 @@ def _settings(context: ServeContext, access: Access, **shown: str) -> str:
     project = access.project
     with context.database.connect() as connection:
         is_admin = access.token.allows("admin", project.id)
+        webhooks = alert_store.list_webhooks(connection, project.id) if is_admin else []
         data = SettingsData(
             project=project,
             now=utc_now(),
             tokens=list_tokens(connection, project.id) if is_admin else (),
-            webhooks=alert_store.list_webhooks(connection, project.id) if is_admin else (),
+            webhooks=webhooks,
+            last_deliveries=alert_store.last_deliveries(connection, webhooks),
             connections=connection_store.list_connections(connection, project.id)
             if is_admin
             else (),

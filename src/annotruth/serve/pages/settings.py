@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,7 +16,7 @@ from annotruth.report.html import section, settings
 from annotruth.serve.pages import cells
 from annotruth.serve.pages.layout import Frame, field, form, render, select
 from annotruth.serve.store.connections import PlatformConnection
-from annotruth.serve.store.records import Project, Token, Webhook
+from annotruth.serve.store.records import Delivery, Project, Token, Webhook
 
 ALERT_KINDS = {
     "verdict": "annotator's verdict changed",
@@ -51,6 +52,8 @@ class SettingsData:
         The project with its settings.
     tokens, webhooks, connections
         What there is of each; secrets are not among them.
+    last_deliveries
+        The last delivery of each webhook that has one, by its number.
     new_token
         The text of a token that was just created, which is shown once.
     new_secret
@@ -72,6 +75,7 @@ class SettingsData:
     now: datetime
     tokens: Sequence[Token] = ()
     webhooks: Sequence[Webhook] = ()
+    last_deliveries: Mapping[int, Delivery] = dataclasses.field(default_factory=dict)
     connections: Sequence[PlatformConnection] = ()
     new_token: str = ""
     new_secret: str = ""
@@ -155,13 +159,14 @@ def _state(token: Token, now: datetime) -> str:
 def _webhooks(frame: Frame, data: SettingsData) -> str:
     rows = [
         [escaped(_shown_url(hook.url)), escaped(", ".join(ALERT_KINDS.get(k, k) for k in hook.kinds)),
-         "active" if hook.active else "paused", _remove(frame, "remove-webhook", hook.id, "Remove")]
+         "active" if hook.active else "paused", _outcome(data.last_deliveries.get(hook.id)),
+         _remove(frame, "remove-webhook", hook.id, "Remove")]
         for hook in data.webhooks
     ]  # fmt: skip
     parts = ["<p>Requests that are sent when something happens, signed by Standard Webhooks.</p>"]
     if data.new_secret:
         parts.append(_secret("The secret, which is shown only now", data.new_secret))
-    parts.append(_list(("Address", "Sent when", "State", ""), rows))
+    parts.append(_list(("Address", "Sent when", "State", "Last delivery", ""), rows))
     if frame.is_admin:
         boxes = "".join(
             f'<label class="box"><input type="checkbox" name="on_{kind}" checked> {text}</label>'
@@ -170,6 +175,13 @@ def _webhooks(frame: Frame, data: SettingsData) -> str:
         url = field("url", "Address", kind="url", attributes='required maxlength="2000"')
         parts.append(_form(frame, "create-webhook", "Add a webhook", url, f"<div>{boxes}</div>"))
     return "".join(parts)
+
+
+def _outcome(last: Delivery | None) -> str:
+    if last is None:
+        return "none yet"
+    error = f": {last.last_error}" if last.last_error else ""
+    return escaped(f"{last.status}{error}")
 
 
 def _connections(frame: Frame, data: SettingsData) -> str:

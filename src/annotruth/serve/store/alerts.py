@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -148,6 +148,12 @@ def list_deliveries(connection: Connection, webhook_id: int, limit: int) -> list
         Delivery(*row)
         for row in connection.execute(query.order_by(delivery.c.id.desc()).limit(limit))
     ]
+
+
+def last_deliveries(connection: Connection, webhooks: Iterable[Webhook]) -> dict[int, Delivery]:
+    """Return the last delivery of each webhook that has one, by the webhook's number."""
+    latest = {each.id: list_deliveries(connection, each.id, limit=1) for each in webhooks}
+    return {number: found[0] for number, found in latest.items() if found}
 
 
 def note_attempt(

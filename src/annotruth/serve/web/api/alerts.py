@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import HTTPException, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from annotruth.serve.store.alerts import list_alerts, list_deliveries, list_webhooks, mark_seen
+from annotruth.serve.store.alerts import last_deliveries, list_alerts, list_webhooks, mark_seen
 from annotruth.serve.store.audit import list_audit
 from annotruth.serve.store.records import Webhook
 from annotruth.serve.web.api.parameters import (
@@ -70,13 +70,13 @@ async def create_webhook(request: Request, context: Context, access: Admin) -> d
 @router.get("/projects/{project}/webhooks")
 def webhooks(context: Context, access: Admin) -> list[dict[str, Any]]:
     """List the webhooks, without their secrets, with the outcome of the last delivery."""
-    rows = []
     with context.database.connect() as connection:
-        for each in list_webhooks(connection, access.project.id):
-            last = next(iter(list_deliveries(connection, each.id, limit=1)), None)
-            outcome = None if last is None else {"status": last.status, "error": last.last_error}
-            rows.append({**_shown_webhook(each), "last_delivery": outcome})
-    return rows
+        webhooks = list_webhooks(connection, access.project.id)
+        last = last_deliveries(connection, webhooks)
+    outcome = {
+        number: {"status": each.status, "error": each.last_error} for number, each in last.items()
+    }
+    return [{**_shown_webhook(each), "last_delivery": outcome.get(each.id)} for each in webhooks]
 
 
 @router.delete("/projects/{project}/webhooks/{number}", status_code=204)
