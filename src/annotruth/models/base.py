@@ -26,6 +26,7 @@ from annotruth.models.warm_start import prepare_warm_start
 
 if TYPE_CHECKING:
     from annotruth.models.base_fit import LatentClasses
+    from annotruth.models.label_evidence import LabelEvidence
 
 P = TypeVar("P")
 
@@ -383,6 +384,13 @@ class Estimator(PandasResults, OptionsBase, ABC):
         ``first`` and ``second`` are one category per item. The sum over an item's labels and the
         log-odds before them is the log-odds after. None for models where items have no right
         label, or labels no such odds.
+        """
+        return None
+
+    def label_evidence(self) -> LabelEvidence | None:
+        """Return how probable each label is if it is serious and if it is not.
+
+        None for models whose annotators are not serious or irregular.
         """
         return None
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from annotruth.engines import Session, get_engine
 from annotruth.errors import ConvergenceWarning, InputError
@@ -33,6 +33,9 @@ from annotruth.models.robust_gpm.opinion_results import (
 from annotruth.models.robust_gpm.opinion_steps import opinion_steps
 from annotruth.models.robust_gpm.opinions import OpinionShapes, count_shapes
 from annotruth.models.robust_gpm.resampling import Folds, assign_folds, judge_agreement
+
+if TYPE_CHECKING:
+    from annotruth.models.label_evidence import LabelEvidence
 
 Truth = Literal["auto", "class", "opinions"]
 
@@ -230,6 +233,14 @@ class RobustGPM(EMEstimator):
         from annotruth.models.robust_gpm.class_results import class_log_odds
 
         return class_log_odds(fit, first, second)
+
+    def label_evidence(self) -> LabelEvidence:
+        """Return how probable each label is if it is serious and if it is not."""
+        from annotruth.models.robust_gpm.evidence import class_evidence, opinion_evidence
+
+        fit, engine = self._local_result(), get_engine(self.engine)
+        with one_blas_thread():
+            return (class_evidence if is_class_fit(fit) else opinion_evidence)(fit, engine)
 
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
         fit, engine = self.result_, get_engine(self.engine)

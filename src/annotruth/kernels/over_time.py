@@ -1,0 +1,221 @@
+r"""Passes of labels over time: evidence of each label, and a hidden Markov model per annotator.
+
+Label t of an annotator has the probability :math:`S_t` if it is serious and :math:`I_t` if it is not,
+so at the reliability :math:`\epsilon_k`, one of K levels, it has
+
+.. math:: b_t(k) = \epsilon_k S_t + (1 - \epsilon_k) I_t.
+
+A *constant* annotator has one level, drawn from ``start``, for all labels. A *changing* one keeps the
+level from one label to the next with probability 1 - h and draws it anew from ``jump`` otherwise.
+Labels are sorted by annotator and, within one, in order of time; those of annotator s are
+``ptr[s]:ptr[s+1]``. NumPy twins: `annotruth.kernels.reference.over_time`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from annotruth.kernels.arrays import Block, Codes, Floats
+from annotruth.kernels.compiled import compiled
+
+
+@compiled
+def evidence(
+    block: Block,
+    lo: int,
+    hi: int,
+    posterior: Floats,
+    if_serious: Floats,
+    if_irregular: Floats,
+    confusion: Floats,
+    serious: Floats,
+    irregular: Floats,
+) -> None:
+    r"""Write the probability of each label if it is serious, and if it is not.
+
+    ``posterior`` of the items is items x classes; the label itself is taken out of it, as in
+    `annotruth.kernels.robust_gpm.leave_one_out`. ``confusion``, ``serious`` and ``irregular`` are
+    annotators x labels x classes.
+    """
+    n_classes = posterior.shape[1]
+    for e in range(lo, hi):
+        for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
+            n = block.cell_category[c]
+            for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
+                s = block.annotator[j]
+                total = p_serious = p_irregular = 0.0
+                for k in range(n_classes):
+                    without = posterior[e, k] / confusion[s, n, k]
+                    total += without
+                    p_serious += without * serious[s, n, k]
+                    p_irregular += without * irregular[s, n, k]
+                if_serious[j] = p_serious / total
+                if_irregular[j] = p_irregular / total
+
+
+@compiled
+def likelihood(
+    lo: int,
+    hi: int,
+    ptr: Codes,
+    serious: Floats,
+    irregular: Floats,
+    levels: Floats,
+    start: Floats,
+    jump: Floats,
+    hazard: float,
+    log_likelihood: Floats,
+) -> None:
+    """Write each annotator's log-likelihood as a constant and as a changing one, annotators x 2."""
+    n_levels = len(levels)
+    constant, changing = np.empty(n_levels), np.empty(n_levels)
+    for s in range(lo, hi):
+        constant[:] = start
+        changing[:] = start
+        logs_constant = logs_changing = 0.0
+        for t in range(ptr[s], ptr[s + 1]):
+            sum_constant = sum_changing = 0.0
+            for k in range(n_levels):
+                p = irregular[t] + levels[k] * (serious[t] - irregular[t])
+                constant[k] *= p
+                sum_constant += constant[k]
+                moved = changing[k]
+                if t > ptr[s]:
+                    moved += hazard * (jump[k] - moved)
+                changing[k] = moved * p
+                sum_changing += changing[k]
+            for k in range(n_levels):
+                constant[k] /= sum_constant
+                changing[k] /= sum_changing
+            logs_constant += math.log(sum_constant)
+            logs_changing += math.log(sum_changing)
+        log_likelihood[s, 0], log_likelihood[s, 1] = logs_constant, logs_changing
+
+
+@compiled
+def smooth(
+    lo: int,
+    hi: int,
+    ptr: Codes,
+    serious: Floats,
+    irregular: Floats,
+    levels: Floats,
+    start: Floats,
+    jump: Floats,
+    hazard: float,
+    p_changing: Floats,
+    window: Codes,
+    by_window: Floats,
+    p_change: Floats,
+    without: Floats,
+) -> None:
+    r"""Run forward-backward and write what follows from the posterior of the levels.
+
+    ``p_changing`` is the probability that each annotator changes. ``by_window`` gets the sum over
+    labels of the posterior, windows x levels; ``window`` has the window of each label. ``p_change``
+    gets the probability that the level of a changing annotator is another one than at the label before.
+    ``without`` gets the mean reliability at each label without the label's own evidence, labels x 2:
+    of a constant annotator, and of both kinds by ``p_changing``. With the posterior
+    :math:`\gamma_t(k)` it is :math:`\sum_k \epsilon_k \gamma_t(k) / b_t(k)` over
+    :math:`\sum_k \gamma_t(k) / b_t(k)`.
+    """
+    n_levels = len(levels)
+    constant, after, likelihoods = np.empty(n_levels), np.empty(n_levels), np.empty(n_levels)
+    for s in range(lo, hi):
+        first, n = ptr[s], ptr[s + 1] - ptr[s]
+        if n == 0:
+            continue
+        forward = np.empty((n, n_levels))
+        constant[:] = start
+        for i in range(n):
+            total = total_constant = 0.0
+            for k in range(n_levels):
+                p = irregular[first + i] + levels[k] * (serious[first + i] - irregular[first + i])
+                constant[k] *= p
+                total_constant += constant[k]
+                before = start[k]
+                if i > 0:
+                    before = forward[i - 1, k] + hazard * (jump[k] - forward[i - 1, k])
+                forward[i, k] = before * p
+                total += forward[i, k]
+            for k in range(n_levels):
+                forward[i, k] /= total
+                constant[k] /= total_constant
+        after[:] = 1.0
+        share = p_changing[s]
+        p_change[first] = 0.0
+        for i in range(n - 1, -1, -1):
+            t = first + i
+            total = 0.0
+            for k in range(n_levels):
+                total += forward[i, k] * after[k]
+            weight = weight_constant = mean = mean_constant = 0.0
+            for k in range(n_levels):
+                p = irregular[t] + levels[k] * (serious[t] - irregular[t])
+                gamma = forward[i, k] * after[k] / total
+                by_window[window[t], k] += share * gamma + (1.0 - share) * constant[k]
+                weight += gamma / p
+                mean += levels[k] * gamma / p
+                weight_constant += constant[k] / p
+                mean_constant += levels[k] * constant[k] / p
+                likelihoods[k] = p * after[k]
+            without[t, 0] = mean_constant / weight_constant
+            # Given the other labels, an annotator changes with another probability than given all.
+            odds = share * weight
+            odds_constant = (1.0 - share) * weight_constant
+            without[t, 1] = (share * mean + (1.0 - share) * mean_constant) / (odds + odds_constant)
+            if i == 0:
+                continue
+            jumped = moved = stayed = 0.0
+            for k in range(n_levels):
+                jumped += hazard * jump[k] * likelihoods[k]
+                stayed += hazard * jump[k] * forward[i - 1, k] * likelihoods[k]
+                moved += (1.0 - hazard) * forward[i - 1, k] * likelihoods[k]
+            # Whoever draws the level they had has not changed.
+            p_change[t] = (jumped - stayed) / (jumped + moved)
+            scale = 1.0 / (jumped + moved)
+            for k in range(n_levels):
+                after[k] = scale * ((1.0 - hazard) * likelihoods[k] + jumped)
+
+
+@compiled
+def best_path(
+    lo: int,
+    hi: int,
+    ptr: Codes,
+    serious: Floats,
+    irregular: Floats,
+    levels: Floats,
+    start: Floats,
+    jump: Floats,
+    hazard: float,
+    level: Codes,
+) -> None:
+    """Write the most probable sequence of levels of a changing annotator (Viterbi)."""
+    n_levels = len(levels)
+    for s in range(lo, hi):
+        first, n = ptr[s], ptr[s + 1] - ptr[s]
+        if n == 0:
+            continue
+        came_from = np.empty((n, n_levels), np.int64)
+        best = np.log(start)
+        for i in range(n):
+            t = first + i
+            top = best.argmax()
+            jumped = best[top]
+            for k in range(n_levels):
+                came_from[i, k] = k
+                if i > 0:
+                    stayed = math.log(1.0 - hazard + hazard * jump[k]) + best[k]
+                    moved = math.log(hazard * jump[k]) + jumped
+                    best[k] = max(stayed, moved)
+                    if moved > stayed:
+                        came_from[i, k] = top
+            for k in range(n_levels):
+                best[k] += math.log(irregular[t] + levels[k] * (serious[t] - irregular[t]))
+        here = best.argmax()
+        for i in range(n - 1, -1, -1):
+            level[first + i] = here
+            here = came_from[i, here]

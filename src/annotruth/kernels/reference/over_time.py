@@ -1,0 +1,155 @@
+"""NumPy twins of `annotruth.kernels.over_time`: matrices of transitions, and no scaling tricks."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import logsumexp
+
+from annotruth.kernels.arrays import Block, Codes, Floats
+from annotruth.kernels.reference.rows import label_rows
+
+
+def evidence(
+    block: Block,
+    lo: int,
+    hi: int,
+    posterior: Floats,
+    if_serious: Floats,
+    if_irregular: Floats,
+    confusion: Floats,
+    serious: Floats,
+    irregular: Floats,
+) -> None:
+    """Write the probability of each label if it is serious, and if it is not."""
+    labels = label_rows(block, lo, hi)
+    without = posterior[labels.item] / confusion[labels.annotator, labels.category]
+    without /= without.sum(axis=1, keepdims=True)
+    for target, table in ((if_serious, serious), (if_irregular, irregular)):
+        target[labels.place] = (without * table[labels.annotator, labels.category]).sum(axis=1)
+
+
+def _log_emissions(
+    ptr: Codes, s: int, serious: Floats, irregular: Floats, levels: Floats
+) -> Floats:
+    """Return the log-probability of an annotator's labels at each level, labels x levels."""
+    of = slice(ptr[s], ptr[s + 1])
+    logs: Floats = np.log(np.outer(serious[of], levels) + np.outer(irregular[of], 1.0 - levels))
+    return logs
+
+
+def _log_transitions(jump: Floats, hazard: float) -> Floats:
+    """Return the log-probability of each level after each, levels x levels."""
+    logs: Floats = np.log((1.0 - hazard) * np.eye(len(jump)) + hazard * jump)
+    return logs
+
+
+def _forward(emissions: Floats, start: Floats, transitions: Floats) -> Floats:
+    """Return the log-probability of the level at each label and of the labels up to it."""
+    forward = np.empty_like(emissions)
+    forward[:1] = np.log(start) + emissions[:1]
+    for i in range(1, len(emissions)):
+        forward[i] = logsumexp(forward[i - 1][:, np.newaxis] + transitions, axis=0) + emissions[i]
+    return forward
+
+
+def _backward(emissions: Floats, transitions: Floats) -> Floats:
+    """Return the log-probability of the labels after each one, given the level there."""
+    backward = np.zeros_like(emissions)
+    for i in range(len(emissions) - 1, 0, -1):
+        backward[i - 1] = logsumexp(transitions + emissions[i] + backward[i], axis=1)
+    return backward
+
+
+def likelihood(
+    lo: int,
+    hi: int,
+    ptr: Codes,
+    serious: Floats,
+    irregular: Floats,
+    levels: Floats,
+    start: Floats,
+    jump: Floats,
+    hazard: float,
+    log_likelihood: Floats,
+) -> None:
+    """Write each annotator's log-likelihood as a constant and as a changing one, annotators x 2."""
+    for s in range(lo, hi):
+        emissions = _log_emissions(ptr, s, serious, irregular, levels)
+        if not len(emissions):
+            log_likelihood[s] = 0.0
+            continue
+        log_likelihood[s, 0] = logsumexp(np.log(start) + emissions.sum(axis=0))
+        forward = _forward(emissions, start, _log_transitions(jump, hazard))
+        log_likelihood[s, 1] = logsumexp(forward[-1])
+
+
+def smooth(
+    lo: int,
+    hi: int,
+    ptr: Codes,
+    serious: Floats,
+    irregular: Floats,
+    levels: Floats,
+    start: Floats,
+    jump: Floats,
+    hazard: float,
+    p_changing: Floats,
+    window: Codes,
+    by_window: Floats,
+    p_change: Floats,
+    without: Floats,
+) -> None:
+    """Run forward-backward and write what follows from the posterior of the levels."""
+    transitions = _log_transitions(jump, hazard)
+    for s in range(lo, hi):
+        of = slice(ptr[s], ptr[s + 1])
+        emissions = _log_emissions(ptr, s, serious, irregular, levels)
+        if not len(emissions):
+            continue
+        forward = _forward(emissions, start, transitions)
+        backward = _backward(emissions, transitions)
+        total = logsumexp(forward[-1])
+        gamma = np.exp(forward + backward - total)
+        logs = np.log(start) + emissions.sum(axis=0)
+        constant = np.broadcast_to(np.exp(logs - logsumexp(logs)), gamma.shape)
+        mixed = p_changing[s] * gamma + (1.0 - p_changing[s]) * constant
+        np.add.at(by_window, window[of], mixed)
+        arriving = (emissions + backward)[1:, np.newaxis, :]
+        pairs = np.exp(forward[:-1, :, np.newaxis] + transitions + arriving - total)
+        pairs[:, np.arange(len(levels)), np.arange(len(levels))] = 0.0
+        p_change[of] = np.append(0.0, pairs.sum(axis=(1, 2)))
+        for column, posterior in enumerate((constant, mixed)):
+            weights = posterior / np.exp(emissions)
+            without[of, column] = weights @ levels / weights.sum(axis=1)
+
+
+def best_path(
+    lo: int,
+    hi: int,
+    ptr: Codes,
+    serious: Floats,
+    irregular: Floats,
+    levels: Floats,
+    start: Floats,
+    jump: Floats,
+    hazard: float,
+    level: Codes,
+) -> None:
+    """Write the most probable sequence of levels of a changing annotator (Viterbi)."""
+    transitions = _log_transitions(jump, hazard)
+    for s in range(lo, hi):
+        emissions = _log_emissions(ptr, s, serious, irregular, levels)
+        if not len(emissions):
+            continue
+        best = np.log(start) + emissions[0]
+        came_from = np.zeros(emissions.shape, dtype=np.int64)
+        for i in range(1, len(emissions)):
+            paths = best[:, np.newaxis] + transitions
+            # The same level is preferred among equals.
+            paths[np.arange(len(best)), np.arange(len(best))] += 1e-12
+            came_from[i] = paths.argmax(axis=0)
+            best = paths.max(axis=0) + emissions[i]
+        here = int(best.argmax())
+        for i in range(len(emissions) - 1, -1, -1):
+            level[ptr[s] + i] = here
+            here = came_from[i, here]
