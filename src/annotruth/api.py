@@ -20,6 +20,7 @@ from annotruth.io.options import ReadOptions
 from annotruth.io.readers import file_named_in_errors, load_table, reading_stage
 from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.bins import MANY_NUMBERS
+from annotruth.labels.frames import TIME_ROLES
 from annotruth.labels.scale import parse_numbers
 from annotruth.labels.validate import input_warnings
 from annotruth.models import base_fit
@@ -194,7 +195,7 @@ def fit(
     _LOGGER.info("%s after %d iterations: %s", result.model, result.n_iter, result.stop_reason)
     found = replace(result, chosen=chosen)
     if isinstance(found, Fit):
-        found = continued(found, previous)
+        found = continued(with_over_time(found, estimator), previous)
     if read.categories is None and not isinstance(data, Labels):
         _warn_of_many_numbers(found)
         for message in input_warnings(labels.scale) if read.scale == "auto" else ():
@@ -328,6 +329,15 @@ def continued(fit: Fit, before: Fit | None) -> Fit:
     # Two fits within one second must not look like one.
     time = max(time, earlier["time"][-1].as_py() + timedelta(seconds=1))
     return replace(fit, fitted_at=time, earlier_fits=earlier)
+
+
+def with_over_time(fit: Fit, estimator: Estimator) -> Fit:
+    """Return a fit with results over time, where labels have a time, an order or seconds."""
+    if fit.data.covariates.labels.keys().isdisjoint(TIME_ROLES):
+        return fit
+    from annotruth.over_time import add_over_time  # loaded only if labels have times
+
+    return add_over_time(fit, estimator)
 
 
 def settings_of(fit: Fit | RankFit) -> dict[str, Any]:

@@ -6,7 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from annotruth.api import continued, loaded_fit, refuse_distributed, settings_of
+from annotruth.api import (
+    continued,
+    loaded_fit,
+    refuse_distributed,
+    settings_of,
+    with_over_time,
+)
 from annotruth.errors import InputError
 from annotruth.io.options import ReadOptions
 from annotruth.io.readers import file_named_in_errors, load_labels, load_table, reading_stage
@@ -102,4 +108,4 @@ def fit_again(
     cold = refit or (estimator.parameter_axes is None and labels.n_labels < before.data.n_labels)
     start_stage(progress, f"fitting {estimator.name}")
     estimator.fit(labels, warm_start=None if cold else before, progress=progress)
-    return replace(estimator.result_, chosen=before.chosen)
+    return with_over_time(replace(estimator.result_, chosen=before.chosen), estimator)

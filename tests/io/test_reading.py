@@ -176,7 +176,7 @@ def test_a_pipe_is_read(tmp_path):
 
 def test_parquet_reads_only_the_columns_it_needs(tmp_path, monkeypatch, table):
     path = tmp_path / "labels.parquet"
-    pa.parquet.write_table(table, path)
+    pa.parquet.write_table(table.append_column("mood", pa.array(["good"] * 4)), path)
     asked = []
     read = pa.parquet.ParquetFile.read
 
@@ -186,7 +186,7 @@ def test_parquet_reads_only_the_columns_it_needs(tmp_path, monkeypatch, table):
 
     monkeypatch.setattr(pa.parquet.ParquetFile, "read", spy)
     read_labels(path)
-    assert asked == [["item", "annotator", "label"]]
+    assert asked == [["item", "annotator", "label", "seconds"]]
 
 
 def test_dictionaries_of_parquet_stay_dictionaries(tmp_path, monkeypatch):

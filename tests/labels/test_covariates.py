@@ -53,8 +53,9 @@ def test_columns_of_a_frame_follow_the_layout(frame):
 
 
 def test_there_are_none_unless_asked_for():
-    assert not at.Labels.of(TABLE).covariates
-    assert at.Labels.of(TABLE, covariates=["seconds"]).covariates
+    table = TABLE.rename_columns(["item", "annotator", "label", "mood"])
+    assert not at.Labels.of(table).covariates
+    assert at.Labels.of(table, covariates=["mood"]).covariates
 
 
 def test_dropped_and_superseded_rows_are_left_out():

@@ -250,6 +250,12 @@ def _parse_other_format(
         content = content or read_content(path, max_size=read.max_size, sheet=read.query)
         parsed = _parse_content(path, content, read)
         parsed = replace(parsed, notes=(*parsed.notes, *filter(None, (content.sheet,))))
+    for role in read.time_columns if parsed.title else ():
+        if role not in parsed.table.column_names:
+            raise InputError(
+                f"the {role} is not read from a {parsed.title}: leave {role} out of columns "
+                "(`--columns`)"
+            )
     if read.covariates and parsed.title:
         raise InputError(
             f"covariates are columns of a long table, and this is a {parsed.title}: leave "
@@ -351,6 +357,11 @@ def _check_on_disk(file: LabelFile, read: ReadOptions) -> None:
         raise InputError(
             "within a memory limit only a table of one row per label is read: leave out "
             "input_format and question (`--input-format`, `--question`), or memory (`--memory`)"
+        )
+    for role in read.time_columns:
+        raise InputError(
+            f"labels on disk do not carry their {role}: leave {role} out of columns (`--columns`), or "
+            "leave out memory (`--memory`)"
         )
     for name in ("covariates", "content"):
         if getattr(read, name):

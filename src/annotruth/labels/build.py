@@ -16,6 +16,7 @@ from annotruth.labels.covariates import content_of_items, to_array, to_numbers
 from annotruth.labels.encode import BatchEncoder, encode_columns, restore_text, to_integers
 from annotruth.labels.frames import (
     LABEL_ROLES,
+    TIME_NAMES,
     as_arrow,
     check_annotator_column,
     check_further_columns,
@@ -196,6 +197,9 @@ class LabelBuilder:
     ) -> None:
         self._options = options
         self._store = MemoryStore() if store is None else store
+        self._keeps_times = store is None
+        self._times: dict[str, str] = {}
+        self._time_parts: dict[str, list[pa.Array]] = {}
         self._from_text = from_text
         self._columns: dict[str, str] = {}
         self._encoders = {role: BatchEncoder() for role in LABEL_ROLES}
@@ -208,14 +212,21 @@ class LabelBuilder:
 
     def choose_columns(self, names: list[str]) -> list[str]:
         """Return the names of the columns that batches must have."""
-        refuse_comparisons(names, self._options.columns)
-        self._columns = find_columns(names, LABEL_ROLES, self._options.columns)
-        used, options = list(self._columns.values()), self._options
+        options = self._options
+        refuse_comparisons(names, options.label_columns)
+        self._columns = find_columns(names, LABEL_ROLES, options.label_columns)
+        used = list(self._columns.values())
         check_further_columns("covariate", names, options.covariates, used)
         # Items may be named by their content, such as the URLs of images.
         others = [column for role, column in self._columns.items() if role != "item"]
         check_further_columns("content", names, options.content, others)
-        return list(dict.fromkeys([*used, *options.covariates, *options.content]))
+        if self._keeps_times and (options.time_columns or _has_known_times(names)):
+            from annotruth.labels.times import find_time_columns
+
+            self._times = find_time_columns(names, options.time_columns, [*used, *options.content])
+            self._time_parts = {role: [] for role in self._times}
+        times = self._times.values()
+        return list(dict.fromkeys([*used, *options.covariates, *options.content, *times]))
 
     def add(self, batch: pa.Table) -> None:
         """Add rows; rows without a label are dropped."""
@@ -229,6 +240,7 @@ class LabelBuilder:
         kept = ~is_empty[encoded["label"].codes] if is_empty.any() else None
         if kept is not None:
             encoded = {role: column.take(kept) for role, column in encoded.items()}
+        times = self._parse_times(batch, kept)
         for role in ("item", "annotator"):
             rows = validate.unnamed_rows(encoded[role].codes, encoded[role].values, kept)
             if len(rows):
@@ -244,7 +256,27 @@ class LabelBuilder:
         for name, parts in self._further.items():
             column = to_array(batch.column(name))
             parts.append(column if kept is None else column.filter(as_arrow(kept)))
+        for role, times_of_labels in times.items():
+            self._time_parts[role].append(times_of_labels)
         self._store.check_room(sum(each.n_bytes for each in self._encoders.values()), "ids")
+
+    def _parse_times(self, batch: pa.Table, kept: NDArray[np.bool_] | None) -> dict[str, pa.Array]:
+        """Return the times of the labels of a batch by role; null where a column holds none."""
+        times = {}
+        for role, name in self._times.items():
+            from annotruth.labels.times import parse_times
+
+            parsed = parse_times(
+                role,
+                name,
+                to_array(batch.column(name)),
+                first_row=self._n_rows - self._n_checked,
+                given=role in self._options.time_columns,
+                quiet=name in self._options.covariates,
+            )
+            column = pa.nulls(batch.num_rows) if parsed is None else parsed
+            times[role] = column if kept is None else column.filter(as_arrow(kept))
+        return times
 
     def check_rows(self) -> None:
         """Refuse rows without an item or annotator; they count from the last call, as in a file."""
@@ -290,7 +322,7 @@ class LabelBuilder:
 
     def _covariates(self, arranged: ArrangedCodes) -> Covariates:
         """Return the covariates of labels, in the order of the layout, and the content of items."""
-        if not self._further:
+        if not (self._further or self._time_parts):
             return Covariates()
         rows = np.delete(np.arange(self._n_kept), arranged.left_out)[arranged.layout.row]
         columns = {
@@ -301,7 +333,8 @@ class LabelBuilder:
             labels={
                 name: to_numbers(columns[name]) if self._from_text else columns[name]
                 for name in self._options.covariates
-            },
+            }
+            | self._times_in_order(rows),
             items={
                 name: content_of_items(
                     name,
@@ -311,3 +344,22 @@ class LabelBuilder:
                 for name in self._options.content
             },
         )
+
+    def _times_in_order(self, rows: NDArray[np.int64]) -> dict[str, pa.Array]:
+        """Return the times of labels by role, in the order of the layout; those that are not null."""
+        if not self._time_parts:
+            return {}
+        from annotruth.labels.times import join_times
+
+        joined = {role: join_times(role, parts) for role, parts in self._time_parts.items()}
+        return {
+            role: column.take(as_arrow(rows))
+            for role, column in joined.items()
+            if column.null_count < len(column)
+        }
+
+
+def _has_known_times(names: list[str]) -> bool:
+    """Return whether a table may have columns of times."""
+    known = {name.strip().lower() for name in names}
+    return any(not known.isdisjoint(some) for some in TIME_NAMES.values())

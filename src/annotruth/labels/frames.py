@@ -44,6 +44,20 @@ KNOWN_NAMES: KnownNames = {
     "truth": (("label", "truth", "answer", "rating"), ("grade", "score")),
 }
 LABEL_ROLES = ("item", "annotator", "label")
+TIME_ROLES = ("time", "order", "seconds")
+# Column names of times of labels that need no option; the first that a table has is taken.
+TIME_NAMES: Mapping[str, tuple[str, ...]] = {
+    "time": (
+        *("time", "timestamp", "created_at", "submitted_at", "completed_at", "annotated_at"),
+        *("labelled_at", "labeled_at", "answered_at", "submit_time", "end_time", "datetime"),
+    ),
+    "order": ("order", "position", "trial", "trial_number", "sequence_number"),
+    "seconds": (
+        *("seconds", "lead_time", "response_time", "reaction_time", "duration", "time_spent"),
+        *("work_time_in_seconds", "duration_seconds", "seconds_per_answer"),
+        *("milliseconds", "response_time_ms", "reaction_time_ms", "duration_ms", "time_ms"),
+    ),
+}
 TRUTH_ROLES = ("item", "truth")
 
 # The packages of frames whose rows are on other machines, which must not be collected implicitly.
@@ -90,7 +104,8 @@ def _check_given(given: Mapping[str, str] | None, roles: Sequence[str]) -> dict[
     unknown = sorted(set(given) - set(roles))
     if unknown:
         raise InputError(
-            f"columns has the unknown role {unknown[0]!r}: the roles are {', '.join(roles)}"
+            f"columns has the unknown role {unknown[0]!r}: the roles are "
+            + ", ".join((*roles, *TIME_ROLES) if tuple(roles) == LABEL_ROLES else roles)
         )
     return given
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self, get_args
 from annotruth.errors import InputError
 from annotruth.labels import validate
 from annotruth.labels.bins import Bins
+from annotruth.labels.frames import TIME_ROLES
 from annotruth.labels.scale import ScaleKind
 
 DuplicatePolicy = Literal["refuse", "keep", "last"]
@@ -22,7 +23,8 @@ class TableOptions:
     ----------
     columns
         The column names of the roles "item", "annotator" and "label", where they are not named
-        so: ``{"item": "film", "label": "stars"}``.
+        so: ``{"item": "film", "label": "stars"}``. Further roles are "time", "order" and
+        "seconds": when a label was given, as which of the annotator's, and how long it took.
     scale
         "nominal", "ordinal", or "auto": text is nominal, listed categories are ordinal, and of
         numbers the labels decide (`annotruth.labels.scale.judge_order`).
@@ -95,6 +97,20 @@ class TableOptions:
         if not isinstance(options, cls):
             raise InputError(f"{type(options).__name__} was given: {cls.__name__} is needed")
         return options, others
+
+    @property
+    def label_columns(self) -> Mapping[str, str] | None:
+        """The names of the columns of items, annotators and labels that are given."""
+        if not isinstance(self.columns, Mapping):  # refused where it is used
+            return self.columns
+        return {role: name for role, name in self.columns.items() if role not in TIME_ROLES}
+
+    @property
+    def time_columns(self) -> dict[str, str]:
+        """The names of the columns of times that are given."""
+        if not isinstance(self.columns, Mapping):
+            return {}
+        return {role: str(name) for role, name in self.columns.items() if role in TIME_ROLES}
 
     @property
     def infers_scale(self) -> bool:

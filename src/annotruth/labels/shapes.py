@@ -137,7 +137,7 @@ def _from_dataset(data: Any, options: TableOptions) -> LongTable:
         table = table.set_column(place, name, pc.take(pa.array(names), named))
     wide = _from_frame(nw.from_native(table), table, options)
     if wide is None:
-        label = find_columns(table.column_names, LABEL_ROLES, options.columns)["label"]
+        label = find_columns(table.column_names, LABEL_ROLES, options.label_columns)["label"]
         return LongTable(table, default_frame(), classes=classes.get(label))
     lists = [names for name, names in classes.items() if name.strip().lower() not in _ITEM_NAMES]
     shared = lists[0] if lists and all(names == lists[0] for names in lists) else None

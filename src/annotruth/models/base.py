@@ -26,7 +26,7 @@ from annotruth.models.warm_start import prepare_warm_start
 
 if TYPE_CHECKING:
     from annotruth.models.base_fit import LatentClasses
-    from annotruth.models.label_evidence import LabelEvidence
+    from annotruth.models.label_evidence import LabelEvidence, PartedFit, Parts
 
 P = TypeVar("P")
 
@@ -391,6 +391,13 @@ class Estimator(PandasResults, OptionsBase, ABC):
         """Return how probable each label is if it is serious and if it is not.
 
         None for models whose annotators are not serious or irregular.
+        """
+        return None
+
+    def fit_parts(self, parts: Parts) -> PartedFit | None:
+        """Fit parts of annotators' labels as annotators, starting from the fitted parameters.
+
+        None for models that have no `label_evidence`.
         """
         return None
 

@@ -41,8 +41,10 @@ _PUBLIC = (
     "annotator_stats",
     "annotators",
     "behavior",
+    "changes_over_time",
     "chosen",
     "converged",
+    "crowd_over_time",
     "data",
     "distribution",
     "distributions",
@@ -60,6 +62,7 @@ _PUBLIC = (
     "model",
     "n_iter",
     "n_spammers",
+    "over_time",
     "p_serious",
     "past_fits",
     "plot",
@@ -214,6 +217,28 @@ class Fit(BaseFit):
         the annotator more items.
         """
         return from_arrow(self.verdict_table(), self.data.frame)
+
+    def over_time(self) -> Any:
+        """Return the reliability over time: one row per window of an annotator's labels.
+
+        The columns are annotator, from, to (times or orders), n_labels, reliability, low and high.
+        """
+        return from_arrow(self.further_table("over_time", "over_time"), self.data.frame)
+
+    def changes_over_time(self) -> Any:
+        """Return one row per change: annotator, at, n_before, n_after, probability, before, after.
+
+        ``at`` is the time or order of the first label after it, ``probability`` that the annotator
+        changed; ``before`` and ``after`` are reliabilities.
+        """
+        return from_arrow(self.further_table("over_time", "changes_over_time"), self.data.frame)
+
+    def crowd_over_time(self) -> Any:
+        """Return the crowd's reliability in bins of labels, by position and by time.
+
+        The columns are by, from, to, n_labels, reliability, low and high.
+        """
+        return from_arrow(self.further_table("over_time", "crowd_over_time"), self.data.frame)
 
     def past_fits(self) -> Any:
         """Return one row per fit and annotator: all fits that were updated up to this one.

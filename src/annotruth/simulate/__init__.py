@@ -1,6 +1,15 @@
 """Simulated labels and pair comparisons with known truth."""
 
+from annotruth.simulate.changing import ChangingSimulation, changing
 from annotruth.simulate.comparers import ComparisonSimulation, comparers
 from annotruth.simulate.crowds import Simulation, crowd, gaussian
 
-__all__ = ["ComparisonSimulation", "Simulation", "comparers", "crowd", "gaussian"]
+__all__ = [
+    "ChangingSimulation",
+    "ComparisonSimulation",
+    "Simulation",
+    "changing",
+    "comparers",
+    "crowd",
+    "gaussian",
+]

@@ -97,6 +97,10 @@ class SparkEngine:
         for name, flag in _UNSUPPORTED_OPTIONS.items():
             if name in options.changed():
                 raise InputError(f"{name} (`{flag}`) is not supported on Spark: leave it out")
+        for role in options.time_columns:
+            raise InputError(
+                f"the {role} of labels is not used on Spark: leave {role} out of columns (`--columns`)"
+            )
         with file_named_in_errors(gold):
             gold = load_table(gold)
         with file_named_in_errors(source):

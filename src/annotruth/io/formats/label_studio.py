@@ -66,7 +66,8 @@ def _read(source: Source) -> ParsedLabels:
             votes.add_gold(item, results.choices[question])
         else:
             annotator = annotator_of(annotation.get("completed_by"))
-            votes.add(item, annotator, results.choices[question], data_of(task))
+            times = {"time": annotation.get("created_at"), "seconds": annotation.get("lead_time")}
+            votes.add(item, annotator, results.choices[question], data_of(task), times)
     return votes.parsed(
         counted(len(tasks), "task", "tasks") + (", numbered from 1" if numbered else ""),
         f"question {question}",

@@ -33,7 +33,8 @@ def _read(source: Source) -> ParsedLabels:
     question = _question(rows, source.question)
     votes = Votes()
     for row in rows:
-        votes.add(_item(row), row.get("annotator"), _unwrap(row.get(question)))
+        times = {"time": row.get("created_at"), "seconds": row.get("lead_time")}
+        votes.add(_item(row), row.get("annotator"), _unwrap(row.get(question)), times=times)
     parsed = votes.parsed(counted(len(rows), "annotation", "annotations"), f"question {question}")
     return replace(parsed, from_text=source.from_text)
 

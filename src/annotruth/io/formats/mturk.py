@@ -52,12 +52,14 @@ def _read(source: Source) -> ParsedLabels:
     worker = source.column("annotator", "WorkerId")
     review = review_columns(source.names)
     further = [name for name in source.items_content if name in source.names]
-    table = source.table(list(dict.fromkeys([item, worker, answer, *review, *further])))
+    times = source.time_columns({"time": "SubmitTime", "seconds": "WorkTimeInSeconds"})
+    read = [item, worker, answer, *review, *further, *times.values()]
+    table = source.table(list(dict.fromkeys(read)))
     kept = without_rejected(table)
     left_out = table.num_rows - kept.num_rows
     return ParsedLabels(
-        kept.select([item, worker, answer, *further]).rename_columns(
-            ["item", "annotator", "label", *further]
+        kept.select([item, worker, answer, *further, *times.values()]).rename_columns(
+            ["item", "annotator", "label", *further, *times]
         ),
         from_text=source.from_text,
         notes=(

@@ -33,12 +33,12 @@ def _read(source: Source) -> ParsedLabels:
                 raise InputError(
                     "these are spans in a text: only labels chosen from a list are read"
                 )
-            votes.add(record.get("_task_hash"), _annotator(record), answer)
+            votes.add(record.get("_task_hash"), _annotator(record), answer, times=_times(record))
         elif answer == "reject":
             rejected += 1
         else:
             accepted = sequence(record.get("accept"), "the list of accepted options")
-            votes.add(_item(record), _annotator(record), accepted)
+            votes.add(_item(record), _annotator(record), accepted, times=_times(record))
     return votes.parsed(
         counted(len(records), "decision", "decisions"),
         "by choice" if by_choice else "accept or reject",
@@ -54,6 +54,10 @@ def _item(record: Record) -> Any:
 
 def _annotator(record: Record) -> Any:
     return record.get("_annotator_id", record.get("_session_id"))
+
+
+def _times(record: Record) -> Record:
+    return {"time": record.get("_timestamp")}
 
 
 FORMATS = (Format("prodigy", "Prodigy annotations", _recognise, _read),)

@@ -5,22 +5,24 @@ from __future__ import annotations
 import pyarrow as pa
 
 from annotruth.errors import InputError
-from annotruth.io.formats.source import Format, ParsedLabels, Record, Source
+from annotruth.io.formats.source import Format, ParsedLabels, Source
 from annotruth.io.formats.votes import counted
 from annotruth.labels.frames import (
     LABEL_ROLES,
+    TIME_ROLES,
     describe_columns,
     find_columns,
     is_platform_export,
     make_column,
 )
+from annotruth.labels.times import find_time_columns
 
 
 def _recognise(source: Source) -> bool:
     if is_platform_export(source.first):
         return False
     try:
-        _columns(source, source.first)
+        find_columns(list(source.first), LABEL_ROLES, source.label_columns)
     except InputError:
         return False
     return True
@@ -28,18 +30,19 @@ def _recognise(source: Source) -> bool:
 
 def _read(source: Source) -> ParsedLabels:
     rows = list(source.records())
-    columns = _columns(source, {name: None for row in rows for name in row})
+    names = list({name: None for row in rows for name in row})
+    columns = find_columns(names, LABEL_ROLES, source.label_columns)
+    given = {role: name for role, name in source.columns.items() if role in TIME_ROLES}
+    times = find_time_columns(names, given, columns.values())
     table = {
-        role: make_column(name, [row.get(name) for row in rows]) for role, name in columns.items()
+        role: make_column(name, [row.get(name) for row in rows])
+        for role, name in (*columns.items(), *((name, name) for name in times.values()))
     }
     return ParsedLabels(
         pa.table(table),
+        columns=times,
         notes=(counted(len(rows), "record", "records"), describe_columns(columns, source.columns)),
     )
-
-
-def _columns(source: Source, record: Record) -> dict[str, str]:
-    return find_columns(list(record), LABEL_ROLES, source.columns)
 
 
 FORMATS = (Format("records", "JSON list of labels", _recognise, _read),)

@@ -16,7 +16,7 @@ from annotruth.errors import InputError, listed, shown
 from annotruth.io.batches import find_separator, read_columns, read_first_rows
 from annotruth.io.content import ContentKind, FileContent, check_utf8
 from annotruth.io.json_lines import check_object_size, describe_fault, is_deep
-from annotruth.labels.frames import pass_column
+from annotruth.labels.frames import TIME_ROLES, pass_column
 from annotruth.labels.options import ReadOptions
 
 Record = dict[str, Any]
@@ -246,6 +246,16 @@ class Source:
                 f"no column {name!r} (found: {listed(self.names)}); {pass_column(role)}"
             )
         return name
+
+    @property
+    def label_columns(self) -> dict[str, str]:
+        """The columns of items, annotators and labels that the caller names."""
+        return {role: name for role, name in self.columns.items() if role not in TIME_ROLES}
+
+    def time_columns(self, usual: Mapping[str, str]) -> dict[str, str]:
+        """Return the columns of times by role: those that the caller names, and the usual ones."""
+        given = {role: self.column(role, "") for role in TIME_ROLES if role in self.columns}
+        return {role: name for role, name in usual.items() if name in self.names} | given
 
     @cached_property
     def _table(self) -> pa.Table:

@@ -30,14 +30,17 @@ def _read(source: Source) -> ParsedLabels:
     item, worker = _item(source), source.column("annotator", _WORKER)
     golden = output.replace("OUTPUT:", "GOLDEN:", 1)
     more = [name for name in (golden, _STATUS) if name in source.names and name != output]
-    table = source.table([item, worker, output, *more])
+    times = source.time_columns({"time": "ASSIGNMENT:submitted"})
+    table = source.table([item, worker, output, *more, *times.values()])
     n_rows = table.num_rows
     if _STATUS in more:
         rejected = pc.is_in(table.column(_STATUS).cast(pa.string()), pa.array(_NOT_ACCEPTED))
         table = table.filter(pc.invert(rejected))
     gold = _find_gold(table, item, golden, output) if golden in more else None
     return ParsedLabels(
-        table.select([item, worker, output]).rename_columns(["item", "annotator", "label"]),
+        table.select([item, worker, output, *times.values()]).rename_columns(
+            ["item", "annotator", "label", *times]
+        ),
         from_text=source.from_text,
         gold=gold,
         notes=(

@@ -83,7 +83,7 @@ def _read(source: Source) -> ParsedLabels:
         )
     table = source.unnamed_table
     if source.columns:
-        columns = find_columns(table.column_names, LABEL_ROLES, source.columns)
+        columns = find_columns(table.column_names, LABEL_ROLES, source.label_columns)
     else:
         columns = _decide_columns(source, table)
     other = ",".join(

@@ -15,7 +15,7 @@ import pyarrow as pa
 from annotruth import errors
 from annotruth.errors import AnnotruthWarning, InputError, listed, shown
 from annotruth.io.formats.source import ParsedLabels, Record
-from annotruth.labels.frames import make_column
+from annotruth.labels.frames import TIME_ROLES, make_column
 
 _JOINED = " + "
 
@@ -38,12 +38,22 @@ class Votes:
     gold: dict[Any, Any] = field(default_factory=dict)
     n_joined: int = 0
     content: dict[str, list[Any]] = field(default_factory=dict)
+    times: list[Record] = field(default_factory=list)
 
-    def add(self, item: Any, annotator: Any, label: Any, about: Record | None = None) -> None:
+    def add(
+        self,
+        item: Any,
+        annotator: Any,
+        label: Any,
+        about: Record | None = None,
+        times: Record | None = None,
+    ) -> None:
         """Add a label; a list of choices counts as one category, the set of them.
 
-        ``about`` is what the item is, by name; those names are kept that ``content`` has.
+        ``about`` is what the item is, by name; those names are kept that ``content`` has. ``times``
+        are the time, the order and the seconds of the label, where they are known.
         """
+        self.times.append(times or {})
         for name, values in self.content.items():
             value = (about or {}).get(name)
             values.append(None if value is None else str(value))
@@ -82,6 +92,7 @@ class Votes:
                     "annotator": _ids(self.annotators),
                     "label": make_column("label", self.labels),
                     **{name: pa.array(some, pa.string()) for name, some in self.content.items()},
+                    **self._times_by_role(),
                 }
             ),
             gold=pa.table(
@@ -99,6 +110,15 @@ class Votes:
                 + (", each set one category" if self.n_joined else ""),
             ),
         )
+
+    def _times_by_role(self) -> dict[str, pa.Array]:
+        """Return the times of labels by role, as text; roles that no label has are left out."""
+        by_role = {role: [one.get(role) for one in self.times] for role in TIME_ROLES}
+        return {
+            role: make_column(role, [None if one is None else str(one) for one in values])
+            for role, values in by_role.items()
+            if any(one is not None for one in values)
+        }
 
     def _to_category(self, label: Any) -> Any:
         self.n_joined += isinstance(label, list) and len(_distinct(label)) > 1

@@ -116,16 +116,20 @@ def annotator_results(
 
 def reliability_interval(weights: Floats, strategies: ResponseStrategies) -> tuple[Floats, Floats]:
     """Return the central 95% of each annotator's reliability, taken as uniform within a level."""
-    levels, is_level = strategies.by_reliability()
-    by_level = weights @ is_level
+    return level_interval(weights @ strategies.by_reliability()[1])
+
+
+def level_interval(by_level: Floats) -> tuple[Floats, Floats]:
+    """Return the central 95% of reliabilities, given the posterior of the levels in each row."""
+    n_levels = by_level.shape[1]
     cumulative = np.cumsum(by_level, axis=1)
-    tenths = np.arange(len(levels)) / (len(levels) - 1)
+    tenths = np.arange(n_levels) / (n_levels - 1)
     starts = np.append(tenths[:-1], _ALWAYS_FROM)
     stops = np.append(tenths[1:], 1.0)
-    rows = np.arange(len(weights))
+    rows = np.arange(len(by_level))
     ends = []
     for quantile in _INTERVAL:
-        level = np.minimum((cumulative < quantile).sum(axis=1), len(levels) - 1)
+        level = np.minimum((cumulative < quantile).sum(axis=1), n_levels - 1)
         above = cumulative[rows, level] - quantile
         within = 1.0 - above / np.maximum(by_level[rows, level], 1e-300)
         ends.append(starts[level] + np.clip(within, 0.0, 1.0) * (stops - starts)[level])

@@ -37,6 +37,12 @@ _OWN_SUBTYPE = 0.9  # what an item's first posterior has on the subtype of its l
 
 _FOLD_INPUTS = (Input("held"),)
 
+CLASS_TOL = 10.0
+"""Steps that change the log-likelihood per label by less than this many times tol are not taken.
+
+They do not improve predictions of held-out labels.
+"""
+
 
 class TrueClasses(ItemModel):
     """Latent states where every item has one right label: a category, and a subtype of it.

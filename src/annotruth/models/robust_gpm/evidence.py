@@ -82,7 +82,7 @@ def _evidence(
             session.allocate(name, per="labels")
         session.run_pass(
             Pass(
-                "over_time.evidence",
+                "over_time.evidence.label_evidence",
                 state=("posterior", "if_serious", "if_irregular"),
                 inputs=tuple(
                     Input(name, annotator_axis=0) for name in ("confusion", "serious", "irregular")
@@ -105,8 +105,9 @@ def _shift_shares(posterior: AnnotatorPosterior, n_shifts: int) -> Floats:
     """Return the share of each shift in the serious labels of each annotator."""
     strategies = posterior.strategies
     is_shift = np.eye(n_shifts)[strategies.shift] * strategies.reliability[:, np.newaxis]
-    shares: Floats = posterior.weights @ is_shift
-    return shares / shares.sum(axis=1, keepdims=True)
+    weights = posterior.weights @ is_shift
+    shares: Floats = weights / weights.sum(axis=1, keepdims=True)
+    return shares
 
 
 def _irregular(posterior: AnnotatorPosterior, repeated_label: Codes) -> Floats:
@@ -126,8 +127,6 @@ def _irregular_table(strategies: ResponseStrategies) -> LabelTable:
     share = (1.0 - strategies.reliability)[:, np.newaxis, np.newaxis]
     tables = (
         probability * (1.0 - p_serious) / share
-        for probability, p_serious in zip(
-            strategies.probability, strategies.p_serious, strict=True
-        )
+        for probability, p_serious in zip(strategies.probability, strategies.p_serious, strict=True)
     )
     return LabelTable(*tables)

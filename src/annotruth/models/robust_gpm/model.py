@@ -23,7 +23,12 @@ from annotruth.models.em import (
     run_em,
 )
 from annotruth.models.result import Fit
-from annotruth.models.robust_gpm.classes import ClassParameters, ClassSteps, TrueClasses
+from annotruth.models.robust_gpm.classes import (
+    CLASS_TOL,
+    ClassParameters,
+    ClassSteps,
+    TrueClasses,
+)
 from annotruth.models.robust_gpm.opinion_results import (
     OpinionState,
     make_opinion_fit,
@@ -35,7 +40,7 @@ from annotruth.models.robust_gpm.opinions import OpinionShapes, count_shapes
 from annotruth.models.robust_gpm.resampling import Folds, assign_folds, judge_agreement
 
 if TYPE_CHECKING:
-    from annotruth.models.label_evidence import LabelEvidence
+    from annotruth.models.label_evidence import LabelEvidence, PartedFit, Parts
 
 Truth = Literal["auto", "class", "opinions"]
 
@@ -43,10 +48,6 @@ Truth = Literal["auto", "class", "opinions"]
 # serious labels next to the class than this many times those on it; on long scales in any case.
 _OPINIONS_FROM = 0.5
 _MAX_ORDINAL_CLASSES = 12
-
-# Where items have one right label, steps that change the log-likelihood per label by less than this
-# many times tol do not improve predictions of held-out labels.
-_CLASS_TOL = 10.0
 
 _MAX_CATEGORIES = 128
 _MAX_BYTES = 4e9
@@ -242,6 +243,17 @@ class RobustGPM(EMEstimator):
         with one_blas_thread():
             return (class_evidence if is_class_fit(fit) else opinion_evidence)(fit, engine)
 
+    def fit_parts(self, parts: Parts) -> PartedFit:
+        """Fit parts of annotators' labels as annotators, starting from the fitted parameters.
+
+        What held-out labels chose stays as it is.
+        """
+        from annotruth.models.robust_gpm.parts import fit_class_parts, fit_opinion_parts
+
+        fit = self._local_result()
+        with one_blas_thread():
+            return (fit_class_parts if is_class_fit(fit) else fit_opinion_parts)(self, fit, parts)
+
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
         fit, engine = self.result_, get_engine(self.engine)
         with one_blas_thread():
@@ -308,7 +320,7 @@ class RobustGPM(EMEstimator):
 
         def run(steps: ClassSteps, start: ClassParameters) -> tuple[ClassParameters, History]:
             return run_em(
-                steps, start, tol=_CLASS_TOL * self.tol, max_iter=self.max_iter, progress=progress
+                steps, start, tol=CLASS_TOL * self.tol, max_iter=self.max_iter, progress=progress
             )
 
         def make(steps: ClassSteps, state: ClassState, history: History) -> BaseFit:
@@ -346,7 +358,7 @@ class RobustGPM(EMEstimator):
         """Run EM for parameters that are not the result."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            return run_em(steps, start, tol=_CLASS_TOL * self.tol, max_iter=self.max_iter)[0]
+            return run_em(steps, start, tol=CLASS_TOL * self.tol, max_iter=self.max_iter)[0]
 
     def _fit_opinions(
         self,

@@ -1,4 +1,4 @@
-r"""Passes of labels over time: evidence of each label, and a hidden Markov model per annotator.
+r"""Passes over the labels of each annotator in order of time: a hidden Markov model.
 
 Label t of an annotator has the probability :math:`S_t` if it is serious and :math:`I_t` if it is not,
 so at the reliability :math:`\epsilon_k`, one of K levels, it has
@@ -7,8 +7,8 @@ so at the reliability :math:`\epsilon_k`, one of K levels, it has
 
 A *constant* annotator has one level, drawn from ``start``, for all labels. A *changing* one keeps the
 level from one label to the next with probability 1 - h and draws it anew from ``jump`` otherwise.
-Labels are sorted by annotator and, within one, in order of time; those of annotator s are
-``ptr[s]:ptr[s+1]``. NumPy twins: `annotruth.kernels.reference.over_time`.
+Labels are in order of time within each sequence s, ``begin[s]:end[s]``: the labels of an annotator, or a
+part of them. NumPy twins: `annotruth.kernels.reference.over_time.levels`.
 """
 
 from __future__ import annotations
@@ -17,49 +17,16 @@ import math
 
 import numpy as np
 
-from annotruth.kernels.arrays import Block, Codes, Floats
+from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.compiled import compiled
-
-
-@compiled
-def evidence(
-    block: Block,
-    lo: int,
-    hi: int,
-    posterior: Floats,
-    if_serious: Floats,
-    if_irregular: Floats,
-    confusion: Floats,
-    serious: Floats,
-    irregular: Floats,
-) -> None:
-    r"""Write the probability of each label if it is serious, and if it is not.
-
-    ``posterior`` of the items is items x classes; the label itself is taken out of it, as in
-    `annotruth.kernels.robust_gpm.leave_one_out`. ``confusion``, ``serious`` and ``irregular`` are
-    annotators x labels x classes.
-    """
-    n_classes = posterior.shape[1]
-    for e in range(lo, hi):
-        for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
-            n = block.cell_category[c]
-            for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
-                s = block.annotator[j]
-                total = p_serious = p_irregular = 0.0
-                for k in range(n_classes):
-                    without = posterior[e, k] / confusion[s, n, k]
-                    total += without
-                    p_serious += without * serious[s, n, k]
-                    p_irregular += without * irregular[s, n, k]
-                if_serious[j] = p_serious / total
-                if_irregular[j] = p_irregular / total
 
 
 @compiled
 def likelihood(
     lo: int,
     hi: int,
-    ptr: Codes,
+    begin: Codes,
+    end: Codes,
     serious: Floats,
     irregular: Floats,
     levels: Floats,
@@ -68,21 +35,21 @@ def likelihood(
     hazard: float,
     log_likelihood: Floats,
 ) -> None:
-    """Write each annotator's log-likelihood as a constant and as a changing one, annotators x 2."""
+    """Write each sequence's log-likelihood as a constant and as a changing one, sequences x 2."""
     n_levels = len(levels)
     constant, changing = np.empty(n_levels), np.empty(n_levels)
     for s in range(lo, hi):
         constant[:] = start
         changing[:] = start
         logs_constant = logs_changing = 0.0
-        for t in range(ptr[s], ptr[s + 1]):
+        for t in range(begin[s], end[s]):
             sum_constant = sum_changing = 0.0
             for k in range(n_levels):
                 p = irregular[t] + levels[k] * (serious[t] - irregular[t])
                 constant[k] *= p
                 sum_constant += constant[k]
                 moved = changing[k]
-                if t > ptr[s]:
+                if t > begin[s]:
                     moved += hazard * (jump[k] - moved)
                 changing[k] = moved * p
                 sum_changing += changing[k]
@@ -98,7 +65,8 @@ def likelihood(
 def smooth(
     lo: int,
     hi: int,
-    ptr: Codes,
+    begin: Codes,
+    end: Codes,
     serious: Floats,
     irregular: Floats,
     levels: Floats,
@@ -113,7 +81,7 @@ def smooth(
 ) -> None:
     r"""Run forward-backward and write what follows from the posterior of the levels.
 
-    ``p_changing`` is the probability that each annotator changes. ``by_window`` gets the sum over
+    ``p_changing`` is the probability that each sequence is a changing one. ``by_window`` gets the sum over
     labels of the posterior, windows x levels; ``window`` has the window of each label. ``p_change``
     gets the probability that the level of a changing annotator is another one than at the label before.
     ``without`` gets the mean reliability at each label without the label's own evidence, labels x 2:
@@ -124,7 +92,7 @@ def smooth(
     n_levels = len(levels)
     constant, after, likelihoods = np.empty(n_levels), np.empty(n_levels), np.empty(n_levels)
     for s in range(lo, hi):
-        first, n = ptr[s], ptr[s + 1] - ptr[s]
+        first, n = begin[s], end[s] - begin[s]
         if n == 0:
             continue
         forward = np.empty((n, n_levels))
@@ -178,44 +146,3 @@ def smooth(
             scale = 1.0 / (jumped + moved)
             for k in range(n_levels):
                 after[k] = scale * ((1.0 - hazard) * likelihoods[k] + jumped)
-
-
-@compiled
-def best_path(
-    lo: int,
-    hi: int,
-    ptr: Codes,
-    serious: Floats,
-    irregular: Floats,
-    levels: Floats,
-    start: Floats,
-    jump: Floats,
-    hazard: float,
-    level: Codes,
-) -> None:
-    """Write the most probable sequence of levels of a changing annotator (Viterbi)."""
-    n_levels = len(levels)
-    for s in range(lo, hi):
-        first, n = ptr[s], ptr[s + 1] - ptr[s]
-        if n == 0:
-            continue
-        came_from = np.empty((n, n_levels), np.int64)
-        best = np.log(start)
-        for i in range(n):
-            t = first + i
-            top = best.argmax()
-            jumped = best[top]
-            for k in range(n_levels):
-                came_from[i, k] = k
-                if i > 0:
-                    stayed = math.log(1.0 - hazard + hazard * jump[k]) + best[k]
-                    moved = math.log(hazard * jump[k]) + jumped
-                    best[k] = max(stayed, moved)
-                    if moved > stayed:
-                        came_from[i, k] = top
-            for k in range(n_levels):
-                best[k] += math.log(irregular[t] + levels[k] * (serious[t] - irregular[t]))
-        here = best.argmax()
-        for i in range(n - 1, -1, -1):
-            level[first + i] = here
-            here = came_from[i, here]

@@ -1,38 +1,18 @@
-"""NumPy twins of `annotruth.kernels.over_time`: matrices of transitions, and no scaling tricks."""
+"""NumPy twins of `annotruth.kernels.over_time.levels`: matrices of transitions, in logarithms."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.special import logsumexp
 
-from annotruth.kernels.arrays import Block, Codes, Floats
-from annotruth.kernels.reference.rows import label_rows
-
-
-def evidence(
-    block: Block,
-    lo: int,
-    hi: int,
-    posterior: Floats,
-    if_serious: Floats,
-    if_irregular: Floats,
-    confusion: Floats,
-    serious: Floats,
-    irregular: Floats,
-) -> None:
-    """Write the probability of each label if it is serious, and if it is not."""
-    labels = label_rows(block, lo, hi)
-    without = posterior[labels.item] / confusion[labels.annotator, labels.category]
-    without /= without.sum(axis=1, keepdims=True)
-    for target, table in ((if_serious, serious), (if_irregular, irregular)):
-        target[labels.place] = (without * table[labels.annotator, labels.category]).sum(axis=1)
+from annotruth.kernels.arrays import Codes, Floats
 
 
 def _log_emissions(
-    ptr: Codes, s: int, serious: Floats, irregular: Floats, levels: Floats
+    begin: int, end: int, serious: Floats, irregular: Floats, levels: Floats
 ) -> Floats:
-    """Return the log-probability of an annotator's labels at each level, labels x levels."""
-    of = slice(ptr[s], ptr[s + 1])
+    """Return the log-probability of a sequence's labels at each level, labels x levels."""
+    of = slice(begin, end)
     logs: Floats = np.log(np.outer(serious[of], levels) + np.outer(irregular[of], 1.0 - levels))
     return logs
 
@@ -63,7 +43,8 @@ def _backward(emissions: Floats, transitions: Floats) -> Floats:
 def likelihood(
     lo: int,
     hi: int,
-    ptr: Codes,
+    begin: Codes,
+    end: Codes,
     serious: Floats,
     irregular: Floats,
     levels: Floats,
@@ -72,9 +53,9 @@ def likelihood(
     hazard: float,
     log_likelihood: Floats,
 ) -> None:
-    """Write each annotator's log-likelihood as a constant and as a changing one, annotators x 2."""
+    """Write each sequence's log-likelihood as a constant and as a changing one, sequences x 2."""
     for s in range(lo, hi):
-        emissions = _log_emissions(ptr, s, serious, irregular, levels)
+        emissions = _log_emissions(begin[s], end[s], serious, irregular, levels)
         if not len(emissions):
             log_likelihood[s] = 0.0
             continue
@@ -86,7 +67,8 @@ def likelihood(
 def smooth(
     lo: int,
     hi: int,
-    ptr: Codes,
+    begin: Codes,
+    end: Codes,
     serious: Floats,
     irregular: Floats,
     levels: Floats,
@@ -102,8 +84,8 @@ def smooth(
     """Run forward-backward and write what follows from the posterior of the levels."""
     transitions = _log_transitions(jump, hazard)
     for s in range(lo, hi):
-        of = slice(ptr[s], ptr[s + 1])
-        emissions = _log_emissions(ptr, s, serious, irregular, levels)
+        of = slice(begin[s], end[s])
+        emissions = _log_emissions(begin[s], end[s], serious, irregular, levels)
         if not len(emissions):
             continue
         forward = _forward(emissions, start, transitions)
@@ -121,35 +103,3 @@ def smooth(
         for column, posterior in enumerate((constant, mixed)):
             weights = posterior / np.exp(emissions)
             without[of, column] = weights @ levels / weights.sum(axis=1)
-
-
-def best_path(
-    lo: int,
-    hi: int,
-    ptr: Codes,
-    serious: Floats,
-    irregular: Floats,
-    levels: Floats,
-    start: Floats,
-    jump: Floats,
-    hazard: float,
-    level: Codes,
-) -> None:
-    """Write the most probable sequence of levels of a changing annotator (Viterbi)."""
-    transitions = _log_transitions(jump, hazard)
-    for s in range(lo, hi):
-        emissions = _log_emissions(ptr, s, serious, irregular, levels)
-        if not len(emissions):
-            continue
-        best = np.log(start) + emissions[0]
-        came_from = np.zeros(emissions.shape, dtype=np.int64)
-        for i in range(1, len(emissions)):
-            paths = best[:, np.newaxis] + transitions
-            # The same level is preferred among equals.
-            paths[np.arange(len(best)), np.arange(len(best))] += 1e-12
-            came_from[i] = paths.argmax(axis=0)
-            best = paths.max(axis=0) + emissions[i]
-        here = int(best.argmax())
-        for i in range(len(emissions) - 1, -1, -1):
-            level[ptr[s] + i] = here
-            here = came_from[i, here]

@@ -1,0 +1,1 @@
+"""NumPy twins of the passes of labels over time."""

@@ -1,0 +1,147 @@
+"""Fits of RobustGPM in which parts of annotators' labels have strategies of their own."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from annotruth.engines import get_engine
+from annotruth.kernels.arrays import Floats
+from annotruth.models.em import run_em
+from annotruth.models.label_evidence import LabelEvidence, PartedFit, Parts
+from annotruth.models.result import Fit
+from annotruth.models.robust_gpm.annotators import AnnotatorPosterior, annotator_results
+from annotruth.models.robust_gpm.class_results import (
+    ClassState,
+    class_posterior,
+    final_state,
+    make_class_fit,
+)
+from annotruth.models.robust_gpm.classes import CLASS_TOL, AnnotatorCounts, ClassSteps
+from annotruth.models.robust_gpm.evidence import class_evidence, opinion_evidence
+from annotruth.models.robust_gpm.opinion_results import (
+    OpinionState,
+    final_model,
+    make_opinion_fit,
+)
+from annotruth.models.robust_gpm.opinion_steps import opinion_steps
+from annotruth.models.robust_gpm.opinions import OpinionShapes
+
+if TYPE_CHECKING:
+    from annotruth.models.robust_gpm.model import RobustGPM
+
+_MIN_WEIGHT = 1e-300  # so that weights have logarithms
+
+
+def fit_opinion_parts(model: RobustGPM, fit: Fit, parts: Parts) -> PartedFit:
+    """Fit parts of annotators' labels, where opinions differ."""
+    before = OpinionState.from_fit(fit)
+    labels, engine = parts.labels(fit.data), get_engine(model.engine)
+    weights = before.parameters.strategy_weights[parts.annotator]
+    with closing(engine.open(labels)) as session:
+        steps = opinion_steps(OpinionShapes(labels), session, model.tol)
+        start = steps.resume(before.parameters._replace(strategy_weights=weights))
+        parameters, history = run_em(steps, start, tol=model.tol, max_iter=model.max_iter)
+        state = OpinionState(parameters, steps.leave_one_out(parameters), steps.repeated_label)
+        parted = make_opinion_fit(
+            steps,
+            state,
+            model=fit.model,
+            settings=dict(fit.settings),
+            history=history,
+            verdict=fit.verdict,
+        )
+    assert isinstance(parted, Fit)
+    mixed, log_likelihood = _mixed(final_model(labels, state).posterior, parts, fit)
+    merged = OpinionState(
+        parameters._replace(strategy_weights=mixed.weights), log_likelihood, before.repeated_label
+    )
+    results = annotator_results(
+        OpinionShapes(fit.data), mixed, parameters.class_prior, before.repeated_label
+    )
+    evidence = opinion_evidence(parted, engine)
+    return _merge(fit, parted, parts, results | {"parameters": merged.to_arrays()}, evidence)
+
+
+def fit_class_parts(model: RobustGPM, fit: Fit, parts: Parts) -> PartedFit:
+    """Fit parts of annotators' labels, where every item has one right label."""
+    before = ClassState.from_fit(fit)
+    labels, engine = parts.labels(fit.data), get_engine(model.engine)
+    known, candidate = before.known_items(labels), before.choice.candidate
+    confusion = before.parameters.confusion[parts.annotator]
+    with closing(engine.open(known.labels)) as session:
+        items = candidate.items(labels, known.table)
+        steps = ClassSteps(items, session, candidate.concentration)
+        parameters, history = run_em(
+            steps,
+            before.parameters._replace(confusion=confusion),
+            tol=CLASS_TOL * model.tol,
+            max_iter=model.max_iter,
+        )
+        state = final_state(steps, parameters, before.choice, before.verdict)
+        state = replace(state, calibration=before.calibration)
+        parted = make_class_fit(
+            steps, state, model=fit.model, settings=dict(fit.settings), history=history
+        )
+    assert isinstance(parted, Fit)
+    mixed, log_likelihood = _mixed(class_posterior(labels, state), parts, fit)
+    counts = AnnotatorCounts(
+        parts.total(state.counts.counts), parts.mean(state.counts.pseudo_counts)
+    )
+    merged = replace(
+        state,
+        parameters=state.parameters._replace(confusion=counts.confusion()),
+        counts=counts,
+        loo_log_likelihood=log_likelihood,
+        repeated_label=before.repeated_label,
+    )
+    results = annotator_results(
+        candidate.items(fit.data), mixed, parameters.state_prior, before.repeated_label
+    )
+    evidence = class_evidence(parted, engine)
+    return _merge(fit, parted, parts, results | {"parameters": merged.to_arrays()}, evidence)
+
+
+def _mixed(
+    posterior: AnnotatorPosterior, parts: Parts, fit: Fit
+) -> tuple[AnnotatorPosterior, Floats]:
+    """Return the posterior at a label of the annotator drawn at random, and its log-likelihood.
+
+    With this log-likelihood in the place of the labels', the fitted model has this posterior.
+    """
+    weights = parts.mean(posterior.weights)
+    prior = posterior.strategies.annotator_log_prior(posterior.log_prior, fit.data.annotator_prior)
+    logs = np.log(np.maximum(weights, _MIN_WEIGHT))
+    return replace(posterior, weights=weights, tempered_log_weights=logs), logs - prior
+
+
+def _merge(
+    fit: Fit, parted: Fit, parts: Parts, results: dict[str, Any], evidence: LabelEvidence
+) -> PartedFit:
+    """Return the fit of parts with one entry per annotator.
+
+    The interval of an annotator's mean reliability takes the parts as independent.
+    """
+    reliability, low, high = parted.reliability, parted.low, parted.high
+    assert reliability is not None
+    assert low is not None
+    assert high is not None
+    mean = parts.mean(reliability)
+    below, above = (
+        np.sqrt(parts.total((parts.shares() * (reliability - end)) ** 2)) for end in (low, high)
+    )
+    merged = replace(
+        parted,
+        data=fit.data,
+        chosen=fit.chosen,
+        **results
+        | {
+            "reliability": mean,
+            "low": np.maximum(mean - below, 0.0),
+            "high": np.minimum(mean + above, 1.0),
+        },
+    )
+    return PartedFit(merged, reliability, low, high, evidence)

@@ -1,0 +1,167 @@
+r"""The model of an annotator's reliability over time.
+
+Label t of an annotator has the probability :math:`\epsilon_k S_t + (1 - \epsilon_k) I_t` at level k of
+the reliability. An annotator is *constant*, with one level for all labels, or, with probability c,
+*changing*: a hidden Markov chain that keeps its level from one label to the next with probability 1 - h
+and otherwise draws it anew, all levels alike. The first level has the shares of levels in the crowd.
+c and h are learned over the crowd, so that where labels do not say otherwise, annotators are constant.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit, logit
+
+from annotruth.engines import Session
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.models.label_evidence import LabelEvidence
+from annotruth.over_time.sequences import Sequences
+
+EXPECTED_CHANGES = (1.0, 2.0, 4.0)
+"""The expected numbers of changes of a changing annotator that are compared."""
+
+# Pseudo-annotators: behind the share of those who change, of whom half a one does, and behind the
+# shares of levels.
+_PSEUDO_ANNOTATORS, _PSEUDO_CHANGING, _PSEUDO_LEVELS = 5.0, 0.5, 1.0
+_TOL, _MAX_ITER = 1e-6, 500
+
+
+class ChangeModel(NamedTuple):
+    """Parameters of the model.
+
+    Attributes
+    ----------
+    levels
+        The levels of reliability.
+    start, jump
+        The probability of each level at the first label, and after a jump.
+    hazard
+        h, the probability of a jump from one label to the next.
+    share
+        c, the share of annotators who change.
+
+    Examples
+    --------
+    >>> levels = np.array([0.1, 0.9])
+    >>> model = ChangeModel(levels, np.array([0.2, 0.8]), np.array([0.5, 0.5]), 0.01, share=0.1)
+    >>> model.p_changing(np.array([np.log(9.0)])).round(2).tolist()  # evidence that is nine to one
+    [0.5]
+    """
+
+    levels: Floats
+    start: Floats
+    jump: Floats
+    hazard: float
+    share: float
+
+    def log_bayes_factors(self, session: Session, sequences: Sequences) -> Floats:
+        """Return the log of how much more probable each sequence is if it changes."""
+        logs = np.zeros((sequences.n, 2))
+        session.run_over_annotators(
+            "over_time.levels.likelihood",
+            sequences.n,
+            sequences.begin,
+            sequences.end,
+            sequences.serious,
+            sequences.irregular,
+            *self[:4],
+            logs,
+        )
+        factors: Floats = logs[:, 1] - logs[:, 0]
+        return factors
+
+    def with_share_of(self, n_changed: int, n: int) -> ChangeModel:
+        """Return the model with the share of those in whom a change was found, of n annotators.
+
+        The likelihood alone overestimates the share where labels say little.
+        """
+        share = (n_changed + _PSEUDO_CHANGING) / (n + _PSEUDO_ANNOTATORS)
+        return self._replace(share=share)
+
+    def p_changing(self, log_bayes_factor: Floats) -> Floats:
+        """Return the probability that a sequence changes."""
+        p: Floats = expit(logit(self.share) + log_bayes_factor)
+        return p
+
+    def smooth(
+        self, session: Session, sequences: Sequences, p_changing: Floats, window: Codes
+    ) -> Smoothed:
+        """Return the posterior of the levels; ``window`` is the window of each label."""
+        n_labels = len(sequences.serious)
+        smoothed = Smoothed(
+            np.zeros((int(window.max()) + 1, len(self.levels))),
+            np.zeros(n_labels),
+            np.zeros((n_labels, 2)),
+        )
+        session.run_over_annotators(
+            "over_time.levels.smooth",
+            sequences.n,
+            sequences.begin,
+            sequences.end,
+            sequences.serious,
+            sequences.irregular,
+            *self[:4],
+            p_changing,
+            window,
+            *smoothed,
+        )
+        return smoothed
+
+
+class Smoothed(NamedTuple):
+    """The posterior of the levels of reliability at all labels, summed or averaged.
+
+    Attributes
+    ----------
+    by_window
+        The sum of the posteriors of the labels of each window, windows x levels.
+    p_change
+        The probability that a changing annotator's level at a label is another than before.
+    without
+        The mean reliability at each label without its own evidence, labels x 2: of a constant
+        annotator, and by the model.
+
+    Examples
+    --------
+    >>> Smoothed(np.ones((1, 11)), np.zeros(11), np.full((11, 2), 0.5)).without.shape
+    (11, 2)
+    """
+
+    by_window: Floats
+    p_change: Floats
+    without: Floats
+
+
+def learn_change_model(
+    session: Session, sequences: Sequences, evidence: LabelEvidence
+) -> ChangeModel:
+    """Return the model that makes the labels of the crowd most probable.
+
+    ``evidence.weights`` are the constant posteriors of those whose labels the sequences are.
+    """
+    n_levels, n = len(evidence.levels), len(evidence.weights)
+    crowd = evidence.weights.sum(axis=0) + _PSEUDO_LEVELS / n_levels
+    start, jump = crowd / (n + _PSEUDO_LEVELS), np.full(n_levels, 1.0 / n_levels)
+    candidates = []
+    for n_changes in EXPECTED_CHANGES:
+        hazard = n_changes / float(sequences.lengths.mean())
+        model = ChangeModel(evidence.levels, start, jump, min(hazard, 0.5), share=0.5)
+        factors = model.log_bayes_factors(session, sequences)
+        share = _learn_share(factors)
+        total = np.logaddexp(np.log(1.0 - share), np.log(share) + factors).sum()
+        candidates.append((float(total), model._replace(share=share)))
+    return max(candidates, key=lambda one: one[0])[1]
+
+
+def _learn_share(log_bayes_factors: Floats) -> float:
+    """Return the share of annotators who change, by EM."""
+    share = _PSEUDO_CHANGING / _PSEUDO_ANNOTATORS
+    for _ in range(_MAX_ITER):
+        before = share
+        changing = expit(logit(share) + log_bayes_factors).sum()
+        share = float((changing + _PSEUDO_CHANGING) / (len(log_bayes_factors) + _PSEUDO_ANNOTATORS))
+        if abs(share - before) < _TOL:
+            break
+    return share

@@ -1,0 +1,82 @@
+"""Labels of annotators in order of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.models.label_evidence import LabelEvidence
+
+
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """Labels sorted by annotator and, within one, in order of time; and sequences of them.
+
+    Attributes
+    ----------
+    serious, irregular
+        S and I of each label, as in `annotruth.models.label_evidence.LabelEvidence`.
+    begin, end
+        The labels of sequence i are ``begin[i]:end[i]``: those of an annotator, or a part of them.
+
+    Examples
+    --------
+    >>> numbers = np.array([0.5, 0.2, 0.9])
+    >>> sequences = Sequences(numbers, numbers, begin=np.array([0, 2]), end=np.array([2, 3]))
+    >>> sequences.lengths.tolist(), sequences.positions().tolist()
+    ([2, 1], [0, 1, 0])
+    """
+
+    serious: Floats
+    irregular: Floats
+    begin: Codes
+    end: Codes
+
+    @classmethod
+    def of(cls, evidence: LabelEvidence, order: Codes, begin: Codes, end: Codes) -> Sequences:
+        """Return sequences of labels, whose places in the layout are ``order``."""
+        return cls(evidence.if_serious[order], evidence.if_irregular[order], begin, end)
+
+    @property
+    def n(self) -> int:
+        """The number of sequences."""
+        return len(self.begin)
+
+    @property
+    def lengths(self) -> Codes:
+        """The number of labels of each sequence."""
+        return self.end - self.begin
+
+    def take(self, chosen: NDArray[np.integer[Any]] | NDArray[np.bool_]) -> Sequences:
+        """Return some of the sequences, of the same labels."""
+        return Sequences(self.serious, self.irregular, self.begin[chosen], self.end[chosen])
+
+    def positions(self) -> Codes:
+        """Return the position of each label in its sequence, from 0, sequence after sequence."""
+        ends = np.cumsum(self.lengths)
+        positions: Codes = np.arange(ends[-1]) - np.repeat(ends - self.lengths, self.lengths)
+        return positions
+
+    def places(self) -> Codes:
+        """Return the place of each label of the sequences, sequence after sequence."""
+        return np.repeat(self.begin, self.lengths) + self.positions()
+
+    def shuffled(self, n_times: int) -> Sequences:
+        """Return each sequence ``n_times`` in a random order, one after the other.
+
+        Sequences of the same length are shuffled alike, so that the result does not depend on
+        other sequences.
+        """
+        places = []
+        for begin, n in zip(self.begin.tolist(), self.lengths.tolist(), strict=True):
+            rng = np.random.default_rng(n)
+            places += [begin + rng.permutation(n) for _ in range(n_times)]
+        at = np.concatenate(places)
+        ends = np.cumsum(np.repeat(self.lengths, n_times))
+        return Sequences(
+            self.serious[at], self.irregular[at], ends - np.repeat(self.lengths, n_times), ends
+        )
