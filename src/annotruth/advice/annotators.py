@@ -107,7 +107,12 @@ def verdicts(fit: Fit | RankFit) -> tuple[NDArray[np.str_], list[str]]:
     """
     if isinstance(fit, Fit) and fit.reliability is None:
         return _verdicts_by_matches(fit)
-    return _verdicts_by_reliability(fit)
+    verdict, reasons = _verdicts_by_reliability(fit)
+    if "over_time" in fit.further:
+        from annotruth.advice.over_time import with_changes  # few fits have times
+
+        return with_changes(fit, verdict, reasons)
+    return verdict, reasons
 
 
 def verdict_rules(fit: Fit | RankFit) -> dict[str, str]:

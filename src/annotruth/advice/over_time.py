@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from annotruth.errors import shown
-from annotruth.models.base_fit import AnnotatorResults
+from annotruth.labels.encode import match_ids
+from annotruth.models.base_fit import SPAMMER_BELOW
+from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import Fit
 
 
 def describe_time(at: Any) -> str:
@@ -27,9 +33,19 @@ def name_change(row: Mapping[str, Any]) -> str:
     return f"annotator {shown(row['annotator'])} {describe_change(row)}"
 
 
-def last_changes(fit: AnnotatorResults) -> dict[Any, Mapping[str, Any]]:
-    """Return the row of each annotator's last change; nothing where nobody changed."""
-    if "over_time" not in fit.further:
-        return {}
-    rows = fit.further_table("over_time", "changes_over_time").to_pylist()
-    return {row["annotator"]: row for row in rows}
+def with_changes(
+    fit: Fit | RankFit, verdict: NDArray[np.str_], reasons: Sequence[str]
+) -> tuple[NDArray[np.str_], list[str]]:
+    """Return verdicts and reasons that take annotators' last changes into account.
+
+    Nobody is kept without reserve who is a spammer since.
+    """
+    table = fit.further_table("over_time", "changes_over_time")
+    places = match_ids(table["annotator"].combine_chunks(), fit.data.annotators).tolist()
+    verdict, reasons = verdict.copy(), list(reasons)
+    last = dict(zip(places, table.to_pylist(), strict=True))
+    for s, row in last.items():
+        reasons[s] += f"; {describe_change(row)}"
+        if verdict[s] == "keep" and row["after"] < SPAMMER_BELOW:
+            verdict[s] = "unsure"
+    return verdict, reasons

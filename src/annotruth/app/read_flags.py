@@ -59,7 +59,7 @@ ColumnsOption = Annotated[
     typer.Option(
         metavar="NAMES",
         help="Which columns are which, where they have other names, such as "
-        "item=film,annotator=user,label=stars.",
+        "item=film,annotator=user,label=stars; also time, order, seconds of labels.",
     ),
 ]
 DuplicatesOption = Annotated[

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from annotruth.engines import get_engine
 from annotruth.kernels.arrays import Floats
 from annotruth.models.em import run_em
 from annotruth.models.label_evidence import LabelEvidence, PartedFit, Parts
 from annotruth.models.result import Fit
-from annotruth.models.robust_gpm.annotators import AnnotatorPosterior, annotator_results
+from annotruth.models.robust_gpm.annotators import AnnotatorPosterior
 from annotruth.models.robust_gpm.class_results import (
     ClassState,
     class_posterior,
@@ -55,15 +57,11 @@ def fit_opinion_parts(model: RobustGPM, fit: Fit, parts: Parts) -> PartedFit:
             verdict=fit.verdict,
         )
     assert isinstance(parted, Fit)
-    mixed, log_likelihood = _mixed(final_model(labels, state).posterior, parts, fit)
+    weights, log_likelihood = _mixed(final_model(labels, state).posterior, parts, fit)
     merged = OpinionState(
-        parameters._replace(strategy_weights=mixed.weights), log_likelihood, before.repeated_label
+        parameters._replace(strategy_weights=weights), log_likelihood, before.repeated_label
     )
-    results = annotator_results(
-        OpinionShapes(fit.data), mixed, parameters.class_prior, before.repeated_label
-    )
-    evidence = opinion_evidence(parted, engine)
-    return _merge(fit, parted, parts, results | {"parameters": merged.to_arrays()}, evidence)
+    return _merge(fit, parted, parts, merged.to_arrays(), opinion_evidence(parted, engine))
 
 
 def fit_class_parts(model: RobustGPM, fit: Fit, parts: Parts) -> PartedFit:
@@ -87,7 +85,7 @@ def fit_class_parts(model: RobustGPM, fit: Fit, parts: Parts) -> PartedFit:
             steps, state, model=fit.model, settings=dict(fit.settings), history=history
         )
     assert isinstance(parted, Fit)
-    mixed, log_likelihood = _mixed(class_posterior(labels, state), parts, fit)
+    _, log_likelihood = _mixed(class_posterior(labels, state), parts, fit)
     counts = AnnotatorCounts(
         parts.total(state.counts.counts), parts.mean(state.counts.pseudo_counts)
     )
@@ -98,50 +96,56 @@ def fit_class_parts(model: RobustGPM, fit: Fit, parts: Parts) -> PartedFit:
         loo_log_likelihood=log_likelihood,
         repeated_label=before.repeated_label,
     )
-    results = annotator_results(
-        candidate.items(fit.data), mixed, parameters.state_prior, before.repeated_label
-    )
-    evidence = class_evidence(parted, engine)
-    return _merge(fit, parted, parts, results | {"parameters": merged.to_arrays()}, evidence)
+    return _merge(fit, parted, parts, merged.to_arrays(), class_evidence(parted, engine))
 
 
-def _mixed(
-    posterior: AnnotatorPosterior, parts: Parts, fit: Fit
-) -> tuple[AnnotatorPosterior, Floats]:
-    """Return the posterior at a label of the annotator drawn at random, and its log-likelihood.
+def _mixed(posterior: AnnotatorPosterior, parts: Parts, fit: Fit) -> tuple[Floats, Floats]:
+    """Return the posterior of strategies at a random label of each annotator, and a log-likelihood.
 
     With this log-likelihood in the place of the labels', the fitted model has this posterior.
     """
     weights = parts.mean(posterior.weights)
     prior = posterior.strategies.annotator_log_prior(posterior.log_prior, fit.data.annotator_prior)
-    logs = np.log(np.maximum(weights, _MIN_WEIGHT))
-    return replace(posterior, weights=weights, tempered_log_weights=logs), logs - prior
+    return weights, np.log(np.maximum(weights, _MIN_WEIGHT)) - prior
 
 
 def _merge(
-    fit: Fit, parted: Fit, parts: Parts, results: dict[str, Any], evidence: LabelEvidence
+    fit: Fit,
+    parted: Fit,
+    parts: Parts,
+    parameters: Mapping[str, NDArray[Any]],
+    evidence: LabelEvidence,
 ) -> PartedFit:
     """Return the fit of parts with one entry per annotator.
 
-    The interval of an annotator's mean reliability takes the parts as independent.
+    Reliability, ``p_spammer`` and ``bias`` are means over an annotator's parts, weighted by labels;
+    ``evidence`` is their sum, and the behavior is that of the last part. The interval takes parts as
+    independent.
     """
     reliability, low, high = parted.reliability, parted.low, parted.high
     assert reliability is not None
     assert low is not None
     assert high is not None
+    assert parted.behavior is not None
     mean = parts.mean(reliability)
     below, above = (
         np.sqrt(parts.total((parts.shares() * (reliability - end)) ** 2)) for end in (low, high)
     )
+    columns = {name: np.asarray(column) for name, column in parted.annotator_columns.items()}
+    last = np.zeros(len(mean), dtype=np.int64)
+    last[parts.annotator] = np.arange(len(parts.annotator))
     merged = replace(
         parted,
         data=fit.data,
         chosen=fit.chosen,
-        **results
-        | {
-            "reliability": mean,
-            "low": np.maximum(mean - below, 0.0),
-            "high": np.minimum(mean + above, 1.0),
+        parameters=parameters,
+        reliability=mean,
+        low=np.maximum(mean - below, 0.0),
+        high=np.minimum(mean + above, 1.0),
+        behavior=[parted.behavior[part] for part in last.tolist()],
+        annotator_columns={
+            name: parts.total(column) if name == "evidence" else parts.mean(column)
+            for name, column in columns.items()
         },
     )
     return PartedFit(merged, reliability, low, high, evidence)

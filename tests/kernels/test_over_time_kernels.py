@@ -1,0 +1,102 @@
+"""Compiled passes over time agree with their NumPy twins, and with sums over all sequences."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from annotruth.kernels.over_time import evidence, levels
+from annotruth.kernels.reference.over_time import evidence as reference_evidence
+from annotruth.kernels.reference.over_time import levels as reference
+
+LEVELS = np.array([0.05, 0.5, 0.95])
+START, JUMP = np.array([0.2, 0.3, 0.5]), np.array([0.4, 0.4, 0.2])
+BEGIN, END = np.array([0, 7, 7]), np.array([7, 7, 12])  # one sequence is empty
+
+
+@pytest.fixture
+def labels():
+    rng = np.random.default_rng(3)
+    return rng.uniform(0.01, 0.9, 12), rng.uniform(0.01, 0.9, 12)
+
+
+def smooth(kernels, labels, p_changing):
+    window = np.repeat([0, 1, 2], [4, 3, 5])
+    results = np.zeros((3, 3)), np.zeros(12), np.zeros((12, 2))
+    kernels.smooth(
+        0, 3, BEGIN, END, *labels, LEVELS, START, JUMP, 0.1, p_changing, window, *results
+    )
+    return results
+
+
+@pytest.mark.parametrize("p_changing", [0.0, 0.3, 1.0])
+def test_smoothing_agrees_with_the_twin(labels, p_changing):
+    share = np.full(3, p_changing)
+    for one, other in zip(
+        smooth(levels, labels, share), smooth(reference, labels, share), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-10)
+
+
+def test_likelihoods_agree_with_the_twin(labels):
+    results = []
+    for kernels in (levels, reference):
+        logs = np.zeros((3, 2))
+        kernels.likelihood(0, 3, BEGIN, END, *labels, LEVELS, START, JUMP, 0.1, logs)
+        results.append(logs)
+    np.testing.assert_allclose(*results, rtol=1e-12)
+
+
+def all_paths(labels, hazard):
+    """The joint probability of five labels and every sequence of levels."""
+    serious, irregular = (values[:5] for values in labels)
+    paths = np.array(list(itertools.product(range(3), repeat=5)))
+    emissions = LEVELS[paths] * serious + (1 - LEVELS[paths]) * irregular
+    stays = paths[:, 1:] == paths[:, :-1]
+    moves = (1 - hazard) * stays + hazard * JUMP[paths[:, 1:]]
+    return paths, START[paths[:, 0]] * emissions.prod(axis=1) * moves.prod(axis=1)
+
+
+def test_the_twin_is_a_sum_over_all_sequences_of_levels(labels):
+    paths, joint = all_paths(labels, 0.1)
+    logs = np.zeros((1, 2))
+    begin, end = np.array([0]), np.array([5])
+    reference.likelihood(0, 1, begin, end, *labels, LEVELS, START, JUMP, 0.1, logs)
+    np.testing.assert_allclose(logs[0, 1], np.log(joint.sum()))
+    constant = [np.prod(level * labels[0][:5] + (1 - level) * labels[1][:5]) for level in LEVELS]
+    np.testing.assert_allclose(logs[0, 0], np.log(START @ constant))
+    by_window, p_change, without = np.zeros((1, 3)), np.zeros(5), np.zeros((5, 2))
+    reference.smooth(
+        0, 1, begin, end, *labels, LEVELS, START, JUMP, 0.1, np.ones(1), np.zeros(5, int),
+        by_window, p_change, without,
+    )  # fmt: skip
+    posterior = joint / joint.sum()
+    changed = np.concatenate([np.zeros((len(paths), 1)), paths[:, 1:] != paths[:, :-1]], axis=1)
+    np.testing.assert_allclose(p_change, posterior @ changed)
+    expected = [(posterior * (paths == level).sum(axis=1)).sum() for level in range(3)]
+    np.testing.assert_allclose(by_window[0], expected)
+
+
+def test_a_label_is_left_out_of_its_own_reliability(labels):
+    serious, irregular = (values.copy() for values in labels)
+    before = smooth(levels, (serious, irregular), np.full(3, 0.3))[2]
+    serious[2], irregular[2] = 0.5, 0.5  # says nothing
+    after = smooth(levels, (serious, irregular), np.full(3, 0.3))[2]
+    np.testing.assert_allclose(before[2, 0], after[2, 0])
+    assert abs(before[3, 0] - after[3, 0]) > 1e-3
+
+
+def test_evidence_agrees_with_the_twin():
+    import annotruth as at
+
+    data = at.simulate.crowd(n_items=12, n_annotators=5, n_categories=3, seed=0).labels
+    rng = np.random.default_rng(0)
+    tables = rng.uniform(0.1, 1.0, (3, 5, 3, 4))
+    posterior = rng.dirichlet(np.ones(4), 12)
+    results = []
+    for kernels in (evidence, reference_evidence):
+        found = np.zeros(60), np.zeros(60)
+        for lo, hi in ((0, 7), (7, 12)):
+            kernels.label_evidence(data.block(), lo, hi, posterior, *found, *tables)
+        results.append(np.stack(found))
+    np.testing.assert_allclose(*results, rtol=1e-12)
