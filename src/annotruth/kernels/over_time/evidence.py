@@ -1,4 +1,4 @@
-"""The pass that tells how probable each label is if it is serious and if it is not.
+"""The pass that computes how probable each label is if it is serious and if it is not.
 
 NumPy twin: `annotruth.kernels.reference.over_time.evidence`.
 """

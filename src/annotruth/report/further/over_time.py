@@ -162,8 +162,8 @@ def _crowd_chart(crowd: pa.Table) -> Chart:
     return Chart(
         "crowd-over-time",
         "The crowd over time",
-        "Mean reliability in bins of about equally many labels, with 95% intervals: by how many labels "
-        "an annotator had given, and by time.",
+        "Mean reliability in bins of about equally many labels, with 95% intervals: by the number of "
+        "the label among the annotator's, and by time.",
         _columns(panels),
         lambda width: draw_trajectories(panels, width, SPAMMER_BELOW),
         width=_WIDTH,
