@@ -8,7 +8,7 @@ from scipy import integrate, stats
 
 from annotruth.errors import InputError
 from annotruth.simulate import crowd, gaussian
-from annotruth.simulate.crowds import _discretize
+from annotruth.simulate.crowds import discretize
 
 GENERATORS = pytest.mark.parametrize("generate", [crowd, gaussian])
 
@@ -74,14 +74,14 @@ def test_distributions_sum_to_one(shape):
 def test_masses_match_the_integral_of_the_beta_density(shape, edges):
     density = stats.beta(2.5, 6.0).pdf
     expected = [integrate.quad(density, *ends)[0] for ends in pairwise(edges)]
-    assert _discretize(np.array([[2.5]]), np.array([[6.0]]), 5, shape) == pytest.approx(
+    assert discretize(np.array([[2.5]]), np.array([[6.0]]), 5, shape) == pytest.approx(
         np.array([expected])
     )
 
 
 def test_density_shape_matches_the_beta_density_at_the_centers():
     expected = stats.beta(2.5, 6.0).pdf([0.1, 0.3, 0.5, 0.7, 0.9])
-    assert _discretize(np.array([[2.5]]), np.array([[6.0]]), 5, "density") == pytest.approx(
+    assert discretize(np.array([[2.5]]), np.array([[6.0]]), 5, "density") == pytest.approx(
         np.array([expected / expected.sum()])
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -49,6 +50,8 @@ def fit(
     gold: Any = None,
     annotator_prior: Any = None,
     classifier: Any = None,
+    annotators: Any = None,
+    by: str | Sequence[str] | None = None,
     warm_start: Fit | str | Path | None = None,
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
@@ -63,6 +66,8 @@ def fit(
     gold: Any = None,
     annotator_prior: Any = None,
     classifier: Any = None,
+    annotators: Any = None,
+    by: str | Sequence[str] | None = None,
     warm_start: Fit | str | Path | None = None,
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
@@ -76,6 +81,8 @@ def fit(
     gold: Any = None,
     annotator_prior: Any = None,
     classifier: Any = None,
+    annotators: Any = None,
+    by: str | Sequence[str] | None = None,
     warm_start: Fit | str | Path | None = None,
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
@@ -88,6 +95,8 @@ def fit(
     gold: Any = None,
     annotator_prior: Any = None,
     classifier: Any = None,
+    annotators: Any = None,
+    by: str | Sequence[str] | None = None,
     warm_start: Fit | str | Path | None = None,
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
@@ -117,6 +126,12 @@ def fit(
         that it was not trained on: a path or a frame of ``item`` and one column per category, named
         as the category or ``p_<category>``; or an array of items x categories, in the order of the
         items. The labels decide how much it counts.
+    annotators
+        Traits of annotators, for ``by``: a path or a frame of ``annotator`` and further columns.
+    by
+        A column of the traits, or several, by which annotators form groups (for robust-gpm): each
+        group's opinion per item, and which items and groups differ (`Fit.groups`,
+        `Fit.group_differences`, `Fit.group_summary`).
     warm_start
         A fit of the same model, or the folder of a saved one, to start from, for instance with all
         labels of a campaign again, in which the fit's labels are. Labels are read on its scale.
@@ -159,7 +174,7 @@ def fit(
             f"{AUTO} chooses the model and sets no options: name a model to set its own"
         )
     estimator = None if auto else make_estimator(DEFAULT_MODEL if model is None else model, options)
-    if is_refit and (estimator is None or not estimator.capabilities.classifier):
+    if is_refit and (estimator is None or not estimator.capabilities.classifier or by is not None):
         # The labels are fitted again, without what this model cannot use.
         data = replace(data, classifier=None)
     if read.memory is not None:
@@ -169,11 +184,16 @@ def fit(
     engine = get_engine("memory") if estimator is None else estimator.engine_for(data)
     if classifier is not None:
         _check_classifier(estimator, engine, read)
+    if by is not None or annotators is not None:
+        from annotruth.groups.fit import check_groups
+
+        check_groups(estimator, engine, read, by=by, classifier=classifier, warm_start=warm_start)
     start_stage(progress, reading_stage(data))
     labels = engine.read(data, read, gold=gold, annotator_prior=annotator_prior)
     if classifier is not None:
         labels = _with_classifier(labels, classifier, read)
-    if model is None and options.keys() <= {"engine"} and not _room_for_default(labels):
+    takes_default = model is None and by is None and options.keys() <= {"engine"}
+    if takes_default and not _room_for_default(labels):
         warnings.warn(
             f"{labels.n_annotators:,} annotators and {labels.n_categories:,} categories are too "
             f"many for {DEFAULT_MODEL}: gpm was fitted instead",
@@ -190,12 +210,17 @@ def fit(
         estimator, chosen = make_estimator(choice.model, {}), choice.to_dict()
     start_stage(progress, f"fitting {estimator.name}")
     _LOGGER.info("fitting %s to %s", estimator.name, labels.describe())
-    estimator.fit(labels, warm_start=previous, progress=_log_iterations(progress))
-    result = estimator.result_
+    progress = _log_iterations(progress)
+    if by is None:
+        result = estimator.fit(labels, warm_start=previous, progress=progress).result_
+    else:
+        result = _fit_groups(estimator, labels, by, annotators, progress, read)
     _LOGGER.info("%s after %d iterations: %s", result.model, result.n_iter, result.stop_reason)
     found = replace(result, chosen=chosen)
     if isinstance(found, Fit):
-        found = continued(with_over_time(found, estimator), previous)
+        if by is None:
+            found = with_over_time(found, estimator)
+        found = continued(found, previous)
     if read.categories is None and not isinstance(data, Labels):
         _warn_of_many_numbers(found)
         for message in input_warnings(labels.scale) if read.scale == "auto" else ():
@@ -223,6 +248,25 @@ def _with_classifier(labels: LabelSummary, classifier: Any, read: ReadOptions) -
     assert isinstance(labels, Labels)
     with file_named_in_errors(classifier):
         return labels.with_classifier(load_table(classifier, max_size=read.max_size))
+
+
+def _fit_groups(
+    estimator: Estimator,
+    labels: LabelSummary,
+    by: str | Sequence[str],
+    annotators: Any,
+    progress: ProgressCallback | None,
+    read: ReadOptions,
+) -> Fit:
+    """Return the fit with groups of annotators."""
+    from annotruth.groups.fit import fit_groups
+    from annotruth.models.robust_gpm.model import RobustGPM
+
+    assert isinstance(labels, Labels)
+    assert isinstance(estimator, RobustGPM)
+    return fit_groups(
+        estimator, labels, by=by, annotators=annotators, progress=progress, max_size=read.max_size
+    )
 
 
 def _log_iterations(progress: ProgressCallback | None) -> ProgressCallback | None:

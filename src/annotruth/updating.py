@@ -107,5 +107,9 @@ def fit_again(
     # Without the axes of its parameters, a fit cannot be restricted to fewer annotators.
     cold = refit or (estimator.parameter_axes is None and labels.n_labels < before.data.n_labels)
     start_stage(progress, f"fitting {estimator.name}")
+    if "groups" in before.further:
+        from annotruth.groups.fit import fit_groups_again
+
+        return fit_groups_again(before, estimator, labels, progress)
     estimator.fit(labels, warm_start=None if cold else before, progress=progress)
     return with_over_time(replace(estimator.result_, chosen=before.chosen), estimator)

@@ -53,6 +53,7 @@ OPTION_GROUPS: Mapping[str, Collection[str]] = {
     "Known truths": ("gold", "truth"),
     "Model": (
         *("model", "models", "groups", "settings", "annotator_prior", "classifier"),
+        *("annotators", "by"),
         *("warm_start", "refit"),
     ),
     "Engine": ("engine", "master", "storage"),

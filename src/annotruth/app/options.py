@@ -145,6 +145,21 @@ ClassifierOption = Annotated[
         "(robust-gpm, dawid-skene). The labels decide how much they count.",
     ),
 ]
+TraitsOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Traits of annotators, for --by: annotator and further columns, such as gender.",
+    ),
+]
+ByOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="A column of --annotators whose values are groups: each group's opinion per item, and "
+        "which items and groups differ (robust-gpm). Repeat it for combinations.",
+    ),
+]
 SettingsOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="An option of the model, such as tol=1e-6."),

@@ -15,8 +15,33 @@ ColumnKind: TypeAlias = Literal["id", "number", "count", "flag", "text"]
 
 FURTHER_TABLES: Mapping[str, Mapping[str, Mapping[str, ColumnKind]]] = {
     "groups": {
-        "groups": {"item": "id", "group": "text", "n_labels": "count"},
-        "group_differences": {"item": "id", "p_value": "number", "q_value": "number"},
+        "groups": {
+            "item": "id",
+            "group": "text",
+            "n_labels": "count",
+            "label": "id",
+            "low": "number",
+            "high": "number",
+        },
+        "group_differences": {
+            "item": "id",
+            "p_value": "number",
+            "q_value": "number",
+            "differs": "flag",
+            "group": "text",
+            "other": "text",
+            "distance": "number",
+        },
+        "group_summary": {
+            "group": "text",
+            "n_annotators": "count",
+            "n_labels": "count",
+            "reliability": "number",
+            "n_spammers": "count",
+            "p_value": "number",
+            "q_value": "number",
+            "differs": "flag",
+        },
     },
     "over_time": {
         "over_time": {"annotator": "id", "n_labels": "count", "reliability": "number"},

@@ -49,6 +49,9 @@ _PUBLIC = (
     "distribution",
     "distributions",
     "expectation",
+    "group_differences",
+    "group_summary",
+    "groups",
     "high",
     "history",
     "item_columns",
@@ -240,6 +243,31 @@ class Fit(BaseFit):
         """
         return from_arrow(self.further_table("over_time", "crowd_over_time"), self.data.frame)
 
+    def groups(self) -> Any:
+        """Return one row per item and group of annotators that labelled it.
+
+        The columns are item, group, n_labels, label, on ordinal scales expectation, low and high (the
+        95% interval of the expectation, on nominal scales of the label's share), and the shares of
+        opinion in the group, p_<label>. For fits with ``by``.
+        """
+        return from_arrow(self.further_table("groups", "groups"), self.data.frame)
+
+    def group_differences(self) -> Any:
+        """Return one row per item that two groups or more labelled, and whether they differ.
+
+        The columns are item, p_value, q_value, differs (q_value at most 0.05), and the two groups
+        that differ most: group, other, and the Hellinger distance of their opinions.
+        """
+        return from_arrow(self.further_table("groups", "group_differences"), self.data.frame)
+
+    def group_summary(self) -> Any:
+        """Return one row per group: its annotators, and whether it differs from the others.
+
+        The columns are group, n_annotators, n_labels, reliability (the median), n_spammers, on ordinal
+        scales level (how far labels are above those of the others), p_value, q_value and differs.
+        """
+        return from_arrow(self.further_table("groups", "group_summary"), self.data.frame)
+
     def past_fits(self) -> Any:
         """Return one row per fit and annotator: all fits that were updated up to this one.
 
@@ -386,6 +414,13 @@ class Fit(BaseFit):
         other = self.other_distribution
         return self._distribution(
             "opinion" if other is None and self.readout == "opinion" else "right"
+        )
+
+    def opinion_distribution(self) -> Distribution:
+        """Return the shares of opinion; of models without them, probabilities of the right label."""
+        other = self.other_distribution
+        return self._distribution(
+            "right" if other is None and self.readout == "right" else "opinion"
         )
 
     def summary(self) -> str:

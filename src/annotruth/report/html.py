@@ -92,7 +92,19 @@ class Cell(NamedTuple):
     row: str
 
 
-def plain_table(header: Sequence[str], rows: Sequence[Sequence[str | Cell]]) -> str:
+class Markup(NamedTuple):
+    """A cell of `plain_table` that is HTML already, with all texts in it escaped.
+
+    Examples
+    --------
+    >>> Markup("<svg></svg>").html
+    '<svg></svg>'
+    """
+
+    html: str
+
+
+def plain_table(header: Sequence[str], rows: Sequence[Sequence[str | Cell | Markup]]) -> str:
     """Return a small table whose first column names its rows."""
     heads = "".join(
         f'<th scope="col"{_RIGHT if k else ""}>{escaped(text)}</th>'
@@ -110,7 +122,9 @@ def plain_table(header: Sequence[str], rows: Sequence[Sequence[str | Cell]]) -> 
     )
 
 
-def _cell(value: str | Cell) -> str:
+def _cell(value: str | Cell | Markup) -> str:
+    if isinstance(value, Markup):
+        return value.html
     if not isinstance(value, Cell):
         return escaped(value)
     opens = escape(f"{value.opens}|{value.row}")

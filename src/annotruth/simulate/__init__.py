@@ -3,13 +3,16 @@
 from annotruth.simulate.changing import ChangingSimulation, changing
 from annotruth.simulate.comparers import ComparisonSimulation, comparers
 from annotruth.simulate.crowds import Simulation, crowd, gaussian
+from annotruth.simulate.groups import GroupSimulation, groups
 
 __all__ = [
     "ChangingSimulation",
     "ComparisonSimulation",
+    "GroupSimulation",
     "Simulation",
     "changing",
     "comparers",
     "crowd",
     "gaussian",
+    "groups",
 ]

@@ -22,13 +22,14 @@ from annotruth.simulate.checks import check_choices, check_counts, check_share, 
 # The basic behaviors, in the order of their codes; "mixed" combines them.
 _BEHAVIORS = ("random", "repeated", "inverted")
 
-_CHOICES = {
+CHOICES = {
     "behavior": (*_BEHAVIORS, "mixed"),
     "mixing": ("label", "annotator"),
     "shape": ("bins", "rounded", "density"),
     "precision": ("item", "annotator", "label"),
     "gamma": ("rate", "scale"),
 }
+"""The values that options of generators may have."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -121,14 +122,14 @@ def crowd(
     seed
         The same seed gives the same labels, byte for byte.
     """
-    check_choices(_CHOICES, behavior=behavior, mixing=mixing, shape=shape)
-    _check_numbers(n_items, n_annotators, n_categories, labels_per_item, spammer_share)
+    check_choices(CHOICES, behavior=behavior, mixing=mixing, shape=shape)
+    check_numbers(n_items, n_annotators, n_categories, labels_per_item, spammer_share)
     rng = generator(seed)
 
     alpha, beta = rng.uniform(1.0, 10.0, size=(2, n_items, 1))
-    distribution = _discretize(alpha, beta, n_categories, shape)
-    reliability = _reliabilities(rng, n_annotators, spammer_share, reliable_above_half)
-    annotator = _assign(rng, n_items, n_annotators, labels_per_item)
+    distribution = discretize(alpha, beta, n_categories, shape)
+    reliability = reliabilities(rng, n_annotators, spammer_share, reliable_above_half)
+    annotator = assign(rng, n_items, n_annotators, labels_per_item)
 
     # One comparison per category, without a table of labels x categories.
     uniform = rng.random(annotator.shape)
@@ -136,7 +137,7 @@ def crowd(
     for below in np.cumsum(distribution, axis=1).T[:-1]:
         serious_label += uniform >= below[:, np.newaxis]
 
-    return _simulation(
+    return make_simulation(
         rng,
         annotator=annotator,
         serious_label=serious_label,
@@ -177,20 +178,20 @@ def gaussian(
     gamma : {"rate", "scale"}
         Whether the 5 in Gamma(10, 5) is a rate (mean precision 2) or a scale (mean 50).
     """
-    check_choices(_CHOICES, behavior=behavior, mixing=mixing, precision=precision, gamma=gamma)
-    _check_numbers(n_items, n_annotators, n_categories, labels_per_item, spammer_share)
+    check_choices(CHOICES, behavior=behavior, mixing=mixing, precision=precision, gamma=gamma)
+    check_numbers(n_items, n_annotators, n_categories, labels_per_item, spammer_share)
     rng = generator(seed)
 
     score = rng.uniform(1.0, n_categories, size=n_items)
-    reliability = _reliabilities(rng, n_annotators, spammer_share, reliable_above_half)
-    annotator = _assign(rng, n_items, n_annotators, labels_per_item)
+    reliability = reliabilities(rng, n_annotators, spammer_share, reliable_above_half)
+    annotator = assign(rng, n_items, n_annotators, labels_per_item)
 
     sizes = {"item": (n_items, 1), "annotator": (n_annotators,), "label": annotator.shape}
     drawn = rng.gamma(10.0, 1 / 5 if gamma == "rate" else 5.0, size=sizes[precision])
     deviation = 1 / np.sqrt(drawn[annotator] if precision == "annotator" else drawn)
     opinion = score[:, np.newaxis] + deviation * rng.standard_normal(annotator.shape)
 
-    return _simulation(
+    return make_simulation(
         rng,
         annotator=annotator,
         serious_label=_nearest_category(opinion, n_categories),
@@ -204,7 +205,7 @@ def gaussian(
     )
 
 
-def _simulation(
+def make_simulation(
     rng: np.random.Generator,
     *,
     annotator: Codes,
@@ -268,7 +269,7 @@ def _simulation(
     )
 
 
-def _discretize(alpha: Floats, beta: Floats, n_categories: int, shape: str) -> Floats:
+def discretize(alpha: Floats, beta: Floats, n_categories: int, shape: str) -> Floats:
     """Return the categories' probabilities from Beta(alpha, beta); both are columns."""
     if shape == "density":
         centers = (np.arange(n_categories) + 0.5) / n_categories
@@ -285,9 +286,10 @@ def _discretize(alpha: Floats, beta: Floats, n_categories: int, shape: str) -> F
     return normalized
 
 
-def _reliabilities(
+def reliabilities(
     rng: np.random.Generator, n_annotators: int, spammer_share: float, reliable_above_half: bool
 ) -> Floats:
+    """Return the annotators' reliabilities, in random order."""
     n_spammers = round(spammer_share * n_annotators)
     reliability = rng.random(n_annotators)
     reliability[:n_spammers] *= 0.5
@@ -296,7 +298,7 @@ def _reliabilities(
     return rng.permutation(reliability)
 
 
-def _assign(
+def assign(
     rng: np.random.Generator, n_items: int, n_annotators: int, labels_per_item: int | None
 ) -> Codes:
     """Return the codes of every item's annotators, ascending: items x labels per item."""
@@ -322,9 +324,10 @@ def _nearest_category(score: Floats, n_categories: int) -> Codes:
     return np.clip(np.rint(score), 1, n_categories).astype(np.int64) - 1
 
 
-def _check_numbers(
+def check_numbers(
     n_items: int, n_annotators: int, n_categories: int, per_item: int | None, spammer_share: object
 ) -> None:
+    """Refuse sizes that no crowd can have."""
     check_counts(1, n_items=n_items, n_annotators=n_annotators)
     check_counts(2, n_categories=n_categories)
     if per_item is not None and not (is_integer(per_item) and 1 <= per_item <= n_annotators):

@@ -55,6 +55,8 @@ def fit(
     gold: options.GoldOption = None,
     annotator_prior: options.AnnotatorPriorOption = None,
     classifier: options.ClassifierOption = None,
+    annotators: options.TraitsOption = None,
+    by: options.ByOption = None,
     truth: options.TruthOption = None,
     settings: options.SettingsOption = None,
     warm_start: Annotated[
@@ -101,6 +103,8 @@ def fit(
 
         annotruth fit labels.csv --classifier probabilities.csv --soft targets.csv
 
+        annotruth fit labels.csv --annotators people.csv --by gender --report report.html
+
         annotruth fit sliders.csv --bins 10
 
         annotruth fit huge.parquet --memory 1GB --out result --format parquet
@@ -141,6 +145,7 @@ def fit(
             "--truth": [truth],
             "--annotator-prior": [annotator_prior],
             "--classifier": [classifier],
+            "--annotators": [annotators],
         }
     )
     with (
@@ -156,6 +161,8 @@ def fit(
             gold=gold,
             annotator_prior=annotator_prior,
             classifier=classifier,
+            annotators=annotators,
+            by=by,
             warm_start=warm_start,
             read=read,
             progress=progress,

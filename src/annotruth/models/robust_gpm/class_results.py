@@ -351,7 +351,7 @@ def make_class_fit(
         labels,
         steps.session,
         _ITEM_ARRAYS,
-        partial(_item_results, inflation),
+        partial(item_results, inflation),
         model=model,
         settings=settings,
         history=history,
@@ -387,12 +387,12 @@ def _summarize_items(steps: ClassSteps, state: ClassState, posterior: AnnotatorP
         **state.counts._asdict(),
         correlation=state.choice.correlation,
         right_labels=items.right_labels(parameters.serious),
-        opinions=_opinions(state, posterior.reliability),
+        opinions=state_opinions(state, posterior.reliability),
         serious=table.average(posterior.weights, state.repeated_label),
     )
 
 
-def _opinions(state: ClassState, reliability: Floats) -> Floats:
+def state_opinions(state: ClassState, reliability: Floats) -> Floats:
     """Return the distribution of opinion in each state: labels weighted by reliability."""
     weighted = np.tensordot(reliability, state.counts.counts[:, :-1], axes=1)
     weighted += state.parameters.serious  # one pseudo-count, for states without labels
@@ -400,7 +400,7 @@ def _opinions(state: ClassState, reliability: Floats) -> Floats:
     return opinions
 
 
-def _item_results(
+def item_results(
     inflation: float, labels: Labels, arrays: Mapping[str, NDArray[Any]]
 ) -> ItemResults:
     """Return the distributions and columns of items, from the arrays of `_ITEM_ARRAYS`."""

@@ -288,19 +288,19 @@ class ClassSteps:
             Sum("labels", shape, annotator_axis=0),
             Sum("classes", (items.n_classes,)),
         )
-        log_likelihood = Sum("log_likelihood", (1,))
+        self.count_sums = (*counts, Sum("log_likelihood", (1,)))
         self._agreement = Pass(
             "held_out.agreement", ("fold",), _FOLD_INPUTS, (Sum("items", (AGREEMENT_BINS,)),)
         )
         self._start = Pass("held_out.start", ("fold",), (*_FOLD_INPUTS, Input("subtypes")), counts)
         if held == NEVER:
-            self._step = Pass("robust_gpm.step", (), POSTERIOR_INPUTS, (*counts, log_likelihood))
+            self._step = Pass("robust_gpm.step", (), POSTERIOR_INPUTS, self.count_sums)
         else:
             self._step = Pass(
                 "held_out.step",
                 ("fold",),
                 (*_FOLD_INPUTS, *POSTERIOR_INPUTS),
-                (*counts, log_likelihood),
+                self.count_sums,
             )
 
     def start(self) -> ClassParameters:

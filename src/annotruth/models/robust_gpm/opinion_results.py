@@ -37,7 +37,7 @@ from annotruth.models.robust_gpm.opinions import OpinionShapes
 # The exponent of labels' likelihood in intervals and evidence of annotators. Their posteriors and
 # those of items are computed as if they were independent, which makes them too narrow. Chosen on
 # simulated crowds.
-_TEMPERING = 0.85
+TEMPERING = 0.85
 
 _ITEMS_AT_ONCE = 1 << 18
 
@@ -152,7 +152,7 @@ def final_model(labels: LabelSummary, state: OpinionState) -> FinalModel:
         strategies.log_prior(parameters.always_share),
         labels.annotator_prior,
         state.loo_log_likelihood,
-        _TEMPERING,
+        TEMPERING,
     )
     weights = posterior.weights
     inflation = items.variance_inflation(strategies, weights)
@@ -212,7 +212,7 @@ def make_opinion_fit(
         steps.labels,
         steps.session,
         _ITEM_ARRAYS,
-        partial(_item_results, final.uncertainty),
+        partial(item_results, final.uncertainty),
         model=model,
         settings=settings,
         history=history,
@@ -259,7 +259,7 @@ def _summarize_items(steps: OpinionSteps, final: FinalModel) -> None:
     )
 
 
-def _item_results(
+def item_results(
     uncertainty: ItemUncertainty, labels: Labels, arrays: Mapping[str, NDArray[Any]]
 ) -> ItemResults:
     """Return the distributions and columns of items, from the arrays of `_ITEM_ARRAYS`."""

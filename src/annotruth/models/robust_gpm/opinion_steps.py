@@ -116,15 +116,12 @@ class OpinionSteps:
             labels.labels_per_category, break_ties=True
         )
         self.counts_shape = (labels.n_annotators, labels.n_categories, items.n_classes)
-        self._count = Pass(
-            "robust_gpm.step",
-            inputs=POSTERIOR_INPUTS,
-            sums=(
-                Sum("labels", self.counts_shape, annotator_axis=0),
-                Sum("classes", (items.n_classes,)),
-                Sum("log_likelihood", (1,)),
-            ),
+        self.count_sums = (
+            Sum("labels", self.counts_shape, annotator_axis=0),
+            Sum("classes", (items.n_classes,)),
+            Sum("log_likelihood", (1,)),
         )
+        self._count = Pass("robust_gpm.step", inputs=POSTERIOR_INPUTS, sums=self.count_sums)
 
     def start(self) -> OpinionParameters:
         """Return the prior of the strategies, and all classes alike."""
@@ -141,7 +138,7 @@ class OpinionSteps:
     def step(self, old: OpinionParameters) -> tuple[OpinionParameters, Monitor]:
         """Pass over the labels once and update all parameters."""
         result = self.e_step(old)
-        bound = self._lower_bound(old, result)
+        bound = self.lower_bound(old, result.log_likelihood, result.divergence)
         monitor = Monitor(result.log_likelihood, bound / self.labels.n_labels)
         return self.m_step(old, result.counts), monitor
 
@@ -153,13 +150,17 @@ class OpinionSteps:
             known_truth=self.items.known_truth,
             likelihood=self.likelihood(parameters),
         )
-        weights = parameters.strategy_weights
-        log_ratio = np.log(np.maximum(weights, 1e-300)) - self._log_prior(parameters.always_share)
         return EStepResult(
             ExpectedCounts(sums["labels"], sums["classes"]),
             float(sums["log_likelihood"][0]),
-            float((weights * log_ratio).sum()),
+            self.divergence(parameters),
         )
+
+    def divergence(self, parameters: OpinionParameters) -> float:
+        """Return the divergence of the strategies' weights from their prior, over all annotators."""
+        weights = parameters.strategy_weights
+        log_ratio = np.log(np.maximum(weights, 1e-300)) - self._log_prior(parameters.always_share)
+        return float((weights * log_ratio).sum())
 
     def m_step(self, old: OpinionParameters, counts: ExpectedCounts) -> OpinionParameters:
         """Update the strategies' weights, the share of the always serious, and the classes."""
@@ -182,7 +183,7 @@ class OpinionSteps:
 
     def acceleration(self) -> Squarem[OpinionParameters]:
         """Return how to extrapolate the steps."""
-        return Squarem(OpinionParameters, shares(axis=1), shares(axis=0), _probability)
+        return Squarem(OpinionParameters, shares(axis=1), shares(axis=0), extrapolate_probability)
 
     def leave_one_out(self, parameters: OpinionParameters) -> Floats:
         """Return each annotator's leave-one-out log-likelihood in every strategy."""
@@ -207,13 +208,15 @@ class OpinionSteps:
             strategies.log_prior(always_share), self.labels.annotator_prior
         )
 
-    def _lower_bound(self, parameters: OpinionParameters, result: EStepResult) -> float:
+    def lower_bound(
+        self, parameters: OpinionParameters, log_likelihood: float, divergence: float
+    ) -> float:
         """Return the lower bound of the log-posterior."""
         always = parameters.always_share
         of_classes = _SHAPE_PSEUDO_COUNT * np.log(parameters.class_prior).sum()
         of_always = _ALWAYS_PSEUDO_COUNT * np.log(always)
         of_always += _NOT_ALWAYS_PSEUDO_COUNT * np.log1p(-always)
-        return float(result.log_likelihood - result.divergence + of_classes + of_always)
+        return float(log_likelihood - divergence + of_classes + of_always)
 
 
 class SinglePrecisionOpinionSteps(OpinionSteps):
@@ -339,7 +342,7 @@ def opinion_steps(items: OpinionShapes, session: Session, tol: float) -> Opinion
     return (SinglePrecisionOpinionSteps if single else OpinionSteps)(items, session)
 
 
-def _probability(x0: float, x1: float, x2: float, limit: float) -> float:
+def extrapolate_probability(x0: float, x1: float, x2: float, limit: float) -> float:
     """Extrapolate a probability."""
     return float(probabilities(np.array(x0), np.array(x1), np.array(x2), limit))
 

@@ -164,6 +164,14 @@ class OpinionShapes(ItemModel):
         # A known truth counts as one more serious label.
         super().__init__(labels, known_truth=self.serious[len(self.shifts) // 2])
 
+    @property
+    def positions(self) -> Floats:
+        """The logit of the mean of each shape."""
+        n_means = [count_means(c) for c in scale_concentrations(self.labels.n_categories)]
+        mean = _means(n_means)
+        logits: Floats = np.log(mean / (1.0 - mean))
+        return logits
+
     def opinions(self, strategies: ResponseStrategies, weights: Floats) -> Floats:
         """Return the shapes, shifted as the crowd shifts them on average."""
         crowd = self.crowd_shifts(strategies, weights)
@@ -242,7 +250,7 @@ def _discretised_betas(
 ) -> Floats:
     """Return the shapes of opinion, shifts x categories x shapes."""
     n_means = [count_means(c) for c in concentrations]
-    mean = np.concatenate([(np.arange(n) + 0.5) / n for n in n_means])
+    mean = _means(n_means)
     concentration = sharpness * np.repeat(concentrations, n_means)
     logit = np.log(mean / (1.0 - mean))
     shifted = 1.0 / (1.0 + np.exp(-(logit + shifts[:, np.newaxis])))  # shifts x shapes
@@ -253,3 +261,8 @@ def _discretised_betas(
     mass = mass.transpose(0, 2, 1)
     shapes: Floats = mass / mass.sum(axis=1, keepdims=True)
     return shapes
+
+
+def _means(n_means: list[int]) -> Floats:
+    """Return the means of all shapes, given how many there are of each concentration."""
+    return np.concatenate([(np.arange(n) + 0.5) / n for n in n_means])

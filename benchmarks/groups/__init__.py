@@ -1,0 +1,1 @@
+"""Groups of annotators: accuracy, minorities, false discoveries, held-out labels."""

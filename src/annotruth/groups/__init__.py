@@ -1,0 +1,1 @@
+"""Opinions of groups of annotators: each group's distribution per item, and where groups differ."""

@@ -1,0 +1,93 @@
+"""Tests of items and groups: false discoveries, power, and the parts by hand."""
+
+import numpy as np
+import pytest
+
+import annotruth as at
+from annotruth.groups.differences import (
+    Evidence,
+    LikelihoodRatios,
+    adjusted,
+    find_differences,
+    item_values,
+)
+
+
+def test_q_values_are_those_of_benjamini_and_hochberg():
+    p = np.array([0.01, 0.04, 0.03, 0.005, 0.5])
+    np.testing.assert_allclose(adjusted(p), [0.025, 0.05, 0.05, 0.025, 0.5])
+    assert adjusted(np.empty(0)).size == 0
+
+
+def test_p_values_are_ranks_among_all_permutations():
+    permuted = [np.array([0.0, 1.0, -np.inf]), np.array([2.0, 3.0, 4.0])]
+    p_value, _ = item_values(np.array([3.0, 10.0]), permuted)
+    # 3, 10 and the five finite ones
+    np.testing.assert_allclose(p_value, [4 / 7, 1 / 7])
+
+
+def test_no_q_value_is_below_the_share_of_permutations_with_one_as_small():
+    rng = np.random.default_rng(0)
+    permuted = [rng.normal(size=50) for _ in range(39)]
+    _, usual = item_values(rng.normal(size=50), permuted)
+    assert (usual > 0.05).all()
+    _, unusual = item_values(np.append(rng.normal(size=45), np.full(5, 12.0)), permuted)
+    assert unusual.min() == pytest.approx(1 / 40)
+    # If every permuted data set has an item as unusual, none of it is a discovery.
+    correlated = [np.append(each, 12.0) for each in permuted]
+    _, common = item_values(np.append(rng.normal(size=50), 12.0), correlated)
+    assert common.min() > 0.05
+
+
+def test_ratios_are_high_on_items_that_differ_and_ignore_who_has_no_group():
+    simulated = at.simulate.groups(n_items=60, differing_share=0.5, seed=2)
+    labels = simulated.labels
+    ratios = LikelihoodRatios(labels, Evidence.of(at.fit(labels)), n_groups=2)
+    found = ratios.of(simulated.group)
+    differs = simulated.differs
+    assert found.items[differs].mean() > found.items[~differs].mean() + 1.0
+    swapped = ratios.of(1 - simulated.group)
+    np.testing.assert_allclose(swapped.items, found.items, rtol=1e-4)
+    np.testing.assert_allclose(swapped.groups, found.groups[::-1], rtol=1e-4)
+    nobody = ratios.of(np.where(simulated.group == 0, -1, simulated.group))
+    assert np.isneginf(nobody.items).all()
+
+
+@pytest.fixture(scope="module")
+def shifted():
+    """A group that is generous on all items, and differs on some."""
+    return at.simulate.groups(
+        n_items=120,
+        sizes={"x": 25, "y": 25},
+        differing_share=0.3,
+        labels_per_item=24,
+        spammer_share=0.0,
+        least_reliability=0.9,
+        shift=0.7,
+        seed=4,
+    )
+
+
+def test_items_and_groups_that_differ_are_found(shifted):
+    labels = shifted.labels
+    found = find_differences(at.fit(labels), shifted.group, n_groups=2)
+    differs = shifted.differs[found.items]
+    discovered = found.q_value <= 0.05
+    assert discovered.sum() >= 8
+    assert (discovered & ~differs).sum() <= 0.15 * discovered.sum()
+    assert (found.group_q_value <= 0.05).all()
+    scores = shifted.distributions.mean(axis=1) @ labels.scale.values
+    assert np.sign(found.level[0]) == np.sign(scores[0] - scores[1])
+
+
+def test_permuted_groups_are_not_found_to_differ(shifted):
+    labels = shifted.labels
+    evidence = Evidence.of(at.fit(labels, truth="opinions"))
+    ratios = LikelihoodRatios(labels, evidence, n_groups=2)
+    rng = np.random.default_rng(0)
+    n_any, n_sets = 0, 40
+    pool = [ratios.of(rng.permutation(shifted.group)).items for _ in range(n_sets + 60)]
+    for k in range(n_sets):
+        _, q_value = item_values(pool[k], pool[n_sets:])
+        n_any += (q_value <= 0.05).any()
+    assert n_any <= 5  # of 40, with 2 expected
