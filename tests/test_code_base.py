@@ -108,12 +108,17 @@ RETIRED_WORDS = (
         "record",
         allowed_under=("src/annotruth/io", "src/annotruth/report/charts", "tests/io"),
     ),
-    # Platforms call what workers submit answers, and crowd-kit its arguments.
+    # Platforms call what workers submit answers, and crowd-kit its arguments. A set of labels that an
+    # annotator gives is an answer.
     RetiredWord(
         "predict_proba, labels, responses",
         "answers",
         r"\bthe(ir)? answers\b",
-        allowed_under=("src/annotruth/io/formats", "tests/io/formats", "src/annotruth/crowdkit"),
+        allowed_under=(
+            *("src/annotruth/io/formats", "tests/io/formats", "src/annotruth/crowdkit"),
+            *("src/annotruth/sets", "src/annotruth/kernels/sets", "src/annotruth/labels/sets.py"),
+            *("src/annotruth/simulate/sets.py", "tests/sets", "benchmarks/sets"),
+        ),
     ),
     RetiredWord("informs, shows, says, returns", "", r"\btells\b"),
     RetiredWord("stands for, represents", "", r"\bspeaks? for\b"),

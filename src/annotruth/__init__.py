@@ -62,6 +62,8 @@ if TYPE_CHECKING:
     from annotruth.selection.compare import compare
     from annotruth.selection.comparison import Comparison
     from annotruth.selection.heldout import held_out
+    from annotruth.sets.fit import SetFit
+    from annotruth.sets.model import SetModel
 
 # Messages are shown only if the program that imports annotruth configures logging.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
@@ -99,6 +101,8 @@ __all__ = [
     "ReadOptions",
     "RobustGPM",
     "Scale",
+    "SetFit",
+    "SetModel",
     "SparkEngine",
     "SubjectBias",
     "Thurstone",
@@ -156,6 +160,8 @@ _MODULE_OF = {
     "ReadOptions": "annotruth.io.options",
     "RobustGPM": "annotruth.models.robust_gpm.model",
     "Scale": "annotruth.labels",
+    "SetFit": "annotruth.sets.fit",
+    "SetModel": "annotruth.sets.model",
     "SparkEngine": "annotruth.engines.spark",
     "SubjectBias": "annotruth.models.subject_bias.model",
     "Thurstone": "annotruth.models.pairs.thurstone",

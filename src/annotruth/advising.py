@@ -9,6 +9,7 @@ from annotruth.errors import InputError
 from annotruth.io.options import ReadOptions
 from annotruth.io.readers import reading_stage
 from annotruth.models.base import Estimator
+from annotruth.models.base_fit import SETS
 from annotruth.models.em import ProgressCallback, start_stage
 from annotruth.models.result import Fit, is_fit
 
@@ -130,6 +131,10 @@ def fit_or_load(
             read=read,
             **own,
         )
+        if fitted.model == SETS:
+            from annotruth.models.storage import refuse_sets
+
+            refuse_sets()
         if not isinstance(fitted, Fit):
             raise InputError("reports and advice need labels in memory: leave out engine")
         return fitted

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from annotruth.engines import ENGINES, Engine, get_engine, native_engine
 from annotruth.errors import AnnotruthWarning, ComparisonsError, InputError
@@ -26,7 +26,7 @@ from annotruth.labels.scale import parse_numbers
 from annotruth.labels.validate import input_warnings
 from annotruth.models import base_fit
 from annotruth.models.base import Estimator
-from annotruth.models.base_fit import BaseFit
+from annotruth.models.base_fit import SETS, AnnotatorResults, BaseFit
 from annotruth.models.em import Progress, ProgressCallback, start_stage
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.registry import DEFAULT_MODEL, make_estimator
@@ -35,6 +35,8 @@ from annotruth.models.result import Fit, is_fit
 if TYPE_CHECKING:
     from annotruth.engines import DistributedEngine, DistributedEngineName, DistributedFrame
     from annotruth.models.distributed_fit import DistributedFit
+    from annotruth.sets.fit import SetFit
+    from annotruth.sets.model import SetModel
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -76,6 +78,16 @@ def fit(
 @overload
 def fit(
     data: Any,
+    model: SetModel,
+    *,
+    gold: Any = None,
+    progress: ProgressCallback | None = None,
+    read: ReadOptions | None = None,
+    **options: Any,
+) -> SetFit: ...
+@overload
+def fit(
+    data: Any,
     model: str | Estimator | None = None,
     *,
     gold: Any = None,
@@ -90,7 +102,7 @@ def fit(
 ) -> Fit: ...
 def fit(
     data: Any,
-    model: str | Estimator | None = None,
+    model: str | Estimator | SetModel | None = None,
     *,
     gold: Any = None,
     annotator_prior: Any = None,
@@ -101,7 +113,7 @@ def fit(
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
     **options: Any,
-) -> Fit | DistributedFit:
+) -> Fit | DistributedFit | SetFit:
     """Fit a model to labels.
 
     Parameters
@@ -152,8 +164,18 @@ def fit(
     DistributedFit
         For a frame of a distributed engine such as Spark, and for a file or table that such an
         engine reads (``engine="spark"``). Its tables are frames of the engine.
+    SetFit
+        For answers that are sets of labels: lists, exports of questions with several choices, or
+        ``sets=True``.
     """
     read, options = ReadOptions.split(read, options)
+    if read.has_sets or model == SETS or not isinstance(model, str | Estimator | None):
+        refused = {
+            "annotator_prior": annotator_prior,
+            "classifier": classifier,
+            "warm_start": warm_start,
+        }
+        return _fit_sets(data, model, options, gold, refused, read, progress)
     is_refit = is_fit(data)
     if is_refit:
         data = loaded_fit(data).data
@@ -190,6 +212,9 @@ def fit(
         check_groups(estimator, engine, read, by=by, classifier=classifier, warm_start=warm_start)
     start_stage(progress, reading_stage(data))
     labels = engine.read(data, read, gold=gold, annotator_prior=annotator_prior)
+    if labels.scale.has_sets:
+        refused = {"classifier": classifier, "warm_start": warm_start}
+        return _fit_sets(labels, model, options, gold, refused, read, progress)
     if classifier is not None:
         labels = _with_classifier(labels, classifier, read)
     takes_default = model is None and by is None and options.keys() <= {"engine"}
@@ -225,6 +250,23 @@ def fit(
         _warn_of_many_numbers(found)
         for message in input_warnings(labels.scale) if read.scale == "auto" else ():
             warnings.warn(message, AnnotruthWarning, stacklevel=2)
+    return found
+
+
+def _fit_sets(
+    data: Any,
+    model: object,
+    options: dict[str, Any],
+    gold: Any,
+    refused: dict[str, Any],
+    read: ReadOptions,
+    progress: ProgressCallback | None,
+) -> SetFit:
+    """Return the fit of answers that are sets of labels; ``refused`` options must be None."""
+    from annotruth.sets.fitting import fit_sets
+
+    found = fit_sets(data, model, options, gold=gold, refused=refused, read=read, progress=progress)
+    _LOGGER.info("%s after %d iterations: %s", found.model, found.n_iter, found.stop_reason)
     return found
 
 
@@ -345,9 +387,9 @@ def update(
     """
     before = fit
     if isinstance(fit, str | Path):
-        from annotruth.models.storage import load
+        from annotruth.models.storage import load_fit
 
-        before = load(fit)
+        before = load_fit(fit)
     if isinstance(before, RankFit):
         from annotruth.ranking import update_ranking
 
@@ -419,7 +461,12 @@ def _warn_of_many_numbers(found: BaseFit) -> None:
 
 
 def evaluate(
-    fit: Fit | RankFit, truth: Any, *, scores: bool = False, max_size: str | int | None = None
+    fit: Fit | RankFit | SetFit,
+    truth: Any,
+    *,
+    scores: bool = False,
+    separator: str | None = None,
+    max_size: str | int | None = None,
 ) -> dict[str, float]:
     """Compare a fit with known truths.
 
@@ -432,6 +479,8 @@ def evaluate(
         For a fit of comparisons, known grades: numbers, higher is better (``item, grade``).
     scores
         Whether the truths are scores on an ordinal scale, such as 3.4, rather than categories.
+    separator
+        Of a fit of sets, the text between labels in one cell of the truths; by default the fit's.
     max_size
         How much memory reading the file of truths may take, as in `ReadOptions`.
 
@@ -441,13 +490,21 @@ def evaluate(
         ``accuracy`` and ``f1_macro`` of the labels, unless the truths are scores; ``plcc``,
         ``srocc`` and ``rmse`` of the expectations on an ordinal scale. Of a fit of comparisons,
         ``concordance``, the share of pairs with different grades that are in the right order,
-        and ``kendall_tau``.
+        and ``kendall_tau``. Of a fit of sets of labels, ``f1_micro``, ``f1_macro``,
+        ``exact_match`` and ``jaccard``.
     """
     if isinstance(fit, RankFit):
         from annotruth.ranking import evaluate_ranking
 
         return evaluate_ranking(fit, truth, max_size=max_size)
+    if fit.model == SETS:
+        from annotruth.sets.evaluate import evaluate_sets
+
+        with file_named_in_errors(truth):
+            table = load_table(truth, max_size=max_size)
+            return evaluate_sets(cast("SetFit", fit), table, separator=separator)
     refuse_distributed(fit)
+    assert isinstance(fit, Fit)
     from annotruth.labels.truth import match_truth
 
     with file_named_in_errors(truth):
@@ -476,9 +533,11 @@ def loaded_fit(fit: Fit | RankFit | str | Path) -> Fit:
     """Return a fit, or the one that is saved in a folder."""
     if isinstance(fit, Fit):
         return fit
-    from annotruth.models.storage import load
+    from annotruth.models.storage import load_fit, refuse_sets
 
-    found = fit if isinstance(fit, RankFit) else load(fit)
+    if isinstance(fit, AnnotatorResults) and not isinstance(fit, RankFit):
+        refuse_sets()
+    found = fit if isinstance(fit, RankFit) else load_fit(fit)
     if isinstance(found, RankFit):
         raise ComparisonsError(
             "this is a fit of comparisons, not of labels: use rank (`annotruth rank`)"

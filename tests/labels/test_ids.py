@@ -125,7 +125,10 @@ def test_messages_with_long_ids_stay_short():
 def test_types_that_cannot_be_ids_are_refused_by_column(values, kind, role):
     make = pl.DataFrame if isinstance(values, pl.Series) else pd.DataFrame
     columns = {"item": [1, 2], "annotator": [1, 2], "label": [1, 2], role: values}
-    with pytest.raises(InputError, match=rf"column '{role}' holds .*{kind}.*text or numbers"):
+    message = rf"column '{role}' holds .*{kind}.*text or numbers"
+    if (kind, role) == ("list", "label"):
+        message = "every answer has exactly one label, so these are no sets"
+    with pytest.raises(InputError, match=message):
         Labels.of(make(columns))
 
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from annotruth.errors import counted
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
-from annotruth.models.base_fit import SPAMMER_BELOW, TOO_FEW, table_of
+from annotruth.models.base_fit import SPAMMER_BELOW, TOO_FEW, AnnotatorResults, table_of
 from annotruth.models.pairs.result import RankFit
-from annotruth.models.pairs.summary import TOO_FEW_VOTES, side_preferences
+from annotruth.models.pairs.summary import side_preferences
 from annotruth.models.result import Fit
 
 NOBODY = -1
@@ -100,7 +100,7 @@ def advice_of_verdicts(
     return AnnotatorAdvice(verdict, information, ask, reason)
 
 
-def verdicts(fit: Fit | RankFit) -> tuple[NDArray[np.str_], list[str]]:
+def verdicts(fit: AnnotatorResults) -> tuple[NDArray[np.str_], list[str]]:
     """Return the verdict on every annotator, one of `VERDICTS` or `RANK_VERDICTS`, and the reasons.
 
     A model of comparisons must have reliabilities.
@@ -115,7 +115,7 @@ def verdicts(fit: Fit | RankFit) -> tuple[NDArray[np.str_], list[str]]:
     return verdict, reasons
 
 
-def verdict_rules(fit: Fit | RankFit) -> dict[str, str]:
+def verdict_rules(fit: AnnotatorResults) -> dict[str, str]:
     """Return the rule for each verdict that the fit's model can give."""
     if fit.reliability is None:
         return {
@@ -128,7 +128,7 @@ def verdict_rules(fit: Fit | RankFit) -> dict[str, str]:
         "keep": f"{interval} {SPAMMER_BELOW} or more",
         "drop": f"{interval} below {SPAMMER_BELOW}",
         "unsure": f"interval on both sides of {SPAMMER_BELOW}",
-        _few(fit)[0]: _few(fit)[1],
+        fit.too_few[0]: fit.too_few[1],
     }
     if not _may_drop(fit):
         del rules["drop"]
@@ -136,21 +136,16 @@ def verdict_rules(fit: Fit | RankFit) -> dict[str, str]:
     return rules
 
 
-def _few(fit: Fit | RankFit) -> tuple[str, str]:
-    """Return the verdict on annotators of whom too little is known, and their behavior."""
-    return (VERDICTS[-1], TOO_FEW) if isinstance(fit, Fit) else (RANK_VERDICTS[-1], TOO_FEW_VOTES)
-
-
-def _is_chance(fit: Fit | RankFit) -> bool:
+def _is_chance(fit: AnnotatorResults) -> bool:
     return isinstance(fit, Fit) and fit.verdict == "chance"
 
 
-def _may_drop(fit: Fit | RankFit) -> bool:
+def _may_drop(fit: AnnotatorResults) -> bool:
     """Whether the fit can tell spam from mistakes, and its labels from chance."""
     return fit.p_serious is not None and not _is_chance(fit)
 
 
-def _verdicts_by_reliability(fit: Fit | RankFit) -> tuple[NDArray[np.str_], list[str]]:
+def _verdicts_by_reliability(fit: AnnotatorResults) -> tuple[NDArray[np.str_], list[str]]:
     """Judge by the interval of the reliability, or by the reliability where there is none.
 
     A model that cannot tell spam from mistakes drops nobody, nor do labels no better than chance.
@@ -158,11 +153,8 @@ def _verdicts_by_reliability(fit: Fit | RankFit) -> tuple[NDArray[np.str_], list
     assert fit.reliability is not None
     low = fit.reliability if fit.low is None else fit.low
     high = fit.reliability if fit.high is None else fit.high
-    n_labels, unit = (
-        fit.data.labels_per_annotator,
-        "label" if isinstance(fit, Fit) else "comparison",
-    )
-    few_verdict, few_behavior = _few(fit)
+    n_labels = fit.data.labels_per_annotator
+    few_verdict, few_behavior = fit.too_few
     few = (n_labels < FEW_LABELS) & (fit.low is None)
     if fit.behavior is not None:
         few |= np.array(fit.behavior) == few_behavior
@@ -183,13 +175,13 @@ def _verdicts_by_reliability(fit: Fit | RankFit) -> tuple[NDArray[np.str_], list
         why_not = "labels agree no better than chance"
     mistakes = f"below {SPAMMER_BELOW:g}, but {why_not}"
     behavior = fit.behavior or ["serious"] * len(verdict)
-    side = [""] * len(verdict) if isinstance(fit, Fit) else side_preferences(fit)
+    side = side_preferences(fit) if isinstance(fit, RankFit) else [""] * len(verdict)
     reasons = []
     for s, word in enumerate(verdict.tolist()):
         estimate = f"reliability {fit.reliability[s]:.2f}"
         if fit.low is not None and fit.high is not None:
             estimate += f" ({fit.low[s]:.2f} to {fit.high[s]:.2f})"
-        estimate += f" on {counted(int(n_labels[s]), unit)}"
+        estimate += f" on {counted(int(n_labels[s]), fit.unit)}"
         if behavior[s] not in ("serious", few_behavior):
             estimate += f", {behavior[s]}"
         if side[s]:

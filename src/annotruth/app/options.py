@@ -304,7 +304,7 @@ def table_files(
     out: str | Path | None,
     suffix: str = "csv",
     names: Iterable[str] = (
-        *("items", "annotators", "labels", "distributions", "comparisons", "groups"),
+        *("items", "annotators", "labels", "distributions", "comparisons", "groups", "answers"),
     ),
 ) -> list[Path]:
     """Return the paths that ``--out`` writes; refuse a folder that holds a saved fit."""

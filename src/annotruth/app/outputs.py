@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from annotruth.models.em import ProgressReporter
     from annotruth.models.pairs.result import RankFit
     from annotruth.models.result import Fit
+    from annotruth.sets.fit import SetFit
+
+AnyFit: TypeAlias = "Fit | RankFit | SetFit"
+"""A fit of labels, of comparisons or of sets of labels."""
 
 Paths: TypeAlias = Mapping[str, Iterable[str | Path | None]]
 """Paths by the argument or flag that names them."""
@@ -168,7 +172,7 @@ class Outputs:
 
     def write(
         self,
-        fit: Fit | RankFit,
+        fit: AnyFit,
         progress: ProgressReporter,
         *,
         source: str,
@@ -198,7 +202,7 @@ class Outputs:
         if self.soft is not None:
             progress.start("writing soft labels")
             with _noted("soft", self.soft, written):
-                self._write_soft_labels(_of_labels(fit))
+                self._write_soft_labels(fit)
         if self.keep is not None:
             progress.start("writing verdicts on annotators")
             with _noted("keep", self.keep, written):
@@ -216,13 +220,18 @@ class Outputs:
             written.lines.append(f"written to {self.save}")
         return written
 
-    def _write_soft_labels(self, fit: Fit) -> None:
+    def _write_soft_labels(self, fit: AnyFit) -> None:
         from annotruth.io.soft_labels import write_soft_labels
 
         assert self.soft is not None
-        readout: Readout | None = None if self.soft_readout is None else self.soft_readout.value
-        targets = fit.soft_label_table(readout)
-        write_soft_labels(targets, fit.data.scale.categories, self.soft, safe_cells=self.safe_cells)
+        if fit.model == "sets":
+            of_sets = cast("SetFit", fit)
+            targets, classes = of_sets.soft_label_table(), of_sets.data.scale.set_labels
+        else:
+            readout: Readout | None = None if self.soft_readout is None else self.soft_readout.value
+            labels = _of_labels(fit)
+            targets, classes = labels.soft_label_table(readout), labels.data.scale.categories
+        write_soft_labels(targets, classes, self.soft, safe_cells=self.safe_cells)
 
 
 RANK_OUTPUTS = ("out", "save", "format_", "safe_cells", "report", "keep", "force")
@@ -298,7 +307,7 @@ def typed_command() -> str:
 
 
 def _write_report(
-    fit: Fit | RankFit,
+    fit: AnyFit,
     path: Path,
     source: str,
     truth: str | None,
@@ -306,26 +315,27 @@ def _write_report(
     *,
     embed: bool,
 ) -> None:
-    from annotruth.models.pairs.result import RankFit
+    from annotruth.models.result import Fit
 
     command = typed_command()
-    if isinstance(fit, RankFit):
+    if not isinstance(fit, Fit):
         fit.report(path, source=source, truth=truth, command=command)
     else:
         known = cast("Changes | None", changes)
         fit.report(path, source=source, truth=truth, command=command, changes=known, embed=embed)
 
 
-def _of_labels(fit: Fit | RankFit) -> Fit:
+def _of_labels(fit: AnyFit) -> Fit:
     """Return a fit of labels; refuse one of comparisons, for an output that only labels have."""
     from annotruth.models.result import Fit
 
     if not isinstance(fit, Fit):
-        raise InputError("this is a fit of comparisons, which has no labels")
+        what = "sets of labels" if fit.model == "sets" else "comparisons"
+        raise InputError(f"this is a fit of {what}, which has none")
     return fit
 
 
-def save_fit(fit: Fit | RankFit, folder: Path, *, quiet: bool) -> None:
+def save_fit(fit: AnyFit, folder: Path, *, quiet: bool) -> None:
     """Save a fit; say so if another process is writing to the folder."""
     from annotruth.app import console
     from annotruth.models.storage import locked

@@ -134,6 +134,22 @@ MaxSizeOption = Annotated[
         show_default="500MB, or 200 times its size",
     ),
 ]
+SetsOption = Annotated[
+    bool,
+    typer.Option(
+        "--sets",
+        help="Answers are sets of labels: all rows of an item and annotator are one answer; lists and "
+        "exports of several choices are sets without it.",
+    ),
+]
+SeparatorOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT",
+        help="Answers are sets of labels with this text between the labels of a cell, such as '|'; a "
+        "cell with nothing else is the empty set.",
+    ),
+]
 
 READ_FLAGS: Mapping[str, tuple[Any, Any]] = {
     "scale": (ScaleOption, ScaleChoice.auto),
@@ -144,6 +160,8 @@ READ_FLAGS: Mapping[str, tuple[Any, Any]] = {
     "input_format": (InputFormatOption, None),
     "question": (QuestionOption, None),
     "query": (QueryOption, None),
+    "sets": (SetsOption, False),
+    "separator": (SeparatorOption, None),
     "covariates": (CovariatesOption, None),
     "content": (ContentOption, None),
     "drop": (DropOption, None),

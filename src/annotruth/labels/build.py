@@ -6,8 +6,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from annotruth.errors import InputError
 from annotruth.kernels.arrays import slices
 from annotruth.labels import validate
 from annotruth.labels.arrays import Covariates
@@ -18,10 +20,12 @@ from annotruth.labels.frames import (
     LABEL_ROLES,
     TIME_NAMES,
     as_arrow,
+    as_numpy,
     check_annotator_column,
     check_further_columns,
     describe_columns,
     find_columns,
+    is_list,
     refuse_comparisons,
 )
 from annotruth.labels.layout import Layout, RowCodes, TableSize, arrange_with_policy
@@ -204,6 +208,7 @@ class LabelBuilder:
         self._columns: dict[str, str] = {}
         self._encoders = {role: BatchEncoder() for role in LABEL_ROLES}
         self._levels: dict[Any, None] = {}
+        self._has_sets = False
         self._n_rows = self._n_kept = self._n_checked = 0
         self._unnamed: dict[str, tuple[int, int]] = {}  # per role: the first row and the number
         self._further: dict[str, list[pa.Array]] = {
@@ -232,6 +237,7 @@ class LabelBuilder:
         """Add rows; rows without a label are dropped."""
         if not self._columns:
             self.choose_columns(batch.column_names)
+        batch = self._with_sets(batch)
         by_role = {role: batch.column(name) for role, name in self._columns.items()}
         validate.check_types(by_role, self._columns)
         encoded = encode_columns(by_role)
@@ -278,6 +284,20 @@ class LabelBuilder:
             times[role] = column if kept is None else column.filter(as_arrow(kept))
         return times
 
+    def _with_sets(self, batch: pa.Table) -> pa.Table:
+        """Return a batch whose labels that are sets are their texts."""
+        kind = batch.column(self._columns["label"]).type
+        self._has_sets |= self._options.has_sets or is_list(kind)
+        if not self._has_sets:
+            return batch
+        if not isinstance(self._store, MemoryStore):
+            raise InputError(
+                "sets of labels need all answers in memory: leave out memory (`--memory`)"
+            )
+        from annotruth.labels.sets import with_keys
+
+        return with_keys(batch, self._columns, self._options)
+
     def check_rows(self) -> None:
         """Refuse rows without an item or annotator; they count from the last call, as in a file."""
         for role in ("item", "annotator"):
@@ -294,7 +314,10 @@ class LabelBuilder:
         if self._from_text:
             items, annotators, values = map(restore_text, (items, annotators, values))
         options = self._options.with_categories(list(self._levels) or None)
-        scale, category = decide_scale(values, options, from_text=self._from_text)
+        if self._has_sets:
+            scale, category = self._scale_of_sets(values)
+        else:
+            scale, category = decide_scale(values, options, from_text=self._from_text)
         if self._from_text:
             items, annotators = to_integers(items), to_integers(annotators)
         check_annotator_column(
@@ -307,7 +330,7 @@ class LabelBuilder:
             validate.refuse_repeats(
                 items.take(as_arrow(item)), annotators.take(as_arrow(annotator)), arranged.n_changed
             )
-        if options.infers_scale:
+        if options.infers_scale and not self._has_sets:
             scale = judge_order(scale, arranged.layout)
         return BuiltLabels(
             arranged.layout,
@@ -319,6 +342,15 @@ class LabelBuilder:
             covariates=self._covariates(arranged),
             read_as=describe_columns(self._columns, self._options.columns),
         )
+
+    def _scale_of_sets(self, values: pa.Array) -> tuple[Scale, NDArray[np.int32]]:
+        """Return the scale of sets of labels, and the code of each set."""
+        from annotruth.labels.sets import scale_of_sets
+
+        # In order, so that codes do not depend on the order of rows.
+        keys = values.take(pc.sort_indices(values))
+        scale = scale_of_sets(keys, self._options.categories)
+        return scale, as_numpy(pc.index_in(values, value_set=keys))
 
     def _covariates(self, arranged: ArrangedCodes) -> Covariates:
         """Return the covariates of labels, in the order of the layout, and the content of items."""

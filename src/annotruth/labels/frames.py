@@ -356,6 +356,13 @@ def _tuples_to_arrow(rows: Sequence[Any], roles: Sequence[str]) -> pa.Table:
     )
 
 
+def is_list(kind: pa.DataType) -> bool:
+    """Return whether an Arrow type holds lists."""
+    return bool(
+        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    )
+
+
 def make_column(name: str, values: list[Any]) -> pa.Array:
     """Return values as an Arrow column; where types are mixed, the error names the row."""
     try:
@@ -363,6 +370,11 @@ def make_column(name: str, values: list[Any]) -> pa.Array:
     except (pa.ArrowException, OverflowError, UnicodeError):
         pass
     present = [(row, v) for row, v in enumerate(values, start=1) if not _is_missing(v)]
+    if all(isinstance(v, list | tuple | set | frozenset) for _, v in present):
+        # Sets of labels, some of them frozen, or of several types.
+        texts = [None if _is_missing(v) else [str(each) for each in v] for v in values]
+        with suppress(pa.ArrowException, UnicodeError):
+            return pa.array(texts)
     first = type(present[0][1])
     other = next(((row, v) for row, v in present if type(v) is not first), None)
     if other is None and first is int:

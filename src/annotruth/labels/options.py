@@ -42,6 +42,12 @@ class TableOptions:
     content
         Columns that hold what the items are: text, or the URL or path of an image, audio or video.
         The report shows them. They become covariates of items: of rows that differ, the first.
+    sets
+        Whether an answer is a set of labels: a list, text with a ``separator``, or all rows of an
+        item and annotator, with one label each. Columns of lists are sets without it.
+    separator
+        The text between the labels of a set in one cell, such as "|"; implies ``sets``. An empty
+        cell is no answer, and a cell that holds only the separator is the empty set.
 
     Examples
     --------
@@ -58,6 +64,8 @@ class TableOptions:
     bins: Bins | None = None
     covariates: Sequence[str] = ()
     content: Sequence[str] = ()
+    sets: bool = False
+    separator: str | None = None
 
     def __post_init__(self) -> None:
         validate.check_choice("scale", self.scale, get_args(ScaleKind))
@@ -66,6 +74,8 @@ class TableOptions:
         validate.check_column_names("content", self.content)
         if self.bins is not None:
             validate.check_bins_alone(self.scale, self.categories)
+        if self.has_sets:
+            validate.check_sets_alone(self.separator, self.scale, self.bins)
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -113,6 +123,11 @@ class TableOptions:
         return {role: str(name) for role, name in self.columns.items() if role in TIME_ROLES}
 
     @property
+    def has_sets(self) -> bool:
+        """Whether the caller says that answers are sets of labels."""
+        return self.sets or self.separator is not None
+
+    @property
     def infers_scale(self) -> bool:
         """Whether nothing is said about the scale."""
         return self.scale == "auto" and self.categories is None and self.bins is None
@@ -141,7 +156,7 @@ class ReadOptions(TableOptions):
 
     Parameters
     ----------
-    columns, scale, categories, duplicates, bins, covariates, content
+    columns, scale, categories, duplicates, bins, covariates, content, sets, separator
         As in `TableOptions`.
     input_format
         The format of a file ("wide", "mturk", ...), where it is not recognised as it should be.

@@ -48,6 +48,8 @@ class Scale:
         Where categories are bins of numbers, the edges of the bins.
     reason
         Where nobody said what the scale is, why numbers are taken as ordinal or not.
+    set_labels
+        Where categories are sets of labels, all labels in order (`annotruth.labels.sets`).
 
     Examples
     --------
@@ -62,6 +64,7 @@ class Scale:
     values: NDArray[np.float64]
     edges: NDArray[np.float64] | None = None
     reason: str = ""
+    set_labels: pa.Array | None = None
 
     def __len__(self) -> int:
         return len(self.categories)
@@ -70,6 +73,11 @@ class Scale:
     def is_ordinal(self) -> bool:
         """Whether the categories have an order."""
         return self.kind == "ordinal"
+
+    @property
+    def has_sets(self) -> bool:
+        """Whether the categories are sets of labels."""
+        return self.set_labels is not None
 
     @property
     def bounds(self) -> tuple[float, float]:

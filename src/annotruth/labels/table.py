@@ -151,12 +151,24 @@ class Labels(LabelArrays):
 
         ``gold`` is a frame of ``item, label``, a mapping, or a pandas Series.
         """
+        if self.scale.has_sets:
+            return self._with_gold_sets(gold)
         from annotruth.labels.truth import match_truth
 
         truth = match_truth(gold, self, role="gold", columns=columns)
         known = self.known.copy()
         known[truth.item] = truth.categories()
         return replace(self, known=known)
+
+    def _with_gold_sets(self, gold: Any) -> Labels:
+        from annotruth.labels.sets import match_known_sets, with_sets
+
+        truth = match_known_sets(gold, self, role="gold")
+        scale = with_sets(self.scale, truth.keys)
+        code = {key: n for n, key in enumerate(scale.names)}
+        known = self.known.copy()
+        known[truth.item] = [code[key] for key in truth.keys]
+        return replace(self, scale=scale, known=known)
 
     def with_annotator_prior(self, annotator_prior: Any) -> Labels:
         """Return the labels with what is known about some annotators from earlier work.

@@ -113,7 +113,7 @@ def read_truths(data: Any, *, role: str, columns: Mapping[str, str] | None = Non
     ``data`` is a frame with an item and a label column, a mapping of item to label, or a
     pandas Series of labels by item.
     """
-    table = _to_table(data, columns)
+    table = truth_table(data, columns)
     names = find_columns(table.column_names, TRUTH_ROLES, columns)
     by_role = {role: table.column(names[role]) for role in TRUTH_ROLES}
     validate.check_types(by_role, names)
@@ -176,16 +176,17 @@ def check_matches(n_matched: int, ids: pa.Array, role: str) -> None:
         )
 
 
-def _to_table(data: Any, columns: Mapping[str, str] | None) -> pa.Table:
+def truth_table(data: Any, columns: Mapping[str, str] | None = None) -> pa.Table:
+    """Return known truths as a table, whose columns may have other names than item and label."""
     if isinstance(data, Mapping):
-        return _pairs_to_table(list(data), list(data.values()))
+        return _pairstruth_table(list(data), list(data.values()))
     import narwhals as nw
 
     series = nw.from_native(data, pass_through=True, allow_series=True)
     if isinstance(series, nw.Series) and hasattr(data, "index"):
-        return _pairs_to_table(list(data.index), data.to_list())
+        return _pairstruth_table(list(data.index), data.to_list())
     return to_arrow(data, lambda names: find_columns(names, TRUTH_ROLES, columns).values())[0]
 
 
-def _pairs_to_table(items: list[Any], labels: list[Any]) -> pa.Table:
+def _pairstruth_table(items: list[Any], labels: list[Any]) -> pa.Table:
     return pa.table({"item": make_column("item", items), "label": make_column("label", labels)})

@@ -144,6 +144,16 @@ def check_bins_alone(kind: str, categories: object) -> None:
         )
 
 
+def check_sets_alone(separator: object, kind: str, bins: object) -> None:
+    """Refuse a separator that is no text, and sets of labels together with options of a scale."""
+    if separator is not None and not (isinstance(separator, str) and separator):
+        raise InputError(
+            f"separator is {shown(separator)}: give the text between labels, such as '|'"
+        )
+    if kind == "ordinal" or bins is not None:
+        raise InputError("sets of labels have no order: leave out the scale and the bins")
+
+
 def check_option(name: str, kind: str, value: object) -> None:
     """Refuse an option of a model that is not of the type that its field names.
 

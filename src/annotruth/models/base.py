@@ -239,6 +239,11 @@ class Estimator(PandasResults, OptionsBase, ABC):
 
     def check_supported(self, engine: Engine, labels: LabelSummary) -> None:
         """Refuse labels that the model cannot fit."""
+        if labels.scale.has_sets:
+            raise InputError(
+                f"these answers are sets of labels, which {self.name} does not fit: use annotruth.fit "
+                "(`annotruth fit`) without a model"
+            )
         if labels.annotator_prior is not None and not self.capabilities.annotator_prior:
             raise InputError(
                 f"{self.name} takes no annotator_prior (`--annotator-prior`): leave it out, or choose "

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -59,6 +59,9 @@ READOUTS: Mapping[Readout, str] = {
 }
 """What items' probabilities are, in words."""
 
+SETS = "sets"
+"""The model of answers that are sets of labels, and the entry ``kind`` of its saved fits."""
+
 FORMAT = 2
 """Version of the files that a fit is saved in; a change that old code cannot read raises it."""
 
@@ -78,7 +81,16 @@ class AnnotatorResults(HasHistory, ABC):
     (True, True)
     """
 
+    unit: ClassVar[str] = "label"
+    """What annotators give, in words."""
+
+    too_few: ClassVar[tuple[str, str]] = ("too few labels", TOO_FEW)
+    """The verdict on annotators of whom too little is known, and their behavior."""
+
     model: str
+    settings: Mapping[str, Any]
+    data: Any
+    p_serious: Floats | None
     reliability: Floats | None
     low: Floats | None
     high: Floats | None

@@ -23,7 +23,15 @@ from annotruth.labels.encode import decode_table, match_ids
 from annotruth.labels.frames import as_arrow, from_arrow
 from annotruth.labels.layout import CanonicalOrder
 from annotruth.models import base_fit, past_fits
-from annotruth.models.base_fit import SPAMMER_BELOW, BaseFit, Column, Readout, table_of
+from annotruth.models.base_fit import (
+    SETS,
+    SPAMMER_BELOW,
+    AnnotatorResults,
+    BaseFit,
+    Column,
+    Readout,
+    table_of,
+)
 from annotruth.models.distribution import Distribution
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.registry import DEFAULT_MODEL
@@ -595,7 +603,8 @@ def is_fit(data: Any) -> bool:
     """Return whether data are a fit or the folder of a saved one; other folders may hold labels."""
     if isinstance(data, str | Path):
         return (Path(data) / "fit.json").is_file()
-    return isinstance(data, Fit | RankFit)
+    is_of_sets = isinstance(data, AnnotatorResults) and data.model == SETS
+    return is_of_sets or isinstance(data, Fit | RankFit)
 
 
 def _reordered(values: NDArray[Any], axes: str, annotator: Codes, category: Codes) -> NDArray[Any]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from annotruth.advice.advice import Advice, advise
 from annotruth.errors import counted, shorten
 from annotruth.models import base_fit
+from annotruth.models.base_fit import AnnotatorResults
 from annotruth.models.em import HasHistory
 from annotruth.models.result import Fit
 from annotruth.report import sections
@@ -50,7 +51,6 @@ from annotruth.report.votes import ItemVotes
 
 if TYPE_CHECKING:
     from annotruth.advice.changes import Changes
-    from annotruth.models.pairs.result import RankFit
     from annotruth.report.content import ItemContent
     from annotruth.report.further import FurtherSection
     from annotruth.report.history import LastFitFindings
@@ -329,7 +329,7 @@ def _what_was_read(fit: Fit, charts: Mapping[str, Chart]) -> list[str]:
     ]
 
 
-def how_it_ended(fit: Fit | RankFit, charts: Mapping[str, Chart], unit: str) -> list[str]:
+def how_it_ended(fit: AnnotatorResults, charts: Mapping[str, Chart], unit: str) -> list[str]:
     """Return how the fit ended; ``unit`` is a label or a comparison."""
     if not fit.n_iter:
         css_class, status, rest = (

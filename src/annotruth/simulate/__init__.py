@@ -4,15 +4,18 @@ from annotruth.simulate.changing import ChangingSimulation, changing
 from annotruth.simulate.comparers import ComparisonSimulation, comparers
 from annotruth.simulate.crowds import Simulation, crowd, gaussian
 from annotruth.simulate.groups import GroupSimulation, groups
+from annotruth.simulate.sets import SetSimulation, sets
 
 __all__ = [
     "ChangingSimulation",
     "ComparisonSimulation",
     "GroupSimulation",
+    "SetSimulation",
     "Simulation",
     "changing",
     "comparers",
     "crowd",
     "gaussian",
     "groups",
+    "sets",
 ]

@@ -83,12 +83,12 @@ def test_a_question_nobody_disagrees_on_has_to_be_named(refused, same):
     same(f"_unit_id,_worker_id,note,animal\n{rows}", "f.csv", votes)  # the only column with values
 
 
-def test_ticked_choices_are_a_set_and_warned_of(write):
+def test_ticked_choices_are_a_set(write):
     votes = [(1, "ann", "cat\ndog"), (1, "bob", "dog\ncat"), (2, "ann", "dog")]
-    with pytest.warns(at.AnnotruthWarning, match="2 labels have several choices"):
-        labels = at.read_labels(write(report(votes), "f.csv"))
-    assert labels.scale.names == ["cat + dog", "dog"]
-    assert "2 labels of several choices, each set one category" in labels.read_as
+    labels = at.read_labels(write(report(votes), "f.csv"))
+    assert labels.scale.names == ['["cat", "dog"]', '["dog"]']
+    assert labels.scale.set_labels.to_pylist() == ["cat", "dog"]
+    assert "2 answers of several labels" in labels.read_as
 
 
 def test_numbers_are_numbers_and_tainted_judgments_are_counted(same, scores):

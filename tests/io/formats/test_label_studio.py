@@ -196,13 +196,12 @@ def test_several_questions_need_the_option_question(same, refused, tasks, long):
     )
 
 
-def test_several_choices_are_one_category(write, tasks):
+def test_several_choices_are_a_set(write, tasks):
     tasks[0]["annotations"][0]["result"][0]["value"]["choices"] = ["dog", "cat"]
     tasks[1]["annotations"][0]["result"][0]["value"]["choices"] = ["cat", "dog"]
-    with pytest.warns(at.AnnotruthWarning, match="2 labels have several choices: each set"):
-        labels = at.read_labels(write(tasks, "export.json"))
-    assert labels.scale.names == ["cat", "cat + dog", "dog"]
-    assert "2 labels of several choices, each set one category" in labels.read_as
+    labels = at.read_labels(write(tasks, "export.json"))
+    assert labels.scale.names == ['["cat", "dog"]', '["cat"]', '["dog"]']
+    assert "2 answers of several labels" in labels.read_as
 
 
 def test_texts_and_relations_are_ignored(same, tasks, long):
@@ -293,9 +292,8 @@ def test_regions_and_sets_of_choices_in_a_csv(refused, write, short):
         cells = {"animal": json.dumps(span), "sentiment": json.dumps({"choices": choices})}
         writer.writerow({**row, **cells, "text": "x"})
     path = write(text.getvalue(), "export.csv")
-    with pytest.warns(at.AnnotruthWarning, match="6 labels have several choices"):
-        labels = at.read_labels(path)
-    assert labels.scale.names == ["bad", "bad + good"]
+    labels = at.read_labels(path)
+    assert labels.scale.names == ['["bad", "good"]', '["bad"]']
     assert labels.items.to_pylist() == [1, 2, 3, 4, 5, 6]  # and not its text
     assert "regions of 'animal' (labels)" in refused(
         text.getvalue(), "export.csv", question="animal"

@@ -102,12 +102,11 @@ def test_tasks_within_a_task_are_found(same, votes):
     same(table(rows), "c.csv", votes)
 
 
-def test_several_animals_are_a_set_and_warned_of(write):
+def test_several_animals_are_a_set(write):
     rows = [row(1, 1, "ann", survey("CAT", "DOG")), row(2, 1, "bob", survey("DOG", "CAT"))]
     rows.append(row(3, 1, "cy", question(["DOG"])))
-    with pytest.warns(at.AnnotruthWarning, match="several choices"):
-        labels = at.read_labels(write(table(rows), "c.csv"))
-    assert labels.scale.names == ["CAT + DOG", "DOG"]
+    labels = at.read_labels(write(table(rows), "c.csv"))
+    assert labels.scale.names == ['["CAT", "DOG"]', '["DOG"]']
 
 
 def test_pictures_before_an_answer_are_left_out(write):

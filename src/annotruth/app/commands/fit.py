@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from annotruth.models.distributed_fit import DistributedFit
     from annotruth.models.pairs.result import RankFit
     from annotruth.models.result import Fit
+    from annotruth.sets.fit import SetFit
 
 
 class EngineChoice(StrEnum):
@@ -107,6 +108,8 @@ def fit(
 
         annotruth fit sliders.csv --bins 10
 
+        annotruth fit tags.csv --separator "|" --truth true-tags.csv
+
         annotruth fit huge.parquet --memory 1GB --out result --format parquet
 
         annotruth fit monday.csv tuesday.csv
@@ -127,7 +130,9 @@ def fit(
     if engine is EngineChoice.spark:
         from annotruth.app import on_spark
 
-        on_spark.check_options({"--truth": truth, **outputs.local_only()}, outputs.format_.value)
+        sets = {"--sets": read.sets or None, "--separator": read.separator}
+        local_only = {"--truth": truth, **sets, **outputs.local_only()}
+        on_spark.check_options(local_only, outputs.format_.value)
         if outputs.safe_cells:
             raise InputError("--safe-cells is not for tables that Spark writes: leave it out")
         if len(labels) > 1:
@@ -171,7 +176,11 @@ def fit(
         if engine is not EngineChoice.spark:
             scores, max_size = read.scale == "ordinal", read.max_size
             metrics = (
-                None if truth is None else evaluate(result, truth, scores=scores, max_size=max_size)
+                None
+                if truth is None
+                else evaluate(
+                    result, truth, scores=scores, separator=read.separator, max_size=max_size
+                )
             )
             written = outputs.write(
                 result, progress, source=options.heading(labels), truth=truth, quiet=quiet
@@ -191,7 +200,7 @@ def fit(
 
 
 def print_result(
-    fit: Fit | DistributedFit | RankFit,
+    fit: Fit | DistributedFit | RankFit | SetFit,
     metrics: Mapping[str, float] | None,
     lines: Sequence[str],
     *,
@@ -217,8 +226,13 @@ def print_result(
 
 def json_entries(fit: BaseFit) -> dict[str, Any]:
     """Return the object that ``fit --json`` prints."""
-    from annotruth.models.result import Fit  # slow to load
+    from annotruth.models.base_fit import SETS  # slow to load
+    from annotruth.models.result import Fit
 
+    if fit.model == SETS:
+        from annotruth.sets.fitting import set_entries
+
+        return set_entries(cast("SetFit", fit))
     entries: dict[str, Any] = {
         "model": fit.model,
         "n_items": fit.data.n_items,

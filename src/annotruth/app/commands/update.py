@@ -91,7 +91,7 @@ def update(
         annotruth update fit corrections.csv --duplicates last --refit
     """
     from annotruth.app import console
-    from annotruth.models.storage import load, locked
+    from annotruth.models.storage import load_fit, locked
 
     if outputs.save is not None and os.path.realpath(outputs.save) == os.path.realpath(fit):
         outputs = replace(outputs, save=None)
@@ -109,7 +109,7 @@ def update(
         from annotruth import api  # slow to load
 
         progress.start(f"reading {fit.name}")
-        before = load(fit)
+        before = load_fit(fit)
         after, changed, entries = _update(
             before,
             options.one_or_several(labels),

@@ -66,7 +66,8 @@ def _add(votes: Votes, record: Record, user: str) -> None:
         labels = sequence(record.get("label", record.get("labels")), "the list of labels")
         if any(isinstance(label, list | dict) for label in labels):
             _refuse_spans()
-        votes.add(item, record.get("username", record.get("user", user)), labels)
+        # An example without labels may not have been looked at.
+        votes.add(item, record.get("username", record.get("user", user)), labels or None)
         return
     labels_of_user: dict[Any, list[Any]] = {}
     for one in sequence(record["annotations"], "the list of annotations"):

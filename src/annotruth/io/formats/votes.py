@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import shlex
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -13,7 +12,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from annotruth import errors
-from annotruth.errors import AnnotruthWarning, InputError, listed, shown
+from annotruth.errors import InputError, listed, shown
 from annotruth.io.formats.source import ParsedLabels, Record
 from annotruth.labels.frames import TIME_ROLES, make_column
 
@@ -24,19 +23,24 @@ _JOINED = " + "
 class Votes:
     """Labels collected from nested records, and the known truths among them.
 
+    Lists of choices are labels if each has one choice; otherwise all of them are sets of labels.
+
     Examples
     --------
     >>> votes = Votes()
     >>> votes.add("a", "ann", ["cat"])
     >>> votes.parsed().table["label"].to_pylist()
     ['cat']
+    >>> votes.add("a", "bob", ["cat", "dog"])
+    >>> votes.parsed().table["label"].to_pylist()
+    [['cat'], ['cat', 'dog']]
     """
 
     items: list[Any] = field(default_factory=list)
     annotators: list[Any] = field(default_factory=list)
     labels: list[Any] = field(default_factory=list)
     gold: dict[Any, Any] = field(default_factory=dict)
-    n_joined: int = 0
+    n_several: int = 0
     content: dict[str, list[Any]] = field(default_factory=dict)
     times: list[Record] = field(default_factory=list)
 
@@ -48,7 +52,7 @@ class Votes:
         about: Record | None = None,
         times: Record | None = None,
     ) -> None:
-        """Add a label; a list of choices counts as one category, the set of them.
+        """Add a label, or a list of choices.
 
         ``about`` is what the item is, by name; those names are kept that ``content`` has. ``times``
         are the time, the order and the seconds of the label, where they are known.
@@ -59,38 +63,37 @@ class Votes:
             values.append(None if value is None else str(value))
         self.items.append(check_scalar(item))
         self.annotators.append(check_scalar(annotator))
-        self.labels.append(self._to_category(label))
+        self.labels.append(self._checked(label))
 
     def add_gold(self, item: Any, label: Any) -> None:
         """Add a known truth, unless the label is empty."""
-        item, label = check_scalar(item), self._to_category(label)
-        if label is not None and self.gold.setdefault(item, label) != label:
+        item, label = check_scalar(item), self._checked(label)
+        if label not in (None, []) and self.gold.setdefault(item, label) != label:
             raise InputError(
-                f"item {shown(item)} has two truths, {shown(self.gold[item])} and "
-                f"{shown(label)}: keep one"
+                f"item {shown(item)} has two truths, {_shown_choices(self.gold[item])} and "
+                f"{_shown_choices(label)}: keep one"
             )
 
     def parsed(self, *notes: str) -> ParsedLabels:
         """Return the long table; truths of items without labels are left out and counted."""
+        has_sets = self.n_several > 0
+        labels = [_as_set(label) if has_sets else _single(label) for label in self.labels]
         labelled = {
-            item for item, label in zip(self.items, self.labels, strict=True) if label is not None
+            item for item, label in zip(self.items, labels, strict=True) if label is not None
         }
-        gold = {item: truth for item, truth in self.gold.items() if item in labelled}
+        gold = {
+            item: _as_set(truth) if has_sets else _single(truth)
+            for item, truth in self.gold.items()
+            if item in labelled
+        }
         n_left_out = len(self.gold) - len(gold)
-        if self.n_joined:
-            warnings.warn(
-                f"{counted(self.n_joined, 'label has', 'labels have')} several choices: each set of "
-                "choices is one category, and two annotators agree only if they chose the same set",
-                AnnotruthWarning,
-                stacklevel=2,
-            )
         ids = _ids([*self.items, *gold])
         return ParsedLabels(
             pa.table(
                 {
                     "item": ids.slice(0, len(self.items)),
                     "annotator": _ids(self.annotators),
-                    "label": make_column("label", self.labels),
+                    "label": make_column("label", labels),
                     **{name: pa.array(some, pa.string()) for name, some in self.content.items()},
                     **self._times_by_role(),
                 }
@@ -106,8 +109,7 @@ class Votes:
                 counted(
                     n_left_out, "truth of an item without labels", "truths of items without labels"
                 ),
-                counted(self.n_joined, "label of several choices", "labels of several choices")
-                + (", each set one category" if self.n_joined else ""),
+                counted(self.n_several, "answer of several labels", "answers of several labels"),
             ),
         )
 
@@ -120,9 +122,32 @@ class Votes:
             if any(one is not None for one in values)
         }
 
-    def _to_category(self, label: Any) -> Any:
-        self.n_joined += isinstance(label, list) and len(_distinct(label)) > 1
-        return category_of(label)
+    def _checked(self, label: Any) -> Any:
+        """Return a label, or the different choices of a list in order."""
+        if not isinstance(label, list):
+            return check_scalar(label)
+        chosen = sorted(_distinct(label), key=str)
+        self.n_several += len(chosen) > 1
+        return chosen
+
+
+def _as_set(label: Any) -> list[Any] | None:
+    """Return a set of labels as a list of texts; a single label is a set of one."""
+    if label is None:
+        return None
+    return [str(each) for each in (label if isinstance(label, list) else [label])]
+
+
+def _shown_choices(label: Any) -> str:
+    """Return a label or choices as a message shows them."""
+    return listed(map(shown, label if isinstance(label, list) else [label]))
+
+
+def _single(label: Any) -> Any:
+    """Return the only label of a list, None if it is empty."""
+    if not isinstance(label, list):
+        return label
+    return label[0] if label else None
 
 
 def category_of(label: Any) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -130,6 +130,9 @@ class RankFit(AnnotatorResults):
     >>> fit.item_table().column_names
     ['item', 'n_comparisons', 'score', 'low', 'high', 'rank', 'rank_low', 'rank_high', 'p_best']
     """
+
+    unit: ClassVar[str] = "comparison"
+    too_few: ClassVar[tuple[str, str]] = ("too few votes", TOO_FEW_VOTES)
 
     model: str
     settings: Mapping[str, Any]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from annotruth.errors import InputError, shown
 from annotruth.labels.validate import check_option
-from annotruth.models.base_fit import Readout, Verdict
+from annotruth.models.base_fit import SETS, Readout, Verdict
 from annotruth.models.further import FURTHER_TABLES
 from annotruth.models.pairs.registry import PAIR_MODELS, get_pair_model
 from annotruth.models.pairs.result import RANKING
@@ -35,8 +35,9 @@ def check_entries(entries: Mapping[str, Any], *, old: bool) -> None:
 
     With ``old``, they are of format 1, in which some were added later.
     """
-    ranks = entries.get("kind") == RANKING
-    checks = _rank_checks() if ranks else _checks(old=old)
+    kind = entries.get("kind")
+    others = {RANKING: _rank_checks, SETS: _set_checks}
+    checks = others[kind]() if kind in (RANKING, SETS) else _checks(old=old)
     optional = _OPTIONAL_IN_OLD if old else _OPTIONAL
     for name in entries.keys() - checks.keys():
         raise ValueError(f"unexpected entry {shown(name)} in fit.json")
@@ -48,8 +49,16 @@ def check_entries(entries: Mapping[str, Any], *, old: bool) -> None:
     if entries["n_iter"] != len(entries["history"]["objective"]):
         raise ValueError("n_iter is not the length of the history")
     if not old:  # else an option may have gone
-        model = entries["model"]
-        _check_settings(get_pair_model(model) if ranks else get_model(model), entries["settings"])
+        _check_settings(_model_class(kind, entries["model"]), entries["settings"])
+
+
+def _model_class(kind: str | None, model: str) -> type[OptionsBase]:
+    """Return the class of a model that fits of the kind have."""
+    if kind == SETS:
+        from annotruth.sets.model import SetModel
+
+        return SetModel
+    return get_pair_model(model) if kind == RANKING else get_model(model)
 
 
 def _check_settings(cls: type[OptionsBase], settings: Mapping[str, Any]) -> None:
@@ -220,5 +229,21 @@ def _rank_checks() -> dict[str, Check]:
         "parts": _is_count,
         "side_bias": _or_none(_is_estimate),
         "coefficients": _dict_of(_is_estimate),
+        "chosen": _or_none(_is_text),
+    }
+
+
+def _set_checks() -> dict[str, Check]:
+    """Return the check of each entry of a fit of sets of labels."""
+    return {
+        **_common_checks(),
+        **_FILE_CHECKS,
+        "kind": _is_one_of(SETS),
+        "model": _is_one_of(SETS),
+        "n_answers": _is_count,
+        "n_labels": _is_count,
+        "n_sets": _is_count,
+        "labels": _list_of(_is_text),
+        "separator": _is_text,
         "chosen": _or_none(_is_text),
     }

@@ -25,7 +25,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +34,7 @@ from pyarrow import feather
 from annotruth.errors import InputError, shown, system_errors_reported
 from annotruth.io import atomic
 from annotruth.models import base_fit
-from annotruth.models.base_fit import FORMAT
+from annotruth.models.base_fit import FORMAT, SETS
 from annotruth.models.further import FURTHER_TABLES, FurtherResults, make_further_results
 from annotruth.models.pairs.result import RANKING, RankFit
 from annotruth.models.result import Fit
@@ -55,6 +55,9 @@ from annotruth.models.storage.tables import (
     make_fit,
     make_tables,
 )
+
+if TYPE_CHECKING:
+    from annotruth.sets.fit import SetFit
 
 MANIFEST = "fit.json"
 WAIT_SECONDS = 600.0
@@ -81,7 +84,7 @@ _DAMAGE = (
 )
 
 
-def save(fit: Fit | RankFit, path: str | os.PathLike[str]) -> None:
+def save(fit: Fit | RankFit | SetFit, path: str | os.PathLike[str]) -> None:
     """Write a fit to a folder; if that fails, or the process is killed, the folder has the old fit."""
     folder = Path(os.path.realpath(path))
     with (
@@ -119,8 +122,10 @@ def save(fit: Fit | RankFit, path: str | os.PathLike[str]) -> None:
             _remove_old_format(folder)
 
 
-def _write_files(fit: Fit | RankFit, folder: Path) -> dict[str, dict[str, Any]]:
+def _write_files(fit: Fit | RankFit | SetFit, folder: Path) -> dict[str, dict[str, Any]]:
     """Write tables and arrays; return the size and the checksum of each file."""
+    if not isinstance(fit, Fit | RankFit):
+        fit = fit.stored()
     arrays = {f"{_PARAMETER}{name}": values for name, values in fit.parameters.items()}
     if isinstance(fit, RankFit):
         tables = make_rank_tables(fit)
@@ -209,8 +214,10 @@ def _lock_held(folder: Path, on_wait: Callable[[], object] | None = None) -> Ite
             _HELD.reset(token)
 
 
-def load(path: str | Path) -> Fit | RankFit:
+def load(path: str | Path) -> Fit | RankFit | SetFit:
     """Read a fit that its ``save``, ``annotruth fit --save`` or ``annotruth rank --save`` wrote.
+
+    It is a `Fit`, of comparisons a `RankFit`, and of sets of labels a `SetFit`.
 
     Parameters
     ----------
@@ -246,6 +253,22 @@ def load(path: str | Path) -> Fit | RankFit:
         ) from None
 
 
+def load_fit(path: str | Path) -> Fit | RankFit:
+    """Read a fit of labels or of comparisons; refuse one that cannot be updated or advised on."""
+    fit = load(path)
+    if not isinstance(fit, Fit | RankFit):
+        refuse_sets()
+    return fit
+
+
+def refuse_sets() -> NoReturn:
+    """Refuse a fit of sets where one of labels or of comparisons is needed."""
+    raise InputError(
+        "this is a fit of sets of labels, which can be reported and evaluated only: to add answers, "
+        "fit all of them again (`annotruth fit`)"
+    )
+
+
 def _read_manifest(folder: Path) -> bytes:
     path = folder / MANIFEST
     if not path.is_file():  # or a pipe, which never ends
@@ -260,7 +283,7 @@ def _missing(folder: Path, path: Path) -> InputError:
     )
 
 
-def _read_fit(folder: Path, manifest: bytes) -> Fit | RankFit:
+def _read_fit(folder: Path, manifest: bytes) -> Fit | RankFit | SetFit:
     """Return the fit that a manifest describes; files that are missing raise FileNotFoundError."""
     entries = json.loads(manifest)
     if not isinstance(entries, dict):
@@ -289,6 +312,10 @@ def _read_fit(folder: Path, manifest: bytes) -> Fit | RankFit:
         covariance = _read_array(contents[COVARIANCE])
         return replace(make_rank_fit(entries, tables, parameters, covariance), further=further)
     tables = {name: _read_table(contents[name]) for name in TABLES}
+    if entries.get("kind") == SETS:
+        from annotruth.sets.storage import make_set_fit
+
+        return make_set_fit(entries, tables, parameters)
     more = [OTHER_TABLE] if has_other_table(tables["items"]) else []
     for name in [*more, *({PAST_FITS} & contents.keys())]:
         tables[name] = _read_table(contents[name])

@@ -68,6 +68,7 @@ _FIELDS = {
         ("distribution", "reliability"),
     ),
     "ordinal-mixture": (*_SERIOUS, "score"),
+    "sets": _SERIOUS[1:],
 }
 
 

@@ -155,7 +155,7 @@ function makeTable(host, name, table, data, openDetail) {
     const line = make("tr", { "aria-rowindex": at + 2 });
     columns.forEach((column, place) => {
       const cell = make("td", { class: classOf(column, place) });
-      if (place === 0) {
+      if (place === 0 && openDetail) {
         const button = make("button", { type: "button", class: "open" }, shownOf(column, row));
         button.addEventListener("click", () => {
           if (table.opens) openDetail(data.tables[table.opens_in], table.opens[row], state.rows.map((each) => table.opens[each]));

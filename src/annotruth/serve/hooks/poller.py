@@ -15,7 +15,7 @@ from typing import Any
 
 from annotruth.errors import AnnotruthError, InputError
 from annotruth.models.result import Fit
-from annotruth.models.storage.folder import load
+from annotruth.models.storage.folder import load_fit
 from annotruth.serve.hooks.cvat_api import Cvat
 from annotruth.serve.hooks.cvat_polling import poll_cvat
 from annotruth.serve.hooks.label_studio_api import LabelStudio
@@ -171,7 +171,7 @@ def _predict_if_due(
     cursor: dict[str, Any] = {}
     error, began = "", time.monotonic()
     try:
-        fit = load(snapshots_folder(data_dir) / latest.folder)
+        fit = load_fit(snapshots_folder(data_dir) / latest.folder)
         if isinstance(fit, Fit):
             written = write_predictions_back(fit, to.settings, **options)
             error = f"predictions: {written.summary}" if written.n_refused else ""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from annotruth.errors import AnnotruthError
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.result import Fit
-from annotruth.models.storage import load
+from annotruth.models.storage import load_fit
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.records import Snapshot
 from annotruth.serve.store.snapshots import latest_snapshot
@@ -149,7 +149,7 @@ class SnapshotCache:
             if row is None:
                 return None
             try:
-                fit = load(self._folder / row.folder)
+                fit = load_fit(self._folder / row.folder)
             except AnnotruthError:
                 if last_try:
                     raise

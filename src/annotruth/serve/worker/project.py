@@ -9,7 +9,7 @@ from pathlib import Path
 from sqlalchemy import Connection, func, select
 
 from annotruth.errors import AnnotruthError
-from annotruth.models.storage import load
+from annotruth.models.storage import load_fit
 from annotruth.serve.store.content import all_gold
 from annotruth.serve.store.database import Database
 from annotruth.serve.store.events import (
@@ -95,7 +95,7 @@ class ProjectWorker:
         self._fitted_seq = snapshot.last_seq
         folder = snapshots_folder(self._data_dir) / snapshot.folder
         try:
-            self._fit, self._alerted = load(folder), Alerted.load(folder)
+            self._fit, self._alerted = load_fit(folder), Alerted.load(folder)
             self._refit = LastRefit(**snapshot.summary["refit"])
         except (AnnotruthError, OSError, ValueError, LookupError, TypeError) as error:
             _LOGGER.warning(

@@ -1,0 +1,1 @@
+"""NumPy twins of the passes over sets of labels."""

@@ -1,0 +1,85 @@
+"""NumPy twins of `annotruth.kernels.sets.presence`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from annotruth.kernels.arrays import Block, Codes, Floats
+from annotruth.kernels.reference.rows import LabelRows, label_rows
+
+
+def start(
+    block: Block,
+    lo: int,
+    hi: int,
+    posterior: Floats,
+    members: Floats,
+    hits: Floats,
+    positives: Floats,
+) -> None:
+    """Write the share of each item's answers that give each label, and add up what `step` does."""
+    rows = label_rows(block, lo, hi)
+    counts = np.zeros((hi - lo, members.shape[1]))
+    np.add.at(counts, rows.item - lo, members[rows.category])
+    posterior[lo:hi] = counts / np.bincount(rows.item - lo)[:, np.newaxis]
+    known = block.known[lo:hi]
+    posterior[lo:hi][known >= 0] = members[known[known >= 0]]
+    _add_counts(rows, posterior, members, hits, positives)
+
+
+def step(
+    block: Block,
+    lo: int,
+    hi: int,
+    posterior: Floats,
+    evidence: Floats,
+    members: Floats,
+    present: Floats,
+    absent: Floats,
+    theta: Floats,
+    types: Floats,
+    hits: Floats,
+    positives: Floats,
+    type_items: Floats,
+    type_labels: Floats,
+    log_likelihood: Floats,
+) -> None:
+    """Take one E-step and add up what the M-step needs."""
+    rows = label_rows(block, lo, hi)
+    given = members[rows.category] > 0.0
+    ratios = np.where(given, present[rows.annotator], absent[rows.annotator])
+    evidence[lo:hi] = 0.0
+    np.add.at(evidence, rows.item, ratios)
+    weight, within, log_total = type_posterior(
+        evidence[lo:hi], members, block.known[lo:hi].astype(np.int64), theta, types
+    )
+    log_likelihood[0] += log_total.sum()
+    posterior[lo:hi] = np.einsum("ek,ekl->el", weight, within)
+    type_items += weight.sum(axis=0)
+    type_labels += np.einsum("ek,ekl->kl", weight, within)
+    _add_counts(rows, posterior, members, hits, positives)
+
+
+def type_posterior(
+    evidence: Floats, members: Floats, known: Codes, theta: Floats, types: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Return the posterior of the type, items x types, that of labels within it, and log totals."""
+    log_one = np.log(theta) + evidence[:, np.newaxis]
+    log_none = np.broadcast_to(np.log1p(-theta), log_one.shape)
+    log_sum = np.logaddexp(log_one, log_none)
+    within = np.exp(log_one - log_sum)
+    truth = members[np.maximum(known, 0)][:, np.newaxis]
+    is_known = (known >= 0)[:, np.newaxis, np.newaxis]
+    within = np.where(is_known, truth, within)
+    log_sum = np.where(is_known, np.where(truth > 0.0, log_one, log_none), log_sum)
+    log_weight = np.log(types) + log_sum.sum(axis=2)
+    log_total = np.logaddexp.reduce(log_weight, axis=1)
+    return np.exp(log_weight - log_total[:, np.newaxis]), within, log_total
+
+
+def _add_counts(
+    rows: LabelRows, posterior: Floats, members: Floats, hits: Floats, positives: Floats
+) -> None:
+    """Add the items' posteriors to the counts of the annotators who answered."""
+    np.add.at(positives, rows.annotator, posterior[rows.item])
+    np.add.at(hits, rows.annotator, posterior[rows.item] * members[rows.category])

@@ -1,0 +1,1 @@
+"""Compiled passes over answers that are sets of labels."""

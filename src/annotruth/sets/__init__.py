@@ -1,0 +1,1 @@
+"""Answers that are sets of labels: their model, and its results."""

@@ -1,0 +1,156 @@
+r"""What is said about annotators who give sets of labels: reliability and behavior.
+
+An annotator's reliability is the informedness of their answers relative to that of a typical serious
+annotator. With sensitivity a, specificity b, and weights :math:`v_{s,l} = n^1_{s,l} n^0_{s,l} / n_s`
+of answers to items with and without the label,
+
+.. math::
+    R_s = (1 - q_s) \min\left(1, \max\left(0,
+        \frac{\sum_l v_{s,l} (a_{s,l} + b_{s,l} - 1)}{\sum_l v_{s,l} (A_l + B_l - 1)}
+    \right)\right)
+
+where A and B are the rates of the typical annotator and :math:`q_s` is the probability that the annotator
+answers whatever the item is. If a share of the answers is serious and the rest is given without
+looking, R is that share. Intervals are those of draws from the posterior of rates and of q.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from annotruth.advice.annotators import FEW_LABELS
+from annotruth.kernels.arrays import Floats
+from annotruth.models.base_fit import SPAMMER_BELOW
+from annotruth.sets.rates import PooledRates
+from annotruth.sets.steps import AnswerCounts, SetParameters
+
+TOO_FEW_ANSWERS = "too few answers to tell"
+"""The behavior of annotators of whom little is known."""
+
+_N_DRAWS = 400
+_WIDE = 0.7  # an interval as wide as this says nothing
+_RARELY = (
+    0.15  # a label that is given less often is never meant, one given more than 1 - that always
+)
+_ENDS = (2.5, 97.5)
+
+
+class RateTable(NamedTuple):
+    """An annotator's rate over all labels with its 95% interval, and per label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> RateTable(np.array([0.8]), np.array([0.6]), np.array([0.9]), np.array([[0.8]])).low.tolist()
+    [0.6]
+    """
+
+    mean: Floats
+    low: Floats
+    high: Floats
+    by_label: Floats
+
+
+class AnnotatorEstimates(NamedTuple):
+    """Each annotator's reliability with its interval, rates and behavior.
+
+    Examples
+    --------
+    >>> AnnotatorEstimates._fields[:3]
+    ('reliability', 'low', 'high')
+    """
+
+    reliability: Floats
+    low: Floats
+    high: Floats
+    behavior: list[str]
+    sensitivity: RateTable
+    specificity: RateTable
+
+
+def estimate_annotators(
+    parameters: SetParameters, counts: AnswerCounts, own: Floats
+) -> AnnotatorEstimates:
+    """Return what is known about each annotator; ``own`` is how often they give each label."""
+    rng = np.random.default_rng(0)
+    draws = [_draw(rng, parameters, counts) for _ in range(_N_DRAWS)]
+    reliability = (1.0 - parameters.irregular) * _relative(
+        parameters.present, parameters.absent, parameters, counts
+    )
+    low, high = np.percentile([each[0] for each in draws], _ENDS, axis=0)
+    estimate = AnnotatorEstimates(
+        reliability,
+        np.minimum(low, reliability),
+        np.maximum(high, reliability),
+        [],
+        _rate_table(parameters.present, counts.positives, [each[1] for each in draws]),
+        _rate_table(parameters.absent, counts.negatives, [each[2] for each in draws]),
+    )
+    n_answers = (counts.positives + counts.negatives).max(axis=1)
+    return estimate._replace(behavior=_behaviors(estimate, own, n_answers))
+
+
+def _draw(
+    rng: np.random.Generator, parameters: SetParameters, counts: AnswerCounts
+) -> tuple[Floats, Floats, Floats]:
+    """Return a draw of reliabilities, and of sensitivities and specificities over all labels."""
+    a = _draw_rates(rng, parameters.sensitivity, counts.hits, counts.positives)
+    b = _draw_rates(rng, parameters.specificity, counts.rejections, counts.negatives)
+    serious = rng.random(len(a)) >= parameters.irregular
+    reliability = serious * _relative(a, b, parameters, counts)
+    return reliability, _overall(a, counts.positives), _overall(b, counts.negatives)
+
+
+def _draw_rates(
+    rng: np.random.Generator, rates: PooledRates, successes: Floats, trials: Floats
+) -> Floats:
+    offset = rates.offset + np.sqrt(rates.offset_variance) * rng.standard_normal(len(rates.offset))
+    mean = expit(rates.level + offset[:, np.newaxis])
+    failures = np.maximum(trials - successes, 0.0)
+    drawn: Floats = rng.beta(rates.kappa * mean + successes, rates.kappa * (1.0 - mean) + failures)
+    return drawn
+
+
+def _relative(a: Floats, b: Floats, parameters: SetParameters, counts: AnswerCounts) -> Floats:
+    """Return the informedness relative to that of a typical serious annotator, from 0 to 1."""
+    n = counts.positives + counts.negatives
+    weight = counts.positives * counts.negatives / np.maximum(n, 1e-12)
+    typical = parameters.sensitivity.crowd() + parameters.specificity.crowd() - 1.0
+    of_typical = (weight * np.maximum(typical, 1e-3)).sum(axis=1)
+    of_annotator = (weight * (a + b - 1.0)).sum(axis=1)
+    relative: Floats = np.clip(of_annotator / np.maximum(of_typical, 1e-12), 0.0, 1.0)
+    return relative
+
+
+def _overall(rates: Floats, trials: Floats) -> Floats:
+    """Return the mean over labels, each by how many answers there are."""
+    weight = trials + 1e-6
+    mean: Floats = (weight * rates).sum(axis=1) / weight.sum(axis=1)
+    return mean
+
+
+def _rate_table(rates: Floats, trials: Floats, draws: list[Floats]) -> RateTable:
+    mean = _overall(rates, trials)
+    low, high = np.percentile(draws, _ENDS, axis=0)
+    return RateTable(mean, np.minimum(low, mean), np.maximum(high, mean), rates)
+
+
+def _behaviors(estimate: AnnotatorEstimates, own: Floats, n_answers: Floats) -> list[str]:
+    """Return serious, what annotators of low reliability do, or that too little is known."""
+    never, always = own < _RARELY, own > 1.0 - _RARELY
+    what = np.select(
+        [never.all(axis=1), always.all(axis=1), (never | always).all(axis=1)],
+        ["always empty", "always everything", "always the same set"],
+        default="random",
+    )
+    unclear: NDArray[np.bool_] = estimate.high - estimate.low > _WIDE
+    unclear |= n_answers < FEW_LABELS - 0.5  # sums of probabilities are rounded
+    serious = estimate.reliability >= SPAMMER_BELOW
+    names: list[str] = np.select(
+        [unclear, serious], [TOO_FEW_ANSWERS, "serious"], default=what
+    ).tolist()
+    return names

@@ -1,0 +1,175 @@
+"""How many types of items there are, and how far answers can be trusted, by held-out answers."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotruth.engines import Engine, get_engine
+from annotruth.kernels.arrays import Codes, Floats, mix_bits, slices
+from annotruth.kernels.reference.sets.presence import type_posterior
+from annotruth.labels import Labels
+from annotruth.labels.sets import members
+from annotruth.models.em import ProgressCallback, run_em, start_stage
+from annotruth.sets.steps import SetParameters, SetSteps
+
+MAX_TYPES = 6
+"""The most types of items that are tried."""
+
+_POWERS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
+_PART = 5  # one answer in five is held out
+_MIN_HELD_OUT = 30
+_LOSS_PER_TYPE = (
+    1.0  # the log-likelihood that a further type must add to that of all held-out answers
+)
+_USUAL_POWER, _POWER_SPREAD = (
+    0.8,
+    0.2,
+)  # a normal prior, which decides where few answers are held out
+_FAILURES = 2  # after so many numbers of types that predict no better, no more are tried
+_VALUES_AT_ONCE = 1 << 22
+
+
+class TypesChoice(NamedTuple):
+    """The number of types and the power that tempers posteriors, with what each predicts.
+
+    Attributes
+    ----------
+    n_types, power
+        What was chosen; 1 and 1.0 where there are too few answers to hold some out.
+    scores
+        The mean log-likelihood of held-out answers by number of types, from 1.
+    power_scores
+        That of the chosen number of types by power.
+    n_held_out
+        How many answers were held out.
+
+    Examples
+    --------
+    >>> TypesChoice(2, 0.9, [-2.1, -2.0], [-2.0, -1.9], 40).n_types
+    2
+    """
+
+    n_types: int
+    power: float
+    scores: list[float]
+    power_scores: list[float]
+    n_held_out: int
+
+
+def choose_types(
+    labels: Labels,
+    n_types: int | None,
+    *,
+    tol: float,
+    max_iter: int,
+    engine: str | Engine,
+    progress: ProgressCallback | None,
+) -> TypesChoice:
+    """Choose the number of types, unless it is given, and the power, by held-out answers."""
+    held_out = _held_out(labels)
+    if np.count_nonzero(held_out) < _MIN_HELD_OUT:
+        return TypesChoice(n_types or 1, 1.0, [], [], 0)
+    start_stage(progress, "choosing types of items")
+    train = labels.subset(~held_out)
+    answers = _answers_of(labels, held_out, ~held_out)
+    tried: list[tuple[float, SetParameters, Floats]] = []
+    with closing(get_engine(engine).open(train)) as session:
+        steps = SetSteps(train, session)
+        single, _ = run_em(steps, steps.start(), tol=tol, max_iter=max_iter, progress=progress)
+        failures, best = 0, -np.inf
+        for n in range(1, (n_types or MAX_TYPES) + 1):
+            if n_types not in (None, n):
+                continue
+            found = single
+            if n > 1:
+                steps.finalize(single)
+                begin = steps.with_types(single, n)
+                found, _ = run_em(steps, begin, tol=tol, max_iter=max_iter, progress=progress)
+            else:
+                steps.finalize(single)
+            evidence = session.collect("evidence").copy()
+            score = float(_log_likelihoods(answers, found, evidence, steps.own_rates()).mean())
+            tried.append((score, found, evidence))
+            penalized = score - (n - 1) * _LOSS_PER_TYPE / len(answers.item)
+            failures = 0 if penalized > best else failures + 1
+            best = max(best, penalized)
+            if failures == _FAILURES:
+                break
+        own = steps.own_rates()
+    loss = np.arange(len(tried)) * _LOSS_PER_TYPE / len(answers.item)
+    chosen = int(np.argmax([score for score, *_ in tried] - loss))
+    _, parameters, evidence = tried[chosen]
+    by_power = [
+        float(_log_likelihoods(answers, parameters.tempered(each), each * evidence, own).mean())
+        for each in _POWERS
+    ]
+    prior = -0.5 * ((np.array(_POWERS) - _USUAL_POWER) / _POWER_SPREAD) ** 2
+    return TypesChoice(
+        n_types or chosen + 1,
+        _POWERS[int(np.argmax(len(answers.item) * np.array(by_power) + prior))],
+        [score for score, *_ in tried],
+        by_power,
+        len(answers.item),
+    )
+
+
+def _held_out(labels: Labels) -> NDArray[np.bool_]:
+    """Mark one answer in five, but neither the only one of an item nor of an annotator."""
+    item, annotator = labels.item_of_label().astype(np.uint64), labels.annotator.astype(np.uint64)
+    order = mix_bits(mix_bits(item + np.uint64(1)) + annotator)
+    held_out: NDArray[np.bool_] = order % np.uint64(_PART) == 0
+    for codes, n in (
+        (labels.item_of_label(), labels.n_items),
+        (labels.annotator, labels.n_annotators),
+    ):
+        held_out &= np.bincount(codes[~held_out], minlength=n)[codes] > 0
+    return held_out
+
+
+class _Answers(NamedTuple):
+    """Held-out answers: codes among the training answers, and the sets."""
+
+    item: Codes
+    annotator: Codes
+    given: NDArray[np.bool_]
+
+
+def _answers_of(labels: Labels, held_out: NDArray[np.bool_], kept: NDArray[np.bool_]) -> _Answers:
+    """Return the held-out answers with the codes that items and annotators have in the rest."""
+    items = np.unique(labels.item_of_label()[kept])
+    annotators = np.unique(labels.annotator[kept])
+    sets = members(labels.scale)[labels.category_of_label()[held_out]]
+    return _Answers(
+        np.searchsorted(items, labels.item_of_label()[held_out]),
+        np.searchsorted(annotators, labels.annotator[held_out]),
+        sets,
+    )
+
+
+def _log_likelihoods(
+    answers: _Answers, parameters: SetParameters, evidence: Floats, own: Floats
+) -> Floats:
+    """Return the log-likelihood of each held-out answer, given the other answers to its item."""
+    none = np.zeros((1, evidence.shape[1]))
+    result = np.empty(len(answers.item))
+    for rows in slices(len(answers.item), max(1, _VALUES_AT_ONCE // parameters.theta.size)):
+        item, annotator = answers.item[rows], answers.annotator[rows]
+        given = answers.given[rows]
+        unknown = np.full(len(item), -1)
+        weight, within, _ = type_posterior(
+            evidence[item], none, unknown, parameters.theta, parameters.types
+        )
+        hit = parameters.present[annotator][:, np.newaxis]
+        false = 1.0 - parameters.absent[annotator][:, np.newaxis]
+        rate = within * hit + (1.0 - within) * false
+        by_label = np.where(given[:, np.newaxis], np.log(rate), np.log1p(-rate)).sum(axis=2)
+        serious = np.logaddexp.reduce(np.log(np.maximum(weight, 1e-300)) + by_label, axis=1)
+        rate = own[annotator]
+        irregular = np.where(given, np.log(rate), np.log1p(-rate)).sum(axis=1)
+        share = np.clip(parameters.irregular[annotator], 1e-12, 1.0 - 1e-12)
+        result[rows] = np.logaddexp(np.log1p(-share) + serious, np.log(share) + irregular)
+    return result

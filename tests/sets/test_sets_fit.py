@@ -1,0 +1,224 @@
+"""Fits of sets: tables, saved fits, the command line, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import csv
+
+import annotruth as at
+from annotruth.labels.sets import labels_in
+
+
+@pytest.fixture(scope="module")
+def made() -> at.simulate.SetSimulation:
+    return at.simulate.sets(n_items=60, n_annotators=8, n_labels=4, seed=3)
+
+
+@pytest.fixture(scope="module")
+def fit(made) -> at.SetFit:
+    return at.fit(made.answers)
+
+
+@pytest.fixture(scope="module")
+def folder(made, tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("sets")
+    table = made.answers.to_arrow()
+    cells = ["|".join(labels_in(key)) or "|" for key in table["label"].to_pylist()]
+    csv.write_csv(table.set_column(2, "label", pa.array(cells)), path / "answers.csv")
+    csv.write_csv(made.truth_table(), path / "truth.csv")
+    return path
+
+
+def test_tables(fit):
+    items = fit.items()
+    assert items.columns.tolist() == [
+        *("item", "n_answers", "labels", "confidence"),
+        *("p_1", "p_2", "p_3", "p_4"),
+    ]
+    assert fit.annotators().columns.tolist() == [
+        *("annotator", "n_answers", "reliability", "low", "high", "spammer", "behavior"),
+        *("sensitivity", "sensitivity_low", "sensitivity_high"),
+        *("specificity", "specificity_low", "specificity_high"),
+    ]
+    assert fit.answers().columns.tolist() == ["item", "annotator", "labels", "p_serious"]
+    assert fit.labels()["n_given"].tolist() == fit.given.sum(axis=0).tolist()
+    people = fit.annotators()
+    assert (people["low"] <= people["reliability"]).all()
+    assert (people["reliability"] <= people["high"]).all()
+    assert len(fit.answers()) == fit.data.n_labels
+
+
+def test_answers_are_in_the_order_of_the_input(made, fit):
+    given = made.answers.to_arrow()
+    answers = fit.answer_table()
+    assert answers["item"].to_pylist() == given["item"].to_pylist()
+    assert answers["labels"].to_pylist() == [
+        "|".join(labels_in(key)) for key in given["label"].to_pylist()
+    ]
+
+
+def test_saved_fit_is_the_same(fit, tmp_path):
+    fit.save(tmp_path / "fit")
+    loaded = at.load(tmp_path / "fit")
+    assert isinstance(loaded, at.SetFit)
+    assert loaded.to_dict() == fit.to_dict()
+    for name, table in fit.tables().items():
+        assert loaded.tables()[name].equals(table), name
+    assert loaded.summary() == fit.summary()
+
+
+@pytest.mark.parametrize(
+    ("entry", "value"),
+    [
+        ("labels", ["1", "2", "3"]),
+        ("labels", ["1", "2", "3", "3"]),
+        ("n_sets", 1),
+        ("separator", 3),
+    ],
+)
+def test_tampered_fits_are_refused(fit, tmp_path, entry, value):
+    from annotruth.models.storage import folder as storage
+
+    fit.save(tmp_path / "fit")
+    path = tmp_path / "fit" / "fit.json"
+    entries = json.loads(path.read_text())
+    entries[entry] = value
+    entries["checksum"] = storage._checksum(entries)
+    path.write_text(json.dumps(entries))
+    with pytest.raises(at.InputError, match="cannot be read"):
+        at.load(tmp_path / "fit")
+
+
+def test_evaluate_takes_frames_mappings_and_files(made, fit, folder):
+    truth = made.truth_table()
+    from_text = at.evaluate(fit, truth)
+    sets = [cell.split("|") if cell else [] for cell in truth["label"].to_pylist()]
+    as_mapping = dict(zip(truth["item"].to_pylist(), sets, strict=True))
+    assert at.evaluate(fit, as_mapping) == from_text == at.evaluate(fit, folder / "truth.csv")
+    assert from_text["f1_micro"] > 0.7
+    with pytest.raises(at.InputError, match="truth names label 'owl', which is not among"):
+        at.evaluate(fit, {1: ["owl"]})
+
+
+def test_soft_labels_are_the_probabilities(fit):
+    assert fit.soft_labels()["p_2"].tolist() == fit.probability[:, 1].tolist()
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        lambda fit, path: at.update(fit, path),
+        lambda fit, path: at.next_labels(fit),
+        lambda fit, path: at.plan_labels(fit, "accuracy", 0.9),
+        lambda fit, path: at.fit(fit),
+        lambda fit, path: at.fit(path, separator="|", warm_start=fit),
+        lambda fit, path: at.fit(path, "gpm", separator="|"),
+        lambda fit, path: at.fit(path, separator="|", memory="1GB"),
+        lambda fit, path: at.fit(path, separator="|", engine="spark"),
+        lambda fit, path: at.fit(path, separator="|", classifier={}),
+        lambda fit, path: at.compare(path, separator="|"),
+        lambda fit, path: at.next_labels(path, separator="|"),
+        lambda fit, path: at.GPM().fit(fit.data),
+        lambda fit, path: at.fit(path, "sets"),
+    ],
+)
+def test_what_is_not_for_sets_is_refused_in_one_line(fit, folder, refused):
+    with pytest.raises(at.InputError) as error:
+        refused(fit, folder / "answers.csv")
+    text = str(error.value)
+    assert "\n" not in text
+    assert "sets" in text
+
+
+def test_command_line(run, folder, tmp_path, made):
+    code, out, _ = run(
+        *("fit", folder / "answers.csv", "--separator", "|", "--truth", folder / "truth.csv"),
+        *("--json", "--out", tmp_path / "out", "--save", tmp_path / "fit"),
+        *("--report", tmp_path / "r.html", "--soft", tmp_path / "soft.csv"),
+        *("--keep", tmp_path / "keep.csv"),
+    )
+    assert code == 0
+    entries = json.loads(out)
+    assert entries["model"] == "sets"
+    assert (entries["n_items"], entries["n_annotators"]) == (60, 8)
+    assert (entries["n_answers"], entries["n_labels"]) == (240, 4)
+    assert entries["metrics"]["f1_micro"] > 0.7
+    assert entries["spammers"] == int((made.behavior != "serious").sum())
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"items.csv", "annotators.csv", "answers.csv", "labels.csv", "fit.json"}
+    again = at.fit(tmp_path / "out" / "answers.csv", separator="|", columns={"label": "labels"})
+    assert again.data.n_labels <= 240  # empty sets are empty cells there
+    assert run("report", tmp_path / "fit", "--report", tmp_path / "again.html")[0] == 0
+    assert "Doubtful answers" in (tmp_path / "again.html").read_text()
+
+
+def test_command_line_summary_and_long_rows(run, tmp_path):
+    rows = [
+        (e, s, label) for e in range(6) for s in range(3) for label in ("x", "y")[: 1 + (e + s) % 2]
+    ]
+    path = tmp_path / "rows.csv"
+    path.write_text(
+        "item,annotator,label\n" + "\n".join(f"{e},{s},{label}" for e, s, label in rows)
+    )
+    code, out, _ = run("fit", path, "--sets")
+    assert code == 0
+    assert "sets on 18 answers of 6 items by 3 annotators, sets of 2 labels" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("fit", "FIT", "--sets"), "sets"),
+        (("update", "FIT", "ANSWERS"), "fit of sets of labels"),
+        (("next", "FIT"), "fit of sets of labels"),
+        (("plan", "FIT", "--target", "accuracy=0.9"), "fit of sets of labels"),
+        (("fit", "ANSWERS", "--separator", "|", "--engine", "spark"), "--separator"),
+        (("fit", "ANSWERS", "--sets", "--memory", "1GB"), "leave out memory"),
+        (("fit", "ANSWERS", "--separator", "|", "--predictions", "p.json"), "sets of labels"),
+    ],
+)
+def test_command_line_refuses_in_one_line(
+    run, fit, folder, tmp_path, monkeypatch, arguments, message
+):
+    monkeypatch.chdir(tmp_path)
+    fit.save(tmp_path / "fit")
+    names = {"FIT": tmp_path / "fit", "ANSWERS": folder / "answers.csv"}
+    code, _, err = run(*(names.get(each, each) for each in arguments))
+    assert code == 2
+    assert message in " ".join(err.split())
+    assert "Traceback" not in err
+
+
+def test_plain_labels_do_not_load_the_room(tmp_path):
+    import subprocess
+    import sys
+
+    path = tmp_path / "labels.csv"
+    path.write_text("item,annotator,label\na,x,1\na,y,2\nb,x,1\n")
+    script = (
+        "import sys, annotruth as at; at.fit(sys.argv[1], 'gpm'); "
+        "assert not [m for m in sys.modules if m.startswith('annotruth.sets') or "
+        "m == 'annotruth.labels.sets'], 'loaded'"
+    )
+    subprocess.run([sys.executable, "-c", script, str(path)], check=True)
+
+
+def test_simulation_is_reproducible_and_checked():
+    one, two = (at.simulate.sets(n_items=20, seed=4) for _ in range(2))
+    assert one.answers.to_arrow().equals(two.answers.to_arrow())
+    assert (one.truth == two.truth).all()
+    with pytest.raises(at.InputError, match="answers_per_item is 99"):
+        at.simulate.sets(answers_per_item=99)
+    with pytest.raises(at.InputError, match="upper end of prevalence"):
+        at.simulate.sets(prevalence=(0.1, 2.0))
+
+
+def test_unused_folder_is_left_alone(tmp_path, fit):
+    fit.save(tmp_path / "fit")
+    shutil.copytree(tmp_path / "fit", tmp_path / "copy")
+    assert at.load(tmp_path / "copy").n_iter == fit.n_iter
