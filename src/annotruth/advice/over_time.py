@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 
 from annotruth.errors import shown
 from annotruth.labels.encode import match_ids
-from annotruth.models.base_fit import SPAMMER_BELOW
-from annotruth.models.pairs.result import RankFit
-from annotruth.models.result import Fit
+from annotruth.models.base_fit import SPAMMER_BELOW, AnnotatorResults
 
 
 def describe_time(at: Any) -> str:
@@ -34,7 +32,7 @@ def name_change(row: Mapping[str, Any]) -> str:
 
 
 def with_changes(
-    fit: Fit | RankFit, verdict: NDArray[np.str_], reasons: Sequence[str]
+    fit: AnnotatorResults, verdict: NDArray[np.str_], reasons: Sequence[str]
 ) -> tuple[NDArray[np.str_], list[str]]:
     """Return verdicts and reasons that take annotators' last changes into account.
 
