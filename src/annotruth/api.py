@@ -54,6 +54,8 @@ def fit(
     classifier: Any = None,
     annotators: Any = None,
     by: str | Sequence[str] | None = None,
+    machines: Sequence[Any] = (),
+    machine_margin: float = 0.1,
     warm_start: Fit | str | Path | None = None,
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
@@ -70,6 +72,8 @@ def fit(
     classifier: Any = None,
     annotators: Any = None,
     by: str | Sequence[str] | None = None,
+    machines: Sequence[Any] = (),
+    machine_margin: float = 0.1,
     warm_start: Fit | str | Path | None = None,
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
@@ -95,6 +99,8 @@ def fit(
     classifier: Any = None,
     annotators: Any = None,
     by: str | Sequence[str] | None = None,
+    machines: Sequence[Any] = (),
+    machine_margin: float = 0.1,
     warm_start: Fit | str | Path | None = None,
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
@@ -109,6 +115,8 @@ def fit(
     classifier: Any = None,
     annotators: Any = None,
     by: str | Sequence[str] | None = None,
+    machines: Sequence[Any] = (),
+    machine_margin: float = 0.1,
     warm_start: Fit | str | Path | None = None,
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
@@ -144,6 +152,13 @@ def fit(
         A column of the traits, or several, by which annotators form groups (for robust-gpm): each
         group's opinion per item, and which items and groups differ (`Fit.groups`,
         `Fit.group_differences`, `Fit.group_summary`).
+    machines
+        The ids of annotators that are machines, such as language models (for robust-gpm). They are
+        compared with people, those that err together count less, and each is tested whether it may
+        replace a person: see `Fit.machines` and `Fit.dependence`.
+    machine_margin
+        By how much a machine may be worse than a person in that test: 0.1 for crowd workers, 0.15
+        for trained annotators, 0.2 for experts.
     warm_start
         A fit of the same model, or the folder of a saved one, to start from, for instance with all
         labels of a campaign again, in which the fit's labels are. Labels are read on its scale.
@@ -173,12 +188,13 @@ def fit(
         refused = {
             "annotator_prior": annotator_prior,
             "classifier": classifier,
+            "machines": machines or None,
             "warm_start": warm_start,
         }
         return _fit_sets(data, model, options, gold, refused, read, progress)
     is_refit = is_fit(data)
     if is_refit:
-        data = loaded_fit(data).data
+        data = replace(loaded_fit(data).data, annotator_weight=None)
     previous = None if warm_start is None else loaded_fit(warm_start)
     if previous is not None:
         read = _on_scale(previous, read)
@@ -210,14 +226,21 @@ def fit(
         from annotruth.groups.fit import check_groups
 
         check_groups(estimator, engine, read, by=by, classifier=classifier, warm_start=warm_start)
+    if machines:
+        _check_machines(estimator, engine, read, machine_margin, classifier, warm_start, by)
     start_stage(progress, reading_stage(data))
     labels = engine.read(data, read, gold=gold, annotator_prior=annotator_prior)
     if labels.scale.has_sets:
-        refused = {"classifier": classifier, "warm_start": warm_start}
+        refused = {
+            "classifier": classifier,
+            "machines": machines or None,
+            "warm_start": warm_start,
+        }
         return _fit_sets(labels, model, options, gold, refused, read, progress)
     if classifier is not None:
         labels = _with_classifier(labels, classifier, read)
-    takes_default = model is None and by is None and options.keys() <= {"engine"}
+    takes_default = model is None and by is None and not machines
+    takes_default = takes_default and options.keys() <= {"engine"}
     if takes_default and not _room_for_default(labels):
         warnings.warn(
             f"{labels.n_annotators:,} annotators and {labels.n_categories:,} categories are too "
@@ -236,7 +259,9 @@ def fit(
     start_stage(progress, f"fitting {estimator.name}")
     _LOGGER.info("fitting %s to %s", estimator.name, labels.describe())
     progress = _log_iterations(progress)
-    if by is None:
+    if machines:
+        result = _fit_machines(estimator, labels, machines, machine_margin, progress)
+    elif by is None:
         result = estimator.fit(labels, warm_start=previous, progress=progress).result_
     else:
         result = _fit_groups(estimator, labels, by, annotators, progress, read)
@@ -283,6 +308,43 @@ def _check_classifier(estimator: Estimator | None, engine: Engine, read: ReadOpt
             "a classifier (`--classifier`) needs the labels in memory: leave out memory "
             "(`--memory`), or the classifier"
         )
+
+
+def _check_machines(
+    estimator: Estimator | None,
+    engine: Engine,
+    read: ReadOptions,
+    margin: float,
+    classifier: Any,
+    warm_start: Any,
+    by: Any,
+) -> None:
+    """Refuse machines that cannot be fitted, before labels are read."""
+    from annotruth.machines.label_fit import check_machine_options
+
+    others = (
+        ("memory (`--memory`)", read.memory),
+        ("a classifier (`--classifier`)", classifier),
+        ("a warm start (`--warm-start`)", warm_start),
+        ("groups (`--by`)", by),
+    )
+    check_machine_options(estimator, engine, margin=margin, others=others)
+
+
+def _fit_machines(
+    estimator: Estimator,
+    labels: LabelSummary,
+    machines: Sequence[Any],
+    margin: float,
+    progress: ProgressCallback | None,
+) -> Fit:
+    """Return the fit of people's and machines' labels."""
+    from annotruth.machines.label_fit import fit_labels_with_machines
+    from annotruth.models.robust_gpm import RobustGPM
+
+    assert isinstance(labels, Labels)
+    assert isinstance(estimator, RobustGPM)
+    return fit_labels_with_machines(estimator, labels, machines, margin=margin, progress=progress)
 
 
 def _with_classifier(labels: LabelSummary, classifier: Any, read: ReadOptions) -> Labels:
@@ -512,6 +574,15 @@ def evaluate(
         from annotruth.selection.evaluate import compute_metrics
 
         return compute_metrics(fit, matched, scores=scores)
+
+
+def refuse_machines(fit: Fit | RankFit) -> None:
+    """Refuse to add labels to a fit with machines, whose weights depend on all labels."""
+    if "machines" in fit.further:
+        raise InputError(
+            "this fit has machines, whose weights depend on all labels: fit all labels again, with "
+            "machines (`--machine`)"
+        )
 
 
 def refuse_distributed(fit: Any) -> None:

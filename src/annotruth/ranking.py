@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from annotruth.api import AUTO, settings_of
+from annotruth.api import AUTO, refuse_machines, settings_of
 from annotruth.comparisons import Comparisons
 from annotruth.comparisons.append import append_comparisons
 from annotruth.comparisons.read import load_comparisons
@@ -34,6 +34,8 @@ def rank(
     data: Any,
     model: str | PairEstimator | None = None,
     *,
+    machines: Sequence[Any] = (),
+    machine_margin: float = 0.1,
     warm_start: RankFit | str | Path | None = None,
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
@@ -51,6 +53,12 @@ def rank(
     model
         A model's name ("pair-gpm", "bradley-terry", ...) or an estimator with its options set.
         Without one it is that of ``warm_start``, else pair-gpm.
+    machines
+        The ids of annotators that are machines, such as language models (for pair-gpm). They are
+        compared with people, those that err together count less, and each is tested whether it may
+        replace a person: see `RankFit.machines` and `RankFit.dependence`.
+    machine_margin
+        By how much a machine may be worse than a person in that test, as in `annotruth.fit`.
     warm_start
         A fit of the same model, or the folder of a saved one, to start from.
     progress
@@ -77,8 +85,16 @@ def rank(
     if auto:
         options = {**options, "n_groups": 1}
     estimator = make_pair_estimator(DEFAULT_PAIR_MODEL if model is None else model, options)
+    if machines:
+        _check_machines(estimator, read, machine_margin, warm_start, auto=auto)
     start_stage(progress, reading_stage(data))
     comparisons = _load(data, read)
+    if machines:
+        from annotruth.machines.pair_fit import rank_with_machines
+
+        return rank_with_machines(
+            estimator, comparisons, machines, margin=machine_margin, progress=progress
+        )
     if not auto:
         return _fit(estimator, comparisons, previous, progress)
     from annotruth.selection.pairs import choose_n_groups
@@ -87,6 +103,20 @@ def rank(
     choice = choose_n_groups(estimator, comparisons, progress=progress)
     estimator.set_params(n_groups=choice.n_groups)
     return replace(_fit(estimator, comparisons, previous, progress), chosen=choice.why)
+
+
+def _check_machines(
+    estimator: PairEstimator, read: ReadOptions, margin: float, warm_start: Any, *, auto: bool
+) -> None:
+    """Refuse machines that cannot be fitted, before comparisons are read."""
+    from annotruth.machines.pair_fit import check_pair_machine_options
+
+    others = (
+        ("memory (`--memory`)", read.memory),
+        ("a warm start (`--warm-start`)", warm_start),
+        ("n_groups='auto' (`--groups auto`)", auto or None),
+    )
+    check_pair_machine_options(estimator, margin=margin, others=others)
 
 
 def _fit(
@@ -139,6 +169,7 @@ def update_ranking(
     """Add comparisons to a fit as `update` does; return also how many were in it already."""
     read = ReadOptions.of(read, options)
     before = loaded_ranking(fit)
+    refuse_machines(before)
     start_stage(progress, reading_stage(data))
     new = load_comparisons(data, replace(read, drop=()))
     with file_named_in_errors(data):
@@ -222,7 +253,8 @@ def _load(data: Any, read: ReadOptions) -> Comparisons:
             f"{', '.join(changed)}: only for comparisons, and this is a fit; leave them out, or "
             "give the comparisons"
         )
-    return load_comparisons(loaded_ranking(data).data, read)
+    comparisons = replace(loaded_ranking(data).data, annotator_weight=None)
+    return load_comparisons(comparisons, read)
 
 
 def next_comparisons(

@@ -10,6 +10,7 @@ from annotruth.api import (
     continued,
     loaded_fit,
     refuse_distributed,
+    refuse_machines,
     settings_of,
     with_over_time,
 )
@@ -64,6 +65,7 @@ def update_fit(
             raise InputError(f"{name} is that of the fit: leave it out")
     refuse_distributed(fit)
     before = loaded_fit(fit)
+    refuse_machines(before)
     start_stage(progress, reading_stage(data))
     new = load_labels(data, replace(read, drop=()))
     with file_named_in_errors(data if gold is None else gold):

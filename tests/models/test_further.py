@@ -16,6 +16,7 @@ RESULTS = FurtherResults(
     {
         "machines": pa.table({"machine": ["gpt"], "n_labels": [3]}),
         "dependence": pa.table({"annotator": ["gpt"], "other": ["x"], "correlation": [0.5]}),
+        "machine_confusion": pa.table({"machine": ["gpt"], "consensus": ["1"], "label": ["2"]}),
     },
     facts={"n_machines": 1},
     lines=["machines: gpt agrees with people"],
@@ -34,7 +35,7 @@ def fit(request):
 
 def test_tables_summary_and_json_have_the_results(fit):
     tables = fit.tables()
-    assert list(tables)[-2:] == ["machines", "dependence"]
+    assert list(tables)[-3:] == ["machines", "dependence", "machine_confusion"]
     assert tables["dependence"].slice(0, 1).to_pydict()["correlation"] == [0.5]
     assert fit.summary().endswith(RESULTS.lines[0])
     entries = json_entries(fit) if isinstance(fit, at.Fit) else rank_entries(fit)

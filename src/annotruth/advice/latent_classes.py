@@ -171,6 +171,9 @@ def posterior_of(
     likelihood = classes.confusion[
         labels.annotator[ends[0] : ends[-1]], np.repeat(labels.cell_category[cells], sizes)
     ]
+    if labels.annotator_weight is not None:
+        weights = labels.annotator_weight[labels.annotator[ends[0] : ends[-1]]]
+        likelihood = likelihood ** weights[:, np.newaxis]
     weight, known = classes.label_weight, labels.known[lo:hi]
     with np.errstate(divide="ignore"):
         log_known = np.log(classes.known_truth)

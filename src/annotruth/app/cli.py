@@ -53,7 +53,7 @@ OPTION_GROUPS: Mapping[str, Collection[str]] = {
     "Known truths": ("gold", "truth"),
     "Model": (
         *("model", "models", "groups", "settings", "annotator_prior", "classifier"),
-        *("annotators", "by"),
+        *("annotators", "by", "machines", "machine_margin"),
         *("warm_start", "refit"),
     ),
     "Engine": ("engine", "master", "storage"),

@@ -160,6 +160,23 @@ ByOption = Annotated[
         "which items and groups differ (robust-gpm). Repeat it for combinations.",
     ),
 ]
+MachinesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--machine",
+        metavar="NAME",
+        help="The id of an annotator that is a machine, such as a language model. Repeat it for "
+        "several. They are compared with people; those that err together count less.",
+    ),
+]
+MachineMarginOption = Annotated[
+    float,
+    typer.Option(
+        metavar="SHARE",
+        help="By how much a machine may be worse than a person to replace one: 0.1 for crowd "
+        "workers, 0.15 for trained annotators, 0.2 for experts.",
+    ),
+]
 SettingsOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="An option of the model, such as tol=1e-6."),

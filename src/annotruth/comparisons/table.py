@@ -52,7 +52,7 @@ class Comparisons:
     contexts, context
         The prompts, scenes or questions under which items were compared, and the code of each
         comparison's; None where there are none.
-    n_dropped, n_repeated, frame, read_as, left_out
+    annotator_weight, n_dropped, n_repeated, frame, read_as, left_out
         As in `annotruth.labels.LabelSummary`.
 
     Examples
@@ -82,6 +82,7 @@ class Comparisons:
     frame: str = "pyarrow"
     read_as: str = ""
     left_out: str = ""
+    annotator_weight: Floats | None = None
 
     on_disk: ClassVar[bool] = False
     """Whether the arrays are on disk."""
@@ -202,6 +203,28 @@ class Comparisons:
             covariates={name: values[keep] for name, values in self.covariates.items()},
             context=None if self.context is None else self.context[keep],
         )
+
+    def of_annotators(self, annotators: NDArray[np.bool_]) -> Comparisons:
+        """Return the comparisons of the marked annotators; items keep their codes."""
+        some = self.subset(annotators[self.annotator_of_comparison()])
+        weight = self.annotator_weight
+        return replace(
+            some,
+            annotators=self.annotators.filter(as_arrow(annotators)),
+            annotator_ptr=np.append(0, some.annotator_ptr[1:][annotators]),
+            annotator_weight=None if weight is None else weight[annotators],
+        )
+
+    def counted_annotators(self) -> float:
+        """Return the number of annotators, each with what their votes count."""
+        weight = self.annotator_weight
+        return float(self.n_annotators if weight is None else weight.sum())
+
+    def counted_comparisons(self) -> float:
+        """Return the number of comparisons, each with what its annotator's votes count."""
+        weight = self.annotator_weight
+        counts = self.comparisons_per_annotator
+        return float(self.n_comparisons if weight is None else weight @ counts)
 
     def without_gaps(self) -> Comparisons:
         """Return the comparisons without items, annotators and contexts that have none."""

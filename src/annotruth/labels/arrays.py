@@ -94,6 +94,9 @@ class LabelSummary(ABC):
     annotator_prior
         What is known about annotators from earlier work, annotators x 2: pseudo-counts of serious
         and of irregular labels. None where nothing is known.
+    annotator_weight
+        What each annotator's labels count, above 0 and at most 1: less for machines that depend on
+        one another. None where all count alike.
     classifier
         A classifier's probabilities, items x categories, with NaN for items without a prediction.
         None where there is no classifier.
@@ -122,6 +125,7 @@ class LabelSummary(ABC):
 
     scale: Scale
     annotator_prior: NDArray[np.float64] | None
+    annotator_weight: NDArray[np.float64] | None = None
     classifier: NDArray[np.float64] | None = None
     n_dropped: int
     frame: str
@@ -158,6 +162,16 @@ class LabelSummary(ABC):
     def n_categories(self) -> int:
         """The number of categories of the scale, whether chosen or not."""
         return len(self.scale)
+
+    def weighted(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return values, one or one row per annotator, times what their labels count."""
+        if self.annotator_weight is None:
+            return values
+        return values * self.annotator_weight.reshape(-1, *(1,) * (values.ndim - 1))
+
+    def counted_labels(self) -> float:
+        """Return the number of labels, each with what its annotator's labels count."""
+        return float(self.weighted(self.labels_per_annotator).sum())
 
     def describe(self) -> str:
         """Return the counts and the kind of scale as one line."""
@@ -206,6 +220,7 @@ class LabelArrays(LabelSummary):
     left_out: str = ""
     n_repeated: int = 0
     classifier: NDArray[np.float64] | None = None
+    annotator_weight: NDArray[np.float64] | None = None
 
     @property
     def n_items(self) -> int:

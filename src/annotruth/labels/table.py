@@ -44,7 +44,7 @@ class Labels(LabelArrays):
         The code of an item's known truth, -1 where there is none.
     covariates
         Further data about labels, annotators and items.
-    annotator_prior, classifier, n_dropped, n_repeated, frame, read_as, left_out
+    annotator_prior, annotator_weight, classifier, n_dropped, n_repeated, frame, read_as, left_out
         As in `LabelSummary`.
 
     Examples
@@ -249,10 +249,12 @@ class Labels(LabelArrays):
             frame=self.frame,
         )
         prior = None if self.annotator_prior is None else self.annotator_prior[annotators]
+        weight = None if self.annotator_weight is None else self.annotator_weight[annotators]
         return replace(
             made,
             known=self.known[items],
             annotator_prior=prior,
+            annotator_weight=weight,
             classifier=None if self.classifier is None else self.classifier[items],
             covariates=self.covariates.take(labels[made.row], annotators, items),
             n_repeated=self.n_repeated,

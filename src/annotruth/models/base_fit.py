@@ -17,7 +17,7 @@ from annotruth.engines import Input
 from annotruth.errors import InputError, counted
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, LabelSummary
-from annotruth.labels.frames import as_arrow
+from annotruth.labels.frames import as_arrow, from_arrow
 from annotruth.models.em import HasHistory, History
 from annotruth.models.further import HOW_TO_GET, FurtherResults
 
@@ -138,6 +138,26 @@ class AnnotatorResults(HasHistory, ABC):
             for results in self.further.values()
             for name, table in results.tables.items()
         }
+
+    def machines(self) -> Any:
+        """Return one row per machine among the annotators: how it compares with people.
+
+        ``agreement`` is how often it agrees with a person, ``people_agreement`` how often two people
+        agree; ``accuracy`` is how often its label is the people's consensus; ``weight`` what its labels
+        count. ``winning_rate``, ``advantage``, ``p_value`` and ``may_replace`` are of the alternative
+        annotator test.
+        """
+        return from_arrow(self.further_table("machines", "machines"), self.data.frame)
+
+    def dependence(self) -> Any:
+        """Return one row per pair of machines: whether they err together.
+
+        ``agreement`` is the share of ``n_items`` common items with the same label, ``expected`` that of
+        independent machines; ``correlation`` is of labels given the items' true state, with its 95%
+        interval; ``p_value`` is adjusted for the number of pairs; ``weight`` is what the labels of
+        ``annotator`` count.
+        """
+        return from_arrow(self.further_table("machines", "dependence"), self.data.frame)
 
     def further_lines(self) -> list[str]:
         """Return what the summary says of further results."""
@@ -400,7 +420,8 @@ def variance_inflation(labels: LabelSummary) -> float:
     The fewer labels per annotator, the less is known of them. The form and its figures were
     chosen on simulated crowds.
     """
-    return float(1.12 + 7.5 * labels.n_annotators / labels.n_labels)
+    n_annotators = labels.weighted(np.ones(labels.n_annotators)).sum()
+    return float(1.12 + 7.5 * n_annotators / labels.counted_labels())
 
 
 def one_coin_confusion(accuracy: Floats, n_categories: int) -> Floats:

@@ -51,6 +51,7 @@ FURTHER_TABLES: Mapping[str, Mapping[str, Mapping[str, ColumnKind]]] = {
     "machines": {
         "machines": {"machine": "id", "n_labels": "count"},
         "dependence": {"annotator": "id", "other": "id", "correlation": "number"},
+        "machine_confusion": {"machine": "id", "consensus": "text", "label": "text"},
     },
 }
 """The tables of each kind of further results, with the columns that a saved fit must have."""

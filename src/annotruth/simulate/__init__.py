@@ -4,6 +4,7 @@ from annotruth.simulate.changing import ChangingSimulation, changing
 from annotruth.simulate.comparers import ComparisonSimulation, comparers
 from annotruth.simulate.crowds import Simulation, crowd, gaussian
 from annotruth.simulate.groups import GroupSimulation, groups
+from annotruth.simulate.machines import with_machines
 from annotruth.simulate.sets import SetSimulation, sets
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     "gaussian",
     "groups",
     "sets",
+    "with_machines",
 ]

@@ -58,6 +58,8 @@ def fit(
     classifier: options.ClassifierOption = None,
     annotators: options.TraitsOption = None,
     by: options.ByOption = None,
+    machines: options.MachinesOption = None,
+    machine_margin: options.MachineMarginOption = 0.1,
     truth: options.TruthOption = None,
     settings: options.SettingsOption = None,
     warm_start: Annotated[
@@ -105,6 +107,8 @@ def fit(
         annotruth fit labels.csv --classifier probabilities.csv --soft targets.csv
 
         annotruth fit labels.csv --annotators people.csv --by gender --report report.html
+
+        annotruth fit labels.csv --machine gpt-4 --machine llama-3
 
         annotruth fit sliders.csv --bins 10
 
@@ -168,6 +172,8 @@ def fit(
             classifier=classifier,
             annotators=annotators,
             by=by,
+            machines=machines or (),
+            machine_margin=machine_margin,
             warm_start=warm_start,
             read=read,
             progress=progress,

@@ -74,6 +74,8 @@ def rank(
         ),
     ] = None,
     settings: options.SettingsOption = None,
+    machines: options.MachinesOption = None,
+    machine_margin: options.MachineMarginOption = 0.1,
     warm_start: Annotated[
         Path | None,
         typer.Option(
@@ -107,6 +109,8 @@ def rank(
 
         annotruth rank votes.csv --covariates length_difference --json
 
+        annotruth rank votes.csv --machine gpt-4 --report ranking.html
+
         annotruth rank votes.csv --truth grades.csv --model bradley-terry
 
         annotruth rank huge.parquet --memory 1GB --out result --format parquet
@@ -138,6 +142,8 @@ def rank(
         fit = ranking.rank(
             options.one_or_several(votes),
             model,
+            machines=machines or (),
+            machine_margin=machine_margin,
             warm_start=warm_start,
             progress=progress,
             read=read,

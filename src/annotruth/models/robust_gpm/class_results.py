@@ -282,9 +282,12 @@ def class_log_odds(fit: Fit, first: Codes, second: Codes) -> Floats:
 
 
 def _label_likelihoods(
-    labels: Labels, state: ClassState, lo: int, hi: int
+    labels: Labels, state: ClassState, lo: int, hi: int, known_truth: Floats | None = None
 ) -> tuple[Floats, Floats]:
-    """Return the tempered log-likelihoods of items lo:hi's labels, labels x states, and posteriors."""
+    """Return the tempered log-likelihoods of items lo:hi's labels, labels x states, and posteriors.
+
+    Known truths count if their likelihood in each state is given.
+    """
     some = slice(*labels.cell_ptr[labels.item_ptr[[lo, hi]]])
     annotator, label = labels.annotator[some], labels.category_of_label()[some]
     n_labels = labels.labels_per_item[lo:hi]
@@ -294,7 +297,16 @@ def _label_likelihoods(
     if likelihood is not None:
         n_subtypes = len(log_prior) // labels.n_categories
         log_prior = log_prior + np.repeat(np.log(likelihood), n_subtypes, axis=1)
+    if known_truth is not None:
+        known = labels.known[lo:hi, np.newaxis]
+        with np.errstate(divide="ignore"):
+            log_prior = log_prior + np.where(known < 0, 0.0, np.log(known_truth)[known[:, 0]])
     with_item = np.log(state.parameters.confusion[annotator, label])
+    counted, weight = n_labels, None
+    if labels.annotator_weight is not None:
+        weight = labels.annotator_weight[annotator]
+        with_item *= weight[:, np.newaxis]
+        counted = np.maximum(np.add.reduceat(weight, starts), 1.0)
     own = softmax(log_prior + np.add.reduceat(with_item, starts), axis=1)
     own = np.repeat(own, n_labels, axis=0)
     counts, pseudo_counts = state.counts
@@ -302,8 +314,10 @@ def _label_likelihoods(
         np.maximum(counts[annotator, n] - own, 0.0) + pseudo_counts[annotator, n]
         for n in (label, -1)
     )
-    tempering = 1.0 / (1.0 + (n_labels - 1) * state.choice.correlation)
-    logs = np.repeat(tempering, n_labels)[:, np.newaxis] * np.log(given / every)
+    tempering = np.repeat(1.0 / (1.0 + (counted - 1) * state.choice.correlation), n_labels)
+    if weight is not None:
+        tempering *= weight
+    logs = tempering[:, np.newaxis] * np.log(given / every)
     posterior: Floats = softmax(log_prior + np.add.reduceat(logs, starts), axis=1)
     return logs, posterior
 
@@ -318,12 +332,40 @@ def predict_class_labels(fit: Fit, engine: Engine, item: Codes, annotator: Codes
     if state.verdict == "chance":
         return label_shares(fit.data.labels_per_category.astype(np.float64))[annotator]
     labels, place, annotators = fit.data.subset_items(item)
-    known = state.known_items(labels)
     counts = AnnotatorCounts(*(table[annotators] for table in state.counts))
-    with closing(engine.open(known.labels)) as session:
-        posterior = state_posterior(session, replace(state, counts=counts), known.table)
+    posterior = item_posterior(labels, engine, replace(state, counts=counts))
     confusion = state.parameters.confusion.transpose(2, 0, 1)
     return mixed_confusion(posterior[place], confusion, annotator)
+
+
+def item_posterior(labels: Labels, engine: Engine, state: ClassState) -> Floats:
+    """Return each item's posterior over the states, items x states."""
+    if labels.annotator_weight is not None:
+        return _weighted_posterior(labels, state)
+    known = state.known_items(labels)
+    with closing(engine.open(known.labels)) as session:
+        return state_posterior(session, state, known.table)
+
+
+def _weighted_posterior(labels: Labels, state: ClassState) -> Floats:
+    """Return each item's posterior where some annotators' labels count less than others'.
+
+    With :math:`u_s` the weights, the log-likelihood of `annotruth.kernels.item_states` is a sum of
+    :math:`u_s` times each label's, and the number of labels m is the sum of their weights.
+    """
+    counts = state.counts
+    state = replace(
+        state, parameters=state.parameters._replace(confusion=counts.confusion()), counts=counts
+    )
+    known_truth = state.choice.candidate.items(labels).known_truth
+    n_states = len(state.parameters.state_prior)
+    bounds = np.unique(labels.partition(1 + labels.n_labels * n_states // _MAX_NUMBERS))
+    return np.concatenate(
+        [
+            _label_likelihoods(labels, state, lo, hi, known_truth)[1]
+            for lo, hi in pairwise(bounds.tolist())
+        ]
+    )
 
 
 def state_posterior(session: Session, state: ClassState, known_truth: Floats) -> Floats:
@@ -371,6 +413,9 @@ def _summarize_items(steps: ClassSteps, state: ClassState, posterior: AnnotatorP
         session.allocate(name, per="items", shape=(n_categories,))
     session.allocate("p_serious", per="labels")
     table = posterior.strategies.p_serious
+    if isinstance(steps.labels, Labels) and steps.labels.annotator_weight is not None:
+        _summarize_weighted_items(steps.labels, session, items, state, posterior)
+        return
     summarize = Pass(
         "item_states.summarize",
         _ITEM_ARRAYS,
@@ -390,6 +435,30 @@ def _summarize_items(steps: ClassSteps, state: ClassState, posterior: AnnotatorP
         opinions=state_opinions(state, posterior.reliability),
         serious=table.average(posterior.weights, state.repeated_label),
     )
+
+
+def _summarize_weighted_items(
+    labels: Labels,
+    session: Session,
+    items: TrueClasses,
+    state: ClassState,
+    posterior: AnnotatorPosterior,
+) -> None:
+    """Compute what `annotruth.kernels.item_states.summarize` does, with weights of annotators."""
+    weights = _weighted_posterior(labels, state)
+    right = weights @ items.right_labels(state.parameters.serious)
+    given = np.zeros(right.shape, dtype=np.bool_)
+    given[labels.item_of_label(), labels.category_of_label()] = True
+    top = np.where(given, right, 0.0).max(axis=1, keepdims=True)
+    capped = np.where(given, right, np.minimum(right, top * (1.0 - 1e-9)))
+    known = labels.known[:, np.newaxis]
+    right = np.where(known < 0, capped, np.eye(right.shape[1])[labels.known])
+    reliability = labels.weighted(posterior.reliability)
+    p_serious = posterior.strategies.p_serious.average(posterior.weights, state.repeated_label)
+    rows = p_serious[labels.annotator, labels.category_of_label()]
+    session.put("right", right / right.sum(axis=1, keepdims=True), per="items")
+    session.put("opinion", weights @ state_opinions(state, reliability), per="items")
+    session.put("p_serious", (weights[labels.item_of_label()] * rows).sum(axis=1), per="labels")
 
 
 def state_opinions(state: ClassState, reliability: Floats) -> Floats:

@@ -12,7 +12,11 @@ from annotruth.kernels.shared import AGREEMENT_BINS, NEVER
 from annotruth.labels import LabelSummary
 from annotruth.models.base_fit import POSTERIOR_INPUTS, ExpectedCounts, variance_inflation
 from annotruth.models.em import Monitor
-from annotruth.models.robust_gpm.opinions import ItemModel, leave_one_out
+from annotruth.models.robust_gpm.opinions import (
+    ItemModel,
+    leave_one_out,
+    weighted_likelihood,
+)
 from annotruth.models.robust_gpm.strategies import (
     MIN_PROBABILITY,
     LabelTable,
@@ -100,13 +104,13 @@ class TrueClasses(ItemModel):
     ) -> Floats:
         """Return the crowd's confusion matrix after one EM step on serious labels."""
         p_serious = strategies.p_serious.average(weights, repeated_label)
-        serious = (p_serious * counts).sum(axis=0)
+        serious = self.labels.weighted(p_serious * counts).sum(axis=0)
         if self._ordinal:
             # Inverted labels are serious ones counted from the other end of the scale.
             inverted = strategies.inverted_share[:, np.newaxis, np.newaxis] * old[::-1]
             table = LabelTable(*(inverted / p for p in strategies.probability))
             p_inverted = table.average(weights, repeated_label)
-            serious += (p_inverted * counts).sum(axis=0)[::-1]
+            serious += self.labels.weighted(p_inverted * counts).sum(axis=0)[::-1]
         return self.serious_from_counts(serious)
 
     def easiest_states(self, serious: Floats) -> Codes:
@@ -279,9 +283,10 @@ class ClassSteps:
         self.labels = labels
         self.session = session
         self.repeated_label: Codes = find_repeated_labels(
-            labels.labels_per_category, break_ties=False
+            labels.labels_per_category, break_ties=False, weight=labels.annotator_weight
         )
         self._concentration = concentration
+        self._n_labels = labels.counted_labels()
         self._held = held
         shape = (labels.n_annotators, labels.n_categories, items.n_classes)
         counts = (
@@ -328,12 +333,19 @@ class ClassSteps:
         confusion = with_new_rows(previous.confusion, self.start().confusion)
         return previous._replace(confusion=confusion)
 
+    def start_beside(self, people: ClassParameters) -> ClassParameters:
+        """Return the parameters of a fit of some annotators, and others compared with its items.
+
+        The labels of the others say nothing about items in the first step.
+        """
+        shape = (self.labels.n_annotators, self.labels.n_categories, self.items.n_classes)
+        confusion = with_new_rows(people.confusion, np.ones(shape))
+        return self.step(people._replace(confusion=confusion))[0]
+
     def step(self, old: ClassParameters) -> tuple[ClassParameters, Monitor]:
         """Pass over the labels once and update all parameters."""
         counts, log_likelihood = self.e_step(old)
-        return self.m_step(old, counts)[0], Monitor(
-            log_likelihood, log_likelihood / self.labels.n_labels
-        )
+        return self.m_step(old, counts)[0], Monitor(log_likelihood, log_likelihood / self._n_labels)
 
     def e_step(self, parameters: ClassParameters) -> tuple[ExpectedCounts, float]:
         """Compute the items' posteriors; return their sums and the log-likelihood."""
@@ -343,7 +355,7 @@ class ClassSteps:
             **held,
             prior=parameters.state_prior,
             known_truth=self.items.known_truth,
-            likelihood=parameters.confusion,
+            likelihood=weighted_likelihood(self.labels, parameters.confusion),
         )
         counts = ExpectedCounts(sums["labels"], sums["classes"])
         return counts, float(sums["log_likelihood"][0])
@@ -362,7 +374,7 @@ class ClassSteps:
         confusion = counts.labels + pseudo_counts
         confusion /= confusion.sum(axis=1, keepdims=True)
         state_prior = counts.classes + _ITEMS / len(counts.classes)
-        strategy_prior = weights.sum(axis=0) + _ANNOTATORS / weights.shape[1]
+        strategy_prior = self.labels.weighted(weights).sum(axis=0) + _ANNOTATORS / weights.shape[1]
         new = ClassParameters(
             state_prior / state_prior.sum(),
             np.maximum(confusion, MIN_PROBABILITY),

@@ -254,6 +254,20 @@ class RobustGPM(EMEstimator):
         with one_blas_thread():
             return (fit_class_parts if is_class_fit(fit) else fit_opinion_parts)(self, fit, parts)
 
+    def fit_beside(
+        self, people: Fit, labels: Labels, *, progress: ProgressCallback | None = None
+    ) -> Fit:
+        """Fit labels of which some count less (`Labels.annotator_weight`), and return the fit.
+
+        ``people`` is a fit of this model to the labels of some annotators, which all count, and which
+        come first among those of ``labels``, as do their items. What held-out labels chose in it, and
+        whether labels agree better than chance, is not asked again: labels that depend on one another
+        would predict each other.
+        """
+        found = self._fit(labels, progress, people)
+        assert isinstance(found, Fit)
+        return self.load_fit(found).result_
+
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
         fit, engine = self.result_, get_engine(self.engine)
         with one_blas_thread():
@@ -268,6 +282,8 @@ class RobustGPM(EMEstimator):
     ) -> BaseFit:
         self._check(labels)
         with one_blas_thread(), closing(get_engine(self.engine).open(labels)) as session:
+            if labels.annotator_weight is not None:
+                return self._fit_weighted(labels, session, previous, progress)
             folds = Folds.of(labels)
             verdict = judge_agreement(labels, session, assign_folds(labels, session, folds))
             if not self._has_one_truth(labels, session, previous):
@@ -277,6 +293,40 @@ class RobustGPM(EMEstimator):
             if verdict == "chance" and labels.classifier is None:
                 return self._fit_chance(labels, session)
             return self._fit_classes(labels, session, folds, verdict, previous, progress)
+
+    def _fit_weighted(
+        self,
+        labels: Labels,
+        session: Session,
+        people: Fit | None,
+        progress: ProgressCallback | None,
+    ) -> BaseFit:
+        """Fit labels of which some count less, as `fit_beside` does."""
+        if people is None:
+            raise InputError("labels that count less than others are fitted by fit_beside only")
+        if not is_class_fit(people):
+            return self._fit_opinions(labels, session, people.verdict, people, progress)
+        if people.verdict == "chance":
+            return self._fit_chance(labels, session)
+        from annotruth.models.robust_gpm.class_results import (
+            ClassState,
+            final_state,
+            make_class_fit,
+        )
+
+        before = ClassState.from_fit(people)
+        steps = before.choice.candidate.steps(labels, session)
+        parameters, history = run_em(
+            steps,
+            steps.start_beside(before.parameters),
+            tol=_CLASS_TOL * self.tol,
+            max_iter=self.max_iter,
+            progress=progress,
+        )
+        state = final_state(steps, parameters, before.choice, before.verdict)
+        return make_class_fit(
+            steps, state, model=self.name, settings=self.settings(), history=history
+        )
 
     def _has_one_truth(self, labels: LabelSummary, session: Session, previous: Fit | None) -> bool:
         """Whether items have one right label: as the option says, or as the labels do."""

@@ -32,7 +32,7 @@ from annotruth.models.robust_gpm.annotators import (
     annotator_results,
 )
 from annotruth.models.robust_gpm.opinion_steps import OpinionParameters, OpinionSteps
-from annotruth.models.robust_gpm.opinions import OpinionShapes
+from annotruth.models.robust_gpm.opinions import OpinionShapes, weighted_likelihood
 
 # The exponent of labels' likelihood in intervals and evidence of annotators. Their posteriors and
 # those of items are computed as if they were independent, which makes them too narrow. Chosen on
@@ -184,16 +184,23 @@ def predict_opinion_labels(fit: Fit, engine: Engine, item: Codes, annotator: Cod
     """
     classes = opinion_latent_classes(fit)
     labels, place, annotators = fit.data.subset_items(item)
+    posterior = shape_posterior(labels, engine, classes, classes.confusion[annotators])
+    return mixed_confusion(posterior[place], classes.confusion.transpose(2, 0, 1), annotator)
+
+
+def shape_posterior(
+    labels: Labels, engine: Engine, classes: LatentClasses, confusion: Floats
+) -> Floats:
+    """Return each item's posterior over the shapes, given the confusion of the labels' annotators."""
     with closing(engine.open(labels)) as session:
         session.allocate("posterior", per="items", shape=classes.prior.shape)
         session.run_pass(
             Pass("robust_gpm.posterior", state=("posterior",), inputs=POSTERIOR_INPUTS),
             prior=classes.prior,
             known_truth=classes.known_truth,
-            likelihood=classes.confusion[annotators],
+            likelihood=weighted_likelihood(labels, confusion),
         )
-        posterior = session.collect("posterior")
-    return mixed_confusion(posterior[place], classes.confusion.transpose(2, 0, 1), annotator)
+        return session.collect("posterior")
 
 
 def make_opinion_fit(
@@ -251,7 +258,7 @@ def _summarize_items(steps: OpinionSteps, final: FinalModel) -> None:
         summarize,
         prior=classes.prior,
         known_truth=classes.known_truth,
-        likelihood=classes.confusion,
+        likelihood=weighted_likelihood(steps.labels, classes.confusion),
         opinions=classes.opinions,
         modes=classes.opinions.argmax(axis=1),
         scores=classes.opinions @ values,

@@ -113,9 +113,11 @@ class OpinionSteps:
         self.labels = labels
         self.session = session
         self.repeated_label: Codes = find_repeated_labels(
-            labels.labels_per_category, break_ties=True
+            labels.labels_per_category, break_ties=True, weight=labels.annotator_weight
         )
         self.counts_shape = (labels.n_annotators, labels.n_categories, items.n_classes)
+        self._n_labels = labels.counted_labels()
+        self._n_annotators = labels.weighted(np.ones(labels.n_annotators)).sum()
         self.count_sums = (
             Sum("labels", self.counts_shape, annotator_axis=0),
             Sum("classes", (items.n_classes,)),
@@ -139,7 +141,7 @@ class OpinionSteps:
         """Pass over the labels once and update all parameters."""
         result = self.e_step(old)
         bound = self.lower_bound(old, result.log_likelihood, result.divergence)
-        monitor = Monitor(result.log_likelihood, bound / self.labels.n_labels)
+        monitor = Monitor(result.log_likelihood, bound / self._n_labels)
         return self.m_step(old, result.counts), monitor
 
     def e_step(self, parameters: OpinionParameters) -> EStepResult:
@@ -160,13 +162,14 @@ class OpinionSteps:
         """Return the divergence of the strategies' weights from their prior, over all annotators."""
         weights = parameters.strategy_weights
         log_ratio = np.log(np.maximum(weights, 1e-300)) - self._log_prior(parameters.always_share)
-        return float((weights * log_ratio).sum())
+        return float(self.labels.weighted(weights * log_ratio).sum())
 
     def m_step(self, old: OpinionParameters, counts: ExpectedCounts) -> OpinionParameters:
         """Update the strategies' weights, the share of the always serious, and the classes."""
         weights = self._strategy_weights(counts.labels, self._log_prior(old.always_share))
-        n_always = weights[:, self.items.strategies.always_serious].sum(dtype=np.float64)
-        n_annotators = len(weights) + _ALWAYS_PSEUDO_COUNT + _NOT_ALWAYS_PSEUDO_COUNT
+        always = self.labels.weighted(weights[:, self.items.strategies.always_serious])
+        n_always = always.sum(dtype=np.float64)
+        n_annotators = self._n_annotators + _ALWAYS_PSEUDO_COUNT + _NOT_ALWAYS_PSEUDO_COUNT
         always_share = (n_always + _ALWAYS_PSEUDO_COUNT) / n_annotators
         prior = counts.classes + _SHAPE_PSEUDO_COUNT
         return OpinionParameters(weights, prior / prior.sum(), float(always_share))
@@ -174,7 +177,8 @@ class OpinionSteps:
     def likelihood(self, parameters: OpinionParameters) -> Floats:
         """Return the likelihood of labels given classes: the geometric mean over strategies."""
         table = self.items.strategies.log_probability
-        likelihood: Floats = np.exp(table.average(parameters.strategy_weights, self.repeated_label))
+        mean = table.average(parameters.strategy_weights, self.repeated_label)
+        likelihood: Floats = np.exp(self.labels.weighted(mean))
         return likelihood
 
     def finalize(self, parameters: OpinionParameters) -> float:
@@ -339,6 +343,8 @@ def opinion_steps(items: OpinionShapes, session: Session, tol: float) -> Opinion
     """Return the steps in the precision that the engine chooses."""
     # The kernels in single precision hold the shapes of scales that are not long.
     single = session.single_precision(tol) and items.n_classes == N_MEANS * N_BROAD
+    # ... and all annotators' labels count alike.
+    single = single and items.labels.annotator_weight is None
     return (SinglePrecisionOpinionSteps if single else OpinionSteps)(items, session)
 
 

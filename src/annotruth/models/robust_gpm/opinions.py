@@ -104,7 +104,8 @@ def leave_one_out(
     """Return each annotator's log-likelihood in every strategy, annotators x strategies.
 
     The posterior of an item is computed from the labels of the other annotators. ``likelihood`` of
-    each label given the class is annotators x categories x classes.
+    each label given the class is annotators x categories x classes. Annotators whose labels count
+    less than others' depend on one another: they are left out together.
     """
     shape = (items.labels.n_annotators, strategies.n_strategies)
     one = Pass(
@@ -115,16 +116,33 @@ def leave_one_out(
     other, repeated = (
         np.ascontiguousarray(table.transpose(1, 2, 0)) for table in strategies.probability
     )
-    sums = session.run_pass(
-        one,
-        prior=prior,
-        known_truth=items.known_truth,
-        likelihood=likelihood,
-        other=other,
-        repeated=repeated,
-        repeated_label=repeated_label,
-    )
-    return sums["log_likelihood"]
+
+    def run(likelihood: Floats) -> Floats:
+        return session.run_pass(
+            one,
+            prior=prior,
+            known_truth=items.known_truth,
+            likelihood=likelihood,
+            other=other,
+            repeated=repeated,
+            repeated_label=repeated_label,
+        )["log_likelihood"]
+
+    weight = items.labels.annotator_weight
+    log_likelihood = run(likelihood)
+    if weight is not None and (weight < 1.0).any():
+        dependent = (weight < 1.0)[:, np.newaxis]
+        without = np.where(dependent[:, :, np.newaxis], 1.0, likelihood)
+        log_likelihood = np.where(dependent, run(without), log_likelihood)
+    return log_likelihood
+
+
+def weighted_likelihood(labels: LabelSummary, likelihood: Floats) -> Floats:
+    """Return likelihoods of labels, annotators x categories x classes, to the power of their weight."""
+    if labels.annotator_weight is None:
+        return likelihood
+    powers: Floats = likelihood ** labels.annotator_weight[:, np.newaxis, np.newaxis]
+    return powers
 
 
 class OpinionShapes(ItemModel):
@@ -180,7 +198,8 @@ class OpinionShapes(ItemModel):
 
     def crowd_shifts(self, strategies: ResponseStrategies, weights: Floats | Singles) -> Floats:
         """Return the share of each shift in all serious labels."""
-        serious = self.labels.labels_per_annotator @ (weights * strategies.reliability)
+        n_labels = self.labels.weighted(self.labels.labels_per_annotator)
+        serious = n_labels @ (weights * strategies.reliability)
         by_shift = np.bincount(strategies.shift, serious, minlength=len(self.shifts))
         shares: Floats = by_shift / by_shift.sum()
         return shares
@@ -209,7 +228,8 @@ class OpinionShapes(ItemModel):
 
         The form and its figures were chosen on simulated crowds.
         """
-        share = self.labels.labels_per_annotator / self.labels.n_labels
+        n_labels = self.labels.weighted(self.labels.labels_per_annotator)
+        share = n_labels / n_labels.sum()
         inverted = strategies.inverted_share
         variance = weights @ inverted**2 - (weights @ inverted) ** 2
         reliability = share @ (weights @ strategies.reliability)

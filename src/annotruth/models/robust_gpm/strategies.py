@@ -344,14 +344,18 @@ def _distinct_strategies(
     return np.array(behaviors), np.array(shifts), np.array(places), np.array(weights)
 
 
-def find_repeated_labels(labels_per_category: NDArray[np.int64], *, break_ties: bool) -> Codes:
+def find_repeated_labels(
+    labels_per_category: NDArray[np.int64], *, break_ties: bool, weight: Floats | None = None
+) -> Codes:
     """Return the label whose share each annotator has most above the crowd's.
 
     ``labels_per_category`` is annotators x categories. Ties go to the first of the labels, or, if
     they are not to be broken, to `NO_LABEL`, so that the result does not depend on the order.
+    ``weight`` is what each annotator's labels count for the crowd's shares.
     """
     share = labels_per_category / np.maximum(labels_per_category.sum(axis=1, keepdims=True), 1)
-    crowd = labels_per_category.sum(axis=0) / labels_per_category.sum()
+    counts = labels_per_category.sum(axis=0) if weight is None else weight @ labels_per_category
+    crowd = counts / counts.sum()
     excess = share - crowd
     repeated: Codes = excess.argmax(axis=1)
     if not break_ties:

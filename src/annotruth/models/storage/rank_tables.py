@@ -65,6 +65,7 @@ def make_rank_tables(fit: RankFit) -> dict[str, pa.Table]:
         "p_serious": fit.p_serious,
     }
     annotators = {name: getattr(fit, name) for name in _ANNOTATOR_FIELDS}
+    annotators["annotator_weight"] = data.annotator_weight
     tables = {
         "items": pa.table({"item": data.items, "score": fit.scores.mean, "part": fit.part}),
         "annotators": make_table(
@@ -150,6 +151,7 @@ def _comparisons(entries: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> 
         frame=installed_frame(entries["frame"]),
         read_as=entries["read_as"] or "",
         left_out=entries["left_out"] or "",
+        annotator_weight=read_shares(annotators, "annotator_weight"),
     )
 
 

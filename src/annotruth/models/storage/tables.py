@@ -78,6 +78,7 @@ def make_tables(fit: Fit) -> dict[str, pa.Table]:
     annotators = {name: getattr(fit, name) for name in _ANNOTATOR_FIELDS}
     if data.annotator_prior is not None:
         annotators |= dict(zip(_PRIOR_COLUMNS, data.annotator_prior.T, strict=True))
+    annotators["annotator_weight"] = data.annotator_weight
     covariates = data.covariates
     labels = {"annotator": data.annotator, "row": data.row, "p_serious": fit.p_serious}
     tables = {
@@ -209,6 +210,7 @@ def _labels(entries: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Label
         row=read_rows(labels, "row", n_labels),
         known=read_codes(items, "known", categories.num_rows, least=-1),
         annotator_prior=_annotator_prior(annotators),
+        annotator_weight=read_shares(annotators, "annotator_weight"),
         classifier=_classifier(items, categories.num_rows),
         covariates=Covariates(
             covariates_in(labels), covariates_in(annotators), covariates_in(items)

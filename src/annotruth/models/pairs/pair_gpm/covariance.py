@@ -88,7 +88,7 @@ def update_prior(steps: PairGPMSteps, parameters: PairGPMParameters) -> float:
     trace = score_covariance(steps, parameters).score_variances.sum()
     n_determined = float(np.clip(n_free - steps.precision * trace, 0.0, n_free))
     sums = steps.sums(parameters)
-    log_sharpness = sums["totals"][1] / steps.data.n_annotators
+    log_sharpness = sums["totals"][1] / steps.data.counted_annotators()
     square = inner(parameters.theta, parameters.theta) * np.exp(2.0 * log_sharpness)
     new = (1.0 + n_determined) / (1.0 + square)
     change = abs(np.log(new / steps.precision))

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from annotruth.comparisons.table import Comparisons
-from annotruth.engines import get_engine
+from annotruth.engines import Engine, Session, get_engine
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.em import History, ProgressCallback, run_em
@@ -98,7 +98,7 @@ class PairGPM(PairEstimator):
     ) -> RankFit:
         if not 1 <= self.n_groups <= MAX_GROUPS:
             raise InputError(f"n_groups must be from 1 to {MAX_GROUPS}, not {self.n_groups}")
-        with closing(get_engine(self.engine).open(data)) as session:
+        with closing(_open(get_engine(self.engine), data)) as session:
             steps = PairGPMSteps(data, session, states_for(data), self.n_groups)
             start = self._start(data, steps, previous)
             parameters, history, covariance = self._estimate(steps, start, progress)
@@ -181,6 +181,15 @@ class PairGPM(PairEstimator):
     ) -> Floats:
         """Return the probabilities of left, right and tie, given the annotator's own votes."""
         return predict_outcomes(self.result_, self.engine, left, right, annotator, covariates or {})
+
+
+def _open(engine: Engine, data: Comparisons) -> Session:
+    """Return a session; where some annotators' votes count less, one that weighs them."""
+    if data.annotator_weight is None:
+        return engine.open(data)
+    from annotruth.models.pairs.pair_gpm.weighted import WeightedSession
+
+    return WeightedSession(engine, data, data.annotator_weight)
 
 
 def _estimate_prior(

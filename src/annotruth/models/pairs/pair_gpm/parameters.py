@@ -82,7 +82,11 @@ def standardised_covariates(data: Comparisons) -> tuple[Floats, Floats]:
     if not columns:
         return np.empty((data.n_comparisons, 0)), np.empty(0)
     raw = np.stack(columns, axis=1)
-    scale = np.sqrt((raw**2).mean(axis=0))
+    if data.annotator_weight is None:
+        scale = np.sqrt((raw**2).mean(axis=0))
+    else:
+        weight = np.repeat(data.annotator_weight, data.comparisons_per_annotator)
+        scale = np.sqrt(np.average(raw**2, axis=0, weights=weight))
     scale[scale == 0.0] = 1.0
     return raw / scale, scale
 

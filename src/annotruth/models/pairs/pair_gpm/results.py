@@ -57,7 +57,7 @@ def make_fit(
     low, high = _reliability_interval(posterior.behavior, states.eps)
     favoured = steps.session.collect("favoured")
     behavior = name_behaviors(posterior.behavior, states, data.comparisons_per_annotator)
-    log_scale, scale_variance = _log_scale(posterior, states)
+    log_scale, scale_variance = _log_scale(posterior, states, data.annotator_weight)
     side_bias = side_biases(steps, parameters, posterior)
     columns = _annotator_columns(steps, parameters, posterior, side_bias)
     columns["sharpness"] = posterior.beta @ states.beta / np.exp(log_scale)
@@ -146,13 +146,18 @@ def _annotator_columns(
     return columns
 
 
-def _log_scale(posterior: StatePosterior, states: States) -> tuple[float, float]:
+def _log_scale(
+    posterior: StatePosterior, states: States, counted: Floats | None
+) -> tuple[float, float]:
     """Return the mean log sharpness of those who are serious, and the variance of this mean.
 
     Scores are those of an annotator of this sharpness. Posterior means are shrunk towards the
-    prior's 0, each by the ratio of its posterior variance to that of the prior.
+    prior's 0, each by the ratio of its posterior variance to that of the prior. ``counted`` is what
+    each annotator counts, if not all count alike.
     """
     is_serious = posterior.behavior[:, states.eps >= SPAMMER_BELOW].sum(axis=1)
+    if counted is not None:
+        is_serious = counted * is_serious
     log_beta = np.log(states.beta)
     mean = posterior.beta @ log_beta
     variance = posterior.beta @ log_beta**2 - mean**2

@@ -30,6 +30,8 @@ class LevelShares:
         Where the annotators' posteriors are.
     states, n_groups
         The levels.
+    weight
+        What each annotator counts; None if all count alike.
 
     Examples
     --------
@@ -42,8 +44,11 @@ class LevelShares:
     array([1., 1.])
     """
 
-    def __init__(self, session: Session, states: States, n_groups: int) -> None:
+    def __init__(
+        self, session: Session, states: States, n_groups: int, weight: Floats | None = None
+    ) -> None:
         n_nu = len(states.nu)
+        self._weight = weight
         self._session = session
         self._n_levels = np.array([n_groups, n_nu, len(states.eps)])
         self._bounds = np.cumsum(self._n_levels)[:-1]
@@ -86,7 +91,10 @@ class LevelShares:
 
     def leave_out(self, annotators: NDArray[np.bool_]) -> None:
         """Count these annotators from now on by their states in the last pass."""
-        self._left_out = self._session.collect("by_level")[annotators].sum(axis=0)
+        by_level = self._session.collect("by_level")[annotators]
+        if self._weight is not None:
+            by_level = by_level * self._weight[annotators, np.newaxis]
+        self._left_out = by_level.sum(axis=0)
 
     def add_left_out(self, sums: dict[str, Floats]) -> dict[str, Floats]:
         """Return the sums with the counts of annotators who are left out."""

@@ -141,7 +141,7 @@ class PairGPMSteps:
             inputs=(model,),
             sums=(Sum("information", (n_groups * n_items + n_offsets,) * 2),),
         )
-        self.shares = LevelShares(session, states, n_groups)
+        self.shares = LevelShares(session, states, n_groups, data.annotator_weight)
         session.put("pair", pair, per="comparisons")
         session.put("covariates", self.covariates, per="comparisons")
         session.put("sampled", np.ones(data.n_annotators), per="annotators")
@@ -268,7 +268,7 @@ class PairGPMSteps:
 
     def acceleration(self) -> Anderson[PairGPMParameters]:
         """Extrapolate all parameters, in coordinates of about equal information."""
-        n_votes, n_annotators = self.data.n_comparisons, self.data.n_annotators
+        n_votes, n_annotators = self.data.counted_comparisons(), self.data.counted_annotators()
         score = Coordinates(is_shares=False, scale=np.sqrt(n_votes / (2.0 * self._n_items)))
         offset = Coordinates(is_shares=False, scale=np.sqrt(n_votes / 4.0))
         share = Coordinates(is_shares=True, scale=2.0 * np.sqrt(n_annotators))
@@ -315,7 +315,7 @@ class PairGPMSteps:
 
     def _best_scale(self, theta: Floats, log_sharpness: float) -> float:
         """Return the log of the best factor of all scores, given everybody's log sharpness."""
-        n = self.data.n_annotators / SHARPNESS_SD**2
+        n = self.data.counted_annotators() / SHARPNESS_SD**2
         square = self.precision * inner(theta, theta)
         log_scale = 0.0
         for _ in range(_SCALE_ROUNDS):
