@@ -268,7 +268,8 @@ def fit(
     _LOGGER.info("%s after %d iterations: %s", result.model, result.n_iter, result.stop_reason)
     found = replace(result, chosen=chosen)
     if isinstance(found, Fit):
-        if by is None:
+        # Groups and weights of machines are not for parts of annotators' labels.
+        if by is None and not machines:
             found = with_over_time(found, estimator)
         found = continued(found, previous)
     if read.categories is None and not isinstance(data, Labels):

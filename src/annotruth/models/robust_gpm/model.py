@@ -319,7 +319,7 @@ class RobustGPM(EMEstimator):
         parameters, history = run_em(
             steps,
             steps.start_beside(before.parameters),
-            tol=_CLASS_TOL * self.tol,
+            tol=CLASS_TOL * self.tol,
             max_iter=self.max_iter,
             progress=progress,
         )
