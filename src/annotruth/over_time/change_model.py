@@ -26,6 +26,7 @@ EXPECTED_CHANGES = (1.0, 2.0, 4.0)
 # shares of levels.
 _PSEUDO_ANNOTATORS, _PSEUDO_CHANGING, _PSEUDO_LEVELS = 5.0, 0.5, 1.0
 _TOL, _MAX_ITER = 1e-6, 500
+_MAX_LABELS = 200_000  # that the model is learned from, about
 
 
 class ChangeModel(NamedTuple):
@@ -137,7 +138,7 @@ class Smoothed(NamedTuple):
 def learn_change_model(
     session: Session, sequences: Sequences, evidence: LabelEvidence
 ) -> ChangeModel:
-    """Return the model that makes the labels of the crowd most probable.
+    """Return the model that makes the labels of the crowd most probable; of many labels, of some.
 
     ``evidence.weights`` are the constant posteriors of those whose labels the sequences are.
     """
@@ -145,6 +146,8 @@ def learn_change_model(
     crowd = evidence.weights.sum(axis=0) + _PSEUDO_LEVELS / n_levels
     start, jump = crowd / (n + _PSEUDO_LEVELS), np.full(n_levels, 1.0 / n_levels)
     candidates = []
+    step = -(-int(sequences.lengths.sum()) // _MAX_LABELS)
+    sequences = sequences.take(np.arange(0, sequences.n, step))
     for n_changes in EXPECTED_CHANGES:
         hazard = n_changes / float(sequences.lengths.mean())
         model = ChangeModel(evidence.levels, start, jump, min(hazard, 0.5), share=0.5)

@@ -47,8 +47,15 @@ class FoundChanges(NamedTuple):
     probability: Floats
 
 
-def find_changes(session: Session, sequences: Sequences, model: ChangeModel) -> FoundChanges:
-    r"""Return the changes in sequences.
+def may_change(sequences: Sequences) -> NDArray[np.bool_]:
+    """Return which sequences have enough labels to show a change."""
+    return sequences.lengths >= max(MIN_LABELS, 2 * LEAST_BEFORE_AND_AFTER)
+
+
+def find_changes(
+    session: Session, sequences: Sequences, model: ChangeModel, log_bayes_factors: Floats
+) -> FoundChanges:
+    r"""Return the changes in sequences, given the Bayes factor of each of them.
 
     A sequence changes if its probability of changing is above one half, and if its Bayes factor
     :math:`P(\text{labels} \mid \text{changing}) / P(\text{labels} \mid \text{constant})` is larger than in
@@ -57,9 +64,10 @@ def find_changes(session: Session, sequences: Sequences, model: ChangeModel) -> 
     it is most probable; then the parts before and after it are searched likewise.
     """
     found: list[FoundChanges] = []
-    some = sequences.take(sequences.lengths >= max(MIN_LABELS, 2 * LEAST_BEFORE_AND_AFTER))
+    some, factors = sequences, log_bayes_factors
     while some.n:
-        factors = model.log_bayes_factors(session, some)
+        is_long = may_change(some)
+        some, factors = some.take(is_long), factors[is_long]
         p_changing = model.p_changing(factors)
         likely = p_changing > 0.5
         likely[likely] = _beats_shuffled(session, some.take(likely), model, factors[likely])
@@ -74,7 +82,7 @@ def find_changes(session: Session, sequences: Sequences, model: ChangeModel) -> 
             np.concatenate([some.begin, place]),
             np.concatenate([place, some.end]),
         )
-        some = some.take(some.lengths >= max(MIN_LABELS, 2 * LEAST_BEFORE_AND_AFTER))
+        factors = model.log_bayes_factors(session, some)
     if not found:
         return FoundChanges(np.empty(0, np.int64), np.empty(0))
     place, probability = map(np.concatenate, zip(*found, strict=True))

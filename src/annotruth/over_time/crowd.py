@@ -7,6 +7,7 @@ is found by Newton's method with the sums of squares of the labels' scores as in
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ N_BINS = 10
 """The number of bins that the crowd's labels are divided into."""
 
 _N_STEPS, _TOL = 20, 1e-3
+_MAX_LABELS = 200_000
 _LEAST = 0.01  # distance of reliabilities from 0 and 1
 
 
@@ -67,8 +69,16 @@ def equal_bins(values: Floats) -> Codes:
 
 
 def crowd_in_bins(sequences: Sequences, reliability: Floats, bins: Codes) -> CrowdBins:
-    """Return the crowd's reliability in bins, given each label's reliability without itself."""
-    own = logit(np.clip(reliability, _LEAST, 1.0 - _LEAST))
+    """Return the crowd's reliability in bins, given each label's reliability without itself.
+
+    Of many labels, some are used.
+    """
+    some = slice(None, None, -(-len(bins) // _MAX_LABELS))
+    sequences = replace(
+        sequences, serious=sequences.serious[some], irregular=sequences.irregular[some]
+    )
+    bins = bins[some]
+    own = logit(np.clip(reliability[some], _LEAST, 1.0 - _LEAST))
     n = int(bins.max()) + 1
     delta: Floats = np.zeros(n)
     information: Floats = np.ones(n)

@@ -18,12 +18,13 @@ import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
-from annotruth.over_time.clock import is_number, to_floats
+from annotruth.over_time.clock import is_number, sort_labels, to_floats
 
 N_BINS = 5
 """The number of bins of an annotator's seconds: fifths."""
 
 _N_FOLDS = 5
+_MAX_LABELS = 100_000  # from which shares are learned, and as many predicted
 _TOL, _MAX_ITER = 1e-6, 500
 _STANDARD_ERRORS = 2.0  # by which held-out labels must be predicted better
 
@@ -95,11 +96,11 @@ def bin_seconds(labels: Labels) -> tuple[Codes, Codes, Floats] | None:
     if column is None or not is_number(column):
         return None
     seconds, has_seconds = to_floats(column)
-    places = np.flatnonzero(has_seconds)
-    annotator = labels.annotator[places].astype(np.int64)
-    order = places[np.lexsort((labels.row[places], seconds[places], annotator))]
+    order = sort_labels(labels, has_seconds, seconds)
     sorted_annotator = labels.annotator[order]
     _, begin, n = np.unique(sorted_annotator, return_index=True, return_counts=True)
+    if not len(order):
+        return None
     last = seconds[order[begin + n - 1]]
     usable = np.repeat((n >= N_BINS) & (last > seconds[order[begin]]), n)
     if not usable.any():
@@ -125,7 +126,8 @@ def learn_seconds(
     if binned is None:
         return None
     bins, ranks, seconds = binned
-    used = bins >= 0
+    used = np.flatnonzero(bins >= 0)
+    used = used[:: -(-len(used) // _MAX_LABELS)]
     serious = (reliability * if_serious)[used]
     irregular = ((1.0 - reliability) * if_irregular)[used]
     epsilon, bin_of, fold = reliability[used], bins[used], ranks[used] % _N_FOLDS

@@ -11,7 +11,7 @@ from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
 from annotruth.models.label_evidence import LabelEvidence, PartedFit, Parts
 from annotruth.over_time.change_model import ChangeModel, Smoothed, learn_change_model
-from annotruth.over_time.changes import MIN_LABELS, FoundChanges, find_changes
+from annotruth.over_time.changes import FoundChanges, find_changes, may_change
 from annotruth.over_time.clock import Clock
 from annotruth.over_time.crowd import Trend, find_trend
 from annotruth.over_time.seconds import HeldOutGain
@@ -96,13 +96,14 @@ class Trajectories:
 def find_trajectories(session: Session, clock: Clock, evidence: LabelEvidence) -> Trajectories:
     """Return the reliability over time, and where annotators change."""
     sequences = Sequences.of(evidence, clock.order, clock.begin, clock.end)
-    is_long = sequences.lengths >= MIN_LABELS
+    is_long = may_change(sequences)
     long = sequences.take(is_long) if is_long.any() else sequences
     model = learn_change_model(session, long, evidence)
-    changes = find_changes(session, sequences, model)
+    factors = model.log_bayes_factors(session, sequences)
+    changes = find_changes(session, sequences, model, factors)
     found = np.searchsorted(clock.begin, changes.place, side="right") - 1
     model = model.with_share_of(len(np.unique(found)), long.n)
-    p_changing = model.p_changing(model.log_bayes_factors(session, sequences))
+    p_changing = model.p_changing(factors)
     p_changing[~is_long] = 0.0
     window = _windows(sequences)
     smoothed = model.smooth(session, sequences, p_changing, window)

@@ -30,8 +30,8 @@ class ChangingSimulation:
         The labels, with covariates ``time``, ``order`` (from 1) and ``seconds``.
     label
         The code of each item's right label, or of the mode of its distribution.
-    reliability
-        The reliability of each annotator before a change.
+    reliability, later
+        The reliability of each annotator before a change, and after it if there is one.
     change
         How many labels each annotator gave before the change; -1 for those who do not change.
     serious
@@ -48,6 +48,7 @@ class ChangingSimulation:
     labels: Labels
     label: Codes
     reliability: Floats
+    later: Floats
     change: Codes
     serious: NDArray[np.bool_]
 
@@ -61,7 +62,7 @@ def changing(
     ordinal: bool = True,
     changing_share: float = 0.2,
     before: tuple[float, float] = (0.8, 1.0),
-    after: float = 0.05,
+    after: tuple[float, float] = (0.0, 0.2),
     behavior: str = "random",
     fast: float = 1.0,
     seed: int | np.random.Generator = 0,
@@ -81,8 +82,7 @@ def changing(
     changing_share
         The share of annotators who change, rounded to a whole number of them.
     before, after
-        Reliabilities are uniform between the two ends of ``before``; after a change they are
-        ``after``.
+        Reliabilities before and after a change are uniform between these two ends.
     behavior : {"random", "repeated"}
         How labels that are not serious arise.
     fast
@@ -93,7 +93,9 @@ def changing(
     """
     check_choices({"behavior": _BEHAVIORS}, behavior=behavior)
     check_counts(1, n_items=n_items, n_annotators=n_annotators)
-    check_share(changing_share=changing_share, after=after, low=before[0], high=before[1])
+    check_share(changing_share=changing_share)
+    for low, high in (before, after):
+        check_share(low=low, high=high)
     rng = generator(seed)
     base = crowd(
         n_items=n_items,
@@ -113,12 +115,13 @@ def changing(
     item, annotator = data.item_of_label().astype(np.int64), data.annotator.astype(np.int64)
     n_labels = data.labels_per_annotator
     reliability = rng.uniform(*before, data.n_annotators)
+    later = rng.uniform(*after, data.n_annotators)
     chosen = rng.permutation(data.n_annotators)[: round(changing_share * data.n_annotators)]
     change = np.full(data.n_annotators, -1)
     change[chosen] = n_labels[chosen] // 2
     position = _random_positions(rng, annotator, n_labels)
     changed = (change[annotator] >= 0) & (position >= change[annotator])
-    serious = rng.random(len(item)) < np.where(changed, after, reliability[annotator])
+    serious = rng.random(len(item)) < np.where(changed, later[annotator], reliability[annotator])
     below = np.cumsum(distribution, axis=1)[item, :-1]
     drawn = (rng.random(len(item))[:, np.newaxis] >= below).sum(axis=1)
     repeated = rng.integers(n_categories, size=data.n_annotators)[annotator]
@@ -148,6 +151,7 @@ def changing(
         ),
         label=label,
         reliability=reliability,
+        later=later,
         change=change,
         serious=serious[labels.row],
     )

@@ -1,0 +1,1 @@
+"""Reliability over time: simulated crowds, real seconds and orders, and speed."""
