@@ -140,6 +140,43 @@ def test_groups_may_differ_about_the_right_label():
     assert fit.n_spammers == 0
 
 
+def test_groups_may_contradict_each_other():
+    rng = np.random.default_rng(1)
+    rows, sides = [], []
+    truth = rng.integers(2, size=80)
+    for person in range(12):
+        sides.append("for" if person % 2 else "against")
+        said = np.where(rng.random(80) < 0.9, truth ^ (person % 2), 1 - (truth ^ (person % 2)))
+        rows += [(item, person, ["no", "yes"][label]) for item, label in enumerate(said)]
+    fit = at.fit(rows, annotators=pa.table({"annotator": range(12), "side": sides}), by="side")
+    assert fit.n_spammers == 0
+    table = fit.further_table("groups", "groups").to_pydict()
+    right = [
+        label == ("no", "yes")[truth[item] ^ (side == "for")]
+        for item, side, label in zip(table["item"], table["group"], table["label"], strict=True)
+    ]
+    assert np.mean(right) > 0.95
+
+
+def test_labels_of_chance_have_no_groups_that_differ():
+    rng = np.random.default_rng(0)
+    rows = [(item, person, "xyz"[rng.integers(3)]) for item in range(60) for person in range(10)]
+    traits = pa.table({"annotator": range(10), "side": ["l", "r"] * 5})
+    fit = at.fit(rows, annotators=traits, by="side")
+    assert fit.verdict == "chance"
+    assert not fit.further_table("groups", "group_differences")["differs"].to_numpy().any()
+    assert np.isfinite(group_shares(fit)).all()
+
+
+def test_real_groups_do_not_differ_on_single_items(datasets):
+    folder = datasets / "groups-offensiveness"
+    fit = at.fit(folder / "labels.csv", annotators=folder / "annotators.csv", by="gender")
+    facts = fit.further["groups"].facts
+    assert facts["n_groups"] == 3
+    assert facts["n_items_differ"] == 0
+    assert facts["differing_share"] < 0.05
+
+
 def test_the_order_of_rows_does_not_matter(simulated, fit):
     labels = simulated.crowd.labels
     rows = list(

@@ -33,6 +33,9 @@ from annotruth.selection.folds import id_ranks
 # The coupling of groups converges more slowly than the rest: the stopping rule is this times tol.
 _TOL = 0.1
 
+# How much of annotators' confusion matrices is uniform at the start, where items have one right label.
+_UNIFORM = 0.3
+
 # EM steps on the coupling alone, given labels that are correlated within items: what they have in
 # common would otherwise be taken for the opinion of a group.
 _N_COUPLING_STEPS = 30
@@ -193,10 +196,9 @@ def _fit_classes(
     candidate = before.choice.candidate
     items = candidate.items(pairs.labels)
     # Everybody starts alike: without groups, a minority would seem to be wrong.
-    share = labels.labels_per_annotator / labels.n_labels
-    alike = np.tensordot(share, before.parameters.confusion, axes=1)
+    confusion = (1.0 - _UNIFORM) * before.parameters.serious + _UNIFORM / labels.n_categories
     start = before.parameters._replace(
-        confusion=np.ascontiguousarray(np.broadcast_to(alike, before.parameters.confusion.shape))
+        confusion=np.tile(confusion, (labels.n_annotators, 1, 1)),
     )
     with closing(get_engine(estimator.engine).open(pairs.labels)) as session:
         inner = ClassSteps(items, session, candidate.concentration)
