@@ -195,11 +195,6 @@ def _lines(model: GroupModel, groups: AnnotatorGroups, facts: dict[str, Any]) ->
         f"{counted(facts['n_items_compared'], 'item')} {rate}; estimated share of items with "
         f"different opinions: {facts['differing_share']:.0%}"
     )
-    differ = facts["groups_differ"]
-    found = (
-        f"differ from the others: {listed(differ, _NAMED)}"
-        if differ
-        else "none differs from the others"
-    )
-    lines.append(f"groups overall, {rate}: {found}")
+    found = listed(facts["groups_differ"], _NAMED)
+    lines.append(f"groups that differ from the others overall, {rate}: {found}")
     return lines
