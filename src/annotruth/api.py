@@ -188,6 +188,7 @@ def fit(
         refused = {
             "annotator_prior": annotator_prior,
             "classifier": classifier,
+            "by": by,
             "machines": machines or None,
             "warm_start": warm_start,
         }
@@ -233,6 +234,7 @@ def fit(
     if labels.scale.has_sets:
         refused = {
             "classifier": classifier,
+            "by": by,
             "machines": machines or None,
             "warm_start": warm_start,
         }
