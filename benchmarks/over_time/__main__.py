@@ -17,7 +17,7 @@ from scipy.stats import rankdata
 import annotruth as at
 from annotruth.kernels.arrays import Floats
 from annotruth.labels.arrays import Covariates
-from annotruth.simulate.changing import ChangingSimulation
+from annotruth.simulate.changes import ChangingSimulation
 
 CROWDS: Mapping[str, dict[str, Any]] = {
     "opinions, all label all": {"n_items": 150, "n_annotators": 40},

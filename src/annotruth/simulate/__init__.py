@@ -1,6 +1,6 @@
 """Simulated labels and pair comparisons with known truth."""
 
-from annotruth.simulate.changing import ChangingSimulation, changing
+from annotruth.simulate.changes import ChangingSimulation, changing
 from annotruth.simulate.comparers import ComparisonSimulation, comparers
 from annotruth.simulate.crowds import Simulation, crowd, gaussian
 from annotruth.simulate.groups import GroupSimulation, groups
