@@ -1,0 +1,1 @@
+"""Sets of labels beside crowd-kit's BinaryRelevance(DawidSkene)."""
