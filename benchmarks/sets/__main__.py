@@ -25,7 +25,11 @@ from annotruth.sets.evaluate import set_metrics
 
 REGIMES: Mapping[str, Mapping[str, Any]] = {
     "200 items, 6 labels, 15 annotators, 4 answers": {},
-    "3 labels, 10 annotators, 3 answers": {"n_labels": 3, "n_annotators": 10, "answers_per_item": 3},
+    "3 labels, 10 annotators, 3 answers": {
+        "n_labels": 3,
+        "n_annotators": 10,
+        "answers_per_item": 3,
+    },
     "10 labels, 30 annotators, 5 answers": {
         "n_labels": 10,
         "n_annotators": 30,
