@@ -47,7 +47,7 @@ OPTION_GROUPS: Mapping[str, Collection[str]] = {
     "Experiment": ("runs", "data_dir"),
     "Reading labels": (
         *("scale", "categories", "columns", "duplicates", "bins", "input_format", "question"),
-        "query",
+        *("query", "sets", "separator"),
         *("covariates", "content", "drop", "memory", "max_size"),
     ),
     "Known truths": ("gold", "truth"),
