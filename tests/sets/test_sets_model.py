@@ -176,6 +176,16 @@ def test_tempering_keeps_what_is_most_likely(made):
         )
 
 
+def test_irregular_annotators_do_not_count(made):
+    with closing(get_engine("memory").open(made.answers)) as session:
+        steps = SetSteps(made.answers, session)
+        parameters = steps.start()
+        everybody = parameters._replace(irregular=np.ones_like(parameters.irregular))
+        evidence, posterior = steps.tempered(everybody, 1.0)
+        assert not evidence.any()
+        np.testing.assert_allclose(posterior, np.broadcast_to(everybody.theta, posterior.shape))
+
+
 def test_number_of_types_can_be_given(made):
     assert at.SetModel(n_types=2).fit(made.answers).parameters["types"].shape == (2,)
     with pytest.raises(at.InputError, match="n_types is 9: give a number from 1 to 6"):
