@@ -3,7 +3,7 @@
 from annotruth.simulate.changes import ChangingSimulation, changing
 from annotruth.simulate.comparers import ComparisonSimulation, comparers
 from annotruth.simulate.crowds import Simulation, crowd, gaussian
-from annotruth.simulate.groups import GroupSimulation, groups
+from annotruth.simulate.grouped import GroupSimulation, groups
 from annotruth.simulate.machines import with_machines
 from annotruth.simulate.sets import SetSimulation, sets
 
