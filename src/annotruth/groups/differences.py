@@ -21,7 +21,8 @@ group having a state of its own and having that of the others. The p-value is tw
 and q-values are those of twice the p-values.
 
 Items and groups each have half of the error, so that if no group differs, the probability of any discovery,
-of an item or of a group, at q < 0.05 is at most 5%.
+of an item or of a group, at q < 0.05 is nominally 5%. For items this is exact; sums over items of a group
+are compared with permuted ones by Student's t, an approximation.
 """
 
 from __future__ import annotations
