@@ -1,0 +1,1 @@
+"""Machines among annotators: dependence, copies, and the language models of llmfao."""
