@@ -122,7 +122,11 @@ def label_kernel(scale: Scale) -> Floats:
 
 
 def measure_dependence(
-    first: JudgeModel, second: JudgeModel, posterior: Floats, kernel: Floats
+    first: JudgeModel,
+    second: JudgeModel,
+    posterior: Floats,
+    kernel: Floats,
+    error_inflation: float = 1.0,
 ) -> Dependence:
     r"""Return what two judges have in common, given the items' posterior over the states.
 
@@ -136,7 +140,8 @@ def measure_dependence(
     :math:`\rho = \bar x_{st} / \sqrt{\bar x_{ss} \bar x_{tt}}`. Standard errors are those of sums over
     items, and count that v is estimated: what an item adds to the error of v is added to its x
     (`judge_model`). The interval of the correlation is symmetric on the scale of Fisher's z; the
-    one-sided test compares the sum of :math:`x_{st}` with 0. Copies have :math:`\rho = 1`.
+    one-sided test compares the sum of :math:`x_{st}` with 0. ``error_inflation`` multiplies standard
+    errors, because the people's confusion is estimated, too. Copies have :math:`\rho = 1`.
     """
     common, at_first, at_second = np.intersect1d(
         first.judge.item, second.judge.item, assume_unique=True, return_indices=True
@@ -163,8 +168,8 @@ def measure_dependence(
     correlation, error = _ratio(
         (covariance, total), excess(first, first, one, one), excess(second, second, other, other)
     )
-    low, high = _interval(correlation, error)
-    z = total / max(float(np.sqrt((covariance**2).sum())), 1e-300)
+    low, high = _interval(correlation, error_inflation * error)
+    z = total / max(error_inflation * float(np.sqrt((covariance**2).sum())), 1e-300)
     if is_copy := bool((one == other).all()):
         correlation = low = high = 1.0
     return Dependence(

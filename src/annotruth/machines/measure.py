@@ -36,6 +36,10 @@ from annotruth.models.distribution import Z_95
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm.latent_states import LatentStates, latent_states
 
+# Standard errors of correlations are multiplied by these. Chosen on simulated crowds, so that 95%
+# intervals cover.
+_CLASS_INFLATION, _OPINION_INFLATION = 1.1, 1.4
+
 
 class Share(NamedTuple):
     """A mean with its 95% interval.
@@ -128,7 +132,8 @@ def measure_machines(labels: Labels, people: Fit, engine: Engine, margin: float)
     states = latent_states(people, engine)
     judges = [_judge(labels, int(code), n_items) for code in codes]
     models = [_model(judge, confusion_of(judge, states), states) for judge in judges]
-    pairs, weight = _machine_pairs(labels, codes, models, states)
+    inflation = _OPINION_INFLATION if people.readout == "opinion" else _CLASS_INFLATION
+    pairs, weight = _machine_pairs(labels, codes, models, states, inflation)
     by_people = people_labels(
         people.data.item_of_label(),
         people.data.annotator,
@@ -176,12 +181,19 @@ def _label_of_each(judge: Judge, n_items: int) -> Codes:
 
 
 def _machine_pairs(
-    labels: Labels, codes: Codes, models: Sequence[JudgeModel], states: LatentStates
+    labels: Labels,
+    codes: Codes,
+    models: Sequence[JudgeModel],
+    states: LatentStates,
+    error_inflation: float,
 ) -> tuple[list[DependentPair], Floats]:
     """Return all pairs of machines, and what each machine's labels count."""
     kernel = label_kernel(labels.scale)
     places = list(combinations(range(len(models)), 2))
-    found = [measure_dependence(models[a], models[b], states.posterior, kernel) for a, b in places]
+    found = [
+        measure_dependence(models[a], models[b], states.posterior, kernel, error_inflation)
+        for a, b in places
+    ]
     adjusted = holm([each.p_value for each in found])
     pairs = [
         DependentPair(int(codes[a]), int(codes[b]), each, float(p))
