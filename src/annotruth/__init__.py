@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from annotruth.advice.changes import changes
     from annotruth.advice.plan import Plan
     from annotruth.advising import next_labels, plan_labels
-    from annotruth.api import evaluate, fit, update
+    from annotruth.api import evaluate, fit, load, update
     from annotruth.comparisons import Comparisons
     from annotruth.comparisons.read import read_comparisons
     from annotruth.engines.spark import SparkEngine
@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from annotruth.models.pairs.thurstone import Thurstone
     from annotruth.models.result import Fit
     from annotruth.models.robust_gpm.model import RobustGPM
-    from annotruth.models.storage import load
     from annotruth.models.subject_bias.model import SubjectBias
+    from annotruth.questions.result import QuestionFits
     from annotruth.ranking import compare_rankings, next_comparisons, plan_comparisons, rank
     from annotruth.selection.choose import choose
     from annotruth.selection.compare import compare
@@ -97,6 +97,7 @@ __all__ = [
     "OutputError",
     "PairGPM",
     "Plan",
+    "QuestionFits",
     "RankFit",
     "ReadOptions",
     "RobustGPM",
@@ -156,6 +157,7 @@ _MODULE_OF = {
     "OutputError": "annotruth.errors",
     "PairGPM": "annotruth.models.pairs.pair_gpm.model",
     "Plan": "annotruth.advice.plan",
+    "QuestionFits": "annotruth.questions.result",
     "RankFit": "annotruth.models.pairs.result",
     "ReadOptions": "annotruth.io.options",
     "RobustGPM": "annotruth.models.robust_gpm.model",
@@ -172,7 +174,7 @@ _MODULE_OF = {
     "evaluate": "annotruth.api",
     "fit": "annotruth.api",
     "held_out": "annotruth.selection.heldout",
-    "load": "annotruth.models.storage",
+    "load": "annotruth.api",
     "next_comparisons": "annotruth.ranking",
     "next_labels": "annotruth.advising",
     "plan_comparisons": "annotruth.ranking",

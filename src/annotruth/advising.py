@@ -8,6 +8,7 @@ from annotruth.api import fit, loaded_fit
 from annotruth.errors import InputError
 from annotruth.io.options import ReadOptions
 from annotruth.io.readers import reading_stage
+from annotruth.labels.options import ALL_QUESTIONS
 from annotruth.models.base import Estimator
 from annotruth.models.base_fit import SETS
 from annotruth.models.em import ProgressCallback, start_stage
@@ -121,6 +122,11 @@ def fit_or_load(
     read, own = ReadOptions.split(read, options)
     if read.memory is not None:
         raise InputError("memory is only for fit: leave it out")
+    if read.question == ALL_QUESTIONS:
+        raise InputError(
+            "advice, and the report of labels, is for one question: name it (`--question NAME`), or "
+            "fit all of them (`annotruth fit --question all --save DIR`) and name a folder in DIR"
+        )
     if not is_fit(data):
         fitted = fit(
             data,

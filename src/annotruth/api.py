@@ -9,32 +9,34 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from annotruth.engines import ENGINES, Engine, get_engine, native_engine
-from annotruth.errors import AnnotruthWarning, ComparisonsError, InputError
+from annotruth.errors import AnnotruthWarning, ComparisonsError, InputError, shorten
 from annotruth.io.options import ReadOptions
 from annotruth.io.readers import file_named_in_errors, load_table, reading_stage
 from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.bins import MANY_NUMBERS
 from annotruth.labels.frames import TIME_ROLES
+from annotruth.labels.options import ALL_QUESTIONS
 from annotruth.labels.scale import parse_numbers
 from annotruth.labels.validate import input_warnings
 from annotruth.models import base_fit
-from annotruth.models.base import Estimator
+from annotruth.models.base import EMEstimator, Estimator
 from annotruth.models.base_fit import SETS, AnnotatorResults, BaseFit
 from annotruth.models.em import Progress, ProgressCallback, start_stage
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.registry import DEFAULT_MODEL, make_estimator
-from annotruth.models.result import Fit, is_fit
+from annotruth.models.result import QUESTIONS_MANIFEST, Fit, is_fit
 
 if TYPE_CHECKING:
     from annotruth.engines import DistributedEngine, DistributedEngineName, DistributedFrame
     from annotruth.models.distributed_fit import DistributedFit
+    from annotruth.questions.result import QuestionFits
     from annotruth.sets.fit import SetFit
     from annotruth.sets.model import SetModel
 
@@ -82,6 +84,17 @@ def fit(
 @overload
 def fit(
     data: Any,
+    model: str | Estimator | None = None,
+    *,
+    question: Literal["all"],
+    gold: Any = None,
+    annotator_prior: Any = None,
+    progress: ProgressCallback | None = None,
+    **options: Any,
+) -> QuestionFits: ...
+@overload
+def fit(
+    data: Any,
     model: SetModel,
     *,
     gold: Any = None,
@@ -121,7 +134,7 @@ def fit(
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
     **options: Any,
-) -> Fit | DistributedFit | SetFit:
+) -> Fit | DistributedFit | SetFit | QuestionFits:
     """Fit a model to labels.
 
     Parameters
@@ -182,8 +195,19 @@ def fit(
     SetFit
         For answers that are sets of labels: lists, exports of questions with several choices, or
         ``sets=True``.
+    QuestionFits
+        With ``question="all"``: the fit of every question.
     """
     read, options = ReadOptions.split(read, options)
+    if read.question == ALL_QUESTIONS:
+        of_one = {
+            "classifier": classifier,
+            "warm_start": warm_start,
+            "by": by,
+            "machines": machines or None,
+            "sets": read.has_sets or model == SETS or None,
+        }
+        return _fit_questions(data, model, options, gold, annotator_prior, of_one, read, progress)
     if read.has_sets or model == SETS or not isinstance(model, str | Estimator | None):
         refused = {
             "annotator_prior": annotator_prior,
@@ -274,10 +298,8 @@ def fit(
         if by is None and not machines:
             found = with_over_time(found, estimator)
         found = continued(found, previous)
-    if read.categories is None and not isinstance(data, Labels):
-        _warn_of_many_numbers(found)
-        for message in input_warnings(labels.scale) if read.scale == "auto" else ():
-            warnings.warn(message, AnnotruthWarning, stacklevel=2)
+    if not isinstance(data, Labels):
+        _warn_of_scale(found, read)
     return found
 
 
@@ -296,6 +318,56 @@ def _fit_sets(
     found = fit_sets(data, model, options, gold=gold, refused=refused, read=read, progress=progress)
     _LOGGER.info("%s after %d iterations: %s", found.model, found.n_iter, found.stop_reason)
     return found
+
+
+def _fit_questions(
+    data: Any,
+    model: Any,
+    options: Mapping[str, Any],
+    gold: Any,
+    annotator_prior: Any,
+    of_one: Mapping[str, Any],
+    read: ReadOptions,
+    progress: ProgressCallback | None,
+) -> QuestionFits:
+    """Fit every question, and share what is known of annotators where that predicts better.
+
+    The options ``of_one`` question must be None.
+    """
+    for name, value in of_one.items():
+        if value is not None:
+            raise InputError(
+                f"{name} is of one question: name it (`--question NAME`), or leave it out"
+            )
+    engine = model.engine if isinstance(model, EMEstimator) else options.get("engine", "memory")
+    if native_engine(data) is not None or get_engine(engine).capabilities.distributed:
+        raise InputError(
+            "all questions at once are fitted on this machine: leave out the engine (`--engine`), "
+            "or name one question of a file of its own"
+        )
+    from annotruth.questions.fitting import share_between_questions
+    from annotruth.questions.reading import question_named_in_errors, read_questions
+
+    start_stage(progress, reading_stage(data))
+    labels = read_questions(data, read, gold=gold, annotator_prior=annotator_prior)
+    fits: dict[str, Fit] = {}
+    for name, of_question in labels.items():
+        with question_named_in_errors(name):
+            made: Any = fit(of_question, model, progress=progress, **options)
+            if not isinstance(made, Fit):
+                raise InputError(
+                    "its answers are sets of labels: fit it alone (`--question NAME`), and the "
+                    "others from a file without it"
+                )
+        fits[name] = made
+        _warn_of_scale(made, read, f"question {shorten(name)!r}: ")
+
+    def refit(before: Fit, with_prior: Labels) -> Fit:
+        again: Fit = fit(with_prior, before.model, progress=progress, **settings_of(before))
+        return replace(again, chosen=before.chosen)
+
+    settings = {name: settings_of(each) for name, each in fits.items()}
+    return share_between_questions(fits, refit, settings, progress)
 
 
 def _check_classifier(estimator: Estimator | None, engine: Engine, read: ReadOptions) -> None:
@@ -509,20 +581,29 @@ def _on_scale(fit: Fit, read: ReadOptions) -> ReadOptions:
     return replace(read, scale=scale.kind, categories=scale.categories.to_pylist())
 
 
-def _warn_of_many_numbers(found: BaseFit) -> None:
-    """Warn when a model of categories is given the numbers of a continuous scale."""
+def _warn_of_scale(found: BaseFit, read: ReadOptions, where: str = "") -> None:
+    """Warn of a scale that the labels may not have, unless it was given; ``where`` comes first."""
+    if read.categories is not None:
+        return
+    messages = [_many_numbers(found)]
+    messages += input_warnings(found.data.scale) if read.scale == "auto" else []
+    for message in filter(None, messages):
+        warnings.warn(f"{where}{message}", AnnotruthWarning, stacklevel=3)
+
+
+def _many_numbers(found: BaseFit) -> str:
+    """Return the warning for a model of categories and the numbers of a continuous scale."""
     scale = found.data.scale
     if isinstance(found, Fit) and found.distribution is None:
-        return
+        return ""
     if not scale.is_ordinal or len(scale) <= MANY_NUMBERS:
-        return
-    if parse_numbers(scale.categories) is not None and scale.edges is None:
-        warnings.warn(
-            f"the labels are {len(scale):,} different numbers, each a category of its own: if the "
-            "scale is continuous, put them into bins with bins=20 (`--bins 20`)",
-            AnnotruthWarning,
-            stacklevel=3,
-        )
+        return ""
+    if parse_numbers(scale.categories) is None or scale.edges is not None:
+        return ""
+    return (
+        f"the labels are {len(scale):,} different numbers, each a category of its own: if the "
+        "scale is continuous, put them into bins with bins=20 (`--bins 20`)"
+    )
 
 
 def evaluate(
@@ -601,6 +682,33 @@ def _room_for_default(labels: LabelSummary) -> bool:
     from annotruth.models.robust_gpm.model import has_room  # loaded only if no model is named
 
     return has_room(labels)
+
+
+def load(path: str | Path) -> Fit | RankFit | SetFit | QuestionFits:
+    """Read a fit, or the fits of several questions, that ``save`` or ``--save`` wrote.
+
+    Parameters
+    ----------
+    path
+        The folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import annotruth as at
+    >>> fit = at.fit([("a", "ann", 1), ("a", "bob", 2), ("b", "ann", 1)], "gpm")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     fit.save(folder)
+    ...     at.load(folder).log_likelihood == fit.log_likelihood
+    True
+    """
+    if (Path(path) / QUESTIONS_MANIFEST).is_file():
+        from annotruth.questions.storage import load_questions
+
+        return load_questions(path)
+    from annotruth.models import storage
+
+    return storage.load(path)
 
 
 def loaded_fit(fit: Fit | RankFit | str | Path) -> Fit:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from annotruth.io.options import ReadOptions
 
 
+ALL_QUESTIONS = "all"
+"""The value of ``--question`` for every question of LABELS."""
+
 LABELS_HELP = (
     "CSV, TSV, Parquet, Arrow or JSON lines, also compressed, with columns item, annotator, label; "
     "or a matrix, or what a platform exports; an Excel, SQLite or DuckDB file, a URL (https, s3, "
@@ -59,7 +62,7 @@ def input_files(names: list[str]) -> list[Path]:
 
 def is_saved(folder: Path) -> bool:
     """Return whether a folder holds a saved fit."""
-    return (folder / "fit.json").is_file()
+    return any((folder / name).is_file() for name in ("fit.json", "questions.json"))
 
 
 def is_ranking(names: list[str]) -> bool:
@@ -322,6 +325,7 @@ def table_files(
     suffix: str = "csv",
     names: Iterable[str] = (
         *("items", "annotators", "labels", "distributions", "comparisons", "groups", "answers"),
+        "overview",
     ),
 ) -> list[Path]:
     """Return the paths that ``--out`` writes; refuse a folder that holds a saved fit."""

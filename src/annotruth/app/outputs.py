@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeGuard, cast
 
 from annotruth.app import options
 from annotruth.app.output_flags import FLAGS, FormatChoice, ReadoutChoice, SaveOption
@@ -36,18 +36,19 @@ if TYPE_CHECKING:
     from annotruth.models.em import ProgressReporter
     from annotruth.models.pairs.result import RankFit
     from annotruth.models.result import Fit
+    from annotruth.questions.result import QuestionFits
     from annotruth.sets.fit import SetFit
 
-AnyFit: TypeAlias = "Fit | RankFit | SetFit"
-"""A fit of labels, of comparisons or of sets of labels."""
+AnyFit: TypeAlias = "Fit | RankFit | SetFit | QuestionFits"
+"""A fit of labels, of comparisons or of sets of labels, or the fits of several questions."""
 
 Paths: TypeAlias = Mapping[str, Iterable[str | Path | None]]
 """Paths by the argument or flag that names them."""
 
-OutputKind = Literal["file", "page", "tables", "fit"]
-"""A file, a page, a folder of tables, or the folder of a saved fit."""
+OutputKind = Literal["file", "page", "tables", "fit", "questions"]
+"""A file, a page, a folder of tables, of a saved fit, or of the saved fits of several questions."""
 
-_FOLDERS = {"tables": "tables", "fit": "saved fit"}
+_FOLDERS = {"tables": "tables", "fit": "saved fit", "questions": "saved fits of questions"}
 _GENERATOR = b'<meta name="generator" content="annotruth">'
 _HEAD_BYTES = 4096
 _DATA = re.compile(r"data-[0-9a-f]{16}")  # the files of a saved fit
@@ -143,6 +144,8 @@ class Outputs:
         self,
         inputs: Paths,
         also: Paths | None = None,
+        *,
+        several_questions: bool = False,
     ) -> None:
         """Refuse outputs that would replace an input, another output or somebody else's file.
 
@@ -152,6 +155,8 @@ class Outputs:
             The paths that the command reads, by argument or flag.
         also
             Further paths that it writes.
+        several_questions
+            Whether the fits of several questions are saved.
         """
         from annotruth.io.soft_labels import check_suffix
         from annotruth.io.writers import format_of
@@ -164,7 +169,8 @@ class Outputs:
         check_predictions(self.predictions, self.label_studio)
         options.check_outputs(inputs, {**(also or {}), **self.paths()})
         check_out(self.out, force=self.force)
-        check_existing("--save", self.save, "fit", force=self.force)
+        saved: OutputKind = "questions" if several_questions else "fit"
+        check_existing("--save", self.save, saved, force=self.force)
         check_existing("--report", self.report, "page", force=self.force)
         check_existing("--soft", self.soft, "file", force=self.force)
         check_existing("--keep", self.keep, "file", force=self.force)
@@ -222,13 +228,18 @@ class Outputs:
 
     def _write_soft_labels(self, fit: AnyFit) -> None:
         from annotruth.io.soft_labels import write_soft_labels
+        from annotruth.io.writers import format_of, write_table
 
         assert self.soft is not None
+        readout: Readout | None = None if self.soft_readout is None else self.soft_readout.value
+        if is_questions(fit):
+            table = fit.distribution_table(readout)
+            write_table(table, self.soft, format_of(self.soft), safe_cells=self.safe_cells)
+            return
         if fit.model == "sets":
             of_sets = cast("SetFit", fit)
             targets, classes = of_sets.soft_label_table(), of_sets.data.scale.set_labels
         else:
-            readout: Readout | None = None if self.soft_readout is None else self.soft_readout.value
             labels = _of_labels(fit)
             targets, classes = labels.soft_label_table(readout), labels.data.scale.categories
         write_soft_labels(targets, classes, self.soft, safe_cells=self.safe_cells)
@@ -306,6 +317,11 @@ def typed_command() -> str:
     return shlex.join(["annotruth", *map(hide_credentials, sys.argv[1:])])
 
 
+def is_questions(fit: AnyFit) -> TypeGuard[QuestionFits]:
+    """Return whether these are the fits of several questions."""
+    return hasattr(fit, "questions")
+
+
 def _write_report(
     fit: AnyFit,
     path: Path,
@@ -322,7 +338,9 @@ def _write_report(
         fit.report(path, source=source, truth=truth, command=command)
     else:
         known = cast("Changes | None", changes)
-        fit.report(path, source=source, truth=truth, command=command, changes=known, embed=embed)
+        _of_labels(fit).report(
+            path, source=source, truth=truth, command=command, changes=known, embed=embed
+        )
 
 
 def _of_labels(fit: AnyFit) -> Fit:
@@ -406,7 +424,9 @@ def _foreign_files(folder: Path) -> bool:
 
 
 def _folder_kind(folder: Path) -> str | None:
-    """Return what annotruth wrote to a folder: tables or a saved fit; None if neither."""
+    """Return what annotruth wrote to a folder, as an `OutputKind`; None if nothing."""
+    if (folder / "questions.json").is_file() and not (folder / "fit.json").exists():
+        return "questions"
     try:
         entries = json.loads((folder / "fit.json").read_bytes())
     except (OSError, ValueError, RecursionError):

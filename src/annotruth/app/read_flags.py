@@ -87,7 +87,11 @@ InputFormatOption = Annotated[
 ]
 QuestionOption = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="The question to take, where LABELS has several."),
+    typer.Option(
+        metavar="NAME",
+        help="The question to take, where LABELS has several; for `annotruth fit` also all of them: "
+        "all.",
+    ),
 ]
 QueryOption = Annotated[
     str | None,
@@ -170,6 +174,10 @@ READ_FLAGS: Mapping[str, tuple[Any, Any]] = {
 }
 """The flags for reading labels, in the order in which the help lists them: type and default."""
 
+RankQuestionOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The question to take, where VOTES has several."),
+]
 RankColumnsOption = Annotated[
     str | None,
     typer.Option(
@@ -196,7 +204,7 @@ RankMemoryOption = Annotated[
 
 RANK_READ_FLAGS: Mapping[str, tuple[Any, Any]] = {
     "columns": (RankColumnsOption, None),
-    "question": READ_FLAGS["question"],
+    "question": (RankQuestionOption, None),
     "query": READ_FLAGS["query"],
     "covariates": (RankCovariatesOption, None),
     "drop": READ_FLAGS["drop"],

@@ -32,7 +32,7 @@ from annotruth.io.sources import (
     source_name,
 )
 from annotruth.labels.frames import default_frame, make_column, to_arrow
-from annotruth.labels.options import ReadOptions
+from annotruth.labels.options import ALL_QUESTIONS, ReadOptions
 
 # Options of labels, which have no meaning for comparisons.
 _OF_LABELS = ("scale", "categories", "duplicates", "bins", "content", "input_format")
@@ -114,6 +114,8 @@ def comparisons_of(data: Any, read: ReadOptions | None = None, **options: Any) -
 
 
 def _check_options(read: ReadOptions) -> None:
+    if read.question == ALL_QUESTIONS:
+        raise InputError("all questions at once are for labels: name one question (`--question`)")
     changed = read.changed()
     for name in _OF_LABELS:
         if name in changed:

@@ -34,7 +34,9 @@ from annotruth.labels.frames import (
     is_known_name,
     is_platform_export,
     refuse_comparisons,
+    to_arrow,
 )
+from annotruth.labels.options import ALL_QUESTIONS
 from annotruth.labels.table import Labels
 
 if TYPE_CHECKING:
@@ -53,10 +55,10 @@ def load_labels(
     if is_source(data):
         labels = read_labels(data, read)
     else:
-        for name in ("input_format", "question", "query", "memory"):
+        for name in ("input_format", "query", "memory"):
             if getattr(read, name) is not None:
                 raise InputError(f"{name} is for files: leave it out")
-        labels = Labels.of(data, read)
+        labels = _frame_labels(data, read) if _asks_question(read) else Labels.of(data, read)
     if gold is not None:
         with file_named_in_errors(gold):
             labels = labels.with_gold(load_table(gold, max_size=read.max_size))
@@ -65,6 +67,24 @@ def load_labels(
             prior = load_table(annotator_prior, max_size=read.max_size)
             labels = labels.with_annotator_prior(prior)
     return _without_dropped(labels, given)
+
+
+def _frame_labels(data: Any, read: ReadOptions) -> Labels:
+    """Return the labels of one question in a frame."""
+    parsed, frame = parse_frame(data, read)
+    return Labels.from_arrow(parsed.table, parsed.options(read), frame=frame)
+
+
+def parse_frame(data: Any, read: ReadOptions) -> tuple[ParsedLabels, str]:
+    """Return the rows of one question in a frame, and the name of the frame's library."""
+    from annotruth.io.formats.source import ParsedLabels
+
+    choose = partial(
+        _choose_long_table, _label_builder(read), "arrow", replace(read, input_format="long")
+    )
+    table, frame = to_arrow(data, choose)
+    table = table.select(choose(table.column_names))
+    return _of_question(ParsedLabels(table, columns=read.columns), read), frame
 
 
 def _without_dropped(labels: Labels, read: ReadOptions) -> Labels:
@@ -126,14 +146,18 @@ def read_labels(
 
 
 def _read_labels(source: LabelFile | Sequence[LabelFile], read: ReadOptions) -> Labels:
-    single = _single_file(source)
+    if read.question == ALL_QUESTIONS:
+        raise InputError(
+            "all questions at once are for fit (`annotruth fit`): name one question here"
+        )
+    single = single_file(source)
     if single is not None and read.memory is None:
         return _read_file(single, read)
     if read.memory is None and isinstance(source, str | os.PathLike) and Path(source).is_dir():
         with file_errors_reported(source):
             users = _parse_several(Path(source), read)
         if users is not None:
-            return _labels_of(users, read)
+            return labels_of(users, read)
     from annotruth.io.sources import combine, find_files
 
     files = find_files(source) if single is None else [single]
@@ -144,10 +168,10 @@ def _read_labels(source: LabelFile | Sequence[LabelFile], read: ReadOptions) -> 
     return _read_file(files[0], read)
 
 
-def _single_file(source: LabelFile | Sequence[LabelFile]) -> LabelFile | None:
+def single_file(source: LabelFile | Sequence[LabelFile]) -> LabelFile | None:
     """Return the only file of a source; None if there may be several."""
     if not isinstance(source, str | os.PathLike):
-        return _single_file(source[0]) if len(source) == 1 else None
+        return single_file(source[0]) if len(source) == 1 else None
     if is_url(source):
         return source
     may_match = any(mark in os.fspath(source) for mark in "*?[")
@@ -156,16 +180,18 @@ def _single_file(source: LabelFile | Sequence[LabelFile]) -> LabelFile | None:
 
 def _read_file(path: LabelFile, read: ReadOptions) -> Labels:
     with file_errors_reported(path), local_copy(path, read.max_size) as file:
-        content = _read_single(file, read)
+        content = open_content(file, read)
+        if _asks_question(read):
+            return labels_of(parse_opened(file, content, read), read)
         table = None if content is None else _read_long_table(content, read)
         if content is not None and table is not None:
             labels = Labels.from_arrow(table, read, from_text=content.kind == "text")
             how = filter(None, (content.sheet, labels.read_as))
             return replace(labels, read_as=", ".join(how)) if content.sheet else labels
-        return _labels_of(_parse_other_format(file, content, read), read)
+        return labels_of(_parse_other_format(file, content, read), read)
 
 
-def _labels_of(parsed: ParsedLabels, read: ReadOptions) -> Labels:
+def labels_of(parsed: ParsedLabels, read: ReadOptions) -> Labels:
     """Return the labels that a format found."""
     labels = Labels.from_arrow(parsed.table, parsed.options(read), from_text=parsed.from_text)
     how = (parsed.read_as,) if parsed.title else (parsed.read_as, labels.read_as)
@@ -175,14 +201,44 @@ def _labels_of(parsed: ParsedLabels, read: ReadOptions) -> Labels:
 
 def _parse_file(path: LabelFile, read: ReadOptions) -> ParsedLabels:
     """Return the labels of one of several files."""
+    with local_copy(path, read.max_size) as file:
+        return parse_opened(file, open_content(file, read), read)
+
+
+def parse_opened(file: LabelFile, content: FileContent | None, read: ReadOptions) -> ParsedLabels:
+    """Return the labels of a file that `open_content` opened."""
     from annotruth.io.formats.source import ParsedLabels
 
-    with local_copy(path, read.max_size) as file:
-        content = _read_single(file, read)
-        table = None if content is None else _read_long_table(content, read)
-        if content is None or table is None:
-            return _parse_other_format(file, content, read)
-        return ParsedLabels(table, columns=read.columns, from_text=content.kind == "text")
+    table = None if content is None else _read_long_table(content, read)
+    if content is None or table is None:
+        return _parse_other_format(file, content, read)
+    notes = tuple(filter(None, (content.sheet,)))
+    parsed = ParsedLabels(table, read.columns, content.kind == "text", notes)
+    return _of_question(parsed, read)
+
+
+def _asks_question(read: ReadOptions) -> bool:
+    """Return whether a table may have several questions: one is named, or their column is."""
+    return read.question is not None or "question" in (read.columns or {})
+
+
+def _of_question(parsed: ParsedLabels, read: ReadOptions) -> ParsedLabels:
+    """Return the rows of one question, where a long table has several."""
+    if not _asks_question(read):
+        return parsed
+    from annotruth.io.formats.votes import chosen
+    from annotruth.labels import questions
+
+    table = parsed.table
+    column = questions.find_question_column(table.column_names, read.columns)
+    assert column is not None  # else the table was refused
+    question = chosen(questions.question_names(table, column), read.question, "question")
+    return replace(
+        parsed,
+        table=questions.rows_of_question(table, column, question),
+        columns=questions.without_question_column(read).columns,
+        notes=(*parsed.notes, f"question {question}"),
+    )
 
 
 def read_table(path: str | os.PathLike[str], *, max_size: str | int | None = None) -> pa.Table:
@@ -211,7 +267,7 @@ class _NoLongTableError(InputError):
     """The columns of a long table are missing."""
 
 
-def _read_single(source: LabelFile, read: ReadOptions) -> FileContent | None:
+def open_content(source: LabelFile, read: ReadOptions) -> FileContent | None:
     """Return the content of a file; None for what may hold several, Python files and databases."""
     if is_database_url(source):
         return None
@@ -230,7 +286,7 @@ def _read_long_table(content: FileContent, read: ReadOptions) -> pa.Table | None
     if read.input_format is None and content.kind == "json":
         return None
     try:
-        choose = partial(_choose_long_table, LabelBuilder(read), content.kind, read)
+        choose = partial(_choose_long_table, _label_builder(read), content.kind, read)
         return read_columns(content, choose, keep_codes=True)
     except _NoLongTableError:
         if read.input_format is None:
@@ -261,6 +317,11 @@ def _parse_other_format(
             f"covariates are columns of a long table, and this is a {parsed.title}: leave "
             "them out (`--covariates`)"
         )
+    if parsed.title and "question" in (read.columns or {}):
+        raise InputError(
+            f"columns names a column of questions, and this is a {parsed.title}: leave it out "
+            "(`--columns`), and name a question (`--question`)"
+        )
     return parsed
 
 
@@ -282,7 +343,7 @@ def _parse_content(path: Path, content: FileContent, read: ReadOptions) -> Parse
 
         choose = partial(_choose_in_database, content.kind, read)
         parsed = read_database(path, content.kind, read.query, choose, limit=content.limit)
-        return replace(parsed, columns=read.columns)
+        return _of_question(replace(parsed, columns=read.columns), read)
     _refuse_query(content, read)
     columns, categories = read.columns or {}, read.categories
     source = Source(path, content, columns, read.question, read.content, categories)
@@ -291,9 +352,9 @@ def _parse_content(path: Path, content: FileContent, read: ReadOptions) -> Parse
     recognised = formats.recognise(source) if read.input_format is None else None
     if recognised is not None:
         return recognised
-    choose = partial(_choose_long_table, LabelBuilder(read), source.kind, read)
+    choose = partial(_choose_long_table, _label_builder(read), source.kind, read)
     table = read_columns(source.content, choose, keep_codes=True)
-    return ParsedLabels(table, columns=read.columns, from_text=source.from_text)
+    return _of_question(ParsedLabels(table, columns=read.columns, from_text=source.from_text), read)
 
 
 def _parse_url(url: LabelFile, read: ReadOptions) -> ParsedLabels:
@@ -302,11 +363,11 @@ def _parse_url(url: LabelFile, read: ReadOptions) -> ParsedLabels:
 
     choose = partial(_choose_in_database, "sqlite", read)
     parsed = read_database_url(os.fspath(url), read.query, choose, max_size=read.max_size)
-    return replace(parsed, columns=read.columns)
+    return _of_question(replace(parsed, columns=read.columns), read)
 
 
 def _choose_in_database(kind: ContentKind, read: ReadOptions, names: list[str]) -> list[str]:
-    return _choose_long_table(LabelBuilder(read), kind, read, names)
+    return _choose_long_table(_label_builder(read), kind, read, names)
 
 
 def _refuse_query(content: FileContent, read: ReadOptions) -> None:
@@ -353,7 +414,7 @@ def _check_on_disk(file: LabelFile, read: ReadOptions) -> None:
     """Refuse sources and options that are not for labels on disk."""
     if is_database_url(file) or read.query is not None:
         raise InputError("databases are not read within a memory limit: leave out `--memory`")
-    if read.input_format not in (None, "long") or read.question is not None:
+    if read.input_format not in (None, "long") or _asks_question(read):
         raise InputError(
             "within a memory limit only a table of one row per label is read: leave out "
             "input_format and question (`--input-format`, `--question`), or memory (`--memory`)"
@@ -401,16 +462,37 @@ def _choose_long_table(
         )
     if read.input_format is None:
         refuse_comparisons(names, read.columns)  # before another format takes them for labels
+    question = _question_column(read, names)
     try:
-        columns = builder.choose_columns(names)
+        columns = builder.choose_columns([name for name in names if name != question])
     except InputError as error:
         no_names = kind == "text" and not read.columns and not any(map(is_known_name, names))
         raise _NoLongTableError(f"{error}{_NO_HEADER if no_names else ''}") from None
+    if question is not None:
+        return [*columns, question]
     if read.question is not None:
-        raise InputError(
-            "a table of one row per label has no questions: leave out question (`--question`)"
-        )
+        from annotruth.labels.questions import no_questions_error
+
+        raise no_questions_error()
     return columns
+
+
+def _question_column(read: ReadOptions, names: list[str]) -> str | None:
+    """Return the column that names the question of each label; None if there is none."""
+    if not _asks_question(read):
+        return None
+    from annotruth.labels.questions import find_question_column
+
+    return find_question_column(names, read.columns)
+
+
+def _label_builder(read: ReadOptions) -> LabelBuilder:
+    """Return a builder of the labels of one question, or of the only one."""
+    if _asks_question(read):
+        from annotruth.labels.questions import without_question_column
+
+        read = without_question_column(read)
+    return LabelBuilder(read)
 
 
 @contextmanager

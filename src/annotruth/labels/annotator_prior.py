@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,16 +15,15 @@ from annotruth.labels.encode import match_ids
 from annotruth.labels.frames import find_columns, make_column, to_arrow
 from annotruth.labels.scale import parse_numbers, to_plain
 
-if TYPE_CHECKING:
-    from annotruth.labels.table import Labels
+MAX_PSEUDO_COUNT = 100.0
+"""As how many labels a prior counts at most: annotators change, so it may not outweigh many new ones."""
 
-_MAX_PSEUDO_COUNT = 100.0  # annotators change, so no prior may outweigh many new labels
 _DEFAULT_PSEUDO_COUNT = 10.0
 _INTERVAL = ("low", "high")
 _Z_95 = 1.96
 
 
-def match_annotator_prior(data: Any, labels: Labels) -> Floats:
+def match_annotator_prior(data: Any, annotators: pa.Array) -> Floats:
     r"""Return the pseudo-counts of serious and of irregular labels, annotators x 2.
 
     ``data`` is a frame with the columns ``annotator`` and ``reliability``, such as the annotators
@@ -49,11 +48,11 @@ def match_annotator_prior(data: Any, labels: Labels) -> Floats:
             f"the annotator prior gives annotator {shown(ids[int(outside[0])].as_py())} a "
             f"reliability of {reliability[outside[0]]:g}: it must be from 0 to 1"
         )
-    code = match_ids(ids, labels.annotators)
+    code = match_ids(ids, annotators)
     validate.check_annotators_match(code, ids, "the rows of the annotator prior")
     matched = np.flatnonzero(code >= 0)
-    weight = np.minimum(_pseudo_counts(table, reliability), _MAX_PSEUDO_COUNT)
-    counts = np.zeros((labels.n_annotators, 2))
+    weight = np.minimum(_pseudo_counts(table, reliability), MAX_PSEUDO_COUNT)
+    counts = np.zeros((len(annotators), 2))
     counts[code[matched], 0] = (weight * reliability)[matched]
     counts[code[matched], 1] = (weight * (1.0 - reliability))[matched]
     return counts

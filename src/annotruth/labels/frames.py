@@ -161,6 +161,8 @@ def _ask_for_columns(
         )
     elif several:
         steps.append("rename one")
+    if "question" in several.get("item", ()):
+        steps.append("if 'question' says which question was answered, pass `--question all`")
     return "; ".join([*problems, *([", or ".join(steps)] if steps else [])])
 
 

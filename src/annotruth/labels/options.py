@@ -14,6 +14,9 @@ from annotruth.labels.scale import ScaleKind
 
 DuplicatePolicy = Literal["refuse", "keep", "last"]
 
+ALL_QUESTIONS = "all"
+"""The value of ``question`` for every question of a file."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TableOptions:
@@ -161,7 +164,9 @@ class ReadOptions(TableOptions):
     input_format
         The format of a file ("wide", "mturk", ...), where it is not recognised as it should be.
     question
-        The question to take, where a file has labels for several.
+        The question to take, where a file has labels for several; or "all", for `annotruth.fit`: every
+        question is fitted (see `annotruth.QuestionFits`). In a long table, the column ``question`` names
+        the question of each label, or the one that ``columns={"question": NAME}`` says.
     query
         What to read from a database: one SELECT, such as "select item, annotator, label from votes".
         Files need it only if several tables have the columns of labels. Of an Excel file, the name of a

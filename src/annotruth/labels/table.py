@@ -178,7 +178,9 @@ class Labels(LabelArrays):
         """
         from annotruth.labels.annotator_prior import match_annotator_prior
 
-        return replace(self, annotator_prior=match_annotator_prior(annotator_prior, self))
+        return replace(
+            self, annotator_prior=match_annotator_prior(annotator_prior, self.annotators)
+        )
 
     def with_classifier(self, classifier: Any) -> Labels:
         """Return the labels with a classifier's probabilities of the categories.

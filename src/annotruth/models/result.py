@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from annotruth.advice.changes import Changes
     from annotruth.report.charts.fit_charts import FitCharts
 
+QUESTIONS_MANIFEST = "questions.json"
+"""The file that names the saved fits of several questions, in their folder."""
+
 MOST_COLUMNS = 100
 """With more categories, the items table has no column per category; see `Fit.distributions`."""
 
@@ -602,7 +605,8 @@ class Fit(BaseFit):
 def is_fit(data: Any) -> bool:
     """Return whether data are a fit or the folder of a saved one; other folders may hold labels."""
     if isinstance(data, str | Path):
-        return (Path(data) / "fit.json").is_file()
+        names = ("fit.json", QUESTIONS_MANIFEST)
+        return any((Path(data) / name).is_file() for name in names)
     is_of_sets = isinstance(data, AnnotatorResults) and data.model == SETS
     return is_of_sets or isinstance(data, Fit | RankFit)
 

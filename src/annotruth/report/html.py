@@ -104,7 +104,20 @@ class Markup(NamedTuple):
     html: str
 
 
-def plain_table(header: Sequence[str], rows: Sequence[Sequence[str | Cell | Markup]]) -> str:
+class Link(NamedTuple):
+    """A cell of `plain_table` that leads to a section of the page.
+
+    Examples
+    --------
+    >>> Link("tone", section="q1").section
+    'q1'
+    """
+
+    text: str
+    section: str
+
+
+def plain_table(header: Sequence[str], rows: Sequence[Sequence[str | Cell | Markup | Link]]) -> str:
     """Return a small table whose first column names its rows."""
     heads = "".join(
         f'<th scope="col"{_RIGHT if k else ""}>{escaped(text)}</th>'
@@ -122,9 +135,11 @@ def plain_table(header: Sequence[str], rows: Sequence[Sequence[str | Cell | Mark
     )
 
 
-def _cell(value: str | Cell | Markup) -> str:
+def _cell(value: str | Cell | Markup | Link) -> str:
     if isinstance(value, Markup):
         return value.html
+    if isinstance(value, Link):
+        return f'<a href="#{escaped(value.section)}">{escaped(value.text)}</a>'
     if not isinstance(value, Cell):
         return escaped(value)
     opens = escape(f"{value.opens}|{value.row}")

@@ -131,6 +131,31 @@ def crowd(
     reliability = reliabilities(rng, n_annotators, spammer_share, reliable_above_half)
     annotator = assign(rng, n_items, n_annotators, labels_per_item)
 
+    return draw_labels(
+        rng,
+        distribution=distribution,
+        reliability=reliability,
+        annotator=annotator,
+        behavior=behavior,
+        mixing=mixing,
+    )
+
+
+def draw_labels(
+    rng: np.random.Generator,
+    *,
+    distribution: Floats,
+    reliability: Floats,
+    annotator: Codes,
+    behavior: str = "random",
+    mixing: str = "label",
+) -> Simulation:
+    """Draw the labels of items from their distributions and the annotators' reliabilities.
+
+    ``distribution`` is items x categories, ``annotator`` items x labels per item; the others are
+    as in `crowd`.
+    """
+    n_categories = distribution.shape[1]
     # One comparison per category, without a table of labels x categories.
     uniform = rng.random(annotator.shape)
     serious_label = np.zeros(annotator.shape, dtype=np.int64)

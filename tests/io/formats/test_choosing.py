@@ -41,8 +41,8 @@ def test_the_long_format_can_be_required(refused, write):
     assert "no column for the annotator" in refused(wide, "w.csv", input_format="long")
 
 
-def test_formats_and_questions_are_for_files():
-    for option in ({"input_format": "wide"}, {"question": "x"}):
+def test_formats_and_queries_are_for_files():
+    for option in ({"input_format": "wide"}, {"query": "x"}):
         with pytest.raises(at.InputError, match="is for files"):
             at.fit([(1, "a", 1)], **option)
 

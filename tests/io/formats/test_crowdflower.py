@@ -67,7 +67,7 @@ def test_several_questions_are_listed_with_an_option_to_paste(same, refused, vot
     text = report(votes, answers=("animal", "how sure"))
     assert refused(text, "f.csv") == (
         "there are several questions, animal, how sure: choose one, such as question='animal' "
-        "(`--question animal`)"
+        "(`--question animal`); fit takes all of them with question='all' (`--question all`)"
     )
     same(text, "f.csv", votes, question="how sure")
     same(text, "f.csv", votes, columns={"label": "animal"})

@@ -188,7 +188,7 @@ def test_several_questions_need_the_option_question(same, refused, tasks, long):
     assert (
         text
         == "there are several questions, animal, quality: choose one, such as question='animal' "
-        "(`--question animal`)"
+        "(`--question animal`); fit takes all of them with question='all' (`--question all`)"
     )
     same(tasks, "export.json", long, question="animal")
     assert "no question 'size' (found: animal, quality)" in refused(

@@ -43,7 +43,7 @@ def test_several_questions_of_mturk_need_the_option_question(same, refused, vote
     text = "\n".join(mturk(votes, more=",Answer.note"))
     assert refused(text, "b.csv") == (
         "there are several questions, animal, note: choose one, such as question='animal' "
-        "(`--question animal`)"
+        "(`--question animal`); fit takes all of them with question='all' (`--question all`)"
     )
     same(text, "b.csv", hits, question="animal")
     same(text, "b.csv", hits, question="Answer.animal")

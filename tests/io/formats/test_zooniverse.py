@@ -83,6 +83,7 @@ def test_several_tasks_need_the_option_question(same, refused, votes):
     ]
     assert refused(table(rows), "c.csv") == (
         "there are several tasks, T0, T1: choose one, such as question='T0' (`--question T0`)"
+        "; fit takes all of them with question='all' (`--question all`)"
     )
     same(table(rows), "c.csv", votes, question="T0")
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from annotruth.models.distributed_fit import DistributedFit
     from annotruth.models.pairs.result import RankFit
     from annotruth.models.result import Fit
+    from annotruth.questions.result import QuestionFits
     from annotruth.sets.fit import SetFit
 
 
@@ -102,6 +103,8 @@ def fit(
 
         annotruth fit label-studio.json --question sentiment --soft targets.npz --keep people.csv
 
+        annotruth fit label-studio.json --question all --out result --report report.html
+
         annotruth fit labels.csv --soft targets.csv --soft-readout opinion
 
         annotruth fit labels.csv --classifier probabilities.csv --soft targets.csv
@@ -131,6 +134,11 @@ def fit(
     from annotruth.app import console
 
     model_options = options.parse_settings(settings)
+    several = read.question == options.ALL_QUESTIONS
+    if several:
+        from annotruth.app import on_questions
+
+        on_questions.check_options(outputs, engine.value)
     if engine is EngineChoice.spark:
         from annotruth.app import on_spark
 
@@ -155,7 +163,8 @@ def fit(
             "--annotator-prior": [annotator_prior],
             "--classifier": [classifier],
             "--annotators": [annotators],
-        }
+        },
+        several_questions=several,
     )
     with (
         console.warnings_in_one_line(quiet=quiet),
@@ -179,8 +188,14 @@ def fit(
             progress=progress,
             **model_options,
         )
-        if engine is not EngineChoice.spark:
-            scores, max_size = read.scale == "ordinal", read.max_size
+        scores, max_size = read.scale == "ordinal", read.max_size
+        if several:
+            fits = cast("QuestionFits", result)
+            of_questions = on_questions.measure(fits, truth, scores=scores, max_size=max_size)
+            written = outputs.write(
+                fits, progress, source=options.heading(labels), truth=truth, quiet=quiet
+            )
+        elif engine is not EngineChoice.spark:
             metrics = (
                 None
                 if truth is None
@@ -191,6 +206,12 @@ def fit(
             written = outputs.write(
                 result, progress, source=options.heading(labels), truth=truth, quiet=quiet
             )
+    if several:
+        on_questions.print_questions(
+            fits, of_questions, written.lines, as_json=as_json, quiet=quiet
+        )
+        written.raise_failures()
+        return
     if engine is EngineChoice.spark:
         with closing(cast("DistributedFit", result)) as distributed:
             lines = []
@@ -225,9 +246,14 @@ def print_result(
     elif not quiet:
         console.show_lines(fit.summary())
         if metrics is not None:
-            figures = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
-            console.show_lines(f"against the truth: {figures}")
+            console.show_lines(describe_metrics(metrics))
         console.show_lines(lines)
+
+
+def describe_metrics(metrics: Mapping[str, float]) -> str:
+    """Return how a fit does against the truth, in words."""
+    figures = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+    return f"against the truth: {figures}"
 
 
 def json_entries(fit: BaseFit) -> dict[str, Any]:

@@ -63,12 +63,11 @@ def report(
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet) as progress,
     ):
-        from annotruth import advising  # slow to load
+        from annotruth import advising, api  # slow to load
         from annotruth.models.result import Fit
-        from annotruth.models.storage import load
 
         name, command = source or options.heading(data), typed_command()
-        saved = load(data[0]) if len(data) == 1 and options.is_saved(Path(data[0])) else None
+        saved = api.load(data[0]) if len(data) == 1 and options.is_saved(Path(data[0])) else None
         if saved is not None and not isinstance(saved, Fit):
             progress.start("writing report")
             saved.report(page, source=name, truth=truth, command=command)

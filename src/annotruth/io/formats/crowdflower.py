@@ -11,6 +11,7 @@ from annotruth.io.formats.matrix import is_empty
 from annotruth.io.formats.source import Format, ParsedLabels, Record, Source
 from annotruth.io.formats.votes import Votes, chosen, counted, differing, pass_question
 from annotruth.labels.frames import check_further_columns
+from annotruth.labels.options import ALL_QUESTIONS
 
 _UNIT, _WORKER, _TAINTED = "_unit_id", "_worker_id", "_tainted"
 _GOLD = ("_gold", ":gold")  # after the name of a question
@@ -69,7 +70,7 @@ def _question(source: Source, rows: Sequence[Record]) -> str:
         for name in source.names
         if not name.startswith(("_", "orig__")) and not name.endswith((*_GOLD, _GOLD_REASON))
     ]
-    if source.question is not None:
+    if source.question not in (None, ALL_QUESTIONS):
         return chosen(names, source.question, "question")
     answers = differing(rows, itemgetter(_UNIT), names)
     with_gold = {
@@ -79,7 +80,7 @@ def _question(source: Source, rows: Sequence[Record]) -> str:
     if not questions:
         names = [name for name in names if any(not is_empty(row[name] or "") for row in rows)]
     if questions or len(names) == 1:
-        return chosen(questions or names, None, "question")
+        return chosen(questions or names, source.question, "question")
     raise InputError(
         f"the question could be any of {listed(names)}, as no column differs between the judgments "
         f"of a unit: {pass_question(names[0])}"

@@ -17,8 +17,16 @@ from annotruth.io.formats.source import (
     Record,
     Source,
 )
-from annotruth.io.formats.votes import Votes, counted, differing, pass_question, refuse_regions
+from annotruth.io.formats.votes import (
+    Votes,
+    chosen,
+    counted,
+    differing,
+    pass_question,
+    refuse_regions,
+)
 from annotruth.io.json_lines import is_deep
+from annotruth.labels.options import ALL_QUESTIONS
 
 _OURS = {"annotator", "annotation_id", "lead_time"}
 _KNOWN = _OURS | {"id", "created_at", "updated_at", "agreement", ITEM_FIELD, ANNOTATORS_FIELD}
@@ -65,17 +73,18 @@ def _parse_cell(value: Any) -> Any:
 def _question(rows: list[Record], wanted: str | None) -> str:
     """Return the question: a field that differs between the annotations of an item is not data."""
     names = list(dict.fromkeys(name for row in rows for name in row if name not in _KNOWN))
-    if wanted is not None and wanted not in names:
+    named = wanted not in (None, ALL_QUESTIONS)
+    if named and wanted not in names:
         raise InputError(f"no question {wanted!r} (found: {listed(names)})")
     regions = {name: kind for row in rows for name in names if (kind := _region(row.get(name)))}
     if wanted in regions:
         refuse_regions(wanted, regions[wanted])
-    if wanted is not None:
+    if wanted is not None and named:
         return wanted
     classes = [name for name in names if name not in regions]
     possible = classes if len(names) == 1 else differing(rows, _item, classes)
-    if len(possible) == 1:
-        return possible[0]
+    if len(possible) == 1 or (possible and wanted == ALL_QUESTIONS):
+        return chosen(possible, wanted, "question")
     if regions and not possible:
         refuse_regions(*next(iter(regions.items())))
     possible = possible or classes

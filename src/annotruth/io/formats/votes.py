@@ -15,6 +15,8 @@ from annotruth import errors
 from annotruth.errors import InputError, listed, shown
 from annotruth.io.formats.source import ParsedLabels, Record
 from annotruth.labels.frames import TIME_ROLES, make_column
+from annotruth.labels.options import ALL_QUESTIONS
+from annotruth.labels.questions import QuestionsFoundError
 
 _JOINED = " + "
 
@@ -188,16 +190,24 @@ def sequence(value: Any, what: str) -> list[Any]:
 
 
 def chosen(names: Iterable[str], wanted: str | None, what: str) -> str:
-    """Return the question that the caller asks for, or the only one there is."""
+    """Return the question that the caller asks for, or the only one there is.
+
+    If all are asked for, raise their names: they are then read one by one.
+    """
     known = list(dict.fromkeys(names))
-    if wanted is not None:
+    if wanted == ALL_QUESTIONS and known:
+        raise QuestionsFoundError(known)
+    if wanted not in (None, ALL_QUESTIONS):
         if wanted not in known:
             raise InputError(f"no {what} {wanted!r} (found: {listed(known)})")
         return wanted
     if not known:
         raise InputError(f"there is no {what} with a label: nothing to fit")
     if len(known) > 1:
-        raise InputError(f"there are several {what}s, {listed(known)}: {pass_question(known[0])}")
+        raise InputError(
+            f"there are several {what}s, {listed(known)}: {pass_question(known[0])}; fit takes all "
+            f"of them with question={ALL_QUESTIONS!r} (`--question {ALL_QUESTIONS}`)"
+        )
     return known[0]
 
 

@@ -37,7 +37,7 @@ from annotruth.models import base_fit
 from annotruth.models.base_fit import FORMAT, SETS
 from annotruth.models.further import FURTHER_TABLES, FurtherResults, make_further_results
 from annotruth.models.pairs.result import RANKING, RankFit
-from annotruth.models.result import Fit
+from annotruth.models.result import QUESTIONS_MANIFEST, Fit
 from annotruth.models.storage.columns import check_table
 from annotruth.models.storage.entries import check_entries
 from annotruth.models.storage.rank_tables import (
@@ -87,6 +87,8 @@ _DAMAGE = (
 def save(fit: Fit | RankFit | SetFit, path: str | os.PathLike[str]) -> None:
     """Write a fit to a folder; if that fails, or the process is killed, the folder has the old fit."""
     folder = Path(os.path.realpath(path))
+    if (folder / QUESTIONS_MANIFEST).exists():
+        raise InputError(f"{path} holds the fits of several questions: choose another folder")
     with (
         system_errors_reported(path),
         atomic.folders_created(folder),
@@ -277,10 +279,21 @@ def _read_manifest(folder: Path) -> bytes:
 
 
 def _missing(folder: Path, path: Path) -> InputError:
+    if path.name == MANIFEST and (folder / QUESTIONS_MANIFEST).is_file():
+        return InputError(
+            f"{folder} holds the fits of several questions: name the folder of one, such as "
+            f"{_first_question(folder)}; {QUESTIONS_MANIFEST} says which is which"
+        )
     hint = "; the tables of `--out` are not a saved fit, use save or `--save`"
     return InputError(
         f"no saved fit in {folder}: {path} is missing{'' if path.name == MANIFEST else hint}"
     )
+
+
+def _first_question(folder: Path) -> Path:
+    """Return the folder of a question's fit, for a message."""
+    names = (path for path in sorted(folder.glob("q*")) if (path / MANIFEST).is_file())
+    return next(names, folder / "q1")
 
 
 def _read_fit(folder: Path, manifest: bytes) -> Fit | RankFit | SetFit:

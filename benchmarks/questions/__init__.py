@@ -1,0 +1,1 @@
+"""Several questions: whether sharing annotators' reliability helps, and whether it is switched off."""

@@ -1,0 +1,313 @@
+"""The report on several questions: one HTML file with an overview, annotators, and each question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from annotruth.advice.advice import Advice, advise
+from annotruth.errors import counted, shorten
+from annotruth.kernels.arrays import Floats
+from annotruth.labels.encode import match_ids
+from annotruth.models import base_fit
+from annotruth.models.base_fit import SPAMMER_BELOW
+from annotruth.models.result import Fit
+from annotruth.questions.reading import split_by_question
+from annotruth.questions.result import QuestionFits, agreement_of
+from annotruth.report.charts.chart import CLASS_COLORS, Chart
+from annotruth.report.charts.drawing import escaped
+from annotruth.report.charts.fit_charts import FitCharts
+from annotruth.report.html import (
+    Cell,
+    Link,
+    facts,
+    figure,
+    make_page,
+    pack,
+    plain_table,
+    rounded,
+    section,
+    side_by_side,
+    table_placeholder,
+    write_page,
+)
+from annotruth.report.page import against_truth, convergence_notice
+from annotruth.report.sections import charts_of, rows_left_out
+from annotruth.report.tables import (
+    MAX_ANNOTATORS,
+    PageColumn,
+    PageTable,
+    columns_of,
+    number_column,
+)
+from annotruth.report.verdict import ReportVerdict, verdict_of
+
+_MAX_RANGES = 6  # with more questions, the table of annotators shows numbers without intervals
+_N_ITEMS = 5  # the most difficult items of each question
+_NONE = "\N{EN DASH}"
+_CHARTS = ("reliability", "matches", "items", "scores")
+
+
+def write_question_report(
+    fits: QuestionFits,
+    path: str | Path,
+    *,
+    source: str | None = None,
+    truth: Any = None,
+    command: str | None = None,
+) -> None:
+    """Write the report of several questions, as `question_page` makes it."""
+    write_page(question_page(fits, source=source, truth=truth, command=command), path)
+
+
+def question_page(
+    fits: QuestionFits,
+    *,
+    source: str | None = None,
+    truth: Any = None,
+    command: str | None = None,
+    day: date | None = None,
+) -> str:
+    """Return the report of several questions, as HTML; the arguments are as in `Fit.report`."""
+    truths = {} if truth is None else split_by_question(truth, fits.questions, "truth", None)
+    people = reliability_table(fits)
+    verdicts: dict[str, ReportVerdict] = {}
+    parts: dict[str, str] = {}
+    charts: dict[str, Chart] = {}
+    for number, (name, fit) in enumerate(fits.questions.items(), start=1):
+        against = against_truth(fit, truths.get(name))
+        advice = advise(fit)
+        verdicts[name] = verdict_of(fit, advice, measured=against.measured if against else None)
+        drawn = _charts(fit, number)
+        parts[f"q{number}"] = _question_section(number, name, fit, advice, verdicts[name], drawn)
+        charts |= {chart.name: chart for chart in drawn}
+    day = day or base_fit.now().date()
+    links = {"overview": "Overview", "annotators": "Annotators"}
+    links |= {f"q{number}": escaped(shorten(name, 24)) for number, name in enumerate(fits, start=1)}
+    return make_page(
+        kind="Report on several questions",
+        heading=source or "Labels",
+        subheading=f"{fits.model} · {day.day} {day:%B %Y} · {fits.describe()}",
+        command=command or "",
+        notice=_notice(fits),
+        links=links,
+        sections=[_overview(fits, verdicts), _annotators(fits, people), *parts.values()],
+        data=pack(
+            {
+                "categories": [],
+                "colors": [],
+                "charts": {name: rounded(chart) for name, chart in charts.items()},
+                "tables": {"annotators": vars(people)},
+            }
+        ),
+        footer="Numbers are rounded; `annotruth fit --question all --out DIR` writes them in full. "
+        "This page works offline.",
+        colors=CLASS_COLORS,
+    )
+
+
+def _notice(fits: QuestionFits) -> str:
+    """Return the warnings on fits that did not converge; empty if all did."""
+    texts = {name: convergence_notice(fit) for name, fit in fits.questions.items()}
+    return " ".join(f"{shorten(name)}: {text}" for name, text in texts.items() if text)
+
+
+def _overview(fits: QuestionFits, verdicts: Mapping[str, ReportVerdict]) -> str:
+    """Return the questions side by side."""
+    rows: list[list[str | Cell | Link]] = [
+        [
+            Link(shorten(name), f"q{number}"),
+            verdicts[name].trust.word,
+            f"{fit.data.n_items:,}",
+            f"{fit.data.n_labels:,}",
+            f"{fit.data.n_categories} {fit.data.scale.kind}",
+            _figure(agreement_of(fit)),
+            _figure(None if fit.reliability is None else float(np.median(fit.reliability))),
+            _NONE if fit.n_spammers is None else f"{fit.n_spammers:,}",
+        ]
+        for number, (name, fit) in enumerate(fits.questions.items(), start=1)
+    ]
+    header = [
+        *("Question", "Trusted?", "Items", "Labels", "Categories"),
+        *("Alpha", "Median reliability", "Spammers"),
+    ]
+    lead = f"{fits.sharing.why[0].upper()}{fits.sharing.why[1:]}."
+    rules = (
+        "Alpha is Krippendorff's: 1 is full agreement, 0 is agreement by chance. Spammers have a "
+        f"reliability below {SPAMMER_BELOW}. The question's section says what the verdict follows "
+        "from."
+    )
+    return section(
+        "overview",
+        "Overview",
+        f'<p class="lead">{escaped(lead)}</p>',
+        plain_table(header, rows),
+        f'<p class="quiet">{escaped(rules)}</p>',
+    )
+
+
+def _figure(value: float | None) -> str:
+    return _NONE if value is None else f"{value:.2f}"
+
+
+def _annotators(fits: QuestionFits, table: PageTable) -> str:
+    """Return the annotators' reliability in every question."""
+    values = reliabilities(fits)
+    answered = np.isfinite(values).sum(axis=1)
+    lead = (
+        f"{int((answered > 1).sum()):,} of {counted(len(answered), 'annotator')} answered more than "
+        "one question."
+    )
+    correlation = mean_correlation(values)
+    if np.isfinite(correlation):
+        lead += f" Reliabilities in two questions correlate by {correlation:.2f} on average."
+    return section(
+        "annotators",
+        "Annotators across questions",
+        f'<p class="lead">{escaped(lead)}</p>',
+        rows_left_out(table, "annotators", "least reliable"),
+        table_placeholder("annotators", "Annotators across questions"),
+        long=True,
+    )
+
+
+def reliabilities(fits: QuestionFits, field: str = "reliability") -> Floats:
+    """Return an estimate of every annotator in every question; nan where there is none."""
+    values = np.full((len(fits.annotator_ids), len(fits)), np.nan)
+    for k, fit in enumerate(fits.questions.values()):
+        estimate = getattr(fit, field)
+        if estimate is not None:
+            values[match_ids(fit.data.annotators, fits.annotator_ids), k] = estimate
+    return values
+
+
+def mean_correlation(values: Floats) -> float:
+    """Return the mean correlation of the columns, over pairs with ten common rows or more."""
+    found = []
+    for k in range(values.shape[1]):
+        for other in range(k):
+            both = np.isfinite(values[:, k]) & np.isfinite(values[:, other])
+            one, two = values[both, k], values[both, other]
+            if both.sum() >= 10 and one.std() > 0 and two.std() > 0:
+                found.append(np.corrcoef(one, two)[0, 1])
+    return float(np.mean(found)) if found else float("nan")
+
+
+def reliability_table(fits: QuestionFits) -> PageTable:
+    """Return the table of annotators with a column per question, least reliable first."""
+    values = reliabilities(fits)
+    known = np.isfinite(values)
+    mean = np.where(known, values, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+    mean[~known.any(axis=1)] = np.nan
+    rows = np.sort(np.argsort(mean, kind="stable")[:MAX_ANNOTATORS])
+    n_labels = np.zeros(len(fits.annotator_ids), dtype=np.int64)
+    for fit in fits.questions.values():
+        n_labels[match_ids(fit.data.annotators, fits.annotator_ids)] += (
+            fit.data.labels_per_annotator
+        )
+    columns = [
+        *columns_of(pa.table({"annotator": fits.annotator_ids}), rows),
+        {**number_column("mean", mean[rows]), "help": "mean reliability over questions"},
+    ]
+    columns[0] |= {"help": ""}
+    low, high = reliabilities(fits, "low"), reliabilities(fits, "high")
+    for k, name in enumerate(fits):
+        columns += _question_columns(
+            k, name, values[rows, k], low[rows, k], high[rows, k], len(fits) <= _MAX_RANGES
+        )
+    columns.append(number_column("n_labels", n_labels[rows]))
+    return PageTable(columns, len(rows), len(fits.annotator_ids), "mean")
+
+
+def _question_columns(
+    k: int, name: str, values: Floats, low: Floats, high: Floats, with_range: bool
+) -> list[PageColumn]:
+    """Return the column of a question's reliabilities, and hidden ones of their intervals."""
+    key, title = f"q{k + 1}", shorten(name, 24)
+    tip = f"reliability in the question {shorten(name)}"
+    column = {**number_column(key, values), "title": title, "help": tip, "rank": 2 + k}
+    if not with_range or not np.isfinite(low).any():
+        return [column]
+    column |= {"kind": "range", "ends": (f"{key}_low", f"{key}_high"), "domain": [0, 1]}
+    column["limit"] = SPAMMER_BELOW
+    ends = {f"{key}_low": (f"{title} from", low), f"{key}_high": (f"{title} to", high)}
+    return [
+        column,
+        *(
+            {**number_column(end, each), "title": text, "hidden": True}
+            for end, (text, each) in ends.items()
+        ),
+    ]
+
+
+def _charts(fit: Fit, number: int) -> list[Chart]:
+    """Return the charts of a question, with names of their own."""
+    drawn = charts_of(FitCharts(fit), fit)
+    return [replace(drawn[n], name=f"q{number}-{n}") for n in _CHARTS if n in drawn]
+
+
+def _question_section(
+    number: int,
+    name: str,
+    fit: Fit,
+    advice: Advice,
+    verdict: ReportVerdict,
+    charts: list[Chart],
+) -> str:
+    """Return the main findings on a question."""
+    trust = verdict.trust
+    rows: list[tuple[str, object, str]] = [
+        ("Agreement", _figure(agreement_of(fit)), f"Krippendorff's alpha ({verdict.metric})"),
+        *_annotator_facts(fit, verdict),
+        (
+            "Items that need labels",
+            f"{verdict.items['needs labels']:,} of {fit.data.n_items:,}",
+            f"{counted(verdict.n_add, 'label')} to add in this round",
+        ),
+    ]
+    answer = (
+        f'<p class="answer"><b class="{trust.tone}">{escaped(trust.word)}.</b> '
+        f"{escaped(trust.sentence)}</p>"
+    )
+    return section(
+        f"q{number}",
+        shorten(name),
+        f'<p class="quiet">{escaped(fit.data.describe())}; {escaped(fit.readout_line())}.</p>',
+        answer,
+        facts(rows),
+        side_by_side(*map(figure, charts)) if charts else "",
+        _difficult_items(fit, advice),
+    )
+
+
+def _annotator_facts(fit: Fit, verdict: ReportVerdict) -> list[tuple[str, object, str]]:
+    if fit.reliability is None:
+        return []
+    counts = ", ".join(f"{verdict.annotators.get(word, 0):,} {word}" for word in ("keep", "drop"))
+    return [("Median reliability", f"{np.median(fit.reliability):.2f}", f"annotators: {counts}")]
+
+
+def _difficult_items(fit: Fit, advice: Advice) -> str:
+    """Return the most difficult items as a small table."""
+    if fit.distribution is None or fit.label is None:
+        return ""
+    entropy, confidence = fit.distribution.entropy(), fit.distribution.confidence()
+    names = fit.data.scale.names
+    rows = [
+        [
+            shorten(str(fit.data.items[item].as_py()), 40),
+            shorten(names[fit.label[item]], 24),
+            f"{confidence[item]:.0%}",
+            f"{fit.data.labels_per_item[item]:,}",
+            str(advice.of_items.status[item]),
+        ]
+        for item in np.argsort(-entropy, kind="stable")[:_N_ITEMS].tolist()
+    ]
+    header = ["Most difficult items", "Label", "Confidence", "Labels", "Status"]
+    return plain_table(header, rows)

@@ -1,0 +1,277 @@
+"""`QuestionFits`: the fits of several questions, and their tables as one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, KeysView, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from annotruth.errors import InputError, counted, listed, shorten
+from annotruth.labels.encode import decode_table
+from annotruth.labels.frames import from_arrow
+from annotruth.labels.questions import concat_questions
+from annotruth.models.base_fit import FORMAT, Readout
+from annotruth.models.result import Fit
+from annotruth.questions.reading import annotators_of
+from annotruth.questions.sharing import Sharing
+from annotruth.report.consensus import agreement_rows
+
+KIND = "questions"
+"""The entry ``kind`` in the JSON of several questions."""
+
+_OWN_TABLES = ("items", "annotators", "labels", "distributions")
+
+
+@dataclass(frozen=True, eq=False)
+class QuestionFits:
+    """The fits of several questions of one file. Frozen.
+
+    ``fits["tone"]`` is the `Fit` of one question; ``in``, ``len``, iteration and ``keys`` are as in a
+    dictionary. `items`, `annotators` and `labels` return the tables of all questions, one after the
+    other, with a first column ``question``.
+
+    Attributes
+    ----------
+    questions
+        The fit of each question, by name.
+    sharing
+        How much of what is known of annotators was shared between questions, and why.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> labels = at.simulate.questions(n_items=20, n_annotators=8, seed=0).table
+    >>> fits = at.fit(labels, model="gpm", question="all")
+    >>> fits
+    QuestionFits(q1, q2, q3: 300 labels by 8 annotators)
+    >>> fits["q2"].data.n_labels, len(fits)
+    (100, 3)
+    >>> fits.annotator_table().column_names[:4]
+    ['question', 'annotator', 'n_labels', 'reliability']
+    """
+
+    questions: Mapping[str, Fit]
+    sharing: Sharing
+
+    def __post_init__(self) -> None:
+        if not self.questions:
+            raise InputError("there is no question: give the fit of one or more")
+        object.__setattr__(self, "questions", MappingProxyType(dict(self.questions)))
+
+    def __repr__(self) -> str:
+        return f"QuestionFits({listed(self.questions)}: {self.describe()})"
+
+    def __getitem__(self, question: str) -> Fit:
+        if question not in self.questions:
+            raise KeyError(f"no question {question!r} (found: {listed(self.questions)})")
+        return self.questions[question]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.questions)
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    def __contains__(self, question: object) -> bool:
+        return question in self.questions
+
+    def keys(self) -> KeysView[str]:
+        """Return the names of the questions."""
+        return self.questions.keys()
+
+    @property
+    def model(self) -> str:
+        """The name of the model; of several models, all of them."""
+        return ", ".join(dict.fromkeys(fit.model for fit in self.questions.values()))
+
+    @cached_property
+    def annotator_ids(self) -> pa.Array:
+        """The ids of all annotators as text, in order of appearance."""
+        return annotators_of({name: fit.data for name, fit in self.questions.items()})
+
+    def describe(self) -> str:
+        """Return the numbers of labels and annotators, in words."""
+        n_labels = sum(fit.data.n_labels for fit in self.questions.values())
+        people = counted(len(self.annotator_ids), "annotator")
+        return f"{counted(n_labels, 'label')} by {people}"
+
+    def items(self) -> Any:
+        """Return one row per question and item: label, score, confidence and entropy.
+
+        The columns p_<label> are left out, as questions differ in their labels: see `distributions`.
+        """
+        return self._frame(self.item_table())
+
+    def annotators(self) -> Any:
+        """Return one row per question and annotator: reliability with its interval, and behavior."""
+        return self._frame(self.annotator_table())
+
+    def labels(self) -> Any:
+        """Return one row per label, with the probability that it was serious."""
+        return self._frame(self._concat(Fit.label_table))
+
+    def distributions(self, readout: Readout | None = None) -> Any:
+        """Return one row per question, item and label of probability above 0: p.
+
+        ``readout`` is as in `Fit.distributions`. These are also the soft labels of all questions.
+        """
+        return self._frame(self.distribution_table(readout))
+
+    def keep(self) -> Any:
+        """Return one row per question and annotator: verdict, ask and reason, as in `Fit.keep`."""
+        return self._frame(self.verdict_table())
+
+    def overview(self) -> Any:
+        """Return one row per question: counts, agreement, annotators and the verdict on its labels.
+
+        The columns are question, model, scale, n_items, n_annotators, n_labels, n_categories,
+        agreement (Krippendorff's alpha), reliability (the median), spammers and verdict
+        ("informative", or "chance" if labels agree no better than chance).
+        """
+        return self._frame(self.overview_table())
+
+    def item_table(self) -> pa.Table:
+        """Return the items table in Arrow."""
+        return self._concat(_items_without_shares)
+
+    def annotator_table(self) -> pa.Table:
+        """Return the annotators table in Arrow."""
+        return self._concat(Fit.annotator_table)
+
+    def distribution_table(self, readout: Readout | None = None) -> pa.Table:
+        """Return the table of distributions in Arrow."""
+        return self._concat(lambda fit: fit.distribution_table(readout))
+
+    def verdict_table(self) -> pa.Table:
+        """Return the table of verdicts on annotators in Arrow."""
+        return self._concat(Fit.verdict_table)
+
+    def overview_table(self) -> pa.Table:
+        """Return the overview in Arrow."""
+        rows = [{"question": name, **_overview(fit)} for name, fit in self.questions.items()]
+        types = {name: pa.string() for name in ("question", "model", "scale", "verdict")}
+        types |= {name: pa.float64() for name in ("agreement", "reliability")}
+        schema = pa.schema([(name, types.get(name, pa.int64())) for name in rows[0]])
+        return pa.Table.from_pylist(rows, schema=schema)
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Return all tables by name, to be written to files."""
+        of_fits = {name: fit.tables() for name, fit in self.questions.items()}
+        further = dict.fromkeys(name for tables in of_fits.values() for name in tables)
+        tables = {
+            "items": self.item_table(),
+            "annotators": self.annotator_table(),
+            "labels": self._concat(Fit.label_table),
+            "overview": self.overview_table(),
+        }
+        if all(fit.distribution is not None for fit in self.questions.values()):
+            tables["distributions"] = self.distribution_table()
+        for name in further:
+            if name not in _OWN_TABLES:
+                parts = {
+                    question: decode_table(made[name].slice(0, made[name].num_rows))
+                    for question, made in of_fits.items()
+                    if name in made
+                }
+                tables[name] = concat_questions(parts)
+        return tables
+
+    def summary(self) -> str:
+        """Return a few lines: the labels, what is shared, and one line per question."""
+        lines = [f"{counted(len(self), 'question')}: {self.describe()}", self.sharing.why]
+        lines += [f"{shorten(name)}: {_describe(fit)}" for name, fit in self.questions.items()]
+        return "\n".join(lines)
+
+    def report(
+        self,
+        path: str | Path,
+        *,
+        source: str | None = None,
+        truth: Any = None,
+        command: str | None = None,
+    ) -> None:
+        """Write a report on all questions, one HTML file; the arguments are as in `Fit.report`.
+
+        ``truth`` has a column ``question``. The full report of one question is that of its fit,
+        ``fits["tone"].report(path)``.
+        """
+        from annotruth.questions.page import write_question_report
+
+        write_question_report(self, path, source=source, truth=truth, command=command)
+
+    def save(self, path: str | Path) -> None:
+        """Write the fits to a folder that `annotruth.load` reads; each is a saved fit in it."""
+        from annotruth.questions.storage import save_questions
+
+        save_questions(self, path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entries of every fit, and what was shared, as JSON types."""
+        return {
+            "format": FORMAT,
+            "kind": KIND,
+            "model": self.model,
+            "questions": {name: fit.to_dict() for name, fit in self.questions.items()},
+            "sharing": self.sharing.to_dict(),
+        }
+
+    def to_json(self) -> str:
+        """Return `to_dict` as text."""
+        return json.dumps(self.to_dict(), indent=2) + "\n"
+
+    def _concat(self, make: Callable[[Fit], pa.Table]) -> pa.Table:
+        return concat_questions({name: make(fit) for name, fit in self.questions.items()})
+
+    def _frame(self, table: pa.Table) -> Any:
+        return from_arrow(table, next(iter(self.questions.values())).data.frame)
+
+
+def _items_without_shares(fit: Fit) -> pa.Table:
+    """Return the items of a fit without the columns of its labels."""
+    table = fit.item_table()
+    shares = set(fit.share_names())
+    return table.select([name for name in table.column_names if name not in shares])
+
+
+def _overview(fit: Fit) -> dict[str, Any]:
+    data = fit.data
+    return {
+        "model": fit.model,
+        "scale": data.scale.kind,
+        "n_items": data.n_items,
+        "n_annotators": data.n_annotators,
+        "n_labels": data.n_labels,
+        "n_categories": data.n_categories,
+        "agreement": agreement_of(fit),
+        "reliability": None if fit.reliability is None else float(np.median(fit.reliability)),
+        "spammers": fit.n_spammers,
+        "verdict": fit.verdict,
+    }
+
+
+def agreement_of(fit: Fit) -> float | None:
+    """Return Krippendorff's alpha of all labels; None where it is not defined."""
+    alpha = next(iter(agreement_rows(fit)[0].values.values()))
+    return float(alpha) if np.isfinite(alpha) else None
+
+
+def _describe(fit: Fit) -> str:
+    """Return one line on a question."""
+    parts = [fit.data.describe()]
+    alpha = agreement_of(fit)
+    if alpha is not None:
+        parts.append(f"alpha {alpha:.2f}")
+    if fit.reliability is not None:
+        parts.append(f"median reliability {np.median(fit.reliability):.2f}")
+    if fit.n_spammers is not None:
+        parts.append(counted(fit.n_spammers, "spammer"))
+    if fit.notice():
+        parts.append(f"WARNING: {fit.notice()}")
+    return "; ".join(parts)
