@@ -10,7 +10,7 @@ import annotruth as at
 from annotruth.labels import Labels, Scale
 from annotruth.labels.questions import rows_of_question
 from annotruth.questions import sharing
-from annotruth.questions.sharing import Evidence, SharedEvidence, choose_sharing
+from annotruth.questions.sharing import ReliabilityEvidence, SharedEvidence, choose_sharing
 from annotruth.selection.heldout import HeldOut
 
 
@@ -47,18 +47,20 @@ def beta(serious, irregular):
 def test_the_evidence_of_counted_labels_is_their_counts():
     pairs = np.array([(6.0, 4.0), (12.0, 8.0), (3.0, 7.0)])
     mean, deviation = np.transpose([beta(*pair) for pair in pairs])
-    found = Evidence.of(fit_of(mean, deviation, [100, 100, 100]))
+    found = ReliabilityEvidence.of(fit_of(mean, deviation, [100, 100, 100]))
     assert found.n_labels == pytest.approx(pairs.sum(axis=1))
     assert found.serious_share == pytest.approx(pairs[:, 0] / pairs.sum(axis=1))
 
 
 def test_evidence_is_never_more_than_the_labels_and_none_for_chance():
     mean, deviation = beta(30.0, 20.0)
-    assert Evidence.of(fit_of([mean], [deviation], [12])).n_labels == pytest.approx([12])
+    assert ReliabilityEvidence.of(fit_of([mean], [deviation], [12])).n_labels == pytest.approx([12])
     of_chance = fit_of([mean], [deviation], [12], verdict="chance")
-    assert Evidence.of(of_chance).n_labels.tolist() == [0.0]
+    assert ReliabilityEvidence.of(of_chance).n_labels.tolist() == [0.0]
     # A posterior as wide as the uniform prior says nothing.
-    assert Evidence.of(fit_of([0.5], [np.sqrt(1 / 12)], [12])).n_labels == pytest.approx([0.0])
+    assert ReliabilityEvidence.of(fit_of([0.5], [np.sqrt(1 / 12)], [12])).n_labels == pytest.approx(
+        [0.0]
+    )
 
 
 def three_questions():
@@ -103,7 +105,7 @@ def test_a_prior_from_elsewhere_is_added_and_all_is_at_most_100_labels():
 
 def test_shares_move_by_what_the_crowds_differ():
     """An annotator as reliable as the crowd of one question is expected to be so in another."""
-    evidence = Evidence(np.array([10.0, 10.0]), np.array([0.8, 0.9]), crowd=0.8)
+    evidence = ReliabilityEvidence(np.array([10.0, 10.0]), np.array([0.8, 0.9]), crowd=0.8)
     counts = evidence.counts_at(0.5)
     assert counts[0] == pytest.approx([5, 5])
     assert counts.sum(axis=1) == pytest.approx([10, 10])

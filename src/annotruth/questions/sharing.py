@@ -94,7 +94,7 @@ class Sharing:
         }
 
 
-class Evidence(NamedTuple):
+class ReliabilityEvidence(NamedTuple):
     """What the labels of one question say about its annotators, among those of all questions.
 
     Attributes
@@ -108,7 +108,7 @@ class Evidence(NamedTuple):
 
     Examples
     --------
-    >>> Evidence(np.array([8.0]), np.array([0.5]), crowd=0.5).counts_at(0.8).round(1).tolist()
+    >>> ReliabilityEvidence(np.array([8.0]), np.array([0.5]), crowd=0.5).counts_at(0.8).round(1).tolist()
     [[6.4, 1.6]]
     """
 
@@ -117,7 +117,7 @@ class Evidence(NamedTuple):
     crowd: float
 
     @classmethod
-    def of(cls, fit: Fit) -> Evidence:
+    def of(cls, fit: Fit) -> ReliabilityEvidence:
         """Return what a fit says; labels that agree no better than chance say nothing."""
         nothing = np.zeros(fit.data.n_annotators)
         if fit.reliability is None or fit.low is None or fit.high is None:
@@ -131,11 +131,11 @@ class Evidence(NamedTuple):
         share = (fit.reliability * (n + 2.0) - 1.0) / np.maximum(n, 1e-12)
         return cls(n, np.clip(share, *_SHARES), crowd)
 
-    def among(self, codes: Codes, n_annotators: int) -> Evidence:
+    def among(self, codes: Codes, n_annotators: int) -> ReliabilityEvidence:
         """Return the evidence for more annotators; ``codes`` are the places of these."""
         n_labels, share = np.zeros(n_annotators), np.full(n_annotators, 0.5)
         n_labels[codes], share[codes] = self.n_labels, self.serious_share
-        return Evidence(n_labels, share, self.crowd)
+        return ReliabilityEvidence(n_labels, share, self.crowd)
 
     def counts_at(self, crowd: float) -> Floats:
         """Return serious and irregular labels, annotators x 2, in a question with another mean."""
@@ -161,7 +161,7 @@ class SharedEvidence:
     def __init__(self, fits: Mapping[str, Fit]) -> None:
         self._annotators = annotators_of({name: fit.data for name, fit in fits.items()})
         self._of_question = {
-            name: Evidence.of(fit).among(self.codes(fit.data), len(self._annotators))
+            name: ReliabilityEvidence.of(fit).among(self.codes(fit.data), len(self._annotators))
             for name, fit in fits.items()
         }
 
