@@ -17,12 +17,13 @@ that p-value.
 **Groups.** Each group is compared with all others, in two respects: its level, the mean difference between
 its annotators' labels and what the crowd says about the items (on nominal scales, its shares of
 categories); and its opinions on items beyond that, the sum of the log-likelihood ratios between the
-group having a state of its own and having that of the others. The p-value is twice the smaller of both,
-and q-values are those of twice the p-values.
+group having a state of its own and having that of the others. Both are standardised by their means and
+standard deviations over all permutations, those observed included, and the larger one is the group's
+statistic. The q-value is twice the share of permutations in which the largest statistic of any group is
+as large (Westfall and Young's max-T procedure).
 
 Items and groups each have half of the error, so that if no group differs, the probability of any discovery,
-of an item or of a group, at q < 0.05 is nominally 5%. For items this is exact; sums over items of a group
-are compared with permuted ones by Student's t, an approximation.
+of an item or of a group, at q < 0.05 is at most 5%.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
 from annotruth.groups.coupling import NO_GROUP, class_kernels, opinion_kernels
@@ -53,9 +53,6 @@ _PERMUTED_LABELS = 3_000_000
 
 # Items and groups: where no group differs, the probability of a discovery in either is at most 5%.
 _N_FAMILIES = 2
-
-_LEVEL_PERMUTATIONS = 5_000
-_NUMBERS_AT_ONCE = 1 << 24
 
 _MIN_LIKELIHOOD = 1e-30  # relative to that of the most likely state
 
@@ -247,17 +244,17 @@ def find_differences(crowd: Fit, group: Codes, n_groups: int, seed: int = 0) -> 
     ratios = LikelihoodRatios(labels, evidence, n_groups)
     rng = np.random.default_rng(seed)
     n = int(np.clip(_PERMUTED_LABELS // labels.n_labels, _MIN_PERMUTATIONS, _MAX_PERMUTATIONS))
-    observed = ratios.of(group)
+    groups = [group, *(_permuted(group, rng) for _ in range(n))]
     with one_blas_thread():
-        permuted = [ratios.of(_permuted(group, rng)) for _ in range(n)]
+        observed, *permuted = [ratios.of(each) for each in groups]
     tested = np.flatnonzero(observed.items > -np.inf)
     p_value, q_value = item_values(observed.items[tested], [each.items for each in permuted])
-    p_items = _upper_tail(observed.groups, np.array([each.groups for each in permuted]))
-    level, p_level = _compare_levels(evidence.residual, group, n_groups, rng)
-    group_p_value = np.minimum(2.0 * np.minimum(p_items, p_level), 1.0)
+    levels = np.array([_levels(evidence.residual, each, n_groups) for each in groups])
+    opinions = np.array([observed.groups, *(each.groups for each in permuted)])
     return Differences(
-        *(tested, p_value, q_value, group_p_value, adjusted(_N_FAMILIES * group_p_value)),
-        level if labels.scale.is_ordinal else np.full(n_groups, np.nan),
+        *(tested, p_value, q_value),
+        *group_values(np.sqrt((levels**2).sum(axis=2)), opinions),
+        levels[0, :, 0] if labels.scale.is_ordinal else np.full(n_groups, np.nan),
         n,
     )
 
@@ -299,37 +296,30 @@ def _permuted(group: Codes, rng: np.random.Generator) -> Codes:
     return permuted
 
 
-def _upper_tail(observed: Floats, permuted: Floats) -> Floats:
-    """Return the probabilities of sums as high as those observed, by Student's t."""
-    from scipy.special import stdtr
+def group_values(*statistics: Floats) -> tuple[Floats, Floats]:
+    """Return p-values and q-values of groups.
 
-    n = len(permuted)
-    deviation = np.maximum(permuted.std(axis=0, ddof=1) * np.sqrt(1.0 + 1.0 / n), 1e-300)
-    tail: Floats = stdtr(n - 1, (permuted.mean(axis=0) - observed) / deviation)
-    return tail
+    Each of the statistics is permutations x groups, and the first row is that observed.
+    """
+    largest = np.maximum.reduce([_standardised(each) for each in statistics])
+    # Equal but for rounding counts as equal.
+    observed = largest[0] - 1e-9
+    p_value: Floats = (largest >= observed).mean(axis=0)
+    of_any = (largest.max(axis=1, keepdims=True) >= observed).mean(axis=0)
+    return p_value, np.minimum(_N_FAMILIES * of_any, 1.0)
 
 
-def _compare_levels(
-    residual: Floats, group: Codes, n_groups: int, rng: np.random.Generator
-) -> tuple[Floats, Floats]:
-    """Return how far each group's level is above that of the others, and p-values of it."""
+def _standardised(statistic: Floats) -> Floats:
+    deviation = np.maximum(statistic.std(axis=0), 1e-300)
+    standardised: Floats = (statistic - statistic.mean(axis=0)) / deviation
+    return standardised
+
+
+def _levels(residual: Floats, group: Codes, n_groups: int) -> Floats:
+    """Return how far each group's mean residual is above that of the others, groups x columns."""
     members = group != NO_GROUP
-    residual, group = residual[members], group[members]
-    total, n = residual.sum(axis=0), np.bincount(group, minlength=n_groups)
-    n_others = np.maximum(len(group) - n, 1)
-
-    def levels(is_member: NDArray[np.bool_], code: int) -> Floats:
-        own = is_member @ residual
-        above: Floats = own / max(n[code], 1) - (total - own) / n_others[code]
-        return above
-
-    observed = np.array([levels(group == code, code) for code in range(n_groups)])
-    size = (observed**2).sum(axis=1) * (1.0 - 1e-9)  # equal but for rounding counts as equal
-    n_higher = np.zeros(n_groups)
-    at_once = max(1, min(_LEVEL_PERMUTATIONS, _NUMBERS_AT_ONCE // len(group)))
-    for first in range(0, _LEVEL_PERMUTATIONS, at_once):
-        n_drawn = min(at_once, _LEVEL_PERMUTATIONS - first)
-        drawn = rng.permuted(np.tile(group, (n_drawn, 1)), axis=1)
-        for code in range(n_groups):
-            n_higher[code] += ((levels(drawn == code, code) ** 2).sum(axis=1) >= size[code]).sum()
-    return observed[:, 0], (1.0 + n_higher) / (1.0 + _LEVEL_PERMUTATIONS)
+    is_member = group[members] == np.arange(n_groups)[:, np.newaxis]
+    own, n = is_member @ residual[members], is_member.sum(axis=1, keepdims=True)
+    others = residual[members].sum(axis=0) - own
+    levels: Floats = own / np.maximum(n, 1) - others / np.maximum(members.sum() - n, 1)
+    return levels
