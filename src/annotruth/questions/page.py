@@ -165,7 +165,8 @@ def _annotators(fits: QuestionFits, table: PageTable) -> str:
         "one question."
     )
     correlation = mean_correlation(values)
-    if np.isfinite(correlation):
+    # Reliabilities that were shared correlate by construction.
+    if fits.sharing.strength == 0.0 and np.isfinite(correlation):
         lead += f" Reliabilities in two questions correlate by {correlation:.2f} on average."
     return section(
         "annotators",
