@@ -15,7 +15,7 @@ def test_start_and_end_of_a_fit_are_logged(caplog):
     start, end = [entry.getMessage() for entry in caplog.records]
     assert start.startswith("fitting gpm to 4 labels of 2 items by 2 annotators")
     assert end == f"gpm after {fit.n_iter} iterations: {fit.stop_reason}"
-    assert {entry.name for entry in caplog.records} == {"annotruth.api"}
+    assert {entry.name for entry in caplog.records} == {"annotruth.fitting"}
 
 
 def test_iterations_are_logged_at_debug_and_reach_the_callback(caplog):

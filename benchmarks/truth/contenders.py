@@ -13,7 +13,7 @@ import numpy as np
 
 import annotruth
 from annotruth import simulate
-from annotruth.api import AUTO
+from annotruth.fitting import AUTO
 from annotruth.labels import Labels, Scale
 from annotruth.models.registry import MODELS
 from benchmarks.truth.scoring import Score, score_classes, score_probabilities

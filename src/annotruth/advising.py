@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from annotruth.api import fit, loaded_fit
+from annotruth.api import fit
+from annotruth.fitting import loaded_fit
 from annotruth.errors import InputError
 from annotruth.io.options import ReadOptions
 from annotruth.io.readers import reading_stage

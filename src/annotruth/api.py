@@ -7,31 +7,19 @@ at level DEBUG. Nothing is shown unless the program configures logging, for inst
 
 from __future__ import annotations
 
-import logging
-import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from datetime import timedelta
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
-from annotruth.engines import ENGINES, Engine, get_engine, native_engine
-from annotruth.errors import AnnotruthWarning, ComparisonsError, InputError, shorten
+from annotruth.errors import InputError
+from annotruth.fitting import FitRequest, run
 from annotruth.io.options import ReadOptions
-from annotruth.io.readers import file_named_in_errors, load_table, reading_stage
-from annotruth.labels import Labels, LabelSummary
-from annotruth.labels.bins import MANY_NUMBERS
-from annotruth.labels.frames import TIME_ROLES
-from annotruth.labels.options import ALL_QUESTIONS
-from annotruth.labels.scale import parse_numbers
-from annotruth.labels.validate import input_warnings
-from annotruth.models import base_fit
-from annotruth.models.base import EMEstimator, Estimator
-from annotruth.models.base_fit import SETS, AnnotatorResults, BaseFit
-from annotruth.models.em import Progress, ProgressCallback, start_stage
+from annotruth.io.readers import file_named_in_errors, load_table
+from annotruth.models.base import Estimator
+from annotruth.models.base_fit import SETS, BaseFit
+from annotruth.models.em import ProgressCallback
 from annotruth.models.pairs.result import RankFit
-from annotruth.models.registry import DEFAULT_MODEL, make_estimator
-from annotruth.models.result import QUESTIONS_MANIFEST, Fit, is_fit
+from annotruth.models.result import QUESTIONS_MANIFEST, Fit
 
 if TYPE_CHECKING:
     from annotruth.engines import DistributedEngine, DistributedEngineName, DistributedFrame
@@ -39,11 +27,6 @@ if TYPE_CHECKING:
     from annotruth.questions.result import QuestionFits
     from annotruth.sets.fit import SetFit
     from annotruth.sets.model import SetModel
-
-_LOGGER = logging.getLogger(__name__)
-
-AUTO = "auto"
-"""The value of ``model`` for the one that predicts held-out labels best."""
 
 
 @overload
@@ -199,266 +182,22 @@ def fit(
         With ``question="all"``: the fit of every question.
     """
     read, options = ReadOptions.split(read, options)
-    if read.question == ALL_QUESTIONS:
-        of_one = {
-            "classifier": classifier,
-            "warm_start": warm_start,
-            "by": by,
-            "machines": machines or None,
-            "sets": read.has_sets or model == SETS or None,
-        }
-        return _fit_questions(data, model, options, gold, annotator_prior, of_one, read, progress)
-    if read.has_sets or model == SETS or not isinstance(model, str | Estimator | None):
-        refused = {
-            "annotator_prior": annotator_prior,
-            "classifier": classifier,
-            "by": by,
-            "machines": machines or None,
-            "warm_start": warm_start,
-        }
-        return _fit_sets(data, model, options, gold, refused, read, progress)
-    is_refit = is_fit(data)
-    if is_refit:
-        data = replace(loaded_fit(data).data, annotator_weight=None)
-    previous = None if warm_start is None else loaded_fit(warm_start)
-    if previous is not None:
-        read = _on_scale(previous, read)
-        if model is None:
-            model, options = previous.model, {**settings_of(previous), **options}
-    auto = model == AUTO
-    home = native_engine(data)
-    if home is not None:
-        if auto:
-            raise InputError(f"{AUTO} fits many models, in memory: name one for labels on {home}")
-        if model is None or isinstance(model, str):
-            options = {"engine": home, **options}
-    if auto and options:
-        raise InputError(
-            f"{AUTO} chooses the model and sets no options: name a model to set its own"
-        )
-    estimator = None if auto else make_estimator(DEFAULT_MODEL if model is None else model, options)
-    if is_refit and (estimator is None or not estimator.capabilities.classifier or by is not None):
-        # The labels are fitted again, without what this model cannot use.
-        data = replace(data, classifier=None)
-    if read.memory is not None:
-        if estimator is None:
-            raise InputError(f"{AUTO} fits many models, in memory: name one, or leave out memory")
-        estimator.check_out_of_core()
-    engine = get_engine("memory") if estimator is None else estimator.engine_for(data)
-    if classifier is not None:
-        _check_classifier(estimator, engine, read)
-    if by is not None or annotators is not None:
-        from annotruth.groups.fit import check_groups
-
-        check_groups(estimator, engine, read, by=by, classifier=classifier, warm_start=warm_start)
-    if machines:
-        _check_machines(estimator, engine, read, machine_margin, classifier, warm_start, by)
-    start_stage(progress, reading_stage(data))
-    labels = engine.read(data, read, gold=gold, annotator_prior=annotator_prior)
-    if labels.scale.has_sets:
-        refused = {
-            "classifier": classifier,
-            "by": by,
-            "machines": machines or None,
-            "warm_start": warm_start,
-        }
-        return _fit_sets(labels, model, options, gold, refused, read, progress)
-    if classifier is not None:
-        labels = _with_classifier(labels, classifier, read)
-    takes_default = model is None and by is None and not machines
-    takes_default = takes_default and options.keys() <= {"engine"}
-    if takes_default and not _room_for_default(labels):
-        warnings.warn(
-            f"{labels.n_annotators:,} annotators and {labels.n_categories:,} categories are too "
-            f"many for {DEFAULT_MODEL}: gpm was fitted instead",
-            AnnotruthWarning,
-            stacklevel=2,
-        )
-        estimator = make_estimator("gpm", options)
-    chosen = None
-    if estimator is None:
-        assert isinstance(labels, Labels)
-        from annotruth.selection.choose import choose
-
-        choice = choose(labels, progress=progress)
-        estimator, chosen = make_estimator(choice.model, {}), choice.to_dict()
-    start_stage(progress, f"fitting {estimator.name}")
-    _LOGGER.info("fitting %s to %s", estimator.name, labels.describe())
-    progress = _log_iterations(progress)
-    if machines:
-        result = _fit_machines(estimator, labels, machines, machine_margin, progress)
-    elif by is None:
-        result = estimator.fit(labels, warm_start=previous, progress=progress).result_
-    else:
-        result = _fit_groups(estimator, labels, by, annotators, progress, read)
-    _LOGGER.info("%s after %d iterations: %s", result.model, result.n_iter, result.stop_reason)
-    found = replace(result, chosen=chosen)
-    if isinstance(found, Fit):
-        # Groups and weights of machines are not for parts of annotators' labels.
-        if by is None and not machines:
-            found = with_over_time(found, estimator)
-        found = continued(found, previous)
-    if not isinstance(data, Labels):
-        _warn_of_scale(found, read)
-    return found
-
-
-def _fit_sets(
-    data: Any,
-    model: object,
-    options: dict[str, Any],
-    gold: Any,
-    refused: dict[str, Any],
-    read: ReadOptions,
-    progress: ProgressCallback | None,
-) -> SetFit:
-    """Return the fit of answers that are sets of labels; ``refused`` options must be None."""
-    from annotruth.sets.fitting import fit_sets
-
-    found = fit_sets(data, model, options, gold=gold, refused=refused, read=read, progress=progress)
-    _LOGGER.info("%s after %d iterations: %s", found.model, found.n_iter, found.stop_reason)
-    return found
-
-
-def _fit_questions(
-    data: Any,
-    model: Any,
-    options: Mapping[str, Any],
-    gold: Any,
-    annotator_prior: Any,
-    of_one: Mapping[str, Any],
-    read: ReadOptions,
-    progress: ProgressCallback | None,
-) -> QuestionFits:
-    """Fit every question, and share what is known of annotators where that predicts better.
-
-    The options ``of_one`` question must be None.
-    """
-    for name, value in of_one.items():
-        if value is not None:
-            raise InputError(
-                f"{name} is of one question: name it (`--question NAME`), or leave it out"
-            )
-    engine = model.engine if isinstance(model, EMEstimator) else options.get("engine", "memory")
-    if native_engine(data) is not None or get_engine(engine).capabilities.distributed:
-        raise InputError(
-            "all questions at once are fitted on this machine: leave out the engine (`--engine`), "
-            "or name one question of a file of its own"
-        )
-    from annotruth.questions.fitting import share_between_questions
-    from annotruth.questions.reading import question_named_in_errors, read_questions
-
-    start_stage(progress, reading_stage(data))
-    labels = read_questions(data, read, gold=gold, annotator_prior=annotator_prior)
-    fits: dict[str, Fit] = {}
-    for name, of_question in labels.items():
-        with question_named_in_errors(name):
-            made: Any = fit(of_question, model, progress=progress, **options)
-            if not isinstance(made, Fit):
-                raise InputError(
-                    "its answers are sets of labels: fit it alone (`--question NAME`), and the "
-                    "others from a file without it"
-                )
-        fits[name] = made
-        _warn_of_scale(made, read, f"question {shorten(name)!r}: ")
-
-    def refit(before: Fit, with_prior: Labels) -> Fit:
-        again: Fit = fit(with_prior, before.model, progress=progress, **settings_of(before))
-        return replace(again, chosen=before.chosen)
-
-    settings = {name: settings_of(each) for name, each in fits.items()}
-    return share_between_questions(fits, refit, settings, progress)
-
-
-def _check_classifier(estimator: Estimator | None, engine: Engine, read: ReadOptions) -> None:
-    """Refuse a classifier that cannot be used, before labels are read."""
-    if estimator is None:
-        raise InputError(
-            f"{AUTO} compares models without a classifier: name one that takes it (`--model "
-            f"{DEFAULT_MODEL}`), or leave out classifier (`--classifier`)"
-        )
-    estimator.check_classifier(engine)
-    if read.memory is not None:
-        raise InputError(
-            "a classifier (`--classifier`) needs the labels in memory: leave out memory "
-            "(`--memory`), or the classifier"
-        )
-
-
-def _check_machines(
-    estimator: Estimator | None,
-    engine: Engine,
-    read: ReadOptions,
-    margin: float,
-    classifier: Any,
-    warm_start: Any,
-    by: Any,
-) -> None:
-    """Refuse machines that cannot be fitted, before labels are read."""
-    from annotruth.machines.label_fit import check_machine_options
-
-    others = (
-        ("memory (`--memory`)", read.memory),
-        ("a classifier (`--classifier`)", classifier),
-        ("a warm start (`--warm-start`)", warm_start),
-        ("groups (`--by`)", by),
+    request = FitRequest(
+        data=data,
+        model=model,
+        gold=gold,
+        annotator_prior=annotator_prior,
+        classifier=classifier,
+        annotators=annotators,
+        by=by,
+        machines=machines,
+        machine_margin=machine_margin,
+        warm_start=warm_start,
+        progress=progress,
+        read=read,
+        options=options,
     )
-    check_machine_options(estimator, engine, margin=margin, others=others)
-
-
-def _fit_machines(
-    estimator: Estimator,
-    labels: LabelSummary,
-    machines: Sequence[Any],
-    margin: float,
-    progress: ProgressCallback | None,
-) -> Fit:
-    """Return the fit of people's and machines' labels."""
-    from annotruth.machines.label_fit import fit_labels_with_machines
-    from annotruth.models.robust_gpm import RobustGPM
-
-    assert isinstance(labels, Labels)
-    assert isinstance(estimator, RobustGPM)
-    return fit_labels_with_machines(estimator, labels, machines, margin=margin, progress=progress)
-
-
-def _with_classifier(labels: LabelSummary, classifier: Any, read: ReadOptions) -> Labels:
-    """Return labels with a classifier's probabilities, read from a file or given."""
-    assert isinstance(labels, Labels)
-    with file_named_in_errors(classifier):
-        return labels.with_classifier(load_table(classifier, max_size=read.max_size))
-
-
-def _fit_groups(
-    estimator: Estimator,
-    labels: LabelSummary,
-    by: str | Sequence[str],
-    annotators: Any,
-    progress: ProgressCallback | None,
-    read: ReadOptions,
-) -> Fit:
-    """Return the fit with groups of annotators."""
-    from annotruth.groups.fit import fit_groups
-    from annotruth.models.robust_gpm.model import RobustGPM
-
-    assert isinstance(labels, Labels)
-    assert isinstance(estimator, RobustGPM)
-    return fit_groups(
-        estimator, labels, by=by, annotators=annotators, progress=progress, max_size=read.max_size
-    )
-
-
-def _log_iterations(progress: ProgressCallback | None) -> ProgressCallback | None:
-    """Return a callback that also logs every iteration, if that level is enabled."""
-    if not _LOGGER.isEnabledFor(logging.DEBUG):
-        return progress
-
-    def log(step: Progress) -> None:
-        _LOGGER.debug("iteration %d: log-likelihood %.9g", step.n_iter, step.log_likelihood)
-        if progress is not None:
-            progress(step)
-
-    return log
+    return run(request)
 
 
 @overload
@@ -543,69 +282,6 @@ def update(
     return updated.fit
 
 
-def continued(fit: Fit, before: Fit | None) -> Fit:
-    """Return a fit with its time, and the table of the fits that it continues."""
-    time = base_fit.now()
-    if before is None:
-        return replace(fit, fitted_at=time)
-    earlier = before.past_fit_table()
-    # Two fits within one second must not look like one.
-    time = max(time, earlier["time"][-1].as_py() + timedelta(seconds=1))
-    return replace(fit, fitted_at=time, earlier_fits=earlier)
-
-
-def with_over_time(fit: Fit, estimator: Estimator) -> Fit:
-    """Return a fit with results over time, where labels have a time, an order or seconds."""
-    if fit.data.covariates.labels.keys().isdisjoint(TIME_ROLES):
-        return fit
-    from annotruth.over_time import add_over_time  # loaded only if labels have times
-
-    return add_over_time(fit, estimator)
-
-
-def settings_of(fit: Fit | RankFit) -> dict[str, Any]:
-    """Return the options that the model of a fit can be made with again."""
-    # An engine object of the caller's is stored by its class name, and cannot be made again.
-    return {
-        name: value for name, value in fit.settings.items() if name != "engine" or value in ENGINES
-    }
-
-
-def _on_scale(fit: Fit, read: ReadOptions) -> ReadOptions:
-    """Return options that read labels on the scale of a fit, unless they name a scale."""
-    if read.changed().keys() & {"scale", "categories", "bins"}:
-        return read
-    scale = fit.data.scale
-    if scale.edges is not None:
-        return replace(read, bins=scale.edges.tolist())
-    return replace(read, scale=scale.kind, categories=scale.categories.to_pylist())
-
-
-def _warn_of_scale(found: BaseFit, read: ReadOptions, where: str = "") -> None:
-    """Warn of a scale that the labels may not have, unless it was given; ``where`` comes first."""
-    if read.categories is not None:
-        return
-    messages = [_many_numbers(found)]
-    messages += input_warnings(found.data.scale) if read.scale == "auto" else []
-    for message in filter(None, messages):
-        warnings.warn(f"{where}{message}", AnnotruthWarning, stacklevel=3)
-
-
-def _many_numbers(found: BaseFit) -> str:
-    """Return the warning for a model of categories and the numbers of a continuous scale."""
-    scale = found.data.scale
-    if isinstance(found, Fit) and found.distribution is None:
-        return ""
-    if not scale.is_ordinal or len(scale) <= MANY_NUMBERS:
-        return ""
-    if parse_numbers(scale.categories) is None or scale.edges is not None:
-        return ""
-    return (
-        f"the labels are {len(scale):,} different numbers, each a category of its own: if the "
-        "scale is continuous, put them into bins with bins=20 (`--bins 20`)"
-    )
-
-
 def evaluate(
     fit: Fit | RankFit | SetFit,
     truth: Any,
@@ -678,12 +354,6 @@ def refuse_distributed(fit: Any) -> None:
         )
 
 
-def _room_for_default(labels: LabelSummary) -> bool:
-    from annotruth.models.robust_gpm.model import has_room  # loaded only if no model is named
-
-    return has_room(labels)
-
-
 def load(path: str | Path) -> Fit | RankFit | SetFit | QuestionFits:
     """Read a fit, or the fits of several questions, that ``save`` or ``--save`` wrote.
 
@@ -709,19 +379,3 @@ def load(path: str | Path) -> Fit | RankFit | SetFit | QuestionFits:
     from annotruth.models import storage
 
     return storage.load(path)
-
-
-def loaded_fit(fit: Fit | RankFit | str | Path) -> Fit:
-    """Return a fit, or the one that is saved in a folder."""
-    if isinstance(fit, Fit):
-        return fit
-    from annotruth.models.storage import load_fit, refuse_sets
-
-    if isinstance(fit, AnnotatorResults) and not isinstance(fit, RankFit):
-        refuse_sets()
-    found = fit if isinstance(fit, RankFit) else load_fit(fit)
-    if isinstance(found, RankFit):
-        raise ComparisonsError(
-            "this is a fit of comparisons, not of labels: use rank (`annotruth rank`)"
-        )
-    return found

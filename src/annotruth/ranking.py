@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from annotruth.api import AUTO, refuse_machines, settings_of
+from annotruth.api import refuse_machines
+from annotruth.fitting import AUTO, settings_of
 from annotruth.comparisons import Comparisons
 from annotruth.comparisons.append import append_comparisons
 from annotruth.comparisons.read import load_comparisons

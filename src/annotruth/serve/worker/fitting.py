@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.api import AUTO, fit, settings_of
+from annotruth.api import fit
+from annotruth.fitting import AUTO, settings_of
 from annotruth.comparisons.outcomes import outcome_of_word
 from annotruth.comparisons.table import LEFT, RIGHT, Comparisons
 from annotruth.errors import AnnotruthWarning, InputError, counted, listed
