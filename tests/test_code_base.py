@@ -212,7 +212,7 @@ def test_a_fit_with_tables_and_report_runs_functions_of_few_files(tmp_path):
     files = [
         str(Path(file).relative_to(PACKAGE)) for file in json.loads(done.stdout.split("\n")[-2])
     ]
-    assert "api.py" in files, "the profile saw nothing of the package"
+    assert "fitting.py" in files, "the profile saw nothing of the package"
     assert len(files) <= MAX_FILES_PER_FIT, f"functions of {len(files)} files ran:" + listing(files)
 
 

@@ -1,203 +1,24 @@
-"""The main functions of the package: fit, update and evaluate.
-
-Fits are logged under the name ``annotruth``: their start and end at level INFO, every iteration
-at level DEBUG. Nothing is shown unless the program configures logging, for instance by
-``logging.basicConfig(level=logging.INFO)``.
-"""
+"""The main functions of the package: fit, update, evaluate and load."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from annotruth.errors import InputError
-from annotruth.fitting import FitRequest, run
+from annotruth.fitting import fit
 from annotruth.io.options import ReadOptions
 from annotruth.io.readers import file_named_in_errors, load_table
-from annotruth.models.base import Estimator
 from annotruth.models.base_fit import SETS, BaseFit
 from annotruth.models.em import ProgressCallback
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.result import QUESTIONS_MANIFEST, Fit
 
 if TYPE_CHECKING:
-    from annotruth.engines import DistributedEngine, DistributedEngineName, DistributedFrame
-    from annotruth.models.distributed_fit import DistributedFit
     from annotruth.questions.result import QuestionFits
     from annotruth.sets.fit import SetFit
-    from annotruth.sets.model import SetModel
 
-
-@overload
-def fit(
-    data: DistributedFrame,
-    model: str | Estimator | None = None,
-    *,
-    gold: Any = None,
-    annotator_prior: Any = None,
-    classifier: Any = None,
-    annotators: Any = None,
-    by: str | Sequence[str] | None = None,
-    machines: Sequence[Any] = (),
-    machine_margin: float = 0.1,
-    warm_start: Fit | str | Path | None = None,
-    progress: ProgressCallback | None = None,
-    read: ReadOptions | None = None,
-    **options: Any,
-) -> DistributedFit: ...
-@overload
-def fit(
-    data: str | Path,
-    model: str | Estimator | None = None,
-    *,
-    engine: DistributedEngineName | DistributedEngine,
-    gold: Any = None,
-    annotator_prior: Any = None,
-    classifier: Any = None,
-    annotators: Any = None,
-    by: str | Sequence[str] | None = None,
-    machines: Sequence[Any] = (),
-    machine_margin: float = 0.1,
-    warm_start: Fit | str | Path | None = None,
-    progress: ProgressCallback | None = None,
-    read: ReadOptions | None = None,
-    **options: Any,
-) -> DistributedFit: ...
-@overload
-def fit(
-    data: Any,
-    model: str | Estimator | None = None,
-    *,
-    question: Literal["all"],
-    gold: Any = None,
-    annotator_prior: Any = None,
-    progress: ProgressCallback | None = None,
-    **options: Any,
-) -> QuestionFits: ...
-@overload
-def fit(
-    data: Any,
-    model: SetModel,
-    *,
-    gold: Any = None,
-    progress: ProgressCallback | None = None,
-    read: ReadOptions | None = None,
-    **options: Any,
-) -> SetFit: ...
-@overload
-def fit(
-    data: Any,
-    model: str | Estimator | None = None,
-    *,
-    gold: Any = None,
-    annotator_prior: Any = None,
-    classifier: Any = None,
-    annotators: Any = None,
-    by: str | Sequence[str] | None = None,
-    machines: Sequence[Any] = (),
-    machine_margin: float = 0.1,
-    warm_start: Fit | str | Path | None = None,
-    progress: ProgressCallback | None = None,
-    read: ReadOptions | None = None,
-    **options: Any,
-) -> Fit: ...
-def fit(
-    data: Any,
-    model: str | Estimator | SetModel | None = None,
-    *,
-    gold: Any = None,
-    annotator_prior: Any = None,
-    classifier: Any = None,
-    annotators: Any = None,
-    by: str | Sequence[str] | None = None,
-    machines: Sequence[Any] = (),
-    machine_margin: float = 0.1,
-    warm_start: Fit | str | Path | None = None,
-    progress: ProgressCallback | None = None,
-    read: ReadOptions | None = None,
-    **options: Any,
-) -> Fit | DistributedFit | SetFit | QuestionFits:
-    """Fit a model to labels.
-
-    Parameters
-    ----------
-    data
-        A path (CSV, TSV, Parquet, Arrow, JSON lines, each also compressed, or what a platform
-        exports, or a database), several of one kind (a list, a folder or a pattern such as
-        ``day-*.csv``), a pandas, polars, pyarrow or Spark frame, a list of (item, annotator, label)
-        tuples, or `Labels`; or a fit or the folder of a saved one, whose labels are fitted again.
-    model
-        A model's name, or an estimator with its options set; or "auto", which takes the model
-        that predicts held-out labels best, and says why in the summary (see `choose`). Without
-        one it is that of ``warm_start``, else robust-gpm, or gpm where there are too many
-        categories for that.
-    gold
-        Known truths of some items: a path, a frame of ``item, label``, a mapping or a Series.
-    annotator_prior
-        What is known about some annotators from earlier work (for robust-gpm): a path or a frame
-        of ``annotator, reliability`` and more, such as a fit's annotators, or a mapping.
-    classifier
-        A classifier's probabilities of the categories (for robust-gpm and dawid-skene), of items
-        that it was not trained on: a path or a frame of ``item`` and one column per category, named
-        as the category or ``p_<category>``; or an array of items x categories, in the order of the
-        items. The labels decide how much it counts.
-    annotators
-        Traits of annotators, for ``by``: a path or a frame of ``annotator`` and further columns.
-    by
-        A column of the traits, or several, by which annotators form groups (for robust-gpm): each
-        group's opinion per item, and which items and groups differ (`Fit.groups`,
-        `Fit.group_differences`, `Fit.group_summary`).
-    machines
-        The ids of annotators that are machines, such as language models (for robust-gpm). They are
-        compared with people, those that err together count less, and each is tested whether it may
-        replace a person: see `Fit.machines` and `Fit.dependence`.
-    machine_margin
-        By how much a machine may be worse than a person in that test: 0.1 for crowd workers, 0.15
-        for trained annotators, 0.2 for experts.
-    warm_start
-        A fit of the same model, or the folder of a saved one, to start from, for instance with all
-        labels of a campaign again, in which the fit's labels are. Labels are read on its scale.
-        Items and annotators of the fit come first in the result.
-    progress
-        Called after every iteration.
-    read
-        How to read the labels, unless given by keywords.
-    **options
-        How to read the labels, by the names in `ReadOptions`, such as ``scale="ordinal"``; and
-        the model's own options, such as ``tol=1e-6``.
-
-    Returns
-    -------
-    Fit
-        For labels on this machine. Its tables come in the library of the frame that went in; from
-        a path or tuples, in pandas if it is installed, else in pyarrow.
-    DistributedFit
-        For a frame of a distributed engine such as Spark, and for a file or table that such an
-        engine reads (``engine="spark"``). Its tables are frames of the engine.
-    SetFit
-        For answers that are sets of labels: lists, exports of questions with several choices, or
-        ``sets=True``.
-    QuestionFits
-        With ``question="all"``: the fit of every question.
-    """
-    read, options = ReadOptions.split(read, options)
-    request = FitRequest(
-        data=data,
-        model=model,
-        gold=gold,
-        annotator_prior=annotator_prior,
-        classifier=classifier,
-        annotators=annotators,
-        by=by,
-        machines=machines,
-        machine_margin=machine_margin,
-        warm_start=warm_start,
-        progress=progress,
-        read=read,
-        options=options,
-    )
-    return run(request)
+__all__ = ["evaluate", "fit", "load", "refuse_distributed", "refuse_machines", "update"]
 
 
 @overload

@@ -1,4 +1,9 @@
-"""From what `annotruth.fit` was asked for to a fit."""
+"""`annotruth.fit`: from its arguments to a fit, step by step.
+
+Fits are logged under the name ``annotruth``: their start and end at level INFO, every iteration
+at level DEBUG. Nothing is shown unless the program configures logging, for instance by
+``logging.basicConfig(level=logging.INFO)``.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
-from annotruth.engines import ENGINES, Engine, get_engine, native_engine
-from annotruth.errors import AnnotruthWarning, ComparisonsError, InputError, shorten
+from annotruth.engines import ENGINES, get_engine, native_engine
+from annotruth.errors import AnnotruthWarning, ComparisonsError, InputError
 from annotruth.io.options import ReadOptions
-from annotruth.io.readers import file_named_in_errors, load_table, reading_stage
+from annotruth.io.readers import reading_stage
 from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.bins import MANY_NUMBERS
 from annotruth.labels.frames import TIME_ROLES
@@ -21,7 +26,7 @@ from annotruth.labels.options import ALL_QUESTIONS
 from annotruth.labels.scale import parse_numbers
 from annotruth.labels.validate import input_warnings
 from annotruth.models import base_fit
-from annotruth.models.base import EMEstimator, Estimator
+from annotruth.models.base import Estimator
 from annotruth.models.base_fit import SETS, AnnotatorResults, BaseFit
 from annotruth.models.em import Progress, ProgressCallback, start_stage
 from annotruth.models.pairs.result import RankFit
@@ -29,9 +34,11 @@ from annotruth.models.registry import DEFAULT_MODEL, make_estimator
 from annotruth.models.result import Fit, is_fit
 
 if TYPE_CHECKING:
+    from annotruth.engines import DistributedEngine, DistributedEngineName, DistributedFrame
     from annotruth.models.distributed_fit import DistributedFit
     from annotruth.questions.result import QuestionFits
     from annotruth.sets.fit import SetFit
+    from annotruth.sets.model import SetModel
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -70,6 +77,7 @@ class FitRequest:
         """Return the arguments that not all fits take, by name, if they are given."""
         arguments = {
             "classifier": self.classifier,
+            "annotators": self.annotators,
             "by": self.by,
             "machines": self.machines or None,
             "warm_start": self.warm_start,
@@ -83,43 +91,185 @@ class FitRequest:
         return self.read.has_sets or model == SETS or not isinstance(model, str | Estimator | None)
 
 
-def run(request: FitRequest) -> Fit | DistributedFit | SetFit | QuestionFits:
-    """Return the fit that was asked for."""
-    if request.read.question == ALL_QUESTIONS:
-        return _fit_questions(request)
+@overload
+def fit(
+    data: DistributedFrame, model: str | Estimator | None = None, **options: Any
+) -> DistributedFit: ...
+@overload
+def fit(
+    data: str | Path,
+    model: str | Estimator | None = None,
+    *,
+    engine: DistributedEngineName | DistributedEngine,
+    **options: Any,
+) -> DistributedFit: ...
+@overload
+def fit(
+    data: Any,
+    model: str | Estimator | None = None,
+    *,
+    question: Literal["all"],
+    **options: Any,
+) -> QuestionFits: ...
+@overload
+def fit(data: Any, model: SetModel, **options: Any) -> SetFit: ...
+@overload
+def fit(
+    data: Any,
+    model: str | Estimator | None = None,
+    *,
+    gold: Any = None,
+    annotator_prior: Any = None,
+    classifier: Any = None,
+    annotators: Any = None,
+    by: str | Sequence[str] | None = None,
+    machines: Sequence[Any] = (),
+    machine_margin: float = 0.1,
+    warm_start: Fit | str | Path | None = None,
+    progress: ProgressCallback | None = None,
+    read: ReadOptions | None = None,
+    **options: Any,
+) -> Fit: ...
+def fit(
+    data: Any,
+    model: str | Estimator | SetModel | None = None,
+    *,
+    gold: Any = None,
+    annotator_prior: Any = None,
+    classifier: Any = None,
+    annotators: Any = None,
+    by: str | Sequence[str] | None = None,
+    machines: Sequence[Any] = (),
+    machine_margin: float = 0.1,
+    warm_start: Fit | str | Path | None = None,
+    progress: ProgressCallback | None = None,
+    read: ReadOptions | None = None,
+    **options: Any,
+) -> Fit | DistributedFit | SetFit | QuestionFits:
+    """Fit a model to labels.
+
+    Parameters
+    ----------
+    data
+        A path (CSV, TSV, Parquet, Arrow, JSON lines, each also compressed, or what a platform
+        exports, or a database), several of one kind (a list, a folder or a pattern such as
+        ``day-*.csv``), a pandas, polars, pyarrow or Spark frame, a list of (item, annotator, label)
+        tuples, or `Labels`; or a fit or the folder of a saved one, whose labels are fitted again.
+    model
+        A model's name, or an estimator with its options set; or "auto", which takes the model
+        that predicts held-out labels best, and says why in the summary (see `choose`). Without
+        one it is that of ``warm_start``, else robust-gpm, or gpm where there are too many
+        categories for that.
+    gold
+        Known truths of some items: a path, a frame of ``item, label``, a mapping or a Series.
+    annotator_prior
+        What is known about some annotators from earlier work (for robust-gpm): a path or a frame
+        of ``annotator, reliability`` and more, such as a fit's annotators, or a mapping.
+    classifier
+        A classifier's probabilities of the categories (for robust-gpm and dawid-skene), of items
+        that it was not trained on: a path or a frame of ``item`` and one column per category, named
+        as the category or ``p_<category>``; or an array of items x categories, in the order of the
+        items. The labels decide how much it counts.
+    annotators
+        Traits of annotators, for ``by``: a path or a frame of ``annotator`` and further columns.
+    by
+        A column of the traits, or several, by which annotators form groups (for robust-gpm): each
+        group's opinion per item, and which items and groups differ (`Fit.groups`,
+        `Fit.group_differences`, `Fit.group_summary`).
+    machines
+        The ids of annotators that are machines, such as language models (for robust-gpm). They are
+        compared with people, those that err together count less, and each is tested whether it may
+        replace a person: see `Fit.machines` and `Fit.dependence`.
+    machine_margin
+        By how much a machine may be worse than a person in that test: 0.1 for crowd workers, 0.15
+        for trained annotators, 0.2 for experts.
+    warm_start
+        A fit of the same model, or the folder of a saved one, to start from, for instance with all
+        labels of a campaign again, in which the fit's labels are. Labels are read on its scale.
+        Items and annotators of the fit come first in the result.
+    progress
+        Called after every iteration.
+    read
+        How to read the labels, unless given by keywords.
+    **options
+        How to read the labels, by the names in `ReadOptions`, such as ``scale="ordinal"``; and
+        the model's own options, such as ``tol=1e-6``.
+
+    Returns
+    -------
+    Fit
+        For labels on this machine. Its tables come in the library of the frame that went in; from
+        a path or tuples, in pandas if it is installed, else in pyarrow.
+    DistributedFit
+        For a frame of a distributed engine such as Spark, and for a file or table that such an
+        engine reads (``engine="spark"``). Its tables are frames of the engine.
+    SetFit
+        For answers that are sets of labels: lists, exports of questions with several choices, or
+        ``sets=True``.
+    QuestionFits
+        With ``question="all"``: the fit of every question.
+    """
+    read, options = ReadOptions.split(read, options)
+    request = FitRequest(
+        data=data,
+        model=model,
+        gold=gold,
+        annotator_prior=annotator_prior,
+        classifier=classifier,
+        annotators=annotators,
+        by=by,
+        machines=machines,
+        machine_margin=machine_margin,
+        warm_start=warm_start,
+        progress=progress,
+        read=read,
+        options=options,
+    )
+    if read.question == ALL_QUESTIONS:
+        from annotruth.special_fits import fit_questions  # most fits are of one question
+
+        return fit_questions(request)
     if request.is_of_sets:
-        prior = request.annotator_prior
-        refused = request.special() | ({} if prior is None else {"annotator_prior": prior})
-        return _fit_sets(request, request.data, refused)
+        from annotruth.special_fits import fit_sets
+
+        return fit_sets(request, data)
     return fit_labels(request)
 
 
 def fit_labels(request: FitRequest) -> Fit | DistributedFit | SetFit:
-    """Return the fit of labels; if their answers turn out to be sets of labels, that of sets."""
+    """Return the fit of labels; if the file turns out to hold sets of labels, that of sets."""
     request, previous = _continued_request(request)
     estimator = _named_estimator(request)
+    _check_memory(request, estimator)
     data = _data_for(request, estimator)
     engine = get_engine("memory") if estimator is None else estimator.engine_for(data)
-    _check(request, estimator, engine)
+    if request.special():
+        from annotruth.special_fits import check_special  # most fits have none of it
+
+        check_special(request, estimator, engine)
     start_stage(request.progress, reading_stage(data))
     labels = engine.read(
         data, request.read, gold=request.gold, annotator_prior=request.annotator_prior
     )
     if labels.scale.has_sets:
-        return _fit_sets(request, labels, request.special())
+        from annotruth.special_fits import fit_sets
+
+        return fit_sets(request, labels)
     if request.classifier is not None:
-        labels = _with_classifier(labels, request)
+        from annotruth.special_fits import with_classifier
+
+        labels = with_classifier(labels, request)
     estimator, chosen = _estimator_for(request, estimator, labels)
     start_stage(request.progress, f"fitting {estimator.name}")
     _LOGGER.info("fitting %s to %s", estimator.name, labels.describe())
-    result = _run_estimator(request, estimator, labels, previous)
+    result = _run(request, estimator, labels, previous)
     _LOGGER.info("%s after %d iterations: %s", result.model, result.n_iter, result.stop_reason)
     found = replace(result, chosen=chosen)
     if isinstance(found, Fit):
         found = continued(found, previous)
     if not isinstance(data, Labels):
-        _warn_of_scale(found, request.read)
-    return found
+        warn_of_scale(found, request.read)
+    return cast("Fit | DistributedFit", found)
 
 
 def _continued_request(request: FitRequest) -> tuple[FitRequest, Fit | None]:
@@ -151,6 +301,15 @@ def _named_estimator(request: FitRequest) -> Estimator | None:
     return make_estimator(DEFAULT_MODEL if model is None else model, options)
 
 
+def _check_memory(request: FitRequest, estimator: Estimator | None) -> None:
+    """Refuse a limit of memory that the model cannot keep."""
+    if request.read.memory is None:
+        return
+    if estimator is None:
+        raise InputError(f"{AUTO} fits many models, in memory: name one, or leave out memory")
+    estimator.check_out_of_core()
+
+
 def _data_for(request: FitRequest, estimator: Estimator | None) -> Any:
     """Return the data; of a fit, the labels, without what the model cannot use."""
     if not is_fit(request.data):
@@ -159,53 +318,6 @@ def _data_for(request: FitRequest, estimator: Estimator | None) -> Any:
     if estimator is None or not estimator.capabilities.classifier or request.by is not None:
         return replace(labels, classifier=None)
     return labels
-
-
-def _check(request: FitRequest, estimator: Estimator | None, engine: Engine) -> None:
-    """Refuse what cannot be fitted, before labels are read."""
-    if request.read.memory is not None:
-        if estimator is None:
-            raise InputError(f"{AUTO} fits many models, in memory: name one, or leave out memory")
-        estimator.check_out_of_core()
-    if request.classifier is not None:
-        _check_classifier(estimator, engine, request.read)
-    if request.by is not None or request.annotators is not None:
-        from annotruth.groups.fit import check_groups
-
-        check_groups(
-            *(estimator, engine, request.read),
-            by=request.by,
-            classifier=request.classifier,
-            warm_start=request.warm_start,
-        )
-    if request.machines:
-        _check_machines(request, estimator, engine)
-
-
-def _check_classifier(estimator: Estimator | None, engine: Engine, read: ReadOptions) -> None:
-    if estimator is None:
-        raise InputError(
-            f"{AUTO} compares models without a classifier: name one that takes it (`--model "
-            f"{DEFAULT_MODEL}`), or leave out classifier (`--classifier`)"
-        )
-    estimator.check_classifier(engine)
-    if read.memory is not None:
-        raise InputError(
-            "a classifier (`--classifier`) needs the labels in memory: leave out memory "
-            "(`--memory`), or the classifier"
-        )
-
-
-def _check_machines(request: FitRequest, estimator: Estimator | None, engine: Engine) -> None:
-    from annotruth.machines.label_fit import check_machine_options
-
-    others = (
-        ("memory (`--memory`)", request.read.memory),
-        ("a classifier (`--classifier`)", request.classifier),
-        ("a warm start (`--warm-start`)", request.warm_start),
-        ("groups (`--by`)", request.by),
-    )
-    check_machine_options(estimator, engine, margin=request.machine_margin, others=others)
 
 
 def _estimator_for(
@@ -230,109 +342,17 @@ def _estimator_for(
     return estimator, None
 
 
-def _run_estimator(
+def _run(
     request: FitRequest, estimator: Estimator, labels: LabelSummary, previous: Fit | None
 ) -> BaseFit:
-    """Return the fit of labels, with what was asked for beside it."""
+    """Return the fit of labels by an estimator, with what was asked for beside it."""
     progress = _log_iterations(request.progress)
-    if not (request.machines or request.by is not None):
-        result: BaseFit = estimator.fit(labels, warm_start=previous, progress=progress).result_
-        return with_over_time(result, estimator) if isinstance(result, Fit) else result
-    from annotruth.models.robust_gpm.model import RobustGPM
+    if request.machines or request.by is not None:
+        from annotruth.special_fits import fit_groups_or_machines
 
-    assert isinstance(labels, Labels)
-    assert isinstance(estimator, RobustGPM)
-    if request.machines:
-        from annotruth.machines.label_fit import fit_labels_with_machines
-
-        return fit_labels_with_machines(
-            estimator, labels, request.machines, margin=request.machine_margin, progress=progress
-        )
-    from annotruth.groups.fit import fit_groups
-
-    assert request.by is not None
-    return fit_groups(
-        *(estimator, labels),
-        by=request.by,
-        annotators=request.annotators,
-        progress=progress,
-        max_size=request.read.max_size,
-    )
-
-
-def _fit_sets(request: FitRequest, data: Any, refused: Mapping[str, Any]) -> SetFit:
-    """Return the fit of answers that are sets of labels; nothing may be ``refused``."""
-    from annotruth.sets.fitting import fit_sets
-
-    found = fit_sets(
-        *(data, request.model, dict(request.options)),
-        gold=request.gold,
-        refused=dict(refused),
-        read=request.read,
-        progress=request.progress,
-    )
-    _LOGGER.info("%s after %d iterations: %s", found.model, found.n_iter, found.stop_reason)
-    return found
-
-
-def _fit_questions(request: FitRequest) -> QuestionFits:
-    """Fit every question, and share what is known of annotators where that predicts better."""
-    _check_questions(request)
-    from annotruth.questions.fitting import share_between_questions
-    from annotruth.questions.reading import question_named_in_errors, read_questions
-
-    read, progress = request.read, request.progress
-    start_stage(progress, reading_stage(request.data))
-    labels = read_questions(
-        request.data, read, gold=request.gold, annotator_prior=request.annotator_prior
-    )
-    of_one = FitRequest(
-        data=None, model=request.model, options=request.options, progress=progress
-    )
-    fits: dict[str, Fit] = {}
-    for name, of_question in labels.items():
-        with question_named_in_errors(name):
-            made = fit_labels(replace(of_one, data=of_question))
-            if not isinstance(made, Fit):
-                raise InputError(
-                    "its answers are sets of labels: fit it alone (`--question NAME`), and the "
-                    "others from a file without it"
-                )
-        fits[name] = made
-        _warn_of_scale(made, read, f"question {shorten(name)!r}: ")
-
-    def refit(before: Fit, with_prior: Labels) -> Fit:
-        again = fit_labels(
-            replace(of_one, data=with_prior, model=before.model, options=settings_of(before))
-        )
-        assert isinstance(again, Fit)
-        return replace(again, chosen=before.chosen)
-
-    settings = {name: settings_of(each) for name, each in fits.items()}
-    return share_between_questions(fits, refit, settings, progress)
-
-
-def _check_questions(request: FitRequest) -> None:
-    """Refuse what all questions at once do not take."""
-    special = request.special() | ({"sets": True} if request.is_of_sets else {})
-    for name in special:
-        raise InputError(f"{name} is of one question: name it (`--question NAME`), or leave it out")
-    model = request.model
-    is_estimator = isinstance(model, EMEstimator)
-    engine = model.engine if is_estimator else request.options.get("engine", "memory")
-    if native_engine(request.data) is not None or get_engine(engine).capabilities.distributed:
-        raise InputError(
-            "all questions at once are fitted on this machine: leave out the engine (`--engine`), "
-            "or name one question of a file of its own"
-        )
-
-
-def _with_classifier(labels: LabelSummary, request: FitRequest) -> Labels:
-    """Return labels with a classifier's probabilities, read from a file or given."""
-    assert isinstance(labels, Labels)
-    with file_named_in_errors(request.classifier):
-        table = load_table(request.classifier, max_size=request.read.max_size)
-        return labels.with_classifier(table)
+        return fit_groups_or_machines(replace(request, progress=progress), estimator, labels)
+    result: BaseFit = estimator.fit(labels, warm_start=previous, progress=progress).result_
+    return with_over_time(result, estimator) if isinstance(result, Fit) else result
 
 
 def _log_iterations(progress: ProgressCallback | None) -> ProgressCallback | None:
@@ -386,7 +406,7 @@ def _on_scale(fit: Fit, read: ReadOptions) -> ReadOptions:
     return replace(read, scale=scale.kind, categories=scale.categories.to_pylist())
 
 
-def _warn_of_scale(found: BaseFit, read: ReadOptions, where: str = "") -> None:
+def warn_of_scale(found: BaseFit, read: ReadOptions, where: str = "") -> None:
     """Warn of a scale that the labels may not have, unless it was given; ``where`` comes first."""
     if read.categories is not None:
         return

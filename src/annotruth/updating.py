@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from annotruth.api import refuse_distributed, refuse_machines
-from annotruth.fitting import continued, loaded_fit, settings_of, with_over_time
 from annotruth.errors import InputError
+from annotruth.fitting import continued, loaded_fit, settings_of, with_over_time
 from annotruth.io.options import ReadOptions
 from annotruth.io.readers import file_named_in_errors, load_labels, load_table, reading_stage
 from annotruth.labels import Labels

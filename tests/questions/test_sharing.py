@@ -127,7 +127,9 @@ def scored(monkeypatch, gain_at):
     """Let held-out scores be a function of the strength; returns the strengths that were tried."""
     tried = []
 
-    def with_prior(self, question, labels, strength):
+    def with_prior(self, question, labels, strength, *, same_for_all=False):
+        if same_for_all:
+            return -strength
         if question == "a":
             tried.append(strength)
         return strength
@@ -153,8 +155,12 @@ def scored(monkeypatch, gain_at):
         (lambda s: 0.5 - abs(s - 0.25), 0.25, [0.0, 0.1, 0.25, 0.5]),
         (lambda s: -s, 0.0, [0.0, 0.1]),
         (lambda s: 0.001 * s, 0.0, [0.0, 0.1, 0.25, 0.5, 1.0]),
+        (abs, 0.0, [0.0, 0.1, 0.25, 0.5, 1.0]),  # as good with a prior that is the same for all
     ],
-    ids=["more is better", "a quarter is best", "none is better", "within a standard error"],
+    ids=[
+        *("more is better", "a quarter is best", "none is better", "within a standard error"),
+        "the crowd's mean is as good",
+    ],
 )
 def test_the_best_strength_is_taken_if_better_by_a_standard_error(
     monkeypatch, gain_at, strength, tried
@@ -163,7 +169,7 @@ def test_the_best_strength_is_taken_if_better_by_a_standard_error(
     found = scored(monkeypatch, gain_at)
     chosen = choose_sharing(fits, dict.fromkeys(fits), SharedEvidence(fits))
     assert chosen.strength == strength
-    assert (chosen.gain > chosen.error) == (strength > 0)
+    assert (chosen.gain > chosen.error) == (strength > 0 or gain_at is abs)
     assert found == tried
     assert list(chosen.scores) == tried
 

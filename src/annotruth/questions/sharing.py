@@ -20,7 +20,10 @@ and the prior of s in question q is
 serious and irregular labels, together at most 100. It comes from fits of the other questions alone, so
 no label counts twice. The strength :math:`\lambda` is one for all questions. Strengths are tried in
 rising order as long as the held-out log-likelihood of the labels of all questions rises; the best one
-is taken if it is higher than without sharing by more than a standard error, else 0.
+is taken if it is higher than without sharing by more than a standard error, else 0. A prior also pulls
+reliabilities towards their mean, which may help even if questions have nothing in common. So the score must
+also be higher, by more than a standard error, than with priors of the same weight that say the same of
+everybody.
 """
 
 from __future__ import annotations
@@ -169,8 +172,13 @@ class SharedEvidence:
         """Return the code of each annotator of a question among those of all questions."""
         return match_ids(labels.annotators, self._annotators)
 
-    def with_prior(self, question: str, labels: Labels, strength: float) -> Labels:
-        """Return the labels of a question with the prior from the others, beside a given one."""
+    def with_prior(
+        self, question: str, labels: Labels, strength: float, *, same_for_all: bool = False
+    ) -> Labels:
+        """Return the labels of a question with the prior from the others, beside a given one.
+
+        With ``same_for_all``, the prior has the crowd's share of serious labels for everybody.
+        """
         if strength == 0.0:
             return labels
         crowd = self._of_question[question].crowd
@@ -179,6 +187,9 @@ class SharedEvidence:
             if name != question:
                 prior += strength * evidence.counts_at(crowd)
         prior = prior[self.codes(labels)]
+        if same_for_all:
+            share = prior.sum(axis=0) / max(float(prior.sum()), 1e-12)
+            prior = prior.sum(axis=1, keepdims=True) * share
         if labels.annotator_prior is not None:
             prior += labels.annotator_prior
         total = prior.sum(axis=1, keepdims=True)
@@ -202,23 +213,37 @@ def choose_sharing(
     if not folds:
         return Sharing(0.0, "no label can be predicted from others, so nothing is shared")
     codes = [evidence.codes(fits[name].data) for name in folds]
-    scores: dict[float, HeldOut] = {}
-    for number, strength in enumerate(STRENGTHS, start=1):
+
+    def score(strength: float, number: int, *, same_for_all: bool = False) -> HeldOut:
         parts = [
             score_folds(
                 estimators[name],
-                evidence.with_prior(name, fits[name].data, strength),
+                evidence.with_prior(name, fits[name].data, strength, same_for_all=same_for_all),
                 fold,
                 progress,
                 number=number,
-                n_models=len(STRENGTHS),
+                n_models=len(STRENGTHS) + 1,
             )
             for name, fold in folds.items()
         ]
-        scores[strength] = _pooled(parts, codes)
+        return _pooled(parts, codes)
+
+    scores: dict[float, HeldOut] = {}
+    for number, strength in enumerate(STRENGTHS, start=1):
+        scores[strength] = score(strength, number)
         if strength > 0.0 and scores[strength].score < scores[STRENGTHS[number - 2]].score:
             break
-    return _decide(scores)
+    best = max((strength for strength in scores if strength > 0.0), key=lambda s: scores[s].score)
+    if not _is_ahead(scores[best], scores[0.0]):
+        return _decide(scores, best, is_shared=False)
+    of_all = score(best, len(STRENGTHS) + 1, same_for_all=True)
+    return _decide(scores, best, is_shared=_is_ahead(scores[best], of_all))
+
+
+def _is_ahead(one: HeldOut, other: HeldOut) -> bool:
+    """Whether one score is higher than another by more than a standard error."""
+    gain, error = one.ahead_of(other)
+    return gain > error
 
 
 def _pooled(parts: list[HeldOut], annotators: list[Codes]) -> HeldOut:
@@ -238,18 +263,20 @@ def _pooled(parts: list[HeldOut], annotators: list[Codes]) -> HeldOut:
     )
 
 
-def _decide(scores: Mapping[float, HeldOut]) -> Sharing:
-    """Return the best strength, or 0 if none is better by more than a standard error."""
+def _decide(scores: Mapping[float, HeldOut], best: float, *, is_shared: bool) -> Sharing:
+    """Return the best strength, or 0 if nothing is to be shared, with the reason."""
     alone = scores[0.0]
-    best = max((strength for strength in scores if strength > 0.0), key=lambda s: scores[s].score)
     gain, error = scores[best].ahead_of(alone)
     means = {strength: result.score for strength, result in scores.items()}
     found = f"{format_with_error(gain, error)} per held-out label, {alone.n_scored:,} scored"
     finite = error if math.isfinite(error) else None
-    if gain > error:
+    if is_shared:
         why = (
             f"annotators' reliability is shared between questions with strength {best:g} ({found})"
         )
         return Sharing(best, why, gain, finite, MappingProxyType(means))
-    why = f"annotators' reliability is not shared between questions: it does not predict better ({found})"
+    reason = "it does not predict better"
+    if gain > error:
+        reason = "it predicts no better than the crowd's mean reliability for everybody"
+    why = f"annotators' reliability is not shared between questions: {reason} ({found})"
     return Sharing(0.0, why, gain, finite, MappingProxyType(means))

@@ -15,10 +15,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.api import fit
-from annotruth.fitting import AUTO, settings_of
 from annotruth.comparisons.outcomes import outcome_of_word
 from annotruth.comparisons.table import LEFT, RIGHT, Comparisons
 from annotruth.errors import AnnotruthWarning, InputError, counted, listed
+from annotruth.fitting import AUTO, settings_of
 from annotruth.kernels.arrays import Codes
 from annotruth.labels import Labels
 from annotruth.labels.encode import match_ids
