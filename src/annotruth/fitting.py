@@ -26,7 +26,7 @@ from annotruth.labels.options import ALL_QUESTIONS
 from annotruth.labels.scale import parse_numbers
 from annotruth.labels.validate import input_warnings
 from annotruth.models import base_fit
-from annotruth.models.base import Estimator
+from annotruth.models.base import Estimator, OptionsBase
 from annotruth.models.base_fit import SETS, AnnotatorResults, BaseFit
 from annotruth.models.em import Progress, ProgressCallback, start_stage
 from annotruth.models.pairs.result import RankFit
@@ -87,8 +87,8 @@ class FitRequest:
     @property
     def is_of_sets(self) -> bool:
         """Whether answers are said to be sets of labels."""
-        model = self.model
-        return self.read.has_sets or model == SETS or not isinstance(model, str | Estimator | None)
+        name = self.model.name if isinstance(self.model, OptionsBase) else self.model
+        return self.read.has_sets or bool(name == SETS)
 
 
 @overload

@@ -149,9 +149,8 @@ def unnamed(role, ids):
         lambda table: table.set_column(2, "label", pa.nulls(len(table), pa.int64())),
         lambda table: table.slice(0, 0),
         lambda table: table.rename_columns(["item", "who", "label"]),
-        lambda table: table.set_column(2, "label", pa.array([[1]] * len(table))),
     ],
-    ids=["twice", "no item", "no annotator", "no label", "no rows", "no column", "lists"],
+    ids=["twice", "no item", "no annotator", "no label", "no rows", "no column"],
 )
 def test_bad_rows_give_the_same_messages_as_in_memory(table, tmp_path, change):
     path = written(change(table), tmp_path / "labels.parquet")
@@ -160,6 +159,13 @@ def test_bad_rows_give_the_same_messages_as_in_memory(table, tmp_path, change):
     with pytest.raises(at.InputError) as within:
         at.read_labels(path, memory=LITTLE)
     assert str(within.value) == str(in_memory.value)
+
+
+def test_lists_of_labels_need_memory(table, tmp_path):
+    lists = table.set_column(2, "label", pa.array([[1]] * len(table)))
+    path = written(lists, tmp_path / "labels.parquet")
+    with pytest.raises(at.InputError, match=r"sets of labels need .*leave out memory"):
+        at.read_labels(path, memory=LITTLE)
 
 
 def test_bad_rows_of_a_csv_are_numbered(table, tmp_path):

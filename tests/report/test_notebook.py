@@ -120,9 +120,10 @@ CHARTS = """agreement annotator calibration categories confusion history item it
 past_fits reliability scores true_scores workload"""
 
 PUBLIC = {
-    "fit": """annotator_columns annotator_stats annotators behavior chosen converged data distribution distributions
-        expectation high history item_columns items keep label label_quality labels log_likelihood low model n_iter
-        n_spammers p_serious past_fits plot readout reliability report save score settings soft_labels spammer
+    "fit": """annotator_columns annotator_stats annotators behavior changes_over_time chosen converged crowd_over_time
+        data dependence distribution distributions expectation group_differences group_summary groups high history
+        item_columns items keep label label_quality labels log_likelihood low machines model n_iter n_spammers
+        over_time p_serious past_fits plot readout reliability report save score settings soft_labels spammer
         stop_reason summary to_dict verdict""",
     "comparison": """agreement choice data finding fits measures models recommended refused report
         seconds to_dict why""",
