@@ -10,17 +10,23 @@ import annotruth as at
 from annotruth.app.commands.fit import json_entries
 from annotruth.app.commands.rank import rank_entries
 from annotruth.errors import InputError
-from annotruth.models.further import FurtherResults
+from annotruth.models.further import FURTHER_TABLES, FurtherResults
 
+EXAMPLES = {"id": "gpt", "text": "a", "number": 0.5, "count": 3, "flag": True}
 RESULTS = FurtherResults(
     {
-        "machines": pa.table({"machine": ["gpt"], "n_labels": [3]}),
-        "dependence": pa.table({"annotator": ["gpt"], "other": ["x"], "correlation": [0.5]}),
-        "machine_confusion": pa.table({"machine": ["gpt"], "consensus": ["1"], "label": ["2"]}),
+        name: pa.table({column: [EXAMPLES[kind]] for column, kind in columns.items()})
+        for name, columns in FURTHER_TABLES["machines"].items()
     },
     facts={"n_machines": 1},
     lines=["machines: gpt agrees with people"],
 )
+
+
+def changed(table, column, values):
+    """Return a table with another column, or without it."""
+    others = table.drop_columns([column])
+    return others if values is None else others.append_column(column, pa.array(values))
 
 
 @pytest.fixture(params=["labels", "votes"])
@@ -57,16 +63,16 @@ def test_saved_results_come_back(fit, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "table"),
+    ("name", "column", "values"),
     [
-        ("dependence", pa.table({"annotator": ["gpt"], "other": ["x"], "correlation": ["high"]})),
-        ("machines", pa.table({"n_labels": [3]})),
-        ("machines", pa.table({"machine": [["gpt"]], "n_labels": [3]})),
+        ("dependence", "correlation", ["high"]),
+        ("machines", "weight", None),
+        ("machines", "machine", [["gpt"]]),
     ],
     ids=["text for a number", "no column", "nested"],
 )
-def test_saved_tables_with_other_columns_are_refused(fit, tmp_path, name, table):
-    tables = {**RESULTS.tables, name: table}
+def test_saved_tables_with_other_columns_are_refused(fit, tmp_path, name, column, values):
+    tables = {**RESULTS.tables, name: changed(RESULTS.tables[name], column, values)}
     replace(fit, further={"machines": replace(RESULTS, tables=tables)}).save(tmp_path)
     with pytest.raises(InputError, match="cannot be read"):
         at.load(tmp_path)

@@ -84,12 +84,15 @@ class Trajectories:
         clock, place = self.clock, self.changes.place
         sequences = Sequences.of(parted.evidence, clock.order, clock.begin, clock.end)
         part = parts.of_label[clock.order]
+        # Those in whom a change was found are shown as changing, as the parts are.
+        p_changing = self.p_changing.copy()
+        p_changing[np.searchsorted(clock.begin, place, side="right") - 1] = 1.0
         return replace(
             self,
             sequences=sequences,
             before=parted.reliability[part[place - 1]],
             after=parted.reliability[part[place]],
-            smoothed=self.model.smooth(session, sequences, self.p_changing, self.window),
+            smoothed=self.model.smooth(session, sequences, p_changing, self.window),
         )
 
 

@@ -31,7 +31,8 @@ def make_section(fit: AnnotatorResults, results: FurtherResults) -> FurtherSecti
     if len(rows):
         charts["over-time"] = _annotator_chart(rows, changes)
         charts["crowd-over-time"] = _crowd_chart(results.tables["crowd_over_time"])
-    said = "".join(f"<li>{escaped(line.strip())}</li>" for line in _lines(results))
+    lines = [line.strip() for line in _lines(results)]
+    said = "".join(f"<li>{escaped(line[:1].upper() + line[1:])}</li>" for line in lines)
     parts = [f"<ul>{said}</ul>", _change_table(changes)]
     parts += [figure(chart) for chart in charts.values()]
     if "seconds" in results.facts:
