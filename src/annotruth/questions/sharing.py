@@ -22,8 +22,7 @@ no label counts twice. The strength :math:`\lambda` is one for all questions. St
 rising order as long as the held-out log-likelihood of the labels of all questions rises; the best one
 is taken if it is higher than without sharing by more than a standard error, else 0. A prior also pulls
 reliabilities towards their mean, which may help even if questions have nothing in common. So the score must
-also be higher, by more than a standard error, than with priors of the same weight that say the same of
-everybody.
+also be higher than with priors of the same weight that say the same of everybody.
 """
 
 from __future__ import annotations
@@ -237,7 +236,7 @@ def choose_sharing(
     if not _is_ahead(scores[best], scores[0.0]):
         return _decide(scores, best, is_shared=False)
     of_all = score(best, len(STRENGTHS) + 1, same_for_all=True)
-    return _decide(scores, best, is_shared=_is_ahead(scores[best], of_all))
+    return _decide(scores, best, is_shared=scores[best].score > of_all.score)
 
 
 def _is_ahead(one: HeldOut, other: HeldOut) -> bool:
