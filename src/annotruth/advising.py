@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from annotruth.api import fit
+from annotruth.earlier_fits import loaded_fit
 from annotruth.errors import InputError
-from annotruth.fitting import loaded_fit
 from annotruth.io.options import ReadOptions
 from annotruth.io.readers import reading_stage
 from annotruth.labels.options import ALL_QUESTIONS

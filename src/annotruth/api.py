@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, overload
 
+from annotruth.earlier_fits import refuse_distributed
 from annotruth.errors import InputError
 from annotruth.fitting import fit
 from annotruth.io.options import ReadOptions
 from annotruth.io.readers import file_named_in_errors, load_table
-from annotruth.models.base_fit import SETS, BaseFit
+from annotruth.models.base_fit import SETS
 from annotruth.models.em import ProgressCallback
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.result import QUESTIONS_MANIFEST, Fit
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from annotruth.questions.result import QuestionFits
     from annotruth.sets.fit import SetFit
 
-__all__ = ["evaluate", "fit", "load", "refuse_distributed", "refuse_machines", "update"]
+__all__ = ["evaluate", "fit", "load", "update"]
 
 
 @overload
@@ -155,24 +156,6 @@ def evaluate(
         from annotruth.selection.evaluate import compute_metrics
 
         return compute_metrics(fit, matched, scores=scores)
-
-
-def refuse_machines(fit: Fit | RankFit) -> None:
-    """Refuse to add labels to a fit with machines, whose weights depend on all labels."""
-    if "machines" in fit.further:
-        raise InputError(
-            "this fit has machines, whose weights depend on all labels: fit all labels again, with "
-            "machines (`--machine`)"
-        )
-
-
-def refuse_distributed(fit: Any) -> None:
-    """Refuse a fit whose results are not on this machine."""
-    if isinstance(fit, BaseFit) and not isinstance(fit, Fit):
-        raise InputError(
-            "this fit is distributed: it can be neither updated nor evaluated here; its tables are "
-            "frames, and fit takes all labels again"
-        )
 
 
 def load(path: str | Path) -> Fit | RankFit | SetFit | QuestionFits:

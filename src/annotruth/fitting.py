@@ -15,8 +15,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
-from annotruth.engines import ENGINES, get_engine, native_engine
-from annotruth.errors import AnnotruthWarning, ComparisonsError, InputError
+from annotruth.earlier_fits import loaded_fit, on_scale, settings_of
+from annotruth.engines import get_engine, native_engine
+from annotruth.errors import AnnotruthWarning, InputError
 from annotruth.io.options import ReadOptions
 from annotruth.io.readers import reading_stage
 from annotruth.labels import Labels, LabelSummary
@@ -27,9 +28,8 @@ from annotruth.labels.scale import parse_numbers
 from annotruth.labels.validate import input_warnings
 from annotruth.models import base_fit
 from annotruth.models.base import Estimator, OptionsBase
-from annotruth.models.base_fit import SETS, AnnotatorResults, BaseFit
+from annotruth.models.base_fit import SETS, BaseFit
 from annotruth.models.em import Progress, ProgressCallback, start_stage
-from annotruth.models.pairs.result import RankFit
 from annotruth.models.registry import DEFAULT_MODEL, make_estimator
 from annotruth.models.result import Fit, is_fit
 
@@ -277,7 +277,7 @@ def _continued_request(request: FitRequest) -> tuple[FitRequest, Fit | None]:
     if request.warm_start is None:
         return request, None
     previous = loaded_fit(request.warm_start)
-    request = replace(request, read=_on_scale(previous, request.read))
+    request = replace(request, read=on_scale(previous, request.read))
     if request.model is None:
         options = {**settings_of(previous), **request.options}
         request = replace(request, model=previous.model, options=options)
@@ -388,24 +388,6 @@ def with_over_time(fit: Fit, estimator: Estimator) -> Fit:
     return add_over_time(fit, estimator)
 
 
-def settings_of(fit: Fit | RankFit) -> dict[str, Any]:
-    """Return the options that the model of a fit can be made with again."""
-    # An engine object of the caller's is stored by its class name, and cannot be made again.
-    return {
-        name: value for name, value in fit.settings.items() if name != "engine" or value in ENGINES
-    }
-
-
-def _on_scale(fit: Fit, read: ReadOptions) -> ReadOptions:
-    """Return options that read labels on the scale of a fit, unless they name a scale."""
-    if read.changed().keys() & {"scale", "categories", "bins"}:
-        return read
-    scale = fit.data.scale
-    if scale.edges is not None:
-        return replace(read, bins=scale.edges.tolist())
-    return replace(read, scale=scale.kind, categories=scale.categories.to_pylist())
-
-
 def warn_of_scale(found: BaseFit, read: ReadOptions, where: str = "") -> None:
     """Warn of a scale that the labels may not have, unless it was given; ``where`` comes first."""
     if read.categories is not None:
@@ -435,19 +417,3 @@ def _room_for_default(labels: LabelSummary) -> bool:
     from annotruth.models.robust_gpm.model import has_room  # loaded only if no model is named
 
     return has_room(labels)
-
-
-def loaded_fit(fit: Fit | RankFit | str | Path) -> Fit:
-    """Return a fit, or the one that is saved in a folder."""
-    if isinstance(fit, Fit):
-        return fit
-    from annotruth.models.storage import load_fit, refuse_sets
-
-    if isinstance(fit, AnnotatorResults) and not isinstance(fit, RankFit):
-        refuse_sets()
-    found = fit if isinstance(fit, RankFit) else load_fit(fit)
-    if isinstance(found, RankFit):
-        raise ComparisonsError(
-            "this is a fit of comparisons, not of labels: use rank (`annotruth rank`)"
-        )
-    return found

@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from annotruth.api import refuse_machines
 from annotruth.comparisons import Comparisons
 from annotruth.comparisons.append import append_comparisons
 from annotruth.comparisons.read import load_comparisons
+from annotruth.earlier_fits import refuse_machines, settings_of
 from annotruth.errors import InputError
-from annotruth.fitting import AUTO, settings_of
+from annotruth.fitting import AUTO
 from annotruth.io.options import ReadOptions
 from annotruth.io.readers import file_named_in_errors, load_table, reading_stage
 from annotruth.models.em import ProgressCallback, start_stage

@@ -9,9 +9,10 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from annotruth.earlier_fits import settings_of
 from annotruth.engines import Engine, get_engine, native_engine
 from annotruth.errors import InputError, shorten
-from annotruth.fitting import AUTO, FitRequest, fit_labels, settings_of, warn_of_scale
+from annotruth.fitting import AUTO, FitRequest, fit_labels, warn_of_scale
 from annotruth.io.options import ReadOptions
 from annotruth.io.readers import file_named_in_errors, load_table, reading_stage
 from annotruth.labels import Labels, LabelSummary

@@ -6,9 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from annotruth.api import refuse_distributed, refuse_machines
+from annotruth.earlier_fits import (
+    loaded_fit,
+    refuse_distributed,
+    refuse_machines,
+    settings_of,
+)
 from annotruth.errors import InputError
-from annotruth.fitting import continued, loaded_fit, settings_of, with_over_time
+from annotruth.fitting import continued, with_over_time
 from annotruth.io.options import ReadOptions
 from annotruth.io.readers import file_named_in_errors, load_labels, load_table, reading_stage
 from annotruth.labels import Labels

@@ -2,22 +2,36 @@
 
 import numpy as np
 import pytest
+from scipy.stats import false_discovery_control
 
 import annotruth as at
 from annotruth.groups.differences import (
     Evidence,
     LikelihoodRatios,
-    adjusted,
     find_differences,
+    group_values,
     item_values,
 )
 
 
-def test_q_values_are_those_of_benjamini_and_hochberg():
-    p = np.array([0.01, 0.04, 0.03, 0.005, 0.5])
-    np.testing.assert_allclose(adjusted(p), [0.025, 0.05, 0.05, 0.025, 0.5])
-    np.testing.assert_allclose(adjusted(np.array([0.021, 0.01, 0.02])), 0.021)
-    assert adjusted(np.empty(0)).size == 0
+def test_values_of_groups_are_ranks_of_the_largest_statistic():
+    rng = np.random.default_rng(0)
+    level, opinions = rng.normal(size=(2, 40, 3))
+    opinions[0, 1] = 100.0  # the second group stands out, in one respect
+    p_value, q_value = group_values(level, opinions)
+    assert (p_value[1], q_value[1]) == (1 / 40, 2 / 40)
+    assert (q_value[[0, 2]] > 0.1).all()
+    standardised = [(each - each.mean(axis=0)) / each.std(axis=0) for each in (level, opinions)]
+    largest = np.maximum(*standardised)
+    of_any = (largest.max(axis=1)[:, np.newaxis] >= largest[0]).mean(axis=0)
+    np.testing.assert_allclose(q_value, np.minimum(2 * of_any, 1.0))
+    np.testing.assert_allclose(p_value, (largest >= largest[0]).mean(axis=0))
+
+
+def test_the_first_of_equal_statistics_is_no_discovery():
+    p_value, q_value = group_values(np.ones((40, 2)), np.zeros((40, 2)))
+    assert (p_value == 1.0).all()
+    assert (q_value == 1.0).all()
 
 
 def test_p_values_are_ranks_among_all_permutations():
@@ -40,7 +54,7 @@ def test_no_q_value_is_below_the_share_of_permutations_with_one_as_small():
         permuted[place][:n] = level
     observed = np.append(rng.normal(size=40), np.full(10, 12.0))
     p_value, q_value = item_values(observed, permuted)
-    assert adjusted(p_value).min() < 0.05
+    assert false_discovery_control(p_value).min() < 0.05
     assert q_value.min() == pytest.approx(2 * 4 / 40)
 
 

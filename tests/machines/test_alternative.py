@@ -4,13 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from annotruth.engines import get_engine
 from annotruth.errors import InputError
-from annotruth.machines.alternative import (
-    alternative_test,
-    benjamini_yekutieli,
-    check_margin,
-    people_labels,
-)
+from annotruth.machines.alternative import alternative_test, people_labels
+from annotruth.machines.judges import check_machines
 
 
 def people(matrix, values=None):
@@ -93,14 +90,7 @@ def test_items_without_the_machine_or_without_others_do_not_count():
     assert alternative_test(people(matrix), machine, 0.1).n_people == 3
 
 
-def test_adjusted_p_values_are_those_of_scipy():
-    p = np.array([0.3, 0.001, 0.04, 0.02, 0.9])
-    np.testing.assert_allclose(
-        benjamini_yekutieli(p), stats.false_discovery_control(p, method="by")
-    )
-
-
 @pytest.mark.parametrize("margin", [-0.1, 1.0, float("nan")])
 def test_a_margin_that_is_no_share_is_refused(margin):
     with pytest.raises(InputError, match=r"--machine-margin.* from 0 to below 1"):
-        check_margin(margin)
+        check_machines(get_engine("memory"), margin, others=())

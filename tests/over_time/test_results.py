@@ -42,6 +42,17 @@ def test_a_saved_fit_has_the_same_results(fit, tmp_path):
     np.testing.assert_array_equal(loaded.p_serious, fit.p_serious)
 
 
+def test_windows_after_a_change_are_as_reliable_as_the_change_says(fit):
+    windows, changes = fit.over_time(), fit.changes_over_time()
+    first = changes.drop_duplicates("annotator", keep=False)  # those with one change
+    assert len(first) > 0
+    for change in first.itertuples():
+        own = windows[windows["annotator"] == change.annotator]
+        last, earliest = own["reliability"].iloc[-1], own["reliability"].iloc[0]
+        assert last == pytest.approx(change.after, abs=0.15)
+        assert earliest == pytest.approx(change.before, abs=0.15)
+
+
 def test_the_command_line_writes_tables_and_facts(run, table, tmp_path):
     pa.csv.write_csv(
         table.rename_columns([*table.column_names[:3], "when", "nr", "ms"]), tmp_path / "x.csv"
@@ -131,3 +142,11 @@ def test_a_plain_fit_loads_nothing_of_it(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_saved_fit_without_an_order_is_read_again(tmp_path):
+    rows = pa.table({"item": [1, 1, 2], "annotator": ["x", "y", "x"], "label": [1, 2, 1]})
+    fit = at.fit(rows.append_column("seconds", pa.array([9.0, 7.0, None])))
+    fit.save(tmp_path)
+    for name, table in at.load(tmp_path).further["over_time"].tables.items():
+        assert (len(table), table.schema) == (0, fit.further_table("over_time", name).schema)

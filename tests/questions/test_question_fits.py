@@ -106,6 +106,7 @@ def test_errors_name_the_question():
     with pytest.raises(at.InputError, match="question 'tone': an ordinal scale of text"):
         at.fit(table, question="all", scale="ordinal")
     refused = {"classifier": table, "warm_start": "x", "machines": ["a"], "by": "age", "sets": True}
+    refused |= {"annotators": table}
     for option in ({name: value} for name, value in refused.items()):
         with pytest.raises(at.InputError, match="is of one question"):
             at.fit(table, question="all", **option)

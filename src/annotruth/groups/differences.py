@@ -32,6 +32,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp, softmax
+from scipy.stats import false_discovery_control
 
 from annotruth.groups.coupling import NO_GROUP, class_kernels, opinion_kernels
 from annotruth.kernels.arrays import Codes, Floats
@@ -271,21 +272,11 @@ def item_values(observed: Floats, permuted: list[Floats]) -> tuple[Floats, Float
         return share
 
     p_value = p_values(observed)
-    q_value = adjusted(p_value)
-    smallest = np.array([adjusted(p_values(each)).min(initial=1.0) for each in null])
+    q_value = false_discovery_control(p_value)
+    smallest = np.array([false_discovery_control(p_values(each)).min(initial=1.0) for each in null])
     n_as_small = np.count_nonzero(smallest <= q_value.min(initial=1.0))
     p_any = _N_FAMILIES * (1.0 + n_as_small) / (1.0 + len(null))
     return p_value, np.minimum(np.maximum(q_value, p_any), 1.0)
-
-
-def adjusted(p_value: Floats) -> Floats:
-    """Return q-values by the procedure of Benjamini and Hochberg."""
-    n = len(p_value)
-    order = np.argsort(p_value)[::-1]
-    scaled = p_value[order] * n / np.arange(n, 0, -1)
-    q_value = np.empty(n)
-    q_value[order] = np.minimum(np.minimum.accumulate(scaled), 1.0)
-    return q_value
 
 
 def _permuted(group: Codes, rng: np.random.Generator) -> Codes:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import stdtr
+from scipy.stats import false_discovery_control
 
-from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.machines.judges import AnyCodes
 
@@ -50,15 +50,6 @@ class AlternativeTest(NamedTuple):
     advantage: float
     p_value: float
     may_replace: str
-
-
-def check_margin(margin: float) -> None:
-    """Refuse a margin that is no share."""
-    if not 0.0 <= margin < 1.0:
-        raise InputError(
-            f"machine_margin (`--machine-margin`) must be from 0 to below 1, not {margin!r}: 0.2 for "
-            "experts, 0.15 for trained annotators, 0.1 for crowd workers"
-        )
 
 
 class PeopleLabels(NamedTuple):
@@ -118,7 +109,7 @@ def alternative_test(people: PeopleLabels, machine: Codes, margin: float) -> Alt
     if n < MIN_PEOPLE:
         nothing = float("nan")
         return AlternativeTest(n, nothing, nothing, nothing, UNKNOWN)
-    adjusted = benjamini_yekutieli(np.array(p_values))
+    adjusted = false_discovery_control(p_values, method="by")
     rate = float((adjusted <= _LEVEL).mean())
     p_value = float(np.sort(adjusted)[int(np.ceil(_WINNING_RATE * n)) - 1])
     verdict = YES if rate >= _WINNING_RATE else NO
@@ -162,14 +153,3 @@ def _t_test(difference: Floats, margin: float) -> float:
     if deviation == 0.0:
         return 0.0 if mean < margin else 1.0
     return float(stdtr(n - 1, (mean - margin) / (deviation / np.sqrt(n))))
-
-
-def benjamini_yekutieli(p_values: Floats) -> Floats:
-    """Return p-values adjusted for the false discovery rate of dependent tests."""
-    n = len(p_values)
-    order = np.argsort(p_values, kind="stable")
-    factor = (1.0 / np.arange(1, n + 1)).sum() * n / np.arange(1, n + 1)
-    adjusted = np.empty(n)
-    falling = np.minimum.accumulate((p_values[order] * factor)[::-1])[::-1]
-    adjusted[order] = np.minimum(falling, 1.0)
-    return adjusted

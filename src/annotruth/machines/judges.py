@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from annotruth.engines import Engine
 from annotruth.errors import InputError, listed, shown
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels.encode import match_ids, to_text
@@ -41,6 +42,28 @@ def judge_of(item: AnyCodes, label: AnyCodes) -> Judge:
     """Return the labels sorted by item; of several labels of an item, the first."""
     items, first = np.unique(item, return_index=True)
     return Judge(items.astype(np.int64), label[first].astype(np.int64))
+
+
+def check_machines(engine: Engine, margin: float, others: Sequence[tuple[str, Any]]) -> None:
+    """Refuse a margin, an engine and options that machines do not go together with.
+
+    ``others`` are names and values of options.
+    """
+    if not 0.0 <= margin < 1.0:
+        raise InputError(
+            f"machine_margin (`--machine-margin`) must be from 0 to below 1, not {margin!r}: 0.2 for "
+            "experts, 0.15 for trained annotators, 0.1 for crowd workers"
+        )
+    if engine.capabilities.distributed:
+        raise InputError(
+            f"the engine {engine.name} takes no machines (`--machine`): choose engine='memory' "
+            "(`--engine memory`), or leave them out"
+        )
+    for option, value in others:
+        if value is not None:
+            raise InputError(
+                f"machines (`--machine`) do not go with {option}: leave out one of them"
+            )
 
 
 def find_machines(annotators: pa.Array, machines: Sequence[Any]) -> Codes:

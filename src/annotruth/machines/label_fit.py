@@ -11,8 +11,7 @@ import numpy as np
 from annotruth.engines import Engine, get_engine
 from annotruth.errors import InputError
 from annotruth.labels import Labels
-from annotruth.machines.alternative import check_margin
-from annotruth.machines.judges import find_machines
+from annotruth.machines.judges import check_machines, find_machines
 from annotruth.machines.measure import measure_machines
 from annotruth.machines.results import make_results
 from annotruth.models.base import Estimator
@@ -32,23 +31,13 @@ def check_machine_options(
 
     ``others`` are names and values of options that machines do not go together with.
     """
-    check_margin(margin)
     if not isinstance(estimator, RobustGPM):
         name = "auto" if estimator is None else estimator.name
         raise InputError(
             f"machines (`--machine`) need the model robust-gpm, not {name}: leave out the model "
             "(`--model`)"
         )
-    if engine.capabilities.distributed:
-        raise InputError(
-            f"the engine {engine.name} takes no machines (`--machine`): choose engine='memory' "
-            "(`--engine memory`), or leave them out"
-        )
-    for option, value in others:
-        if value is not None:
-            raise InputError(
-                f"machines (`--machine`) do not go with {option}: leave out one of them"
-            )
+    check_machines(engine, margin, others)
 
 
 def fit_labels_with_machines(

@@ -16,9 +16,8 @@ from annotruth.errors import InputError
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import Labels, Scale
 from annotruth.labels.encode import match_ids, to_text
-from annotruth.machines.alternative import check_margin
 from annotruth.machines.bias import Effect, PairBias, measure_bias
-from annotruth.machines.judges import find_machines
+from annotruth.machines.judges import check_machines, find_machines
 from annotruth.machines.measure import MachineMeasures, measure_machines
 from annotruth.machines.results import make_results, numbers
 from annotruth.models.em import ProgressCallback, start_stage
@@ -34,23 +33,12 @@ def check_pair_machine_options(
     estimator: PairEstimator, *, margin: float, others: Sequence[tuple[str, Any]]
 ) -> None:
     """Refuse what cannot be fitted with machines, before comparisons are read."""
-    check_margin(margin)
     if not isinstance(estimator, PairGPM):
         raise InputError(
             f"machines (`--machine`) need the model pair-gpm, not {estimator.name}: leave out the "
             "model (`--model`)"
         )
-    engine = get_engine(estimator.engine)
-    if engine.capabilities.distributed:
-        raise InputError(
-            f"the engine {engine.name} takes no machines (`--machine`): choose engine='memory' "
-            "(`--engine memory`), or leave them out"
-        )
-    for option, value in others:
-        if value is not None:
-            raise InputError(
-                f"machines (`--machine`) do not go with {option}: leave out one of them"
-            )
+    check_machines(get_engine(estimator.engine), margin, others)
 
 
 def rank_with_machines(

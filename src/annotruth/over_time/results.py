@@ -54,10 +54,11 @@ def _tables(labels: Labels, trajectories: Trajectories | None) -> dict[str, pa.T
     if trajectories is None:
         none, nothing = np.empty(0, np.int64), np.empty(0)
         ids, times = labels.annotators.take(pa.array(none)), pa.array([], pa.float64())
+        texts = pa.array([], pa.string())
         return {
             "over_time": _reliability_table(ids, times, times, none, nothing, nothing, nothing),
             "changes_over_time": _change_table(ids, times, none, none, nothing, nothing, nothing),
-            "crowd_over_time": _crowd_table([], times, times, none, nothing, nothing, nothing),
+            "crowd_over_time": _crowd_table([], texts, texts, none, nothing, nothing, nothing),
         }
     return {
         "over_time": _reliability_over_time(labels, trajectories),

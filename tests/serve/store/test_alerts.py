@@ -9,6 +9,7 @@ from annotruth.serve.store.alerts import (
     due_deliveries,
     get_alert,
     get_webhook,
+    last_deliveries,
     list_alerts,
     list_deliveries,
     list_webhooks,
@@ -48,6 +49,8 @@ def test_alerts_are_delivered_to_the_webhooks_for_their_kind(database, project, 
         note_attempt(connection, again, "delivered")
         assert due_deliveries(connection, now + minute, 10) == []
         assert [each.status for each in list_deliveries(connection, chosen.id, 10)] == ["delivered"]
+        last = last_deliveries(connection, list_webhooks(connection, project.id))
+        assert {number: each.status for number, each in last.items()} == {chosen.id: "delivered"}
         assert not remove_webhook(connection, other.id, chosen.id)
         assert remove_webhook(connection, project.id, chosen.id)
         assert list_deliveries(connection, chosen.id, 10) == []

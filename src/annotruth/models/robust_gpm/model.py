@@ -231,7 +231,7 @@ class RobustGPM(EMEstimator):
         fit = self._local_result()
         if not is_class_fit(fit):
             return None
-        from annotruth.models.robust_gpm.class_results import class_log_odds
+        from annotruth.models.robust_gpm.label_likelihoods import class_log_odds
 
         return class_log_odds(fit, first, second)
 

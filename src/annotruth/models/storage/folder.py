@@ -217,24 +217,9 @@ def _lock_held(folder: Path, on_wait: Callable[[], object] | None = None) -> Ite
 
 
 def load(path: str | Path) -> Fit | RankFit | SetFit:
-    """Read a fit that its ``save``, ``annotruth fit --save`` or ``annotruth rank --save`` wrote.
+    """Read a fit from its folder; `annotruth.load` also reads those of several questions.
 
     It is a `Fit`, of comparisons a `RankFit`, and of sets of labels a `SetFit`.
-
-    Parameters
-    ----------
-    path
-        The folder of the saved fit.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import annotruth as at
-    >>> fit = at.fit([("a", "ann", 1), ("a", "bob", 2), ("b", "ann", 1)], "gpm")
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     fit.save(folder)
-    ...     at.load(folder).log_likelihood == fit.log_likelihood
-    True
     """
     folder = Path(path)
     try:

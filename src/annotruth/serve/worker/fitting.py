@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from annotruth.api import fit
 from annotruth.comparisons.outcomes import outcome_of_word
 from annotruth.comparisons.table import LEFT, RIGHT, Comparisons
+from annotruth.earlier_fits import settings_of
 from annotruth.errors import AnnotruthWarning, InputError, counted, listed
-from annotruth.fitting import AUTO, settings_of
+from annotruth.fitting import AUTO
 from annotruth.kernels.arrays import Codes
 from annotruth.labels import Labels
 from annotruth.labels.encode import match_ids

@@ -1,0 +1,66 @@
+"""Earlier fits as an input: loaded, refused, and what is taken from them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from annotruth.engines import ENGINES
+from annotruth.errors import ComparisonsError, InputError
+from annotruth.io.options import ReadOptions
+from annotruth.models.base_fit import AnnotatorResults, BaseFit
+from annotruth.models.pairs.result import RankFit
+from annotruth.models.result import Fit
+
+
+def loaded_fit(fit: Fit | RankFit | str | Path) -> Fit:
+    """Return a fit, or the one that is saved in a folder."""
+    if isinstance(fit, Fit):
+        return fit
+    from annotruth.models.storage import load_fit, refuse_sets
+
+    if isinstance(fit, AnnotatorResults) and not isinstance(fit, RankFit):
+        refuse_sets()
+    found = fit if isinstance(fit, RankFit) else load_fit(fit)
+    if isinstance(found, RankFit):
+        raise ComparisonsError(
+            "this is a fit of comparisons, not of labels: use rank (`annotruth rank`)"
+        )
+    return found
+
+
+def settings_of(fit: Fit | RankFit) -> dict[str, Any]:
+    """Return the options that the model of a fit can be made with again."""
+    # An engine object of the caller's is stored by its class name, and cannot be made again.
+    return {
+        name: value for name, value in fit.settings.items() if name != "engine" or value in ENGINES
+    }
+
+
+def on_scale(fit: Fit, read: ReadOptions) -> ReadOptions:
+    """Return options that read labels on the scale of a fit, unless they name a scale."""
+    if read.changed().keys() & {"scale", "categories", "bins"}:
+        return read
+    scale = fit.data.scale
+    if scale.edges is not None:
+        return replace(read, bins=scale.edges.tolist())
+    return replace(read, scale=scale.kind, categories=scale.categories.to_pylist())
+
+
+def refuse_machines(fit: Fit | RankFit) -> None:
+    """Refuse to add labels to a fit with machines, whose weights depend on all labels."""
+    if "machines" in fit.further:
+        raise InputError(
+            "this fit has machines, whose weights depend on all labels: fit all labels again, with "
+            "machines (`--machine`)"
+        )
+
+
+def refuse_distributed(fit: Any) -> None:
+    """Refuse a fit whose results are not on this machine."""
+    if isinstance(fit, BaseFit) and not isinstance(fit, Fit):
+        raise InputError(
+            "this fit is distributed: it can be neither updated nor evaluated here; its tables are "
+            "frames, and fit takes all labels again"
+        )
