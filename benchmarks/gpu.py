@@ -1,16 +1,23 @@
-"""EM steps on a GPU, beside those on this machine's cores, in one run.
+"""EM steps and whole fits on a GPU, beside those on this machine's cores, in one run.
 
-    python -m benchmarks.gpu                     # everything; needs 60 GB of memory
+    python -m benchmarks.gpu                     # passes on the card; needs 60 GB of memory
     python -m benchmarks.gpu --labels 10000000   # fewer labels
+    python -m benchmarks.gpu --part streaming    # labels larger than the card; needs 80 GB of memory
+    python -m benchmarks.gpu --part start        # from how many labels on the card is faster
+    python -m benchmarks.gpu --part parquet      # from a file to the card
+    python -m benchmarks.gpu --part robust-gpm   # whole fits of the default model
 
 Labels are simulated, 10 per item and 5 categories. A power law gives annotator s a share of 1/s.
 """
 
 import argparse
+import importlib
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from functools import partial
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +55,14 @@ def make_labels(n_labels: int, n_annotators: int, *, power_law: bool = False) ->
 
     with ThreadPoolExecutor() as pool:
         list(pool.map(fill, range(0, n_items, CHUNK)))
+    return as_labels(category, annotator, n_annotators, Scale.nominal(list("abcde")))
+
+
+def as_labels(
+    category: np.ndarray, annotator: np.ndarray, n_annotators: int, scale: Scale
+) -> Labels:
+    """Return labels given as items x labels per item, with the categories of an item rising."""
+    n_items, n_labels = len(category), category.size
     is_first = np.ones((n_items, PER_ITEM), dtype=np.bool_)
     is_first[:, 1:] = category[:, 1:] != category[:, :-1]
     cell = np.flatnonzero(is_first)
@@ -57,7 +72,7 @@ def make_labels(n_labels: int, n_annotators: int, *, power_law: bool = False) ->
     return Labels(
         items=pa.array(np.arange(n_items)),
         annotators=pa.array(np.arange(n_annotators)),
-        scale=Scale.nominal(list("abcde")),
+        scale=scale,
         item_ptr=np.append(0, np.cumsum(n_cells, dtype=np.int64)),
         cell_category=category.reshape(-1)[cell].astype(np.int32),
         cell_ptr=np.append(cell, n_labels),
@@ -148,28 +163,102 @@ def time_dawid_skene(device: CUDADevice, n_labels: int, n_annotators: int) -> No
     device.xp.get_default_memory_pool().free_all_blocks()
 
 
+STAGES = (
+    ("model", "assign_folds"),
+    ("model", "judge_agreement"),
+    ("choice", "choose"),
+    ("model", "run_em"),
+    ("class_results", "final_state"),
+    ("class_results", "make_class_fit"),
+)
+
+
+@contextmanager
+def timed_stages(seconds: dict[str, float]):
+    """Write how long each stage of a fit of RobustGPM takes."""
+
+    def measured(name, function, *arguments, **options):
+        begin = time.perf_counter()
+        result = function(*arguments, **options)
+        seconds[name] = time.perf_counter() - begin
+        return result
+
+    with ExitStack() as stack:
+        for module, name in STAGES:
+            module = importlib.import_module(f"annotruth.models.robust_gpm.{module}")
+            function = partial(measured, name, getattr(module, name))
+            stack.enter_context(patch.object(module, name, function))
+        yield
+
+
+def time_fit(labels: Labels, engine) -> tuple[at.Fit, float]:
+    """Return a fit of the default model and its seconds, and print those of each stage."""
+    seconds: dict[str, float] = {}
+    labels = replace(labels)  # without what was counted before
+    begin = time.perf_counter()
+    with timed_stages(seconds):
+        fit = at.fit(labels, engine=engine)
+    total = time.perf_counter() - begin
+    seconds["other"] = total - sum(seconds.values())
+    stages = ", ".join(f"{name} {value:.2f}" for name, value in seconds.items())
+    print(f"robust-gpm, {engine.name}: {total:.2f} s ({stages})", flush=True)
+    return fit, total
+
+
+def time_robust_gpm(n_labels: int = 100_000_000) -> None:
+    """Time whole fits of the default model, on the card and in memory."""
+    device, n_annotators = CUDADevice(), n_labels // 200
+    small = make_labels(1_000_000, 5_000)
+    for engine in (GPUEngine(device), MemoryEngine()):
+        at.fit(small, engine=engine)  # compiles the kernels
+    labels = make_labels(n_labels, n_annotators)
+    runs = [time_fit(labels, GPUEngine(device)) for _ in range(3)]
+    fit = runs[0][0]
+    equal = all(
+        np.array_equal(fit.reliability, one.reliability)
+        and np.array_equal(fit.distribution.probability, one.distribution.probability)
+        for one, _ in runs[1:]
+    )
+    fastest = min(seconds for _, seconds in runs)
+    del runs
+    memory, seconds = time_fit(labels, MemoryEngine())
+    print(
+        f"robust-gpm, {n_labels:,} labels, {n_annotators:,} annotators, {fit.n_iter} iterations: "
+        f"{fastest:.2f} s; on {MemoryEngine().threads} cores {seconds:.1f} s, "
+        f"{seconds / fastest:.1f} times as long; three runs byte-identical: {equal}; "
+        f"{compared(fit, memory)}",
+        flush=True,
+    )
+
+
+def compared(fit: at.Fit, memory: at.Fit) -> str:
+    """Return how a fit on the card differs from one in memory."""
+    gap = np.abs(fit.reliability - memory.reliability).max()
+    same = (fit.label == memory.label).mean()
+    return (
+        f"largest difference of a reliability from the memory engine {gap:.1e}, same label for "
+        f"{same:.4%} of the items"
+    )
+
+
 def same_results(device: CUDADevice) -> None:
-    labels = at.simulate.crowd(n_items=2000, n_annotators=100, labels_per_item=10, seed=3).labels
-    for model in ("gpm", "dawid-skene"):
+    ordinal = at.simulate.crowd(n_items=2000, n_annotators=100, labels_per_item=10, seed=3).labels
+    nominal = replace(ordinal, scale=Scale.nominal(list("abcde")))
+    for model, labels in (("gpm", ordinal), ("dawid-skene", ordinal), ("robust-gpm", nominal)):
         runs = [at.fit(labels, model, engine=GPUEngine(device)) for _ in range(3)]
         equal = all(np.array_equal(runs[0].reliability, one.reliability) for one in runs)
         equal &= all(
             np.array_equal(runs[0].distribution.probability, one.distribution.probability)
             for one in runs
         )
-        memory = at.fit(labels, model)
-        gap = np.abs(runs[0].reliability - memory.reliability).max()
-        same = (runs[0].label == memory.label).mean()
         print(
-            f"{model}: three runs byte-identical: {equal}; largest difference of a reliability from "
-            f"the memory engine {gap:.1e}, same label for {same:.2%} of the items"
+            f"{model}: three runs byte-identical: {equal}; "
+            f"{compared(runs[0], at.fit(labels, model))}"
         )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--labels", type=int, default=1_000_000_000)
-    arguments = parser.parse_args()
+def time_passes(n_labels: int = 1_000_000_000) -> None:
+    """Time the passes over labels on the card."""
     device = CUDADevice()
     print(f"copy on the card: {copy_rate(device):.2f} TB/s")
     same_results(device)
@@ -179,10 +268,30 @@ def main() -> None:
         (1_000_000, True),
         (1_000_000, False),
     ):
-        n_annotators = min(n_annotators, arguments.labels // 100)
-        time_gpm(device, arguments.labels, n_annotators, power_law=power_law)
+        n_annotators = min(n_annotators, n_labels // 100)
+        time_gpm(device, n_labels, n_annotators, power_law=power_law)
     for n_annotators in (5_000, 500_000):
-        time_dawid_skene(device, max(arguments.labels // 10, 1_000_000), n_annotators)
+        time_dawid_skene(device, max(n_labels // 10, 1_000_000), n_annotators)
+
+
+# name: the module and the function, which takes the number of labels
+PARTS = {
+    "passes": ("benchmarks.gpu", "time_passes"),
+    "robust-gpm": ("benchmarks.gpu", "time_robust_gpm"),
+    "streaming": ("benchmarks.gpu_streaming", "time_streaming"),
+    "start": ("benchmarks.gpu_start", "time_start"),
+    "parquet": ("benchmarks.gpu_parquet", "time_parquet"),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--part", choices=PARTS, default="passes")
+    parser.add_argument("--labels", type=int)
+    arguments = parser.parse_args()
+    module, function = PARTS[arguments.part]
+    run = getattr(importlib.import_module(module), function)
+    run(*([] if arguments.labels is None else [arguments.labels]))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
 """Where passes over the data run: the seam between models and hardware."""
 
-from annotruth.engines.protocol import (
+from annotruth.engines.distributed import (
     BuildTables,
     DistributedEngine,
     DistributedFrame,
     DistributedFrames,
     DistributedLabels,
     DistributedSession,
+)
+from annotruth.engines.protocol import (
     Engine,
     EngineCapabilities,
     Input,
@@ -16,14 +18,17 @@ from annotruth.engines.protocol import (
     Sum,
 )
 from annotruth.engines.registry import (
+    AUTO,
     ENGINES,
     DistributedEngineName,
+    choose_engine,
     engine_name,
     get_engine,
     native_engine,
 )
 
 __all__ = [
+    "AUTO",
     "ENGINES",
     "BuildTables",
     "DistributedEngine",
@@ -39,6 +44,7 @@ __all__ = [
     "PassData",
     "Session",
     "Sum",
+    "choose_engine",
     "engine_name",
     "get_engine",
     "native_engine",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import math
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from annotruth.engines.protocol import EngineCapabilities, Extent, Kernel, Pass, PassData
 from annotruth.errors import InputError
-from annotruth.kernels.arrays import Floats, aligned_empty
+from annotruth.kernels.arrays import Floats, aligned_empty, usable_cores
 
 if TYPE_CHECKING:
     from annotruth.io.options import ReadOptions
@@ -53,7 +52,7 @@ class MemoryEngine:
 
     name: ClassVar[str] = "memory"
     capabilities: ClassVar[EngineCapabilities] = EngineCapabilities(
-        out_of_core=True, classifier=True
+        out_of_core=True, classifier=True, over_time=True
     )
 
     def __init__(self, threads: int | None = None) -> None:
@@ -114,6 +113,10 @@ class MemorySession:
             raise ValueError(f"{name} has {len(values)} entries for {self._data.length(per)} {per}")
         self._state[name] = values
 
+    def apply(self, name: str, function: Callable[[Any], Any]) -> None:
+        """Replace an item-side array by a function of it."""
+        self._state[name] = function(self._state[name])
+
     def run_pass(self, one: Pass, **inputs: Any) -> dict[str, Floats]:
         """Run a kernel over all partitions and return the sums by name."""
         kernel = self._find_kernel(one.kernel)
@@ -142,6 +145,15 @@ class MemorySession:
 
         self._run_tasks(run, len(partitions))
         return one.named(layout.views(total.sums))
+
+    def to_engine(self, values: NDArray[Any], annotator_axis: int = 0) -> NDArray[Any]:
+        """Return the array: this engine computes in memory."""
+        return values
+
+    def to_host(self, values: Any, annotator_axis: int = 0) -> NDArray[Any]:
+        """Return the array, which is in memory."""
+        array: NDArray[Any] = values
+        return array
 
     def run_over_annotators(self, kernel: str, n_annotators: int, *arrays: Any) -> None:
         """Run ``kernel(lo, hi, *arrays)`` over ranges of annotators, writing into the arrays.
@@ -268,13 +280,6 @@ class _OrderedTotal:
 def use_single_precision(n_labels: int, tol: float) -> bool:
     """Whether single precision is worth its rounding for this many labels and this tolerance."""
     return n_labels >= SINGLE_PRECISION_LABELS and tol >= _SINGLE_PRECISION_TOL
-
-
-def usable_cores() -> int:
-    """Return the number of cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @cache

@@ -9,15 +9,12 @@ An engine has four duties: read a source (`Engine.read`), open data as a session
 passes (`Session.run_pass`), and collect item-sized results (`Session.collect`). It states what it can
 do in `Engine.capabilities`, and it alone chooses kernel variants and precision.
 
-An engine whose data are on other machines is distributed. It reads `DistributedLabels`, which are
-a summary to the model, and instead of collecting item-sized results its session writes tables where
-the partitions are (`DistributedSession.write_tables`), which come back as frames of its own library.
+Engines whose data are on other machines have more duties: `annotruth.engines.distributed`.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -27,10 +24,7 @@ from annotruth.kernels.arrays import Floats
 from annotruth.labels import LabelSummary
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from annotruth.io.options import ReadOptions
-    from annotruth.labels import Labels
 
 Extent = Literal["items", "cells", "labels", "annotators", "comparisons"]
 """What an array beside the data has one entry for; the last two are those of pair comparisons."""
@@ -203,8 +197,28 @@ class Session(Protocol):
     def put(self, name: str, values: NDArray[Any], per: Extent) -> None:
         """Store an array beside the data: one entry per item, cell or label."""
 
+    def apply(self, name: str, function: Callable[[Any], Any]) -> None:
+        """Replace an item-side array of all items by a function of it.
+
+        The function is called where the engine computes, as with the arrays of `to_engine`.
+        """
+
     def run_pass(self, one: Pass, **inputs: Any) -> dict[str, Floats]:
-        """Run a kernel over all data and return the sums by name."""
+        """Run a kernel over all data and return the sums by name.
+
+        Sums with an annotator axis are where the engine computes, as `to_engine` returns arrays;
+        inputs with an annotator axis may be there or in memory. Other inputs and sums are in memory.
+        """
+
+    def to_engine(self, values: NDArray[Any], annotator_axis: int = 0) -> Any:
+        """Return an array with an annotator axis where the engine computes, such as on a card.
+
+        NumPy's functions take such arrays, but not together with others; small ones are brought there
+        by ``np.asarray(values, like=array)``. The engine may order annotators in its own way.
+        """
+
+    def to_host(self, values: Any, annotator_axis: int = 0) -> NDArray[Any]:
+        """Return an array that is where the engine computes in memory, in the labels' order."""
 
     def run_over_annotators(self, kernel: str, n_annotators: int, *arrays: Any) -> None:
         """Run ``kernel(lo, hi, *arrays)`` over ranges of annotators, writing into the arrays."""
@@ -217,100 +231,6 @@ class Session(Protocol):
 
     def close(self) -> None:
         """Release what the session holds."""
-
-
-BuildTables: TypeAlias = "Callable[[Labels, Mapping[str, NDArray[Any]]], Mapping[str, pa.Table]]"
-"""Builds the tables of a partition, by name, from its labels and its item-side arrays."""
-
-
-class DistributedFrame(Protocol):
-    """A frame whose rows are in partitions on other machines: for annotations only.
-
-    Examples
-    --------
-    >>> from annotruth.engines.protocol import DistributedFrame
-    >>> def rows(frame: DistributedFrame) -> int:  # accepts a Spark frame
-    ...     return frame.count()
-    """
-
-    def repartition(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the frame with other partitions."""
-
-
-class DistributedLabels(LabelSummary):
-    """Labels on other machines: a model sees their summary only.
-
-    Examples
-    --------
-    >>> from annotruth.engines import DistributedLabels
-    >>> from annotruth.labels import LabelSummary
-    >>> issubclass(DistributedLabels, LabelSummary)
-    True
-    """
-
-    @abstractmethod
-    def close(self) -> None:
-        """Remove the files that hold the labels."""
-
-
-class DistributedFrames(Protocol):
-    """Tables that an engine's workers wrote: frames of the engine's library, by name.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> fit = at.fit("crowd.votes", "gpm", engine="spark")  # doctest: +SKIP
-    >>> list(fit.frames)  # doctest: +SKIP
-    ['items', 'labels', 'annotators']
-    """
-
-    def __getitem__(self, name: str) -> Any:
-        """Return a table as a frame."""
-
-    def __iter__(self) -> Iterator[str]:
-        """Iterate over the names of the tables."""
-
-    def columns(self, name: str) -> list[str]:
-        """Return the names of a table's columns."""
-
-    def write_annotators(self, columns: Mapping[str, Any]) -> None:
-        """Write the table ``annotators``, while the labels are open.
-
-        Its rows are the annotators' ids, their numbers of labels, and the given columns: arrays,
-        Arrow arrays or lists of text with one entry per annotator.
-        """
-
-    def release(self) -> None:
-        """Remove the files behind the frames, unless a frame was taken, which may still be used."""
-
-    def close(self) -> None:
-        """Remove the files behind the frames, which can no longer be used."""
-
-
-@runtime_checkable
-class DistributedSession(Session, Protocol):
-    """A session on distributed labels.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> from annotruth.engines import DistributedSession, get_engine
-    >>> labels = at.Labels.of([("a", "ann", 1), ("a", "bob", 2)])
-    >>> isinstance(get_engine("memory").open(labels), DistributedSession)
-    False
-    """
-
-    def write_tables(self, build: BuildTables, arrays: tuple[str, ...]) -> DistributedFrames:
-        """Build the tables of every partition on the workers, and return frames of them.
-
-        Parameters
-        ----------
-        build
-            A function that can be pickled. It runs once per partition, and what it returns has the
-            same tables and columns for all of them.
-        arrays
-            The names of the item-side arrays that it is called with.
-        """
 
 
 @dataclass(frozen=True)
@@ -326,17 +246,20 @@ class EngineCapabilities:
         Whether it opens labels on disk, without an array of them in memory.
     classifier
         Whether its passes take what a classifier says about items.
+    over_time
+        Whether it runs the kernels of labels over time.
 
     Examples
     --------
     >>> from annotruth.engines import get_engine
     >>> get_engine("memory").capabilities
-    EngineCapabilities(distributed=False, out_of_core=True, classifier=True)
+    EngineCapabilities(distributed=False, out_of_core=True, classifier=True, over_time=True)
     """
 
     distributed: bool = False
     out_of_core: bool = False
     classifier: bool = False
+    over_time: bool = False
 
 
 class Engine(Protocol):
@@ -367,18 +290,4 @@ class Engine(Protocol):
         """Read labels from a path, a frame or whatever else the engine takes."""
 
     def open(self, data: Any) -> Session:
-        """Open data and return a session on them."""
-
-
-class DistributedEngine(Engine, Protocol):
-    """An engine on other machines, which gives a `DistributedFit` of a file, table or frame.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> at.fit("crowd.votes", "gpm", engine=at.SparkEngine())  # doctest: +SKIP
-    DistributedFit(gpm on 300 labels of 100 items by 20 annotators, 5 ordinal categories: ...)
-    """
-
-    def open(self, data: Any) -> DistributedSession:
         """Open data and return a session on them."""

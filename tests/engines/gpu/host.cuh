@@ -7,7 +7,9 @@
 #define ON_HOST
 #define __global__
 #define __device__
+#define __shared__ static  // blocks run one after the other
 #define __forceinline__ inline
+#define __shared__ static
 #define __launch_bounds__(n)
 #define SHARED_MEMORY(type, name) type* name = (type*)host_shared_memory
 
@@ -47,6 +49,21 @@ static inline double __longlong_as_double(long long bits) {
     return x;
 }
 using std::llrint;
+
+// A warp is a block: its lanes pass values to one another through memory.
+static unsigned long long of_lane[64];
+template <class T>
+static inline T __shfl_sync(unsigned, T value, int lane) {
+    std::memcpy(of_lane + threadIdx.x, &value, sizeof value);
+    __syncthreads();
+    std::memcpy(&value, of_lane + lane, sizeof value);
+    __syncthreads();
+    return value;
+}
+template <class T>
+static inline T __shfl_xor_sync(unsigned lanes, T value, int other) {
+    return __shfl_sync(lanes, value, threadIdx.x ^ other);
+}
 
 extern "C" void begin_block(unsigned block, unsigned n_blocks, unsigned n_threads) {
     blockIdx.x = block;

@@ -6,11 +6,13 @@ import shutil
 import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.engines.gpu.card_array import CardArray, CardNumPy
 
 from annotruth.engines.gpu.device import cuda_source
 
@@ -19,24 +21,36 @@ _SHIM = (Path(__file__).parent / "host.cuh").read_text("utf-8")
 
 
 class HostDevice:
-    """Blocks run one after the other, and the threads of a block are threads of this process."""
+    """Blocks run one after the other, and the threads of a block are threads of this process.
+
+    A warp is a block, so kernels that use warps need a power of two of threads.
+    """
 
     def __init__(self, *, n_processors: int = 2, threads: int = 4, shared_bytes: int = 64) -> None:
-        self.xp = np
+        self.xp = CardNumPy()
         self.n_processors = n_processors
         self.shared_bytes = shared_bytes
         self._threads = threads
 
     def to_host(self, values: Any) -> Any:
-        return values.copy()
+        return values.get()
 
     def free_bytes(self) -> int:
         return 1 << 30
 
+    def current(self) -> Any:
+        return nullcontext()
+
+    def page_locked(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        return np.empty(shape, dtype)
+
+    def queue(self) -> "HostQueue":
+        return HostQueue()
+
     def run(self, family, function, defines, arguments, *, blocks, threads, shared_bytes=0) -> None:
         assert shared_bytes <= self.shared_bytes
         assert threads <= 1024
-        library = compiled(family, tuple(defines))
+        library = compiled(family, (f"WARP_SIZE={self._threads}", *defines))
         kernel = getattr(library, function)
         passed = [as_c(argument) for argument in arguments]
 
@@ -44,6 +58,11 @@ class HostDevice:
             library.begin_thread(thread)
             kernel(*passed)
 
+        if self._threads == 1:
+            for block in range(blocks):
+                library.begin_block(block, blocks, 1)
+                run_thread(0)
+            return
         with ThreadPoolExecutor(self._threads) as pool:
             for block in range(blocks):
                 library.begin_block(block, blocks, self._threads)
@@ -52,13 +71,37 @@ class HostDevice:
                     done.result()
 
 
+class HostQueue:
+    """Copies and kernels run at once."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def begin(self) -> None:
+        pass
+
+    end = wait = begin
+
+    def upload(self, values: Any, to: Any) -> None:
+        assert isinstance(to, CardArray)
+        assert not isinstance(values, CardArray)
+        np.copyto(to.values, values)
+
+    def download(self, values: Any, to: Any) -> None:
+        np.copyto(to, values.get())
+
+
 def as_c(argument: Any) -> Any:
     """Return an argument of a kernel as C takes it."""
-    if isinstance(argument, np.ndarray):
-        assert argument.flags.c_contiguous
-        return ctypes.c_void_p(argument.ctypes.data)
+    if isinstance(argument, CardArray):
+        assert argument.values.flags.c_contiguous
+        return ctypes.c_void_p(argument.values.ctypes.data)
     kinds = {
         np.float32: ctypes.c_float,
+        np.float64: ctypes.c_double,
         np.uint32: ctypes.c_uint32,
         np.int64: ctypes.c_int64,
         np.uint64: ctypes.c_uint64,

@@ -9,24 +9,20 @@ from typing import Any
 
 import numpy as np
 
+from annotruth.engines.gpu.label_arrays import SORTED
+from annotruth.engines.gpu.limits import UNIT
+from annotruth.engines.gpu.partitions import LABELS, n_labels, reads, writes
 from annotruth.engines.gpu.session import GPUSession
 from annotruth.kernels.arrays import Floats
 
-_UNIT = 2.0**32
 _POSTERIOR = "posterior of a step"
 
 
 def start(session: GPUSession, rows: str) -> dict[str, Any]:
     """Add up with the observed shares or known truths as posteriors."""
     classes = session.sums(session.n_categories)
-    session.run(
-        "dawid_skene.observed",
-        session.begin,
-        session.label,
-        session.known,
-        np.int64(session.n_items),
-        _posteriors(session),
-        classes,
+    session.run_over_items(
+        "dawid_skene.observed", *LABELS, writes(_posteriors(session)), sums=(classes,)
     )
     return _counted(session, classes)
 
@@ -51,46 +47,47 @@ def posterior(
     confusion: Floats,
 ) -> dict[str, Any]:
     """Compute the posterior of every item, and the log-likelihood."""
-    _, log_likelihood = _run_posterior(session, session.array(posterior), prior, confusion)
+    _, log_likelihood = _run_posterior(session, posterior, prior, confusion)
     return {"log_likelihood": log_likelihood}
 
 
-def _posteriors(session: GPUSession) -> Any:
+def _posteriors(session: GPUSession) -> str:
+    """Return the name of the array for the posteriors of a step, which is made if it is not there."""
     if not session.has(_POSTERIOR):
         session.allocate(_POSTERIOR, per="items", shape=(session.n_categories,))
-    return session.array(_POSTERIOR)
+    return _POSTERIOR
 
 
 def _run_posterior(
-    session: GPUSession, posterior: Any, prior: Floats, confusion: Floats
+    session: GPUSession, posterior: str, prior: Floats, confusion: Floats
 ) -> tuple[Any, Floats]:
     """Write the posteriors; return their sums on the card and the log-likelihood."""
     classes, totals = session.sums(session.n_categories), session.sums(1)
-    session.run(
+    session.run_over_items(
         "dawid_skene.posterior",
-        session.begin,
-        session.label,
-        session.known,
-        np.int64(session.n_items),
+        *LABELS,
+        writes(posterior),
         np.uint32(session.n_annotators),
-        posterior,
         session.device.xp.asarray(prior.astype(np.float32)),
         session.by_annotator(confusion, axis=1),
         session.log_unit,
-        classes,
-        totals,
+        sums=(classes, totals),
     )
-    return classes, session.floats(totals, session.log_unit) * np.log(2.0)
+    return classes, session.small_floats(totals, session.log_unit) * np.log(2.0)
 
 
 def _counted(session: GPUSession, classes: Any) -> dict[str, Any]:
     """Add up the posteriors of the last E-step by label and annotator."""
     counts = session.sums(session.n_categories, session.n_annotators, session.n_categories)
-    row, item = session.sorted_labels()
-    session.run(
-        "dawid_skene.count", row, item, np.int64(session.n_labels), _posteriors(session), counts
+    session.sort_labels()
+    session.run_over_items(
+        "dawid_skene.count",
+        *map(reads, SORTED),
+        n_labels,
+        reads(_posteriors(session)),
+        sums=(counts,),
     )
     return {
-        "counts": session.floats(counts, _UNIT, axis=1),
-        "classes": session.floats(classes, _UNIT),
+        "counts": session.floats(counts, UNIT),
+        "classes": session.small_floats(classes, UNIT),
     }

@@ -2,27 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from annotruth.engines.gpu.device import CUDADevice, Device
+from annotruth.comparisons import Comparisons
+from annotruth.comparisons.votes import UnsortedVotes
+from annotruth.engines.gpu.device import Device, all_cards
+from annotruth.engines.gpu.errors import errors_in_one_line
+from annotruth.engines.gpu.limits import limit_exceeded
+from annotruth.engines.gpu.pairs import PairSession
 from annotruth.engines.gpu.session import GPUSession
-from annotruth.engines.protocol import EngineCapabilities
+from annotruth.engines.gpu.streaming import fits_on_card
+from annotruth.engines.memory import MemoryEngine
+from annotruth.engines.protocol import EngineCapabilities, Session
 from annotruth.errors import InputError
 from annotruth.labels import Labels
+from annotruth.labels.on_disk.disk import parse_size
 
 if TYPE_CHECKING:
     from annotruth.io.options import ReadOptions
 
 
+MODELS = ("gpm", "dawid-skene")
+"""The models that can be fitted on a card, whatever their options and the labels' scale."""
+
+STREAMED_MODELS = ("gpm", "dawid-skene")
+"""Those of them that can be fitted to more labels than fit on a card."""
+
+
 class GPUEngine:
-    """Runs passes of gpm and dawid-skene on an NVIDIA card, with item-side arrays in single precision.
+    """Runs passes on an NVIDIA card, with item-side arrays in single precision.
+
+    It fits gpm, dawid-skene and robust-gpm.
+    Of pair comparisons, it runs those of pair-gpm, bradley-terry and thurstone, in double precision.
 
     Sums are integers, so results are identical to the last bit on every run and for every grid.
 
     Parameters
     ----------
     device
-        Where kernels run; the current card by default.
+        Where kernels run: a card, or several. By default, the current card; and others that there
+        are, for labels that do not fit on it.
+    memory
+        How much memory of a card to use, such as "20GB"; by default, what is free. Labels and items
+        that do not fit stay in memory, or on disk if they are there, and are copied to the card in
+        partitions by every pass.
 
     Examples
     --------
@@ -33,10 +57,13 @@ class GPUEngine:
     """
 
     name: ClassVar[str] = "gpu"
-    capabilities: ClassVar[EngineCapabilities] = EngineCapabilities()
+    capabilities: ClassVar[EngineCapabilities] = EngineCapabilities(out_of_core=True)
 
-    def __init__(self, device: Device | None = None) -> None:
-        self._device = device
+    def __init__(
+        self, device: Device | Sequence[Device] | None = None, *, memory: str | int | None = None
+    ) -> None:
+        self._devices = device if device is None or isinstance(device, Sequence) else [device]
+        self.memory = None if memory is None else parse_size(memory)
 
     def read(
         self, source: Any, options: ReadOptions, *, gold: Any = None, annotator_prior: Any = None
@@ -46,11 +73,30 @@ class GPUEngine:
 
         return load_labels(source, options, gold=gold, annotator_prior=annotator_prior)
 
-    def open(self, data: Any) -> GPUSession:
-        """Copy labels to the card."""
-        if not isinstance(data, Labels):
+    def open(self, data: Any) -> Session:
+        """Copy labels or comparisons to the card.
+
+        Whatever else a model opens, such as counts of pairs, is small and stays in memory.
+        """
+        if not isinstance(data, Labels | Comparisons | UnsortedVotes):
+            return MemoryEngine().open(data)
+        if not isinstance(data, Labels) and getattr(data, "disk", None) is not None:
             raise InputError(
-                "the engine gpu takes labels in memory only: choose engine='memory' "
+                "the engine gpu takes comparisons in memory only: choose engine='memory' "
                 "(`--engine memory`)"
             )
-        return GPUSession(data, self._device or CUDADevice())
+        with errors_in_one_line():
+            devices = self._devices or all_cards()
+            if isinstance(data, Labels):
+                return GPUSession(data, devices, self.memory)
+            return PairSession(data, devices[0])
+
+    def can_fit(self, model: str, labels: Labels) -> bool:
+        """Return whether there is a card, and a model can be fitted to labels on it."""
+        if model not in MODELS or labels.classifier is not None or limit_exceeded(labels):
+            return False
+        try:
+            card = (self._devices or all_cards())[0]
+        except InputError:
+            return False
+        return model in STREAMED_MODELS or fits_on_card(labels, self.memory or card.free_bytes())

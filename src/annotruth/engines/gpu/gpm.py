@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from annotruth.engines.gpu.session import GPUSession, slope_unit
+from annotruth.engines.gpu.limits import UNIT, slope_unit
+from annotruth.engines.gpu.partitions import LABELS, reads, updates, writes
+from annotruth.engines.gpu.session import GPUSession
 from annotruth.kernels.arrays import Floats
 
-_UNIT = 2.0**32
 _EPS_BITS, _SCALE_BITS = 26, 5
 _BYTES_PER_ANNOTATOR = 8  # in shared memory: a word and a sum
 _MOST_SCALE = 24
@@ -21,10 +22,7 @@ _THREADS = 1024
 
 def start(session: GPUSession, theta: str) -> dict[str, Any]:
     """Set theta to the observed shares, or to certainty where the truth is known."""
-    array = session.array(theta)
-    session.run(
-        "gpm.start", session.begin, session.label, session.known, np.int64(session.n_items), array
-    )
+    session.run_over_items("gpm.start", *LABELS, writes(theta))
     return {}
 
 
@@ -36,33 +34,28 @@ def step(session: GPUSession, theta: str, eps: Floats, pi: Floats, chance: float
     defines = {
         "ALL_SHARED": n_shared == session.n_annotators,
         "UNIFORM": irregular is None,
-        "KNOWN": session.known is not None,
+        "KNOWN": session.has_known_truths,
     }
-    session.run(
+    session.run_over_items(
         "gpm.step",
-        *_labels(session),
-        session.known,
-        np.int64(session.n_items),
-        session.array(theta),
+        *LABELS,
+        updates(theta),
         _words(session, eps),
         session.by_annotator(pi),
         np.float32(chance),
         np.uint32(n_shared),
         session.log_unit,
-        serious,
-        irregular,
-        totals,
+        sums=(serious, irregular, totals),
         threads=_THREADS,
         blocks=session.device.n_processors * (1 if n_shared else 2),
         shared_bytes=n_shared * _BYTES_PER_ANNOTATOR,
         defines=tuple(name for name, is_defined in defines.items() if is_defined),
     )
     # Rounding may put the sum of an annotator who is always serious above the number of labels.
-    n_labels = session.labels.labels_per_annotator
     return {
-        "serious": np.minimum(session.floats(serious, _UNIT, axis=0), n_labels),
-        "irregular": session.floats(irregular, _UNIT, axis=0) if len(pi) else pi,
-        "totals": session.floats(totals, session.log_unit) * np.log(2.0),
+        "serious": np.minimum(session.floats(serious, UNIT), session.labels_per_annotator),
+        "irregular": session.floats(irregular, UNIT) if len(pi) else pi,
+        "totals": session.small_floats(totals, session.log_unit) * np.log(2.0),
     }
 
 
@@ -71,19 +64,18 @@ def posterior(
 ) -> dict[str, Any]:
     """Compute mu of every label and the log-likelihood."""
     totals = session.sums(1)
-    session.run(
+    session.run_over_items(
         "gpm.posterior",
-        *_labels(session),
-        np.int64(session.n_items),
-        session.array(theta),
-        session.array(p_serious),
+        *LABELS,
+        reads(theta),
+        writes(p_serious),
         _words(session, eps),
         session.by_annotator(pi),
         np.float32(chance),
         session.log_unit,
-        totals,
+        sums=(totals,),
     )
-    return {"log_likelihood": session.floats(totals, session.log_unit) * np.log(2.0)}
+    return {"log_likelihood": session.small_floats(totals, session.log_unit) * np.log(2.0)}
 
 
 def log_likelihood_by_annotator(
@@ -92,34 +84,28 @@ def log_likelihood_by_annotator(
     """Add up, by annotator, the log-likelihood at ``eps`` and its slope in eps."""
     log_likelihood, slope = session.sums(session.n_annotators), session.sums(session.n_annotators)
     unit = slope_unit(int(session.labels_per_annotator[0]))
-    session.run(
+    session.run_over_items(
         "gpm.log_likelihood_by_annotator",
-        *_labels(session),
-        np.int64(session.n_items),
-        session.array(theta),
+        *LABELS,
+        reads(theta),
         session.by_annotator(eps),
         session.by_annotator(pi),
         np.float32(chance),
         session.log_unit,
         unit,
-        log_likelihood,
-        slope,
+        sums=(log_likelihood, slope),
     )
     return {
-        "log_likelihood": session.floats(log_likelihood, session.log_unit, axis=0) * np.log(2.0),
-        "slope": session.floats(slope, unit, axis=0),
+        "log_likelihood": session.floats(log_likelihood, session.log_unit) * np.log(2.0),
+        "slope": session.floats(slope, unit),
     }
-
-
-def _labels(session: GPUSession) -> tuple[Any, Any]:
-    return session.begin, session.label
 
 
 def _words(session: GPUSession, eps: Floats) -> Any:
     """Return each annotator's reliability and the precision of sums, in one word."""
     xp = session.device.xp
-    n_labels = xp.asarray(session.labels_per_annotator)
-    scale = xp.clip(31 - xp.ceil(xp.log2(n_labels + 1)), 0, _MOST_SCALE).astype(np.uint32)
+    n_bits = xp.ceil(xp.log2(session.labels_per_annotator + 1))
+    scale = xp.clip(31 - n_bits, 0, _MOST_SCALE).astype(np.uint32)
     fixed = xp.rint(xp.clip(session.by_annotator(eps, dtype=np.float64), 0.0, 1.0) * 2.0**_EPS_BITS)
     return fixed.astype(np.uint32) << np.uint32(_SCALE_BITS) | scale
 
@@ -127,5 +113,5 @@ def _words(session: GPUSession, eps: Floats) -> Any:
 def _annotators_in_shared_memory(session: GPUSession) -> int:
     """Return how many of the busiest annotators have their sums in shared memory."""
     most = min(session.n_annotators, session.device.shared_bytes // _BYTES_PER_ANNOTATOR)
-    share = session.labels_per_annotator[:most].sum() / session.n_labels
+    share = float(session.labels_per_annotator[:most].sum()) / session.n_labels
     return most if share >= _LEAST_SHARED else 0

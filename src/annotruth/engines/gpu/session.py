@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.engines.gpu.device import Device
-from annotruth.engines.memory import find_kernel
+from annotruth.engines.gpu import limits
+from annotruth.engines.gpu.device import Device, check_room
+from annotruth.engines.gpu.errors import errors_in_one_line
+from annotruth.engines.gpu.label_arrays import (
+    SORTED,
+    copy_labels,
+    sort_labels,
+    to_entries,
+    to_rows,
+)
+from annotruth.engines.gpu.partitions import BEGIN, KNOWN, LABEL, ArrayAccess, Rows
+from annotruth.engines.gpu.streaming import CardItems, card_ranges
 from annotruth.engines.protocol import Extent, Pass
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import Labels
 
-MAX_CATEGORIES = 16
-"""An item's distribution is in registers, and a label's category in four bits."""
+T = TypeVar("T")
 
-MAX_ANNOTATORS = 1 << 28
-MAX_LABELS = (1 << 32) - 1
-_CATEGORY_SHIFT = 28
-_FAMILIES = ("gpm", "dawid_skene", "squarem")
+_MODULES = {"robust_gpm_single": "opinions"} | {
+    family: family
+    for family in ("gpm", "dawid_skene", "squarem", "robust_gpm", "held_out", "item_states")
+}  # which module of this package launches the kernels of a family
+_MANY_CATEGORIES = ("gpm", "dawid_skene", "squarem")
 
 
 class GPUSession:
@@ -31,8 +42,10 @@ class GPUSession:
     ----------
     labels
         The labels.
-    device
-        The card.
+    devices
+        The cards. Only the first is used if the labels fit on it.
+    memory
+        How many bytes of each card may be used; by default, what is free.
 
     Examples
     --------
@@ -43,34 +56,84 @@ class GPUSession:
     1
     """
 
-    def __init__(self, labels: Labels, device: Device) -> None:
-        _check_limits(labels)
+    def __init__(
+        self, labels: Labels, devices: Sequence[Device], memory: int | None = None
+    ) -> None:
+        if limit := limits.limit_exceeded(labels):
+            raise InputError(
+                f"the engine gpu takes at most {limit}: choose engine='memory' (`--engine memory`)"
+            )
+        if labels.annotator_weight is not None:
+            raise InputError(
+                "the engine gpu takes labels that all count alike: choose engine='memory' "
+                "(`--engine memory`)"
+            )
         self.labels = labels
-        self.device = device
+        self.device = devices[0]
+        self._cache: dict[str, Any] = {}
+        self._sum_shapes: dict[str, tuple[int, ...]] = {}
         self.n_items, self.n_labels = labels.n_items, labels.n_labels
         self.n_annotators, self.n_categories = labels.n_annotators, labels.n_categories
-        self._check_room(13 * self.n_labels, "the labels")
+        self.is_dense = self.n_categories <= limits.DENSE_CATEGORIES
+        self.category_shift = limits.category_shift(self.n_categories)
+        # One entry per cell is items x categories on the card; with many categories, it is one
+        # entry per label, that of a cell at its first label.
+        self._width = self.n_categories if self.is_dense else 0
+        xp = self._xp = self.device.xp
+        self._extents: dict[str, tuple[Extent, tuple[int, ...]]] = {}
         n_labels = labels.labels_per_annotator
         order = np.argsort(-n_labels, kind="stable")  # the annotators, those with most labels first
         number = np.empty(self.n_annotators, dtype=np.uint32)
         number[order] = np.arange(self.n_annotators, dtype=np.uint32)
-        xp = self._xp = device.xp
-        self.labels_per_annotator = n_labels[order]
         self._order, self._number = xp.asarray(order), xp.asarray(number)
-        category = np.repeat(labels.cell_category.astype(np.uint8), np.diff(labels.cell_ptr))
-        self.label = self._number[xp.asarray(labels.annotator)]
-        self.label |= xp.asarray(category).astype(np.uint32) << np.uint32(_CATEGORY_SHIFT)
-        self.begin = xp.asarray(labels.cell_ptr[labels.item_ptr].astype(np.uint32))
-        is_known = (labels.known >= 0).any()
-        self.known = xp.asarray(labels.known) if is_known else None
-        self._extents: dict[str, tuple[Extent, tuple[int, ...]]] = {}
-        self._arrays: dict[str, Any] = {}
-        self._sorted: tuple[Any, Any] | None = None
+        self.labels_per_annotator = self.to_engine(n_labels)
+        self.cards = self._open_cards(devices, memory)
+        for card in self.cards:
+            copy_labels(card, number, self.category_shift)
+
+    def _open_cards(self, devices: Sequence[Device], memory: int | None) -> list[CardItems]:
+        """Divide the items among the cards, if the labels do not fit on the first."""
+        item_bytes = 16 * self.n_categories if self.is_dense else 0
+
+        def opened(cards: Sequence[Device]) -> list[CardItems]:
+            return [
+                CardItems(self.labels, items, card, memory or card.free_bytes(), item_bytes)
+                for items, card in zip(card_ranges(self.labels, len(cards)), cards, strict=False)
+            ]
+
+        alone = opened(devices[:1])
+        return alone if alone[0].keeps_labels() or len(devices) == 1 else opened(devices)
+
+    @property
+    def label(self) -> Any:
+        """The annotator and the category of every label, on the card."""
+        return self.array(LABEL)
+
+    @property
+    def begin(self) -> Any:
+        """The first label of every item, and the number of labels, on the card."""
+        return self.array(BEGIN)
+
+    @property
+    def known(self) -> Any:
+        """The known truth of every item or -1, on the card; None if none is known."""
+        return self.array(KNOWN) if self.has_known_truths else None
+
+    @property
+    def has_known_truths(self) -> bool:
+        """Whether the truth of some items is known."""
+        return KNOWN in self.cards[0].arrays
 
     def allocate(self, name: str, per: Extent, shape: tuple[int, ...] = ()) -> None:
         """Declare an array of zeros; it is made when a kernel first uses it."""
         self._extents[name] = (per, shape)
-        self._arrays.pop(name, None)
+        for card in self.cards:
+            card.remove(name)
+        self._cache.clear()
+
+    def apply(self, name: str, function: Callable[[Any], Any]) -> None:
+        """Replace an item-side array by a function of it, which is computed on the card."""
+        self.array(name)[...] = function(self.array(name))
 
     def put(self, name: str, values: NDArray[Any], per: Extent) -> None:
         """Store an array beside the labels: one entry per item, cell or label."""
@@ -78,45 +141,112 @@ class GPUSession:
             raise ValueError(
                 f"{name} has {len(values)} entries for {self.labels.length(per)} {per}"
             )
-        self._extents[name] = (per, values.shape[1:])
-        if per == "cells":
-            dense = np.zeros((self.n_items, self.n_categories), dtype=np.float32)
-            dense[self.labels.item_of_cell(), self.labels.cell_category] = values
-            values = dense
-        self._arrays[name] = self._xp.asarray(values.astype(np.float32))
+        self.allocate(name, per, values.shape[1:])
+        self._make(name)
+        for card in self.cards:
+            for one in card.partitions:
+                given = card.extent(one, per)
+                rows = to_rows(card, one, values[given], per, self._width)
+                card.store(name, one, card.device.xp.asarray(rows.astype(np.float32)))
 
     def has(self, name: str) -> bool:
         """Return whether an array was declared."""
         return name in self._extents
 
-    def array(self, name: str) -> Any:
-        """Return an array on the card; one entry per cell is items x categories there."""
-        if name not in self._arrays:
-            per, shape = self._extents[name]
-            if per == "cells":
-                size: tuple[int, ...] = (self.n_items, self.n_categories)
-            else:
-                size = (self.labels.length(per), *shape)
-            self._check_room(4 * int(np.prod(size)), name)
-            self._arrays[name] = self._xp.zeros(size, np.float32)
-        return self._arrays[name]
+    def array(self, name: str, dtype: Any = np.float32) -> Any:
+        """Return an array on the card; one entry per cell is items x categories there.
+
+        The type is that of the first kernel that uses it.
+        """
+        self._make(name, dtype)
+        card = self.cards[0]
+        if len(self.cards) > 1 or not card.arrays[name].on_card:
+            raise InputError(
+                "the labels do not fit on the card, for which the engine gpu has gpm and dawid-skene: "
+                "choose one of them, or engine='memory' (`--engine memory`)"
+            )
+        return card.arrays[name].values
+
+    def _make(self, name: str, dtype: Any = np.float32) -> None:
+        """Make an array that was declared, unless it is there."""
+        for card in self.cards:
+            if name not in card.arrays:
+                per, shape = self._extents[name]
+                rows: Rows = "items" if per == "items" else "labels"
+                if per == "cells" and self._width:
+                    rows, shape = "items", (self._width,)
+                card.allocate(name, rows, shape, dtype).values[...] = 0
 
     def run_pass(self, one: Pass, **inputs: Any) -> dict[str, Floats]:
         """Run a pass on the card and return the sums by name."""
-        family, function = one.kernel.split(".")
-        if family not in _FAMILIES:
+        launch = _find_launch(one.kernel)
+        if not self.is_dense and one.kernel.split(".")[0] not in _MANY_CATEGORIES:
             raise InputError(
-                "the engine gpu runs gpm and dawid-skene only: choose engine='memory' "
-                "(`--engine memory`)"
+                f"the engine gpu takes at most {limits.DENSE_CATEGORIES} categories for this model, not "
+                f"{self.n_categories}: choose engine='memory' (`--engine memory`)"
             )
-        launch = getattr(importlib.import_module(f"annotruth.engines.gpu.{family}"), function)
-        sums = launch(self, *one.state, *one.ordered(inputs))
+        self._sum_shapes = {total.name: total.shape for total in one.sums}
+        with errors_in_one_line():
+            sums = launch(self, *one.state, *one.ordered(inputs))
         return one.named(tuple(sums[total.name] for total in one.sums))
 
-    def run(
+    def run(self, kernel: str, *arguments: Any, **options: Any) -> None:
+        """Run a function of a CUDA file once, with the arguments as they are."""
+        self._launch(self.device, kernel, arguments, **options)
+
+    def run_over_items(
+        self, kernel: str, *arguments: Any, sums: Sequence[Any] = (), **options: Any
+    ) -> None:
+        """Run a function of a CUDA file over all items, in partitions if they are not on one card.
+
+        Parameters
+        ----------
+        kernel
+            ``family.function``.
+        *arguments
+            Its arguments: numbers, arrays of annotators on the card, what
+            `annotruth.engines.gpu.partitions` has for items and labels, and None for a null pointer.
+        sums
+            Its last arguments: the sums that it adds to.
+        **options
+            As for `_launch`.
+        """
+        for argument in arguments:
+            if isinstance(argument, ArrayAccess) and argument.name in self._extents:
+                self._make(argument.name)
+        added = [self._sums_on(card, sums) for card in self.cards]
+        for card, sums_here in zip(self.cards, added, strict=True):
+            given = [self._copied(argument, card.device) for argument in arguments]
+
+            def launch(values: Sequence[Any], device: Device = card.device) -> None:
+                self._launch(device, kernel, values, **options)
+
+            with card.device.current():
+                card.run(launch, (*given, *sums_here))
+        for sums_here in added[1:]:
+            for total, one in zip(sums, sums_here, strict=True):
+                if total is not None:
+                    total += self._copied(one, self.device)
+
+    def _sums_on(self, card: CardItems, sums: Sequence[Any]) -> Sequence[Any]:
+        if card is self.cards[0]:
+            return sums
+        with card.device.current():
+            return [None if one is None else card.device.xp.zeros_like(one) for one in sums]
+
+    def _copied(self, argument: Any, device: Device) -> Any:
+        """Return an argument; an array as a copy on that card, unless it is there."""
+        if len(self.cards) == 1 or not isinstance(argument, self._xp.ndarray):
+            return argument
+        with device.current():
+            return device.xp.asarray(self.device.to_host(argument))
+
+    def _launch(
         self,
+        device: Device,
         kernel: str,
-        *arguments: Any,
+        arguments: Sequence[Any],
+        *,
         threads: int = 256,
         blocks: int | None = None,
         shared_bytes: int = 0,
@@ -127,19 +257,32 @@ class GPUSession:
         ``defines`` are the names of macros to compile the file with.
         """
         family, function = kernel.split(".")
-        self.device.run(
+        sparse = () if self.is_dense else ("SPARSE",)
+        layout = (f"N_CATEGORIES={self.n_categories}", f"CATEGORY_SHIFT={self.category_shift}")
+        device.run(
             family,
             function,
-            (f"N_CATEGORIES={self.n_categories}", *defines),
+            (*layout, *sparse, *defines),
             [np.uint64(0) if argument is None else argument for argument in arguments],
-            blocks=blocks or 8 * self.device.n_processors,
+            blocks=blocks or 8 * device.n_processors,
             threads=threads,
             shared_bytes=shared_bytes,
         )
 
+    def to_engine(self, values: NDArray[Any], annotator_axis: int = 0) -> Any:
+        """Return an array with an annotator axis on the card, in its order: most labels first."""
+        table = self._xp.asarray(values)
+        return self._xp.take(table, self._order, annotator_axis) if table.size else table
+
+    def to_host(self, values: Any, annotator_axis: int = 0) -> NDArray[Any]:
+        """Return an array of the card in memory, in the order of the labels' annotators."""
+        if values.size:
+            values = self._xp.take(values, self._number, annotator_axis)
+        return self.device.to_host(values)
+
     def run_over_annotators(self, kernel: str, n_annotators: int, *arrays: Any) -> None:
-        """Run a kernel over all annotators, on this machine's processor."""
-        find_kernel("annotruth.kernels", kernel)(0, n_annotators, *arrays)
+        """Run a kernel over all annotators, whose arrays are on the card."""
+        _find_launch(kernel)(self, *arrays)
 
     def single_precision(self, tol: float) -> bool:
         """Return True: large tables are in single precision on the card."""
@@ -147,81 +290,83 @@ class GPUSession:
 
     def collect(self, name: str) -> NDArray[Any]:
         """Return an item-side array of all items in double precision."""
-        values = self.device.to_host(self.array(name)).astype(np.float64)
-        if self._extents[name][0] == "cells":
-            cells: NDArray[Any] = values[self.labels.item_of_cell(), self.labels.cell_category]
-            return cells
+        per, shape = self._extents[name]
+        self._make(name)
+        values: NDArray[Any] = self.labels.zeros((self.labels.length(per), *shape))
+        for card in self.cards:
+            for one in card.partitions:
+                rows = card.collect(name, one)
+                values[card.extent(one, per)] = to_entries(card, one, rows, per)
         return values
 
     def close(self) -> None:
         """Release the arrays on the card."""
-        self._arrays.clear()
-        self.label = self.begin = self.known = self._sorted = None
+        self._cache.clear()
+        for card in self.cards:
+            card.close()
 
-    def sorted_labels(self) -> tuple[Any, Any]:
-        """Return the labels sorted by (category, annotator): the number of that pair, and the item."""
-        if self._sorted is None:
-            self._check_room(40 * self.n_labels, "the labels sorted by annotator")
-            shift, mask = np.uint32(_CATEGORY_SHIFT), np.uint32((1 << _CATEGORY_SHIFT) - 1)
-            row = (self.label >> shift) * np.uint32(self.n_annotators) + (self.label & mask)
-            order = self._xp.argsort(row, kind="stable")
-            item = self._xp.asarray(self.labels.item_of_label().astype(np.uint32))
-            self._sorted = (row[order], item[order])
-        return self._sorted
+    def cached(self, what: str, make: Callable[[], T]) -> T:
+        """Return what ``make`` made the first time; arrays that are allocated later make it anew."""
+        if what not in self._cache:
+            self._cache[what] = make()
+        found: T = self._cache[what]
+        return found
+
+    def sum_shape(self, name: str) -> tuple[int, ...]:
+        """Return the shape of a sum of the pass that runs."""
+        return self._sum_shapes[name]
+
+    def sort_labels(self) -> None:
+        """Sort the labels by (category, annotator), unless they are, into the arrays of `SORTED`."""
+        for card in self.cards:
+            if SORTED[0] not in card.arrays:
+                sort_labels(card, self.n_annotators, self.category_shift)
 
     @property
     def log_unit(self) -> np.float32:
-        """What the integers in sums of logs are multiples of the inverse of: a power of two.
+        """The unit of sums of logs of these labels."""
+        return limits.log_unit(self.n_labels)
 
-        64 bits hold the sum even if every label has the least probability.
-        """
-        return _power_of_two(62 - 7, self.n_labels)
-
-    def by_annotator(self, values: Floats, *, axis: int = 0, dtype: Any = np.float32) -> Any:
-        """Return a table of annotators on the card, in its order; None if it is empty."""
-        if not len(values):
+    def by_annotator(self, values: Any, *, axis: int = 0, dtype: Any = np.float32) -> Any:
+        """Return a table of annotators on the card, as kernels take it; None if it is empty."""
+        if not values.size:
             return None
-        table = self._xp.take(self._xp.asarray(values), self._order, axis)
-        return self._xp.ascontiguousarray(table.astype(dtype))
+        if not isinstance(values, self._xp.ndarray):
+            values = self.to_engine(values, axis)
+        return self._xp.ascontiguousarray(values.astype(dtype, copy=False))
+
+    def table(self, values: Any, dtype: Any = np.float64) -> Any:
+        """Return a table without an annotator axis on the card, as kernels take it."""
+        return self._xp.asarray(np.ascontiguousarray(values, dtype=dtype))
+
+    def empty(self, *shape: int) -> Any:
+        """Return numbers that a kernel writes, on the card."""
+        check_room(self.device, 4 * int(np.prod(shape)), "the items' posteriors")
+        return self._xp.empty(shape, np.float32)
 
     def sums(self, *shape: int) -> Any:
         """Return integers to add to on the card."""
         return self._xp.zeros(shape, np.uint64)
 
-    def floats(self, sums: Any, unit: float | np.float32, axis: int | None = None) -> Floats:
-        """Return sums as numbers; ``axis`` is that of the annotators, which get their own order."""
-        numbers = sums.view(np.int64) / float(unit)
-        if axis is not None:
-            numbers = self._xp.take(numbers, self._number, axis)
-        return self.device.to_host(numbers)
+    def floats(self, sums: Any, unit: float | np.float32) -> Any:
+        """Return sums as numbers, on the card."""
+        return sums.view(np.int64) / float(unit)
 
-    def _check_room(self, n_bytes: int, what: str) -> None:
-        free = self.device.free_bytes()
-        if n_bytes > free:
-            raise InputError(
-                f"the card has {free / 1e9:,.1f} GB free, and {what} need {n_bytes / 1e9:,.1f} GB: "
-                "choose engine='memory' (`--engine memory`)"
-            )
+    def small_floats(self, sums: Any, unit: float | np.float32) -> Floats:
+        """Return sums that are not those of annotators as numbers, in memory."""
+        return self.device.to_host(self.floats(sums, unit))
 
 
-def slope_unit(n_labels: int) -> np.float32:
-    """Return the unit of sums of slopes of this many labels, each below 2**20."""
-    return _power_of_two(62 - 20, n_labels)
-
-
-def _power_of_two(bits: int, n_labels: int) -> np.float32:
-    return np.float32(2.0 ** min(bits - int(np.ceil(np.log2(n_labels + 1))), 32))
-
-
-def _check_limits(labels: Labels) -> None:
-    limits = (
-        (labels.n_categories, MAX_CATEGORIES, "categories"),
-        (labels.n_annotators, MAX_ANNOTATORS, "annotators"),
-        (labels.n_labels, MAX_LABELS, "labels"),
-    )
-    for n, most, what in limits:
-        if n > most:
-            raise InputError(
-                f"the engine gpu takes at most {most:,} {what}, not {n:,}: choose engine='memory' "
-                "(`--engine memory`)"
-            )
+def _find_launch(kernel: str) -> Callable[..., Any]:
+    """Return the function that launches ``family.function`` on the card."""
+    family, function = kernel.rsplit(".", 1)
+    launch: Callable[..., Any] | None = None
+    if family in _MODULES:
+        module = importlib.import_module(f"annotruth.engines.gpu.{_MODULES[family]}")
+        launch = getattr(module, function, None)
+    if launch is None:
+        raise InputError(
+            "the engine gpu runs gpm, dawid-skene and robust-gpm only: choose engine='memory' "
+            "(`--engine memory`)"
+        )
+    return launch

@@ -6,12 +6,28 @@ from typing import Any
 
 import numpy as np
 
+from annotruth.engines.gpu.partitions import (
+    BEGIN,
+    CardPartition,
+    first_label,
+    n_items,
+    n_labels,
+    reads,
+    updates,
+    writes,
+)
 from annotruth.engines.gpu.session import GPUSession
 
 
 def copy_cells(session: GPUSession, x: str, copy: str) -> dict[str, Any]:
     """Copy an array of one number per cell."""
-    session.array(copy)[...] = session.array(x)
+
+    def n_entries(partition: CardPartition) -> np.int64:
+        return (
+            n_items(partition) * session.n_categories if session.is_dense else n_labels(partition)
+        )
+
+    session.run_over_items("squarem.copy_cells", n_entries, reads(x), writes(copy))
     return {}
 
 
@@ -19,6 +35,14 @@ def extrapolate_cells(
     session: GPUSession, x: str, x0: str, x1: str, limit: float
 ) -> dict[str, Any]:
     """Extrapolate the items' distributions."""
-    arrays = [session.array(name) for name in (x, x0, x1)]
-    session.run("squarem.extrapolate_cells", np.int64(session.n_items), *arrays, np.float32(limit))
+    session.run_over_items(
+        "squarem.extrapolate_cells",
+        reads(BEGIN),
+        first_label,
+        n_items,
+        updates(x),
+        updates(x0),
+        reads(x1),
+        np.float32(limit),
+    )
     return {}

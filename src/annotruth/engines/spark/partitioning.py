@@ -38,6 +38,7 @@ from annotruth.labels.build import decide_scale
 from annotruth.labels.encode import encode_column, match_ids
 from annotruth.labels.frames import LABEL_ROLES, as_arrow, as_numpy, find_columns
 from annotruth.labels.layout import RowCodes, find_repeats
+from annotruth.labels.times import warn_of_unused_times
 from annotruth.labels.truth import MatchedTruth, TruthTable, check_matches, read_truths
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ def partition_frame(
     spark = frame.sparkSession
     known = None if gold is None else _collect_gold(gold)
     names = find_columns(frame.columns, LABEL_ROLES, options.columns)
+    warn_of_unused_times(frame.columns, names.values(), "on Spark")
     rows = frame.select(*(_column(frame, name).alias(role) for role, name in names.items()))
     empty = rows.limit(0).toArrow()
     validate.check_types({role: empty.column(role) for role in names}, names)

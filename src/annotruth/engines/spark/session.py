@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from annotruth.engines.distributed import BuildTables
 from annotruth.engines.memory import MemorySession, find_kernel, use_single_precision
-from annotruth.engines.protocol import BuildTables, Extent, Pass
+from annotruth.engines.protocol import Extent, Pass
 from annotruth.engines.spark.annotator_sums import AnnotatorRanges
 from annotruth.engines.spark.comparisons import SparkComparisons
 from annotruth.engines.spark.frames import SparkFrames, write_parquet
@@ -82,6 +83,10 @@ class PartitionedSession:
         if old is not None:
             self._folder.remove(file for file in old.files if file is not None)
 
+    def apply(self, name: str, function: Callable[[Any], Any]) -> None:
+        """Replace an item-side array by a function of it, which is computed on the driver."""
+        self.put(name, function(self.collect(name)), self._state[name].per)
+
     def run_pass(self, one: Pass, **inputs: Any) -> dict[str, Floats]:
         """Run a kernel over all partitions and return the sums by name."""
         n_annotators = self._data.n_annotators
@@ -108,6 +113,15 @@ class PartitionedSession:
             else ()
         )
         return combine_sums(one, added, [result.other_sums for result in results])
+
+    def to_engine(self, values: NDArray[Any], annotator_axis: int = 0) -> NDArray[Any]:
+        """Return the array: this engine computes in memory."""
+        return values
+
+    def to_host(self, values: Any, annotator_axis: int = 0) -> NDArray[Any]:
+        """Return the array, which is in memory."""
+        array: NDArray[Any] = values
+        return array
 
     def run_over_annotators(self, kernel: str, n_annotators: int, *arrays: Any) -> None:
         """Run ``kernel(lo, hi, *arrays)`` over the annotators, on the driver."""

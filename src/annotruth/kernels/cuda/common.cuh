@@ -4,8 +4,12 @@
 // result in any order: results do not depend on the grid or on which block is done first.
 //
 // A label is one word: the category in the upper bits, the annotator in the lower ones. Annotators are
-// numbered by how many labels they gave, the busiest first. The labels of item e are
-// begin[e]:begin[e + 1]. N_CATEGORIES is defined when a file is compiled.
+// numbered by how many labels they gave, the busiest first. The labels of an item are sorted by
+// category. N_CATEGORIES and CATEGORY_SHIFT are defined when a file is compiled.
+//
+// A kernel processes a partition of the items: all of them, or some that were copied to the card. Its
+// arrays begin with the partition. The labels of item e are begin[e]:begin[e + 1], counted from the
+// first of all, modulo 2^32; `first` is the number of the partition's first label.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -15,7 +19,6 @@ typedef long long i64;
 #define SHARED_MEMORY(type, name) extern __shared__ type name[]
 #endif
 
-#define CATEGORY_SHIFT 28
 #define ANNOTATOR_OF(label) ((label) & ((1u << CATEGORY_SHIFT) - 1))
 #define CATEGORY_OF(label) ((label) >> CATEGORY_SHIFT)
 
@@ -23,9 +26,15 @@ typedef long long i64;
 #define FOR_EACH(i, n) \
     for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < (n); i += (i64)gridDim.x * blockDim.x)
 
+// The loop over the labels of item e.
+#define FOR_LABELS(j, e) \
+    for (u32 j = begin[e] - first, end_ = begin[(e) + 1] - first; j < end_; j++)
+
 #define UNIT 4294967296.0f  // sums of probabilities are multiples of 2^-32
 #define LEAST 1e-18f  // no probability counts as less
 #define LOG_BELOW 1e-150  // the log of a product is taken before eight more factors underflow
+#define SCALE_EXPONENT 600  // smaller products are multiplied by SCALE, 2^SCALE_EXPONENT
+#define SCALE 0x1p600
 
 // Add a signed integer to a sum; two's complement makes it an addition of unsigned ones.
 __device__ __forceinline__ void add_signed(u64* sum, i64 value) { atomicAdd(sum, (u64)value); }

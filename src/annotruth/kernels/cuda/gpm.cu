@@ -1,6 +1,9 @@
 // Passes of GPM: see annotruth/kernels/gpm.py for the equations, and common.cuh for the layout.
 //
 // theta is items x categories; categories without labels have theta = 0 from the start and keep it.
+// If SPARSE is defined, because there are many categories, theta has one entry per label instead: that
+// of the item's category at the first label of this category, and 0 at the others.
+//
 // A label has the probability p = eps theta + (1 - eps) pi, and is serious with probability
 // mu = eps theta / p. pi is annotators x categories if behavior is learned; otherwise it is null, and
 // `chance` for all. `known` is the category of each item's known truth, or -1; null if none is known.
@@ -32,20 +35,35 @@ __device__ __forceinline__ u32 round_dithered(float x, u32 label) {
     return (u32)(x + (label * 2654435761u >> 8) * (1.0f / 16777216.0f));
 }
 
-extern "C" __global__ void start(const u32* begin, const u32* label, const int* known, i64 n_items,
-                                 float* theta) {
+// Return whether a label is the first of its category in the item, whose first label is `begin`.
+__device__ __forceinline__ bool is_first(const u32* label, u32 j, u32 begin) {
+    return j == begin || CATEGORY_OF(label[j]) != CATEGORY_OF(label[j - 1]);
+}
+
+extern "C" __global__ void start(const u32* begin, const u32* label, const int* known, u32 first,
+                                 i64 n_items, float* theta) {
     FOR_EACH(e, n_items) {
+        bool is_known = known && known[e] >= 0;
+        float n_labels = (float)(begin[e + 1] - begin[e]);
+#ifdef SPARSE
+        u32 cell = 0;
+        FOR_LABELS(j, e) {
+            theta[j] = 0.0f;
+            if (is_first(label, j, begin[e] - first)) cell = j;
+            theta[cell] += is_known ? 0.0f : 1.0f;
+            if (is_known && (int)CATEGORY_OF(label[j]) == known[e]) theta[cell] = n_labels;
+        }
+        FOR_LABELS(j, e) theta[j] /= n_labels;
+#else
         float share[N_CATEGORIES];
         for (int n = 0; n < N_CATEGORIES; n++) share[n] = 0.0f;
-        u32 first = begin[e], last = begin[e + 1];
-        bool is_known = known && known[e] >= 0;
-        for (u32 j = first; j < last; j++) {
+        FOR_LABELS(j, e) {
             u32 n = CATEGORY_OF(label[j]);
             share[n] += is_known ? 0.0f : 1.0f;
-            if (is_known && (int)n == known[e]) share[n] = (float)(last - first);
+            if (is_known && (int)n == known[e]) share[n] = n_labels;
         }
-        for (int n = 0; n < N_CATEGORIES; n++)
-            theta[e * N_CATEGORIES + n] = share[n] / (float)(last - first);
+        for (int n = 0; n < N_CATEGORIES; n++) theta[e * N_CATEGORIES + n] = share[n] / n_labels;
+#endif
     }
 }
 
@@ -63,12 +81,138 @@ __device__ __forceinline__ void multiply(Product& product, float factor) {
     product.mantissa = __int_as_float((bits & 0x7FFFFF) | 0x3F800000);
 }
 
-// Take one EM step. The words of the busiest annotators, and the sums of their mu, are in shared
-// memory; those of the others are in global memory. ALL_SHARED is defined if there are no others,
-// UNIFORM if pi is null, and KNOWN if some truths are known: each test would take some of the time.
+// What a step reads and adds to by annotator. The words of the busiest annotators, and the sums of
+// their mu, are in shared memory; those of the others are in global memory.
+struct Annotators {
+    const u32* words;
+    const float* pi;
+    float chance;
+    const u32* shared_words;
+    u32* shared_sums;
+    u32 n_shared;
+    u64 *serious, *irregular;
+};
+
+// Process a label with the number j: multiply the product by its probability, and return its mu.
+// ALL_SHARED is defined if all annotators are in shared memory and UNIFORM if pi is null: each test
+// would take some of the time.
+__device__ __forceinline__ float process_label(const Annotators& annotators, u32 label, u32 j,
+                                               float share, Product& product) {
+    u32 s = ANNOTATOR_OF(label);
+#ifdef ALL_SHARED
+    const bool is_shared = true;
+    u32 word = annotators.shared_words[s];
+#else
+    bool is_shared = s < annotators.n_shared;
+    u32 word = is_shared ? annotators.shared_words[s] : annotators.words[s];
+#endif
+#ifdef UNIFORM
+    float behavior = annotators.chance;
+#else
+    u64 cell = (u64)s * N_CATEGORIES + CATEGORY_OF(label);
+    float behavior = annotators.pi[cell];
+#endif
+    LabelProbability one = label_probability(word, share, behavior);
+    float mu = __fdividef(one.serious, one.p);
+    multiply(product, one.p);
+    if (is_shared) {
+        float scale = __int_as_float((int)(SCALE_OF(word) + 127) << 23);  // 2^SCALE
+        atomicAdd(annotators.shared_sums + s, round_dithered(mu * scale, j));
+    } else {
+        atomicAdd(annotators.serious + s, (u64)(mu * UNIT));
+    }
+#ifndef UNIFORM
+    // Not 1 - mu, of which rounding would leave nothing where mu is nearly 1.
+    float not_serious = __fdividef(one.irregular, one.p);
+    atomicAdd(annotators.irregular + cell, (u64)(not_serious * UNIT));
+#endif
+    return mu;
+}
+
+// The sums over the items of a thread.
+struct ItemSums {
+    i64 log_likelihood, q;
+};
+
+#ifdef SPARSE
+__device__ __forceinline__ void process_item(const Annotators& annotators, const u32* label, u32 lo,
+                                             u32 hi, u32 first, bool is_known, float* theta,
+                                             float log_unit, ItemSums& sums) {
+    Product product = {1.0f, 0};
+    float total = 0.0f, mass = 0.0f, share = 0.0f;
+    u32 cell = lo;
+    for (u32 j = lo; j < hi; j++) {
+        if (is_first(label, j, lo)) {
+            total += mass;
+            if (!is_known && j > lo) theta[cell] = mass;
+            cell = j;
+            share = theta[j];
+            mass = 0.0f;
+        }
+        mass += process_label(annotators, label[j], j + first, share, product);
+    }
+    total += mass;
+    double log_product = (double)log2f(product.mantissa) + product.exponent;
+    sums.log_likelihood += llrint(log_product * log_unit);
+    if (is_known) return;
+    theta[cell] = mass;
+    float inverse = __fdividef(1.0f, fmaxf(total, LEAST)), q_item = 0.0f;
+    for (u32 j = lo; j < hi; j++) {
+        if (!is_first(label, j, lo)) continue;
+        float new_share = theta[j] * inverse;
+        q_item += theta[j] * __log2f(fmaxf(new_share, LEAST));
+        theta[j] = new_share;
+    }
+    sums.q += llrintf(q_item * log_unit);
+    if (total > LEAST) return;
+    // No label is serious: any theta is equally likely. Set it to the observed shares.
+    for (u32 j = lo; j < hi; j++) {
+        if (is_first(label, j, lo)) cell = j;
+        theta[cell] += 1.0f / (float)(hi - lo);
+    }
+}
+#else
+__device__ __forceinline__ void process_item(const Annotators& annotators, const u32* label, u32 lo,
+                                             u32 hi, u32 first, bool is_known, float* theta,
+                                             float log_unit, ItemSums& sums) {
+    float share[N_CATEGORIES], mass[N_CATEGORIES];
+#pragma unroll
+    for (int n = 0; n < N_CATEGORIES; n++) {
+        share[n] = theta[n];
+        mass[n] = 0.0f;
+    }
+    Product product = {1.0f, 0};
+#pragma unroll 4
+    for (u32 j = lo; j < hi; j++) {
+        u32 n = CATEGORY_OF(label[j]);
+        float mu = process_label(annotators, label[j], j + first, select(share, n), product);
+#pragma unroll
+        for (u32 k = 0; k < N_CATEGORIES; k++) mass[k] += n == k ? mu : 0.0f;
+    }
+    double log_product = (double)log2f(product.mantissa) + product.exponent;
+    sums.log_likelihood += llrint(log_product * log_unit);
+    if (is_known) return;
+    float total = 0.0f;
+#pragma unroll
+    for (int n = 0; n < N_CATEGORIES; n++) total += mass[n];
+    float inverse = __fdividef(1.0f, fmaxf(total, LEAST)), q_item = 0.0f;
+#pragma unroll
+    for (int n = 0; n < N_CATEGORIES; n++) {
+        float new_share = mass[n] * inverse;
+        q_item += mass[n] * __log2f(fmaxf(new_share, LEAST));
+        theta[n] = new_share;
+    }
+    sums.q += llrintf(q_item * log_unit);
+    if (total > LEAST) return;
+    // No label is serious: any theta is equally likely. Set it to the observed shares.
+    for (u32 j = lo; j < hi; j++) theta[CATEGORY_OF(label[j])] += 1.0f / (float)(hi - lo);
+}
+#endif
+
+// Take one EM step. KNOWN is defined if some truths are known.
 extern "C" __global__ void __launch_bounds__(1024)
     step(const u32* __restrict__ begin, const u32* __restrict__ label,
-         const int* __restrict__ known, i64 n_items, float* __restrict__ theta,
+         const int* __restrict__ known, u32 first, i64 n_items, float* __restrict__ theta,
          const u32* __restrict__ words, const float* __restrict__ pi, float chance, u32 n_shared,
          float log_unit, u64* __restrict__ serious, u64* __restrict__ irregular,
          u64* __restrict__ totals) {
@@ -80,87 +224,54 @@ extern "C" __global__ void __launch_bounds__(1024)
         shared_sums[s] = 0;
     }
     __syncthreads();
-    i64 log_likelihood = 0, q = 0;
+    const Annotators annotators = {words,       pi,       chance,  shared_words,
+                                   shared_sums, n_shared, serious, irregular};
+    ItemSums sums = {0, 0};
     FOR_EACH(e, n_items) {
-        float share[N_CATEGORIES], mass[N_CATEGORIES];
-#pragma unroll
-        for (int n = 0; n < N_CATEGORIES; n++) {
-            share[n] = theta[e * N_CATEGORIES + n];
-            mass[n] = 0.0f;
-        }
-        Product product = {1.0f, 0};
-        u32 first = begin[e], last = begin[e + 1];
-#pragma unroll 4
-        for (u32 j = first; j < last; j++) {
-            u32 s = ANNOTATOR_OF(label[j]), n = CATEGORY_OF(label[j]);
-#ifdef ALL_SHARED
-            const bool is_shared = true;
-            u32 word = shared_words[s];
-#else
-            bool is_shared = s < n_shared;
-            u32 word = is_shared ? shared_words[s] : words[s];
-#endif
-#ifdef UNIFORM
-            float behavior = chance;
-#else
-            float behavior = pi[(u64)s * N_CATEGORIES + n];
-#endif
-            LabelProbability one = label_probability(word, select(share, n), behavior);
-            float mu = __fdividef(one.serious, one.p);
-            multiply(product, one.p);
-#pragma unroll
-            for (u32 k = 0; k < N_CATEGORIES; k++) mass[k] += n == k ? mu : 0.0f;
-            if (is_shared) {
-                float scale = __int_as_float((int)(SCALE_OF(word) + 127) << 23);  // 2^SCALE
-                atomicAdd(shared_sums + s, round_dithered(mu * scale, j));
-            } else {
-                atomicAdd(serious + s, (u64)(mu * UNIT));
-            }
-#ifndef UNIFORM
-            // Not 1 - mu, of which rounding would leave nothing where mu is nearly 1.
-            float not_serious = __fdividef(one.irregular, one.p);
-            atomicAdd(irregular + (u64)s * N_CATEGORIES + n, (u64)(not_serious * UNIT));
-#endif
-        }
-        double log_product = (double)log2f(product.mantissa) + product.exponent;
-        log_likelihood += llrint(log_product * log_unit);
 #ifdef KNOWN
-        if (known[e] >= 0) continue;
+        bool is_known = known[e] >= 0;
+#else
+        const bool is_known = false;
 #endif
-        float total = 0.0f;
-#pragma unroll
-        for (int n = 0; n < N_CATEGORIES; n++) total += mass[n];
-        float inverse = __fdividef(1.0f, fmaxf(total, LEAST)), q_item = 0.0f;
-#pragma unroll
-        for (int n = 0; n < N_CATEGORIES; n++) {
-            float new_share = mass[n] * inverse;
-            q_item += mass[n] * __log2f(fmaxf(new_share, LEAST));
-            theta[e * N_CATEGORIES + n] = new_share;
-        }
-        q += llrintf(q_item * log_unit);
-        if (total > LEAST) continue;
-        // No label is serious: any theta is equally likely. Set it to the observed shares.
-        for (u32 j = first; j < last; j++)
-            theta[e * N_CATEGORIES + CATEGORY_OF(label[j])] += 1.0f / (float)(last - first);
+#ifdef SPARSE
+        float* shares = theta;
+#else
+        float* shares = theta + e * N_CATEGORIES;
+#endif
+        process_item(annotators, label, begin[e] - first, begin[e + 1] - first, first, is_known,
+                     shares, log_unit, sums);
     }
-    add_signed(totals, log_likelihood);
-    add_signed(totals + 1, q);
+    add_signed(totals, sums.log_likelihood);
+    add_signed(totals + 1, sums.q);
     __syncthreads();
     for (u32 s = threadIdx.x; s < n_shared; s += blockDim.x)
         if (shared_sums[s])
             atomicAdd(serious + s, (u64)shared_sums[s] << (32 - SCALE_OF(shared_words[s])));
 }
 
+// Return theta of a label of item e, given the one of the label before.
+__device__ __forceinline__ float share_of(const float* theta, const u32* label, i64 e, u32 j,
+                                          u32 begin, float before) {
+#ifdef SPARSE
+    return is_first(label, j, begin) ? theta[j] : before;
+#else
+    return theta[e * N_CATEGORIES + CATEGORY_OF(label[j])];
+#endif
+}
+
 // Write mu of every label and add up the log-likelihood.
-extern "C" __global__ void posterior(const u32* begin, const u32* label, i64 n_items,
-                                     const float* theta, float* p_serious, const u32* words,
-                                     const float* pi, float chance, float log_unit, u64* totals) {
+extern "C" __global__ void posterior(const u32* begin, const u32* label, const int* known, u32 first,
+                                     i64 n_items, const float* theta, float* p_serious,
+                                     const u32* words, const float* pi, float chance,
+                                     float log_unit, u64* totals) {
     i64 log_likelihood = 0;
     FOR_EACH(e, n_items) {
         double log_product = 0.0;
-        for (u32 j = begin[e]; j < begin[e + 1]; j++) {
+        float share = 0.0f;
+        FOR_LABELS(j, e) {
             u32 s = ANNOTATOR_OF(label[j]), n = CATEGORY_OF(label[j]);
-            LabelProbability one = label_probability(words[s], theta[e * N_CATEGORIES + n],
+            share = share_of(theta, label, e, j, begin[e] - first, share);
+            LabelProbability one = label_probability(words[s], share,
                                                      pi ? pi[(u64)s * N_CATEGORIES + n] : chance);
             p_serious[j] = one.serious / one.p;
             log_product += log2_of((double)one.p);
@@ -172,16 +283,17 @@ extern "C" __global__ void posterior(const u32* begin, const u32* label, i64 n_i
 
 // Add up, by annotator, the log-likelihood at `eps` and its slope in eps.
 extern "C" __global__ void log_likelihood_by_annotator(const u32* begin, const u32* label,
-                                                       i64 n_items, const float* theta,
-                                                       const float* eps, const float* pi,
-                                                       float chance, float log_unit,
-                                                       float slope_unit, u64* log_likelihood,
-                                                       u64* slope) {
+                                                       const int* known, u32 first, i64 n_items,
+                                                       const float* theta, const float* eps,
+                                                       const float* pi, float chance,
+                                                       float log_unit, float slope_unit,
+                                                       u64* log_likelihood, u64* slope) {
     const float steepest = 1048576.0f;  // steeper ones, of labels of probability 0, count as this
     FOR_EACH(e, n_items) {
-        for (u32 j = begin[e]; j < begin[e + 1]; j++) {
+        float share = 0.0f;
+        FOR_LABELS(j, e) {
             u32 s = ANNOTATOR_OF(label[j]), n = CATEGORY_OF(label[j]);
-            float share = theta[e * N_CATEGORIES + n];
+            share = share_of(theta, label, e, j, begin[e] - first, share);
             float behavior = pi ? pi[(u64)s * N_CATEGORIES + n] : chance;
             float p = fmaxf(eps[s] * share + (1.0f - eps[s]) * behavior, LEAST);
             float steepness = fminf(fmaxf((share - behavior) / p, -steepest), steepest);

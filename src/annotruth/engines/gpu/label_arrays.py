@@ -1,0 +1,107 @@
+"""The arrays of labels on a card: one word per label, the same sorted by annotator, and cells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotruth.engines.gpu.partitions import BEGIN, KNOWN, LABEL, CardPartition
+from annotruth.engines.gpu.streaming import CardItems
+from annotruth.engines.protocol import Extent
+
+SORTED = ("row of sorted label", "item of sorted label")
+"""The labels sorted by row, which is category x annotators + annotator: the row, and the item."""
+
+_BYTES_TO_SORT = 40  # per label
+
+
+def copy_labels(card: CardItems, number: NDArray[np.uint32], category_shift: int) -> None:
+    """Make the arrays of labels; ``number`` is the number of each annotator on the card."""
+    labels, xp = card.labels, card.device.xp
+    card.allocate(BEGIN, "bounds", (), np.uint32)
+    if (labels.known >= 0).any():
+        card.allocate(KNOWN, "items", (), np.int32)
+    card.allocate(LABEL, "labels", (), np.uint32, on_card=card.keeps_labels())
+    with card.device.current():
+        numbers = xp.asarray(number)
+        for one in card.partitions:
+            word = numbers[xp.asarray(labels.annotator[card.extent(one, "labels")])]
+            category = xp.asarray(labels.cell_category[card.extent(one, "cells")])
+            is_first = xp.zeros(len(word), np.int32)
+            is_first[xp.asarray(_first_labels(card, one))] = 1
+            cell = xp.cumsum(is_first, dtype=np.int32) - np.int32(1)
+            word |= category[cell].astype(np.uint32) << np.uint32(category_shift)
+            card.store(LABEL, one, word)
+            card.store(BEGIN, one, xp.asarray(card.begin(one)))
+            if KNOWN in card.arrays:
+                card.store(KNOWN, one, xp.asarray(labels.known[card.extent(one, "items")]))
+
+
+def sort_labels(card: CardItems, n_annotators: int, category_shift: int) -> None:
+    """Make the arrays of sorted labels: of all labels if they are on the card, else by partition."""
+    xp = card.device.xp
+    n_labels = card.whole.labels.stop
+    at_once = card.is_on_card() and _BYTES_TO_SORT * n_labels <= card.room()
+    for name in SORTED:
+        array = card.allocate(name, "labels", (), np.uint32)
+        array.by_partition = not at_once
+    shift, mask = np.uint32(category_shift), np.uint32((1 << category_shift) - 1)
+    with card.device.current():
+        for one in [card.whole] if at_once else card.partitions:
+            word = card.load(LABEL, one)
+            row = (word >> shift) * np.uint32(n_annotators) + (word & mask)
+            order = xp.argsort(row, kind="stable")
+            n_items = one.items.stop - one.items.start
+            item = np.repeat(np.arange(n_items, dtype=np.uint32), card.labels_per_item(one))
+            for name, values in zip(SORTED, (row, xp.asarray(item)), strict=True):
+                card.store(name, one, values[order])
+
+
+def to_rows(
+    card: CardItems, partition: CardPartition, values: NDArray[Any], per: Extent, n_categories: int
+) -> NDArray[Any]:
+    """Return entries of items, cells or labels as rows of an array on the card.
+
+    ``n_categories`` is 0 if cells have one entry per label on the card.
+    """
+    if per != "cells":
+        return values
+    if not n_categories:
+        sparse = np.zeros(partition.labels.stop - partition.labels.start, dtype=values.dtype)
+        sparse[_first_labels(card, partition)] = values
+        return sparse
+    dense = np.zeros((partition.items.stop - partition.items.start, n_categories), values.dtype)
+    dense[_items_and_categories(card, partition)] = values
+    return dense
+
+
+def to_entries(
+    card: CardItems, partition: CardPartition, rows: NDArray[Any], per: Extent
+) -> NDArray[Any]:
+    """Return rows of an array on the card as entries of items, cells or labels."""
+    if per != "cells":
+        return rows
+    entries: NDArray[Any] = (
+        rows[_first_labels(card, partition)]
+        if rows.ndim == 1
+        else rows[_items_and_categories(card, partition)]
+    )
+    return entries
+
+
+def _first_labels(card: CardItems, partition: CardPartition) -> NDArray[np.int64]:
+    """Return the first label of each cell, counted from that of the partition."""
+    first: NDArray[np.int64] = (
+        card.labels.cell_ptr[card.extent(partition, "cells")] - partition.first_label
+    )
+    return first
+
+
+def _items_and_categories(card: CardItems, partition: CardPartition) -> tuple[NDArray[Any], ...]:
+    """Return the item, counted from that of the partition, and the category of each cell."""
+    items = card.extent(partition, "items")
+    per_item = np.diff(card.labels.item_ptr[items.start : items.stop + 1])
+    category = card.labels.cell_category[card.extent(partition, "cells")]
+    return np.repeat(np.arange(len(per_item)), per_item), category

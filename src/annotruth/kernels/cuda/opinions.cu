@@ -1,0 +1,371 @@
+// RobustGPM's passes where opinions differ: see annotruth/kernels/robust_gpm.py and
+// robust_gpm_single.py for the equations, and common.cuh for the layout.
+//
+// A warp processes an item, a run of labels or an annotator, and its threads share the N_CLASSES latent
+// classes (shapes of opinion) or the N_STRATEGIES response strategies (kernels with strategies
+// are compiled only if that is defined). `log_likelihood` of labels is
+// annotators x categories x classes, in the card's order of annotators. A step
+// is an E-step over the labels sorted by item, which writes the posteriors, and a sum over the same
+// labels sorted by row of that table: `row` holds the row of each of these labels, `item` its item.
+
+#ifndef WARP_SIZE
+#define WARP_SIZE 32
+#endif
+#define LANE (threadIdx.x % WARP_SIZE)
+#define PER_LANE(n) (((n) + WARP_SIZE - 1) / WARP_SIZE)
+
+// The loop of a warp over its share of n.
+#define FOR_EACH_BY_WARPS(i, n)                                                          \
+    for (i64 i = (blockIdx.x * (i64)blockDim.x + threadIdx.x) / WARP_SIZE; i < (n);      \
+         i += (i64)gridDim.x * blockDim.x / WARP_SIZE)
+
+// The loop of a lane over its share of n numbers: i is the place in registers, k the number.
+#define FOR_EACH_OF_LANE(i, k, n) \
+    for (int i = 0, k = LANE; i < PER_LANE(n); i++, k += WARP_SIZE)
+
+#define RUN 64               // labels that a warp adds up before it adds to global memory
+#define LEAST_WEIGHT 1e-9f   // annotruth.kernels.robust_gpm_single.LEAST_WEIGHT
+#define LOG_2 0.6931471805599453
+
+template <class T>
+__device__ __forceinline__ T from_lane(T value, int lane) {
+    return __shfl_sync(0xFFFFFFFFu, value, lane);
+}
+
+template <class T>
+__device__ __forceinline__ T warp_sum(T value) {
+#pragma unroll
+    for (int other = WARP_SIZE / 2; other > 0; other /= 2)
+        value += __shfl_xor_sync(0xFFFFFFFFu, value, other);
+    return value;
+}
+
+template <class T>
+__device__ __forceinline__ T warp_max(T value) {
+#pragma unroll
+    for (int other = WARP_SIZE / 2; other > 0; other /= 2) {
+        T theirs = __shfl_xor_sync(0xFFFFFFFFu, value, other);
+        value = value > theirs ? value : theirs;
+    }
+    return value;
+}
+
+// Return where the row of a label begins in a table, annotators x categories x classes.
+__device__ __forceinline__ u64 table_row(u32 annotator, u32 category) {
+    return ((u64)annotator * N_CATEGORIES + category) * N_CLASSES;
+}
+
+// Compute the posterior of item e over the lane's classes and return the log-likelihood. `log_prior`
+// has a row for each known truth, and the last for items without one.
+__device__ __forceinline__ double item_posterior(const u32* __restrict__ begin,
+                                                 const u32* __restrict__ label,
+                                                 const int* __restrict__ known, i64 e,
+                                                 const float* __restrict__ log_prior,
+                                                 const float* __restrict__ log_likelihood,
+                                                 float* posterior) {
+    double logs[PER_LANE(N_CLASSES)], top = -1e300;
+    int truth = known && known[e] >= 0 ? known[e] : N_CATEGORIES;
+#pragma unroll
+    FOR_EACH_OF_LANE(i, k, N_CLASSES)
+        logs[i] = k < N_CLASSES ? (double)log_prior[truth * N_CLASSES + k] : -1e300;
+    u32 last = begin[e + 1];
+#pragma unroll 4
+    for (u32 j = begin[e]; j < last; j++) {
+        const float* row = log_likelihood + table_row(ANNOTATOR_OF(label[j]), CATEGORY_OF(label[j]));
+#pragma unroll
+        FOR_EACH_OF_LANE(i, k, N_CLASSES) logs[i] += k < N_CLASSES ? (double)row[k] : 0.0;
+    }
+#pragma unroll
+    FOR_EACH_OF_LANE(i, k, N_CLASSES) top = logs[i] > top ? logs[i] : top;
+    top = warp_max(top);
+    float total = 0.0f;
+#pragma unroll
+    FOR_EACH_OF_LANE(i, k, N_CLASSES) {
+        posterior[i] = k < N_CLASSES ? expf((float)(logs[i] - top)) : 0.0f;
+        total += posterior[i];
+    }
+    total = warp_sum(total);
+    float over = 1.0f / total;
+#pragma unroll
+    FOR_EACH_OF_LANE(i, k, N_CLASSES) posterior[i] *= over;
+    return top + log2_of((double)total) * LOG_2;
+}
+
+// Write the posterior of every item; add up the log-likelihood, and the posteriors by class.
+extern "C" __global__ void posterior(const u32* __restrict__ begin, const u32* __restrict__ label,
+                                     const int* __restrict__ known, i64 n_items,
+                                     const float* __restrict__ log_prior,
+                                     const float* __restrict__ log_likelihood, float log_unit,
+                                     float* __restrict__ posterior, u64* __restrict__ classes,
+                                     u64* __restrict__ totals) {
+    i64 total = 0;
+    u64 by_class[PER_LANE(N_CLASSES)];
+#pragma unroll
+    FOR_EACH_OF_LANE(i, k, N_CLASSES) by_class[i] = 0;
+    FOR_EACH_BY_WARPS(e, n_items) {
+        float shares[PER_LANE(N_CLASSES)];
+        double log_total =
+            item_posterior(begin, label, known, e, log_prior, log_likelihood, shares);
+        total += llrint(log_total * log_unit);
+#pragma unroll
+        FOR_EACH_OF_LANE(i, k, N_CLASSES) {
+            if (k < N_CLASSES) posterior[e * N_CLASSES + k] = shares[i];
+            by_class[i] += (u64)(shares[i] * UNIT);
+        }
+    }
+    if (LANE == 0) add_signed(totals, total);
+    FOR_EACH_OF_LANE(i, k, N_CLASSES)
+        if (k < N_CLASSES) atomicAdd(classes + k, by_class[i]);
+}
+
+// Add up the posteriors by row. Each warp adds up a run of labels, which does not depend on the grid,
+// and adds to global memory where the row changes.
+extern "C" __global__ void count(const u32* __restrict__ row, const u32* __restrict__ item,
+                                 i64 n_labels, const float* __restrict__ posterior,
+                                 u64* __restrict__ counts) {
+    FOR_EACH_BY_WARPS(run, (n_labels + RUN - 1) / RUN) {
+        i64 first = run * RUN, last = first + RUN < n_labels ? first + RUN : n_labels;
+        float sum[PER_LANE(N_CLASSES)];
+#pragma unroll
+        FOR_EACH_OF_LANE(i, k, N_CLASSES) sum[i] = 0.0f;
+#pragma unroll 4
+        for (i64 j = first; j < last; j++) {
+            const float* shares = posterior + (u64)item[j] * N_CLASSES;
+#pragma unroll
+            FOR_EACH_OF_LANE(i, k, N_CLASSES) sum[i] += k < N_CLASSES ? shares[k] : 0.0f;
+            if (j + 1 == last || row[j + 1] != row[j]) {
+                u64* to = counts + (u64)row[j] * N_CLASSES;
+#pragma unroll
+                FOR_EACH_OF_LANE(i, k, N_CLASSES) {
+                    if (k < N_CLASSES) atomicAdd(to + k, (u64)(sum[i] * UNIT));
+                    sum[i] = 0.0f;
+                }
+            }
+        }
+    }
+}
+
+// Summarize the posterior of every item, and write how likely each label was serious: see
+// annotruth.kernels.robust_gpm.summarize.
+extern "C" __global__ void summarize(const u32* __restrict__ begin, const u32* __restrict__ label,
+                                     const int* __restrict__ known, i64 n_items,
+                                     const float* __restrict__ log_prior,
+                                     const float* __restrict__ log_likelihood,
+                                     const float* __restrict__ opinions,
+                                     const int* __restrict__ modes,
+                                     const float* __restrict__ scores,
+                                     const float* __restrict__ p_serious_table, float log_unit,
+                                     float* __restrict__ theta, float* __restrict__ p_mode,
+                                     float* __restrict__ moments, float* __restrict__ p_serious,
+                                     u64* __restrict__ totals) {
+    i64 total = 0;
+    FOR_EACH_BY_WARPS(e, n_items) {
+        float shares[PER_LANE(N_CLASSES)];
+        double log_total =
+            item_posterior(begin, label, known, e, log_prior, log_likelihood, shares);
+        total += llrint(log_total * log_unit);
+        int truth = known ? known[e] : -1, top = 0;
+        float p_top = -1.0f;
+        for (int n = 0; n < N_CATEGORIES; n++) {
+            float share = 0.0f, leads = 0.0f;
+#pragma unroll
+            FOR_EACH_OF_LANE(i, k, N_CLASSES) {
+                if (k >= N_CLASSES) continue;
+                share += shares[i] * opinions[k * N_CATEGORIES + n];
+                leads += modes[k] == n ? shares[i] : 0.0f;
+            }
+            share = truth < 0 ? warp_sum(share) : (float)(truth == n);
+            leads = truth < 0 ? warp_sum(leads) : (float)(truth == n);
+            if (share > p_top) {
+                p_top = share;
+                top = n;
+            }
+            if (LANE == 0) {
+                theta[e * N_CATEGORIES + n] = share;
+                p_mode[e * N_CATEGORIES + n] = leads;
+            }
+        }
+        float mean = 0.0f, variance = 0.0f, top_variance = 0.0f;
+#pragma unroll
+        FOR_EACH_OF_LANE(i, k, N_CLASSES) mean += k < N_CLASSES ? shares[i] * scores[k] : 0.0f;
+        mean = warp_sum(mean);
+#pragma unroll
+        FOR_EACH_OF_LANE(i, k, N_CLASSES) {
+            if (k >= N_CLASSES) continue;
+            float from_mean = scores[k] - mean, from_top = opinions[k * N_CATEGORIES + top] - p_top;
+            variance += shares[i] * from_mean * from_mean;
+            top_variance += shares[i] * from_top * from_top;
+        }
+        variance = warp_sum(variance);
+        top_variance = warp_sum(top_variance);
+        if (LANE == 0) {
+            moments[e * 3] = mean;
+            moments[e * 3 + 1] = variance;
+            moments[e * 3 + 2] = top_variance;
+        }
+        for (u32 j = begin[e]; j < begin[e + 1]; j++) {
+            u64 row = table_row(ANNOTATOR_OF(label[j]), CATEGORY_OF(label[j]));
+            float serious = 0.0f;
+#pragma unroll
+            FOR_EACH_OF_LANE(i, k, N_CLASSES)
+                serious += k < N_CLASSES ? shares[i] * p_serious_table[row + k] : 0.0f;
+            serious = warp_sum(serious);
+            if (LANE == 0) p_serious[j] = serious;
+        }
+    }
+    if (LANE == 0) add_signed(totals, total);
+}
+
+#ifdef N_STRATEGIES
+
+// Add up each annotator's leave-one-out log-likelihood (base 2) in every response strategy, given the
+// posteriors of the items. `other` and `repeated` are labels x classes x strategies: the probability
+// of a label, and of the label that the annotator would repeat. `sums` is annotators x strategies.
+extern "C" __global__ void leave_one_out(const u32* __restrict__ row, const u32* __restrict__ item,
+                                         i64 n_labels, const float* __restrict__ posterior,
+                                         const float* __restrict__ log_likelihood,
+                                         const float* __restrict__ other,
+                                         const float* __restrict__ repeated,
+                                         const int* __restrict__ repeated_label, float log_unit,
+                                         u64* __restrict__ sums) {
+    FOR_EACH_BY_WARPS(run, (n_labels + RUN - 1) / RUN) {
+        i64 first = run * RUN, last = first + RUN < n_labels ? first + RUN : n_labels;
+        float sum[PER_LANE(N_STRATEGIES)], inverse[PER_LANE(N_CLASSES)];
+#pragma unroll
+        FOR_EACH_OF_LANE(i, g, N_STRATEGIES) sum[i] = 0.0f;
+        const float* table = other;
+        for (i64 j = first; j < last; j++) {
+            if (j == first || row[j] != row[j - 1]) {
+                int category = row[j] % N_CATEGORIES;
+                table = repeated_label[row[j] / N_CATEGORIES] == category ? repeated : other;
+                table += category * N_CLASSES * N_STRATEGIES;
+                const float* logs = log_likelihood + (u64)row[j] * N_CLASSES;
+#pragma unroll
+                FOR_EACH_OF_LANE(i, k, N_CLASSES) inverse[i] = k < N_CLASSES ? expf(-logs[k]) : 0.0f;
+            }
+            const float* shares = posterior + (u64)item[j] * N_CLASSES;
+            float without[PER_LANE(N_CLASSES)], total = 0.0f, mixture[PER_LANE(N_STRATEGIES)];
+#pragma unroll
+            FOR_EACH_OF_LANE(i, k, N_CLASSES) {
+                without[i] = k < N_CLASSES ? shares[k] * inverse[i] : 0.0f;
+                total += without[i];
+            }
+            total = warp_sum(total);
+#pragma unroll
+            FOR_EACH_OF_LANE(i, g, N_STRATEGIES) mixture[i] = 0.0f;
+#pragma unroll
+            for (int i = 0; i < PER_LANE(N_CLASSES); i++) {
+#pragma unroll 8
+                for (int lane = 0; lane < WARP_SIZE; lane++) {
+                    if (i * WARP_SIZE + lane >= N_CLASSES) break;
+                    float weight = from_lane(without[i], lane);
+                    const float* likelihood = table + (i * WARP_SIZE + lane) * N_STRATEGIES;
+#pragma unroll
+                    FOR_EACH_OF_LANE(m, g, N_STRATEGIES)
+                        mixture[m] += g < N_STRATEGIES ? weight * likelihood[g] : 0.0f;
+                }
+            }
+            float over = 1.0f / total;
+            u32 annotator = row[j] / N_CATEGORIES;
+            bool ends = j + 1 == last || row[j + 1] / N_CATEGORIES != annotator;
+#pragma unroll
+            FOR_EACH_OF_LANE(i, g, N_STRATEGIES) {
+                if (g >= N_STRATEGIES) continue;
+                sum[i] += __log2f(mixture[i] * over);
+                if (!ends) continue;
+                add_signed(sums + (u64)annotator * N_STRATEGIES + g,
+                           llrint((double)sum[i] * log_unit));
+                sum[i] = 0.0f;
+            }
+        }
+    }
+}
+
+// Average tables by each annotator's weights of the strategies, and write the divergence of the
+// weights from their prior, of which there is one row for all annotators or one each. The tables
+// are strategies x labels x classes.
+extern "C" __global__ void mix(u32 n_annotators, const float* __restrict__ weights,
+                               const float* __restrict__ log_prior, u32 n_priors,
+                               const float* __restrict__ other, const float* __restrict__ repeated,
+                               const int* __restrict__ repeated_label, float* __restrict__ mixed,
+                               double* __restrict__ divergence) {
+    FOR_EACH_BY_WARPS(s, n_annotators) {
+        const float* weight = weights + s * N_STRATEGIES;
+        const float* prior = log_prior + (n_priors > 1 ? s * N_STRATEGIES : 0);
+        double sum = 0.0;
+#pragma unroll
+        FOR_EACH_OF_LANE(i, g, N_STRATEGIES) {
+            if (g >= N_STRATEGIES || weight[g] < LEAST_WEIGHT) continue;
+            sum += weight[g] * (log2_of((double)weight[g]) * LOG_2 - prior[g]);
+        }
+        sum = warp_sum(sum);
+        if (LANE == 0) divergence[s] = sum;
+        float mean[N_CATEGORIES][PER_LANE(N_CLASSES)];
+#pragma unroll
+        for (int n = 0; n < N_CATEGORIES; n++)
+#pragma unroll
+            for (int i = 0; i < PER_LANE(N_CLASSES); i++) mean[n][i] = 0.0f;
+        for (int g = 0; g < N_STRATEGIES; g++) {
+            if (weight[g] < LEAST_WEIGHT) continue;
+#pragma unroll
+            for (int n = 0; n < N_CATEGORIES; n++) {
+                const float* table = repeated_label[s] == n ? repeated : other;
+                table += ((u64)g * N_CATEGORIES + n) * N_CLASSES;
+#pragma unroll
+                FOR_EACH_OF_LANE(i, k, N_CLASSES)
+                    mean[n][i] += k < N_CLASSES ? weight[g] * table[k] : 0.0f;
+            }
+        }
+#pragma unroll
+        for (int n = 0; n < N_CATEGORIES; n++)
+#pragma unroll
+            FOR_EACH_OF_LANE(i, k, N_CLASSES)
+                if (k < N_CLASSES) mixed[table_row(s, n) + k] = mean[n][i];
+    }
+}
+
+// Compute each annotator's weights of the strategies from the counts: `relative` is labels x classes
+// x strategies, `excess` by how much the table of the repeated label differs from it.
+extern "C" __global__ void strategy_weights(u32 n_annotators, const float* __restrict__ counts,
+                                            const float* __restrict__ log_prior, u32 n_priors,
+                                            const float* __restrict__ relative,
+                                            const float* __restrict__ excess,
+                                            const int* __restrict__ repeated_label,
+                                            float* __restrict__ weights) {
+    FOR_EACH_BY_WARPS(s, n_annotators) {
+        const float* prior = log_prior + (n_priors > 1 ? s * N_STRATEGIES : 0);
+        float logs[PER_LANE(N_STRATEGIES)];
+#pragma unroll
+        FOR_EACH_OF_LANE(i, g, N_STRATEGIES) logs[i] = g < N_STRATEGIES ? prior[g] : -1e30f;
+        for (int n = 0; n < N_CATEGORIES; n++) {
+            bool is_repeated = repeated_label[s] == n;
+#pragma unroll 4
+            for (int k = 0; k < N_CLASSES; k++) {
+                float n_labels = counts[table_row(s, n) + k];
+                const float* table = relative + (n * N_CLASSES + k) * N_STRATEGIES;
+                const float* more = excess + (n * N_CLASSES + k) * N_STRATEGIES;
+#pragma unroll
+                FOR_EACH_OF_LANE(i, g, N_STRATEGIES) {
+                    if (g >= N_STRATEGIES) continue;
+                    logs[i] += n_labels * table[g];
+                    if (is_repeated) logs[i] += n_labels * more[g];
+                }
+            }
+        }
+        float top = -1e30f, total = 0.0f;
+#pragma unroll
+        FOR_EACH_OF_LANE(i, g, N_STRATEGIES) top = fmaxf(top, logs[i]);
+        top = warp_max(top);
+#pragma unroll
+        FOR_EACH_OF_LANE(i, g, N_STRATEGIES) {
+            logs[i] = g < N_STRATEGIES ? expf(logs[i] - top) : 0.0f;
+            total += logs[i];
+        }
+        float over = 1.0f / warp_sum(total);
+#pragma unroll
+        FOR_EACH_OF_LANE(i, g, N_STRATEGIES)
+            if (g < N_STRATEGIES) weights[s * N_STRATEGIES + g] = logs[i] * over;
+    }
+}
+
+#endif

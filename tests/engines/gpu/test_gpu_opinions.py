@@ -1,0 +1,201 @@
+"""RobustGPM's passes where opinions differ, as CUDA kernels, against their NumPy twins."""
+
+import importlib.util
+from contextlib import closing
+
+import numpy as np
+import pytest
+from tests.engines.gpu.test_gpu_engine import host_device
+
+import annotruth as at
+from annotruth.engines import Input, Pass, Sum, get_engine
+from annotruth.engines.gpu import GPUEngine, opinions
+from annotruth.engines.gpu.device import CUDADevice
+from annotruth.kernels.reference import robust_gpm, robust_gpm_single
+from annotruth.kernels.shared import LOG_ZERO, pad
+from annotruth.labels import Labels, Scale
+
+N_ANNOTATORS, N_CATEGORIES, N_CLASSES, N_STRATEGIES = 9, 4, 10, 7
+
+
+@pytest.fixture
+def labels():
+    """Labels with skewed numbers per annotator, and some known truths."""
+    rng = np.random.default_rng(5)
+    item, annotator = np.nonzero(rng.random((40, N_ANNOTATORS)) < np.linspace(0.2, 1, N_ANNOTATORS))
+    labels = Labels.from_codes(
+        item,
+        annotator,
+        rng.integers(N_CATEGORIES, size=len(item)),
+        items=np.arange(40),
+        annotators=np.arange(N_ANNOTATORS),
+        scale=Scale.ordinal(range(N_CATEGORIES)),
+    )
+    return labels.with_gold({e: e % N_CATEGORIES for e in range(5)})
+
+
+@pytest.fixture(params=["host", "host with warps", "card"])
+def session(request, labels):
+    return GPUEngine(device_of(request.param)).open(labels)
+
+
+def device_of(name):
+    if name != "card":
+        return host_device(threads=4 if name == "host with warps" else 1)
+    if importlib.util.find_spec("cupy") is None:
+        pytest.skip("CuPy is missing: install it to test on a card")
+    return CUDADevice()
+
+
+def random_shares(*shape, seed=0):
+    shares = np.random.default_rng(seed).gamma(1.0, size=shape) + 1e-3
+    return shares / shares.sum(axis=-1, keepdims=True)
+
+
+@pytest.fixture
+def tables():
+    prior = random_shares(N_CLASSES)
+    known_truth = random_shares(N_CATEGORIES, N_CLASSES, seed=1)
+    likelihood = random_shares(N_ANNOTATORS, N_CATEGORIES, N_CLASSES, seed=2)
+    return prior, known_truth, likelihood
+
+
+@pytest.fixture
+def strategies():
+    other, repeated = (
+        random_shares(N_CATEGORIES, N_CLASSES, N_STRATEGIES, seed=seed) for seed in (3, 4)
+    )
+    repeated_label = np.arange(N_ANNOTATORS) % N_CATEGORIES
+    return other, repeated, repeated_label
+
+
+def test_step(labels, session, tables):
+    sums = opinions.step(session, *opinions.take_logs(session, *tables))
+    counts, classes = np.zeros(tables[2].shape), np.zeros(N_CLASSES)
+    total = np.zeros(1)
+    robust_gpm.step(labels.block(), 0, labels.n_items, *tables, counts, classes, total)
+    np.testing.assert_allclose(session.to_host(sums["labels"]), counts, atol=1e-5)
+    np.testing.assert_allclose(sums["classes"], classes, atol=1e-5)
+    np.testing.assert_allclose(sums["log_likelihood"], total, rtol=1e-6)
+
+
+def test_leave_one_out(labels, session, tables, strategies):
+    other, repeated, repeated_label = strategies
+    twin = np.zeros((N_ANNOTATORS, N_STRATEGIES))
+    log_prior, log_likelihood = opinions.take_logs(session, *tables)
+    inputs = {"log_prior": log_prior, "log_likelihood": log_likelihood}
+    inputs |= {"other": pad(other), "repeated": pad(repeated), "repeated_label": repeated_label}
+    one = Pass(
+        "robust_gpm_single.leave_one_out",
+        inputs=tuple(map(Input, inputs)),
+        sums=(Sum("log_likelihood", twin.shape, annotator_axis=0),),
+    )
+    sums = session.run_pass(one, **inputs)
+    robust_gpm.leave_one_out(labels.block(), 0, labels.n_items, *tables, *strategies, twin)
+    np.testing.assert_allclose(session.to_host(sums["log_likelihood"]), twin, rtol=1e-5)
+
+
+def test_posterior_and_summary(labels, session, tables):
+    twin = np.zeros((labels.n_items, N_CLASSES))
+    robust_gpm.posterior(labels.block(), 0, labels.n_items, twin, *tables)
+    session.allocate("posterior", per="items", shape=(N_CLASSES,))
+    logs = opinions.take_logs(session, *tables)
+    opinions.write_posterior(session, "posterior", *logs)
+    np.testing.assert_allclose(session.collect("posterior"), twin, atol=1e-6)
+
+    shapes = random_shares(N_CLASSES, N_CATEGORIES, seed=6)
+    serious = random_shares(N_ANNOTATORS, N_CATEGORIES, N_CLASSES, seed=7)
+    inputs = (shapes, shapes.argmax(axis=1), shapes @ np.arange(N_CATEGORIES), serious)
+    widths = {"theta": N_CATEGORIES, "leading": N_CATEGORIES, "spread": 3}
+    arrays = [np.zeros((labels.n_items, width)) for width in widths.values()]
+    arrays.append(np.zeros(labels.n_labels))
+    total = np.zeros(1)
+    robust_gpm.summarize(labels.block(), 0, labels.n_items, *arrays, *tables, *inputs, total)
+    for name, width in widths.items():
+        session.allocate(name, per="items", shape=(width,))
+    session.allocate("p_serious", per="labels")
+    names = (*widths, "p_serious")
+    sums = opinions.summarize(session, names, *logs, *inputs)
+    for name, array in zip(names, arrays, strict=True):
+        np.testing.assert_allclose(session.collect(name), array, atol=2e-6, err_msg=name)
+    np.testing.assert_allclose(sums["log_likelihood"], total, rtol=1e-6)
+
+
+@pytest.mark.parametrize("n_priors", [1, N_ANNOTATORS])
+def test_annotators_weights(session, strategies, n_priors):
+    other, repeated = (np.log(table).transpose(2, 0, 1) for table in strategies[:2])
+    repeated_label = strategies[2]
+    weights = random_shares(N_ANNOTATORS, N_STRATEGIES, seed=8).astype(np.float32)
+    weights[0] = [1.0, *[0.0] * (N_STRATEGIES - 1)]
+    log_prior = pad(np.log(random_shares(n_priors, N_STRATEGIES, seed=9)), LOG_ZERO)
+    singles = np.ascontiguousarray(other, np.float32), np.ascontiguousarray(repeated, np.float32)
+    shape = (N_ANNOTATORS, N_CATEGORIES, N_CLASSES)
+    mixed, divergence = np.empty(shape, np.float32), np.empty(N_ANNOTATORS)
+    arguments = (weights, log_prior, *singles, repeated_label)
+    on_card = [session.to_engine(array) for array in (weights, mixed, divergence)]
+    session.run_over_annotators(
+        "robust_gpm_single.mix", N_ANNOTATORS, on_card[0], *arguments[1:], *on_card[1:]
+    )
+    mixed, divergence = map(session.to_host, on_card[1:])
+    twins = np.empty(shape, np.float32), np.empty(N_ANNOTATORS)
+    robust_gpm_single.mix(0, N_ANNOTATORS, *arguments, *twins)
+    np.testing.assert_allclose(mixed, twins[0], rtol=1e-5)
+    np.testing.assert_allclose(divergence, twins[1], atol=1e-5)
+
+    counts = np.random.default_rng(10).gamma(1.0, size=shape).astype(np.float32)
+    relative = pad(other.reshape(N_STRATEGIES, -1).T)
+    excess = pad((repeated - other).transpose(1, 2, 0))
+    flat = counts.reshape(N_ANNOTATORS, -1)
+    arguments = (flat, relative, counts, log_prior, excess, repeated_label)
+    twin = np.empty_like(weights)
+    robust_gpm_single.strategy_weights(0, N_ANNOTATORS, *arguments, twin)
+    flat, counts, found = (session.to_engine(array) for array in (flat, counts, weights))
+    session.run_over_annotators(
+        "robust_gpm_single.strategy_weights",
+        N_ANNOTATORS,
+        *(flat, relative, counts, log_prior, excess, repeated_label, found),
+    )
+    np.testing.assert_allclose(session.to_host(found), twin, rtol=2e-4, atol=1e-7)
+
+
+def test_large_arrays_are_copied_in_parts(monkeypatch):
+    device = device_of("card")
+    monkeypatch.setattr("annotruth.engines.gpu.device._STAGED_BYTES", 128)
+    values = np.arange(120.0).reshape(30, 4)
+    np.testing.assert_array_equal(device.to_host(device.xp.asarray(values).T), values.T)
+
+
+@pytest.mark.parametrize("device", ["host", "card"])
+@pytest.mark.parametrize("n_categories", [5, 9])
+def test_fits_equal_the_reference(n_categories, device):
+    crowd = at.simulate.crowd(
+        n_items=40, n_annotators=9, n_categories=n_categories, labels_per_item=5, seed=2
+    )
+    reference = fit_opinions(crowd.labels, get_engine("reference"))
+    fit = fit_opinions(crowd.labels, GPUEngine(device_of(device)))
+    assert fit.n_iter == reference.n_iter
+    np.testing.assert_allclose(fit.log_likelihood, reference.log_likelihood, rtol=1e-6)
+    for name in ("reliability", "low", "high", "p_serious"):
+        np.testing.assert_allclose(getattr(fit, name), getattr(reference, name), atol=1e-4)
+    np.testing.assert_allclose(
+        fit.distribution.probability, reference.distribution.probability, atol=1e-4
+    )
+    assert fit.behavior == reference.behavior
+    for name, column in fit.annotator_columns.items():
+        np.testing.assert_allclose(column, reference.annotator_columns[name], atol=1e-3)
+
+
+def fit_opinions(labels, engine):
+    with closing(engine.open(labels)) as session:
+        return at.RobustGPM()._fit_opinions(labels, session, None, None, None)
+
+
+def test_results_do_not_depend_on_the_grid():
+    labels = at.simulate.crowd(n_items=40, n_annotators=9, labels_per_item=5, seed=2).labels
+    first, second = (
+        fit_opinions(labels, GPUEngine(host_device(threads=1, n_processors=n))) for n in (1, 3)
+    )
+    np.testing.assert_array_equal(first.reliability, second.reliability)
+    np.testing.assert_array_equal(first.p_serious, second.p_serious)
+    np.testing.assert_array_equal(first.distribution.probability, second.distribution.probability)
+    assert first.log_likelihood == second.log_likelihood

@@ -1,0 +1,147 @@
+"""RobustGPM with one right label on the GPU engine: CUDA kernels against the NumPy twins."""
+
+from contextlib import ExitStack, closing
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.engines.gpu.test_gpu_engine import device, fits, host_device  # noqa: F401
+
+import annotruth as at
+from annotruth.engines import get_engine
+from annotruth.engines.gpu import GPUEngine
+from annotruth.errors import InputError
+from annotruth.kernels.shared import NEVER
+from annotruth.labels import Scale
+from annotruth.models.robust_gpm.choice import Candidate, _score_fold
+from annotruth.models.robust_gpm.class_results import ClassState, state_posterior
+from annotruth.models.robust_gpm.resampling import Folds, _AgreementRatios, assign_folds
+
+CANDIDATES = [Candidate(1, 1024.0, learn_crowd=False), Candidate(3, 16.0, learn_crowd=True)]
+
+
+@pytest.fixture
+def labels():
+    """Labels of classes, some of them known; annotators have different numbers of labels."""
+    crowd = at.simulate.crowd(
+        n_items=150, n_annotators=25, n_categories=3, labels_per_item=5, seed=4
+    )
+    labels = replace(crowd.labels, scale=Scale.nominal(["cat", "dog", "owl"]))
+    known = {labels.items[e].as_py(): "owl" for e in range(5)}
+    return labels.with_gold(known)
+
+
+@pytest.fixture
+def sessions(labels):
+    """The labels, opened on the card and on the reference engine, with folds; and the hashes."""
+    folds = Folds(held_share=0.2, n_folds=2, sampled_share=0.7)
+    with ExitStack() as stack:
+        opened = [
+            stack.enter_context(closing(engine.open(labels)))
+            for engine in (GPUEngine(host_device()), get_engine("reference"))
+        ]
+        yield opened, [assign_folds(labels, session, folds) for session in opened]
+
+
+def test_folds_are_those_of_other_engines(sessions):
+    (gpu, reference), (gpu_hashes, hashes) = sessions
+    np.testing.assert_array_equal(gpu.collect("item_hash"), reference.collect("item_hash"))
+    np.testing.assert_array_equal(gpu.collect("fold"), reference.collect("fold"))
+    annotators = gpu.to_host(gpu_hashes.annotator_hash)
+    np.testing.assert_array_equal(annotators, hashes.annotator_hash)
+
+
+def test_draws_and_their_likelihood_ratios_equal_the_twins(labels, sessions):
+    for reliability in (0.0, 0.5):
+        found, expected = (
+            _AgreementRatios(labels, session, hashes).of_draws(0, 3, 2, reliability=reliability)
+            for session, hashes in zip(*sessions, strict=True)
+        )
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("held", [NEVER, 1])
+@pytest.mark.parametrize("candidate", CANDIDATES)
+def test_a_step_equals_the_twins(labels, sessions, candidate, held):
+    gpu, reference = (candidate.steps(labels, session, held) for session in sessions[0])
+    found, expected = gpu.start(), reference.start()
+    for _ in range(2):
+        np.testing.assert_allclose(
+            gpu.session.to_host(found.confusion), expected.confusion, atol=1e-6
+        )
+        np.testing.assert_allclose(found.state_prior, expected.state_prior, atol=1e-6)
+        (found, one), (expected, other) = gpu.step(found), reference.step(expected)
+        assert one.log_likelihood == pytest.approx(other.log_likelihood, rel=1e-6)
+
+
+def test_scores_of_held_out_labels_equal_the_twins(labels, sessions):
+    found, expected = (_score_fold(labels, one, 0, CANDIDATES) for one in sessions[0])
+    assert found["total"][0] == expected["total"][0] > 50
+    np.testing.assert_allclose(found["total"], expected["total"], rtol=1e-5)
+    np.testing.assert_allclose(found["products"], expected["products"], rtol=1e-5)
+
+
+def check_same(fit, reference):
+    np.testing.assert_array_equal(fit.parameters["choice"], reference.parameters["choice"])
+    assert (fit.verdict, fit.n_iter) == (reference.verdict, reference.n_iter)
+    assert fit.log_likelihood == pytest.approx(reference.log_likelihood, rel=1e-6)
+    np.testing.assert_allclose(fit.reliability, reference.reliability, atol=1e-5)
+    np.testing.assert_allclose(fit.low, reference.low, atol=1e-4)
+    np.testing.assert_allclose(fit.p_serious, reference.p_serious, atol=1e-5)
+    assert fit.behavior == reference.behavior
+    np.testing.assert_array_equal(fit.label, reference.label)
+    for readout in ("right", "opinion"):
+        shares = fit.soft_label_table(readout).drop_columns("item")
+        others = reference.soft_label_table(readout).drop_columns("item")
+        np.testing.assert_allclose(shares.to_pandas(), others.to_pandas(), atol=1e-5)
+    for name in ("counts", "pseudo_counts", "loo_log_likelihood", "repeated_label"):
+        np.testing.assert_allclose(
+            fit.parameters[name], reference.parameters[name], rtol=1e-4, atol=1e-4
+        )
+
+
+def test_a_fit_equals_the_reference(labels, device):  # noqa: F811
+    check_same(*fits(labels, device, "robust-gpm"))
+
+
+def test_a_fit_on_an_ordinal_scale_with_an_annotator_prior_equals_the_reference(labels, device):  # noqa: F811
+    ordinal = replace(labels, scale=Scale.ordinal([1, 2, 3]), known=np.full_like(labels.known, -1))
+    prior = np.tile([3.0, 1.0], (labels.n_annotators, 1))
+    ordinal = replace(ordinal, annotator_prior=prior)
+    check_same(*fits(ordinal, device, "robust-gpm", truth="class"))
+
+
+def test_labels_of_chance_are_seen_as_such(device):  # noqa: F811
+    rng = np.random.default_rng(0)
+    rows = [(e, s, "ab"[rng.integers(2)]) for e in range(60) for s in range(8)]
+    fit, reference = fits(at.Labels.of(rows), device, "robust-gpm")
+    assert fit.verdict == "chance"
+    check_same(fit, reference)
+
+
+def test_a_fit_does_not_depend_on_the_grid(labels):
+    first, second = (
+        at.fit(labels, engine=GPUEngine(host_device(n_processors=n, threads=threads)))
+        for n, threads in [(1, 1), (3, 5)]
+    )
+    np.testing.assert_array_equal(first.reliability, second.reliability)
+    np.testing.assert_array_equal(first.distribution.probability, second.distribution.probability)
+    np.testing.assert_array_equal(first.p_serious, second.p_serious)
+
+
+def test_item_posteriors_and_predictions_equal_the_reference(labels):
+    engine = GPUEngine(host_device())
+    fit = at.fit(labels, engine="reference")
+    state = ClassState.from_fit(fit)
+    known_truth = state.choice.candidate.items(labels).known_truth
+    posteriors = []
+    for each in (engine, get_engine("reference")):
+        with closing(each.open(labels)) as session:
+            posteriors.append(state_posterior(session, state, known_truth))
+    np.testing.assert_allclose(*posteriors, atol=1e-9)
+
+
+def test_labels_that_count_less_name_the_engine_that_can(labels):
+    weighted = replace(labels, annotator_weight=np.full(labels.n_annotators, 0.5))
+    with pytest.raises(InputError, match="--engine memory"):
+        GPUEngine(host_device()).open(weighted)
