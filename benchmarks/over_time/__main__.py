@@ -18,6 +18,7 @@ import annotruth as at
 from annotruth.kernels.arrays import Floats
 from annotruth.labels.arrays import Covariates
 from annotruth.simulate.changes import ChangingSimulation
+from benchmarks.over_time.coverage import coverage
 
 CROWDS: Mapping[str, dict[str, Any]] = {
     "opinions, all label all": {"n_items": 150, "n_annotators": 40},
@@ -36,6 +37,11 @@ CROWDS: Mapping[str, dict[str, Any]] = {
         "n_items": 400, "n_annotators": 40, "labels_per_item": 10, "n_categories": 2, "ordinal": False,
     },
 }  # fmt: skip
+COVERED = {
+    name: options
+    for name, options in CROWDS.items()
+    if not {"behavior", "before"} & set(options) and name != "4 classes, 10 labels per item"
+}
 MIN_LABELS, NEAR = 60, 10
 
 
@@ -44,7 +50,7 @@ class Outcome(NamedTuple):
 
     Examples
     --------
-    >>> Outcome(*(np.zeros(1) for _ in range(9))).near.tolist()
+    >>> Outcome(*(np.zeros(1) for _ in range(11))).near.tolist()
     [0.0]
     """
 
@@ -53,6 +59,8 @@ class Outcome(NamedTuple):
     alarm: NDArray[Any]  # of those who do not change
     constant_auc_after: NDArray[Any]  # of p_serious of labels after changes alone
     auc_after: NDArray[Any]
+    items_auc_after: NDArray[Any]  # with the true distributions, the same reliability for all
+    oracle_auc_after: NDArray[Any]  # with the true distributions and reliabilities
     constant_auc_late: NDArray[Any]  # of everybody's labels in the second half
     auc_late: NDArray[Any]
     constant_auc_theirs: NDArray[Any]  # of all labels of those who change
@@ -80,6 +88,10 @@ def measure(made: ChangingSimulation) -> Outcome:
         for p in (constant.p_serious, fit.p_serious)
         if p is not None
     ]
+    scores[2:2] = [
+        np.array([auc(made.serious[after], p[after])] if after.any() else [])
+        for p in oracle_p_serious(made, after)
+    ]
     return Outcome(
         np.array([s in found for s in turned]),
         np.array(near),
@@ -88,34 +100,47 @@ def measure(made: ChangingSimulation) -> Outcome:
     )
 
 
+def oracle_p_serious(made: ChangingSimulation, after: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Return p_serious by the truth with one reliability for all labels, and with the true ones."""
+    data, n = made.labels, made.labels.n_categories
+    label, annotator = data.category_of_label(), data.annotator
+    irregular = np.full(data.n_labels, 1.0 / n)
+    if made.repeated is not None:
+        irregular = (label == made.repeated[annotator]) + 1e-12
+    ratio = made.distribution[data.item_of_label(), label] / irregular
+    reliability = np.where(after, made.later[annotator], made.reliability[annotator])
+    return ratio, ratio * reliability / (1.0 - reliability)
+
+
 def auc(truth: NDArray[np.bool_], score: Floats) -> float:
     """Return the probability that a serious label has a higher score than another."""
     n, m = truth.sum(), (~truth).sum()
     return float((rankdata(score)[truth].sum() - n * (n + 1) / 2) / (n * m))
 
 
-def changes(runs: int) -> Iterator[str]:
+def changes(runs: int, first_seed: int) -> Iterator[str]:
     """Return a table of how well changes are found, in crowds with and without them."""
     yield (
         "| crowd | found | within 10 labels | false alarms | AUC, labels after changes | "
-        "AUC, everybody's second half | AUC, all labels of those who change |"
+        "oracle: items, and reliabilities | AUC, everybody's second half | AUC, all labels of those who change |"
     )
-    yield "|---|---|---|---|---|---|---|"
+    yield "|---|---|---|---|---|---|---|---|"
     for name, options in CROWDS.items():
         for share in (0.2, 0.0):
             outcomes = [
                 measure(at.simulate.changing(**options, changing_share=share, seed=seed))
-                for seed in range(runs)
+                for seed in range(first_seed, first_seed + runs)
             ]
             each = Outcome(*map(np.concatenate, zip(*outcomes, strict=True)))
             alarms = f"{each.alarm.mean():.1%} of {len(each.alarm)}"
             if not share:
-                yield f"| {name}, nobody changes | | | {alarms} | | | |"
+                yield f"| {name}, nobody changes | | | {alarms} | | | | |"
                 continue
             yield (
                 f"| {name} | {each.detected.mean():.0%} of {len(each.detected)} | "
                 f"{each.near.mean():.0%} | {alarms} | "
                 f"{each.constant_auc_after.mean():.3f} → {each.auc_after.mean():.3f} | "
+                f"{each.items_auc_after.mean():.3f}, {each.oracle_auc_after.mean():.3f} | "
                 f"{each.constant_auc_late.mean():.3f} → {each.auc_late.mean():.3f} | "
                 f"{each.constant_auc_theirs.mean():.3f} → {each.auc_theirs.mean():.3f} |"
             )
@@ -168,10 +193,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.over_time", description=__doc__)
     parser.add_argument("--data-dir", type=Path, help="the folder of public label sets")
     parser.add_argument("--runs", type=int, default=10, help="crowds per row (default: 10)")
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--only-coverage", action="store_true", help="of intervals in windows")
     parser.add_argument("--speed", action="store_true", help="measure a million labels, too")
     options = parser.parse_args()
-    for line in changes(options.runs):
+    if not options.only_coverage:
+        for line in changes(options.runs, options.first_seed):
+            print(line, flush=True)
+        print()
+    for line in coverage(COVERED, options.runs, options.first_seed):
         print(line, flush=True)
+    if options.only_coverage:
+        return 0
     if options.data_dir is not None:
         print("", *real_times(options.data_dir), sep="\n", flush=True)
     if options.speed:

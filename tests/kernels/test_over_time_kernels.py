@@ -5,9 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-from annotruth.kernels.over_time import evidence, levels
+from annotruth.kernels.over_time import evidence, levels, sorting
 from annotruth.kernels.reference.over_time import evidence as reference_evidence
 from annotruth.kernels.reference.over_time import levels as reference
+from annotruth.kernels.reference.over_time import sorting as reference_sorting
 
 LEVELS = np.array([0.05, 0.5, 0.95])
 START, JUMP = np.array([0.2, 0.3, 0.5]), np.array([0.4, 0.4, 0.2])
@@ -21,10 +22,10 @@ def labels():
 
 
 def smooth(kernels, labels, p_changing):
-    window = np.repeat([0, 1, 2], [4, 3, 5])
-    results = np.zeros((3, 3)), np.zeros(12), np.zeros((12, 2))
+    windows = np.array([0, 2, 2]), np.array([2, 2, 3])
+    results = np.ones((3, 3)), np.zeros(12), np.zeros((12, 2))
     kernels.smooth(
-        0, 3, BEGIN, END, *labels, LEVELS, START, JUMP, 0.1, p_changing, window, *results
+        0, 3, BEGIN, END, *labels, LEVELS, START, JUMP, 0.1, p_changing, *windows, *results
     )
     return results
 
@@ -41,10 +42,59 @@ def test_smoothing_agrees_with_the_twin(labels, p_changing):
 def test_likelihoods_agree_with_the_twin(labels):
     results = []
     for kernels in (levels, reference):
-        logs = np.zeros((3, 2))
-        kernels.likelihood(0, 3, BEGIN, END, *labels, LEVELS, START, JUMP, 0.1, logs)
-        results.append(logs)
-    np.testing.assert_allclose(*results, rtol=1e-12)
+        logs, constant = np.zeros((3, 2)), np.zeros((3, 3))
+        kernels.likelihood(0, 3, BEGIN, END, *labels, LEVELS, START, JUMP, 0.1, logs, constant)
+        results.append(np.hstack([logs, constant]))
+    np.testing.assert_allclose(*results, rtol=1e-12, atol=1e-15)
+
+
+def test_long_sequences_do_not_underflow():
+    serious, irregular = np.full(4000, 1e-9), np.full(4000, 1e-7)
+    logs, constant = np.zeros((1, 2)), np.zeros((1, 3))
+    ends = np.array([0]), np.array([4000])
+    model = LEVELS, START, JUMP, 1e-9
+    levels.likelihood(0, 1, *ends, serious, irregular, *model, logs, constant)
+    of_level = np.log(START) + 4000 * np.log(irregular[0] + LEVELS * (serious - irregular)[0])
+    np.testing.assert_allclose(logs[0], of_level[0], rtol=1e-6)  # by far the most probable
+    np.testing.assert_allclose(constant[0], [1.0, 0.0, 0.0], atol=1e-12)
+
+
+def count(kernels, labels, orders, enough):
+    counts = np.zeros(2, dtype=np.int64)
+    ends = np.array([0, 6]), np.array([6, 12])
+    kernels.count_as_clear(0, 2, *ends, *labels, LEVELS, START, JUMP, 0.1, orders, enough, counts)
+    return counts
+
+
+def test_shuffled_orders_are_counted_as_by_the_twin(labels):
+    rng = np.random.default_rng(0)
+    orders = np.stack([rng.permutation(6) for _ in range(40)])
+    for enough in (40, 5):
+        found = count(levels, labels, orders, enough)
+        np.testing.assert_array_equal(found, count(reference, labels, orders, enough))
+    assert (found == 5).any()
+
+
+def test_the_own_order_is_as_clear_as_itself(labels):
+    own = np.arange(6)[np.newaxis]
+    assert count(levels, labels, own, 9).tolist() == [1, 1]
+
+
+def test_labels_are_sorted_within_annotators_as_by_the_twin():
+    rng = np.random.default_rng(1)
+    key, begin, end = (
+        rng.integers(0, 9, 50).astype(float),
+        np.array([0, 20, 20]),
+        np.array([20, 20, 50]),
+    )
+    start, results = rng.permutation(50), []
+    for kernels in (sorting, reference_sorting):
+        order = start.copy()
+        kernels.sort_within(0, 2, begin, end, key, order)
+        kernels.sort_within(2, 3, begin, end, key, order)
+        results.append(order)
+    np.testing.assert_array_equal(*results)
+    assert (np.diff(key[results[0][:20]]) >= 0).all()
 
 
 def all_paths(labels, hazard):
@@ -59,15 +109,16 @@ def all_paths(labels, hazard):
 
 def test_the_twin_is_a_sum_over_all_sequences_of_levels(labels):
     paths, joint = all_paths(labels, 0.1)
-    logs = np.zeros((1, 2))
+    logs, posterior = np.zeros((1, 2)), np.zeros((1, 3))
     begin, end = np.array([0]), np.array([5])
-    reference.likelihood(0, 1, begin, end, *labels, LEVELS, START, JUMP, 0.1, logs)
+    reference.likelihood(0, 1, begin, end, *labels, LEVELS, START, JUMP, 0.1, logs, posterior)
     np.testing.assert_allclose(logs[0, 1], np.log(joint.sum()))
     constant = [np.prod(level * labels[0][:5] + (1 - level) * labels[1][:5]) for level in LEVELS]
     np.testing.assert_allclose(logs[0, 0], np.log(START @ constant))
+    np.testing.assert_allclose(posterior[0], START * constant / (START @ constant))
     by_window, p_change, without = np.zeros((1, 3)), np.zeros(5), np.zeros((5, 2))
     reference.smooth(
-        0, 1, begin, end, *labels, LEVELS, START, JUMP, 0.1, np.ones(1), np.zeros(5, int),
+        0, 1, begin, end, *labels, LEVELS, START, JUMP, 0.1, np.ones(1), begin, begin + 1,
         by_window, p_change, without,
     )  # fmt: skip
     posterior = joint / joint.sum()
@@ -91,12 +142,12 @@ def test_evidence_agrees_with_the_twin():
 
     data = at.simulate.crowd(n_items=12, n_annotators=5, n_categories=3, seed=0).labels
     rng = np.random.default_rng(0)
-    tables = rng.uniform(0.1, 1.0, (3, 5, 3, 4))
+    ratios = rng.uniform(0.1, 1.0, (5, 3, 3, 4)).astype(np.float32)
     posterior = rng.dirichlet(np.ones(4), 12)
     results = []
     for kernels in (evidence, reference_evidence):
         found = np.zeros(60), np.zeros(60)
         for lo, hi in ((0, 7), (7, 12)):
-            kernels.label_evidence(data.block(), lo, hi, posterior, *found, *tables)
+            kernels.label_evidence(data.block(), lo, hi, posterior, *found, ratios)
         results.append(np.stack(found))
     np.testing.assert_allclose(*results, rtol=1e-12)

@@ -1,9 +1,21 @@
 """Changes of annotators are found where they are, and rarely where there are none."""
 
+from contextlib import closing
+
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 import annotruth as at
+from annotruth.engines import get_engine
+from annotruth.over_time.change_model import ChangeModel
+from annotruth.over_time.changes import (
+    MAX_AS_CLEAR,
+    N_FIRST_SHUFFLES,
+    N_SHUFFLES,
+    beats_shuffled,
+)
+from annotruth.over_time.sequences import Sequences
 
 
 def found_changes(fit):
@@ -155,3 +167,28 @@ def test_seconds_are_learned_and_not_assumed(fast):
         return (ranks.sum() - n * (n + 1) / 2) / (n * m)
 
     assert auc(fit.p_serious) > auc(without) + 0.01
+
+
+def test_shuffling_has_the_size_that_it_says():
+    shares = (np.arange(20_000) + 0.5) / 20_000  # of all orders that are as clear
+    first, more = N_FIRST_SHUFFLES, N_SHUFFLES - N_FIRST_SHUFFLES
+    passed = binom.pmf(0, first, shares)
+    for n_first in range(1, MAX_AS_CLEAR + 1):
+        of_more = binom.cdf(MAX_AS_CLEAR - n_first, more, shares)
+        passed += binom.pmf(n_first, first, shares) * of_more
+    assert passed.mean() == pytest.approx(0.0412, abs=1e-4)
+
+
+def test_shuffling_decides_as_all_shuffled_orders_do():
+    """Sequences that do not change pass as often as the test's size says."""
+    rng = np.random.default_rng(0)
+    n, length = 2000, 12
+    serious, irregular = rng.uniform(0.05, 0.9, (2, n * length))
+    begin = np.arange(n) * length
+    sequences = Sequences(serious, irregular, begin, begin + length)
+    levels = np.array([0.1, 0.5, 0.9])
+    model = ChangeModel(levels, np.full(3, 1 / 3), np.full(3, 1 / 3), 0.1, share=0.5)
+    labels = at.Labels.of([("a", "x", 1)])
+    with closing(get_engine("memory").open(labels)) as session:
+        passed = beats_shuffled(session, sequences, model)
+    assert 0.03 < passed.mean() < 0.0412 + 3 * np.sqrt(0.04 / n)

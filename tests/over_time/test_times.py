@@ -1,12 +1,14 @@
 """Columns of times: recognised, parsed, refused; and what is said where they say nothing."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import annotruth as at
+from annotruth.engines.memory import MemoryEngine, MemorySession
 from annotruth.errors import AnnotruthWarning, InputError
 from annotruth.labels.times import parse_times
 
@@ -130,8 +132,36 @@ def test_on_disk_and_on_spark_times_are_refused_by_name_before_reading(tmp_path)
     path.write_text("item,annotator,label,when\na,x,1,3\nb,x,2,4\nb,y,2,5\n")
     with pytest.raises(InputError, match="labels on disk do not carry their time: leave time out"):
         at.fit(path, columns={"time": "when"}, memory="1GB")
-    path.write_text("item,annotator,label,time\na,x,1,3\nb,x,2,4\nb,y,2,never\n")
-    assert not at.fit(path, memory="1GB").further  # the column is not read
+    path.write_text("item,annotator,label,time,order\na,x,1,3,1\nb,x,2,4,2\nb,y,2,never,1\n")
+    expected = r"columns 'time', 'order' are not used: labels on disk \(`--memory`\) do not carry"
+    with pytest.warns(AnnotruthWarning, match=expected):
+        assert not at.fit(path, memory="1GB").further  # the columns are not read
+
+
+def test_an_engine_without_the_kernels_over_time_computes_them_in_memory(monkeypatch):
+    made = at.simulate.changing(n_items=60, n_annotators=10, seed=0)
+    expected = at.fit(made.labels)
+    engine = MemoryEngine()
+    engine.capabilities = replace(MemoryEngine.capabilities, over_time=False)
+    run, ran = MemorySession.run_over_annotators, []
+
+    def refuse(self, kernel, *arguments):
+        ran.append(kernel)
+        assert self.engine_number == 0 or "over_time" not in kernel
+        return run(self, kernel, *arguments)
+
+    def open_numbered(self, data, opened=MemoryEngine.open):
+        session = opened(self, data)
+        session.engine_number = int(self is engine)
+        return session
+
+    monkeypatch.setattr(MemoryEngine, "open", open_numbered)
+    monkeypatch.setattr(MemorySession, "run_over_annotators", refuse)
+    fit = at.fit(made.labels, engine=engine)
+    assert any("over_time" in kernel for kernel in ran)
+    assert fit.further_table("over_time", "over_time").equals(
+        expected.further_table("over_time", "over_time")
+    )
 
 
 def test_label_studio_and_prodigy_exports_have_times(tmp_path):
@@ -157,6 +187,52 @@ def test_label_studio_and_prodigy_exports_have_times(tmp_path):
     path = tmp_path / "prodigy.jsonl"
     path.write_text("\n".join(map(json.dumps, lines)))
     assert at.read_labels(path).covariates.labels["time"].null_count == 0
+
+
+def test_argilla_responses_have_times(tmp_path):
+    """Both shapes of responses; the time is that of the last change, else of the first answer."""
+    path = tmp_path / "records.json"
+    made = {"inserted_at": "2024-05-03T10:00:00", "updated_at": "2024-05-03T12:00:00.123456"}
+    only = {"inserted_at": "2024-05-03T11:00:00"}
+    listed = [
+        {"user_id": who, "status": "submitted", "values": {"q": {"value": "a"}}, **times}
+        for who, times in (("x", made), ("y", only), ("z", {}))
+    ]
+    by_question = [{"user_id": "x", "value": "a", **made}, {"user_id": "y", "value": "b", **only}]
+    for responses, expected in (
+        (listed, ["12:00", "11:00", None]),
+        ({"q": by_question}, ["12:00", "11:00"]),
+    ):
+        path.write_text(json.dumps([{"id": 1, "fields": {}, "responses": responses}]))
+        labels = at.read_labels(path)
+        times = labels.covariates.labels["time"].to_pylist()
+        assert [None if one is None else f"{one:%H:%M}" for one in times] == expected
+
+
+@pytest.mark.parametrize(
+    ("behavior", "expected"),
+    [
+        ({"time_string": "Time spent: 1d 2h 3m 4s "}, {"seconds": [93784.0]}),
+        (
+            {"session_start": 1714730000.0, "session_end": 1714730400.0, "total_time_ms": 45500},
+            {"time": ["10:00"], "seconds": [45.5]},
+        ),
+        ({"session_start": 1714730400.0, "session_end": None}, {"time": ["10:00"]}),
+        ({"time_string": "a while", "total_time_ms": "many"}, {}),
+        ("none", {}),
+        (None, {}),
+    ],
+)
+def test_potato_lines_have_times(tmp_path, behavior, expected):
+    line = {"id": 1, "label_annotations": {"q": {"a": "true"}}, "behavioral_data": behavior}
+    path = tmp_path / "ann" / "annotated_instances.jsonl"
+    path.parent.mkdir()
+    path.write_text(json.dumps(line) + "\n")
+    found = {
+        role: [f"{one:%H:%M}" if role == "time" else one for one in column.to_pylist()]
+        for role, column in at.read_labels(path).covariates.labels.items()
+    }
+    assert found == expected
 
 
 def test_mturk_and_toloka_tables_have_times(tmp_path):
@@ -185,9 +261,13 @@ def test_orders_of_equal_times_are_by_the_column_order():
             "order": [3, 2, 1, 6, 5, 4],
         }
     )
+    from contextlib import closing
+
+    from annotruth.engines import get_engine
     from annotruth.over_time.clock import read_clock
 
     labels = at.Labels.of(table)
-    clock = read_clock(labels)
+    with closing(get_engine("memory").open(labels)) as session:
+        clock = read_clock(session, labels)
     assert labels.row[clock.order].tolist() == [5, 4, 3, 2, 1, 0]
     assert clock.is_date

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from contextlib import closing
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from annotruth.engines import Session, get_engine
 from annotruth.kernels.arrays import Floats, slices
 from annotruth.labels import Labels
-from annotruth.models.base import Estimator
+from annotruth.models.base import EMEstimator, Estimator
 from annotruth.models.label_evidence import LabelEvidence
 from annotruth.models.result import Fit
 from annotruth.over_time.clock import read_clock
 from annotruth.over_time.results import further_results, no_results
+from annotruth.over_time.sample import sample_annotators
 from annotruth.over_time.seconds import learn_seconds
 from annotruth.over_time.trajectories import Trajectories, find_trajectories
 
@@ -24,9 +27,15 @@ def add_over_time(fit: Fit, estimator: Estimator) -> Fit:
 
     Where annotators change, the labels before and after are fitted as those of two annotators, and the
     results of items, annotators and labels are those of that fit. Without changes they stay as they are,
-    except that ``p_serious`` uses the seconds per answer where these are informative.
+    except that ``p_serious`` uses the seconds per answer where these are informative. Where an engine does
+    not run the kernels over time, all of it is computed in memory.
     """
     engine = get_engine(getattr(estimator, "engine", "memory"))
+    can_run = engine.capabilities.over_time or engine.capabilities.distributed
+    if isinstance(estimator, EMEstimator) and not can_run:
+        engine = get_engine("memory")
+        estimator = copy(estimator)
+        estimator.engine = engine.name
     problem = ""
     if fit.verdict == "chance":
         problem = "labels agree no better than chance"
@@ -42,15 +51,18 @@ def add_over_time(fit: Fit, estimator: Estimator) -> Fit:
 
 def _analyse(fit: Fit, estimator: Estimator, session: Session, evidence: LabelEvidence) -> Fit:
     labels, further = fit.data, fit.further
-    clock = read_clock(labels)
-    trajectories = None if clock is None else find_trajectories(session, clock, evidence)
-    reliability = _reliability_of_labels(labels, evidence, trajectories)
-    seconds = learn_seconds(labels, reliability, evidence.if_serious, evidence.if_irregular)
+    clock, sampled = read_clock(session, labels), sample_annotators(labels)
+    trajectories = seconds = None
+    if clock is not None:
+        trajectories = find_trajectories(session, clock, evidence, sampled)
+    if "seconds" in labels.covariates.labels:
+        reliability = _reliability_of_labels(labels, evidence, trajectories, sampled)
+        seconds = learn_seconds(session, labels, evidence, reliability, sampled)
     if trajectories is not None and len(trajectories.changes.place):
         parts = trajectories.parts(labels)
         parted = estimator.fit_parts(parts)
         assert parted is not None  # a model with evidence of labels can fit parts of them
-        trajectories = trajectories.with_parts(session, parts, parted)
+        trajectories = trajectories.with_parts(parts, parted)
         fit = parted.fit
     if seconds is not None and seconds.gain.is_clear and fit.p_serious is not None:
         fit = replace(fit, p_serious=seconds.update(fit.p_serious))
@@ -59,16 +71,26 @@ def _analyse(fit: Fit, estimator: Estimator, session: Session, evidence: LabelEv
 
 
 def _reliability_of_labels(
-    labels: Labels, evidence: LabelEvidence, trajectories: Trajectories | None
+    labels: Labels,
+    evidence: LabelEvidence,
+    trajectories: Trajectories | None,
+    sampled: NDArray[np.bool_],
 ) -> Floats:
-    """Return the reliability at each label without its own evidence; constant without a time."""
-    reliability = np.empty(labels.n_labels)
-    if trajectories is None or len(trajectories.clock.order) < labels.n_labels:
-        for some in slices(labels.n_labels, 1 << 16):
-            serious, irregular = evidence.if_serious[some], evidence.if_irregular[some]
-            p = irregular[:, np.newaxis] + np.outer(serious - irregular, evidence.levels)
-            weights = evidence.weights[labels.annotator[some]] / p
-            reliability[some] = weights @ evidence.levels / weights.sum(axis=1)
+    """Return the reliability at each label of a sample without its own evidence.
+
+    It is constant for labels without a time.
+    """
+    reliability = np.full(labels.n_labels, np.nan)
+    is_constant = sampled[labels.annotator]
     if trajectories is not None:
-        reliability[trajectories.clock.order] = trajectories.smoothed.without[:, 1]
+        place = trajectories.clock.order[trajectories.sample.place]
+        reliability[place] = trajectories.sample.changing
+        is_constant[place] = False
+    places = np.flatnonzero(is_constant)
+    for some in slices(len(places), 1 << 16):
+        j = places[some]
+        serious, irregular = evidence.if_serious[j], evidence.if_irregular[j]
+        p = irregular[:, np.newaxis] + np.outer(serious - irregular, evidence.levels)
+        weights = evidence.weights[labels.annotator[j]] / p
+        reliability[j] = weights @ evidence.levels / weights.sum(axis=1)
     return reliability

@@ -9,7 +9,7 @@ c and h are learned over the crowd, so that where labels do not say otherwise, a
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, logit
@@ -18,6 +18,7 @@ from annotruth.engines import Session
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.label_evidence import LabelEvidence
 from annotruth.over_time.sequences import Sequences
+from annotruth.over_time.windows import Windows
 
 EXPECTED_CHANGES = (1.0, 2.0, 4.0)
 """The expected numbers of changes of a changing annotator that are compared."""
@@ -59,19 +60,24 @@ class ChangeModel(NamedTuple):
 
     def log_bayes_factors(self, session: Session, sequences: Sequences) -> Floats:
         """Return the log of how much more probable each sequence is if it changes."""
-        logs = np.zeros((sequences.n, 2))
-        session.run_over_annotators(
-            "over_time.levels.likelihood",
-            sequences.n,
-            sequences.begin,
-            sequences.end,
-            sequences.serious,
-            sequences.irregular,
-            *self[:4],
-            logs,
-        )
-        factors: Floats = logs[:, 1] - logs[:, 0]
-        return factors
+        return self.compare(session, sequences).log_bayes_factor
+
+    def compare(self, session: Session, sequences: Sequences) -> ComparedSequences:
+        """Compare each sequence as a changing one with a constant one."""
+        logs, constant = np.zeros((sequences.n, 2)), np.empty((sequences.n, len(self.levels)))
+        self._run(session, "likelihood", sequences, logs, constant)
+        return ComparedSequences(logs[:, 1] - logs[:, 0], constant)
+
+    def count_as_clear(
+        self, session: Session, sequences: Sequences, orders: Codes, enough: int
+    ) -> Codes:
+        """Return in how many orders each sequence shows a change as clearly as in its own.
+
+        ``orders`` are orders x labels. Counting stops at ``enough``.
+        """
+        counts = np.zeros(sequences.n, dtype=np.int64)
+        self._run(session, "count_as_clear", sequences, orders, enough, counts)
+        return counts
 
     def with_share_of(self, n_changed: int, n: int) -> ChangeModel:
         """Return the model with the share of those in whom a change was found, of n annotators.
@@ -87,42 +93,64 @@ class ChangeModel(NamedTuple):
         return p
 
     def smooth(
-        self, session: Session, sequences: Sequences, p_changing: Floats, window: Codes
+        self, session: Session, sequences: Sequences, p_changing: Floats, windows: Windows
     ) -> Smoothed:
-        """Return the posterior of the levels; ``window`` is the window of each label."""
+        """Return the posterior of the levels; ``windows`` are those of the same sequences."""
         n_labels = len(sequences.serious)
         smoothed = Smoothed(
-            np.zeros((int(window.max()) + 1, len(self.levels))),
+            np.zeros((len(windows.place), len(self.levels))),
             np.zeros(n_labels),
             np.zeros((n_labels, 2)),
         )
+        self._run(session, "smooth", sequences, p_changing, windows.begin, windows.end, *smoothed)
+        return smoothed
+
+    def _run(self, session: Session, kernel: str, sequences: Sequences, *arguments: Any) -> None:
         session.run_over_annotators(
-            "over_time.levels.smooth",
+            f"over_time.levels.{kernel}",
             sequences.n,
             sequences.begin,
             sequences.end,
             sequences.serious,
             sequences.irregular,
             *self[:4],
-            p_changing,
-            window,
-            *smoothed,
+            *arguments,
         )
-        return smoothed
+
+
+class ComparedSequences(NamedTuple):
+    """Sequences as changing ones and as constant ones.
+
+    Attributes
+    ----------
+    log_bayes_factor
+        The log of how much more probable each sequence is if it changes.
+    constant
+        The posterior of each sequence's level if it is constant, sequences x levels.
+
+    Examples
+    --------
+    >>> ComparedSequences(np.array([1.5]), np.full((1, 11), 1 / 11)).constant.shape
+    (1, 11)
+    """
+
+    log_bayes_factor: Floats
+    constant: Floats
 
 
 class Smoothed(NamedTuple):
-    """The posterior of the levels of reliability at all labels, summed or averaged.
+    """The posterior of the levels of reliability at labels of some sequences, summed or averaged.
 
     Attributes
     ----------
     by_window
-        The sum of the posteriors of the labels of each window, windows x levels.
+        The sum of the posteriors of the labels of each window if the annotator changes, windows x
+        levels.
     p_change
         The probability that a changing annotator's level at a label is another than before.
     without
         The mean reliability at each label without its own evidence, labels x 2: of a constant
-        annotator, and by the model.
+        annotator, and by the model. 0 at labels of other sequences.
 
     Examples
     --------

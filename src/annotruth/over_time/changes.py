@@ -11,6 +11,7 @@ from annotruth.engines import Session
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.over_time.change_model import ChangeModel
 from annotruth.over_time.sequences import Sequences
+from annotruth.over_time.windows import Windows
 
 MIN_LABELS = 10
 """Annotators with fewer labels are taken as constant: so few cannot show a change."""
@@ -18,11 +19,17 @@ MIN_LABELS = 10
 LEAST_BEFORE_AND_AFTER = 5
 """The least number of labels before a change, and after it."""
 
+LIKELY = 0.5
+"""The probability above which an annotator is likely to change."""
+
 N_SHUFFLES = 99
 """How often the labels of an annotator are shuffled."""
 
-MAX_P_VALUE = 0.04
-"""The largest share of shuffled orders that may show a change as clearly as the order of time."""
+MAX_AS_CLEAR = 3
+"""The largest number of shuffled orders that may show a change as clearly as the order of time."""
+
+N_FIRST_SHUFFLES = 49
+"""After how many shuffles, none of which shows a change as clearly, there are no more."""
 
 _NEAR = 2  # labels on either side that count for the place of a change
 
@@ -59,9 +66,8 @@ def find_changes(
 
     A sequence changes if its probability of changing is above one half, and if its Bayes factor
     :math:`P(\text{labels} \mid \text{changing}) / P(\text{labels} \mid \text{constant})` is larger than in
-    all but `MAX_P_VALUE` of shuffled orders of the same labels. In a sequence that does not change all
-    orders are alike, so this is a test of that size whatever the labels are. The change is where
-    it is most probable; then the parts before and after it are searched likewise.
+    nearly all shuffled orders of the same labels (`beats_shuffled`). The change is where it is most
+    probable; then the parts before and after it are searched likewise.
     """
     found: list[FoundChanges] = []
     some, factors = sequences, log_bayes_factors
@@ -69,8 +75,8 @@ def find_changes(
         is_long = may_change(some)
         some, factors = some.take(is_long), factors[is_long]
         p_changing = model.p_changing(factors)
-        likely = p_changing > 0.5
-        likely[likely] = _beats_shuffled(session, some.take(likely), model, factors[likely])
+        likely = p_changing > LIKELY
+        likely[likely] = beats_shuffled(session, some.take(likely), model)
         some = some.take(likely)
         if not some.n:
             break
@@ -90,22 +96,51 @@ def find_changes(
     return FoundChanges(place[order], probability[order])
 
 
-def _beats_shuffled(
-    session: Session, sequences: Sequences, model: ChangeModel, factors: Floats
-) -> NDArray[np.bool_]:
-    """Return which sequences show a change more clearly than in nearly all shuffled orders."""
-    p_values = np.empty(sequences.n)
-    for i in range(sequences.n):  # one at a time, since their shuffled labels are many
-        shuffled = sequences.take(np.array([i])).shuffled(N_SHUFFLES)
-        as_clear = model.log_bayes_factors(session, shuffled) >= factors[i]
-        p_values[i] = (1 + np.count_nonzero(as_clear)) / (1 + N_SHUFFLES)
-    return p_values <= MAX_P_VALUE
+def beats_shuffled(session: Session, sequences: Sequences, model: ChangeModel) -> NDArray[np.bool_]:
+    r"""Return which sequences show a change more clearly than in nearly all shuffled orders.
+
+    Shuffling ends when at most `MAX_AS_CLEAR` of `N_SHUFFLES` orders were as clear, or more of
+    them, or none of the first `N_FIRST_SHUFFLES`. In a sequence that does not change all orders are alike,
+    so given the share u of all orders that are as clear, which is uniform or larger, each shuffle is
+    as clear with probability u, and the test's size is at most
+
+    .. math:: \int_0^1 P(B_{99} \le 3 \text{ or } B_{49} = 0) \, du = 0.0412,
+
+    where :math:`B_n` counts those among the first n. This holds whatever the labels are.
+    """
+    passed = np.zeros(sequences.n, dtype=np.bool_)
+    for length in np.unique(sequences.lengths):
+        same = np.flatnonzero(sequences.lengths == length)
+        # Sequences of the same length are shuffled alike, so that no result depends on others.
+        rng = np.random.default_rng(int(length))
+        counts = _count_as_clear(session, sequences.take(same), model, rng, N_FIRST_SHUFFLES)
+        passed[same[counts == 0]] = True
+        undecided = (counts > 0) & (counts <= MAX_AS_CLEAR)
+        if undecided.any():
+            same, counts = same[undecided], counts[undecided]
+            n_more = N_SHUFFLES - N_FIRST_SHUFFLES
+            counts += _count_as_clear(session, sequences.take(same), model, rng, n_more)
+            passed[same] = counts <= MAX_AS_CLEAR
+    return passed
+
+
+def _count_as_clear(
+    session: Session,
+    sequences: Sequences,
+    model: ChangeModel,
+    rng: np.random.Generator,
+    n_shuffles: int,
+) -> Codes:
+    """Return how many shuffled orders are as clear; sequences have the same length."""
+    length = int(sequences.lengths[0])
+    orders = np.stack([rng.permutation(length) for _ in range(n_shuffles)])
+    return model.count_as_clear(session, sequences, orders, enough=MAX_AS_CLEAR + 1)
 
 
 def _most_probable_places(session: Session, sequences: Sequences, model: ChangeModel) -> Codes:
     """Return the place of the label from which on each sequence has most probably changed."""
-    window = np.zeros(len(sequences.serious), dtype=np.int64)
-    p_change = model.smooth(session, sequences, np.ones(sequences.n), window).p_change
+    windows = Windows.of(sequences)
+    p_change = model.smooth(session, sequences, np.ones(sequences.n), windows).p_change
     places = np.empty(sequences.n, dtype=np.int64)
     for i, (begin, end) in enumerate(zip(sequences.begin, sequences.end, strict=True)):
         near = np.convolve(p_change[begin:end], np.ones(2 * _NEAR + 1), mode="same")

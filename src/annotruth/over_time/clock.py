@@ -9,8 +9,39 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from annotruth.engines import Session
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
+
+
+class SortedLabels(NamedTuple):
+    """Labels sorted by annotator, and within one by something else.
+
+    Attributes
+    ----------
+    order
+        The places of the labels in the layout.
+    annotator
+        The annotators of these labels, each once.
+    begin, end
+        The labels of each of them are ``order[begin:end]``.
+
+    Examples
+    --------
+    >>> SortedLabels(np.array([1, 0]), np.array([7]), np.array([0]), np.array([2])).first().tolist()
+    [True, False]
+    """
+
+    order: Codes
+    annotator: Codes
+    begin: Codes
+    end: Codes
+
+    def first(self) -> NDArray[np.bool_]:
+        """Return which labels are the first of their annotator."""
+        is_first = np.zeros(len(self.order), dtype=np.bool_)
+        is_first[self.begin] = True
+        return is_first
 
 
 class Clock(NamedTuple):
@@ -22,24 +53,25 @@ class Clock(NamedTuple):
         What the order is by: "time" or "order".
     values
         The time or order of each label, in the layout; null where it is missing.
-    order
-        The places of the labels that have one, sorted by annotator and time.
-    annotator
-        The annotators of these labels, each once.
-    begin, end
-        The labels of each of them are ``order[begin:end]``.
+    numbers
+        The same as numbers.
+    order, annotator, begin, end
+        The labels that have one, as in `SortedLabels`.
 
     Examples
     --------
-    >>> table = pa.table(
-    ...     {"item": ["a", "b"], "annotator": ["x", "x"], "label": [1, 2], "order": [7, 3]}
-    ... )
-    >>> read_clock(Labels.of(table)).order.tolist()
+    >>> from contextlib import closing
+    >>> from annotruth.engines import get_engine
+    >>> columns = {"item": ["a", "b"], "annotator": ["x", "x"], "label": [1, 2], "order": [7, 3]}
+    >>> labels = Labels.of(pa.table(columns))
+    >>> with closing(get_engine("memory").open(labels)) as session:
+    ...     read_clock(session, labels).order.tolist()
     [1, 0]
     """
 
     kind: str
     values: pa.Array
+    numbers: Floats
     order: Codes
     annotator: Codes
     begin: Codes
@@ -55,7 +87,7 @@ class Clock(NamedTuple):
         return self.values.take(pa.array(self.order[places]))
 
 
-def read_clock(labels: Labels) -> Clock | None:
+def read_clock(session: Session, labels: Labels) -> Clock | None:
     """Return the order of the labels by their time, else by their order.
 
     None if labels have neither, or no annotator has labels of different times. Labels of the same
@@ -67,29 +99,39 @@ def read_clock(labels: Labels) -> Clock | None:
         if values is not None and (pa.types.is_timestamp(values.type) or is_number(values)):
             ranks[kind] = values
     for kind, values in ranks.items():
-        time, has_time = to_floats(values)
-        keys = [to_floats(ranks["order"])[0]] if kind == "time" and "order" in ranks else []
-        order = sort_labels(labels, has_time, *keys, time)
-        later = (np.diff(labels.annotator[order]) == 0) & (np.diff(time[order]) > 0)
-        if later.any():
-            names, begin = np.unique(labels.annotator[order].astype(np.int64), return_index=True)
-            return Clock(kind, values, order, names, begin, np.append(begin[1:], len(order)))
+        numbers, has_time = to_floats(values)
+        found = sort_labels(session, labels, has_time, numbers)
+        steps = np.diff(numbers[found.order])[~found.first()[1:]]
+        if not (steps > 0.0).any():
+            continue
+        if kind == "time" and "order" in ranks and (steps == 0.0).any():
+            among_equal = np.nan_to_num(to_floats(ranks["order"])[0], nan=np.inf)
+            found = sort_labels(session, labels, has_time, among_equal, numbers)
+        return Clock(kind, values, numbers, *found)
     return None
 
 
-def sort_labels(labels: Labels, some: NDArray[np.bool_], *keys: Floats) -> Codes:
-    """Return the places of some labels sorted by annotator, by the last key, .., and by row.
-
-    Several stable sorts, the last of small integers, are faster than `numpy.lexsort`.
-    """
+def sort_labels(
+    session: Session, labels: Labels, some: NDArray[np.bool_], *keys: Floats
+) -> SortedLabels:
+    """Return some labels sorted by annotator, by the last key, .., and by row."""
     order = np.empty(labels.n_labels, dtype=np.int64)
     order[labels.row] = np.arange(labels.n_labels)
-    order = order[some[order]]
-    for key in keys:
-        order = order[np.argsort(key[order], kind="stable")]
+    if not some.all():
+        order = order[some[order]]
+    annotator = labels.annotator[order]
+    # The stable sort of small integers is many times as fast.
     small = np.uint16 if labels.n_annotators <= 1 << 16 else np.int64
-    sorted_places: Codes = order[np.argsort(labels.annotator[order].astype(small), kind="stable")]
-    return sorted_places
+    order = order[np.argsort(annotator.astype(small), kind="stable")]
+    n_labels = np.bincount(annotator, minlength=labels.n_annotators)
+    names = np.flatnonzero(n_labels)
+    end = np.cumsum(n_labels[names])
+    begin = end - n_labels[names]
+    for key in keys:
+        session.run_over_annotators(
+            "over_time.sorting.sort_within", len(names), begin, end, key, order
+        )
+    return SortedLabels(order, names, begin, end)
 
 
 def is_number(values: pa.Array) -> bool:

@@ -7,7 +7,6 @@ is found by Newton's method with the sums of squares of the labels' scores as in
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,13 +14,12 @@ from scipy.special import expit, logit, ndtr
 
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.distribution import Z_95
-from annotruth.over_time.sequences import Sequences
+from annotruth.over_time.sample import Sample
 
 N_BINS = 10
 """The number of bins that the crowd's labels are divided into."""
 
 _N_STEPS, _TOL = 20, 1e-3
-_MAX_LABELS = 200_000
 _LEAST = 0.01  # distance of reliabilities from 0 and 1
 
 
@@ -60,37 +58,66 @@ class Trend(NamedTuple):
     p_value: float
 
 
-def equal_bins(values: Floats) -> Codes:
-    """Return bins of about equally many numbers; equal ones are in one bin."""
-    edges = np.unique(np.quantile(values, np.arange(1, N_BINS) / N_BINS, method="lower"))
-    bins: Codes = np.searchsorted(edges, values, side="right")
-    _, codes = np.unique(bins, return_inverse=True)
+class EqualBins(NamedTuple):
+    """Bins of about equally many labels; equal numbers are in one bin.
+
+    Attributes
+    ----------
+    first, last
+        The smallest and the largest number in each bin.
+    n_labels
+        The number of labels in each.
+
+    Examples
+    --------
+    >>> numbers = np.array([1.0, 1.0, 2.0, 7.0])
+    >>> bins = EqualBins.of(numbers, sample=numbers)
+    >>> bins.first.tolist(), bins.codes(np.array([7.0, 1.0])).tolist()
+    ([1.0, 2.0], [1, 0])
+    """
+
+    first: Floats
+    last: Floats
+    n_labels: Codes
+
+    @classmethod
+    def of(cls, numbers: Floats, *, sample: Floats, n_labels: Codes | None = None) -> EqualBins:
+        """Return bins of numbers, each of which holds a tenth of a sample of the labels.
+
+        There are ``n_labels`` labels of each number, or one.
+        """
+        edges = np.arange(1, N_BINS) * (len(sample) - 1) // N_BINS
+        first = np.unique(np.append(np.partition(sample, edges)[edges], numbers.min()))
+        codes = _bin_codes(first, numbers)
+        last = np.full(len(first), -np.inf)
+        np.maximum.at(last, codes, numbers)
+        return cls(first, last, np.bincount(codes, n_labels).astype(np.int64))
+
+    def codes(self, numbers: Floats) -> Codes:
+        """Return the bin of each number."""
+        return _bin_codes(self.first, numbers)
+
+
+def _bin_codes(first: Floats, numbers: Floats) -> Codes:
+    codes: Codes = np.searchsorted(first, numbers, side="right") - 1
     return codes
 
 
-def crowd_in_bins(sequences: Sequences, reliability: Floats, bins: Codes) -> CrowdBins:
-    """Return the crowd's reliability in bins, given each label's reliability without itself.
-
-    Of many labels, some are used.
-    """
-    some = slice(None, None, -(-len(bins) // _MAX_LABELS))
-    sequences = replace(
-        sequences, serious=sequences.serious[some], irregular=sequences.irregular[some]
-    )
-    bins = bins[some]
-    own = logit(np.clip(reliability[some], _LEAST, 1.0 - _LEAST))
-    n = int(bins.max()) + 1
+def crowd_in_bins(sample: Sample, bins: Codes) -> CrowdBins:
+    """Return the crowd's reliability in bins, given the bin of each label of a sample."""
+    own = logit(np.clip(sample.constant, _LEAST, 1.0 - _LEAST))
+    n_labels = np.bincount(bins)
+    n = len(n_labels)
     delta: Floats = np.zeros(n)
     information: Floats = np.ones(n)
     for _ in range(_N_STEPS):
-        score = _scores(sequences, expit(own + delta[bins]))
+        score = _scores(sample, expit(own + delta[bins]))
         information = np.asarray(np.bincount(bins, score**2, n) + 1.0, dtype=np.float64)
         step = np.clip((np.bincount(bins, score, n) - delta) / information, -1.0, 1.0)
         delta += step
         if np.abs(step).max() < _TOL:
             break
     error = Z_95 / np.sqrt(information)
-    n_labels = np.bincount(bins, minlength=n)
     means = (
         np.bincount(bins, expit(own + shifted[bins]), n) / n_labels
         for shifted in (delta, delta - error, delta + error)
@@ -98,15 +125,15 @@ def crowd_in_bins(sequences: Sequences, reliability: Floats, bins: Codes) -> Cro
     return CrowdBins(*means)
 
 
-def _scores(sequences: Sequences, reliability: Floats) -> Floats:
+def _scores(sample: Sample, reliability: Floats) -> Floats:
     """Return the derivative of each label's log-likelihood by the logit of the reliability."""
-    difference = sequences.serious - sequences.irregular
-    p = sequences.irregular + reliability * difference
+    difference = sample.difference
+    p = sample.irregular + reliability * difference
     scores: Floats = reliability * (1.0 - reliability) * difference / p
     return scores
 
 
-def find_trend(sequences: Sequences, reliability: Floats) -> Trend | None:
+def find_trend(sample: Sample) -> Trend | None:
     r"""Return the trend of reliability with the position; None if there is nothing to test.
 
     The statistic is :math:`\sum_s \sum_t u_t (x_t - \bar x_s)` with the labels' scores u and positions x
@@ -114,17 +141,13 @@ def find_trend(sequences: Sequences, reliability: Floats) -> Trend | None:
     its mean is 0 and its variance
     :math:`\sum_s \sum_t (u_t - \bar u_s)^2 \sum_t (x_t - \bar x_s)^2 / (n_s - 1)`.
     """
-    lengths = sequences.lengths
-    some = sequences.take(lengths >= 2)
-    if not some.n:
-        return None
-    places, n = some.places(), some.lengths
-    sequence = np.repeat(np.arange(some.n), n)
-    u = _scores(sequences, np.clip(reliability, _LEAST, 1.0 - _LEAST))[places]
-    x = some.positions() / (n - 1)[sequence] - 0.5
+    sequence, n = sample.sequence, np.bincount(sample.sequence)
+    u = _scores(sample, np.clip(sample.constant, _LEAST, 1.0 - _LEAST))
     u = u - (np.bincount(sequence, u) / n)[sequence]
+    # A single label has no position from 0 to 1, and u = 0.
+    x = sample.position / np.maximum(n - 1, 1)[sequence] - 0.5
     statistic = float((u * x).sum())
-    squares = np.bincount(sequence, u**2) * np.bincount(sequence, x**2) / (n - 1)
+    squares = np.bincount(sequence, u**2) * np.bincount(sequence, x**2) / np.maximum(n - 1, 1)
     if not squares.sum() > 0.0:
         return None
     z = statistic / np.sqrt(squares.sum())

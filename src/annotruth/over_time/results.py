@@ -12,9 +12,8 @@ from annotruth.errors import counted
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
 from annotruth.models.further import FurtherResults
-from annotruth.models.robust_gpm.annotators import level_interval
-from annotruth.over_time.clock import Clock, to_floats
-from annotruth.over_time.crowd import crowd_in_bins, equal_bins
+from annotruth.over_time.clock import Clock
+from annotruth.over_time.crowd import EqualBins, crowd_in_bins
 from annotruth.over_time.seconds import HeldOutGain, SecondsEvidence
 from annotruth.over_time.trajectories import Trajectories
 
@@ -135,21 +134,14 @@ def _crowd_table(
 
 def _reliability_over_time(labels: Labels, trajectories: Trajectories) -> pa.Table:
     """Return one row per window of an annotator's labels."""
-    clock, window, smoothed = trajectories.clock, trajectories.window, trajectories.smoothed
-    first = np.flatnonzero(np.append(True, np.diff(window) > 0))
-    n_labels = np.diff(np.append(first, len(window)))
-    weights = smoothed.by_window / smoothed.by_window.sum(axis=1, keepdims=True)
-    reliability = weights @ trajectories.model.levels
-    low, high = level_interval(weights)
-    annotator = labels.annotator[clock.order[first]]
+    clock, windows = trajectories.clock, trajectories.windows
+    annotator = np.repeat(clock.annotator, windows.end - windows.begin)
     return _reliability_table(
         labels.annotators.take(pa.array(annotator)),
-        clock.at(first),
-        clock.at(first + n_labels - 1),
-        n_labels,
-        reliability,
-        np.minimum(low, reliability),
-        np.maximum(high, reliability),
+        clock.at(windows.place),
+        clock.at(windows.place + windows.n_labels - 1),
+        windows.n_labels,
+        *trajectories.shown.T,
     )
 
 
@@ -170,22 +162,21 @@ def _changes(labels: Labels, trajectories: Trajectories) -> pa.Table:
 
 def _crowd(trajectories: Trajectories) -> pa.Table:
     """Return one row per bin of the crowd's labels, by position of the label and by time."""
-    clock, sequences = trajectories.clock, trajectories.sequences
-    constant = trajectories.smoothed.without[:, 0]
-    rows: list[tuple[str, Floats]] = [("position", sequences.positions().astype(np.float64) + 1.0)]
+    clock, sample = trajectories.clock, trajectories.sample
+    lengths = trajectories.sequences.lengths
+    at_least = np.cumsum(np.bincount(lengths)[:0:-1])[::-1]  # annotators with so many labels
+    positions = np.arange(1.0, len(at_least) + 1.0)
+    own: Floats = sample.position.astype(np.float64) + 1.0
+    bins = {"position": (EqualBins.of(positions, sample=own, n_labels=at_least), own)}
     if clock.kind == "time":
-        rows.append(("time", to_floats(clock.values)[0][clock.order]))
+        own = clock.numbers[clock.order[sample.place]]
+        times = clock.numbers[np.isfinite(clock.numbers)]
+        bins["time"] = EqualBins.of(times, sample=own), own
     parts = []
-    for by, numbers in rows:
-        bins = equal_bins(numbers)
-        crowd = crowd_in_bins(sequences, constant, bins)
-        first, last = (
-            np.array([of(numbers[bins == b]) for b in range(len(crowd.reliability))])
-            for of in (np.min, np.max)
-        )
-        n_labels = np.bincount(bins)
-        begin, end = (_as_text(by, clock, ends) for ends in (first, last))
-        parts.append(_crowd_table([by] * len(n_labels), begin, end, n_labels, *crowd))
+    for by, (each, numbers) in bins.items():
+        crowd = crowd_in_bins(sample, each.codes(numbers))
+        begin, end = (_as_text(by, clock, ends) for ends in (each.first, each.last))
+        parts.append(_crowd_table([by] * len(begin), begin, end, each.n_labels, *crowd))
     return pa.concat_tables(parts)
 
 
@@ -233,11 +224,8 @@ def _order_lines(
     missing = labels.n_labels - len(clock.order)
     without = f", {counted(missing, 'label')} without one" if missing else ""
     changed = len(set(table["annotator"].to_pylist()))
-    ends = clock.values.take(pa.array(clock.order))
-    numbers = to_floats(ends)[0]
-    first, last = (
-        describe_time(ends[int(i)].as_py()) for i in (numbers.argmin(), numbers.argmax())
-    )
+    ends = np.nanargmin(clock.numbers), np.nanargmax(clock.numbers)
+    first, last = (describe_time(clock.values[int(place)].as_py()) for place in ends)
     span = first if first == last else f"{first} to {last}"
     n_annotators = counted(labels.n_annotators, "annotator")
     lines = [f"over time: {changed:,} of {n_annotators} changed ({clock.kind} {span}{without})"]

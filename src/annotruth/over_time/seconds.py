@@ -15,17 +15,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from annotruth.engines import Session
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
+from annotruth.models.label_evidence import LabelEvidence
 from annotruth.over_time.clock import is_number, sort_labels, to_floats
 
 N_BINS = 5
 """The number of bins of an annotator's seconds: fifths."""
 
 _N_FOLDS = 5
-_MAX_LABELS = 100_000  # from which shares are learned, and as many predicted
-_TOL, _MAX_ITER = 1e-6, 500
+_TOL, _MAX_ITER = 1e-5, 500
 _STANDARD_ERRORS = 2.0  # by which held-out labels must be predicted better
 
 
@@ -58,7 +60,7 @@ class SecondsEvidence(NamedTuple):
     Attributes
     ----------
     bins
-        The fifth of each label, in the layout; -1 where seconds are missing.
+        The fifth of each label, in the layout; -1 where seconds are missing or not informative.
     log_ratio
         The log of how much likelier serious labels are to be in each fifth than others.
     gain
@@ -87,71 +89,81 @@ class SecondsEvidence(NamedTuple):
         return updated
 
 
-def bin_seconds(labels: Labels) -> tuple[Codes, Codes, Floats] | None:
-    """Return the fifth of each label and its rank within the annotator, and the seconds.
+def learn_seconds(
+    session: Session,
+    labels: Labels,
+    evidence: LabelEvidence,
+    reliability: Floats,
+    sampled: NDArray[np.bool_],
+) -> SecondsEvidence | None:
+    """Return what the seconds of labels say; None where there are none to compare.
 
-    Annotators need one label per bin, and some seconds that differ. None if nobody has them.
+    It is learned from the labels of the annotators in a sample, whose ``reliability`` is known
+    without the label's own evidence. Others are put into bins only if seconds are informative.
     """
     column = labels.covariates.labels.get("seconds")
     if column is None or not is_number(column):
         return None
     seconds, has_seconds = to_floats(column)
-    order = sort_labels(labels, has_seconds, seconds)
-    sorted_annotator = labels.annotator[order]
-    _, begin, n = np.unique(sorted_annotator, return_index=True, return_counts=True)
-    if not len(order):
+    is_sampled = has_seconds & sampled[labels.annotator]
+    used, bin_of, ranks = bin_seconds(session, labels, seconds, is_sampled)
+    if not len(used):
         return None
-    last = seconds[order[begin + n - 1]]
-    usable = np.repeat((n >= N_BINS) & (last > seconds[order[begin]]), n)
-    if not usable.any():
-        return None
-    rank = np.arange(len(order)) - np.repeat(begin, n)
-    bins, ranks = (np.full(labels.n_labels, -1, dtype=np.int64) for _ in range(2))
-    # Equal seconds are in one bin, that of their first.
-    is_new = np.append(True, (np.diff(seconds[order]) > 0) | (np.diff(sorted_annotator) != 0))
-    first = np.maximum.accumulate(np.where(is_new, np.arange(len(order)), 0))
-    bins[order[usable]] = (rank[first] * N_BINS // np.repeat(n, n))[usable]
-    ranks[order[usable]] = rank[usable]
-    return bins, ranks, seconds
-
-
-def learn_seconds(
-    labels: Labels, reliability: Floats, if_serious: Floats, if_irregular: Floats
-) -> SecondsEvidence | None:
-    """Return what the seconds of labels say; None where there are none to compare.
-
-    ``reliability`` of each label is without the label's own evidence.
-    """
-    binned = bin_seconds(labels)
-    if binned is None:
-        return None
-    bins, ranks, seconds = binned
-    used = np.flatnonzero(bins >= 0)
-    used = used[:: -(-len(used) // _MAX_LABELS)]
-    serious = (reliability * if_serious)[used]
-    irregular = ((1.0 - reliability) * if_irregular)[used]
-    epsilon, bin_of, fold = reliability[used], bins[used], ranks[used] % _N_FOLDS
+    epsilon, fold = reliability[used], ranks % _N_FOLDS
+    serious = np.maximum(epsilon * evidence.if_serious[used], np.finfo(np.float64).tiny)
+    irregular = (1.0 - epsilon) * evidence.if_irregular[used]
+    shares = _learn_shares(serious, irregular, bin_of, np.full((2, N_BINS), 1.0 / N_BINS))
     gains = np.empty(len(bin_of))
     for held in range(_N_FOLDS):
         out = fold == held
-        shares = _learn_shares(serious[~out], irregular[~out], bin_of[~out])
-        gains[out] = _log_gains(shares, serious[out], irregular[out], epsilon[out], bin_of[out])
-    shares = _learn_shares(serious, irregular, bin_of)
+        without = _learn_shares(serious[~out], irregular[~out], bin_of[~out], shares)
+        gains[out] = _log_gains(without, serious[out], irregular[out], epsilon[out], bin_of[out])
+    gain = HeldOutGain.of(gains)
+    bins = np.full(labels.n_labels, -1)
+    if gain.is_clear:
+        places, bins_of, _ = bin_seconds(session, labels, seconds, has_seconds)
+        bins[places] = bins_of
     return SecondsEvidence(
         bins,
         np.log(shares[0] / shares[1]),
-        HeldOutGain.of(gains),
-        np.array([np.median(seconds[bins == b]) for b in range(N_BINS) if (bins == b).any()]),
+        gain,
+        np.array([np.median(seconds[used[bin_of == b]]) for b in np.unique(bin_of)]),
     )
 
 
-def _learn_shares(serious: Floats, irregular: Floats, bins: Codes) -> Floats:
-    """Return the shares of the bins among serious and among other labels, 2 x bins."""
-    shares = np.full((2, N_BINS), 1.0 / N_BINS)
+def bin_seconds(
+    session: Session, labels: Labels, seconds: Floats, some: NDArray[np.bool_]
+) -> tuple[Codes, Codes, Codes]:
+    """Return the places of some labels, the fifth of each, and its rank within the annotator.
+
+    Annotators need one label per bin, and some seconds that differ; labels of others are left out.
+    """
+    order, _, begin, end = found = sort_labels(session, labels, some, seconds)
+    n = end - begin
+    usable = np.repeat((n >= N_BINS) & (seconds[order[end - 1]] > seconds[order[begin]]), n)
+    rank = np.arange(len(order)) - np.repeat(begin, n)
+    # Equal seconds are in one bin, that of their first.
+    is_new = found.first()
+    is_new[1:] |= np.diff(seconds[order]) > 0
+    first = np.maximum.accumulate(np.where(is_new, np.arange(len(order)), 0))
+    bins = rank[first] * N_BINS // np.repeat(n, n)
+    return order[usable], bins[usable], rank[usable]
+
+
+def _learn_shares(serious: Floats, irregular: Floats, bins: Codes, start: Floats) -> Floats:
+    """Return the shares of the bins among serious and among other labels, 2 x bins.
+
+    The likelihood is concave in the shares, so that EM ends at the same ones from any start.
+    """
+    odds = [(irregular / serious)[bins == b] for b in range(N_BINS)]
+    n_labels = np.array([len(each) for each in odds])
+    shares = start
     for _ in range(_MAX_ITER):
-        joint = serious * shares[0, bins]
-        p = joint / (joint + irregular * shares[1, bins])
-        counts = np.stack([np.bincount(bins, w, N_BINS) for w in (p, 1.0 - p)]) + 1.0
+        ratios = shares[1] / shares[0]
+        n_serious = np.array(
+            [(1.0 / (1.0 + ratio * o)).sum() for ratio, o in zip(ratios, odds, strict=True)]
+        )
+        counts = np.stack([n_serious, n_labels - n_serious]) + 1.0
         before, shares = shares, counts / counts.sum(axis=1, keepdims=True)
         if np.abs(shares - before).max() < _TOL:
             break

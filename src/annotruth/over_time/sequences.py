@@ -57,6 +57,8 @@ class Sequences:
 
     def positions(self) -> Codes:
         """Return the position of each label in its sequence, from 0, sequence after sequence."""
+        if not self.n:
+            return np.empty(0, dtype=np.int64)
         ends = np.cumsum(self.lengths)
         positions: Codes = np.arange(ends[-1]) - np.repeat(ends - self.lengths, self.lengths)
         return positions
@@ -64,19 +66,3 @@ class Sequences:
     def places(self) -> Codes:
         """Return the place of each label of the sequences, sequence after sequence."""
         return np.repeat(self.begin, self.lengths) + self.positions()
-
-    def shuffled(self, n_times: int) -> Sequences:
-        """Return each sequence ``n_times`` in a random order, one after the other.
-
-        Sequences of the same length are shuffled alike, so that the result does not depend on
-        other sequences.
-        """
-        places = []
-        for begin, n in zip(self.begin.tolist(), self.lengths.tolist(), strict=True):
-            rng = np.random.default_rng(n)
-            places += [begin + rng.permutation(n) for _ in range(n_times)]
-        at = np.concatenate(places)
-        ends = np.cumsum(np.repeat(self.lengths, n_times))
-        return Sequences(
-            self.serious[at], self.irregular[at], ends - np.repeat(self.lengths, n_times), ends
-        )

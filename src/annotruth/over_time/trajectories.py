@@ -5,19 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from annotruth.engines import Session
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
 from annotruth.models.label_evidence import LabelEvidence, PartedFit, Parts
+from annotruth.models.robust_gpm.annotators import level_interval
 from annotruth.over_time.change_model import ChangeModel, Smoothed, learn_change_model
 from annotruth.over_time.changes import FoundChanges, find_changes, may_change
 from annotruth.over_time.clock import Clock
 from annotruth.over_time.crowd import Trend, find_trend
+from annotruth.over_time.sample import Sample
 from annotruth.over_time.seconds import HeldOutGain
 from annotruth.over_time.sequences import Sequences
+from annotruth.over_time.windows import Windows
 
-_LABELS_PER_WINDOW, _MAX_WINDOWS = 5, 20
+_NEGLIGIBLE = 0.05  # probability of changing, below which annotators are shown as constant
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,16 +34,15 @@ class Trajectories:
         The order of the labels, and their evidence in it: one sequence per annotator.
     model
         The model of changes.
-    p_changing
-        The probability that each annotator changes.
     changes
         The changes that were found.
     before, after
         The reliability before and after each of them.
-    window
-        The window of each label: consecutive labels of an annotator, for the table.
-    smoothed
-        The posterior of the levels of reliability.
+    windows, shown
+        Windows of consecutive labels of annotators, and the reliability in each with the ends of
+        its interval, windows x 3.
+    sample
+        The labels from which what concerns the whole crowd is learned.
     gain
         How much better held-out labels are predicted with changes than by constant annotators.
     trend
@@ -56,12 +59,12 @@ class Trajectories:
     clock: Clock
     sequences: Sequences
     model: ChangeModel
-    p_changing: Floats
     changes: FoundChanges
     before: Floats
     after: Floats
-    window: Codes
-    smoothed: Smoothed
+    windows: Windows
+    shown: Floats
+    sample: Sample
     gain: HeldOutGain
     trend: Trend | None
 
@@ -79,64 +82,91 @@ class Trajectories:
         later = labels.annotator[order[place]]
         return Parts(of_label, np.concatenate([np.arange(labels.n_annotators), later]))
 
-    def with_parts(self, session: Session, parts: Parts, parted: PartedFit) -> Trajectories:
-        """Return the trajectories by the fit of the parts."""
-        clock, place = self.clock, self.changes.place
-        sequences = Sequences.of(parted.evidence, clock.order, clock.begin, clock.end)
-        part = parts.of_label[clock.order]
-        # Those in whom a change was found are shown as changing, as the parts are.
-        p_changing = self.p_changing.copy()
-        p_changing[np.searchsorted(clock.begin, place, side="right") - 1] = 1.0
+    def with_parts(self, parts: Parts, parted: PartedFit) -> Trajectories:
+        """Return the trajectories with the reliability of the parts before and after changes."""
+        place, part = self.changes.place, parts.of_label[self.clock.order]
         return replace(
             self,
-            sequences=sequences,
             before=parted.reliability[part[place - 1]],
             after=parted.reliability[part[place]],
-            smoothed=self.model.smooth(session, sequences, p_changing, self.window),
         )
 
 
-def find_trajectories(session: Session, clock: Clock, evidence: LabelEvidence) -> Trajectories:
-    """Return the reliability over time, and where annotators change."""
+def find_trajectories(
+    session: Session, clock: Clock, evidence: LabelEvidence, sampled: NDArray[np.bool_]
+) -> Trajectories:
+    """Return the reliability over time, and where annotators change.
+
+    ``sampled`` are the annotators from whom what concerns the whole crowd is learned.
+    """
     sequences = Sequences.of(evidence, clock.order, clock.begin, clock.end)
     is_long = may_change(sequences)
     long = sequences.take(is_long) if is_long.any() else sequences
     model = learn_change_model(session, long, evidence)
-    factors = model.log_bayes_factors(session, sequences)
-    changes = find_changes(session, sequences, model, factors)
+    compared = model.compare(session, sequences)
+    changes = find_changes(session, sequences, model, compared.log_bayes_factor)
     found = np.searchsorted(clock.begin, changes.place, side="right") - 1
+    # What is shown allows for changes that were not found, with the share that is most probable.
+    p_shown = np.where(is_long, model.p_changing(compared.log_bayes_factor), 0.0)
+    p_shown[found] = 1.0
     model = model.with_share_of(len(np.unique(found)), long.n)
-    p_changing = model.p_changing(factors)
-    p_changing[~is_long] = 0.0
-    window = _windows(sequences)
-    smoothed = model.smooth(session, sequences, p_changing, window)
-    constant, changing = smoothed.without.T
-    difference = sequences.serious - sequences.irregular
-    gains = np.log(sequences.irregular + changing * difference)
-    gains -= np.log(sequences.irregular + constant * difference)
+    p_changing = np.where(is_long, model.p_changing(compared.log_bayes_factor), 0.0)
+    is_sampled = sampled[clock.annotator]
+    if not is_sampled.any():  # as none of them has labels with a time
+        is_sampled[:] = True
+    chosen = np.flatnonzero(is_sampled | (p_shown > _NEGLIGIBLE))
+    windows = Windows.of(sequences)
+    smoothed = model.smooth(
+        session, sequences.take(chosen), p_changing[chosen], windows.take(chosen)
+    )
+    sample = _sample(sequences, np.flatnonzero(is_sampled), smoothed)
     nothing = np.full(len(changes.place), np.nan)
     return Trajectories(
         clock=clock,
         sequences=sequences,
         model=model,
-        p_changing=p_changing,
         changes=changes,
         before=nothing,
         after=nothing,
-        window=window,
-        smoothed=smoothed,
-        gain=HeldOutGain.of(gains),
-        trend=find_trend(sequences, constant),
+        windows=windows,
+        shown=_reliability_in_windows(model, windows, p_shown, compared.constant, smoothed),
+        sample=sample,
+        gain=HeldOutGain.of(sample.log_gains()),
+        trend=find_trend(sample),
     )
 
 
-def _windows(sequences: Sequences) -> Codes:
-    """Return the window of each label: a few consecutive labels of an annotator."""
-    lengths = sequences.lengths
-    n_windows = np.clip(lengths // _LABELS_PER_WINDOW, 1, _MAX_WINDOWS)
-    first = np.cumsum(n_windows) - n_windows
-    sequence = np.repeat(np.arange(sequences.n), lengths)
-    windows: Codes = (
-        first[sequence] + sequences.positions() * n_windows[sequence] // lengths[sequence]
+def _sample(sequences: Sequences, chosen: Codes, smoothed: Smoothed) -> Sample:
+    """Return the labels of some sequences as a sample."""
+    some = sequences.take(chosen)
+    place = some.places()
+    return Sample(
+        place,
+        np.repeat(np.arange(some.n), some.lengths),
+        some.positions(),
+        sequences.serious[place],
+        sequences.irregular[place],
+        *smoothed.without[place].T,
     )
-    return windows
+
+
+def _reliability_in_windows(
+    model: ChangeModel, windows: Windows, p_changing: Floats, constant: Floats, smoothed: Smoothed
+) -> Floats:
+    """Return the reliability in each window with the ends of its interval, windows x 3.
+
+    The posterior of the level is that of a constant annotator and that of a changing one, weighted by
+    the probability of changing; where this is negligible, that of a constant annotator.
+    """
+    weights = np.repeat(constant, windows.end - windows.begin, axis=0)
+    some = np.flatnonzero(p_changing > _NEGLIGIBLE)
+    some_windows = windows.take(some)
+    numbers = some_windows.numbers()
+    p = np.repeat(p_changing[some], some_windows.end - some_windows.begin)[:, np.newaxis]
+    changing = smoothed.by_window[numbers] / windows.n_labels[numbers, np.newaxis]
+    weights[numbers] = p * changing + (1.0 - p) * weights[numbers]
+    reliability = weights @ model.levels
+    low, high = level_interval(weights)
+    return np.column_stack(
+        [reliability, np.minimum(low, reliability), np.maximum(high, reliability)]
+    )

@@ -30,12 +30,16 @@ class ChangingSimulation:
         The labels, with covariates ``time``, ``order`` (from 1) and ``seconds``.
     label
         The code of each item's right label, or of the mode of its distribution.
+    distribution
+        The probability of each category if a label is serious, items x categories.
     reliability, later
         The reliability of each annotator before a change, and after it if there is one.
     change
         How many labels each annotator gave before the change; -1 for those who do not change.
     serious
         Whether each label was serious.
+    repeated
+        The label that each annotator gives if not serious, with ``behavior="repeated"``.
 
     Examples
     --------
@@ -47,10 +51,12 @@ class ChangingSimulation:
 
     labels: Labels
     label: Codes
+    distribution: Floats
     reliability: Floats
     later: Floats
     change: Codes
     serious: NDArray[np.bool_]
+    repeated: Codes | None = None
 
 
 def changing(
@@ -124,8 +130,10 @@ def changing(
     serious = rng.random(len(item)) < np.where(changed, later[annotator], reliability[annotator])
     below = np.cumsum(distribution, axis=1)[item, :-1]
     drawn = (rng.random(len(item))[:, np.newaxis] >= below).sum(axis=1)
-    repeated = rng.integers(n_categories, size=data.n_annotators)[annotator]
-    irregular = rng.integers(n_categories, size=len(item)) if behavior == "random" else repeated
+    repeated = rng.integers(n_categories, size=data.n_annotators)
+    irregular = repeated[annotator]
+    if behavior == "random":
+        irregular = rng.integers(n_categories, size=len(item))
     scale = (
         data.scale if ordinal else Scale.nominal([f"class {n}" for n in range(1, n_categories + 1)])
     )
@@ -150,10 +158,12 @@ def changing(
             labels, covariates=Covariates(labels=columns).take(labels.row, nobody, nobody)
         ),
         label=label,
+        distribution=distribution,
         reliability=reliability,
         later=later,
         change=change,
         serious=serious[labels.row],
+        repeated=repeated if behavior == "repeated" else None,
     )
 
 

@@ -18,10 +18,12 @@ import math
 import numpy as np
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.compiled import compiled
+from annotruth.kernels.compiled import compiled_in_any_order
+
+_LABELS_PER_SCALING = 8  # products of so many probabilities do not underflow
 
 
-@compiled
+@compiled_in_any_order
 def likelihood(
     lo: int,
     hi: int,
@@ -34,34 +36,110 @@ def likelihood(
     jump: Floats,
     hazard: float,
     log_likelihood: Floats,
+    constant: Floats,
 ) -> None:
-    """Write each sequence's log-likelihood as a constant and as a changing one, sequences x 2."""
-    n_levels = len(levels)
-    constant, changing = np.empty(n_levels), np.empty(n_levels)
+    """Write each sequence's log-likelihood as a constant and as a changing one, sequences x 2.
+
+    ``constant`` gets the posterior of the level of a constant one, sequences x levels.
+    """
+    work = np.empty(len(levels))
     for s in range(lo, hi):
-        constant[:] = start
-        changing[:] = start
-        logs_constant = logs_changing = 0.0
-        for t in range(begin[s], end[s]):
-            sum_constant = sum_changing = 0.0
-            for k in range(n_levels):
-                p = irregular[t] + levels[k] * (serious[t] - irregular[t])
-                constant[k] *= p
-                sum_constant += constant[k]
-                moved = changing[k]
-                if t > begin[s]:
-                    moved += hazard * (jump[k] - moved)
-                changing[k] = moved * p
-                sum_changing += changing[k]
-            for k in range(n_levels):
-                constant[k] /= sum_constant
-                changing[k] /= sum_changing
-            logs_constant += math.log(sum_constant)
-            logs_changing += math.log(sum_changing)
-        log_likelihood[s, 0], log_likelihood[s, 1] = logs_constant, logs_changing
+        own = serious[begin[s] : end[s]], irregular[begin[s] : end[s]]
+        log_likelihood[s, 0] = _constant_levels(*own, levels, start, constant[s])
+        log_likelihood[s, 1] = _log_changing(*own, levels, start, jump, hazard, work)
 
 
-@compiled
+@compiled_in_any_order
+def count_as_clear(
+    lo: int,
+    hi: int,
+    begin: Codes,
+    end: Codes,
+    serious: Floats,
+    irregular: Floats,
+    levels: Floats,
+    start: Floats,
+    jump: Floats,
+    hazard: float,
+    orders: Codes,
+    enough: int,
+    counts: Codes,
+) -> None:
+    """Write in how many orders of its labels a sequence is as probable as in its own, if it changes.
+
+    ``orders`` are orders x labels; all sequences have as many labels. Counting stops at ``enough``. The
+    probability of a constant sequence is the same in all orders.
+    """
+    n = orders.shape[1]
+    work, own_serious, own_irregular = np.empty(len(levels)), np.empty(n), np.empty(n)
+    for s in range(lo, hi):
+        own = serious[begin[s] : end[s]], irregular[begin[s] : end[s]]
+        observed = _log_changing(*own, levels, start, jump, hazard, work)
+        counts[s] = 0
+        for order in orders:
+            if counts[s] == enough:
+                break
+            for i in range(n):
+                own_serious[i] = serious[begin[s] + order[i]]
+                own_irregular[i] = irregular[begin[s] + order[i]]
+            log = _log_changing(own_serious, own_irregular, levels, start, jump, hazard, work)
+            if log >= observed:
+                counts[s] += 1
+
+
+@compiled_in_any_order
+def _constant_levels(
+    serious: Floats, irregular: Floats, levels: Floats, start: Floats, posterior: Floats
+) -> float:
+    """Write the posterior of the level of a constant sequence, and return its log-likelihood."""
+    posterior[:] = start
+    log = 0.0
+    for t in range(len(serious)):
+        for k in range(len(levels)):
+            posterior[k] *= irregular[t] + levels[k] * (serious[t] - irregular[t])
+        if t % _LABELS_PER_SCALING == _LABELS_PER_SCALING - 1:
+            log += _normalise(posterior)
+    return log + _normalise(posterior)
+
+
+@compiled_in_any_order
+def _log_changing(
+    serious: Floats,
+    irregular: Floats,
+    levels: Floats,
+    start: Floats,
+    jump: Floats,
+    hazard: float,
+    forward: Floats,
+) -> float:
+    """Return the log-likelihood of a changing sequence; ``forward`` has room for the levels."""
+    forward[:] = start
+    log, stay, jumping = 0.0, 1.0, 0.0  # there is no jump before the first label
+    for t in range(len(serious)):
+        total = 0.0
+        for k in range(len(levels)):
+            p = irregular[t] + levels[k] * (serious[t] - irregular[t])
+            forward[k] = (stay * forward[k] + jumping * jump[k]) * p
+            total += forward[k]
+        if t % _LABELS_PER_SCALING == _LABELS_PER_SCALING - 1:
+            log += _normalise(forward)
+            total = 1.0
+        stay, jumping = 1.0 - hazard, hazard * total
+    return log + _normalise(forward)
+
+
+@compiled_in_any_order
+def _normalise(weights: Floats) -> float:
+    """Scale weights to a sum of 1, and return the log of their sum."""
+    total = 0.0
+    for k in range(len(weights)):
+        total += weights[k]
+    for k in range(len(weights)):
+        weights[k] /= total
+    return math.log(total)
+
+
+@compiled_in_any_order
 def smooth(
     lo: int,
     hi: int,
@@ -74,7 +152,8 @@ def smooth(
     jump: Floats,
     hazard: float,
     p_changing: Floats,
-    window: Codes,
+    first_window: Codes,
+    last_window: Codes,
     by_window: Floats,
     p_change: Floats,
     without: Floats,
@@ -82,12 +161,12 @@ def smooth(
     r"""Run forward-backward and write what follows from the posterior of the levels.
 
     ``p_changing`` is the probability that each sequence is a changing one. ``by_window`` gets the sum over
-    labels of the posterior, windows x levels; ``window`` has the window of each label. ``p_change``
-    gets the probability that the level of a changing annotator is another one than at the label before.
-    ``without`` gets the mean reliability at each label without the label's own evidence, labels x 2:
-    of a constant annotator, and of both kinds by ``p_changing``. With the posterior
-    :math:`\gamma_t(k)` it is :math:`\sum_k \epsilon_k \gamma_t(k) / b_t(k)` over
-    :math:`\sum_k \gamma_t(k) / b_t(k)`.
+    labels of the posterior if it is, windows x levels; those of a sequence are
+    ``first_window[s]:last_window[s]`` and divide its labels evenly. ``p_change`` gets the probability that the level of a changing
+    annotator is another one than at the label before. ``without`` gets the mean reliability at each
+    label without the label's own evidence, labels x 2: of a constant annotator, and of both kinds by
+    ``p_changing``. With the posterior :math:`\gamma_t(k)` it is
+    :math:`\sum_k \epsilon_k \gamma_t(k) / b_t(k)` over :math:`\sum_k \gamma_t(k) / b_t(k)`.
     """
     n_levels = len(levels)
     constant, after, likelihoods = np.empty(n_levels), np.empty(n_levels), np.empty(n_levels)
@@ -95,22 +174,12 @@ def smooth(
         first, n = begin[s], end[s] - begin[s]
         if n == 0:
             continue
+        n_windows = last_window[s] - first_window[s]
+        by_window[first_window[s] : last_window[s]] = 0.0
+        own = serious[first : end[s]], irregular[first : end[s]]
+        _constant_levels(*own, levels, start, constant)
         forward = np.empty((n, n_levels))
-        constant[:] = start
-        for i in range(n):
-            total = total_constant = 0.0
-            for k in range(n_levels):
-                p = irregular[first + i] + levels[k] * (serious[first + i] - irregular[first + i])
-                constant[k] *= p
-                total_constant += constant[k]
-                before = start[k]
-                if i > 0:
-                    before = forward[i - 1, k] + hazard * (jump[k] - forward[i - 1, k])
-                forward[i, k] = before * p
-                total += forward[i, k]
-            for k in range(n_levels):
-                forward[i, k] /= total
-                constant[k] /= total_constant
+        _run_forward(*own, levels, start, jump, hazard, forward)
         after[:] = 1.0
         share = p_changing[s]
         p_change[first] = 0.0
@@ -119,11 +188,12 @@ def smooth(
             total = 0.0
             for k in range(n_levels):
                 total += forward[i, k] * after[k]
+            window = by_window[first_window[s] + i * n_windows // n]
             weight = weight_constant = mean = mean_constant = 0.0
             for k in range(n_levels):
                 p = irregular[t] + levels[k] * (serious[t] - irregular[t])
                 gamma = forward[i, k] * after[k] / total
-                by_window[window[t], k] += share * gamma + (1.0 - share) * constant[k]
+                window[k] += gamma
                 weight += gamma / p
                 mean += levels[k] * gamma / p
                 weight_constant += constant[k] / p
@@ -146,3 +216,26 @@ def smooth(
             scale = 1.0 / (jumped + moved)
             for k in range(n_levels):
                 after[k] = scale * ((1.0 - hazard) * likelihoods[k] + jumped)
+
+
+@compiled_in_any_order
+def _run_forward(
+    serious: Floats,
+    irregular: Floats,
+    levels: Floats,
+    start: Floats,
+    jump: Floats,
+    hazard: float,
+    forward: Floats,
+) -> None:
+    """Write the posterior of the level at each label given the labels up to it, labels x levels."""
+    for t in range(len(serious)):
+        total = 0.0
+        for k in range(len(levels)):
+            before = start[k]
+            if t > 0:
+                before = forward[t - 1, k] + hazard * (jump[k] - forward[t - 1, k])
+            forward[t, k] = before * (irregular[t] + levels[k] * (serious[t] - irregular[t]))
+            total += forward[t, k]
+        for k in range(len(levels)):
+            forward[t, k] /= total

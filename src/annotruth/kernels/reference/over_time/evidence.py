@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from annotruth.kernels.arrays import Block, Floats
+import numpy as np
+
+from annotruth.kernels.arrays import Block, Floats, Singles
 from annotruth.kernels.reference.rows import label_rows
 
 
@@ -13,13 +15,11 @@ def label_evidence(
     posterior: Floats,
     if_serious: Floats,
     if_irregular: Floats,
-    confusion: Floats,
-    serious: Floats,
-    irregular: Floats,
+    ratios: Singles,
 ) -> None:
     """Write the probability of each label if it is serious, and if it is not."""
     labels = label_rows(block, lo, hi)
-    without = posterior[labels.item] / confusion[labels.annotator, labels.category]
-    without /= without.sum(axis=1, keepdims=True)
-    for target, table in ((if_serious, serious), (if_irregular, irregular)):
-        target[labels.place] = (without * table[labels.annotator, labels.category]).sum(axis=1)
+    rows = ratios[labels.annotator, labels.category].astype(np.float64)
+    total, serious, irregular = np.einsum("jk,jik->ij", posterior[labels.item], rows)
+    if_serious[labels.place] = serious / total
+    if_irregular[labels.place] = irregular / total

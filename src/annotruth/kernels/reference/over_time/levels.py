@@ -52,16 +52,47 @@ def likelihood(
     jump: Floats,
     hazard: float,
     log_likelihood: Floats,
+    constant: Floats,
 ) -> None:
     """Write each sequence's log-likelihood as a constant and as a changing one, sequences x 2."""
+    transitions = _log_transitions(jump, hazard)
     for s in range(lo, hi):
         emissions = _log_emissions(begin[s], end[s], serious, irregular, levels)
-        if not len(emissions):
-            log_likelihood[s] = 0.0
-            continue
-        log_likelihood[s, 0] = logsumexp(np.log(start) + emissions.sum(axis=0))
-        forward = _forward(emissions, start, _log_transitions(jump, hazard))
-        log_likelihood[s, 1] = logsumexp(forward[-1])
+        logs = np.log(start) + emissions.sum(axis=0)
+        log_likelihood[s, 0] = logsumexp(logs)
+        log_likelihood[s, 1] = _log_changing(emissions, start, transitions)
+        constant[s] = np.exp(logs - log_likelihood[s, 0])
+
+
+def count_as_clear(
+    lo: int,
+    hi: int,
+    begin: Codes,
+    end: Codes,
+    serious: Floats,
+    irregular: Floats,
+    levels: Floats,
+    start: Floats,
+    jump: Floats,
+    hazard: float,
+    orders: Codes,
+    enough: int,
+    counts: Codes,
+) -> None:
+    """Write in how many orders of its labels a sequence is as probable as in its own, if it changes."""
+    transitions = _log_transitions(jump, hazard)
+    for s in range(lo, hi):
+        emissions = _log_emissions(begin[s], end[s], serious, irregular, levels)
+        observed = _log_changing(emissions, start, transitions)
+        logs = np.array([_log_changing(emissions[one], start, transitions) for one in orders])
+        counts[s] = min(int((logs >= observed).sum()), enough)
+
+
+def _log_changing(emissions: Floats, start: Floats, transitions: Floats) -> float:
+    """Return the log-likelihood of a changing sequence; 0 without labels."""
+    if not len(emissions):
+        return 0.0
+    return float(logsumexp(_forward(emissions, start, transitions)[-1]))
 
 
 def smooth(
@@ -76,7 +107,8 @@ def smooth(
     jump: Floats,
     hazard: float,
     p_changing: Floats,
-    window: Codes,
+    first_window: Codes,
+    last_window: Codes,
     by_window: Floats,
     p_change: Floats,
     without: Floats,
@@ -95,7 +127,10 @@ def smooth(
         logs = np.log(start) + emissions.sum(axis=0)
         constant = np.broadcast_to(np.exp(logs - logsumexp(logs)), gamma.shape)
         mixed = p_changing[s] * gamma + (1.0 - p_changing[s]) * constant
-        np.add.at(by_window, window[of], mixed)
+        n_windows = last_window[s] - first_window[s]
+        window = first_window[s] + np.arange(len(mixed)) * n_windows // len(mixed)
+        by_window[first_window[s] : last_window[s]] = 0.0
+        np.add.at(by_window, window, gamma)
         arriving = (emissions + backward)[1:, np.newaxis, :]
         pairs = np.exp(forward[:-1, :, np.newaxis] + transitions + arriving - total)
         pairs[:, np.arange(len(levels)), np.arange(len(levels))] = 0.0
