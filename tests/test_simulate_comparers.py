@@ -188,6 +188,7 @@ def test_the_command_writes_votes(run, tmp_path):
         (("--generator", "comparers", "--labels-per-item", 3), "--labels-per-item"),
         (("--tie-rate", 1), "--tie-rate"),
         (("--generator", "gaussian", "--groups", 2), "--groups"),
+        (("--generator", "sets", "--behavior", "random"), "--behavior"),
     ],
 )
 def test_options_of_another_generator_are_refused(run, tmp_path, options, flag):

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from time import perf_counter
 
-from annotruth.errors import InputError
 from annotruth.models.pairs.registry import DEFAULT_PAIR_MODEL, PAIR_MODELS
 from benchmarks import machine
-from benchmarks.honesty.options import PartOptions, PartTable
+from benchmarks.honesty.options import PartOptions, Parts, run_parts
 from benchmarks.pairs.coverage import coverage
 from benchmarks.pairs.groups import consensus, groups
 from benchmarks.pairs.held_out import held_out
@@ -21,7 +19,7 @@ from benchmarks.pairs.passage import passage
 from benchmarks.pairs.speed import speed
 from benchmarks.panel.__main__ import positive
 
-PARTS: dict[str, Callable[[PartOptions], list[PartTable]]] = {
+PARTS: Parts = {
     "passage": passage,
     "held-out": held_out,
     "judges": judges,
@@ -48,15 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         model=given.model, runs=given.runs, seed=given.seed, data_dir=given.data_dir
     )
     print(machine.describe(PACKAGES))
-    for part in given.part or PARTS:
-        start = perf_counter()
-        try:
-            tables = PARTS[part](options)
-        except InputError as error:
-            parser.error(f"{part}: {error}")
-        for table in tables:
-            print(f"\n{table.to_markdown()}", flush=True)
-        print(f"\n{part}: {perf_counter() - start:.0f} s, first seed {options.seed}", flush=True)
+    run_parts(PARTS, given.part or PARTS, options, parser)
     return 0
 
 

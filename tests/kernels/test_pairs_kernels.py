@@ -57,22 +57,45 @@ def test_crowd_bt_equals_its_twins(votes, lo, hi, prior):
     assert (results[0][0][lo:hi] != start[lo:hi]).all()
 
 
-@pytest.mark.parametrize("n_annotators", [5, 3000])  # one pass, and ranges of annotators first
-@pytest.mark.parametrize("in_order", [False, True])
-def test_sort_votes_equals_its_twin(n_annotators, in_order):
+@pytest.mark.parametrize("shift", [0, 4])
+def test_sorting_by_ranges_equals_the_twins(shift):
     rng = np.random.default_rng(2)
-    n = 20_000
+    n, n_annotators = 500, 50
     annotator, left, right = rng.integers(n_annotators, size=(3, n)).astype(np.int32)
-    annotator = np.sort(annotator) if in_order else annotator
     outcome = rng.integers(3, size=n).astype(np.int8)
+    n_ranges = ((n_annotators - 1) >> shift) + 1
+    begin = np.append(0, np.bincount(annotator >> shift).cumsum())
     results = []
     for module in (layout, reference_layout):
-        pointers, row = np.zeros(n_annotators + 1, np.int64), np.empty(n, np.int64)
-        sorted_by = (np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int8))
-        module.sort_votes(annotator, left, right, outcome, pointers, *sorted_by, row)
-        results.append((pointers, *sorted_by, row))
+        counts, records = np.zeros(n_ranges, np.int64), np.zeros((n, 4), np.int32)
+        module.count_ranges(annotator, 30, n, shift, counts)
+        codes = annotator, left, right, outcome
+        module.distribute_votes(*codes, 0, 300, shift, begin[:-1], records)
+        module.distribute_votes(
+            *codes, 300, n, shift, begin[:-1] + np.bincount(annotator[:300] >> shift), records
+        )
+        pointers, row = np.zeros(1 << shift, np.int64), np.zeros(n, np.int64)
+        made = np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(n, np.int8)
+        module.sort_range(records, begin[1], begin[2], pointers, *made, row)
+        results.append((counts, records, pointers, *made, row))
     for actual, expected in zip(*results, strict=True):
         np.testing.assert_array_equal(actual, expected)
+
+
+def test_numbers_of_pairs_equal_those_of_the_twins(votes):
+    code = np.arange(81, dtype=np.int32)[::-1].copy()
+    results = []
+    for module in (layout, reference_layout):
+        occurs, pair = np.zeros(81, np.bool_), np.zeros(votes.n_comparisons, np.int32)
+        module.mark_pairs(votes.left, votes.right, 9, occurs)
+        module.set_pairs(votes.left, votes.right, 9, code, pair)
+        results.append((occurs, pair))
+    for actual, expected in zip(*results, strict=True):
+        np.testing.assert_array_equal(actual, expected)
+    occurs, pair = results[0]
+    items = np.sort(np.stack([votes.left, votes.right], axis=1), axis=1)
+    assert occurs.sum() == len(np.unique(items, axis=0))
+    np.testing.assert_array_equal(80 - pair, items @ [9, 1])
 
 
 @pytest.mark.parametrize(("lo", "hi"), [(0, 30), (4, 19), (7, 7)])

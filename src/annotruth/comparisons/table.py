@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from annotruth.comparisons.sort import InputCodes, SortedCodes, sort_codes
 from annotruth.comparisons.votes import UnsortedVotes
 from annotruth.errors import counted
 from annotruth.kernels.arrays import Codes, ComparisonBlock, Floats, slices
 from annotruth.labels import validate
 from annotruth.labels.encode import decode_table
 from annotruth.labels.frames import as_arrow, default_frame
-from annotruth.labels.layout import kernels_for
 
 if TYPE_CHECKING:
     from annotruth.labels.options import ReadOptions
@@ -128,7 +128,7 @@ class Comparisons:
         # Copies, as the arrays may change before they are sorted.
         types = (np.int32, np.int32, np.int32, np.int8)
         made = _UnsortedComparisons.of_unsorted(
-            _InputCodes(*(np.array(c, dtype=t) for c, t in zip(codes, types, strict=True))),
+            InputCodes(*(np.array(c, dtype=t) for c, t in zip(codes, types, strict=True))),
             items=pa.array(items),
             annotators=pa.array(annotators),
             covariates={},
@@ -323,35 +323,16 @@ class Comparisons:
         """Accept everything: the comparisons are in memory."""
 
 
-class _InputCodes(NamedTuple):
-    """The codes of comparisons in the order of the input."""
-
-    left: NDArray[np.int32]
-    right: NDArray[np.int32]
-    annotator: NDArray[np.int32]
-    outcome: NDArray[np.int8]
-
-
-class _SortedVotes(NamedTuple):
-    """The codes of comparisons, sorted by annotator."""
-
-    annotator_ptr: NDArray[np.int64]
-    left: NDArray[np.int32]
-    right: NDArray[np.int32]
-    outcome: NDArray[np.int8]
-    row: NDArray[np.int64]
-
-
 class _UnsortedComparisons(Comparisons):
     """Comparisons that are sorted by annotator when that order is first needed.
 
     Sorting many comparisons takes longer than fitting a model for which annotators are alike.
     """
 
-    unsorted: _InputCodes | None = None
+    unsorted: InputCodes | None = None
 
     @classmethod
-    def of_unsorted(cls, unsorted: _InputCodes, **fields: Any) -> Comparisons:
+    def of_unsorted(cls, unsorted: InputCodes, **fields: Any) -> Comparisons:
         """Return comparisons with these fields but for the sorted ones."""
         made = cls.__new__(cls)
         made.__dict__.update(fields, unsorted=unsorted)
@@ -367,25 +348,10 @@ class _UnsortedComparisons(Comparisons):
 
     def __getattr__(self, name: str) -> Any:
         """Sort the comparisons where a sorted field is not there yet."""
-        if name not in _SortedVotes._fields or self.unsorted is None:
+        if name not in SortedCodes._fields or self.unsorted is None:
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-        self.__dict__.update(_sort(self.unsorted, self.n_annotators)._asdict(), unsorted=None)
+        self.__dict__.update(sort_codes(self.unsorted, self.n_annotators)._asdict(), unsorted=None)
         return self.__dict__[name]
-
-
-def _sort(votes: _InputCodes, n_annotators: int) -> _SortedVotes:
-    """Return comparisons sorted by annotator; those of one annotator stay in order."""
-    left, right, annotator, outcome = votes
-    n = len(annotator)
-    by_annotator = _SortedVotes(
-        annotator_ptr=np.zeros(n_annotators + 1, dtype=np.int64),
-        left=np.empty(n, dtype=np.int32),
-        right=np.empty(n, dtype=np.int32),
-        outcome=np.empty(n, dtype=np.int8),
-        row=np.empty(n, dtype=np.int64),
-    )
-    kernels_for(n, "pairs.layout").sort_votes(annotator, left, right, outcome, *by_annotator)
-    return by_annotator
 
 
 def _renumber(codes: NDArray[np.int32], values: pa.Array) -> tuple[NDArray[np.int32], pa.Array]:

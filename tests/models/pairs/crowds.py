@@ -5,8 +5,13 @@ import numpy as np
 from annotruth.comparisons import Comparisons
 
 
-def comparisons(left, right, outcome, annotator=None, *, n_items=None, sides_known=True):
-    """Return comparisons from codes; by default all are of one annotator."""
+def comparisons(
+    left, right, outcome, annotator=None, *, n_items=None, n_annotators=None, **options
+):
+    """Return comparisons from codes; by default all are of one annotator.
+
+    ``options`` are further ones of `Comparisons.from_codes`.
+    """
     left, right, outcome = (np.asarray(codes, dtype=np.int64) for codes in (left, right, outcome))
     annotator = np.zeros_like(left) if annotator is None else np.asarray(annotator)
     n_items = n_items or int(max(left.max(), right.max())) + 1
@@ -16,8 +21,8 @@ def comparisons(left, right, outcome, annotator=None, *, n_items=None, sides_kno
         annotator,
         outcome,
         items=[f"item {i}" for i in range(n_items)],
-        annotators=[f"annotator {s}" for s in range(annotator.max() + 1)],
-        sides_known=sides_known,
+        annotators=[f"annotator {s}" for s in range(n_annotators or annotator.max() + 1)],
+        **options,
     )
 
 

@@ -13,7 +13,8 @@ from annotruth.comparisons import Comparisons
 from annotruth.engines import get_engine
 from annotruth.models.em import run_em
 from annotruth.models.pairs.pair_gpm.equations import ScoreEquations, make_equations
-from annotruth.models.pairs.pair_gpm.model import PairGPM, _limit
+from annotruth.models.pairs.pair_gpm.groups import _distinct
+from annotruth.models.pairs.pair_gpm.model import PairGPM, _limit, _sample
 from annotruth.models.pairs.pair_gpm.posterior import annotator_posterior
 from annotruth.models.pairs.pair_gpm.states import make_states
 from annotruth.models.pairs.pair_gpm.steps import PairGPMSteps
@@ -67,7 +68,7 @@ def test_many_votes_of_an_annotator_equal_the_twin() -> None:
         steps = steps_on(engine, data)
         at = steps.start_at(theta, np.array([0.3, -0.4]))
         found.append([*steps.sums(at).values(), steps.session.collect("by_level")])
-        annotators = annotator_posterior(steps, at)
+        annotators = annotator_posterior(steps, steps.states, at)
         found[-1] += [annotators.p_serious, annotators.evidence / data.n_comparisons]
     for compiled, reference in zip(*found, strict=True):
         np.testing.assert_allclose(compiled, reference, rtol=1e-5, atol=1e-6)
@@ -286,6 +287,17 @@ def test_the_start_has_the_side_bias_of_bradley_terry() -> None:
     assert start.offsets[0] > 0.4
 
 
+def test_a_sample_is_small_even_if_every_annotator_has_many_comparisons(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As where a few language models compare everything."""
+    monkeypatch.setattr("annotruth.models.pairs.pair_gpm.model._LARGE", 400)
+    monkeypatch.setattr("annotruth.models.pairs.pair_gpm.model._SAMPLE", 100)
+    made = simulate.comparers(n_items=6, n_annotators=3, comparisons_per_annotator=500)
+    fit = PairGPM(tol=1.0).fit(made.comparisons).result_
+    assert np.isfinite(fit.scores.mean).all()
+
+
 def test_many_comparisons_start_from_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     made = simulate.comparers(n_items=10, n_annotators=60, behavior="always left", seed=6)
     small = PairGPM().fit(made.comparisons).result_
@@ -295,6 +307,32 @@ def test_many_comparisons_start_from_a_sample(monkeypatch: pytest.MonkeyPatch) -
     np.testing.assert_allclose(large.scores.mean, small.scores.mean, rtol=0.1, atol=0.1)
     assert large.spammer is not None
     assert (large.spammer == small.spammer).all()
+
+
+def test_the_prior_of_many_comparisons_is_that_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Annotators who are not in the sample do not count for the mean sharpness in it."""
+    data = simulate.comparers(n_items=40, n_annotators=300, seed=1).comparisons
+    sample = _sample(data, 1000, seed=0)
+    assert sample.counted_annotators() == (sample.comparisons_per_annotator > 0).sum() == 25
+    small = PairGPM().fit(data).result_.parameters["precision"][0]
+    monkeypatch.setattr("annotruth.models.pairs.pair_gpm.model._LARGE", 2000)
+    monkeypatch.setattr("annotruth.models.pairs.pair_gpm.model._SAMPLE", 1000)
+    large = PairGPM(tol=1.0).fit(data).result_.parameters["precision"][0]
+    assert 0.5 < large / small < 2.0
+
+
+def test_states_left_out_at_another_scale_are_considered_again() -> None:
+    made = simulate.comparers(n_items=10, n_annotators=40, spammer_share=0.0, seed=3)
+    wrong = steps_on("memory", made.comparisons)
+    wrong.few_passes = True
+    start = wrong.start_at(3.0 * made.scores, np.zeros(1))
+    wrong.prune(start)
+    after, _ = wrong.step(start)
+    right = steps_on("memory", made.comparisons)
+    right.few_passes = True
+    right.prune(after)
+    np.testing.assert_array_equal(wrong.session.collect("active"), right.session.collect("active"))
+    assert np.abs(after.theta).max() < 2.0 * np.abs(made.scores).max()
 
 
 def test_pairs_are_the_same_from_a_table_and_by_sorting(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -327,3 +365,8 @@ def test_a_fit_has_converged() -> None:
     (loose, _), (tight, history) = found
     assert history.converged
     np.testing.assert_allclose(loose.theta, tight.theta, atol=0.01)
+
+
+def test_a_start_with_the_same_groups_under_other_numbers_is_not_tried_again():
+    starts = [np.array(member) for member in ([0, 1, 1], [1, 0, 0], [0, 1, 0], [2, 0, 0])]
+    assert [member.tolist() for member in _distinct(starts)] == [[0, 1, 1], [0, 1, 0]]

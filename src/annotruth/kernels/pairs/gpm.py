@@ -111,6 +111,8 @@ def add_counts(
     itself, as if the ratios of the others were 1.
     """
     for s in range(lo, hi):
+        if block.annotator_ptr[s] == block.annotator_ptr[s + 1]:
+            continue  # a sample has many annotators without comparisons
         first = 0
         for n in n_levels:
             total = 0.0

@@ -139,6 +139,33 @@ def _add_expected(room: VoteRoom, n: int, g: int, nu: float, mass: float, eviden
 
 
 @compiled
+def joint_posteriors(
+    block: Any,
+    lo: int,
+    hi: int,
+    active: Codes,
+    favoured: NDArray[np.int32],
+    covariates: Floats,
+    joint: Floats,
+    model: PairModel,
+) -> None:
+    """Set each annotator's joint posterior of sharpness and behavior; 0 at levels not active."""
+    room = vote_room(model)
+    for s in range(lo, hi):
+        first, last = block.annotator_ptr[s], block.annotator_ptr[s + 1]
+        levels = active_levels(active[s])
+        posterior, _ = state_posterior(
+            room, block, first, last, favoured[s], covariates, model, levels
+        )
+        joint[s] = 0.0
+        for g in range(len(levels.group)):
+            for j in range(len(levels.beta)):
+                for t in range(len(levels.nu)):
+                    for k in range(len(levels.behavior)):
+                        joint[s, levels.beta[j], levels.behavior[k]] += posterior[g, j, t, k]
+
+
+@compiled
 def side_bias(
     block: Any,
     lo: int,

@@ -1,4 +1,4 @@
-"""Sort comparisons by annotator. NumPy twins: `annotruth.kernels.reference.pairs.layout`.
+"""Sort comparisons by annotator, and number pairs. NumPy twins: `annotruth.kernels.reference.pairs.layout`.
 
 Codes must be within their ranges; they are not checked.
 """
@@ -10,68 +10,94 @@ from numpy.typing import NDArray
 
 from annotruth.kernels.compiled import compiled
 
-# Rows are first distributed to so many ranges of annotators, so that the places that a range is
-# sorted into are in the caches.
-_MAX_RANGES = 256
+
+@compiled
+def count_ranges(
+    annotator: NDArray[np.int32], lo: int, hi: int, shift: int, counts: NDArray[np.int64]
+) -> None:
+    """Count the rows ``lo:hi`` by range of annotators, ``annotator >> shift``."""
+    for r in range(lo, hi):
+        counts[annotator[r] >> shift] += 1
 
 
 @compiled
-def sort_votes(
+def distribute_votes(
     annotator: NDArray[np.int32],
     left: NDArray[np.int32],
     right: NDArray[np.int32],
     outcome: NDArray[np.int8],
-    annotator_ptr: NDArray[np.int64],
-    left_out: NDArray[np.int32],
-    right_out: NDArray[np.int32],
-    outcome_out: NDArray[np.int8],
-    row: NDArray[np.int64],
+    lo: int,
+    hi: int,
+    shift: int,
+    begin: NDArray[np.int64],
+    records: NDArray[np.int32],
 ) -> None:
-    """Sort comparisons by annotator, keeping rows in order, and fill the last five arrays.
+    """Copy the rows ``lo:hi`` to their ranges of annotators, each from its place ``begin`` on.
 
-    ``annotator_ptr`` has zeros at first, and one entry more than there are annotators.
+    A record is the place of the annotator in the range, times 4, and the outcome; left; right; the row.
     """
-    n_annotators = len(annotator_ptr) - 1
-    for r in range(len(annotator)):
-        annotator_ptr[annotator[r] + 1] += 1
-    for s in range(n_annotators):
-        annotator_ptr[s + 1] += annotator_ptr[s]
-    next_free = annotator_ptr[:-1].copy()
-    if _is_sorted(annotator):
-        left_out[:], right_out[:], outcome_out[:] = left, right, outcome
-        row[:] = np.arange(len(annotator))
-        return
-    shift = 0
-    while (n_annotators - 1) >> shift >= _MAX_RANGES:
-        shift += 1
-    if shift == 0:
-        for r in range(len(annotator)):
-            j = next_free[annotator[r]]
-            next_free[annotator[r]] = j + 1
-            left_out[j], right_out[j], outcome_out[j], row[j] = left[r], right[r], outcome[r], r
-        return
-
-    range_free = annotator_ptr[:-1][:: 1 << shift].copy()
-    # One record per row, so that a range is written to in one place.
-    by_range = np.empty((len(annotator), 4), dtype=np.int32)
-    for r in range(len(annotator)):
-        s = annotator[r]
-        i = range_free[s >> shift]
-        range_free[s >> shift] = i + 1
-        by_range[i, 0], by_range[i, 1], by_range[i, 2] = s, left[r], right[r]
-        by_range[i, 3] = r  # there is no room in memory for more rows than 32 bits count
-    for i in range(len(annotator)):
-        s = by_range[i, 0]
-        j = next_free[s]
-        next_free[s] = j + 1
-        row[j] = by_range[i, 3]
-        left_out[j], right_out[j], outcome_out[j] = by_range[i, 1], by_range[i, 2], outcome[row[j]]
+    next_free = begin.copy()
+    mask = (1 << shift) - 1
+    for r in range(lo, hi):
+        i = next_free[annotator[r] >> shift]
+        next_free[annotator[r] >> shift] = i + 1
+        records[i, 0] = ((annotator[r] & mask) << 2) | outcome[r]
+        records[i, 1], records[i, 2] = left[r], right[r]
+        records[i, 3] = r  # there is no room in memory for more rows than 32 bits count
 
 
 @compiled
-def _is_sorted(codes: NDArray[np.int32]) -> bool:
-    """Whether codes never decrease."""
-    is_sorted = True
-    for r in range(1, len(codes)):
-        is_sorted &= codes[r - 1] <= codes[r]
-    return is_sorted
+def sort_range(
+    records: NDArray[np.int32],
+    lo: int,
+    hi: int,
+    annotator_ptr: NDArray[np.int64],
+    left: NDArray[np.int32],
+    right: NDArray[np.int32],
+    outcome: NDArray[np.int8],
+    row: NDArray[np.int64],
+) -> None:
+    """Sort the records ``lo:hi``, which are all of a range, by annotator, and fill the other arrays.
+
+    ``annotator_ptr`` is that of the annotators of the range: one entry each, which gets the end of
+    the annotator's rows.
+    """
+    annotator_ptr[:] = 0
+    for i in range(lo, hi):
+        annotator_ptr[records[i, 0] >> 2] += 1
+    next_free = np.empty_like(annotator_ptr)
+    end = lo
+    for s in range(len(annotator_ptr)):
+        next_free[s] = end
+        end += annotator_ptr[s]
+        annotator_ptr[s] = end
+    for i in range(lo, hi):
+        s = records[i, 0] >> 2
+        j = next_free[s]
+        next_free[s] = j + 1
+        left[j], right[j] = records[i, 1], records[i, 2]
+        outcome[j], row[j] = records[i, 0] & 3, records[i, 3]
+
+
+@compiled
+def mark_pairs(
+    left: NDArray[np.int32], right: NDArray[np.int32], n_items: int, occurs: NDArray[np.bool_]
+) -> None:
+    """Set ``occurs[low * n_items + high]`` of the pairs of items that were compared."""
+    for v in range(len(left)):
+        low, high = min(left[v], right[v]), max(left[v], right[v])
+        occurs[np.uint64(low) * np.uint64(n_items) + np.uint64(high)] = True
+
+
+@compiled
+def set_pairs(
+    left: NDArray[np.int32],
+    right: NDArray[np.int32],
+    n_items: int,
+    code: NDArray[np.int32],
+    pair: NDArray[np.int32],
+) -> None:
+    """Set ``pair`` to ``code[low * n_items + high]`` of each comparison's items."""
+    for v in range(len(left)):
+        low, high = min(left[v], right[v]), max(left[v], right[v])
+        pair[v] = code[np.uint64(low) * np.uint64(n_items) + np.uint64(high)]

@@ -64,6 +64,23 @@ def posteriors(
         )
 
 
+def joint_posteriors(
+    block: Any,
+    lo: int,
+    hi: int,
+    active: Codes,
+    favoured: NDArray[np.int32],
+    covariates: Floats,
+    joint: Floats,
+    model: PairModel,
+) -> None:
+    """Set each annotator's joint posterior of sharpness and behavior; 0 at levels not active."""
+    for s in range(lo, hi):
+        votes = votes_of(block, s, favoured, covariates, model)
+        posterior, _ = state_posterior(votes, active[s], model.levels)
+        joint[s] = posterior.sum(axis=(0, 2))
+
+
 def side_bias(
     block: Any,
     lo: int,

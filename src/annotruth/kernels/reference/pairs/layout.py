@@ -6,19 +6,71 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def sort_votes(
+def count_ranges(
+    annotator: NDArray[np.int32], lo: int, hi: int, shift: int, counts: NDArray[np.int64]
+) -> None:
+    """Count the rows ``lo:hi`` by range of annotators, ``annotator >> shift``."""
+    counts += np.bincount(annotator[lo:hi] >> shift, minlength=len(counts))
+
+
+def distribute_votes(
     annotator: NDArray[np.int32],
     left: NDArray[np.int32],
     right: NDArray[np.int32],
     outcome: NDArray[np.int8],
+    lo: int,
+    hi: int,
+    shift: int,
+    begin: NDArray[np.int64],
+    records: NDArray[np.int32],
+) -> None:
+    """Copy the rows ``lo:hi`` to their ranges of annotators, each from its place ``begin`` on."""
+    rows = lo + np.argsort(annotator[lo:hi] >> shift, kind="stable")
+    ranges = annotator[rows] >> shift
+    first = np.searchsorted(ranges, ranges)  # the first row of the same range
+    place = begin[ranges] + np.arange(hi - lo) - first
+    records[place, 0] = ((annotator[rows] & ((1 << shift) - 1)) << 2) | outcome[rows]
+    records[place, 1], records[place, 2], records[place, 3] = left[rows], right[rows], rows
+
+
+def sort_range(
+    records: NDArray[np.int32],
+    lo: int,
+    hi: int,
     annotator_ptr: NDArray[np.int64],
-    left_out: NDArray[np.int32],
-    right_out: NDArray[np.int32],
-    outcome_out: NDArray[np.int8],
+    left: NDArray[np.int32],
+    right: NDArray[np.int32],
+    outcome: NDArray[np.int8],
     row: NDArray[np.int64],
 ) -> None:
-    """Sort comparisons by annotator, keeping rows in order, and fill the last five arrays."""
-    n_votes = np.bincount(annotator, minlength=len(annotator_ptr) - 1)
-    annotator_ptr[1:] = np.cumsum(n_votes)
-    row[:] = np.argsort(annotator, kind="stable")
-    left_out[:], right_out[:], outcome_out[:] = left[row], right[row], outcome[row]
+    """Sort the records ``lo:hi``, which are all of a range, by annotator, and fill the other arrays."""
+    annotator = records[lo:hi, 0] >> 2
+    annotator_ptr[:] = lo + np.cumsum(np.bincount(annotator, minlength=len(annotator_ptr)))
+    by_annotator = records[lo:hi][np.argsort(annotator, kind="stable")]
+    left[lo:hi], right[lo:hi] = by_annotator[:, 1], by_annotator[:, 2]
+    outcome[lo:hi], row[lo:hi] = by_annotator[:, 0] & 3, by_annotator[:, 3]
+
+
+def mark_pairs(
+    left: NDArray[np.int32], right: NDArray[np.int32], n_items: int, occurs: NDArray[np.bool_]
+) -> None:
+    """Set ``occurs[low * n_items + high]`` of the pairs of items that were compared."""
+    occurs[_places(left, right, n_items)] = True
+
+
+def set_pairs(
+    left: NDArray[np.int32],
+    right: NDArray[np.int32],
+    n_items: int,
+    code: NDArray[np.int32],
+    pair: NDArray[np.int32],
+) -> None:
+    """Set ``pair`` to ``code[low * n_items + high]`` of each comparison's items."""
+    pair[:] = code[_places(left, right, n_items)]
+
+
+def _places(left: NDArray[np.int32], right: NDArray[np.int32], n_items: int) -> NDArray[np.int64]:
+    """Return the place of each comparison's pair in a table of all pairs."""
+    places: NDArray[np.int64] = np.minimum(left, right).astype(np.int64) * n_items
+    places += np.maximum(left, right)
+    return places

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from annotruth.comparisons.table import Comparisons
 from annotruth.kernels.arrays import Codes, Floats, inner
+from annotruth.labels.layout import kernels_for
 from annotruth.models.pairs.graph import LaplacianSystem, connected_parts
 from annotruth.models.pairs.pair_gpm.parameters import PairGPMParameters
 
@@ -76,22 +77,27 @@ class ScoreEquations(NamedTuple):
 
 def make_equations(data: Comparisons) -> tuple[ScoreEquations, NDArray[np.int32]]:
     """Return the equations, and the code of each comparison's pair."""
-    low, high = np.minimum(data.left, data.right), np.maximum(data.left, data.right)
-    pairs, code = _distinct(low.astype(np.int64) * data.n_items + high, data.n_items**2)
+    pairs, code = _distinct_pairs(data.left, data.right, data.n_items)
     left, right = np.divmod(pairs, data.n_items)
     part = connected_parts(data.n_items, left, right)
     return ScoreEquations(left, right, part, data.sides_known), code
 
 
-def _distinct(values: Codes, size: int) -> tuple[Codes, NDArray[np.int32]]:
-    """Return the distinct values below ``size`` in order, and the place of each value among them."""
-    if size > _MAX_TABLE * len(values):
-        distinct, place = np.unique(values, return_inverse=True)
-        return distinct, place.astype(np.int32)
-    occurs = np.zeros(size, dtype=np.bool_)
-    occurs[values] = True
-    place_of = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
-    return np.flatnonzero(occurs), place_of[values]
+def _distinct_pairs(
+    left: NDArray[np.int32], right: NDArray[np.int32], n_items: int
+) -> tuple[Codes, NDArray[np.int32]]:
+    """Return the pairs, low * n_items + high, in order, and the place of each comparison's pair."""
+    if n_items**2 > _MAX_TABLE * len(left):
+        low, high = np.minimum(left, right), np.maximum(left, right)
+        pairs, place = np.unique(low.astype(np.int64) * n_items + high, return_inverse=True)
+        return pairs, place.astype(np.int32)
+    kernels = kernels_for(len(left), "pairs.layout")
+    occurs = np.zeros(n_items**2, dtype=np.bool_)
+    kernels.mark_pairs(left, right, n_items, occurs)
+    code = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
+    pair = np.empty(len(left), dtype=np.int32)
+    kernels.set_pairs(left, right, n_items, code, pair)
+    return np.flatnonzero(occurs), pair
 
 
 def _solve(

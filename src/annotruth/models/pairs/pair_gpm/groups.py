@@ -8,6 +8,8 @@ best of several starts after some steps is continued.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
@@ -35,8 +37,7 @@ def split_into_groups(
     rng = np.random.default_rng(seed)
     coordinates = _deviations(data, parameters.theta[0], n_groups, rng)
     best, best_objective = parameters, -np.inf
-    for _ in range(_N_STARTS):
-        member = _k_means(coordinates, n_groups, rng)
+    for member in _distinct([_k_means(coordinates, n_groups, rng) for _ in range(_N_STARTS)]):
         theta = [_scores_of(data, member == group) for group in range(n_groups)]
         current = parameters._replace(theta=np.stack(theta))
         steps.consider_all_states()
@@ -80,6 +81,16 @@ def _k_means(points: Floats, n_groups: int, rng: np.random.Generator) -> Codes:
             if (member == group).any():
                 center[group] = points[member == group].mean(axis=0)
     return member
+
+
+def _distinct(assignments: Sequence[Codes]) -> list[Codes]:
+    """Return the assignments to groups without repetitions, whatever the numbers of the groups."""
+    found: dict[bytes, Codes] = {}
+    for member in assignments:
+        _, first, number = np.unique(member, return_index=True, return_inverse=True)
+        in_order_of_appearance = np.argsort(np.argsort(first))[number]
+        found.setdefault(in_order_of_appearance.tobytes(), member)
+    return list(found.values())
 
 
 def _scores_of(data: Comparisons, members: NDArray[np.bool_]) -> Floats:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
-from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from annotruth.comparisons.table import Comparisons
 from annotruth.engines import Engine, Session, get_engine
@@ -17,11 +17,7 @@ from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.em import History, ProgressCallback, run_em
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.bradley_terry import BradleyTerry
-from annotruth.models.pairs.pair_gpm.covariance import (
-    ScoreCovariance,
-    score_covariance,
-    update_prior,
-)
+from annotruth.models.pairs.pair_gpm.covariance import score_covariance, update_prior
 from annotruth.models.pairs.pair_gpm.groups import split_into_groups
 from annotruth.models.pairs.pair_gpm.parameters import PairGPMParameters, states_for
 from annotruth.models.pairs.pair_gpm.predict import predict_outcomes
@@ -63,7 +59,9 @@ class PairGPM(PairEstimator):
     those of an annotator of average sharpness. Scores have a normal prior whose variance is estimated
     by the marginal likelihood. Votes of inverted annotators are not used for the scores. Intervals of
     scores come from the observed information (Louis, 1982). Predictions have each annotator's own side
-    bias, estimated with the other parameters given, in place of gamma.
+    bias, estimated with the other parameters given, in place of gamma. Reliability and behaviors come
+    from probabilities of states estimated once more given the scores, with the mean and the spread of
+    the log sharpness.
 
     Parameters
     ----------
@@ -101,7 +99,9 @@ class PairGPM(PairEstimator):
         with closing(_open(get_engine(self.engine), data)) as session:
             steps = PairGPMSteps(data, session, states_for(data), self.n_groups)
             start = self._start(data, steps, previous)
-            parameters, history, covariance = self._estimate(steps, start, progress)
+            parameters, history, inverted = self._estimate(steps, start, progress)
+            covariance = score_covariance(steps, parameters)
+            steps.consider_all_states(inverted)
             return make_fit(self, steps, parameters, history, covariance)
 
     def _start(
@@ -116,10 +116,7 @@ class PairGPM(PairEstimator):
         if previous is not None and is_same and previous.n_groups == self.n_groups:
             return steps.resume(previous)
         if data.n_comparisons > _LARGE:
-            fit = copy(self).fit(_sample(data, _SAMPLE, self.seed)).result_
-            precision, n_determined = fit.parameters["precision"]
-            steps.set_prior(float(precision), float(n_determined))
-            start = steps.resume(fit)
+            start = self._start_by_sample(steps, _sample(data, _SAMPLE, self.seed))
             if self.n_groups == 1:  # scores of all votes, which the sample's prior does not shrink
                 scores = BradleyTerry(engine=self.engine).fit(data).result_.scores.mean
                 start = start._replace(theta=scores[np.newaxis])
@@ -133,13 +130,25 @@ class PairGPM(PairEstimator):
         one = start._replace(theta=np.tile(fit.scores.mean, (self.n_groups, 1)))
         return one if self.n_groups == 1 else split_into_groups(steps, one, self.seed)
 
+    def _start_by_sample(self, steps: PairGPMSteps, sample: Comparisons) -> PairGPMParameters:
+        """Return the parameters that a sample of the annotators has, and set the prior to its own."""
+        with closing(_open(get_engine(self.engine), sample)) as session:
+            of_sample = PairGPMSteps(sample, session, states_for(sample), self.n_groups)
+            start = self._start(sample, of_sample, None)
+            parameters, _, _ = self._estimate(of_sample, start, None)
+        steps.set_prior(of_sample.precision, of_sample.n_determined)
+        return steps.start_near(parameters)
+
     def _estimate(
         self,
         steps: PairGPMSteps,
         parameters: PairGPMParameters,
         progress: ProgressCallback | None,
-    ) -> tuple[PairGPMParameters, History, ScoreCovariance]:
-        """Estimate the scores and their prior, then the scores again without inverted votes."""
+    ) -> tuple[PairGPMParameters, History, NDArray[np.bool_]]:
+        """Estimate the scores and their prior, then the scores again without inverted votes.
+
+        Returns also whose votes are inverted.
+        """
         is_large = steps.data.n_comparisons > _LARGE
 
         def run(parameters: PairGPMParameters, tol: float) -> tuple[PairGPMParameters, History]:
@@ -168,9 +177,7 @@ class PairGPM(PairEstimator):
             steps.leave_out(inverted)
         if inverted.any() or not is_large:
             parameters, history = run(parameters, _FINAL_TOL)
-        covariance = score_covariance(steps, parameters)
-        steps.consider_all_states(inverted)
-        return parameters, history, covariance
+        return parameters, history, inverted
 
     def predict_proba(
         self,
@@ -221,9 +228,15 @@ def _limit(x0: float, x1: float, x2: float) -> float:
 
 
 def _sample(data: Comparisons, n_comparisons: int, seed: int) -> Comparisons:
-    """Return the comparisons of annotators drawn at random, about as many as asked for."""
+    """Return the comparisons of annotators drawn at random, about as many as asked for.
+
+    An annotator with more comparisons than that takes part with the first of them.
+    """
     order = np.random.default_rng(seed).permutation(data.n_annotators)
-    n_votes = data.comparisons_per_annotator[order].cumsum()
-    members = np.zeros(data.n_annotators, dtype=np.bool_)
-    members[order[: int(np.searchsorted(n_votes, n_comparisons)) + 1]] = True
-    return data.subset(members[data.annotator_of_comparison()])
+    n_votes = np.minimum(data.comparisons_per_annotator, n_comparisons)[order].cumsum()
+    drawn = order[: int(np.searchsorted(n_votes, n_comparisons)) + 1]
+    keep = np.zeros(data.n_comparisons, dtype=np.bool_)
+    for first, last in zip(data.annotator_ptr[drawn], data.annotator_ptr[drawn + 1], strict=True):
+        keep[first : min(last, first + n_comparisons)] = True
+    sample = data.subset(keep)
+    return sample.of_annotators(sample.comparisons_per_annotator > 0)

@@ -9,6 +9,7 @@ import numpy as np
 from annotruth.engines import Input, Pass, Sum
 from annotruth.kernels.arrays import Floats
 from annotruth.models.pairs.pair_gpm.parameters import PairGPMParameters, make_model
+from annotruth.models.pairs.pair_gpm.states import States
 from annotruth.models.pairs.pair_gpm.steps import PairGPMSteps
 
 _SIDE_PRECISION = 1.0  # of the prior of an annotator's side bias, around the crowd's
@@ -33,9 +34,11 @@ class StatePosterior(NamedTuple):
     """One per comparison."""
 
 
-def annotator_posterior(steps: PairGPMSteps, parameters: PairGPMParameters) -> StatePosterior:
-    """Return the posterior of every annotator."""
-    session, states = steps.session, steps.states
+def annotator_posterior(
+    steps: PairGPMSteps, states: States, parameters: PairGPMParameters
+) -> StatePosterior:
+    """Return the posterior of every annotator; ``states`` has the probabilities of sharpness."""
+    session = steps.session
     widths = {
         "by_group": len(parameters.group),
         "by_beta": len(states.beta),

@@ -18,6 +18,7 @@ from annotruth.models.pairs.pair_gpm.posterior import (
     annotator_posterior,
     side_biases,
 )
+from annotruth.models.pairs.pair_gpm.state_shares import estimate_state_shares
 from annotruth.models.pairs.pair_gpm.states import (
     ALWAYS_TIE,
     FAVOURS,
@@ -51,17 +52,24 @@ def make_fit(
 ) -> RankFit:
     """Return the results of the final parameters."""
     data, states = steps.data, steps.states
-    posterior = annotator_posterior(steps, parameters)
+    posterior = annotator_posterior(steps, states, parameters)
+    given_scores = annotator_posterior(steps, *estimate_state_shares(steps, parameters, model.seed))
     offset_sd = np.sqrt(np.diag(covariance.offsets))
     offsets = parameters.offsets[:, np.newaxis] + np.outer(offset_sd, [0.0, -Z95, Z95])
-    low, high = _reliability_interval(posterior.behavior, states.eps)
+    low, high = _reliability_interval(given_scores.behavior, states.eps)
     favoured = steps.session.collect("favoured")
-    behavior = name_behaviors(posterior.behavior, states, data.comparisons_per_annotator)
+    n_votes = data.comparisons_per_annotator
+    behavior = name_behaviors(given_scores.behavior, states, n_votes)
+    while_estimated = name_behaviors(posterior.behavior, states, n_votes)
+    behavior = [
+        TOO_FEW_VOTES if name == INVERTED != before else name
+        for name, before in zip(behavior, while_estimated, strict=True)
+    ]  # as votes that are turned round are left out
     log_scale, scale_variance = _log_scale(posterior, states, data.annotator_weight)
     side_bias = side_biases(steps, parameters, posterior)
     columns = _annotator_columns(steps, parameters, posterior, side_bias)
     columns["sharpness"] = posterior.beta @ states.beta / np.exp(log_scale)
-    columns["evidence"] = pa.array(_evidence(data, behavior, posterior.evidence, favoured))
+    columns["evidence"] = pa.array(_evidence(data, behavior, given_scores.evidence, favoured))
     return RankFit(
         model=model.name,
         settings=model.settings(),
@@ -69,12 +77,12 @@ def make_fit(
         history=history,
         scores=_consensus(parameters, covariance, steps, log_scale, scale_variance),
         part=steps.part,
-        reliability=posterior.behavior @ states.eps,
+        reliability=given_scores.behavior @ states.eps,
         low=low,
         high=high,
         behavior=behavior,
         annotator_columns=columns,
-        p_serious=posterior.p_serious,
+        p_serious=given_scores.p_serious,
         side_bias=offsets[0] if data.sides_known else None,
         coefficients={
             name: offsets[c + 1] / steps.covariate_scale[c]
@@ -103,7 +111,7 @@ def name_behaviors(probability: Floats, states: States, n_votes: NDArray[np.int6
     reliability = probability @ states.eps
     likeliest = np.array(of_spammers)[mass.argmax(axis=0)]
     is_spammer = reliability < SPAMMER_BELOW
-    undecided = np.where(is_spammer, p_spammer < 0.5, p_spammer > 1.0 - _DECIDED)
+    undecided = np.where(is_spammer, p_spammer, 1.0 - p_spammer) < _DECIDED
     undecided |= is_spammer & (likeliest == INVERTED) & (mass.max(axis=0) < _DECIDED_INVERTED)
     undecided |= n_votes < MIN_VOTES
     named = np.where(is_spammer, likeliest, SERIOUS)
@@ -121,10 +129,17 @@ def _reliability_interval(probability: Floats, eps: Floats) -> tuple[Floats, Flo
     inner_bounds = (levels[1:] + levels[:-1]) / 2.0
     bounds = np.concatenate([[0.0], inner_bounds, [1.0]])
     cumulative = np.concatenate([np.zeros((len(mass), 1)), mass.cumsum(axis=1)], axis=1)
-    low, high = (
-        np.array([np.interp(share, row, bounds) for row in cumulative]) for share in (0.025, 0.975)
-    )
-    return low, high
+    return _interpolated(0.025, cumulative, bounds), _interpolated(0.975, cumulative, bounds)
+
+
+def _interpolated(x: float, x_points: Floats, y_points: Floats) -> Floats:
+    """Return ``np.interp(x, row, y_points)`` of every row of ``x_points``."""
+    place = np.clip((x_points <= x).sum(axis=1) - 1, 0, len(y_points) - 2)
+    rows = np.arange(len(x_points))
+    x0, x1 = x_points[rows, place], x_points[rows, place + 1]
+    y0, y1 = y_points[place], y_points[place + 1]
+    y: Floats = y0 + (y1 - y0) * np.clip((x - x0) / (x1 - x0), 0.0, 1.0)
+    return y
 
 
 def _annotator_columns(

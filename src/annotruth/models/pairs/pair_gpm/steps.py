@@ -44,8 +44,10 @@ from annotruth.models.warm_start import with_new_rows
 _PRUNE = 1e-7  # states less likely than this are no longer considered
 _PRUNE_MANY = 1e-4  # likewise, with so many comparisons that passes take long
 _PRUNE_AT = (2, 6, 20)  # the steps after which they are left out
+_PRUNE_MANY_AT = (1, 2, 6, 20)
 _N_FIRST = 64  # votes of an annotator by which states are left out at first
 _EVERY_OTHER = 0x5555_5555_5555_5555  # the bits of levels 0, 2, 4, ...
+_MAX_LOG_SCALE = 0.2  # of a step after which these states are considered again
 _RESCALED_STEPS = 2  # the first steps that also rescale the scores, if passes take long
 _SCALE_ROUNDS = 20
 _ROUNDING = 1e-12  # of the log posterior
@@ -192,7 +194,11 @@ class PairGPMSteps:
 
     def resume(self, previous: RankFit) -> PairGPMParameters:
         """Return the parameters of a previous fit, whose items come first."""
-        start, old = self.start(), saved_parameters(previous)
+        return self.start_near(saved_parameters(previous))
+
+    def start_near(self, old: PairGPMParameters) -> PairGPMParameters:
+        """Return parameters of other comparisons, as far as they fit these; their items come first."""
+        start = self.start()
         theta = with_new_rows(old.theta.T, start.theta.T).T
         same_offsets = len(old.offsets) == self._n_offsets  # else there are other covariates
         offsets = old.offsets if same_offsets else start.offsets
@@ -204,7 +210,8 @@ class PairGPMSteps:
     def step(self, old: PairGPMParameters) -> tuple[PairGPMParameters, Monitor]:
         """Pass over the comparisons once, then update the scores, offsets and probabilities."""
         self._n_steps += 1
-        prune = self._least_likely if self._n_steps in _PRUNE_AT else 0.0
+        prune_at = _PRUNE_MANY_AT if self.few_passes else _PRUNE_AT
+        prune = self._least_likely if self._n_steps in prune_at else 0.0
         old, sums = self._risen(old, prune=prune)
         moves, offset_moves, rise = self.equations.moves(old, sums, self.precision)
         theta, offsets = old.theta + moves, old.offsets + offset_moves
@@ -212,6 +219,9 @@ class PairGPMSteps:
         if self.few_passes and self._n_steps <= _RESCALED_STEPS:
             log_scale = self._best_scale(theta, sums["totals"][1])
             new = new._replace(theta=theta * np.exp(log_scale))
+            if abs(log_scale) > _MAX_LOG_SCALE:  # states were left out at another scale
+                self.prune(new)
+                self._n_steps = 0
         objective = self._log_posterior(old, sums)
         slack = _ROUNDING * abs(objective) + 4 * prune * self.data.n_annotators
         slack += _LEFT_OUT_IN_A_PASS * self._n_frequent

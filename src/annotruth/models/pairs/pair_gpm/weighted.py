@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,10 +83,23 @@ class WeightedSession:
             values[_places(part, per)] = array
         return values
 
+    def apply(self, name: str, function: Callable[[Any], Any]) -> None:
+        """Replace an array by a function of it."""
+        self.put(name, function(self.collect(name)), self._per[name])
+
     def run_pass(self, one: Pass, **inputs: Any) -> dict[str, Floats]:
         """Run a kernel over all data and return the weighted sums by name."""
         sums = [(part.weight, part.session.run_pass(one, **inputs)) for part in self._parts]
         return {each.name: _total((w * s[each.name] for w, s in sums)) for each in one.sums}
+
+    def to_engine(self, values: NDArray[Any], annotator_axis: int = 0) -> NDArray[Any]:
+        """Return the array: this engine computes in memory."""
+        return values
+
+    def to_host(self, values: Any, annotator_axis: int = 0) -> NDArray[Any]:
+        """Return the array, which is in memory."""
+        array: NDArray[Any] = values
+        return array
 
     def run_over_annotators(self, kernel: str, n_annotators: int, *arrays: Any) -> None:
         """Raise: no model of comparisons does this."""

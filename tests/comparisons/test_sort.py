@@ -1,0 +1,34 @@
+"""Comparisons are sorted by annotator, on several threads where they are many."""
+
+import numpy as np
+import pytest
+
+from annotruth.comparisons import sort
+from annotruth.comparisons.sort import InputCodes, sort_codes
+from annotruth.kernels.pairs import layout
+from annotruth.kernels.reference.pairs import layout as reference_layout
+
+
+@pytest.mark.parametrize("n_annotators", [1, 5, 3000])
+@pytest.mark.parametrize("in_order", [False, True])
+@pytest.mark.parametrize(
+    ("n", "kernels"), [(0, layout), (1000, reference_layout), (20_000, layout)]
+)
+def test_sorting_is_stable(n_annotators, in_order, n, kernels, monkeypatch):
+    monkeypatch.setattr(sort, "_ROWS_PER_TASK", 3000)  # several tasks
+    monkeypatch.setattr(sort, "kernels_for", lambda n_rows, family: kernels)
+    rng = np.random.default_rng(2)
+    annotator = rng.integers(n_annotators, size=n).astype(np.int32)
+    annotator = np.sort(annotator) if in_order else annotator
+    left, right = rng.integers(100, size=(2, n)).astype(np.int32)
+    outcome = rng.integers(3, size=n).astype(np.int8)
+    found = sort_codes(InputCodes(left, right, annotator, outcome), n_annotators)
+    row = np.argsort(annotator, kind="stable")
+    np.testing.assert_array_equal(found.row, row)
+    for name, values in (("left", left), ("right", right), ("outcome", outcome)):
+        np.testing.assert_array_equal(getattr(found, name), values[row])
+        assert getattr(found, name).dtype == values.dtype
+    counts = np.bincount(annotator, minlength=n_annotators)
+    np.testing.assert_array_equal(np.diff(found.annotator_ptr), counts)
+    assert found.annotator_ptr[0] == 0
+    assert found.annotator_ptr.dtype == found.row.dtype == np.int64
