@@ -140,6 +140,7 @@ def scored(monkeypatch, gain_at):
         log_p = -1.0 + gain_at(strength) + noise
         return HeldOut("robust-gpm", log_p, place, place % 2, n_unscored=0, converged=True)
 
+    monkeypatch.setattr(SharedEvidence, "correlation_p_value", lambda self: 0.1)
     monkeypatch.setattr(SharedEvidence, "with_prior", with_prior)
     monkeypatch.setattr(sharing, "score_folds", score)
     monkeypatch.setattr(
@@ -174,8 +175,54 @@ def test_the_best_strength_is_taken_if_better_by_a_standard_error(
     assert list(chosen.scores) == tried
 
 
-@pytest.fixture(scope="module")
-def shared_crowd():
+def questions_of(*reliabilities, **fields):
+    """Questions that the same annotators answered, with these reliabilities."""
+    return {
+        f"q{k}": fit_of(values, [0.1] * len(values), [20] * len(values), **fields)
+        for k, values in enumerate(reliabilities)
+    }
+
+
+def test_reliabilities_that_are_alike_in_all_questions_correlate():
+    rng = np.random.default_rng(5)
+    one = rng.uniform(0.2, 0.9, 30)
+    alike = questions_of(one, one**2, 0.5 * one)  # their scales do not matter
+    assert SharedEvidence(alike).correlation_p_value() == pytest.approx(1 / 200)
+    opposite = questions_of(one, 1.0 - one)
+    assert SharedEvidence(opposite).correlation_p_value() > 0.9
+
+
+def test_reliabilities_that_have_nothing_in_common_correlate_as_often_as_the_p_value_says():
+    rng = np.random.default_rng(6)
+    p_values = [
+        SharedEvidence(questions_of(*rng.uniform(0.2, 0.9, (3, 8)))).correlation_p_value()
+        for _ in range(300)
+    ]
+    assert 0.05 <= np.mean(np.array(p_values) <= 0.1) <= 0.15
+
+
+def test_a_question_in_which_all_annotators_are_alike_does_not_correlate():
+    fits = questions_of(np.linspace(0.2, 0.9, 20), np.full(20, 0.7))
+    assert SharedEvidence(fits).correlation_p_value() == 1.0
+
+
+@pytest.mark.parametrize(("correlation", "is_shared"), [(0.0, False), (1.0, True)])
+def test_a_crowd_is_shared_if_there_is_something_to_share(correlation, is_shared):
+    made = at.simulate.questions(
+        scales=["nominal"] * 3,
+        n_items=120,
+        n_annotators=30,
+        labels_per_item=5,
+        correlation=correlation,
+        seed=3,
+    )
+    sharing = at.fit(made.table, question="all").sharing
+    assert (sharing.strength > 0) == is_shared
+    assert ("do not correlate" in sharing.why) != is_shared
+    assert (sharing.gain is None) != is_shared  # nothing is compared without a correlation
+
+
+def crowd_to_share(seed):
     return at.simulate.questions(
         scales=["ordinal"] * 3,
         n_items=60,
@@ -183,21 +230,26 @@ def shared_crowd():
         n_categories=5,
         labels_per_item=6,
         correlation=1.0,
-        seed=1,
+        seed=seed,
     )
 
 
-def test_shared_reliabilities_are_closer_to_the_truth(shared_crowd):
-    fits = {name: at.fit(each.labels) for name, each in shared_crowd.questions.items()}
-    evidence = SharedEvidence(fits)
-    error = {}
-    for strength in (0.0, 1.0):
-        made = [
-            at.fit(evidence.with_prior(name, fit.data, strength)).reliability
-            for name, fit in fits.items()
-        ]
-        true = [each.reliability for each in shared_crowd.questions.values()]
-        error[strength] = np.sqrt(np.mean((np.concatenate(made) - np.concatenate(true)) ** 2))
+@pytest.fixture(scope="module")
+def shared_crowd():
+    return crowd_to_share(seed=1)
+
+
+def test_shared_reliabilities_are_closer_to_the_truth():
+    squares = {0.0: [], 1.0: []}  # of errors, by strength
+    for seed in (1, 2, 3):
+        questions = crowd_to_share(seed).questions
+        fits = {name: at.fit(each.labels) for name, each in questions.items()}
+        evidence = SharedEvidence(fits)
+        for strength, of_strength in squares.items():
+            for name, fit in fits.items():
+                made = at.fit(evidence.with_prior(name, fit.data, strength)).reliability
+                of_strength.append((made - questions[name].reliability) ** 2)
+    error = {strength: np.sqrt(np.mean(each)) for strength, each in squares.items()}
     assert error[1.0] < 0.9 * error[0.0]
 
 

@@ -218,6 +218,22 @@ def test_simulation_is_reproducible_and_checked():
         at.simulate.sets(prevalence=(0.1, 2.0))
 
 
+def test_the_command_simulates_sets(run, tmp_path):
+    options = ("--generator", "sets", "--items", 30, "--categories", 4, "--labels-per-item", 3)
+    code, out, _ = run("simulate", "--out", tmp_path / "p", *options)
+    assert code == 0
+    assert "90 answers of 30 items by 15 annotators, sets of 4 labels" in out
+    made = at.simulate.sets(n_items=30, n_labels=4, answers_per_item=3)
+    answers = at.read_labels(tmp_path / "p" / "labels.csv", separator="|")
+    keys = made.answers.to_arrow()["label"].to_pylist()
+    assert "[]" in keys
+    assert answers.to_arrow()["label"].to_pylist() == keys
+    fit = at.fit(made.answers)
+    truth = tmp_path / "p" / "truth.csv"
+    expected = at.evaluate(fit, made.truth_table())
+    assert at.evaluate(fit, truth) == expected
+
+
 def test_unused_folder_is_left_alone(tmp_path, fit):
     fit.save(tmp_path / "fit")
     shutil.copytree(tmp_path / "fit", tmp_path / "copy")

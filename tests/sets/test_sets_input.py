@@ -190,6 +190,33 @@ def test_exports_of_one_choice_stay_labels(name, tmp_path):
     assert labels.to_arrow()["label"].to_pylist() == ["cat", "dog", "cat"]
 
 
+@pytest.mark.parametrize("name", EXPORTS)
+@pytest.mark.parametrize("first", ["single", "sets"])
+def test_of_several_exports_only_one_may_have_sets(name, first, tmp_path):
+    make, expected = EXPORTS[name]
+    single = [("c", "ann", ["cat"]), ("c", "bob", []), ("d", "ann", ["dog"])]
+    as_keys = ['["cat"]', "[]", '["dog"]'] if name != "doccano" else ['["cat"]', '["dog"]']
+    files = [tmp_path / "single.json", tmp_path / "sets.json"]
+    files[0].write_text(json.dumps(make(single)))
+    files[1].write_text(json.dumps(make(ROWS)))
+    keys = [*as_keys, *expected]
+    if first == "sets":
+        files.reverse()
+        keys = [*expected, *as_keys]
+    labels = at.read_labels(files)
+    assert labels.scale.has_sets
+    assert labels.to_arrow()["label"].to_pylist() == keys
+
+
+def test_a_label_of_one_table_is_a_set_of_one_if_another_has_lists(tmp_path):
+    single, several = tmp_path / "single.jsonl", tmp_path / "several.jsonl"
+    row = {"item": "a", "annotator": "ann", "label": "cat"}
+    single.write_text(json.dumps(row) + "\n" + json.dumps({**row, "item": "b"}))
+    several.write_text(json.dumps({**row, "item": "c", "label": ["cat", "dog"]}))
+    labels = at.read_labels([single, several])
+    assert labels.to_arrow()["label"].to_pylist() == ['["cat"]', '["cat"]', '["cat", "dog"]']
+
+
 def test_ground_truth_of_label_studio_is_known(tmp_path):
     tasks = label_studio([*ROWS, ("c", "ann", ["cat"])])
     truth = [{"type": "choices", "from_name": "q", "value": {"choices": ["owl", "cat"]}}]

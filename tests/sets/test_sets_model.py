@@ -200,3 +200,10 @@ def test_metrics():
     assert metrics["f1_macro"] == pytest.approx((1.0 + 0.0) / 2)  # the third label is nowhere
     assert metrics["exact_match"] == pytest.approx(1 / 3)
     assert metrics["jaccard"] == pytest.approx((0.5 + 1.0 + 0.5) / 3)
+
+
+def test_a_rare_label_is_not_taken_for_a_frequent_one_that_is_seldom_given():
+    made = at.simulate.sets(prevalence=(0.02, 0.08), n_labels=8, seed=3)
+    fit = at.SetModel(n_types=1).fit(made.answers)
+    found, true = fit.probability.mean(axis=0), made.truth.mean(axis=0)
+    assert np.abs(found - true).max() < 0.1  # 0.6 without a prior of the prevalences

@@ -18,11 +18,18 @@ and the prior of s in question q is
 .. math:: \lambda \sum_{q' \neq q} n_{s,q'} (p_{s,q' \to q}, 1 - p_{s,q' \to q})
 
 serious and irregular labels, together at most 100. It comes from fits of the other questions alone, so
-no label counts twice. The strength :math:`\lambda` is one for all questions. Strengths are tried in
-rising order as long as the held-out log-likelihood of the labels of all questions rises; the best one
-is taken if it is higher than without sharing by more than a standard error, else 0. A prior also pulls
-reliabilities towards their mean, which may help even if questions have nothing in common. So the score must
-also be higher than with priors of the same weight that say the same of everybody.
+no label counts twice.
+
+Nothing is shared unless annotators' reliabilities in different questions correlate: with the reliabilities
+:math:`z_{s,q}` of the fits of questions alone, standardized within questions and 0 where s gave no answer,
+the sum :math:`\sum_{q < q'} \sum_s z_{s,q} z_{s,q'}` must be larger than if annotators are permuted within
+questions, with p at most 0.1.
+
+The strength :math:`\lambda` is one for all questions. Strengths are tried in rising order as long as the
+held-out log-likelihood of the labels of all questions rises; the best one is taken if it is higher than
+without sharing by more than a standard error, else 0. A prior also pulls reliabilities towards their mean,
+which may help even if questions have nothing in common. So the score must also be higher than with priors
+of the same weight that say the same of everybody.
 """
 
 from __future__ import annotations
@@ -50,7 +57,11 @@ from annotruth.selection.heldout import HeldOut, assign_folds, format_with_error
 STRENGTHS = (0.0, 0.1, 0.25, 0.5, 1.0)
 """The strengths that are compared, in this order; 0 is no sharing."""
 
+MAX_P_VALUE = 0.1
+"""The largest p-value of the correlation of reliabilities with which anything is shared."""
+
 _N_FOLDS = 5
+_N_PERMUTATIONS = 199
 # What serious shares are clipped to, as their logits are moved. The upper limit is the reliability of
 # annotators who are always serious: a lower one would be evidence against them.
 _SHARES = (0.005, 0.995)
@@ -166,6 +177,28 @@ class SharedEvidence:
             name: ReliabilityEvidence.of(fit).among(self.codes(fit.data), len(self._annotators))
             for name, fit in fits.items()
         }
+        self._standardized = [(self.codes(fit.data), _standardized(fit)) for fit in fits.values()]
+
+    def correlation_p_value(self) -> float:
+        """Return how surprising the correlation of reliabilities in different questions is.
+
+        It is the share of permutations of annotators within questions with a correlation as large,
+        the order as it is among them.
+        """
+        rng = np.random.default_rng(0)
+        # The squares of the sums are twice the products of pairs and what permutations do not change.
+        observed = self._square_of_sums(None)
+        n_as_large = sum(
+            self._square_of_sums(rng) >= observed * (1.0 - 1e-9) for _ in range(_N_PERMUTATIONS)
+        )
+        return (1 + n_as_large) / (1 + _N_PERMUTATIONS)
+
+    def _square_of_sums(self, rng: np.random.Generator | None) -> float:
+        """Return the sum over annotators of the squared sum of their standardized reliabilities."""
+        sums = np.zeros(len(self._annotators))
+        for codes, values in self._standardized:
+            sums[codes] += values if rng is None else rng.permutation(values)
+        return float(sums @ sums)
 
     def codes(self, labels: Labels) -> Codes:
         """Return the code of each annotator of a question among those of all questions."""
@@ -203,6 +236,13 @@ def choose_sharing(
     progress: ProgressCallback | None = None,
 ) -> Sharing:
     """Return how much to share, chosen by held-out labels of all questions."""
+    p_value = evidence.correlation_p_value()
+    if p_value > MAX_P_VALUE:
+        return Sharing(
+            0.0,
+            "annotators' reliability is not shared between questions: their reliabilities in "
+            f"different questions do not correlate (permutation test, p = {p_value:.2f})",
+        )
     folds = {}
     for name, fit in fits.items():
         try:
@@ -237,6 +277,14 @@ def choose_sharing(
         return _decide(scores, best, is_shared=False)
     of_all = score(best, len(STRENGTHS) + 1, same_for_all=True)
     return _decide(scores, best, is_shared=scores[best].score > of_all.score)
+
+
+def _standardized(fit: Fit) -> Floats:
+    """Return reliabilities with mean 0 and variance 1; all 0 if they are alike."""
+    if fit.reliability is None or not np.ptp(fit.reliability) > 0.0:
+        return np.zeros(fit.data.n_annotators)
+    values: Floats = (fit.reliability - fit.reliability.mean()) / fit.reliability.std()
+    return values
 
 
 def _is_ahead(one: HeldOut, other: HeldOut) -> bool:

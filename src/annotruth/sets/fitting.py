@@ -28,14 +28,14 @@ def fit_sets(
 ) -> SetFit:
     """Fit the model of sets to answers, which may have been read already.
 
-    ``options`` are the model's; ``refused`` are options of `annotruth.fit` that are not for sets.
+    ``options`` are the model's; ``refused`` are options of `annotruth.fit` that are not for sets, by
+    name with flag.
     """
     estimator = _estimator(model, options)
     estimator.check_engine()
     for name, value in refused.items():
         if value is not None:
-            flag = f"--{name.replace('_', '-')}"
-            raise InputError(f"{name} (`{flag}`) is not for sets of labels: leave it out")
+            raise InputError(f"{name} is not for sets of labels: leave it out")
     if read.memory is not None:
         raise InputError("sets of labels need all answers in memory: leave out memory (`--memory`)")
     if is_fit(data):

@@ -19,7 +19,10 @@ _START_SENSITIVITY, _START_SPECIFICITY = 0.73, 0.88
 _START_IRREGULAR = 0.1
 _IRREGULAR_PRIOR = (1.0, 10.0)  # one irregular annotator among ten, before anybody answers
 _OWN_RATE = 0.5  # Jeffreys' prior of how often an irregular annotator gives a label
-_TYPE_ITEMS = 2.0  # items with the crowd's shares of labels, before those of a type
+# Items that have each label as often as labels have on average, before any answers, and items with the
+# crowd's shares of labels, before those of a type. Without the first, prevalence and sensitivity of a rare
+# or doubtful label drift apart. Chosen on simulated sets (docs/development/sets.md).
+_LABEL_ITEMS, _TYPE_ITEMS = 8.0, 2.0
 _LEAST = 1e-4  # of the share of a label in a type
 _MAX_LOG_ODDS = 50.0
 _N_CENTERS = 10  # steps of k-means
@@ -181,8 +184,12 @@ class SetSteps:
 
     def _shares(self, labels: Floats, items: Floats) -> Floats:
         """Return the shares of labels in types, given the sums of labels and of items in each."""
-        crowd = labels.sum(axis=0) / self._n_items
-        shares = (labels + _TYPE_ITEMS * crowd) / (items[:, np.newaxis] + _TYPE_ITEMS)
+        total = labels.sum(axis=0)
+        prior = _LABEL_ITEMS * total.mean() / self._n_items
+        crowd = (total + prior) / (self._n_items + _LABEL_ITEMS)
+        shares = crowd[np.newaxis]
+        if len(items) > 1:
+            shares = (labels + _TYPE_ITEMS * crowd) / (items[:, np.newaxis] + _TYPE_ITEMS)
         clipped: Floats = np.clip(shares, _LEAST, 1.0 - _LEAST)
         return clipped
 

@@ -11,6 +11,7 @@ from annotruth.errors import InputError
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import Labels
 from annotruth.labels.frames import default_frame
+from annotruth.labels.sets import describe_sets, labels_in
 from annotruth.labels.validate import is_integer
 from annotruth.simulate.checks import check_counts, check_share, generator
 from annotruth.simulate.crowds import assign
@@ -54,6 +55,35 @@ class SetSimulation:
     sensitivity: Floats
     specificity: Floats
     behavior: NDArray[np.str_]
+
+    def describe(self) -> str:
+        """Return one line on how many answers, items, annotators and labels there are."""
+        answers = self.answers
+        return describe_sets(
+            answers.n_labels, answers.n_items, answers.n_annotators, self.truth.shape[1]
+        )
+
+    def tables(self, separator: str = "|") -> dict[str, pa.Table]:
+        """Return the answers, the truth and the annotators as tables; sets are text.
+
+        An empty set is the separator alone in answers, as an empty cell there is a missing answer.
+        """
+        answers = self.answers.to_arrow()
+        keys = answers.column("label").to_pylist()
+        sets = [separator.join(labels_in(key)) or separator for key in keys]
+        place = answers.column_names.index("label")
+        return {
+            "labels": answers.set_column(place, "label", pa.array(sets, pa.string())),
+            "truth": self.truth_table(separator),
+            "annotators": pa.table(
+                {
+                    "annotator": self.answers.annotators,
+                    "sensitivity": self.sensitivity.mean(axis=1),
+                    "specificity": self.specificity.mean(axis=1),
+                    "behavior": self.behavior.tolist(),
+                }
+            ),
+        }
 
     def truth_table(self, separator: str = "|") -> pa.Table:
         """Return the true sets: item, and label with the separator between labels."""
