@@ -61,7 +61,7 @@ class PostgresqlServer:
 
     def _call(self, program: str, *words: str, **more) -> None:
         command = [*self.as_user, str(self.programs / program), *words]
-        subprocess.run(command, check=True, cwd="/", stdout=subprocess.DEVNULL, timeout=60, **more)
+        subprocess.run(command, check=True, cwd="/", stdout=subprocess.DEVNULL, timeout=300, **more)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import numpy as np
 from annotruth.serve.demo import SimulatedTeam
 
 
-def test_the_team_has_spammers_and_one_who_turns_bad(now):
+def test_the_team_has_spammers_and_one_whose_reliability_falls(now):
     team = SimulatedTeam.of_seed(1)
     past = team.past_labels(now, np.random.default_rng(0))
     pairs = {(label["item"], label["annotator"]) for label in past}
@@ -17,7 +17,7 @@ def test_the_team_has_spammers_and_one_who_turns_bad(now):
     assert past[-1]["submitted"] <= now.isoformat()
     assert past[0]["submitted"] > (now - timedelta(hours=31)).isoformat()
     assert sum(member.reliability < 0.5 for member in team.members) == 3
-    assert team.one_who_turns_bad.reliability > 0.9
+    assert team.deteriorating_member.reliability > 0.9
 
 
 def test_members_label_as_they_are():

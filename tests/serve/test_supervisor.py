@@ -5,14 +5,14 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
+from tests.waiting import MAX_SECONDS, wait_until
 
 from annotruth.serve.supervisor import supervise
 
-SLEEP = "import time; time.sleep(60)"
+SLEEP = f"import time; time.sleep({10 * MAX_SECONDS})"  # longer than any test waits
 NOTE = "import os, sys; open(sys.argv[1], 'a').write(f'{os.getpid()}\\n'); " + SLEEP
 CHILD = (
     "import os, sys; from annotruth.serve.supervisor import end_with_parent; end_with_parent(); "
@@ -24,14 +24,14 @@ PARENT = (
 )
 
 
-def wait_for_lines(path, n):
-    deadline = time.monotonic() + 60.0
-    while time.monotonic() < deadline:
-        lines = path.read_text().split() if path.exists() else []
-        if len(lines) >= n:
-            return [int(line) for line in lines]
-        time.sleep(0.02)
-    raise TimeoutError(path)
+def wait_for_pids(path, n):
+    """Return the process ids that children have written, when there are as many."""
+
+    def pids():
+        return [int(line) for line in path.read_text().split()] if path.exists() else []
+
+    wait_until(lambda: len(pids()) >= n, f"process {n}")
+    return pids()
 
 
 def is_alive(pid):
@@ -40,13 +40,6 @@ def is_alive(pid):
     except FileNotFoundError:
         return False
     return status.rpartition(")")[2].split()[0] != "Z"
-
-
-def wait_for_end(pid):
-    deadline = time.monotonic() + 60.0
-    while is_alive(pid) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return not is_alive(pid)
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
@@ -59,9 +52,9 @@ class TestProcesses:
             target=lambda: codes.append(supervise(commands, os.environ, stop=stop))
         )
         thread.start()
-        (first,) = wait_for_lines(path, 1)
+        (first,) = wait_for_pids(path, 1)
         os.kill(first, signal.SIGKILL)
-        second = wait_for_lines(path, 2)[1]
+        second = wait_for_pids(path, 2)[1]
         assert second != first
         stop.set()
         thread.join()
@@ -72,10 +65,10 @@ class TestProcesses:
     def test_children_end_with_the_supervisor(self, tmp_path, number):
         path = tmp_path / "pids"
         parent = subprocess.Popen([sys.executable, "-c", PARENT, CHILD, str(path)])
-        (child,) = wait_for_lines(path, 1)
+        (child,) = wait_for_pids(path, 1)
         parent.send_signal(number)
         parent.wait()
-        assert wait_for_end(child)
+        wait_until(lambda: not is_alive(child), "the end of the child")
         if number != signal.SIGKILL:
             assert parent.returncode == 0
 

@@ -92,7 +92,7 @@ class TeamMember(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SimulatedTeam:
-    """People who classify film reviews: most are reliable, some are spammers, one turns bad.
+    """People who classify film reviews: most are reliable, some are spammers, one deteriorates.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class SimulatedTeam:
         return cls(members, items, sharp / sharp.sum(axis=1, keepdims=True))
 
     @property
-    def one_who_turns_bad(self) -> TeamMember:
+    def deteriorating_member(self) -> TeamMember:
         """The most reliable one, who answers at random once the demo has begun."""
         return max(self.members, key=lambda member: member.reliability)
 
@@ -185,7 +185,7 @@ def _given(
 
 
 class DemoClient:
-    """A client of the service's API, as a labelling tool would be one.
+    """A client of the service's API, in the role of a labelling tool.
 
     Examples
     --------
@@ -279,7 +279,7 @@ def _live_steps(
     votes: Iterator[dict[str, Any]],
 ) -> Iterator[None]:
     """Let members of the team ask what to label next, and label it; or compare two films."""
-    turned = team.one_who_turns_bad._replace(reliability=0.05, behavior="random", seconds=1.0)
+    turned = team.deteriorating_member._replace(reliability=0.05, behavior="random", seconds=1.0)
     members = [turned if each.name == turned.name else each for each in team.members]
     while True:
         member = members[int(random.integers(len(members)))]

@@ -127,7 +127,7 @@ def test_a_job_of_nobody(poll, api):
     api["/api/jobs"]["results"][1]["assignee"] = None
     polled = poll()
     assert "2 annotations could not be read" in polled.problem
-    assert "job 11 is assigned to nobody" in polled.problem
+    assert "job 11 has no assignee" in polled.problem
     assert len(polled.events) == 3
 
 

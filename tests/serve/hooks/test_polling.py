@@ -181,7 +181,7 @@ def refuse(_):
     [
         (refuse, r"does not answer \(ConnectError\): is it up"),
         (lambda _: httpx2.Response(404, json={"detail": "No Project"}), r"\(404\): No Project"),
-        (lambda _: httpx2.Response(302, headers={"location": "/login"}), r"elsewhere \(302\)"),
+        (lambda _: httpx2.Response(302, headers={"location": "/login"}), r"redirects \(302\)"),
         (lambda _: httpx2.Response(200, text="<html>"), "is not JSON: is the address"),
         (lambda _: httpx2.Response(200, json=[]), "no list of tasks"),
         (lambda _: httpx2.Response(200, json={"tasks": [1]}), "no list of tasks"),
@@ -199,7 +199,7 @@ def test_what_is_no_label_studio(answer, message):
     "url", ["", "ftp://x", "https://", "https://x:y", "https://u:p@x", "https://x?a=1", "x"]
 )
 def test_addresses_that_are_none(url):
-    with pytest.raises(ValueError, match="is no address of a platform"):
+    with pytest.raises(ValueError, match="is not the address of a platform"):
         checked_url(url)
     assert checked_url("https://x.org/ls/") == "https://x.org/ls"
 

@@ -7,12 +7,12 @@ import json
 import os
 import socket
 import subprocess
-import threading
 import time
 
 import httpx2
 import pytest
-import uvicorn
+from tests.serve.web_server import start_in_thread
+from tests.waiting import wait_until
 
 import annotruth as at
 from annotruth.serve.config import ServeConfig
@@ -30,7 +30,7 @@ from annotruth.serve.web.app import make_app
 
 EXECUTABLE = os.environ.get("ANNOTRUTH_LABEL_STUDIO", "")
 LEGACY_TOKEN = "0123456789abcdef0123456789abcdef01234567"
-SECONDS_TO_START, SECONDS_TO_COME = 400, 20
+SECONDS_TO_START = 400
 INTERFACE = """
 <View>
   <Text name="text" value="$text"/>
@@ -51,13 +51,6 @@ def free_port():
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         return bound.getsockname()[1]
-
-
-def wait_for(condition, seconds, what):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"{what} took more than {seconds} s"
-        time.sleep(0.1)
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +82,7 @@ def label_studio(tmp_path_factory):
             return False
 
     try:
-        wait_for(is_up, SECONDS_TO_START, "the start of Label Studio")
+        wait_until(is_up, "the start of Label Studio", seconds=SECONDS_TO_START)
         headers = {"Authorization": f"Token {LEGACY_TOKEN}"}
         with httpx2.Client(base_url=url, headers=headers, timeout=60) as client:
             yield client
@@ -101,22 +94,14 @@ def label_studio(tmp_path_factory):
 @pytest.fixture
 def server(tmp_path):
     """The address of our web server, and its context."""
-    config = ServeConfig(database=f"sqlite:///{tmp_path}/labels.db", data_dir=tmp_path)
+    config = ServeConfig(database=f"sqlite:///{tmp_path}/labels.db", data_dir=tmp_path, port=0)
     database = Database.open(config.database)
     database.upgrade()
     database.dispose()
-    app, port = make_app(config), free_port()
-    running = uvicorn.Server(
-        uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning", lifespan="on")
-    )
-    thread = threading.Thread(target=running.run)
-    thread.start()
-    try:
-        wait_for(lambda: running.started, 20, "the start of the server")
-        yield f"http://127.0.0.1:{port}", app.state.context
-    finally:
-        running.should_exit = True
-        thread.join()
+    app = make_app(config)
+    started = start_in_thread(app, config)
+    yield f"http://127.0.0.1:{started.port}", app.state.context
+    started.stop()
 
 
 def sent(response, status=(200, 201)):
@@ -175,9 +160,13 @@ class Team:
             found = current_labels(connection, self.project.id)
         return sorted((each.item, each.label) for each in found)
 
+    def known_truths(self):
+        with self.context.database.connect() as connection:
+            return all_gold(connection, self.project.id)
+
     def expect(self, *labels):
         wanted = sorted((str(item), label) for item, label in labels)
-        wait_for(lambda: self.labels() == wanted, SECONDS_TO_COME, f"{self.labels()} != {wanted}")
+        wait_until(lambda: self.labels() == wanted, f"the labels {wanted}")
 
     def poll(self, data_dir, *, is_due=True):
         """Poll, as if the last time was long ago, or only if a message has asked for it."""
@@ -225,9 +214,8 @@ def test_webhooks_polling_and_predictions(label_studio, server, tmp_path):
     team.expect((one, "Positive"), (two, "Negative"))
     third = team.annotate(three, "Negative")
     team.edit(third, ground_truth=True)
+    wait_until(lambda: team.known_truths() == {"film-3": "Negative"}, "the known truth")
     team.expect((one, "Positive"), (two, "Negative"))
-    with context.database.connect() as connection:
-        assert all_gold(connection, team.project.id) == {"film-3": "Negative"}
 
     team.poll(tmp_path)
     team.expect((one, "Positive"), (two, "Negative"))  # polling after webhooks changes nothing
@@ -238,14 +226,14 @@ def test_webhooks_polling_and_predictions(label_studio, server, tmp_path):
     fourth = team.annotate(four, "Positive")
     (five,) = team.add_tasks({"text": "late"})
     team.annotate(five, "Positive")
-    time.sleep(1)
+    time.sleep(1)  # nothing should come
     assert team.labels() == sorted([(str(one), "Positive"), (str(two), "Negative")])
     team.poll(tmp_path)
     team.expect((one, "Negative"), (four, "Positive"), (five, "Positive"))
 
     team.switch_webhook(on=True)
     team.delete(f"/api/tasks/{five}/")  # names no annotation, but asks for a poll
-    wait_for(team.has_poll_request, SECONDS_TO_COME, "the request of a poll")
+    wait_until(team.has_poll_request, "the request of a poll")
     team.poll(tmp_path, is_due=False)
     team.expect((one, "Negative"), (four, "Positive"))
     team.edit(fourth, result=choice("Negative"))

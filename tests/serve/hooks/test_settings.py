@@ -29,7 +29,7 @@ def test_good_settings():
         ("label-studio", {**API, "predictions": "yes"}, "give true or false"),
         ("label-studio", {**API, "project": "3"}, "give the number"),
         ("label-studio", {**API, "project": True}, "give the number"),
-        ("label-studio", {**API, "url": "file:///etc/passwd"}, "is no address"),
+        ("label-studio", {**API, "url": "file:///etc/passwd"}, "is not the address"),
         ("label-studio", {"question": ""}, "give a text"),
         ("label-studio", {"question": "a\nb"}, "give a text"),
         ("label-studio", {"question": ["a"]}, "give a text"),

@@ -1,13 +1,11 @@
 """A running web server with a project, for tests in a browser."""
 
-import socket
-import threading
-import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import uvicorn
+from tests.serve.web_server import start_in_thread
 
 import annotruth as at
 from annotruth.serve.config import ServeConfig
@@ -35,36 +33,22 @@ class Service:
 
     config: ServeConfig
     database: Database
-    server: uvicorn.Server
-    thread: threading.Thread
+    port: int
+    stop_server: Callable[[], None]
 
     @classmethod
     def start(cls, folder: Path) -> "Service":
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        config = ServeConfig(database=f"sqlite:///{folder}/a.db", data_dir=folder, port=port)
+        config = ServeConfig(database=f"sqlite:///{folder}/a.db", data_dir=folder, port=0)
         database = Database.open(config.database)
         database.upgrade()
-        app = make_app(config)
-        server = uvicorn.Server(
-            uvicorn.Config(app, port=port, log_config=None, timeout_graceful_shutdown=1)
-        )
-        thread = threading.Thread(target=server.run, daemon=True)
-        thread.start()
-        deadline = time.monotonic() + 60
-        while not server.started:
-            assert time.monotonic() < deadline, "the server did not start"
-            time.sleep(0.02)
-        return cls(config, database, server, thread)
+        return cls(config, database, *start_in_thread(make_app(config), config))
 
     @property
     def address(self) -> str:
-        return f"http://127.0.0.1:{self.config.port}"
+        return f"http://127.0.0.1:{self.port}"
 
     def stop(self) -> None:
-        self.server.should_exit = True
-        self.thread.join()
+        self.stop_server()
         self.database.dispose()
 
     def token(self, scope="admin", project=None) -> str:

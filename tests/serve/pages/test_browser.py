@@ -8,6 +8,7 @@ import urllib.request
 
 import pytest
 from tests.serve.pages.service import Service, simulated_rows
+from tests.waiting import MAX_SECONDS
 
 import annotruth as at
 
@@ -48,7 +49,7 @@ class Browser:
     def __init__(self, service, context):
         self.service = service
         self.page = context.new_page()
-        self.page.set_default_timeout(15_000)
+        self.page.set_default_timeout(1e3 * MAX_SECONDS)
         self.errors, self.dialogs, self.requests = [], [], []
         self.page.on(
             "console", lambda m: m.type in ("error", "warning") and self.errors.append(m.text)
@@ -153,7 +154,7 @@ def test_pages_follow_new_snapshots_and_keep_what_the_visitor_does(browse, servi
     before = page.locator(".facts dd").first.inner_text()
     rows = [*simulated_rows(), *((f"extra {n}", "1", "2") for n in range(7))]
     service.publish(films, at.fit(rows, "gpm"))
-    page.wait_for_selector("html[data-refreshed]", state="attached", timeout=15_000)
+    page.wait_for_selector("html[data-refreshed]", state="attached")
     after = page.locator(".facts dd").first.inner_text()
     assert (before.split()[0], after.split()[0]) == ("300", "307")
     assert page.locator(".facts dd.changed").count() >= 1
@@ -169,7 +170,7 @@ def test_nothing_is_replaced_while_the_visitor_types(browse, service, films):
     assert page.locator("html[data-refreshed]").count() == 0
     assert page.get_by_label("Search items").input_value() == "1"
     page.locator("h1").click()
-    page.wait_for_selector("html[data-refreshed]", state="attached", timeout=15_000)
+    page.wait_for_selector("html[data-refreshed]", state="attached")
 
 
 def test_a_lost_connection_is_said(browse, service, films):

@@ -37,6 +37,9 @@ def test_gold_content_and_traits_are_set_and_replaced(database, project, now):
         set_traits(connection, project.id, {"ann": {"group": 2}, "bob": {}})
         assert get_traits(connection, project.id, "ann") == {"group": 2}
         assert get_traits(connection, project.id, "cy") == {}
+        for gold in ({" ": "good"}, {"film 1": "nan"}):
+            with pytest.raises(at.InputError, match="counts as missing"):
+                set_gold(connection, project.id, gold)
         for change in (
             lambda: set_gold(connection, project.id, {"a\0": "x"}),
             lambda: set_gold(connection, project.id, {"a": "\ud800"}),

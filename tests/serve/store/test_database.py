@@ -15,6 +15,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import text
 from tests.postgresql import PASSWORD
+from tests.waiting import MAX_SECONDS
 
 import annotruth as at
 from annotruth.serve.store import database as module
@@ -41,7 +42,10 @@ def refused(open_or_use, kind=at.InputError) -> str:
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("nonsense", "'nonsense' is no URL of a database: give sqlite:///FILE or postgresql://"),
+        (
+            "nonsense",
+            "'nonsense' is not the URL of a database: give sqlite:///FILE or postgresql://",
+        ),
         ("mysql://ann:secret@host/db", "databases of 'mysql' are not supported: give sqlite:///"),
         ("sqlite://", "names no file: give sqlite:///FILE"),
         ("sqlite:///:memory:", "names no file"),
@@ -168,7 +172,7 @@ def test_a_server_that_stops_and_starts(postgresql_tables):
         assert said.endswith("try again when it can be reached")
         starting = threading.Timer(0.5, server.start)
         starting.start()
-        later = Database.open(server.url("test"), wait=30)
+        later = Database.open(server.url("test"), wait=MAX_SECONDS)
         later.dispose()
         starting.join()
     finally:
@@ -268,7 +272,7 @@ def upgrade_at_once(url, folder=""):
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(2)
     ]
-    return [process.communicate(timeout=60) for process in running]
+    return [process.communicate(timeout=MAX_SECONDS) for process in running]
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -110,8 +110,13 @@ def test_all_comparisons_are_current(database, now):
         (LabelEvent("a" * 513, "ann", "x"), "longer than 512 characters"),
         (LabelEvent("\U0001f600" * 300, "ann", "x"), "1,024 bytes"),
         (LabelEvent("a\0", "ann", "x"), "contains a zero character"),
-        (LabelEvent("a", "\ud800", "x"), "no valid Unicode"),
+        (LabelEvent("a", "\ud800", "x"), "is not valid Unicode"),
         (LabelEvent("a", "ann", "x", event_id=""), "the event id is empty"),
+        (LabelEvent(" \t", "ann", "x"), "the item ' .*' counts as missing"),
+        (LabelEvent("a", " NaN", "x"), "the annotator ' NaN' counts as missing"),
+        (LabelEvent("a", "ann", "nan"), "the label 'nan' counts as missing"),
+        (LabelEvent("a", "ann", "-inf"), "the label '-inf' is infinite"),
+        (LabelEvent("a", "ann", "1e999"), "the label '1e999' is infinite"),
     ],
 )
 def test_bad_events_are_refused_and_nothing_is_stored(database, project, now, event, message):
@@ -120,6 +125,22 @@ def test_bad_events_are_refused_and_nothing_is_stored(database, project, now, ev
     assert "\n" not in str(caught.value)
     with database.connect() as connection:
         assert last_seq(connection, project.id) == 0
+
+
+def test_whatever_is_stored_can_be_fitted(database, project, now):
+    ids = ["inf", "1e999", "NA", "None", " x", "\u200b", "=1+1", "<b>", "label", "-"]
+    events = [LabelEvent(item, ids[n - 1], "12"[n % 2]) for n, item in enumerate(ids)]
+    events += [LabelEvent(item, "ann", label) for item, label in zip(ids, ids[2:], strict=False)]
+    with database.begin() as connection:
+        append_events(connection, project.id, "api", events, now)
+        table = current_table(connection, project.id)
+    assert at.Labels.from_arrow(table).n_labels == len(events)
+
+
+def test_a_missing_id_of_an_earlier_version_can_be_deleted(database, project, now):
+    with database.begin() as connection:
+        event = LabelEvent(" ", "ann", deleted=True)
+        assert append_events(connection, project.id, "api", [event], now).n_new == 1
 
 
 def test_the_longest_ids_fit_into_the_indexes(database, project, now):

@@ -2,8 +2,7 @@
 
 import http.client
 import json
-import threading
-import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,8 +12,9 @@ import pytest
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 
-import uvicorn
 from fastapi import FastAPI
+from tests.serve.web_server import start_in_thread
+from tests.waiting import MAX_SECONDS
 
 from annotruth.serve.config import ServeConfig
 from annotruth.serve.store.projects import create_project
@@ -22,7 +22,6 @@ from annotruth.serve.store.schema import utc_now
 from annotruth.serve.store.tokens import create_token
 from annotruth.serve.web.app import make_app
 from annotruth.serve.web.context import ServeContext
-from annotruth.serve.web.server import server_config
 
 
 class Reply(NamedTuple):
@@ -52,7 +51,7 @@ class Server:
         body: bytes | None = None,
         headers: dict[str, str] | None = None,
     ) -> Reply:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=MAX_SECONDS)
         try:
             connection.request(method, path, body, headers or {})
             response = connection.getresponse()
@@ -83,24 +82,13 @@ class Server:
         return self.send("POST", f"/api/v1{path}", "\n".join(lines).encode(), headers)
 
 
-def start_server(url: str, folder: Path, **settings: Any) -> tuple[Server, Any]:
-    """Start a server in a thread; return it and a function that stops it."""
+def start_server(url: str, folder: Path, **settings: Any) -> tuple[Server, Callable[[], None]]:
+    """Start a server with projects and tokens; return it and a function that stops it."""
     config = ServeConfig(database=url, data_dir=folder, port=0, **settings)
     app = make_app(config)
     tokens = make_tokens(app.state.context)
-    running = uvicorn.Server(server_config(app, config))
-    running.config.timeout_graceful_shutdown = 1
-    thread = threading.Thread(target=running.run, daemon=True)
-    thread.start()
-    while not running.started:
-        time.sleep(0.01)
-    port = running.servers[0].sockets[0].getsockname()[1]
-
-    def stop() -> None:
-        running.should_exit = True
-        thread.join(20)
-
-    return Server(port, app, tokens), stop
+    started = start_in_thread(app, config)
+    return Server(started.port, app, tokens), started.stop
 
 
 def make_tokens(context: ServeContext) -> dict[str, str]:

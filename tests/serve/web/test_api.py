@@ -2,6 +2,8 @@
 
 import json
 
+from tests.waiting import wait_until
+
 
 def label(n, **more):
     return {"item": f"i{n}", "annotator": "ann", "label": "owl", "event_id": str(n), **more}
@@ -150,10 +152,14 @@ def test_health_metrics_and_documentation(sqlite_server):
     assert sqlite_server.send("GET", "/healthz").body == {"status": "ok"}
     sqlite_server.call("POST", "/projects/birds/labels", label(1))
     headers = {"Authorization": f"Bearer {sqlite_server.tokens['reader']}"}
-    text = sqlite_server.send("GET", "/metrics", headers=headers).body
-    assert 'annotruth_labels_total{outcome="accepted"} 1.0' in text
-    assert 'route="/api/v1/projects/{project}/labels"' in text
-    assert "i1" not in text
+
+    def metrics():
+        return sqlite_server.send("GET", "/metrics", headers=headers).body
+
+    route = 'route="/api/v1/projects/{project}/labels"'
+    wait_until(lambda: route in metrics(), "a request that is counted after its response")
+    assert 'annotruth_labels_total{outcome="accepted"} 1.0' in metrics()
+    assert "i1" not in metrics()
     schema = sqlite_server.send("GET", "/openapi.json").body
     assert "/api/v1/projects/{project}/next" in schema["paths"]
     page = sqlite_server.send("GET", "/api")

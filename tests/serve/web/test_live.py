@@ -6,10 +6,11 @@ import threading
 import time
 
 from tests.serve.web.conftest import start_server
+from tests.waiting import MAX_SECONDS, wait_until
 
 
 def test_open_pages_learn_of_new_labels(sqlite_server):
-    connection = http.client.HTTPConnection("127.0.0.1", sqlite_server.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", sqlite_server.port, timeout=MAX_SECONDS)
     token = {"Authorization": f"Bearer {sqlite_server.tokens['birds-read']}"}
     connection.request("GET", "/api/v1/projects/birds/events", headers=token)
     response = connection.getresponse()
@@ -22,12 +23,8 @@ def test_open_pages_learn_of_new_labels(sqlite_server):
     connection.close()
     response.close()
     sqlite_server.call("POST", "/projects/birds/labels", label)
-    for _ in range(500):
-        if sqlite_server.context.live.n_listeners == 0:
-            break
-        time.sleep(0.01)
-    assert sqlite_server.context.live.n_listeners == 0
-    assert sqlite_server.context.live._tasks == {}
+    live = sqlite_server.context.live
+    wait_until(lambda: live.n_listeners == 0 and live._tasks == {}, "the end of the stream")
 
 
 def next_event(response):
@@ -61,13 +58,13 @@ def test_no_acknowledged_label_is_lost_when_postgresql_stops(postgresql_tables, 
     client = threading.Thread(target=post)
     client.start()
     try:
-        wait_until(lambda: len(acknowledged) > 5)
+        wait_until(lambda: len(acknowledged) > 5, "labels that are stored")
         postgresql_tables.stop()
-        wait_until(lambda: len(refused) > 3)
+        wait_until(lambda: len(refused) > 3, "labels that are refused")
     finally:
         postgresql_tables.start()
     before = len(acknowledged)
-    wait_until(lambda: len(acknowledged) > before + 5)
+    wait_until(lambda: len(acknowledged) > before + 5, "labels that are stored again")
     ended.set()
     client.join()
     assert {reply.status for reply in refused} == {503}
@@ -79,10 +76,3 @@ def test_no_acknowledged_label_is_lost_when_postgresql_stops(postgresql_tables, 
     assert len(stored) == len(set(stored))
     assert set(acknowledged) <= set(stored)
     stop()
-
-
-def wait_until(condition, seconds=20.0):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it took too long"
-        time.sleep(0.01)

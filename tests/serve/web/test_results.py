@@ -1,6 +1,10 @@
 """Results of snapshots: tables in parts, one row, advice and changes."""
 
+import http.client
+
 import pytest
+from tests.serve.web.test_live import next_event
+from tests.waiting import MAX_SECONDS, wait_until
 
 import annotruth as at
 from annotruth.serve.store.projects import get_project
@@ -91,14 +95,32 @@ def test_changes_since_a_version(fitted, monkeypatch):
         [*((r["item"], r["annotator"], r["label"]) for r in rows), (7, 99, 1)], "majority"
     )
     add_version(fitted, later, 2, last)
-    for _ in range(100):  # the new version is loaded meanwhile
-        changes = fitted.call("GET", "/projects/birds/changes?since=1").body
-        if changes["version"] == 2:
-            break
-    assert changes["version"] == 2
+
+    def changes_since(version):
+        return fitted.call("GET", f"/projects/birds/changes?since={version}").body
+
+    wait_until(lambda: changes_since(1)["version"] == 2, "the new version, which a thread loads")
+    changes = changes_since(1)
     assert [row["item"] for row in changes["items"]] == ["7"]
     assert [row["annotator"] for row in changes["annotators"]] == ["1"]
     assert fitted.call("GET", "/projects/birds/changes?since=9").status == 404
+
+
+def test_a_version_is_announced_when_its_results_are_served(fitted):
+    def served():
+        return fitted.call("GET", "/projects/birds/items?limit=1").body["version"]
+
+    assert served() == 1
+    connection = http.client.HTTPConnection("127.0.0.1", fitted.port, timeout=MAX_SECONDS)
+    token = {"Authorization": f"Bearer {fitted.tokens['birds-read']}"}
+    connection.request("GET", "/api/v1/projects/birds/events", headers=token)
+    response = connection.getresponse()
+    assert next_event(response)["version"] == 1
+    add_version(fitted, fitted.context.snapshots.get(1).fit, 2, last_seq=75)
+    assert next_event(response) == {"version": 2}
+    assert served() == 2
+    connection.close()
+    response.close()
 
 
 def test_without_a_snapshot_there_are_no_results(sqlite_server):

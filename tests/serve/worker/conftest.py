@@ -1,5 +1,7 @@
 """Simulated labels as events, and the worker on a database."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,10 @@ def post(database, project, now):
 
 
 @pytest.fixture
-def loop(database, tmp_path):
-    """The worker's loop, to be stepped by hand."""
+def loop(database, tmp_path, monkeypatch):
+    """The worker's loop, to be stepped by hand.
+
+    No refit is due because a fit took long here and no labels came meanwhile.
+    """
+    monkeypatch.setattr("annotruth.serve.worker.schedule._QUIET_SECONDS", math.inf)
     return Loop(database, tmp_path / "data")

@@ -4,10 +4,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from tests.serve.worker.conftest import make_events
+from tests.waiting import MAX_SECONDS, wait_until
 
 from annotruth.serve.config import ServeConfig
 from annotruth.serve.store.snapshots import latest_snapshot
@@ -28,14 +28,15 @@ def test_the_process_publishes_and_ends_when_asked(database, project, post, tmp_
     config = ServeConfig(database=str(database.engine.url), data_dir=Path(tmp_path) / "data")
     process = subprocess.Popen(COMMAND, env={**os.environ, **config.to_environment()})
     try:
-        snapshot, deadline = None, time.monotonic() + 300.0
-        while snapshot is None and time.monotonic() < deadline:
-            time.sleep(0.05)
+
+        def snapshot():
             with database.connect() as connection:
-                snapshot = latest_snapshot(connection, project.id)
-        assert snapshot.n_labels == 120
+                return latest_snapshot(connection, project.id)
+
+        wait_until(snapshot, "a snapshot; the first fit may compile", seconds=5 * MAX_SECONDS)
+        assert snapshot().n_labels == 120
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=60.0) == 0
+        assert process.wait(MAX_SECONDS) == 0
     finally:
         process.kill()
         process.wait()

@@ -90,9 +90,7 @@ def _event(response: Fields, project: HookProject, sent: datetime | None) -> Lab
 def _label(response: Fields, project: HookProject) -> str:
     """Return the answer to the question, an empty text for none."""
     responses = responses_of({"responses": [dict(response)]})
-    given = {
-        question: answer for question, _, answer, status in responses if status not in NOT_SUBMITTED
-    }
+    given = {one.question: one.answer for one in responses if one.status not in NOT_SUBMITTED}
     if not given:
         return ""
     question = project.question or chosen(given, None, "question")

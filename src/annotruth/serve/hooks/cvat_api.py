@@ -80,7 +80,7 @@ class Cvat:
         while True:
             content = self._client.get(path, page=page, page_size=_AT_ONCE, **parameters)
             if not isinstance(content, dict):
-                raise PlatformError(f"{_TITLE} answers with no list ({shown(content)})")
+                raise PlatformError(f"{_TITLE} returned no list ({shown(content)})")
             yield from _list(content.get("results"))
             if not content.get("next"):
                 return
@@ -89,5 +89,5 @@ class Cvat:
 
 def _list(values: Any) -> list[dict[str, Any]]:
     if not isinstance(values, list) or not all(isinstance(each, dict) for each in values):
-        raise PlatformError(f"{_TITLE} answers with no list ({shown(values)})")
+        raise PlatformError(f"{_TITLE} returned no list ({shown(values)})")
     return values

@@ -94,7 +94,7 @@ def _annotation(
 
 def _annotator(job: Fields) -> str:
     if job.get("assignee") is None:
-        raise InputError(f"job {job['id']} is assigned to nobody: assign it to whoever did it")
+        raise InputError(f"job {job['id']} has no assignee: assign it to the person who did it")
     return text_of(object_of(job["assignee"], "assignee").get("username"), "username")
 
 

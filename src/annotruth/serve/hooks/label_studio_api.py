@@ -117,7 +117,7 @@ class LabelStudio:
             )
             tasks = content.get("tasks") if isinstance(content, dict) else None
             if not isinstance(tasks, list) or not all(isinstance(each, dict) for each in tasks):
-                raise PlatformError(f"{_TITLE} answers with no list of tasks ({shown(content)})")
+                raise PlatformError(f"{_TITLE} returned no list of tasks ({shown(content)})")
             yield from tasks
             n_read += len(tasks)
             if not tasks or n_read >= content.get("total", 0):
@@ -132,7 +132,7 @@ class LabelStudio:
         """Return the settings of the project."""
         content = self._client.get(f"/api/projects/{self.number}/")
         if not isinstance(content, dict):
-            raise PlatformError(f"{_TITLE} answers with no project ({shown(content)})")
+            raise PlatformError(f"{_TITLE} returned no project ({shown(content)})")
         return content
 
     def choose_model(self, version: str) -> None:

@@ -135,12 +135,12 @@ def text_of(value: Any, what: str) -> str:
         raise InputError(f"the message has no {what} ({shown(value)})")
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise InputError(f"{shown(value)} is no {what}")
+            raise InputError(f"{shown(value)} is not a valid {what}")
         return str(int(value)) if value.is_integer() else repr(value)
     try:
         return str(value)
     except ValueError:  # Python does not write integers of more than 4,300 digits
-        raise InputError(f"{shown(value)} is no {what}") from None
+        raise InputError(f"{shown(value)} is not a valid {what}") from None
 
 
 def object_of(value: Any, what: str) -> dict[str, Any]:
@@ -157,7 +157,9 @@ def time_of(value: Any) -> datetime | None:
     try:
         time = datetime.fromisoformat(value)
     except (TypeError, ValueError):
-        raise InputError(f"{shown(value)} is no time: write it as 2026-01-31T12:00:00Z") from None
+        raise InputError(
+            f"{shown(value)} is not a time: write it as 2026-01-31T12:00:00Z"
+        ) from None
     try:
         return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     except OverflowError:

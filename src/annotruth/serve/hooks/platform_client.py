@@ -199,8 +199,8 @@ class PlatformClient:
             )
         if 300 <= status < 400:
             raise PlatformError(
-                f"{self.title} is elsewhere ({status}): give the connection the address that it "
-                "is reached by in the end, such as https instead of http"
+                f"{self.title} redirects ({status}): give the connection its final address, such as "
+                "https instead of http"
             )
         path, detail = response.request.url.path, _detail(response)
         raise PlatformError(f"{self.title} refuses {path} ({status}): {detail}")
@@ -226,7 +226,7 @@ def checked_url(url: Any) -> str:
         is_good = False
     if not is_good or parts.query or parts.fragment or parts.username is not None:
         raise InputError(
-            f"{hide_credentials(shorten(text))!r} is no address of a platform: write it as "
+            f"{hide_credentials(shorten(text))!r} is not the address of a platform: write it as "
             "https://labels.example.org"
         )
     return text.rstrip("/")

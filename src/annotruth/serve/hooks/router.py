@@ -152,7 +152,7 @@ class HookReceiver:
         error: str = "",
         needs_poll: bool = False,
     ) -> None:
-        """Fields the contact, but not with every message."""
+        """Store the time of the contact and its error, but not with every message."""
         last, last_error = self._contacts.get(sender.id, (None, sender.last_error))
         is_recent = last is not None and now - last < _CONTACT_EVERY
         if is_recent and error == last_error and not needs_poll:

@@ -131,7 +131,7 @@ def find_control(settings: Fields, question: str | None) -> LabelControl:
         return next(iter(controls.values()))
     wanted = "one tag" if question is None else f"a tag {question!r}"
     raise InputError(
-        f"the labelling interface has not {wanted} of Choices, Rating or Number (found: "
+        f"the labelling interface needs {wanted} of type Choices, Rating or Number (found: "
         f"{listed(controls)}): set the question of the connection"
     )
 

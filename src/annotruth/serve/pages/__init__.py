@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fastapi import APIRouter
 
-    from annotruth.serve.web.context import ServeContext
 
-
-def make_pages(context: ServeContext) -> APIRouter:
+def make_pages() -> APIRouter:
     """Return the routes of all pages and forms."""
     from fastapi import APIRouter
 

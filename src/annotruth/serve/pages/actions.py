@@ -174,7 +174,7 @@ def _create_token(change: _Change) -> dict[str, str]:
     expires = None
     if days:
         if not days.isascii() or not days.isdigit() or not 1 <= int(days[:6]) <= _MAX_DAYS:
-            raise InputError("the token's days are not understood: choose one of the list")
+            raise InputError("unknown lifetime of the token: choose one of the list")
         expires = change.admin.now + timedelta(days=int(days))
     wanted = _checked(
         NewToken,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from annotruth.errors import InputError, shorten
+from annotruth.labels.validate import check_value
 from annotruth.serve.store.records import LabelEvent, ProjectKind
 
 MAX_ID_LENGTH = 512
@@ -38,6 +39,9 @@ def check_event(given: LabelEvent, kind: ProjectKind) -> None:
         missing = ["annotation"]
     if missing:
         raise InputError(f"the event has no {missing[0]}")
+    if not given.deleted:  # what an earlier version stored can be deleted
+        for what in (*needed, *(["label"] if kind == "labels" else [])):
+            check_value(what, str(named[what]))
 
 
 def check_text(what: str, value: str, max_length: int | None = MAX_ID_LENGTH) -> None:
@@ -47,7 +51,7 @@ def check_text(what: str, value: str, max_length: int | None = MAX_ID_LENGTH) ->
     try:
         n_bytes = len(value.encode())
     except UnicodeEncodeError:
-        raise InputError(f"the {what} {shorten(value)!r} is no valid Unicode") from None
+        raise InputError(f"the {what} {shorten(value)!r} is not valid Unicode") from None
     # PostgreSQL's index of an item and an annotator has room for 2,700 bytes.
     if max_length is not None and (len(value) > max_length or n_bytes > 2 * max_length):
         raise InputError(

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, delete, select
 
+from annotruth.labels.validate import check_value
 from annotruth.serve.store.checks import check_text
 from annotruth.serve.store.schema import gold, item_content, trait
 from annotruth.serve.store.statements import upsert
@@ -19,6 +20,8 @@ def set_gold(connection: Connection, project_id: int, labels: Mapping[str, str |
         check_text("item", item)
         if label is not None:
             check_text("label", label)
+            check_value("item", item)
+            check_value("label", label)
     removed = [item for item, label in labels.items() if label is None]
     if removed:
         of_items = (gold.c.project == project_id) & gold.c.item.in_(removed)

@@ -209,7 +209,7 @@ def _parse(url: str) -> URL:
     try:
         parsed = make_url(url)
     except exc.ArgumentError:
-        raise InputError(f"{shorten(url)!r} is no URL of a database: {_EXAMPLES}") from None
+        raise InputError(f"{shorten(url)!r} is not the URL of a database: {_EXAMPLES}") from None
     scheme = parsed.drivername.partition("+")[0]
     if scheme in ("postgresql", "postgres"):
         return parsed.set(drivername="postgresql+psycopg")

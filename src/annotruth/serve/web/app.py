@@ -49,7 +49,7 @@ def make_app(config: ServeConfig) -> FastAPI:
     )
     app.state.context = context
     add_handlers(app)
-    for router in (*api_routers(), make_hooks(context), make_pages(context)):
+    for router in (*api_routers(), make_hooks(context), make_pages()):
         app.include_router(router)
     app.add_middleware(Guard, config, context.metrics)
     return app

@@ -78,7 +78,7 @@ class ServeContext:
             Ingest(database, metrics),
             snapshots,
             WorkQueue(database, snapshots, seconds=config.lease_seconds),
-            Live(database, metrics),
+            Live(database, snapshots, metrics),
             metrics,
             logins,
             AccessControl(config, database, logins),

@@ -12,12 +12,13 @@ from typing import NamedTuple
 from sqlalchemy import func, select
 from starlette.concurrency import run_in_threadpool
 
+from annotruth.errors import AnnotruthError
 from annotruth.serve.store.database import Database, DatabaseUnavailableError
 from annotruth.serve.store.events import last_seq
 from annotruth.serve.store.schema import alert
-from annotruth.serve.store.snapshots import latest_snapshot
 from annotruth.serve.web.errors import UnavailableError
 from annotruth.serve.web.metrics import ServeMetrics
+from annotruth.serve.web.snapshot_cache import SnapshotCache
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -34,7 +35,7 @@ MAX_LISTENERS = 500
 
 
 class LiveState(NamedTuple):
-    """What pages of a project show the state of.
+    """What pages of a project show the state of; ``version`` is that of the loaded snapshot.
 
     Examples
     --------
@@ -58,13 +59,17 @@ class Live:
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> database = Database.open("sqlite:///labels.db")
-    >>> Live(database).n_listeners
+    >>> Live(database, SnapshotCache(database, Path("snapshots"))).n_listeners
     0
     """
 
-    def __init__(self, database: Database, metrics: ServeMetrics | None = None) -> None:
+    def __init__(
+        self, database: Database, snapshots: SnapshotCache, metrics: ServeMetrics | None = None
+    ) -> None:
         self._database = database
+        self._snapshots = snapshots
         self._metrics = ServeMetrics() if metrics is None else metrics
         self._listeners: dict[int, set[asyncio.Queue[LiveState | None]]] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
@@ -129,13 +134,22 @@ class Live:
 
     def _state(self, project: int) -> LiveState:
         last_alert = select(func.max(alert.c.id)).where(alert.c.project == project)
+        version = self._version(project)
         with self._database.connect() as connection:
-            snapshot = latest_snapshot(connection, project)
             return LiveState(
-                last_seq(connection, project),
-                0 if snapshot is None else snapshot.version,
-                connection.scalar(last_alert) or 0,
+                last_seq(connection, project), version, connection.scalar(last_alert) or 0
             )
+
+    def _version(self, project: int) -> int:
+        """Return the snapshot that pages show: a page that is fetched after its event shows it."""
+        try:
+            loaded = self._snapshots.get(project)
+        except DatabaseUnavailableError:
+            raise
+        except AnnotruthError as error:  # pages show why
+            _LOGGER.warning("the snapshot of project %d cannot be loaded: %s", project, error)
+            return 0
+        return 0 if loaded is None else loaded.version
 
 
 def _replace(queue: asyncio.Queue[LiveState | None], state: LiveState | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,8 +19,9 @@ from annotruth.api import fit
 from annotruth.comparisons.outcomes import outcome_of_word
 from annotruth.comparisons.table import LEFT, RIGHT, Comparisons
 from annotruth.earlier_fits import settings_of
-from annotruth.errors import AnnotruthWarning, InputError, counted, listed
+from annotruth.errors import AnnotruthWarning, InputError, counted, listed, shown
 from annotruth.fitting import AUTO
+from annotruth.io.formats.votes import JOINED
 from annotruth.kernels.arrays import Codes
 from annotruth.labels import Labels
 from annotruth.labels.encode import match_ids
@@ -76,7 +78,7 @@ class FitSettings(NamedTuple):
         )
 
     def fingerprint(self) -> str:
-        """Return a text that is another one for other settings."""
+        """Return a text that differs if any of the settings does."""
         content = json.dumps(self, default=str).encode()
         return hashlib.sha256(content).hexdigest()
 
@@ -135,15 +137,16 @@ def fit_current(
     cannot be used are left out, and a note counts them.
     """
     with _warnings_ignored():
-        if before is not None:
-            updated = _update(current, settings, before)
-            if updated is not None:
-                return updated
-        current.put_in_order()
-        data, seq, notes = (
-            _comparisons(current) if current.are_pairs else _labels(current, settings)
-        )
-        return CurrentFit(_fit_from_scratch(data, settings.model), True, seq, notes)
+        made = None if before is None else _update(current, settings, before)
+        if made is None:
+            current.put_in_order()
+            data, seq, notes = (
+                _comparisons(current) if current.are_pairs else _labels(current, settings)
+            )
+            made = CurrentFit(_fit_from_scratch(data, settings.model), True, seq, notes)
+    if isinstance(made.fit.data, Labels):
+        return made._replace(notes=(*made.notes, *_note_on_sets(made.fit.data)))
+    return made
 
 
 def _fit_from_scratch(data: Labels | Comparisons, model: str | None) -> AnyFit:
@@ -177,7 +180,7 @@ def _update(current: CurrentLabels, settings: FitSettings, before: AnyFit) -> Cu
 
 @contextmanager
 def _warnings_ignored() -> Iterator[None]:
-    """Ignore warnings for those who give labels in a file; the fit says whether it converged."""
+    """Ignore warnings, which are meant for readers of files; the fit says whether it converged."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AnnotruthWarning)
         yield
@@ -241,6 +244,26 @@ def _note(usable: NDArray[np.bool_], what: str, why: str) -> tuple[str, ...]:
     if not n_left_out:
         return ()
     return (f"{counted(n_left_out, f'{what} is', f'{what}s are')} left out: {why}",)
+
+
+def _note_on_sets(labels: Labels) -> tuple[str, ...]:
+    """Return a note on answers that are sets of labels, which arrive as one label each.
+
+    A category is a set if some part of it is also a label by itself, or a part of another category.
+    """
+    parts = [str(name).split(JOINED) for name in labels.scale.names]
+    occurs = Counter(part for each in parts for part in each)
+    is_set = [len(each) > 1 and any(occurs[part] > 1 for part in each) for each in parts]
+    n_sets = int(np.count_nonzero(np.array(is_set)[labels.category_of_label()]))
+    if not n_sets:
+        return ()
+    example = shown(labels.scale.names[is_set.index(True)])
+    note = (
+        f"{counted(n_sets, 'answer has', 'answers have')} several labels, such as {example}, which "
+        "count as one label here; to fit sets of labels, run `annotruth serve export PROJECT "
+        f"labels.csv` and then `annotruth fit labels.csv --separator '{JOINED}'`"
+    )
+    return (note,)
 
 
 def _come_first(before: Comparisons, after: Comparisons) -> bool:

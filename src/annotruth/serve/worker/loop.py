@@ -65,7 +65,7 @@ def run(
 
 @contextmanager
 def _called_every_second(functions: Sequence[Callable[[], object]]) -> Iterator[None]:
-    """Call functions again and again in a thread; what they raise is logged once in a row."""
+    """Call functions every second in a thread; an error that repeats is logged once."""
     end = threading.Event()
     failing: set[int] = set()
 
@@ -114,7 +114,7 @@ class Loop:
             remove_orphans(connection, data_dir)
 
     def step(self, clock: Callable[[], float] = time.monotonic) -> bool:
-        """Look at every project once; return whether a snapshot was published."""
+        """Process every project once; return whether a snapshot was published."""
         with self._database.connect() as connection:
             projects = list_projects(connection)
         gone = self._workers.keys() - {each.id for each in projects}

@@ -54,7 +54,7 @@ def main() -> int:
 
 
 class Seldom:
-    """Calls a function once in some seconds, however often it is called itself.
+    """Calls a function at most once in some seconds, however often it is called itself.
 
     Examples
     --------

@@ -50,7 +50,7 @@ def check_url(url: str) -> SplitResult:
     is_plain = url.isascii() and url.isprintable() and " " not in url and len(url) <= _MAX_URL
     if not is_plain or parts.scheme not in _PORTS or not parts.hostname or parts.username:
         raise InputError(
-            f"{shown(url)} is no URL for messages: give one like https://example.org/hook, without a "
+            f"{shown(url)} is not a URL for messages: give one like https://example.org/hook, without a "
             "user name or password"
         )
     return parts
