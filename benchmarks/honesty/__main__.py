@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
 
-from annotruth.errors import InputError
 from annotruth.models.registry import DEFAULT_MODEL
 from benchmarks.honesty.calibration import calibration, misspecified
 from benchmarks.honesty.chance import chance, half_chance
 from benchmarks.honesty.coverage import coverage
 from benchmarks.honesty.nobody_gave import nobody_gave
 from benchmarks.honesty.opinions import opinions
-from benchmarks.honesty.options import PartOptions, PartTable
+from benchmarks.honesty.options import PartOptions, Parts, run_parts
 from benchmarks.honesty.speed import speed
 from benchmarks.honesty.symmetry import symmetry
 from benchmarks.panel.__main__ import positive
 
-PARTS: dict[str, Callable[[PartOptions], list[PartTable]]] = {
+PARTS: Parts = {
     "chance": chance,
     "half-chance": half_chance,
     "calibration": calibration,
@@ -44,15 +41,7 @@ def main() -> int:
     options = PartOptions(
         model=given.model, runs=given.runs, seed=given.seed, data_dir=given.data_dir
     )
-    for part in given.parts:
-        start = perf_counter()
-        try:
-            tables = PARTS[part](options)
-        except InputError as error:
-            parser.error(f"{part}: {error}")
-        for table in tables:
-            print(f"\n{table.to_markdown()}", flush=True)
-        print(f"\n{part}: {perf_counter() - start:.0f} s, first seed {options.seed}", flush=True)
+    run_parts(PARTS, given.parts, options, parser)
     return 0
 
 

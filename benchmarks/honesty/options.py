@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
+from typing import TypeAlias
 
 import annotruth
 from annotruth.errors import AnnotruthWarning, InputError
@@ -33,6 +36,25 @@ class PartOptions:
         if self.data_dir is None:
             raise InputError("this part needs real labels: pass `--data-dir DIR`")
         return self.data_dir
+
+
+Parts: TypeAlias = "Mapping[str, Callable[[PartOptions], list[PartTable]]]"
+"""The parts of a benchmark by name."""
+
+
+def run_parts(
+    parts: Parts, names: Iterable[str], options: PartOptions, parser: argparse.ArgumentParser
+) -> None:
+    """Run parts and print their tables; what a part misses is an error of the command line."""
+    for name in names:
+        start = perf_counter()
+        try:
+            tables = parts[name](options)
+        except InputError as error:
+            parser.error(f"{name}: {error}")
+        for table in tables:
+            print(f"\n{table.to_markdown()}", flush=True)
+        print(f"\n{name}: {perf_counter() - start:.0f} s, first seed {options.seed}", flush=True)
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ class Run(NamedTuple):
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.questions", description=__doc__)
     parser.add_argument("--runs", type=int, default=5, help="crowds of each sort")
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--questions", type=int, default=4, help="questions of each crowd")
     parser.add_argument("--annotators", type=int, default=40)
     parser.add_argument("--labels", type=int, nargs="+", default=[5, 10, 20],
@@ -61,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
             for n_labels in options.labels:
                 runs = [
                     run(scale, correlation, n_labels, options.questions, options.annotators, seed)
-                    for seed in range(options.runs)
+                    for seed in range(options.first_seed, options.first_seed + options.runs)
                 ]
                 print(row(scale, correlation, n_labels, runs), flush=True)
     if options.data_dir is not None:

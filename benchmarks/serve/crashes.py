@@ -32,7 +32,7 @@ N_ITEMS, N_ANNOTATORS, N_CATEGORIES = 400, 40, 4
 _BATCH = 10
 _CLIENTS = 2
 _TIMEOUT = 300.0
-_KILL_AFTER = 20.0  # seconds, if the process does nothing
+_KILL_AFTER = 120.0  # seconds, if the process does nothing
 _SUPERVISE = (
     "import os; from annotruth.serve.supervisor import serve_commands, supervise; "
     "raise SystemExit(supervise(serve_commands(), os.environ))"

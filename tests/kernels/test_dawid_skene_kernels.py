@@ -11,6 +11,15 @@ BOTH = (dawid_skene, reference)
 RANGES = pytest.mark.parametrize(("lo", "hi"), [(0, 40), (5, 23)])
 
 
+WIDTHS = pytest.mark.parametrize("n_classes", [3, 5])
+
+
+def add_classes(prior, confusion, n_classes):
+    """Return the parameters with further classes, which no item has and nobody names."""
+    n = n_classes - len(prior)
+    return np.pad(prior, (0, n)), np.pad(confusion, ((0, n), (0, 0), (0, n)))
+
+
 def known_truth(prior):
     """Return the likelihood of known truths, and of two other things that may be known."""
     n = len(prior)
@@ -36,12 +45,14 @@ def random_parameters(rng, labels):
     return rng.dirichlet(np.ones(n)), confusion
 
 
-@pytest.fixture(params=[0, 1, 2])
+# Four to eight classes have a step of their own.
+@pytest.fixture(params=[3, 4, 5, 8, 9])
 def problem(request, make_labels):
-    rng = np.random.default_rng(request.param)
-    labels = make_labels(rng, n_items=40, n_annotators=9, n_categories=4)
+    n = request.param
+    rng = np.random.default_rng(n)
+    labels = make_labels(rng, n_items=40, n_annotators=9, n_categories=n)
     labels.known[::7] = 2
-    labels.known[1::7] = [4, 5, 4, 5, 4, 5]
+    labels.known[1::7] = [n, n + 1] * 3
     return labels, *random_parameters(rng, labels)
 
 
@@ -103,7 +114,7 @@ def test_rows_are_where_the_classes_of_a_label_begin(problem):
     cell = labels.cell_of_label()
     for j, row in enumerate(start_rows(labels).view(np.uint64)):
         np.testing.assert_array_equal(
-            confusion.ravel()[int(row) : int(row) + 4],
+            confusion.ravel()[int(row) : int(row) + labels.n_categories],
             confusion[labels.cell_category[cell[j]], labels.annotator[j]],
         )
 
@@ -144,7 +155,7 @@ def test_posterior_equals_its_twin(problem, lo, hi):
     posterior, _ = results[0]
     np.testing.assert_array_equal(np.delete(posterior, np.s_[lo:hi], axis=0), 7.0)
     known = np.flatnonzero(labels.known[lo:hi] == 2) + lo
-    np.testing.assert_array_equal(posterior[known], np.eye(4)[[2] * len(known)])
+    np.testing.assert_array_equal(posterior[known], np.eye(len(prior))[[2] * len(known)])
 
 
 def test_sums_are_added_to(problem):
@@ -156,20 +167,21 @@ def test_sums_are_added_to(problem):
     assert_same(([s - 1.0 for s in sums], once), rtol=1e-10)
 
 
+@WIDTHS
 @pytest.mark.parametrize("kernels", BOTH)
-def test_thousands_of_labels_on_an_item_do_not_underflow(kernels):
+def test_thousands_of_labels_on_an_item_do_not_underflow(kernels, n_classes):
     # Half of the labels are of class 0 and half of class 1: each product becomes as small as
     # 1e-1400, and their ratio is that of the prior, 4 to 1.
     n = 2000
-    labels = one_item(range(n), np.repeat([0, 1], n // 2), 3)
+    labels = one_item(range(n), np.repeat([0, 1], n // 2), n_classes)
     confusion = np.empty((3, n, 3))
     confusion[0], confusion[1], confusion[2] = [0.55, 0.05, 0.0], [0.05, 0.55, 0.0], [0.4, 0.4, 1.0]
-    prior = np.array([0.4, 0.1, 0.5])
+    prior, confusion = add_classes(np.array([0.4, 0.1, 0.5]), confusion, n_classes)
     counts, classes, log_likelihood = run_step(kernels, labels, prior, confusion)
     posterior, again = run_posterior(kernels, labels, prior, confusion)
-    np.testing.assert_allclose(classes, [0.8, 0.2, 0.0], rtol=1e-10)
-    np.testing.assert_allclose(posterior[0], [0.8, 0.2, 0.0], rtol=1e-10)
-    np.testing.assert_allclose(counts[0, 5], [0.8, 0.2, 0.0], rtol=1e-10)
+    for distribution in (classes, posterior[0], counts[0, 5]):
+        np.testing.assert_allclose(distribution[:2], [0.8, 0.2], rtol=1e-10)
+        np.testing.assert_array_equal(distribution[2:], 0.0)
     expected = 1000 * np.log(0.55 * 0.05) + np.log(0.5)
     np.testing.assert_allclose([log_likelihood[0], again[0]], expected, rtol=1e-12)
 
@@ -198,15 +210,15 @@ def test_probabilities_may_be_as_small_as_floats_are(kernels):
     )
 
 
+@WIDTHS
 @pytest.mark.parametrize("kernels", BOTH)
 @pytest.mark.parametrize(("known", "expected"), [(-1, [0.3, 0.7]), (0, [1.0, 0.0])])
-def test_impossible_labels_leave_the_prior_or_the_known_truth(kernels, known, expected):
-    labels = one_item(range(2), [0, 1], 2)
+def test_impossible_labels_leave_the_prior_or_the_known_truth(kernels, known, expected, n_classes):
+    labels = one_item(range(2), [0, 1], n_classes)
     labels.known[0] = known
-    confusion = np.zeros((2, 2, 2))
-    prior = np.array([0.3, 0.7])
+    prior, confusion = add_classes(np.array([0.3, 0.7]), np.zeros((2, 2, 2)), n_classes)
     _, classes, log_likelihood = run_step(kernels, labels, prior, confusion)
-    np.testing.assert_allclose(classes, expected, rtol=1e-15)
+    np.testing.assert_allclose(classes[:2], expected, rtol=1e-15)
     posterior, again = run_posterior(kernels, labels, prior, confusion)
-    np.testing.assert_allclose(posterior[0], expected, rtol=1e-15)
+    np.testing.assert_allclose(posterior[0, :2], expected, rtol=1e-15)
     assert log_likelihood[0] == again[0] == -np.inf

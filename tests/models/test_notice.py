@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 import annotruth as at
-from annotruth.models.base_fit import CHANCE_LINE, ONE_ANNOTATOR_LINE, ONE_LABEL_LINE
+from annotruth.models.base_fit import (
+    CHANCE_LINE,
+    ONE_ANNOTATOR_LINE,
+    ONE_CATEGORY_LINE,
+    ONE_LABEL_LINE,
+)
 
 RNG = np.random.default_rng(1)
 
@@ -13,10 +18,11 @@ RNG = np.random.default_rng(1)
     ("rows", "line"),
     [
         ([(e, "ann", "ab"[e % 2]) for e in range(6)], ONE_ANNOTATOR_LINE),
+        ([(e, s, "a") for e in range(6) for s in range(3)], ONE_CATEGORY_LINE),
         ([(e, e % 3, "ab"[e % 2]) for e in range(6)], ONE_LABEL_LINE),
         ([(e, s, "abc"[RNG.integers(3)]) for e in range(100) for s in range(5)], CHANCE_LINE),
     ],
-    ids=["one annotator", "one label per item", "chance"],
+    ids=["one annotator", "one category", "one label per item", "chance"],
 )
 def test_the_first_line_warns(rows, line):
     first, second, *_ = at.fit(rows).summary().splitlines()

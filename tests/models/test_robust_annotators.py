@@ -11,6 +11,8 @@ from annotruth.models.distribution import likely_sets
 from annotruth.models.robust_gpm.annotators import (
     annotator_columns,
     annotator_posterior,
+    level_interval,
+    level_shares,
     reliability_interval,
 )
 from annotruth.models.robust_gpm.classes import TrueClasses
@@ -21,20 +23,67 @@ def test_the_interval_is_central():
     strategies = tabulate_strategies(np.full((1, 2, 1), 0.5), np.ones(1), ordinal=False)
     first, reliability = strategies.behavior == 0, strategies.reliability
     even = np.where(first & (reliability < 0.99), 0.1, 0.0)  # ten levels alike
-    low, high = reliability_interval(even[np.newaxis], strategies)
+    is_level = strategies.by_reliability()[1]
+    low, high = level_interval(even[np.newaxis] @ is_level)
     assert (low[0], high[0]) == pytest.approx((0.025, 0.975))
     one_level = np.where(first & np.isclose(reliability, 0.35), 1.0, 0.0)
-    interval = reliability_interval(one_level[np.newaxis], strategies)
+    interval = level_interval(one_level[np.newaxis] @ is_level)
     assert np.ravel(interval) == pytest.approx((0.3025, 0.3975))
     always = np.where(first & strategies.always_serious, 1.0, 0.0)
-    low, high = reliability_interval(always[np.newaxis], strategies)
+    low, high = level_interval(always[np.newaxis] @ is_level)
     assert (0.98 < low[0] < 0.99, high[0]) == (True, 1.0)
+
+
+def test_intervals_are_not_rounded_to_levels():
+    levels = np.append(np.arange(0.05, 1.0, 0.1), 0.995)
+    mean, deviation = np.array([[0.2], [0.52], [0.8]]), np.array([[0.04], [0.04], [0.025]])
+    likelihood = np.exp(-0.5 * ((levels - mean) / deviation) ** 2)
+    likelihood[:, -1] = 0.0  # nobody is always serious
+    alike = np.full_like(likelihood, 1 / 11)
+    low, high = reliability_interval(likelihood, alike)
+    expected = mean + 1.96 * deviation * np.array([-1, 1])
+    assert np.column_stack([low, high]) == pytest.approx(expected, abs=0.003)
+
+
+def test_an_interval_that_ends_at_one_has_all_of_the_rest_below():
+    likelihood = np.ones((2, 11))
+    shares = np.tile(np.append(np.full(10, 0.06), 0.4), (2, 1))
+    shares[1] = np.append(np.full(10, 0.1), 0.0) + 1e-12  # nobody is always serious
+    low, high = reliability_interval(likelihood, shares)
+    assert (low[0], high[0]) == (pytest.approx(0.05 / 0.6), 1.0)
+    assert (low[1], high[1]) == pytest.approx((0.025, 0.975))
+
+
+def test_the_crowds_levels_are_learned_from_the_others():
+    likelihood = np.full((4, 11), 1e-9)
+    likelihood[:3, 7], likelihood[3, 2] = 1.0, 1.0
+    labels = at.Labels.of([("a", who, "x") for who in range(4)])
+    shares = level_shares(labels, likelihood)
+    assert shares.sum(axis=1) == pytest.approx(1.0)
+    assert shares[0, [7, 2]] == pytest.approx([3 / 14, 2 / 14], abs=1e-6)  # one each before
+    assert shares[3, [7, 2]] == pytest.approx([4 / 14, 1 / 14], abs=1e-6)
+
+
+def test_a_crowd_of_serious_annotators_has_narrower_intervals_than_one_annotator_would():
+    one = np.exp(-0.5 * ((np.append(np.arange(0.05, 1.0, 0.1), 0.995) - 0.8) / 0.15) ** 2)
+    crowd = np.tile(one, (40, 1))
+    labels = at.Labels.of([("a", who, "x") for who in range(40)])
+    low, high = reliability_interval(crowd, level_shares(labels, crowd))
+    first, last = reliability_interval(crowd, np.full_like(crowd, 1 / 11))
+    assert (high - low < last - first).all()
 
 
 def test_likely_sets_contain_enough_and_no_more():
     rows = np.array([[0.96, 0.03, 0.01], [0.1, 0.3, 0.6], [0.5, 0.44, 0.06]])
     assert likely_sets(rows, ["x", "y", "z"]).to_pylist() == ["x", "x|y|z", "x|y|z"]
     assert likely_sets(rows, ["x", "y", "z"], share=0.89).to_pylist() == ["x", "y|z", "x|y"]
+
+
+def test_likely_sets_of_long_scales():
+    rows = np.zeros((3, 12))
+    rows[0, 11] = rows[1, 3] = rows[2, 11] = 1.0
+    names = [f"n{number}" for number in range(12)]
+    assert likely_sets(rows, names).to_pylist() == ["n11", "n3", "n11"]
 
 
 def crowd_with(make_rows, n_items=150, per_item=6, seed=0):

@@ -14,6 +14,7 @@ from annotruth.engines import get_engine
 from annotruth.engines.memory import MemorySession
 from annotruth.labels import Labels, Scale
 from annotruth.models.robust_gpm import model as model_module
+from annotruth.models.robust_gpm.annotators import AnnotatorPosterior
 from annotruth.models.robust_gpm.classes import ClassSteps, TrueClasses
 from annotruth.models.robust_gpm.model import RobustGPM, has_room
 from annotruth.models.robust_gpm.opinion_steps import OpinionSteps
@@ -185,7 +186,7 @@ def test_too_many_categories_are_refused():
 def test_tables_beyond_the_memory_limit_are_refused(monkeypatch):
     rows = [("a", "ann", "cat"), ("a", "bob", "dog")]
     assert has_room(Labels.of(rows))
-    monkeypatch.setattr(model_module, "_MAX_BYTES", 8 * 8 * 2 * 2 * 32 - 1)
+    monkeypatch.setattr(model_module, "_MAX_BYTES", 8 * 8 * 2 * 2 * 2 - 1)
     message = "its tables of 2 annotators x 2 categories would take 0.0 GB, and the limit is 0 GB"
     with pytest.raises(at.InputError, match=message):
         RobustGPM().fit(rows)
@@ -218,13 +219,15 @@ def test_uncertainty_about_inversion_inflates_the_variance_of_all_items():
     inverted = np.flatnonzero(is_inverted & (strategies.reliability == 0.05))[0]
     weights = np.zeros((2, strategies.n_strategies))
     weights[0, always] = weights[1, inverted] = 1.0
-    assert items.variance_inflation(strategies, weights) == pytest.approx(1.1)
+    posterior = AnnotatorPosterior(strategies, weights, weights, weights)
+    assert items.variance_inflation(posterior) == pytest.approx(1.1)
     # Bob, with one label of four, inverts 19 of 20 labels or none.
     weights[1, [always, inverted]] = 0.5
     reliability = (3 * 0.995 + (0.995 + 0.05) / 2) / 4
     expected = 1.1 + 29 * (0.95 / 2) ** 2 / 4 / reliability**2
-    assert items.variance_inflation(strategies, weights) == pytest.approx(expected)
-    inflation = TrueClasses(labels).variance_inflation(strategies, weights)
+    posterior = AnnotatorPosterior(strategies, weights, weights, weights)
+    assert items.variance_inflation(posterior) == pytest.approx(expected)
+    inflation = TrueClasses(labels).variance_inflation(posterior)
     assert inflation == pytest.approx(1.12 + 7.5 * 2 / 4)
 
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any, NamedTuple, TypeAlias
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+S = TypeVar("S")
+T = TypeVar("T")
 
 _CACHE_LINE_BYTES = 64
 
@@ -30,10 +35,54 @@ def inner(a: NDArray[Any], b: NDArray[Any]) -> float:
     return float((a * b).sum())
 
 
+def sum_over_annotators(values: Any) -> Any:
+    """Return the sum over the first axis, that of annotators, in memory.
+
+    The values may be where an engine computes (`annotruth.engines.Session.to_engine`).
+    """
+    total = values.sum(axis=0)
+    return total.get() if hasattr(total, "get") else total
+
+
 def slices(n: int, size: int = 1 << 20) -> Iterator[slice]:
     """Return slices of ``range(n)``, at least one, so that temporary arrays stay small."""
     for start in range(0, max(n, 1), size):
         yield slice(start, min(start + size, n))
+
+
+def map_slices(compute: Callable[[slice], T], n: int, size: int = 1 << 20) -> list[T]:
+    """Return what a function computes of each slice of ``range(n)``, on all cores.
+
+    Slices do not depend on the number of cores. NumPy's functions on large arrays run in parallel.
+    """
+    return map_on_all_cores(compute, list(slices(n, size)))
+
+
+def concatenate(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Return arrays one after the other, as `numpy.concatenate` does, copied on all cores."""
+    ends = np.cumsum([len(part) for part in parts])
+    whole = np.empty((ends[-1], *parts[0].shape[1:]), dtype=np.result_type(*parts))
+
+    def copy(number: int) -> None:
+        whole[ends[number] - len(parts[number]) : ends[number]] = parts[number]
+
+    map_on_all_cores(copy, range(len(parts)))
+    return whole
+
+
+def map_on_all_cores(compute: Callable[[S], T], parts: Sequence[S]) -> list[T]:
+    """Return what a function computes of each part, on all cores; it releases the interpreter lock."""
+    if len(parts) == 1:
+        return [compute(parts[0])]
+    with ThreadPoolExecutor(min(len(parts), usable_cores())) as pool:
+        return list(pool.map(compute, parts))
+
+
+def usable_cores() -> int:
+    """Return the number of cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: type[np.floating[Any]]) -> NDArray[Any]:

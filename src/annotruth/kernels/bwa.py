@@ -66,7 +66,9 @@ def distribution(
     for e in range(lo, hi):
         z = theta[e]
         _score(block, e, weight, mean, strength, z, total)
-        over = z.sum()
+        over = 0.0
+        for k in range(n_classes):
+            over += z[k]
         for k in range(n_classes):
             z[k] /= over
         for c in range(block.item_ptr[e], block.item_ptr[e + 1]):

@@ -21,7 +21,8 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -88,6 +89,9 @@ def add_cache(dispatcher: Any) -> None:
         return
 
 
+_COMPILATION = "numba:compile"
+
+
 class RunningCompilations:
     """Counts the functions that are being compiled, by the events that Numba reports.
 
@@ -99,14 +103,12 @@ class RunningCompilations:
     >>> running.close()
     """
 
-    _EVENT = "numba:compile"
-
     def __init__(self) -> None:
         from numba.core import event
 
         self.number = 0
         event.Listener.register(RunningCompilations)
-        event.register(self._EVENT, self)
+        event.register(_COMPILATION, self)
 
     def notify(self, event: Any) -> None:
         """Count the start or the end of a compilation."""
@@ -116,7 +118,27 @@ class RunningCompilations:
         """Stop counting."""
         from numba.core import event
 
-        event.unregister(self._EVENT, self)
+        event.unregister(_COMPILATION, self)
+
+
+@contextmanager
+def on_first_compilation(call: Callable[[], None]) -> Iterator[None]:
+    """Call a function once in the block, when a function begins to be compiled."""
+    from numba.core import event
+
+    class FirstCompilation(event.Listener):  # type: ignore[misc]
+        is_called = False
+
+        def on_start(self, _: Any) -> None:
+            if not self.is_called:
+                self.is_called = True
+                call()
+
+        def on_end(self, _: Any) -> None:
+            pass
+
+    with event.install_listener(_COMPILATION, FirstCompilation()):
+        yield
 
 
 def versions() -> dict[str, str]:

@@ -86,8 +86,10 @@ def step(
         )
     for s in range(len(eps)):
         serious[s] += by_annotator[s, 1]
-    totals[0] += np.log(product).sum() + exponents.sum() * math.log(2.0)
-    totals[1] += q.sum()
+    for j in range(SIMD8):
+        totals[0] += math.log(product[j]) + exponents[j] * math.log(2.0)
+    for j in range(len(q)):
+        totals[1] += q[j]
 
 
 @compiled

@@ -231,9 +231,8 @@ def agree(
         first = block.cell_ptr[block.item_ptr[e]]
         for r in range(eps.shape[1]):
             for k in range(len(prior)):
-                logs[k] = math.log(prior[k])
+                logs[k] = math.log(prior[k]) if block.known[e] < 0 else -np.inf
             if block.known[e] >= 0:
-                logs[:] = -np.inf
                 logs[group[block.known[e]]] = 0.0
             wrong = 0.0
             for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
@@ -249,7 +248,9 @@ def agree(
                     wrong += math.log(1.0 - eps[s, r])
                     logs[g] += math.log1p(eps[s, r] / ((1.0 - eps[s, r]) * shares[s, g, r]))
             total = 0.0
-            most = logs.max()
+            most = -np.inf
+            for k in range(len(prior)):
+                most = max(most, logs[k])
             for k in range(len(prior)):
                 logs[k] = math.exp(logs[k] - most)
                 total += logs[k]

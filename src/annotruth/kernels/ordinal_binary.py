@@ -43,7 +43,8 @@ def start(
     above, below = np.empty(n_thresholds), np.empty(n_thresholds)
     for e in range(lo, hi):
         first, last = block.item_ptr[e], block.item_ptr[e + 1]
-        above[:] = 0.0
+        for t in range(n_thresholds):
+            above[t] = 0.0
         for c in range(first, last):
             for t in range(block.cell_category[c]):
                 above[t] += block.cell_ptr[c + 1] - block.cell_ptr[c]
@@ -52,7 +53,8 @@ def start(
             below[t] = 1.0 - above[t]
         _apply_known_truth(block.known[e], above, below)
         _add_to_sums(block, e, above, below, hit, miss, false_alarm, rejection)
-        prevalence += above
+        for t in range(n_thresholds):
+            prevalence[t] += above[t]
 
 
 @compiled
@@ -79,13 +81,15 @@ def step(
     1 - mu to ``false_alarm`` and ``rejection``, mu of the items to ``prevalence[t]``, and the
     log-likelihood before the step to ``log_likelihood[t]``.
     """
-    above, below = np.empty(len(prevalence)), np.empty(len(prevalence))
+    n_thresholds = len(prevalence)
+    above, below = np.empty(n_thresholds), np.empty(n_thresholds)
     for e in range(lo, hi):
         _log_joint(block, e, log_hit, log_miss, log_prevalence, above)
         _log_joint(block, e, log_false_alarm, log_rejection, log_absence, below)
         _normalize(block.known[e], above, below, log_likelihood)
         _add_to_sums(block, e, above, below, hit, miss, false_alarm, rejection)
-        prevalence += above
+        for t in range(n_thresholds):
+            prevalence[t] += above[t]
 
 
 @compiled
@@ -125,7 +129,8 @@ def _log_joint(
     block: Block, e: int, log_yes: Floats, log_no: Floats, log_prior: Floats, log_joint: Floats
 ) -> None:
     """Write the log-probability of item e's labels and of one side of each threshold."""
-    log_joint[:] = log_prior
+    for t in range(len(log_joint)):
+        log_joint[t] = log_prior[t]
     for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
         n = block.cell_category[c]
         for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):

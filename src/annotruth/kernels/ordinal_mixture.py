@@ -163,7 +163,11 @@ def summarize(
         log_likelihood[0] += _posterior(
             block, e, prior, shift, anchor, probability, levels, eps, pi, chance, weight, log_weight
         )
-        score[e], difficulty[e], theta[e], mass[:] = 0.0, 0.0, 0.0, 0.0
+        score[e, 0], difficulty[e] = 0.0, 0.0
+        for n in range(theta.shape[1]):
+            theta[e, n] = 0.0
+        for k in range(len(nodes)):
+            mass[k] = 0.0
         for j in range(len(shift)):
             row = probability[typical + shift[j]]
             for k in range(len(nodes)):
@@ -173,9 +177,9 @@ def summarize(
                 for n in range(theta.shape[1]):
                     theta[e, n] += weight[j, k] * row[n, k]
         if block.known[e] >= 0:
-            score[e, 1:] = score[e, 0]
-            theta[e] = 0.0
-            theta[e, block.known[e]] = 1.0
+            score[e, 1], score[e, 2] = score[e, 0], score[e, 0]
+            for n in range(theta.shape[1]):
+                theta[e, n] = 1.0 if n == block.known[e] else 0.0
         else:
             score[e, 1] = _quantile(mass, edges, 0.025)
             score[e, 2] = _quantile(mass, edges, 0.975)
@@ -314,12 +318,7 @@ def _posterior(
     with many labels they are logarithms until the end.
     """
     learned = pi.shape[0] > 0
-    known = block.known[e]
-    weight[:] = prior
-    if known >= 0:
-        weight[:] = 0.0
-        # The score is given, so only the difficulty has a prior.
-        weight[:, anchor[known]] = prior[:, anchor[known]] / prior[:, anchor[known]].sum()
+    _copy_prior(prior, anchor[block.known[e]] if block.known[e] >= 0 else -1, weight)
     many = False
     n_factors = 0
     for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
@@ -339,21 +338,56 @@ def _posterior(
     log_likelihood = 0.0
     if many:
         _take_logs(weight, log_weight, many)
-        log_likelihood = log_weight.max()
-        weight[:] = np.exp(log_weight - log_likelihood)
-    total = weight.sum()
-    weight /= total
+        log_likelihood = _take_exponentials(log_weight, weight)
+    total = 0.0
+    for j in range(len(weight)):
+        for k in range(weight.shape[1]):
+            total += weight[j, k]
+    for j in range(len(weight)):
+        for k in range(weight.shape[1]):
+            weight[j, k] /= total
     return log_likelihood + math.log(total)
+
+
+# Loops over entries instead of array expressions: these take four times as long to compile, with the
+# errors that they can raise.
+
+
+@compiled
+def _copy_prior(prior: Floats, node: int, weight: Floats) -> None:
+    """Set the weights to the prior; with a known score, at this node, to that of the difficulty."""
+    total = 0.0
+    for j in range(len(prior)):
+        if node >= 0:
+            total += prior[j, node]
+    for j in range(len(prior)):
+        for k in range(prior.shape[1]):
+            weight[j, k] = prior[j, k] if node < 0 else 0.0
+        if node >= 0:
+            weight[j, node] = prior[j, node] / total
 
 
 @compiled
 def _take_logs(weight: Floats, log_weight: Floats, many: bool) -> None:
     """Add the logs of the product to the logarithms, and start a new product."""
-    if many:
-        log_weight += np.log(weight)
-    else:
-        log_weight[:] = np.log(weight)
-    weight[:] = 1.0
+    for j in range(len(weight)):
+        for k in range(weight.shape[1]):
+            log = np.log(weight[j, k])
+            log_weight[j, k] = log_weight[j, k] + log if many else log
+            weight[j, k] = 1.0
+
+
+@compiled
+def _take_exponentials(log_weight: Floats, weight: Floats) -> float:
+    """Set the weights relative to the largest one, and return its logarithm."""
+    highest = -np.inf
+    for j in range(len(weight)):
+        for k in range(weight.shape[1]):
+            highest = max(highest, log_weight[j, k])
+    for j in range(len(weight)):
+        for k in range(weight.shape[1]):
+            weight[j, k] = math.exp(log_weight[j, k] - highest)
+    return highest
 
 
 @compiled

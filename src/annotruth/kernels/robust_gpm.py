@@ -131,7 +131,8 @@ def leave_one_out(
                 s = block.annotator[j]
                 table = repeating[n] if repeated[s] == n else strategies[n]
                 total = 0.0
-                mixture[:] = 0.0
+                for g in range(n_strategies):
+                    mixture[g] = 0.0
                 for k in range(n_classes):
                     without = posterior[k] / confusion[s, n, k]
                     total += without
@@ -195,20 +196,19 @@ def summarize(
         )
         known = block.known[e]
         mean = posterior @ values
-        variance = 0.0
-        theta[e] = 0.0
-        p_mode[e] = 0.0
+        variance, top_variance, top = 0.0, 0.0, 0
+        for n in range(theta.shape[1]):
+            theta[e, n] = p_mode[e, n] = 0.0
         for k in range(prior.shape[0]):
             variance += posterior[k] * (values[k] - mean) ** 2
             p_mode[e, modes[k]] += posterior[k]
             for n in range(theta.shape[1]):
                 theta[e, n] += posterior[k] * opinions[k, n]
-        if known >= 0:
-            theta[e] = 0.0
-            p_mode[e] = 0.0
-            theta[e, known] = p_mode[e, known] = 1.0
-        top = theta[e].argmax()
-        top_variance = 0.0
+        for n in range(theta.shape[1]):
+            if known >= 0:
+                theta[e, n] = p_mode[e, n] = 1.0 if n == known else 0.0
+            if theta[e, n] > theta[e, top]:
+                top = n
         for k in range(prior.shape[0]):
             top_variance += posterior[k] * (opinions[k, top] - theta[e, top]) ** 2
         moments[e, 0], moments[e, 1], moments[e, 2] = mean, variance, top_variance
@@ -262,13 +262,17 @@ def _posterior(
     if n_rows <= LABELS_PER_LOG:
         _multiply(confusion, rows, 0, n_rows, posterior)
         return _normalize(posterior)
-    logs = np.zeros(n_classes)
+    logs = np.empty(n_classes)
+    for k in range(n_classes):
+        logs[k] = 0.0
     for first in range(0, n_rows, LABELS_PER_LOG):
         _multiply(confusion, rows, first, min(first + LABELS_PER_LOG, n_rows), posterior)
         for k in range(n_classes):
             logs[k] += np.log(posterior[k])
             posterior[k] = 1.0
-    top = float(logs.max())
+    top = -np.inf
+    for k in range(n_classes):
+        top = max(top, logs[k])
     for k in range(n_classes):
         posterior[k] = math.exp(logs[k] - top)
     return top + _normalize(posterior)

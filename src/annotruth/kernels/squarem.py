@@ -24,14 +24,16 @@ from annotruth.kernels.shared import MARGIN, VARIANCE_MARGIN
 @compiled
 def copy_cells(block: Block, lo: int, hi: int, x: Floats, copy: Floats) -> None:
     """Copy an array of one number per cell."""
-    first, last = block.item_ptr[lo], block.item_ptr[hi]
-    copy[first:last] = x[first:last]
+    # By entry: an assignment of arrays takes seconds to compile, with the errors that it can raise.
+    for c in range(block.item_ptr[lo], block.item_ptr[hi]):
+        copy[c] = x[c]
 
 
 @compiled
 def copy_items(block: Block, lo: int, hi: int, x: Floats, copy: Floats) -> None:
     """Copy an array of one number per item."""
-    copy[lo:hi] = x[lo:hi]
+    for e in range(lo, hi):
+        copy[e] = x[e]
 
 
 @compiled

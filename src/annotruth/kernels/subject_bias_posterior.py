@@ -55,7 +55,9 @@ def _at_level(
 @compiled
 def _log_sum(log_weights: Floats, weights: Floats) -> float:
     """Return the log of the sum of exponentials, and set ``weights`` to them, normalised."""
-    highest = log_weights.max()
+    highest = -np.inf
+    for j in range(len(weights)):
+        highest = max(highest, log_weights[j])
     total = 0.0
     for j in range(len(weights)):
         weights[j] = math.exp(log_weights[j] - highest)
@@ -126,8 +128,12 @@ def step(
                 block, e, offset[e] + levels[j], values, b, variance
             )
         for h in range(len(hyper)):
-            hyper[h] += _log_sum(log_p + log_hyper[h], share)
-        _log_sum(log_p + log_prior, share)
+            for j in range(n_levels):
+                logs[j] = log_p[j] + log_hyper[h, j]
+            hyper[h] += _log_sum(logs, share)
+        for j in range(n_levels):
+            logs[j] = log_p[j] + log_prior[j]
+        _log_sum(logs, share)
         for c in range(first, last):
             x = values[block.cell_category[c]]
             for i in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
@@ -248,8 +254,11 @@ def score_moments(
             of_biases = _bias_variance(block, e, a, v2, b_variance, b_covariance)
             total[j] = noise + of_biases / precision**2
         _log_sum(logs, share)
-        average = (share * m).sum()
-        expected = (share * total).sum()
-        mean[e] = average
-        variance[e] = expected + (share * (m - average) ** 2).sum()
-        spread[e] = (share * ((total - expected) ** 2 + of_total)).sum()
+        average, expected = 0.0, 0.0
+        for j in range(n_levels):
+            average += share[j] * m[j]
+            expected += share[j] * total[j]
+        mean[e], variance[e], spread[e] = average, expected, 0.0
+        for j in range(n_levels):
+            variance[e] += share[j] * (m[j] - average) ** 2
+            spread[e] += share[j] * ((total[j] - expected) ** 2 + of_total[j])

@@ -11,14 +11,22 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from annotruth.engines import DistributedLabels, Engine, Session, get_engine, native_engine
+from annotruth.engines import (
+    AUTO,
+    DistributedLabels,
+    Engine,
+    Session,
+    choose_engine,
+    get_engine,
+    native_engine,
+)
 from annotruth.errors import AnnotruthError, InputError, NotFittedError
 from annotruth.io.options import ReadOptions
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import DuplicatePolicy, Labels, LabelSummary
 from annotruth.labels.validate import check_option
 from annotruth.models.base_fit import BaseFit
-from annotruth.models.em import History, ProgressCallback, Steps, run_em
+from annotruth.models.em import History, ProgressCallback, Steps, run_em, start_stage
 from annotruth.models.pandas_results import PandasResults
 from annotruth.models.registry import models_with
 from annotruth.models.result import Fit
@@ -180,7 +188,18 @@ class Estimator(PandasResults, OptionsBase, ABC):
                 axes = self.parameter_axes
                 labels, previous = prepare_warm_start(self.name, warm_start, labels, axes)
             # A model that fits distributed labels uses nothing but their summary.
-            return self.load_fit(self._fit_in_order(cast("Labels", labels), progress, previous))
+            return self.load_fit(self._fit_on_engine(cast("Labels", labels), progress, previous))
+
+    def _fit_on_engine(
+        self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None
+    ) -> BaseFit:
+        """Fit the labels, on the faster engine if none is named."""
+        if getattr(self, "engine", None) != AUTO:
+            return self._fit_in_order(labels, progress, previous)
+        engine = choose_engine(self.name, labels)
+        start_stage(progress, f"fitting {self.name} with the engine {engine}")
+        fitted = replace(self, engine=engine)._fit_in_order(labels, progress, previous)  # type: ignore[call-arg]
+        return replace(fitted, settings={**fitted.settings, "engine": f"{AUTO} ({engine})"})
 
     def _with_order(self, labels: LabelSummary) -> LabelSummary:
         """Return labels as a scale for a model of scales, unless somebody said that they are classes."""

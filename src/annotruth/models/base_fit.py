@@ -50,6 +50,12 @@ CHANCE_LINE = (
 ONE_ANNOTATOR_LINE = "all labels are by one annotator: there is nobody to compare with"
 """What they say where nobody else labelled anything."""
 
+ONE_CATEGORY_LINE = (
+    "all labels are equal: they tell nothing about items or annotators; list all categories "
+    "(`--categories`) if there are others"
+)
+"""What they say where there is one category."""
+
 ONE_LABEL_LINE = "no item has two labels: annotators cannot be compared with each other"
 """What they say where every item has one label."""
 
@@ -273,6 +279,8 @@ class BaseFit(AnnotatorResults):
         """Return why the results say little, which is said before them; empty if nothing is known."""
         if self.data.n_annotators == 1:
             return ONE_ANNOTATOR_LINE
+        if self.data.n_categories == 1:
+            return ONE_CATEGORY_LINE
         if self.data.n_labels == self.data.n_items:
             return ONE_LABEL_LINE
         return CHANCE_LINE if self.verdict == "chance" else ""

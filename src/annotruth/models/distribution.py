@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.kernels.arrays import Codes, Floats, slices
+from annotruth.kernels.arrays import Codes, Floats, concatenate, map_slices, slices
 from annotruth.labels import Labels
 from annotruth.labels.frames import as_arrow
 
@@ -52,7 +52,7 @@ class Distribution:
         distribution = cls(labels.item_ptr, labels.cell_category, probability)
         if not (labels.known >= 0).any():
             return distribution
-        return cls._concatenate(
+        return cls.concatenate(
             [
                 distribution.partition(items)._with_known_truth(labels.known[items])
                 for items in slices(labels.n_items, _ITEMS)
@@ -65,17 +65,19 @@ class Distribution:
 
         Every row must have an entry other than 0.
         """
-        return cls._concatenate(
-            [_without_zeros(theta[items]) for items in slices(len(theta), _ITEMS)]
+        return cls.concatenate(
+            map_slices(lambda items: _without_zeros(theta[items]), len(theta), _ITEMS)
         )
 
     @classmethod
-    def _concatenate(cls, partitions: Sequence[Distribution]) -> Distribution:
-        lengths = [np.zeros(1, dtype=np.int64), *(np.diff(one.ptr) for one in partitions)]
+    def concatenate(cls, partitions: Sequence[Distribution]) -> Distribution:
+        """Return the distributions of all partitions, one after the other."""
+        first = np.cumsum([0, *(one.ptr[-1] for one in partitions)])
+        ptr = [start + one.ptr[1:] for start, one in zip(first, partitions, strict=False)]
         return cls(
-            np.cumsum(np.concatenate(lengths)),
-            np.concatenate([one.category for one in partitions]),
-            np.concatenate([one.probability for one in partitions]),
+            concatenate([np.zeros(1, dtype=np.int64), *ptr]),
+            concatenate([one.category for one in partitions]),
+            concatenate([one.probability for one in partitions]),
         )
 
     def _with_known_truth(self, truth: NDArray[np.int32]) -> Distribution:
@@ -162,9 +164,14 @@ class Distribution:
 
 
 def _without_zeros(theta: Floats) -> Distribution:
-    item, category = np.nonzero(theta)
-    ptr = np.searchsorted(item, np.arange(len(theta) + 1)).astype(np.int64)
-    return Distribution(ptr, category.astype(np.int32), theta[item, category])
+    if theta.all():
+        n_items, n = theta.shape
+        every = np.tile(np.arange(n, dtype=np.int32), n_items)
+        return Distribution(n * np.arange(n_items + 1), every, theta.ravel())
+    entry = np.flatnonzero(theta)
+    ends = np.cumsum(np.count_nonzero(theta, axis=1))
+    category = (entry % theta.shape[1]).astype(np.int32)
+    return Distribution(np.append(0, ends), category, theta.ravel()[entry])
 
 
 def _max_probability(distribution: Distribution) -> Floats:
@@ -236,21 +243,31 @@ def likely_sets(probability: Floats, names: Sequence[str], share: float = 0.95) 
     Categories that are equally likely are all in the set or all outside. A set is text: the names
     in the order given, joined by "|".
     """
-    order = np.argsort(-probability, axis=1, kind="stable")
-    before = np.cumsum(np.take_along_axis(probability, order, axis=1), axis=1)
-    before = np.roll(before, 1, axis=1)
-    before[:, 0] = 0.0
     # Rounding decides neither at a sum of exactly ``share`` nor between equal probabilities.
-    last = np.count_nonzero(before < share - _EQUAL, axis=1, keepdims=True) - 1
-    least = np.take_along_axis(probability, np.take_along_axis(order, last, axis=1), axis=1)
-    within = probability >= least - _EQUAL
+    least = probability.max(axis=1)
+    several = np.flatnonzero(least < share - _EQUAL)
+    falling = -np.sort(-probability[several], axis=1)
+    last = np.count_nonzero(np.cumsum(falling[:, :-1], axis=1) < share - _EQUAL, axis=1)
+    least[several] = falling[np.arange(len(several)), last]
+    within = probability >= least[:, np.newaxis] - _EQUAL
     # Few different sets occur, so each text is made once.
-    sets, place = np.unique(np.packbits(within, axis=1), axis=0, return_inverse=True)
+    sets, place = _distinct_rows(np.packbits(within, axis=1))
     members = np.unpackbits(sets, axis=1, count=len(names)).astype(bool)
     texts = [
         "|".join(name for name, is_in in zip(names, row, strict=True) if is_in) for row in members
     ]
-    return as_arrow(texts).take(as_arrow(place.ravel()))
+    return as_arrow(texts).take(as_arrow(place))
+
+
+def _distinct_rows(rows: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], Codes]:
+    """Return the different rows of bytes, and which of them each row is."""
+    if rows.shape[1] > 1:
+        distinct, place = np.unique(rows, axis=0, return_inverse=True)
+        return distinct, place.ravel()
+    # With at most 8 categories, counting the bytes is much faster than sorting them.
+    is_used = np.bincount(rows[:, 0], minlength=256) > 0
+    place = np.cumsum(is_used)[rows[:, 0]] - 1
+    return np.flatnonzero(is_used).astype(np.uint8)[:, np.newaxis], place
 
 
 def likelihood_interval(profiles: Iterable[Profile], peak: Floats) -> tuple[Floats, Floats]:

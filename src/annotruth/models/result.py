@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from annotruth.engines import DistributedSession, Session
 from annotruth.errors import AnnotruthError, InputError
 from annotruth.io.writers import LazyTable
-from annotruth.kernels.arrays import Codes, Floats, slices
+from annotruth.kernels.arrays import Codes, Floats, concatenate, map_slices, slices
 from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.encode import decode_table, match_ids
 from annotruth.labels.frames import as_arrow, from_arrow
@@ -46,54 +46,17 @@ QUESTIONS_MANIFEST = "questions.json"
 MOST_COLUMNS = 100
 """With more categories, the items table has no column per category; see `Fit.distributions`."""
 
+_ITEMS_AT_ONCE = 1 << 18
+
 # What completion offers.
 _PUBLIC = (
-    "annotator_columns",
-    "annotator_stats",
-    "annotators",
-    "behavior",
-    "changes_over_time",
-    "chosen",
-    "converged",
-    "crowd_over_time",
-    "data",
-    "dependence",
-    "distribution",
-    "distributions",
-    "expectation",
-    "group_differences",
-    "group_summary",
-    "groups",
-    "high",
-    "history",
-    "item_columns",
-    "items",
-    "keep",
-    "label",
-    "label_quality",
-    "labels",
-    "log_likelihood",
-    "low",
-    "machines",
-    "model",
-    "n_iter",
-    "n_spammers",
-    "over_time",
-    "p_serious",
-    "past_fits",
-    "plot",
-    "readout",
-    "reliability",
-    "report",
-    "save",
-    "score",
-    "settings",
-    "soft_labels",
-    "spammer",
-    "stop_reason",
-    "summary",
-    "to_dict",
-    "verdict",
+    *("annotator_columns", "annotator_stats", "annotators", "behavior", "changes_over_time"),
+    *("chosen", "converged", "crowd_over_time", "data", "dependence", "distribution"),
+    *("distributions", "expectation", "group_differences", "group_summary", "groups", "high"),
+    *("history", "item_columns", "items", "keep", "label", "label_quality", "labels"),
+    *("log_likelihood", "low", "machines", "model", "n_iter", "n_spammers", "over_time"),
+    *("p_serious", "past_fits", "plot", "readout", "reliability", "report", "save", "score"),
+    *("settings", "soft_labels", "spammer", "stop_reason", "summary", "to_dict", "verdict"),
 )
 
 
@@ -645,6 +608,29 @@ class ItemResults(NamedTuple):
     p_serious: Floats | None = None
     item_columns: Mapping[str, Column] = {}
     other_distribution: Distribution | None = None
+
+
+def map_items(
+    compute: Callable[[slice], ItemResults], n_items: int, p_serious: Floats
+) -> ItemResults:
+    """Return the results of all items, computed of slices of them on all cores.
+
+    ``p_serious`` has one entry per label; rounding may have put it above 1.
+    """
+    parts = map_slices(compute, n_items, _ITEMS_AT_ONCE)
+    distributions, _, columns, others = zip(*parts, strict=True)
+    return ItemResults(
+        Distribution.concatenate(distributions),
+        concatenate(map_slices(lambda labels: np.minimum(p_serious[labels], 1.0), len(p_serious))),
+        {name: _concatenate([part[name] for part in columns]) for name in columns[0]},
+        Distribution.concatenate(others),
+    )
+
+
+def _concatenate(columns: list[Column]) -> Column:
+    if isinstance(columns[0], np.ndarray):
+        return concatenate(columns)
+    return pa.concat_arrays(columns)
 
 
 BuildItemResults: TypeAlias = Callable[[Labels, Mapping[str, NDArray[Any]]], ItemResults]

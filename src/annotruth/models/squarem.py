@@ -254,7 +254,7 @@ def _extrapolate(x0: Floats, x1: Floats, x2: Floats, limit: float, axis: int | N
     r2, v2 = r * r, v * v
     if axis is not None:
         r2, v2 = r2.sum(axis=axis, keepdims=True), v2.sum(axis=axis, keepdims=True)
-    ratio = np.sqrt(np.divide(r2, v2, out=np.full_like(r2, np.inf), where=v2 > 0))
+    ratio = np.where(v2 > 0, np.sqrt(r2 / np.where(v2 > 0, v2, 1.0)), np.inf)
     a = np.minimum(np.maximum(ratio, 1.0), limit)
     extrapolated: Floats = np.where(a <= 1.0, x2, x0 + 2.0 * a * r + a * a * v)
     return extrapolated

@@ -348,6 +348,8 @@ class Array:
     """
 
     def __init__(self, code: Code, context: Any, kind: Any, array: Any) -> None:
+        if kind.layout != "C":
+            raise TypeError(f"rows of {kind} are not one after the other in memory")
         fields = context.make_array(kind)(context, code.builder, array)
         self.size = Value(code, fields.nitems)
         self.element = context.get_data_type(kind.dtype)

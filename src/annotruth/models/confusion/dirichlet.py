@@ -73,8 +73,8 @@ class DirichletEquations(ClassEquations[DirichletParameters]):
     >>> import annotruth as at
     >>> from annotruth.models.confusion.dirichlet import DirichletEquations
     >>> labels = at.Labels.of([("a", "ann", 1), ("a", "bob", 2)])
-    >>> DirichletEquations(labels, diagonal=4.0).label_prior.tolist()
-    [[4.0, 1.0], [1.0, 4.0]]
+    >>> DirichletEquations(labels, diagonal=4.0).prior.labels.tolist()
+    [[[4.0, 1.0], [1.0, 4.0]]]
     """
 
     objective_name = "the evidence lower bound per label"
@@ -96,12 +96,6 @@ class DirichletEquations(ClassEquations[DirichletParameters]):
             np.full((n, n_subtypes), subtype_prior / n_subtypes),
             off_diagonal + (diagonal - off_diagonal) * self.known_truth[np.newaxis],
         )
-
-    @property
-    def label_prior(self) -> Floats:
-        """The pseudo-counts of labels, categories x classes."""
-        prior: Floats = self.prior.labels[0]
-        return prior
 
     def resume(self, old: DirichletParameters, start: DirichletParameters) -> DirichletParameters:
         """Return the parameters of a previous fit; new annotators start as in a first fit."""

@@ -161,7 +161,10 @@ class DawidSkene(IterativeEstimator[DawidSkeneSteps]):
             settings=self.settings(),
             history=history,
             reliability=steps.share_correct(parameters),
-            parameters={"prior": parameters.prior, "rates": parameters.confusion},
+            parameters={
+                "prior": parameters.prior,
+                "rates": session.to_host(parameters.confusion, 1),
+            },
         )
 
     def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:

@@ -83,17 +83,18 @@ class DawidSkeneSteps:
         self._session.allocate("rows", per="labels")
         sums = self._session.run_pass(self._start)
         uniform = np.full((1, 1, 1), 1.0 / self._n_classes)
-        return _normalised(sums["counts"], sums["classes"], uniform)
+        counts = sums["counts"]
+        return _normalised(counts, sums["classes"], np.asarray(uniform, like=counts))
 
     def resume(self, previous: BaseFit) -> DawidSkeneParameters:
         """Return the parameters of a previous fit; new annotators start as in a first fit."""
         start, old = self.start(), dawid_skene_parameters(previous)
-        confusion = start.confusion
+        confusion = self._session.to_host(start.confusion, 1)
         # No entry is 0: EM would keep it whatever the new labels are.
         confusion[:, : old.confusion.shape[1]] = old.confusion
         confusion = (1.0 - OFF_BOUND) * confusion + OFF_BOUND / self._n_classes
         prior = (1.0 - OFF_BOUND) * old.prior + OFF_BOUND / self._n_classes
-        return DawidSkeneParameters(prior, confusion)
+        return DawidSkeneParameters(prior, self._session.to_engine(confusion, 1))
 
     def step(self, old: DawidSkeneParameters) -> tuple[DawidSkeneParameters, Monitor]:
         """Pass over the labels once, then normalise the counts."""
@@ -115,7 +116,7 @@ class DawidSkeneSteps:
     def share_correct(self, parameters: DawidSkeneParameters) -> Floats:
         """Return the expected share of each annotator's labels that are the item's class."""
         counts = self._session.run_pass(self._step, **self._inputs(parameters))["counts"]
-        correct: Floats = np.einsum("ksk->s", counts)
+        correct = self._session.to_host(np.einsum("ksk->s", counts))
         return np.minimum(correct / self._labels_per_annotator, 1.0)  # rounding
 
     def _inputs(self, parameters: DawidSkeneParameters) -> dict[str, Floats]:
@@ -134,6 +135,9 @@ def dawid_skene_parameters(fit: BaseFit) -> DawidSkeneParameters:
 def _normalised(counts: Floats, classes: Floats, old: Floats) -> DawidSkeneParameters:
     """Return counts as shares, in place; a row without counts keeps the old shares."""
     totals = counts.sum(axis=0)
-    np.divide(counts, totals, out=counts, where=totals > 0)
-    np.copyto(counts, old, where=totals == 0)
+    is_empty = totals == 0
+    totals[is_empty] = 1.0
+    counts /= totals
+    if is_empty.any():
+        np.copyto(counts, old, where=is_empty)
     return DawidSkeneParameters(classes / classes.sum(), counts)

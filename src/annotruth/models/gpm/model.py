@@ -124,6 +124,7 @@ class GPM(IterativeEstimator[GPMSteps]):
         history: History,
     ) -> BaseFit:
         low, high = steps.interval(parameters)
+        parameters = steps.to_host(parameters)
         return make_fit(
             labels,
             session,

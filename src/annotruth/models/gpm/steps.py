@@ -65,7 +65,7 @@ class GPMSteps:
         self._labels = labels
         self._session = session
         self.n_labels = labels.n_labels
-        self._n_labels = labels.labels_per_annotator.astype(float)
+        self._n_labels = session.to_engine(labels.labels_per_annotator.astype(float))
         self._chance = 1.0 / n_categories
         self._pi_shape = (n_annotators, n_categories) if learned else (0, 0)
         self._learns = enough_labels(self._n_labels, n_categories)[:, np.newaxis]
@@ -97,13 +97,12 @@ class GPMSteps:
         """Return eps = 0.5 and pi = 1/N; theta starts at the observed shares, as in the paper."""
         self._session.allocate("theta", per="cells")
         self._session.run_pass(self._start)
-        return GPMParameters(
-            np.full(len(self._n_labels), 0.5), np.full(self._pi_shape, self._chance)
-        )
+        pi = np.full(self._pi_shape, self._chance)
+        return GPMParameters(np.full_like(self._n_labels, 0.5), self._session.to_engine(pi))
 
     def resume(self, previous: Fit) -> GPMParameters:
         """Return the parameters of a previous fit; theta continues from its distributions."""
-        start = self.start()
+        start = self.to_host(self.start())
         assert isinstance(self._labels, Labels)
         assert previous.reliability is not None
         observed = self._session.collect("theta")
@@ -111,7 +110,12 @@ class GPMSteps:
         self._session.put("theta", theta, per="cells")
         eps = with_new_rows(off_bounds(previous.reliability), start.eps)
         old_pi = previous.parameters.get("pi")
-        return GPMParameters(eps, start.pi if old_pi is None else with_new_rows(old_pi, start.pi))
+        pi = start.pi if old_pi is None else with_new_rows(old_pi, start.pi)
+        return GPMParameters(self._session.to_engine(eps), self._session.to_engine(pi))
+
+    def to_host(self, parameters: GPMParameters) -> GPMParameters:
+        """Return the parameters in memory."""
+        return GPMParameters(*map(self._session.to_host, parameters))
 
     def step(self, old: GPMParameters) -> tuple[GPMParameters, Monitor]:
         """Pass over the labels once, then update eps and pi."""
@@ -162,9 +166,10 @@ class GPMSteps:
             sums = self._session.run_pass(
                 self._profile, eps=eps, pi=parameters.pi, chance=self._chance
             )
-            return sums["log_likelihood"], sums["slope"]
+            to_host = self._session.to_host
+            return to_host(sums["log_likelihood"]), to_host(sums["slope"])
 
-        return likelihood_interval([profile], parameters.eps)
+        return likelihood_interval([profile], self._session.to_host(parameters.eps))
 
 
 def _x_log_x(x: Floats) -> Floats:

@@ -10,7 +10,6 @@ import pyarrow as pa
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
 from annotruth.labels.arrays import Covariates
-from annotruth.models.label_evidence.evidence import LabelEvidence
 from annotruth.models.result import Fit
 
 
@@ -75,8 +74,6 @@ class PartedFit:
         The fit, with one entry per annotator: means over parts, weighted by labels.
     reliability, low, high
         The reliability of each part with its 95% interval.
-    evidence
-        The evidence of labels, whose ``weights`` have one row per part.
 
     Examples
     --------
@@ -94,4 +91,3 @@ class PartedFit:
     reliability: Floats
     low: Floats
     high: Floats
-    evidence: LabelEvidence

@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logsumexp, rel_entr
+from scipy.special import expit, rel_entr
 
+from annotruth.engines import Session
 from annotruth.kernels.arrays import Codes, Floats
+from annotruth.labels import LabelSummary
 from annotruth.models.base_fit import SPAMMER_BELOW, TOO_FEW, Column
 from annotruth.models.robust_gpm.opinions import ItemModel, OpinionShapes
 from annotruth.models.robust_gpm.strategies import (
+    ALWAYS_SERIOUS,
     NO_LABEL,
     ResponseStrategies,
     normalise_log_weights,
 )
 
-_INTERVAL = (0.025, 0.975)  # quantiles
+TEMPERING = 0.85
+"""The exponent of labels' likelihood in intervals and evidence of annotators.
+
+Their posteriors and those of items are computed as if they were independent, which makes them too
+narrow. Chosen on simulated crowds.
+"""
+
+_TAIL = 0.025  # of an interval, at either end
 _ALWAYS_FROM = 0.98  # lower end of the reliabilities that count as always serious
+_CELLS_PER_LEVEL = 10  # of intervals
+_ROWS_AT_ONCE = 10_000
 
 # A behavior is named if the labels say enough about it.
 _SURE = 0.9  # the probability of being a spammer, or not, or of a lean
@@ -45,6 +57,8 @@ class AnnotatorPosterior:
         The logarithm of the same with the likelihood tempered, not normalised.
     log_prior
         The log-prior of the strategies of an unknown annotator.
+    to_host
+        Returns an array of annotators in memory, where the weights are on an engine.
 
     Examples
     --------
@@ -61,12 +75,20 @@ class AnnotatorPosterior:
     weights: Floats
     tempered_log_weights: Floats
     log_prior: Floats
+    to_host: Callable[[Any], NDArray[Any]] = np.asarray
 
     @cached_property
     def reliability(self) -> Floats:
         """The posterior mean of each annotator's reliability."""
-        mean: Floats = self.weights @ self.strategies.reliability
-        return mean
+        return self.mean(self.strategies.reliability)
+
+    def mean(self, values: Floats, *, tempered: bool = False) -> Floats:
+        """Return the posterior mean of one value, or one row of them, per strategy.
+
+        One row per annotator, in memory.
+        """
+        weights = self.tempered_weights if tempered else self.weights
+        return self.to_host(weights @ np.asarray(values, like=weights))
 
     @cached_property
     def tempered_weights(self) -> Floats:
@@ -80,17 +102,23 @@ def annotator_posterior(
     annotator_prior: Floats | None,
     loo_log_likelihood: Floats,
     tempering: float = 1.0,
+    session: Session | None = None,
 ) -> AnnotatorPosterior:
     """Return the posterior, given its log-prior and the leave-one-out log-likelihood.
 
-    ``tempering`` is the exponent of the labels' likelihood in intervals and evidence.
+    ``tempering`` is the exponent of the labels' likelihood in intervals and evidence. With a session,
+    the leave-one-out log-likelihood is where its engine computes.
     """
     own_prior = strategies.annotator_log_prior(log_prior, annotator_prior)
+    if session is not None and annotator_prior is not None:
+        own_prior = session.to_engine(own_prior)
+    own_prior = np.asarray(own_prior, like=loo_log_likelihood)
     return AnnotatorPosterior(
         strategies,
         normalise_log_weights(loo_log_likelihood + own_prior),
         tempering * loo_log_likelihood + own_prior,
         log_prior,
+        np.asarray if session is None else session.to_host,
     )
 
 
@@ -99,10 +127,18 @@ def annotator_results(
     posterior: AnnotatorPosterior,
     class_prior: Floats,
     repeated_label: Codes,
+    *,
+    learn_levels: bool = True,
 ) -> dict[str, Any]:
-    """Return the fields of `annotruth.models.base_fit.BaseFit` that describe annotators."""
+    """Return the fields of `annotruth.models.base_fit.BaseFit` that describe annotators.
+
+    Unless ``learn_levels``, intervals have the prior of the strategies instead of `level_shares`.
+    """
     reliability = posterior.reliability
-    low, high = reliability_interval(posterior.tempered_weights, posterior.strategies)
+    before, after = levels_before_and_after(posterior)
+    likelihood = after / before
+    shares = level_shares(items.labels, likelihood) if learn_levels else before
+    low, high = reliability_interval(likelihood, np.broadcast_to(shares, likelihood.shape))
     columns = annotator_columns(items, posterior, class_prior)
     too_few = has_too_few_labels(posterior, high - low, columns)
     return {
@@ -114,27 +150,95 @@ def annotator_results(
     }
 
 
-def reliability_interval(weights: Floats, strategies: ResponseStrategies) -> tuple[Floats, Floats]:
-    """Return the central 95% of each annotator's reliability, taken as uniform within a level."""
-    return level_interval(weights @ strategies.by_reliability()[1])
+def levels_before_and_after(posterior: AnnotatorPosterior) -> tuple[Floats, Floats]:
+    """Return the prior of the levels of reliability, and each annotator's tempered posterior."""
+    _, is_level = posterior.strategies.by_reliability()
+    before: Floats = normalise_log_weights(posterior.log_prior[np.newaxis]) @ is_level
+    return before, posterior.mean(is_level, tempered=True)
+
+
+def level_shares(labels: LabelSummary, likelihood: Floats) -> Floats:
+    """Return how many of the other annotators are on each level of reliability, as shares.
+
+    They are means of posteriors for which all levels are alike, with one pseudo-count per level. Takes
+    the likelihood of each annotator's levels, annotators x levels, and returns the same shape: everyone
+    has a row, which their own labels are left out of.
+    """
+    posterior = labels.weighted(likelihood / likelihood.sum(axis=1, keepdims=True))
+    counts = posterior.sum(axis=0) - posterior + 1.0
+    shares: Floats = counts / counts.sum(axis=1, keepdims=True)
+    return shares
+
+
+def reliability_interval(likelihood: Floats, shares: Floats) -> tuple[Floats, Floats]:
+    """Return 95% intervals of reliabilities, given likelihood and prior shares of the levels.
+
+    Both have one row per annotator. The log-likelihood is interpolated between the levels, and the
+    prior is uniform within a level. Intervals are central, except that nothing is above those that
+    end at 1, and 5% below.
+    """
+    blocks = [slice(i, i + _ROWS_AT_ONCE) for i in range(0, len(likelihood), _ROWS_AT_ONCE)]
+    ends = []
+    for rows in blocks:
+        by_level = _finer_levels(likelihood[rows], shares[rows])
+        low, high = level_interval(by_level)
+        ends.append((np.where(high < 1.0, low, _level_quantile(by_level, 2.0 * _TAIL)), high))
+    low, high = (np.concatenate(one) for one in zip(*ends, strict=True))
+    return low, high
+
+
+def _finer_levels(likelihood: Floats, shares: Floats) -> Floats:
+    """Return the posterior of finer levels of reliability; the last is that of always serious."""
+    n_levels = likelihood.shape[1] - 1
+    n_cells = _CELLS_PER_LEVEL * n_levels
+    levels = np.append((np.arange(n_levels) + 0.5) / n_levels, ALWAYS_SERIOUS)
+    log_likelihood = np.log(likelihood / likelihood.max(axis=1, keepdims=True) + 1e-300)
+    between = _interpolate(levels, log_likelihood, (np.arange(n_cells) + 0.5) / n_cells)
+    prior = np.repeat(shares[:, :-1] / _CELLS_PER_LEVEL, _CELLS_PER_LEVEL, axis=1)
+    logs = np.column_stack([between, log_likelihood[:, -1]])
+    return normalise_log_weights(logs + np.log(np.column_stack([prior, shares[:, -1]])))
+
+
+def _interpolate(x: Floats, values: Floats, places: Floats) -> Floats:
+    """Return the values of concave functions at other places, given those at x in each row.
+
+    Between two neighbours it is a parabola through both, with the smaller curvature of those
+    through three neighbours, so that it does not overshoot.
+    """
+    slope = np.diff(values, axis=1) / np.diff(x)
+    curvature = np.minimum(np.diff(slope, axis=1) / (x[2:] - x[:-2]), 0.0)
+    with_next = np.column_stack([curvature, curvature[:, -1]])
+    curvature = np.maximum(with_next, np.column_stack([curvature[:, 0], curvature]))
+    i = np.clip(np.searchsorted(x, places) - 1, 0, len(x) - 2)
+    from_left = places - x[i]
+    between: Floats = (
+        values[:, i] + slope[:, i] * from_left + curvature[:, i] * from_left * (places - x[i + 1])
+    )
+    return between
 
 
 def level_interval(by_level: Floats) -> tuple[Floats, Floats]:
-    """Return the central 95% of reliabilities, given the posterior of the levels in each row."""
+    """Return the central 95% of reliabilities, given the posterior of the levels in each row.
+
+    The reliability is taken as uniform within a level.
+    """
+    low, high = (_level_quantile(by_level, quantile) for quantile in (_TAIL, 1.0 - _TAIL))
+    return low, np.where(high > _ALWAYS_FROM, 1.0, high)
+
+
+def _level_quantile(by_level: Floats, quantile: float) -> Floats:
+    """Return a quantile of the reliability in each row; the last level is the always serious."""
     n_levels = by_level.shape[1]
     cumulative = np.cumsum(by_level, axis=1)
     tenths = np.arange(n_levels) / (n_levels - 1)
     starts = np.append(tenths[:-1], _ALWAYS_FROM)
     stops = np.append(tenths[1:], 1.0)
     rows = np.arange(len(by_level))
-    ends = []
-    for quantile in _INTERVAL:
-        level = np.minimum((cumulative < quantile).sum(axis=1), n_levels - 1)
-        above = cumulative[rows, level] - quantile
-        within = 1.0 - above / np.maximum(by_level[rows, level], 1e-300)
-        ends.append(starts[level] + np.clip(within, 0.0, 1.0) * (stops - starts)[level])
-    low, high = ends
-    return low, np.where(high > _ALWAYS_FROM, 1.0, high)
+    level = np.minimum((cumulative < quantile).sum(axis=1), n_levels - 1)
+    above = cumulative[rows, level] - quantile
+    within = 1.0 - above / np.maximum(by_level[rows, level], 1e-300)
+    place: Floats = starts[level] + np.clip(within, 0.0, 1.0) * (stops - starts)[level]
+    return place
 
 
 def annotator_columns(
@@ -149,20 +253,30 @@ def annotator_columns(
     """
     strategies, log_weights = posterior.strategies, posterior.tempered_log_weights
     spammer = strategies.reliability < SPAMMER_BELOW
-    before, after = (
-        logsumexp(logs[:, spammer], axis=1) - logsumexp(logs[:, ~spammer], axis=1)
-        for logs in (posterior.log_prior[np.newaxis], log_weights)
-    )
+    before = _log_odds(posterior.log_prior[np.newaxis], spammer)
+    after = posterior.to_host(_log_odds(log_weights, spammer))
     columns: dict[str, Column] = {
         "p_spammer": expit(after),
         "evidence": (after - before) / np.log(10.0),
     }
     if isinstance(items, OpinionShapes):
-        weights = posterior.tempered_weights
         moves = items.score_shifts(class_prior)
-        crowd = items.crowd_shifts(strategies, weights) @ moves
-        columns["bias"] = weights @ moves[strategies.shift] - crowd
+        crowd = items.crowd_shifts(posterior, tempered=True) @ moves
+        columns["bias"] = posterior.mean(moves[strategies.shift], tempered=True) - crowd
     return columns
+
+
+def _log_odds(log_weights: Floats, chosen: NDArray[np.bool_]) -> Floats:
+    """Return the log-odds of the chosen strategies, given the logarithms of weights in each row."""
+    odds: Floats = _log_total(log_weights, chosen) - _log_total(log_weights, ~chosen)
+    return odds
+
+
+def _log_total(log_weights: Floats, chosen: NDArray[np.bool_]) -> Floats:
+    logs = log_weights[:, np.asarray(chosen, like=log_weights)]
+    top = logs.max(axis=1, keepdims=True)
+    total: Floats = np.log(np.exp(logs - top).sum(axis=1)) + top[:, 0]
+    return total
 
 
 def has_too_few_labels(
@@ -184,9 +298,7 @@ def has_too_few_labels(
     """
     p_spammer, evidence = (np.asarray(columns[name]) for name in ("p_spammer", "evidence"))
     uncertain = (np.maximum(p_spammer, 1.0 - p_spammer) < _SURE) & (width > _BROAD_INTERVAL)
-    _, is_level = posterior.strategies.by_reliability()
-    before = normalise_log_weights(posterior.log_prior[np.newaxis]) @ is_level
-    after = posterior.tempered_weights @ is_level
+    before, after = levels_before_and_after(posterior)
     information = rel_entr(after, before).sum(axis=1)
     weak = (np.abs(evidence) < _MIN_EVIDENCE) & (information < _MIN_INFORMATION)
     too_few: NDArray[np.bool_] = uncertain | weak
@@ -200,13 +312,13 @@ def name_behaviors(
     too_few: NDArray[np.bool_],
 ) -> list[str]:
     """Return the name of each annotator's behavior; "irregular" if none is likelier than not."""
-    strategies, weights = posterior.strategies, posterior.weights
-    by_behavior = weights @ np.eye(len(strategies.behaviors))[strategies.behavior]
-    irregular = np.full(len(weights), "irregular", dtype=object)
+    strategies = posterior.strategies
+    by_behavior = posterior.mean(np.eye(len(strategies.behaviors))[strategies.behavior])
+    irregular = np.full(len(by_behavior), "irregular", dtype=object)
     labels = np.array(items.labels.scale.names, dtype=object)
     for code, behavior in enumerate(strategies.behaviors):
         name = behavior.name
-        names = f"{name} " + labels[repeated_label] if behavior.shows_label else name
+        names = (f"{name} " + labels)[repeated_label] if behavior.shows_label else name
         names = np.where(repeated_label == NO_LABEL, name, names)
         likely = (by_behavior.max(axis=1) > 0.5) & (by_behavior.argmax(axis=1) == code)
         irregular = np.where(likely, names, irregular)
@@ -218,10 +330,12 @@ def name_behaviors(
 
 def _lean(items: ItemModel, posterior: AnnotatorPosterior) -> NDArray[Any]:
     """Return "generous" or "harsh" for serious annotators who rate above or below the crowd."""
-    strategies, weights = posterior.strategies, posterior.weights
     if not isinstance(items, OpinionShapes):
-        return np.full(len(weights), "serious", dtype=object)
-    beyond = items.shifts[strategies.shift] - items.crowd_shifts(strategies, weights) @ items.shifts
-    generous = weights[:, beyond > _LEAN].sum(axis=1) > _SURE
-    harsh = weights[:, beyond < -_LEAN].sum(axis=1) > _SURE
+        return np.full(len(posterior.weights), "serious", dtype=object)
+    crowd = items.crowd_shifts(posterior) @ items.shifts
+    beyond = items.shifts[posterior.strategies.shift] - crowd
+    generous, harsh = (
+        posterior.mean(is_beyond.astype(float)) > _SURE
+        for is_beyond in (beyond > _LEAN, beyond < -_LEAN)
+    )
     return np.where(generous, "generous", np.where(harsh, "harsh", "serious"))

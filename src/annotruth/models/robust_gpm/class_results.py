@@ -25,8 +25,9 @@ from annotruth.models.base_fit import (
 from annotruth.models.classifier import Calibration, KnownItems, known_items, not_used
 from annotruth.models.distribution import Z_95, Distribution, likely_sets, mixed_confusion
 from annotruth.models.em import History
-from annotruth.models.result import Fit, ItemResults, make_fit
+from annotruth.models.result import Fit, ItemResults, make_fit, map_items
 from annotruth.models.robust_gpm.annotators import (
+    TEMPERING,
     AnnotatorPosterior,
     annotator_posterior,
     annotator_results,
@@ -165,7 +166,8 @@ def chance_state(labels: LabelSummary, session: Session) -> tuple[ClassSteps, Cl
     n = labels.n_categories
     candidate = Candidate(1, 1.0, learn_crowd=False)
     steps = candidate.steps(labels, session)
-    confusion = one_coin_confusion(np.full(labels.n_annotators, (1.0 + 1.0 / n) / 2.0), n)
+    accuracy = np.full(labels.n_annotators, (1.0 + 1.0 / n) / 2.0)
+    confusion = session.to_engine(one_coin_confusion(accuracy, n))
     serious = steps.items.serious_from_counts(np.zeros((n, n)))
     n_strategies = steps.items.strategies(serious).n_strategies
     shares = labels.labels_per_category.sum(axis=0) + 1.0
@@ -198,10 +200,19 @@ def _with_annotators(
     choice: HeldOutChoice,
     verdict: Verdict | None,
 ) -> ClassState:
+    """Return the state, in memory, after a pass for the annotators."""
     loo_log_likelihood = steps.leave_one_out(
         parameters.state_prior, parameters.confusion, steps.items.strategies(parameters.serious)
     )
-    return ClassState(parameters, counts, choice, verdict, loo_log_likelihood, steps.repeated_label)
+    to_host = steps.session.to_host
+    return ClassState(
+        parameters._replace(confusion=to_host(parameters.confusion)),
+        AnnotatorCounts(*map(to_host, counts)),
+        choice,
+        verdict,
+        to_host(loo_log_likelihood),
+        steps.repeated_label,
+    )
 
 
 def class_posterior(labels: LabelSummary, state: ClassState) -> AnnotatorPosterior:
@@ -220,6 +231,7 @@ def class_posterior(labels: LabelSummary, state: ClassState) -> AnnotatorPosteri
         strategies.log_prior_of(shares),
         labels.annotator_prior,
         state.loo_log_likelihood,
+        TEMPERING,
     )
 
 
@@ -305,7 +317,11 @@ def make_class_fit(
         parameters=state.to_arrays(),
         verdict=state.verdict,
         **annotator_results(
-            steps.items, posterior, state.parameters.state_prior, state.repeated_label
+            steps.items,
+            posterior,
+            state.parameters.state_prior,
+            state.repeated_label,
+            learn_levels=state.verdict != "chance",
         ),
     )
 
@@ -317,7 +333,6 @@ def _summarize_items(steps: ClassSteps, state: ClassState, posterior: AnnotatorP
     for name in ("right", "opinion"):
         session.allocate(name, per="items", shape=(n_categories,))
     session.allocate("p_serious", per="labels")
-    table = posterior.strategies.p_serious
     if isinstance(steps.labels, Labels) and steps.labels.annotator_weight is not None:
         from annotruth.models.robust_gpm.label_likelihoods import summarize_weighted_items
 
@@ -332,6 +347,7 @@ def _summarize_items(steps: ClassSteps, state: ClassState, posterior: AnnotatorP
             Input("serious", annotator_axis=0),
         ),
     )
+    weights, repeated_label = map(session.to_engine, (posterior.weights, state.repeated_label))
     session.run_pass(
         summarize,
         prior=parameters.state_prior,
@@ -340,7 +356,7 @@ def _summarize_items(steps: ClassSteps, state: ClassState, posterior: AnnotatorP
         correlation=state.choice.correlation,
         right_labels=items.right_labels(parameters.serious),
         opinions=state_opinions(state, posterior.reliability),
-        serious=table.average(posterior.weights, state.repeated_label),
+        serious=posterior.strategies.p_serious.average(weights, repeated_label),
     )
 
 
@@ -357,13 +373,16 @@ def item_results(
 ) -> ItemResults:
     """Return the distributions and columns of items, from the arrays of `_ITEM_ARRAYS`."""
     right, opinion, p_serious = arrays.values()
-    right = right / right.sum(axis=1, keepdims=True)
-    return ItemResults(
-        Distribution.of_dense(right),
-        np.minimum(p_serious, 1.0),
-        _item_columns(labels.scale, inflation, right, labels.known),
-        Distribution.of_dense(opinion / opinion.sum(axis=1, keepdims=True)),
-    )
+
+    def compute(items: slice) -> ItemResults:
+        shares = right[items] / right[items].sum(axis=1, keepdims=True)
+        others = opinion[items] / opinion[items].sum(axis=1, keepdims=True)
+        columns = _item_columns(labels.scale, inflation, shares, labels.known[items])
+        return ItemResults(
+            Distribution.of_dense(shares), None, columns, Distribution.of_dense(others)
+        )
+
+    return map_items(compute, len(right), p_serious)
 
 
 def _item_columns(

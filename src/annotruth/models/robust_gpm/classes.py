@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from annotruth.engines import Input, Pass, Session, Sum
-from annotruth.kernels.arrays import Codes, Floats, Singles
+from annotruth.kernels.arrays import Codes, Floats, Singles, sum_over_annotators
 from annotruth.kernels.shared import AGREEMENT_BINS, NEVER
 from annotruth.labels import LabelSummary
 from annotruth.models.base_fit import POSTERIOR_INPUTS, ExpectedCounts, variance_inflation
@@ -27,6 +27,9 @@ from annotruth.models.robust_gpm.strategies import (
 )
 from annotruth.models.squarem import Squarem
 from annotruth.models.warm_start import with_new_rows
+
+if TYPE_CHECKING:
+    from annotruth.models.robust_gpm.annotators import AnnotatorPosterior
 
 # Pseudo-counts: of labels per class, on the class and spread over all labels; of items, spread over
 # the states; of annotators, spread over the strategies.
@@ -104,13 +107,13 @@ class TrueClasses(ItemModel):
     ) -> Floats:
         """Return the crowd's confusion matrix after one EM step on serious labels."""
         p_serious = strategies.p_serious.average(weights, repeated_label)
-        serious = self.labels.weighted(p_serious * counts).sum(axis=0)
+        serious = sum_over_annotators(self.labels.weighted(p_serious * counts))
         if self._ordinal:
             # Inverted labels are serious ones counted from the other end of the scale.
             inverted = strategies.inverted_share[:, np.newaxis, np.newaxis] * old[::-1]
             table = LabelTable(*(inverted / p for p in strategies.probability))
             p_inverted = table.average(weights, repeated_label)
-            serious += self.labels.weighted(p_inverted * counts).sum(axis=0)[::-1]
+            serious += sum_over_annotators(self.labels.weighted(p_inverted * counts))[::-1]
         return self.serious_from_counts(serious)
 
     def easiest_states(self, serious: Floats) -> Codes:
@@ -143,7 +146,7 @@ class TrueClasses(ItemModel):
         """Return 0: the score of a class is the value of its category."""
         return 0.0
 
-    def variance_inflation(self, strategies: ResponseStrategies, weights: Floats) -> float:
+    def variance_inflation(self, posterior: AnnotatorPosterior) -> float:
         """Return the factor by which the variances of scores are multiplied."""
         return variance_inflation(self.labels)
 
@@ -282,9 +285,14 @@ class ClassSteps:
         self.items = items
         self.labels = labels
         self.session = session
-        self.repeated_label: Codes = find_repeated_labels(
-            labels.labels_per_category, break_ties=False, weight=labels.annotator_weight
+        self._repeated_label = find_repeated_labels(
+            session.to_engine(labels.labels_per_category),
+            break_ties=False,
+            weight=labels.annotator_weight,
         )
+        self.repeated_label: Codes = session.to_host(self._repeated_label)
+        prior = labels.annotator_prior
+        self._annotator_prior = None if prior is None else session.to_engine(prior)
         self._concentration = concentration
         self._n_labels = labels.counted_labels()
         self._held = held
@@ -318,7 +326,7 @@ class ClassSteps:
         subtypes = _subtype_weights(items, self.items.n_subtypes)
         sums = self.session.run_pass(self._start, held=self._held, subtypes=subtypes)
         counts = ExpectedCounts(**sums)
-        serious = self.items.serious_from_counts(counts.labels.sum(axis=0))
+        serious = self.items.serious_from_counts(sum_over_annotators(counts.labels))
         n_strategies = self.items.strategies(serious).n_strategies
         blank = ClassParameters(
             np.empty(0),
@@ -330,7 +338,8 @@ class ClassSteps:
 
     def resume(self, previous: ClassParameters) -> ClassParameters:
         """Return the parameters of a previous fit; new annotators are as in a start."""
-        confusion = with_new_rows(previous.confusion, self.start().confusion)
+        start = self.session.to_host(self.start().confusion)
+        confusion = self.session.to_engine(with_new_rows(previous.confusion, start))
         return previous._replace(confusion=confusion)
 
     def start_beside(self, people: ClassParameters) -> ClassParameters:
@@ -339,7 +348,7 @@ class ClassSteps:
         The labels of the others say nothing about items in the first step.
         """
         shape = (self.labels.n_annotators, self.labels.n_categories, self.items.n_classes)
-        confusion = with_new_rows(people.confusion, np.ones(shape))
+        confusion = self.session.to_engine(with_new_rows(people.confusion, np.ones(shape)))
         return self.step(people._replace(confusion=confusion))[0]
 
     def step(self, old: ClassParameters) -> tuple[ClassParameters, Monitor]:
@@ -366,15 +375,16 @@ class ClassSteps:
         """Update all parameters; return them and the pseudo-counts of annotators' confusion."""
         strategies = self.items.strategies(old.serious)
         weights = self.strategy_weights(old, strategies, counts.labels)
-        expected = strategies.probability.average(weights, self.repeated_label)
+        expected = strategies.probability.average(weights, self._repeated_label)
         serious = self.items.update_serious(
-            old.serious, strategies, weights, counts.labels, self.repeated_label
+            old.serious, strategies, weights, counts.labels, self._repeated_label
         )
         pseudo_counts = self._concentration * expected
         confusion = counts.labels + pseudo_counts
         confusion /= confusion.sum(axis=1, keepdims=True)
         state_prior = counts.classes + _ITEMS / len(counts.classes)
-        strategy_prior = self.labels.weighted(weights).sum(axis=0) + _ANNOTATORS / weights.shape[1]
+        strategy_prior = sum_over_annotators(self.labels.weighted(weights))
+        strategy_prior = strategy_prior + _ANNOTATORS / weights.shape[1]
         new = ClassParameters(
             state_prior / state_prior.sum(),
             np.maximum(confusion, MIN_PROBABILITY),
@@ -388,11 +398,10 @@ class ClassSteps:
     ) -> Floats:
         """Return the posterior of each annotator's strategies, given the expected counts."""
         log_prior = strategies.annotator_log_prior(
-            strategies.log_prior_of(parameters.strategy_prior),
-            self.labels.annotator_prior,
+            strategies.log_prior_of(parameters.strategy_prior), self._annotator_prior
         )
-        log_likelihood = strategies.log_probability.total(counts, self.repeated_label)
-        return normalise_log_weights(log_likelihood + log_prior)
+        log_likelihood = strategies.log_probability.total(counts, self._repeated_label)
+        return normalise_log_weights(log_likelihood + np.asarray(log_prior, like=log_likelihood))
 
     def annotator_counts(self, parameters: ClassParameters) -> AnnotatorCounts:
         """Return the counts of annotators' labels and their pseudo-counts, after one more pass."""
@@ -415,7 +424,7 @@ class ClassSteps:
             self.session,
             self.items,
             strategies,
-            self.repeated_label,
+            self._repeated_label,
             prior=state_prior,
             likelihood=confusion,
         )

@@ -7,7 +7,7 @@ from contextlib import closing
 import numpy as np
 
 from annotruth.engines import Engine, Input, Pass
-from annotruth.kernels.arrays import Codes, Floats
+from annotruth.kernels.arrays import Codes, Floats, Singles
 from annotruth.labels import Labels
 from annotruth.models.base_fit import POSTERIOR_INPUTS
 from annotruth.models.label_evidence import LabelEvidence
@@ -42,9 +42,6 @@ def class_evidence(fit: Fit, engine: Engine) -> LabelEvidence:
     """Return the evidence of labels where every item has one right label."""
     state = ClassState.from_fit(fit)
     posterior = class_posterior(fit.data, state)
-    serious = np.broadcast_to(
-        state.parameters.serious, (fit.data.n_annotators, *state.parameters.serious.shape)
-    )
     known = state.known_items(fit.data)
     return _evidence(
         known.labels,
@@ -52,7 +49,7 @@ def class_evidence(fit: Fit, engine: Engine) -> LabelEvidence:
         prior=state.parameters.state_prior,
         known_truth=known.table,
         confusion=state.parameters.confusion,
-        serious=np.ascontiguousarray(serious),
+        serious=state.parameters.serious,  # of all annotators
         irregular=_irregular(posterior, state.repeated_label),
         posterior=posterior,
     )
@@ -84,13 +81,9 @@ def _evidence(
             Pass(
                 "over_time.evidence.label_evidence",
                 state=("posterior", "if_serious", "if_irregular"),
-                inputs=tuple(
-                    Input(name, annotator_axis=0) for name in ("confusion", "serious", "irregular")
-                ),
+                inputs=(Input("ratios", annotator_axis=0),),
             ),
-            confusion=confusion,
-            serious=serious,
-            irregular=irregular,
+            ratios=_ratios(confusion, serious, irregular),
         )
         levels, is_level = posterior.strategies.by_reliability()
         return LabelEvidence(
@@ -99,6 +92,15 @@ def _evidence(
             levels,
             posterior.weights @ is_level,
         )
+
+
+def _ratios(confusion: Floats, serious: Floats, irregular: Floats) -> Singles:
+    """Return 1 and both probabilities of labels over their confusion, side by side."""
+    n_annotators, n_categories, n_classes = confusion.shape
+    ratios = np.empty((n_annotators, n_categories, 3, n_classes), dtype=np.float32)
+    for place, table in enumerate((np.ones(1), serious, irregular)):
+        ratios[:, :, place] = table / confusion
+    return ratios
 
 
 def _shift_shares(posterior: AnnotatorPosterior, n_shifts: int) -> Floats:

@@ -9,11 +9,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.engines import Engine, Input, Pass, Sum
-from annotruth.kernels.arrays import Codes, Floats, slices
+from annotruth.engines import Engine, Input, Pass, Session, Sum
+from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, LabelSummary, Scale
 from annotruth.models.base_fit import (
     POSTERIOR_INPUTS,
@@ -25,21 +24,15 @@ from annotruth.models.base_fit import (
 )
 from annotruth.models.distribution import Z_95, Distribution, likely_sets, mixed_confusion
 from annotruth.models.em import History
-from annotruth.models.result import Fit, ItemResults, make_fit
+from annotruth.models.result import Fit, ItemResults, make_fit, map_items
 from annotruth.models.robust_gpm.annotators import (
+    TEMPERING,
     AnnotatorPosterior,
     annotator_posterior,
     annotator_results,
 )
 from annotruth.models.robust_gpm.opinion_steps import OpinionParameters, OpinionSteps
 from annotruth.models.robust_gpm.opinions import OpinionShapes, weighted_likelihood
-
-# The exponent of labels' likelihood in intervals and evidence of annotators. Their posteriors and
-# those of items are computed as if they were independent, which makes them too narrow. Chosen on
-# simulated crowds.
-TEMPERING = 0.85
-
-_ITEMS_AT_ONCE = 1 << 18
 
 _ITEM_ARRAYS = ("theta", "leading", "spread", "p_serious")
 
@@ -69,6 +62,15 @@ class OpinionState:
     parameters: OpinionParameters
     loo_log_likelihood: Floats
     repeated_label: Codes
+
+    def to_host(self, session: Session) -> OpinionState:
+        """Return the state in memory, given one whose arrays are where an engine computes."""
+        weights = session.to_host(self.parameters.strategy_weights)
+        return OpinionState(
+            self.parameters._replace(strategy_weights=weights),
+            session.to_host(self.loo_log_likelihood),
+            self.repeated_label,
+        )
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return all of it as arrays, by the names that saved fits have."""
@@ -143,8 +145,10 @@ class FinalModel:
     uncertainty: ItemUncertainty
 
 
-def final_model(labels: LabelSummary, state: OpinionState) -> FinalModel:
-    """Return what follows from a final state."""
+def final_model(
+    labels: LabelSummary, state: OpinionState, session: Session | None = None
+) -> FinalModel:
+    """Return what follows from a final state; with a session, it is where the engine computes."""
     items, parameters = OpinionShapes(labels), state.parameters
     strategies = items.strategies
     posterior = annotator_posterior(
@@ -153,15 +157,18 @@ def final_model(labels: LabelSummary, state: OpinionState) -> FinalModel:
         labels.annotator_prior,
         state.loo_log_likelihood,
         TEMPERING,
+        session,
     )
-    weights = posterior.weights
-    inflation = items.variance_inflation(strategies, weights)
+    repeated_label = state.repeated_label
+    if session is not None:
+        repeated_label = session.to_engine(repeated_label)
+    inflation = items.variance_inflation(posterior)
     label_weight = 1.0 / variance_inflation(labels)
     classes = LatentClasses(
         prior=parameters.class_prior,
         known_truth=items.known_truth,
-        confusion=strategies.probability.average(weights, state.repeated_label),
-        opinions=items.opinions(strategies, weights),
+        confusion=strategies.probability.average(posterior.weights, repeated_label),
+        opinions=items.opinions(posterior),
         one_truth=False,
         label_weight=label_weight,
         score_variance=items.score_variance(),
@@ -212,8 +219,8 @@ def make_opinion_fit(
     history: History,
     verdict: Verdict | None,
 ) -> BaseFit:
-    """Return the fit of a final state."""
-    final = final_model(steps.labels, state)
+    """Return the fit of a final state, which is where the steps' engine computes."""
+    final = final_model(steps.labels, state, steps.session)
     _summarize_items(steps, final)
     return make_fit(
         steps.labels,
@@ -223,7 +230,7 @@ def make_opinion_fit(
         model=model,
         settings=settings,
         history=history,
-        parameters=state.to_arrays(),
+        parameters=state.to_host(steps.session).to_arrays(),
         readout="opinion",
         verdict=verdict,
         **annotator_results(
@@ -240,9 +247,8 @@ def _summarize_items(steps: OpinionSteps, final: FinalModel) -> None:
         session.allocate(name, per="items", shape=(width,))
     session.allocate("p_serious", per="labels")
     classes, posterior = final.classes, final.posterior
-    p_serious = posterior.strategies.p_serious.average(
-        posterior.weights, final.state.repeated_label
-    )
+    repeated_label = session.to_engine(final.state.repeated_label)
+    p_serious = posterior.strategies.p_serious.average(posterior.weights, repeated_label)
     values = scale.values if scale.is_ordinal else np.zeros(n_categories)
     summarize = Pass(
         "robust_gpm.summarize",
@@ -271,20 +277,18 @@ def item_results(
 ) -> ItemResults:
     """Return the distributions and columns of items, from the arrays of `_ITEM_ARRAYS`."""
     theta, leading, spread, p_serious = arrays.values()
-    theta = theta / theta.sum(axis=1, keepdims=True)
-    partitions = [
-        _item_columns(
-            labels.scale, uncertainty, theta[part], leading[part], spread[part], labels.known[part]
+
+    def compute(items: slice) -> ItemResults:
+        shares = theta[items] / theta[items].sum(axis=1, keepdims=True)
+        leads = leading[items] / leading[items].sum(axis=1, keepdims=True)
+        columns = _item_columns(
+            labels.scale, uncertainty, shares, leading[items], spread[items], labels.known[items]
         )
-        for part in slices(len(theta), _ITEMS_AT_ONCE)
-    ]
-    columns = {name: _concatenate([part[name] for part in partitions]) for name in partitions[0]}
-    return ItemResults(
-        Distribution.of_dense(theta),
-        np.minimum(p_serious, 1.0),
-        columns,
-        Distribution.of_dense(leading / leading.sum(axis=1, keepdims=True)),
-    )
+        return ItemResults(
+            Distribution.of_dense(shares), None, columns, Distribution.of_dense(leads)
+        )
+
+    return map_items(compute, len(theta), p_serious)
 
 
 def _item_columns(
@@ -317,9 +321,3 @@ def _item_columns(
     columns["confidence_low"] = np.maximum(confidence - margin, 0.0)
     columns["confidence_high"] = np.minimum(confidence + margin, 1.0)
     return columns
-
-
-def _concatenate(columns: list[Column]) -> Column:
-    if isinstance(columns[0], np.ndarray):
-        return np.concatenate(columns)
-    return pa.concat_arrays(columns)

@@ -115,6 +115,7 @@ class OpinionSteps:
         self.repeated_label: Codes = find_repeated_labels(
             labels.labels_per_category, break_ties=True, weight=labels.annotator_weight
         )
+        self._repeated_label = session.to_engine(self.repeated_label)
         self.counts_shape = (labels.n_annotators, labels.n_categories, items.n_classes)
         self._n_labels = labels.counted_labels()
         self._n_annotators = labels.weighted(np.ones(labels.n_annotators)).sum()
@@ -129,13 +130,14 @@ class OpinionSteps:
         """Return the prior of the strategies, and all classes alike."""
         n_annotators, _, n_classes = self.counts_shape
         prior = normalise_log_weights(self._log_prior(_ALWAYS_START))
-        weights = np.broadcast_to(prior, (n_annotators, prior.shape[1]))
+        weights = np.broadcast_to(self._to_engine(prior), (n_annotators, prior.shape[1]))
         return OpinionParameters(weights, np.full(n_classes, 1.0 / n_classes), _ALWAYS_START)
 
     def resume(self, previous: OpinionParameters) -> OpinionParameters:
         """Return parameters of a previous fit; new annotators have the weights of a start."""
-        start = self.start().strategy_weights
-        return previous._replace(strategy_weights=with_new_rows(previous.strategy_weights, start))
+        start = self.session.to_host(self.start().strategy_weights)
+        weights = with_new_rows(previous.strategy_weights, start)
+        return previous._replace(strategy_weights=self.session.to_engine(weights))
 
     def step(self, old: OpinionParameters) -> tuple[OpinionParameters, Monitor]:
         """Pass over the labels once and update all parameters."""
@@ -161,23 +163,30 @@ class OpinionSteps:
     def divergence(self, parameters: OpinionParameters) -> float:
         """Return the divergence of the strategies' weights from their prior, over all annotators."""
         weights = parameters.strategy_weights
-        log_ratio = np.log(np.maximum(weights, 1e-300)) - self._log_prior(parameters.always_share)
+        log_prior = self._to_engine(self._log_prior(parameters.always_share))
+        log_ratio = np.log(np.maximum(weights, 1e-300)) - log_prior
         return float(self.labels.weighted(weights * log_ratio).sum())
 
     def m_step(self, old: OpinionParameters, counts: ExpectedCounts) -> OpinionParameters:
         """Update the strategies' weights, the share of the always serious, and the classes."""
         weights = self._strategy_weights(counts.labels, self._log_prior(old.always_share))
-        always = self.labels.weighted(weights[:, self.items.strategies.always_serious])
-        n_always = always.sum(dtype=np.float64)
+        n_always = self._count_always_serious(weights)
         n_annotators = self._n_annotators + _ALWAYS_PSEUDO_COUNT + _NOT_ALWAYS_PSEUDO_COUNT
         always_share = (n_always + _ALWAYS_PSEUDO_COUNT) / n_annotators
         prior = counts.classes + _SHAPE_PSEUDO_COUNT
         return OpinionParameters(weights, prior / prior.sum(), float(always_share))
 
+    def _count_always_serious(self, weights: Floats | Singles) -> float:
+        """Return the expected number of annotators who are always serious."""
+        is_always = np.asarray(self.items.strategies.always_serious, like=weights)
+        always = self.labels.weighted(weights[:, is_always])
+        # Added up in memory: the order of the sum must not depend on the engine's hardware.
+        return float(self.session.to_host(always).sum(dtype=np.float64))
+
     def likelihood(self, parameters: OpinionParameters) -> Floats:
         """Return the likelihood of labels given classes: the geometric mean over strategies."""
         table = self.items.strategies.log_probability
-        mean = table.average(parameters.strategy_weights, self.repeated_label)
+        mean = table.average(parameters.strategy_weights, self._repeated_label)
         likelihood: Floats = np.exp(self.labels.weighted(mean))
         return likelihood
 
@@ -195,15 +204,20 @@ class OpinionSteps:
             self.session,
             self.items,
             self.items.strategies,
-            self.repeated_label,
+            self._repeated_label,
             prior=parameters.class_prior,
             likelihood=self.likelihood(parameters),
         )
 
     def _strategy_weights(self, counts: Floats, log_prior: Floats) -> Floats | Singles:
         """Return the posterior of each annotator's strategies, given the expected counts."""
-        table = self.items.strategies.log_probability
-        return normalise_log_weights(table.total(counts, self.repeated_label) + log_prior)
+        total = self.items.strategies.log_probability.total(counts, self._repeated_label)
+        return normalise_log_weights(total + self._to_engine(log_prior))
+
+    def _to_engine(self, prior: Floats) -> Floats:
+        """Return one row for all annotators, or one each, where the engine computes."""
+        rows: Floats = prior if len(prior) == 1 else self.session.to_engine(prior)
+        return np.asarray(rows, like=self._repeated_label)
 
     def _log_prior(self, always_share: float) -> Floats:
         """Return the log-prior of strategies: one row per annotator, or one for all of them."""
@@ -264,8 +278,8 @@ class SinglePrecisionOpinionSteps(OpinionSteps):
         relative = table.other - table.other[strategies.reliability.argmax()]
         self._relative = pad(relative.reshape(len(relative), -1).T)
         self._repeated_excess = pad((table.repeated - table.other).transpose(1, 2, 0))
-        self._log_likelihood = aligned_empty(self.counts_shape, np.float32)
-        self._divergence = np.empty(self.labels.n_annotators)
+        self._log_likelihood = session.to_engine(aligned_empty(self.counts_shape, np.float32))
+        self._divergence = np.empty_like(self._repeated_label, dtype=np.float64)
 
     def e_step(self, parameters: OpinionParameters) -> EStepResult:
         """Compute the items' posteriors and return their sums."""
@@ -276,7 +290,7 @@ class SinglePrecisionOpinionSteps(OpinionSteps):
             log_likelihood=self._log_likelihood,
         )
         counts = ExpectedCounts(sums["labels"], sums["classes"])
-        divergence = float(self._divergence.sum())
+        divergence = float(self.session.to_host(self._divergence).sum())
         return EStepResult(counts, float(sums["log_likelihood"][0]), divergence)
 
     def leave_one_out(self, parameters: OpinionParameters) -> Floats:
@@ -296,13 +310,13 @@ class SinglePrecisionOpinionSteps(OpinionSteps):
             log_likelihood=self._log_likelihood,
             other=other,
             repeated=repeated,
-            repeated_label=self.repeated_label,
+            repeated_label=self._repeated_label,
         )
         return sums["log_likelihood"]
 
     def _average_strategies(self, parameters: OpinionParameters) -> None:
         """Compute the labels' log-likelihood, and the weights' divergence from their prior."""
-        weights = np.ascontiguousarray(parameters.strategy_weights, dtype=np.float32)
+        weights = parameters.strategy_weights.astype(np.float32, order="C", copy=False)
         log_prior = pad(self._log_prior(parameters.always_share), LOG_ZERO)
         self.session.run_over_annotators(
             "robust_gpm_single.mix",
@@ -311,15 +325,16 @@ class SinglePrecisionOpinionSteps(OpinionSteps):
             log_prior,
             self._log_other,
             self._log_repeated,
-            self.repeated_label,
+            self._repeated_label,
             self._log_likelihood,
             self._divergence,
         )
 
     def _strategy_weights(self, counts: Floats, log_prior: Floats) -> Singles:
         """Return the posterior of each annotator's strategies, given the expected counts."""
-        singles = np.ascontiguousarray(counts, dtype=np.float32)
-        weights = np.empty((len(singles), self.items.strategies.n_strategies), dtype=np.float32)
+        singles = counts.astype(np.float32, order="C", copy=False)
+        shape = (len(singles), self.items.strategies.n_strategies)
+        weights = np.empty_like(singles, shape=shape)
         self.session.run_over_annotators(
             "robust_gpm_single.strategy_weights",
             len(singles),
@@ -328,7 +343,7 @@ class SinglePrecisionOpinionSteps(OpinionSteps):
             singles,
             pad(log_prior, LOG_ZERO),
             self._repeated_excess,
-            self.repeated_label,
+            self._repeated_label,
             weights,
         )
         return weights

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from scipy.special import betainc
 
 from annotruth.engines import Input, Pass, Session, Sum
-from annotruth.kernels.arrays import Codes, Floats, Singles
+from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import LabelSummary
 from annotruth.models.base_fit import POSTERIOR_INPUTS
 from annotruth.models.robust_gpm.strategies import (
@@ -17,6 +17,9 @@ from annotruth.models.robust_gpm.strategies import (
     ResponseStrategies,
     tabulate_strategies,
 )
+
+if TYPE_CHECKING:
+    from annotruth.models.robust_gpm.annotators import AnnotatorPosterior
 
 N_MEANS = 16
 """How many means the broad shapes of opinion have."""
@@ -84,7 +87,7 @@ class ItemModel(ABC):
         """Return the variance of an item's score within a class."""
 
     @abstractmethod
-    def variance_inflation(self, strategies: ResponseStrategies, weights: Floats) -> float:
+    def variance_inflation(self, posterior: AnnotatorPosterior) -> float:
         """Return the factor by which the variances of items' results are multiplied.
 
         An item's posterior takes the annotators' strategies as known and as independent of one
@@ -180,7 +183,9 @@ class OpinionShapes(ItemModel):
             always_only=np.repeat(sharpness != 1.0, len(shifts)),
         )
         # A known truth counts as one more serious label.
-        super().__init__(labels, known_truth=self.serious[len(self.shifts) // 2])
+        # Contiguous, as for items with one right label: kernels are compiled once for both.
+        known_truth = np.ascontiguousarray(self.serious[len(self.shifts) // 2])
+        super().__init__(labels, known_truth=known_truth)
 
     @property
     def positions(self) -> Floats:
@@ -190,17 +195,19 @@ class OpinionShapes(ItemModel):
         logits: Floats = np.log(mean / (1.0 - mean))
         return logits
 
-    def opinions(self, strategies: ResponseStrategies, weights: Floats) -> Floats:
+    def opinions(self, posterior: AnnotatorPosterior) -> Floats:
         """Return the shapes, shifted as the crowd shifts them on average."""
-        crowd = self.crowd_shifts(strategies, weights)
+        crowd = self.crowd_shifts(posterior)
         opinions: Floats = np.tensordot(crowd, self.serious, axes=1).T
         return opinions
 
-    def crowd_shifts(self, strategies: ResponseStrategies, weights: Floats | Singles) -> Floats:
+    def crowd_shifts(self, posterior: AnnotatorPosterior, *, tempered: bool = False) -> Floats:
         """Return the share of each shift in all serious labels."""
+        strategies = posterior.strategies
         n_labels = self.labels.weighted(self.labels.labels_per_annotator)
-        serious = n_labels @ (weights * strategies.reliability)
-        by_shift = np.bincount(strategies.shift, serious, minlength=len(self.shifts))
+        is_shift = np.eye(len(self.shifts))[strategies.shift]
+        serious = is_shift * strategies.reliability[:, np.newaxis]
+        by_shift = n_labels @ posterior.mean(serious, tempered=tempered)
         shares: Floats = by_shift / by_shift.sum()
         return shares
 
@@ -216,7 +223,7 @@ class OpinionShapes(ItemModel):
         n_means = count_means(scale_concentrations(len(values))[-1])
         return float(((values[-1] - values[0]) / n_means) ** 2 / 12.0)
 
-    def variance_inflation(self, strategies: ResponseStrategies, weights: Floats) -> float:
+    def variance_inflation(self, posterior: AnnotatorPosterior) -> float:
         r"""Return the factor by which the variances of scores and confidences are multiplied.
 
         Annotators are compared with one another: who is taken as serious decides who is taken as
@@ -230,9 +237,10 @@ class OpinionShapes(ItemModel):
         """
         n_labels = self.labels.weighted(self.labels.labels_per_annotator)
         share = n_labels / n_labels.sum()
-        inverted = strategies.inverted_share
-        variance = weights @ inverted**2 - (weights @ inverted) ** 2
-        reliability = share @ (weights @ strategies.reliability)
+        inverted = posterior.strategies.inverted_share
+        square, mean = posterior.mean(np.stack([inverted**2, inverted], axis=1)).T
+        variance = square - mean**2
+        reliability = share @ posterior.reliability
         return float(_INFLATION + _INFLATION_BY_INVERSION * (share @ variance) / reliability**2)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from annotruth.engines import get_engine
 from annotruth.kernels.arrays import Floats
 from annotruth.models.em import run_em
-from annotruth.models.label_evidence import LabelEvidence, PartedFit, Parts
+from annotruth.models.label_evidence import PartedFit, Parts
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm.annotators import AnnotatorPosterior
 from annotruth.models.robust_gpm.class_results import (
@@ -23,7 +23,6 @@ from annotruth.models.robust_gpm.class_results import (
     make_class_fit,
 )
 from annotruth.models.robust_gpm.classes import CLASS_TOL, AnnotatorCounts, ClassSteps
-from annotruth.models.robust_gpm.evidence import class_evidence, opinion_evidence
 from annotruth.models.robust_gpm.opinion_results import (
     OpinionState,
     final_model,
@@ -41,9 +40,9 @@ _MIN_WEIGHT = 1e-300  # so that weights have logarithms
 def fit_opinion_parts(model: RobustGPM, fit: Fit, parts: Parts) -> PartedFit:
     """Fit parts of annotators' labels, where opinions differ."""
     before = OpinionState.from_fit(fit)
-    labels, engine = parts.labels(fit.data), get_engine(model.engine)
+    labels = parts.labels(fit.data)
     weights = before.parameters.strategy_weights[parts.annotator]
-    with closing(engine.open(labels)) as session:
+    with closing(get_engine(model.engine).open(labels)) as session:
         steps = opinion_steps(OpinionShapes(labels), session, model.tol)
         start = steps.resume(before.parameters._replace(strategy_weights=weights))
         parameters, history = run_em(steps, start, tol=model.tol, max_iter=model.max_iter)
@@ -56,21 +55,22 @@ def fit_opinion_parts(model: RobustGPM, fit: Fit, parts: Parts) -> PartedFit:
             history=history,
             verdict=fit.verdict,
         )
+        state = state.to_host(session)
     assert isinstance(parted, Fit)
     weights, log_likelihood = _mixed(final_model(labels, state).posterior, parts, fit)
     merged = OpinionState(
         parameters._replace(strategy_weights=weights), log_likelihood, before.repeated_label
     )
-    return _merge(fit, parted, parts, merged.to_arrays(), opinion_evidence(parted, engine))
+    return _merge(fit, parted, parts, merged.to_arrays())
 
 
 def fit_class_parts(model: RobustGPM, fit: Fit, parts: Parts) -> PartedFit:
     """Fit parts of annotators' labels, where every item has one right label."""
     before = ClassState.from_fit(fit)
-    labels, engine = parts.labels(fit.data), get_engine(model.engine)
+    labels = parts.labels(fit.data)
     known, candidate = before.known_items(labels), before.choice.candidate
     confusion = before.parameters.confusion[parts.annotator]
-    with closing(engine.open(known.labels)) as session:
+    with closing(get_engine(model.engine).open(known.labels)) as session:
         items = candidate.items(labels, known.table)
         steps = ClassSteps(items, session, candidate.concentration)
         parameters, history = run_em(
@@ -96,7 +96,7 @@ def fit_class_parts(model: RobustGPM, fit: Fit, parts: Parts) -> PartedFit:
         loo_log_likelihood=log_likelihood,
         repeated_label=before.repeated_label,
     )
-    return _merge(fit, parted, parts, merged.to_arrays(), class_evidence(parted, engine))
+    return _merge(fit, parted, parts, merged.to_arrays())
 
 
 def _mixed(posterior: AnnotatorPosterior, parts: Parts, fit: Fit) -> tuple[Floats, Floats]:
@@ -110,11 +110,7 @@ def _mixed(posterior: AnnotatorPosterior, parts: Parts, fit: Fit) -> tuple[Float
 
 
 def _merge(
-    fit: Fit,
-    parted: Fit,
-    parts: Parts,
-    parameters: Mapping[str, NDArray[Any]],
-    evidence: LabelEvidence,
+    fit: Fit, parted: Fit, parts: Parts, parameters: Mapping[str, NDArray[Any]]
 ) -> PartedFit:
     """Return the fit of parts with one entry per annotator.
 
@@ -148,4 +144,4 @@ def _merge(
             for name, column in columns.items()
         },
     )
-    return PartedFit(merged, reliability, low, high, evidence)
+    return PartedFit(merged, reliability, low, high)

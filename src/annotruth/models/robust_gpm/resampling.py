@@ -105,6 +105,7 @@ def assign_folds(labels: LabelSummary, session: Session, folds: Folds) -> Hashes
     labels and their annotators. Only items that are alike in this differ by their order.
     """
     hashes = Hashes.of(labels)
+    hashes = hashes._replace(annotator_hash=session.to_engine(hashes.annotator_hash))
     sums = session.run_pass(
         Pass(
             "held_out.hash_annotators",
@@ -117,7 +118,7 @@ def assign_folds(labels: LabelSummary, session: Session, folds: Folds) -> Hashes
     hashes = hashes._replace(annotator_hash=by_items)
     session.allocate("item_hash", per="items")
     session.run_pass(Pass("held_out.hash_items", ("item_hash",), _HASH_INPUTS), **hashes._asdict())
-    session.put("item_hash", _number_equal(session.collect("item_hash")), per="items")
+    session.apply("item_hash", _number_equal)
     session.allocate("fold", per="labels")
     assign = Pass(
         "held_out.assign_folds",
@@ -132,10 +133,11 @@ def _number_equal(hashes: Floats) -> Floats:
     """Return hashes of 52 bits that differ between items that have the same one."""
     order = np.argsort(hashes, kind="stable")
     in_order = hashes[order]
-    is_first = np.append(True, in_order[1:] != in_order[:-1])
-    place = np.arange(len(hashes))
-    rank = np.empty(len(hashes), dtype=np.uint64)
-    rank[order] = place - np.maximum.accumulate(np.where(is_first, place, 0))
+    is_first = np.ones_like(in_order, dtype=np.bool_)
+    is_first[1:] = in_order[1:] != in_order[:-1]
+    first = np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
+    rank = np.empty_like(order, dtype=np.uint64)
+    rank[order] = np.arange(len(hashes), like=first) - first
     mixed = mix_bits(hashes.astype(np.uint64) + mix_bits(rank)) >> np.uint64(12)
     return mixed.astype(np.float64)
 
@@ -189,7 +191,7 @@ class _AgreementRatios:
             **hashes._asdict(),
             "group": self._group,
             "prior": _crowd_shares(counts),
-            "chance": label_shares(counts),
+            "chance": label_shares(session.to_engine(counts)),
         }
 
     def of_draws(
@@ -223,7 +225,7 @@ class _AgreementRatios:
             (*_DRAWN_INPUTS, *(Input(name, annotator_axis=0) for name in ("shares", "eps"))),
             (Sum("serious", (self._shape[0], n), annotator_axis=0), Sum("log_ratio", (n,))),
         )
-        eps = np.full((self._shape[0], n), _START_RELIABILITY)
+        eps = np.full_like(shares[:, 0], _START_RELIABILITY)
         for _ in range(n_steps):
             sums = self._session.run_pass(agree, **inputs, shares=shares, eps=eps)
             crowd = sums["serious"].sum(axis=0) / n_labels.sum()
@@ -259,14 +261,15 @@ def label_shares(counts: Floats, *, leave_one_out: bool = False) -> Floats:
     with the highest leave-one-out log-likelihood. With ``leave_one_out``, the share of a label that
     was given is that among the annotator's other labels.
     """
-    prior = _crowd_shares(counts)[:, np.newaxis] * CROWD_PSEUDO_COUNTS
+    pseudo_counts = np.asarray(CROWD_PSEUDO_COUNTS, like=counts)
+    prior = _crowd_shares(counts)[:, np.newaxis] * pseudo_counts
     mass = counts[:, :, np.newaxis] + prior
     total = mass.sum(axis=1, keepdims=True)
     # Without the label itself there is one label less, of this category and of all.
     given = (counts > 0)[:, :, np.newaxis]
     less_one = np.maximum(mass - 1.0, MIN_PROBABILITY)
-    without = np.divide(less_one, total - 1.0, out=mass / total, where=given)
+    without = np.where(given, less_one / np.where(given, total - 1.0, 1.0), mass / total)
     log_likelihood = np.einsum("sn,snc->c", counts, np.log(without))
     shares = without if leave_one_out else mass / total
-    best: Floats = np.ascontiguousarray(shares[:, :, log_likelihood.argmax()])
+    best: Floats = shares[:, :, int(log_likelihood.argmax())].copy()
     return best

@@ -7,7 +7,7 @@ posterior over the same list of strategies. To add a behavior, add a `Behavior` 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -135,20 +135,28 @@ class LabelTable(NamedTuple):
     def average(self, weights: Floats | Singles, repeated_label: Codes) -> Floats:
         """Return the mean over strategies by annotators' weights: annotators x categories x classes."""
         n_strategies, n_categories, n_classes = self.other.shape
-        mean: Floats = weights @ self.other.reshape(n_strategies, -1)
-        mean = mean.reshape(-1, n_categories, n_classes)
-        for n in np.unique(repeated_label[repeated_label != NO_LABEL]):
-            rows = repeated_label == n
-            mean[rows, n] = weights[rows] @ self.repeated[:, n]
+        other: Any = np.asarray(self.other.reshape(n_strategies, -1), like=weights)
+        mean: Floats = (weights @ other).reshape(-1, n_categories, n_classes)
+        for n, rows in _rows_by_label(repeated_label, n_categories):
+            mean[:, n][rows] = weights[rows] @ np.asarray(self.repeated[:, n], like=weights)
         return mean
 
     def total(self, counts: Floats, repeated_label: Codes) -> Floats:
         """Return the sum over annotators' counts of labels and classes: annotators x strategies."""
-        total: Floats = counts.reshape(len(counts), -1) @ self.other.reshape(len(self.other), -1).T
-        for n in np.unique(repeated_label[repeated_label != NO_LABEL]):
-            rows = repeated_label == n
-            total[rows] += counts[rows, n] @ (self.repeated[:, n] - self.other[:, n]).T
+        other = self.other.reshape(len(self.other), -1).T
+        total: Floats = counts.reshape(len(counts), -1) @ np.asarray(other, like=counts)
+        for n, rows in _rows_by_label(repeated_label, counts.shape[1]):
+            more = (self.repeated[:, n] - self.other[:, n]).T
+            total[rows] += counts[:, n][rows] @ np.asarray(more, like=counts)
         return total
+
+
+def _rows_by_label(repeated_label: Codes, n_categories: int) -> Iterator[tuple[int, Codes]]:
+    """Return each label that some annotators would repeat, and who they are."""
+    for n in range(n_categories):
+        rows = np.flatnonzero(repeated_label == n)
+        if len(rows):
+            yield n, rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +238,8 @@ class ResponseStrategies:
         if annotator_prior is None:
             return prior
         p_label = np.stack([self.reliability, 1.0 - self.reliability])
-        with_labels: Floats = prior + annotator_prior @ np.log(p_label)
+        prior, log_p = (np.asarray(one, like=annotator_prior) for one in (prior, np.log(p_label)))
+        with_labels: Floats = prior + annotator_prior @ log_p
         return with_labels
 
     def by_reliability(self) -> tuple[Floats, Floats]:
