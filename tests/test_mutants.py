@@ -15,7 +15,8 @@ def test_every_mutant_applies_exactly_once_and_compiles():
         source = (ROOT / mutant.file).read_text()
         changed = mutant.applied_to(source)
         assert changed != source, mutant.name
-        compile(changed, mutant.file, "exec")
+        if mutant.file.suffix == ".py":
+            compile(changed, mutant.file, "exec")
 
 
 def test_every_mutant_names_tests_that_exist():

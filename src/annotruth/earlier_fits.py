@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from annotruth.engines import ENGINES
+from annotruth.engines import AUTO, ENGINES
 from annotruth.errors import ComparisonsError, InputError
 from annotruth.io.options import ReadOptions
 from annotruth.models.base_fit import AnnotatorResults, BaseFit
@@ -32,10 +32,10 @@ def loaded_fit(fit: Fit | RankFit | str | Path) -> Fit:
 
 def settings_of(fit: Fit | RankFit) -> dict[str, Any]:
     """Return the options that the model of a fit can be made with again."""
+    settings = dict(fit.settings)
+    engine = str(settings.pop("engine", "")).partition(" ")[0]  # "auto (gpu)" is auto
     # An engine object of the caller's is stored by its class name, and cannot be made again.
-    return {
-        name: value for name, value in fit.settings.items() if name != "engine" or value in ENGINES
-    }
+    return {**settings, "engine": engine} if engine in (*ENGINES, AUTO) else settings
 
 
 def on_scale(fit: Fit, read: ReadOptions) -> ReadOptions:

@@ -22,7 +22,6 @@ from annotruth.io.options import ReadOptions
 from annotruth.io.readers import reading_stage
 from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.bins import MANY_NUMBERS
-from annotruth.labels.frames import TIME_ROLES
 from annotruth.labels.options import ALL_QUESTIONS
 from annotruth.labels.scale import parse_numbers
 from annotruth.labels.validate import input_warnings
@@ -381,7 +380,7 @@ def continued(fit: Fit, before: Fit | None) -> Fit:
 
 def with_over_time(fit: Fit, estimator: Estimator) -> Fit:
     """Return a fit with results over time, where labels have a time, an order or seconds."""
-    if fit.data.covariates.labels.keys().isdisjoint(TIME_ROLES):
+    if not fit.data.covariates.has_times:
         return fit
     from annotruth.over_time import add_over_time  # loaded only if labels have times
 

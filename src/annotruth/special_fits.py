@@ -111,11 +111,11 @@ def fit_sets(request: FitRequest, data: Any) -> SetFit:
     from annotruth.sets import fitting
 
     prior = request.annotator_prior
-    refused = request.special()
+    refused = {with_flag(name): value for name, value in request.special().items()}
     if prior is not None and not isinstance(
         data, Labels
     ):  # else it was refused when they were read
-        refused["annotator_prior"] = prior
+        refused[with_flag("annotator_prior")] = prior
     found = fitting.fit_sets(
         *(data, request.model, dict(request.options)),
         gold=request.gold,
@@ -162,11 +162,21 @@ def fit_questions(request: FitRequest) -> QuestionFits:
     return share_between_questions(fits, refit, settings, progress)
 
 
+def with_flag(name: str) -> str:
+    """Return the name of an option with its flag, as messages have it."""
+    flag = {"machines": "machine"}.get(name, name.replace("_", "-"))
+    return f"{name} (`--{flag}`)"
+
+
 def _check_questions(request: FitRequest) -> None:
     """Refuse what all questions at once do not take."""
-    special = request.special() | ({"sets": True} if request.is_of_sets else {})
-    for name in special:
-        raise InputError(f"{name} is of one question: name it (`--question NAME`), or leave it out")
+    given = [with_flag(name) for name in request.special()]
+    if request.is_of_sets:
+        given.append("sets (`--sets`, `--separator`)")
+    for what in given:
+        raise InputError(
+            f"{what} is of one question: name the question (`--question NAME`), or leave it out"
+        )
     model = request.model
     is_estimator = isinstance(model, EMEstimator)
     engine = model.engine if is_estimator else request.options.get("engine", "memory")

@@ -97,7 +97,11 @@ def test_the_same_seed_gives_the_same_plan(opinions):
 @pytest.mark.parametrize(
     ("target", "value", "text"),
     [
-        ("speed", 1, "unknown target 'speed': choose accuracy, hellinger, score"),
+        (
+            "speed",
+            1,
+            "unknown target 'speed': choose accuracy, hellinger, score; for comparisons, tau or score",
+        ),
         ("accuracy", 1.0, "target accuracy is 1: give a number above 0 and below 1"),
         ("accuracy", 0.0, "above 0 and below 1"),
         ("hellinger", float("nan"), "target hellinger is nan"),

@@ -360,6 +360,14 @@ def test_an_unknown_option_refers_to_the_help_of_its_command(run):
     assert err.endswith(". Try 'annotruth next --help'.\n")
 
 
+def test_an_unknown_value_is_named_with_those_to_choose(run):
+    code, _, err = run("fit", "l.csv", "--scale", "interval")
+    assert code == 2
+    assert err.startswith(
+        "annotruth: Invalid value for '--scale': 'interval' is not one of 'auto', "
+    )
+
+
 def test_without_a_command_the_help_is_printed(run):
     code, out, err = run()
     assert (code, err) == (2, "")

@@ -71,6 +71,18 @@ def test_no_output_replaces_an_input_or_another_output(run, files, words):
     assert contents() == before
 
 
+@pytest.mark.parametrize("command", ["fit", "next", "compare"])
+def test_a_file_of_another_format_is_no_folder(run, files, command):
+    code, out, err = run(command, "in.csv", "--out", "items.xlsx")
+    assert (code, out) == (2, "")
+    assert err.startswith(
+        "annotruth: --out items.xlsx: a table is written to a name that ends in .csv"
+    )
+    (files / "day.txt").mkdir()
+    assert run("fit", "in.csv", "--model", "gpm", "--out", "day.txt")[0] == 0
+    assert (files / "day.txt" / "items.csv").exists()
+
+
 def test_the_same_command_can_be_repeated(run, files):
     words = [
         "fit",
@@ -102,8 +114,14 @@ def test_the_same_command_can_be_repeated(run, files):
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        ("fit in.csv --report mine.html", "mine.html: the file exists and is no page of annotruth"),
-        ("report fit --report mine.html", "mine.html: the file exists and is no page of annotruth"),
+        (
+            "fit in.csv --report mine.html",
+            "mine.html: the file exists and is not a page of annotruth",
+        ),
+        (
+            "report fit --report mine.html",
+            "mine.html: the file exists and is not a page of annotruth",
+        ),
         ("fit in.csv --out out", "out: the folder holds other files and no tables of annotruth"),
         ("fit in.csv --save out", "out: the folder holds other files and no saved fit of annotr"),
         ("fit in.csv --save tables", "tables: the folder holds other files and no saved fit of"),

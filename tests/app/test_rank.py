@@ -1,5 +1,6 @@
 """`annotruth rank`, and update and report of a saved ranking."""
 
+import importlib.util
 import json
 
 import pytest
@@ -142,3 +143,12 @@ def test_votes_on_disk_give_the_same_tables(run, files):
         .comparison_table()
         .equals(at.rank("votes.csv").data.to_arrow().rename_columns({"winner": "outcome"}))
     )
+
+
+def test_engine_gpu_says_what_is_missing(run, files):
+    if importlib.util.find_spec("cupy") is not None:
+        pytest.skip("CuPy is installed")
+    code, out, err = run("rank", "votes.csv", "--engine", "gpu")
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "pip install 'annotruth[gpu]'" in err

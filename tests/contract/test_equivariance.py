@@ -68,3 +68,19 @@ def test_an_exact_tie_stays_undecided(name):
         assert fit.expectation[0] == pytest.approx(0.5, abs=1e-9)
     else:
         np.testing.assert_allclose(fit.distribution.dense(2)[:2], 0.5, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_known", [2, 4])
+@pytest.mark.parametrize("name", MODELS)
+def test_known_truths_of_symmetric_labels_stay_known(name, n_known):
+    """Exchanging the labels, and even items with odd ones, is the same table with other truths."""
+    rows = [(e, who, "xy"[(e + n) % 2]) for e in range(4) for n, who in enumerate("ab")]
+    if get_model(name).capabilities.ordinal_only:
+        rows = [(e, who, "xy".index(label)) for e, who, label in rows]
+    gold = {e: label for e, who, label in rows if who == "a" and e < n_known}
+    fit = at.fit(rows, name, gold=gold)
+    if fit.distribution is None:
+        assert fit.expectation[:n_known].tolist() == list(gold.values())
+    else:
+        assert at.evaluate(fit, gold)["accuracy"] == 1.0
+    assert fit.reliability is None or fit.reliability[0] >= fit.reliability[1]

@@ -71,6 +71,11 @@ HEADER = b"item,annotator,label\n"
         pytest.param(b'item,"annotator,label\n1,ann,2\n', ["header", "quotes"], id="quoted header"),
         pytest.param(b'{"item": 1}\n', ["the name says a CSV", "rename"], id="json"),
         pytest.param(HEADER + b"1,ann,2\n1,ann,3\n", ["labelled twice"], id="labelled twice"),
+        pytest.param(
+            HEADER + b"1,ann,2\n" + HEADER + b"1,bob,2\n" + HEADER,
+            ["row 2 repeats the names of the columns (2 in all)", "name each"],
+            id="joined files",
+        ),
     ],
 )
 def test_bad_csv_files_are_refused(refused, content, facts):
@@ -315,6 +320,18 @@ def test_zips_without_exactly_one_table_are_refused(refused, zipped):
     assert "save the labels as .xlsx or CSV" in refused(
         zipped(b"<", ("[Content_Types].xml", "a")), "x.xlsx"
     )
+
+
+def test_names_of_columns_may_be_ids_and_labels(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_bytes(HEADER + b"item,annotator,cat\nitem,ann,label\n1,annotator,label\n")
+    assert read_labels(path).n_labels == 3
+
+
+def test_what_macos_adds_to_a_zip_is_left_out(tmp_path, zipped):
+    path = tmp_path / "labels.zip"
+    path.write_bytes(zipped(HEADER + b"1,ann,2\n", ("labels.csv", "__MACOSX/._labels.csv", ".x")))
+    assert read_labels(path).n_labels == 1
 
 
 def test_zips_with_a_password_are_refused(refused, zipped):

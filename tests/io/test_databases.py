@@ -129,7 +129,7 @@ def test_databases_only_where_they_are_read(tmp_path):
     path = make_sqlite(tmp_path / "labels.db")
     csv = tmp_path / "labels.csv"
     csv.write_text("item,annotator,label\n1,ann,x\n")
-    assert "this is no database or workbook: leave out query" in refused(csv, query="select 1")
+    assert "this is not a database or workbook: leave out query" in refused(csv, query="select 1")
     assert "save the table as CSV" in refused(path, memory="100MB")
     with pytest.raises(at.InputError, match="query is for files"):
         at.fit(ROWS, query="select 1")

@@ -214,7 +214,7 @@ def test_a_name_and_password_are_sent_once_and_never_shown(store, run, tmp_path)
         ("http://127.0.0.1:9/labels.csv", "the file cannot be fetched"),
         ("http://example.org/labels.csv", "http:// is not encrypted"),
         ("https:///labels.csv", "the URL names no host"),
-        ("https://h:99999/labels.csv", "this is no valid URL"),
+        ("https://h:99999/labels.csv", "this is not a valid URL"),
         (
             "ftp://example.org/labels.csv",
             "ftp:// is not read, only https://, http://, s3://, gs://",

@@ -153,5 +153,5 @@ def test_inputs_of_mturk_batches(tmp_path):
 def test_labels_on_disk_carry_no_content(tmp_path):
     path = tmp_path / "labels.csv"
     TABLE.to_pandas().to_csv(path, index=False)
-    with pytest.raises(at.InputError, match="labels on disk do not carry content yet"):
+    with pytest.raises(at.InputError, match="labels on disk do not carry content"):
         at.read_labels(path, content=["text"], memory="100MB")

@@ -234,7 +234,7 @@ def test_they_do_not_change_a_fit(labels):
 def test_labels_on_disk_and_formats_refuse_them(tmp_path):
     path = tmp_path / "labels.csv"
     pl.from_arrow(TABLE).write_csv(path)
-    with pytest.raises(InputError, match="labels on disk do not carry covariates yet"):
+    with pytest.raises(InputError, match="labels on disk do not carry covariates"):
         at.read_labels(path, covariates=["seconds"], memory="1GB")
     wide = tmp_path / "wide.csv"
     wide.write_text("item,ann,bob\na,1,2\nb,2,1\n")

@@ -1,10 +1,10 @@
 """Arrays on disk, and the memory that their pages take."""
 
 import sys
-import time
 
 import numpy as np
 import pytest
+from tests.waiting import wait_until
 
 from annotruth.errors import InputError
 from annotruth.labels.on_disk.disk import Disk, format_size, parse_size
@@ -62,10 +62,7 @@ def test_released_pages_keep_what_was_written():
     disk = Disk(8_000_000)
     array = disk.zeros(8_000_000)
     array[:] = 3.0
-    before = time.monotonic()
-    while resident() > 16_000_000 and time.monotonic() < before + 30:
-        time.sleep(0.01)  # the monitor checks by itself
-    assert resident() <= 16_000_000
+    wait_until(lambda: resident() <= 16_000_000, "the monitor, which checks by itself")
     assert (array == 3.0).all()
 
 

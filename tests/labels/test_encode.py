@@ -117,3 +117,23 @@ def test_codes_outside_their_range_are_refused(place, role, code):
         Labels.from_codes(
             *codes, items=["a", "b"], annotators=["p", "q"], scale=Scale.nominal(["x", "y"])
         )
+
+
+@pytest.mark.parametrize(
+    ("first", "n", "kind"),
+    [
+        (-128, 256, np.int8),
+        (2**64 - 300, 300, np.uint64),
+        (-(2**63), 90, np.int64),
+        (0, 4_000_000, np.int64),  # too many for a table
+    ],
+)
+def test_integers_have_codes_in_order_of_first_appearance(first, n, kind):
+    rng = np.random.default_rng(0)
+    offset = rng.integers(0, n, size=layout.MANY_ROWS + 1) // 3 * 3  # with gaps
+    numbers = (offset.astype(np.uint64) + np.uint64(first % 2**64)).astype(kind)
+    column = pa.chunked_array([numbers[:10], numbers[10:]])
+    encoded = encode_column(column)
+    expected = column.combine_chunks().dictionary_encode()
+    assert encoded.values.equals(expected.dictionary)
+    np.testing.assert_array_equal(encoded.codes, expected.indices.to_numpy())

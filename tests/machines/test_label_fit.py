@@ -99,6 +99,18 @@ def test_people_and_machines_are_all_in_the_fit(fit, rows):
     assert plain.data.annotator_weight is None
 
 
+def test_the_summary_says_that_times_are_not_used(fit, rows):
+    timed = at.fit(
+        [
+            {"item": item, "annotator": annotator, "label": label, "order": place}
+            for place, (item, annotator, label) in enumerate(rows)
+        ],
+        machines=MACHINES,
+    )
+    assert "times of labels are not used" in timed.summary()
+    assert "times of labels" not in fit.summary()
+
+
 def test_the_order_of_rows_does_not_matter(fit, rows):
     turned = at.fit(rows[::-1], machines=MACHINES[::-1])
     np.testing.assert_allclose(_numbers(turned), _numbers(fit), atol=1e-8)

@@ -142,12 +142,16 @@ class ClassPosterior:
         uncertainty: Floats = total - (mean * root).sum(axis=2) / np.sqrt(total)
         return uncertainty
 
-    @staticmethod
-    def _mean(joint: Floats, opinions: Floats, halves: Floats | None) -> Floats:
-        mean: Floats = joint[..., : len(opinions)] @ opinions
-        if halves is not None:
-            mean += joint[..., -1:] * halves[:, np.newaxis]
-        return mean
+    def _mean(self, joint: Floats, opinions: Floats, halves: Floats | None) -> Floats:
+        mean: Floats = joint[..., : len(opinions)]
+        if not self._has_categories_as_classes:
+            mean = mean @ opinions
+        return mean if halves is None else mean + joint[..., -1:] * halves[:, np.newaxis]
+
+    @cached_property
+    def _has_categories_as_classes(self) -> bool:
+        """Whether the opinions are an identity matrix, with which nothing needs to be multiplied."""
+        return np.array_equal(self.opinions, np.eye(len(self.opinions)))
 
 
 def partitions(

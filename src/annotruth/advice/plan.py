@@ -187,7 +187,9 @@ def check_target(target: str, value: float) -> None:
             f"the target tau is for comparisons: for labels, choose {', '.join(TARGETS)}"
         )
     if target not in TARGETS:
-        raise InputError(f"unknown target {target!r}: choose {', '.join(TARGETS)}")
+        raise InputError(
+            f"unknown target {target!r}: choose {', '.join(TARGETS)}; for comparisons, tau or score"
+        )
     check_option(target, "float", value)
 
 

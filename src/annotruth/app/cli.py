@@ -235,7 +235,7 @@ def main() -> None:
 
 def _message(error: typer.TyperException) -> str:
     """Return what is wrong with the command as it was typed; nothing after the help was shown."""
-    message = error.format_message().rstrip(".")
+    message = error.format_message().rstrip(".").replace(": Value error, ", ": ")
     if similar := getattr(error, "possibilities", None):  # an unknown option
         message = message.partition(" (Possible")[0]
         return f"{message}. Did you mean {similar[0]}?"

@@ -261,8 +261,19 @@ def takes_outputs(
     return options.expands_parameter("outputs", flags, lambda values: Outputs(**values))
 
 
+_OTHER_SUFFIXES = (".tsv", ".txt", ".xlsx", ".jsonl", ".html", ".arrow", ".feather", ".gz", ".zip")
+
+
 def check_out(out: str | Path | None, *, force: bool) -> None:
-    """Refuse to replace what annotruth did not write with the tables of ``--out``."""
+    """Refuse to replace what annotruth did not write with the tables of ``--out``.
+
+    Names of files in other formats, such as items.xlsx, are not those of folders.
+    """
+    if out is not None and Path(out).suffix.lower() in _OTHER_SUFFIXES and not Path(out).exists():
+        raise InputError(
+            f"--out {out}: a table is written to a name that ends in .csv, .parquet or .json, all "
+            "tables to a folder"
+        )
     check_existing("--out", out, "file" if options.is_table_file(out) else "tables", force=force)
 
 
@@ -410,7 +421,7 @@ def _check_existing(flag: str, path: Path, kind: OutputKind, *, force: bool) -> 
             "choose another folder, or pass --force to write into it"
         )
     if path.is_file() and not (kind == "page" and _is_page(path)):
-        note = " and is no page of annotruth" if kind == "page" else ""
+        note = " and is not a page of annotruth" if kind == "page" else ""
         raise InputError(
             f"{flag} {path}: the file exists{note}: choose another path, or pass --force to "
             "replace it"

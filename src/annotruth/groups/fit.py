@@ -15,13 +15,16 @@ from annotruth.groups.traits import AnnotatorGroups, check_by
 from annotruth.io.options import ReadOptions
 from annotruth.io.readers import file_named_in_errors, load_table
 from annotruth.labels import Labels
-from annotruth.labels.frames import TIME_ROLES
 from annotruth.models.em import ProgressCallback, start_stage
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm.model import RobustGPM
 
 if TYPE_CHECKING:
     from annotruth.models.base import Estimator
+
+_TIMES_NOT_USED = (
+    "groups: times of labels are not used; for reliability over time, fit without by (`--by`)"
+)
 
 
 def check_groups(
@@ -109,8 +112,8 @@ def fit_groups(
     differences = find_differences(model.crowd, model.group, len(groups.names))
     order = id_order(labels)
     results = make_results(model, groups, differences, place=order.item)
-    if not labels.covariates.labels.keys().isdisjoint(TIME_ROLES):
-        results = replace(results, lines=[*results.lines, "groups: times of labels are not used"])
+    if labels.covariates.has_times:
+        results = replace(results, lines=[*results.lines, _TIMES_NOT_USED])
     axes = estimator.parameter_axes
     assert axes is not None
     fit = model.fit.of_original(labels, order, labels.reordered(order).position, axes)

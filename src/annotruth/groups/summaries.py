@@ -50,7 +50,7 @@ def group_opinions(
     members' shares is :math:`\tau^2 / (\tau^2 + v / n_g)`: 0 where groups differ no more than by chance.
     """
     strategies, weights = posterior.strategies, posterior.weights
-    crowd = shapes.crowd_shifts(strategies, weights)
+    crowd = shapes.crowd_shifts(posterior)
     serious = shapes.labels.labels_per_annotator[:, np.newaxis] * weights * strategies.reliability
     by_shift = serious @ np.eye(len(shapes.shifts))[strategies.shift]
     mean_shift = (by_shift @ shapes.shifts) / np.maximum(by_shift.sum(axis=1), 1e-300)

@@ -118,7 +118,10 @@ def read_member(
 
 
 def _only_member(archive: zipfile.ZipFile) -> zipfile.ZipInfo:
+    """Return the only file of a zip, apart from what macOS adds, whose names start with . or _."""
     members = [member for member in archive.infolist() if not member.is_dir()]
+    if len(members) > 1:
+        members = [each for each in members if not each.filename.startswith((".", "_"))]
     if len(members) != 1:
         raise InputError(f"the zip holds {len(members)} files: unzip it and choose one")
     return members[0]

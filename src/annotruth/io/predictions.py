@@ -177,6 +177,6 @@ def _values(table: pa.Table, scale: Scale, kind: str | None) -> list[Any]:
         return [[str(label)] for label in labels]
     if not _is_numeric(scale):
         raise InputError(
-            f"labels such as {labels[0]!r} are no {kind}s: pass `--label-studio type=choices`"
+            f"labels such as {labels[0]!r} are not {kind}s: pass `--label-studio type=choices`"
         )
     return [round(label) for label in labels] if kind == "rating" else labels

@@ -372,7 +372,7 @@ def _choose_in_database(kind: ContentKind, read: ReadOptions, names: list[str]) 
 
 def _refuse_query(content: FileContent, read: ReadOptions) -> None:
     if read.query is not None and not content.sheet:
-        raise InputError("this is no database or workbook: leave out query (`--query`)")
+        raise InputError("this is not a database or workbook: leave out query (`--query`)")
 
 
 def _read_to_disk(files: Sequence[LabelFile], read: ReadOptions) -> MappedLabels:
@@ -427,7 +427,7 @@ def _check_on_disk(file: LabelFile, read: ReadOptions) -> None:
     for name in ("covariates", "content"):
         if getattr(read, name):
             raise InputError(
-                f"labels on disk do not carry {name} yet: leave out {name} (`--{name}`), or "
+                f"labels on disk do not carry {name}: leave out {name} (`--{name}`), or "
                 "memory (`--memory`)"
             )
 

@@ -66,7 +66,7 @@ def _split(url: str) -> SplitResult:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError as error:
-        raise InputError(f"this is no valid URL ({error}): check it") from None
+        raise InputError(f"this is not a valid URL ({error}): check it") from None
     if parts.scheme not in _SCHEMES:
         raise InputError(
             f"{parts.scheme}:// is not read, only {', '.join(f'{each}://' for each in _SCHEMES)} and "

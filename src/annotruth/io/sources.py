@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,9 @@ import pyarrow as pa
 from annotruth.errors import InputError, hide_credentials, is_url, listed
 from annotruth.io.options import ReadOptions
 from annotruth.labels.build import LabelBuilder
+from annotruth.labels.encode import to_text
+from annotruth.labels.frames import is_list
+from annotruth.labels.scale import to_plain
 from annotruth.labels.table import Labels
 
 if TYPE_CHECKING:
@@ -114,14 +117,17 @@ def combine(
     ``parse`` reads one file; ``reported`` names the file in whatever goes wrong.
     """
     parts: list[ParsedLabels] = []
-    schema: pa.Schema | None = None
     for file in files:
         with reported(file):
             part = parse(file, read)
             if parts:
                 _check_alike(part, parts[0], source_name(files[0]))
-            schema = _common_schema(schema, part.table.schema, source_name(files[0]))
             parts.append(part)
+    parts = _with_common_sets(parts)
+    schema: pa.Schema | None = None
+    for file, part in zip(files, parts, strict=True):
+        with reported(file):
+            schema = _common_schema(schema, part.table.schema, source_name(files[0]))
     assert schema is not None
     first = parts[0]
     builder = LabelBuilder(first.options(read), from_text=first.from_text)
@@ -165,6 +171,35 @@ def _check_alike(part: ParsedLabels, first: ParsedLabels, first_name: str) -> No
         raise InputError(
             f"its categories are not those of {first_name}: pass all of them (`--categories A,B,C`)"
         )
+
+
+def _with_common_sets(parts: list[ParsedLabels]) -> list[ParsedLabels]:
+    """Return the files with sets of labels in all of them, if one has sets.
+
+    A file in which every answer has one label does not say whether several may be chosen.
+    """
+
+    def lists(part: ParsedLabels) -> set[str]:
+        return {field.name for field in part.table.schema if is_list(field.type)}
+
+    some = set().union(*map(lists, parts))
+    return [_with_sets(part, some) if some - lists(part) else part for part in parts]
+
+
+def _with_sets(part: ParsedLabels, names: Iterable[str]) -> ParsedLabels:
+    """Return a file whose labels, in the columns of these names, are sets of one label."""
+    if part.as_sets is not None:
+        table, gold = part.as_sets()
+        return replace(part, table=table, gold=gold)
+    table = part.table
+    for name in names:
+        column = table.column(name)
+        if not is_list(column.type):
+            labels = to_text(to_plain(column)).to_pylist()
+            sets = [None if label is None else [label] for label in labels]
+            place = table.column_names.index(name)
+            table = table.set_column(place, name, pa.array(sets, pa.list_(pa.string())))
+    return replace(part, table=table)
 
 
 def _kind(part: ParsedLabels) -> str:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from annotruth.errors import counted
 from annotruth.kernels.arrays import Block, slices
 from annotruth.labels.encode import decode_table
-from annotruth.labels.frames import LABEL_ROLES, as_arrow
+from annotruth.labels.frames import LABEL_ROLES, TIME_ROLES, as_arrow
 from annotruth.labels.layout import to_row_order
 from annotruth.labels.scale import Scale
 
@@ -58,6 +58,11 @@ class Covariates:
 
     def __bool__(self) -> bool:
         return bool(self.labels or self.annotators or self.items)
+
+    @property
+    def has_times(self) -> bool:
+        """Whether labels have a time, an order or seconds."""
+        return not self.labels.keys().isdisjoint(TIME_ROLES)
 
     def take(
         self,
@@ -250,6 +255,9 @@ class LabelArrays(LabelSummary):
     @cached_property
     def labels_per_annotator(self) -> NDArray[np.int64]:
         """The number of labels of each annotator."""
+        if "labels_per_category" in self.__dict__:  # which takes less time to add up
+            total: NDArray[np.int64] = self.labels_per_category.sum(axis=1)
+            return total
         return self._count(self.n_annotators, lambda at: self.annotator[at])
 
     @cached_property

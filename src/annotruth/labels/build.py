@@ -225,9 +225,12 @@ class LabelBuilder:
         # Items may be named by their content, such as the URLs of images.
         others = [column for role, column in self._columns.items() if role != "item"]
         check_further_columns("content", names, options.content, others)
-        if self._keeps_times and (options.time_columns or _has_known_times(names)):
-            from annotruth.labels.times import find_time_columns
+        if options.time_columns or _has_known_times(names):
+            from annotruth.labels.times import find_time_columns, warn_of_unused_times
 
+            if not self._keeps_times:
+                warn_of_unused_times(names, used, "on disk (`--memory`)")
+                return list(dict.fromkeys([*used, *options.covariates, *options.content]))
             self._times = find_time_columns(names, options.time_columns, [*used, *options.content])
             self._time_parts = {role: [] for role in self._times}
         times = self._times.values()
@@ -241,6 +244,8 @@ class LabelBuilder:
         by_role = {role: batch.column(name) for role, name in self._columns.items()}
         validate.check_types(by_role, self._columns)
         encoded = encode_columns(by_role)
+        if self._from_text:
+            validate.check_header(encoded, self._columns, self._n_rows - self._n_checked)
         self._levels |= dict.fromkeys(encoded["label"].levels or ())
         is_empty = validate.missing(encoded["label"].values)
         kept = ~is_empty[encoded["label"].codes] if is_empty.any() else None

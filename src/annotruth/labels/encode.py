@@ -18,6 +18,8 @@ from annotruth.labels.scale import is_text, to_plain
 
 _ROWS_AT_ONCE = 1 << 16
 _INITIAL_SIZE = 64
+_MAX_TABLE = 2  # entries of a table of integers, per row
+_MAX_CODES = np.iinfo(np.int32).max
 _PADDING = 8  # bytes after the last text, which the kernel reads and ignores
 
 
@@ -56,6 +58,10 @@ def encode_column(column: pa.ChunkedArray) -> EncodedColumn:
     column = to_plain(column)
     if len(column) >= layout.MANY_ROWS and is_text(column.type) and not column.null_count:
         return _encode_text(column)
+    if len(column) >= layout.MANY_ROWS and pa.types.is_integer(column.type):
+        encoded = _encode_integers(column)
+        if encoded is not None:
+            return encoded
     chunks = column.dictionary_encode(null_encoding="encode").chunks
     values = chunks[0].dictionary if chunks else pa.array([], column.type)  # one for all chunks
     if pa.types.is_large_string(values.type):
@@ -121,6 +127,22 @@ def _encode_text(column: pa.ChunkedArray) -> EncodedColumn:
     parts = (chunk[rows] for chunk in column.chunks for rows in slices(len(chunk), _ROWS_AT_ONCE))
     codes = [table.add(part) for part in parts if len(part)]
     return EncodedColumn(np.concatenate(codes), table.values())
+
+
+def _encode_integers(column: pa.ChunkedArray) -> EncodedColumn | None:
+    """Encode integers by a table of all integers between them; None if there are too many, or nulls.
+
+    A table takes a tenth of the time of Arrow's hash table where there are many values.
+    """
+    ends = pc.min_max(column)
+    first, last = ends["min"].as_py(), ends["max"].as_py()
+    if column.null_count or last - first >= min(_MAX_TABLE * len(column), _MAX_CODES):
+        return None
+    numbers = as_numpy(column)
+    wide = np.uint64 if numbers.dtype == np.uint64 else np.int64  # in which differences fit
+    codes = (numbers.astype(wide, copy=False) - wide(first)).astype(np.int32)
+    table = np.arange(last - first + 1).astype(wide) + wide(first)
+    return _without_gaps(codes, as_arrow(table.astype(numbers.dtype)))
 
 
 def _recode(column: pa.ChunkedArray) -> EncodedColumn:

@@ -278,7 +278,7 @@ def canonical_orders(codes: RowCodes, first: Sequence[Colors]) -> list[Canonical
     orders = [_order_of(codes, leaf) for leaf in _singled_out(codes, colors, refinements)]
     if next(refinements, _EXHAUSTED) is _EXHAUSTED:
         return orders[:1]
-    contents = [_content(codes, order) for order in orders] if len(orders) > 1 else [b""]
+    contents = [_content(codes, order, first) for order in orders] if len(orders) > 1 else [b""]
     least = min(contents)
     return [order for order, each in zip(orders, contents, strict=True) if each == least]
 
@@ -312,13 +312,14 @@ def _order_of(codes: RowCodes, colors: list[Colors]) -> CanonicalOrder:
     )
 
 
-def _content(codes: RowCodes, order: CanonicalOrder) -> bytes:
-    """Return all labels in an order, to be compared."""
+def _content(codes: RowCodes, order: CanonicalOrder, first: Sequence[Colors]) -> bytes:
+    """Return all labels and the first colors in an order, to be compared."""
     item, annotator, label = (
         np.argsort(places)[code] for places, code in zip(order, codes, strict=True)
     )
     rows = np.lexsort((annotator, label, item))
-    return np.stack([item[rows], label[rows], annotator[rows]]).tobytes()
+    colors = [color[places] for color, places in zip(first, order, strict=True)]
+    return b"".join(map(np.ndarray.tobytes, (item[rows], label[rows], annotator[rows], *colors)))
 
 
 def _refined(codes: RowCodes, colors: list[Colors]) -> list[Colors]:

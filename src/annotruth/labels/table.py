@@ -295,13 +295,20 @@ class Labels(LabelArrays):
         if self.annotator_prior is not None:
             serious, irregular = self.annotator_prior.T.astype(np.float64).copy().view(np.uint64)
             annotator = mix_bits(mix_bits(serious) + irregular)
-        is_known = self.known >= 0
-        truth = self.known[is_known]
-        n_known = np.bincount(truth, minlength=self.n_categories).astype(np.uint64)
-        category = mix_bits(mix_bits(category) + n_known)
-        item[is_known] = category[truth]
-        codes = RowCodes(self.item_of_label(), self.annotator, self.category_of_label())
-        orders = canonical_orders(codes, (item, annotator, category))
+        known = np.flatnonzero(self.known >= 0)
+        n_known = np.bincount(self.known[known], minlength=self.n_categories)
+        category = mix_bits(mix_bits(category) + n_known.astype(np.uint64))
+        # Known truths are the labels of one more annotator, with a color of its own.
+        rows = RowCodes(
+            np.append(self.item_of_label(), known),
+            np.append(self.annotator, np.full(len(known), self.n_annotators)),
+            np.append(self.category_of_label(), self.known[known]),
+        )
+        colors = (item, np.append(annotator, np.uint64(2)), category)
+        orders = [
+            order._replace(annotator=order.annotator[order.annotator < self.n_annotators])
+            for order in canonical_orders(rows, colors)
+        ]
         if keep_categories:
             own = np.arange(self.n_categories)
             return [order._replace(category=own) for order in orders]

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from annotruth.errors import AnnotruthWarning, InputError, shown
+from annotruth.errors import AnnotruthWarning, InputError, listed, shown
 from annotruth.labels.frames import TIME_NAMES, TIME_ROLES, check_further_columns
 from annotruth.labels.scale import is_text
 
@@ -59,6 +59,16 @@ def find_time_columns(
         if column is not None:
             found.setdefault(role, column)
     return {role: found[role] for role in TIME_ROLES if role in found}
+
+
+def warn_of_unused_times(names: Sequence[str], used: Iterable[str], where: str) -> None:
+    """Warn of columns of times that are not read, because of where labels are."""
+    found = [repr(name) for name in find_time_columns(names, {}, used).values()]
+    if found:
+        what = f"column {found[0]} is" if len(found) == 1 else f"columns {listed(found)} are"
+        warnings.warn(
+            f"{what} not used: labels {where} do not carry times", AnnotruthWarning, stacklevel=2
+        )
 
 
 def parse_times(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from numbers import Integral, Real
 from typing import Any, NoReturn, TypeGuard
@@ -14,11 +16,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from annotruth.errors import InputError, listed, shown
+from annotruth.labels.encode import EncodedColumn
 from annotruth.labels.frames import as_arrow, as_numpy
 from annotruth.labels.scale import Scale, is_text, parse_numbers, to_plain
 
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+\s*")
 _WHOLE = re.compile(r"\s*[-+]?\d+\s*")
+_MISSING = ("", "nan")  # without spaces around them and in lower case
 _MAX_TEXTS = 5  # among numbers; where there are more, the numbers are text as well
 _MAX_VALUE = 1e100  # its square, and sums of many, are far from overflow
 
@@ -40,6 +44,30 @@ def _is_simple(kind: pa.DataType) -> bool:
     return bool(pa.types.is_null(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind))
 
 
+def check_header(
+    encoded: Mapping[str, EncodedColumn], names: Mapping[str, str], n_before: int
+) -> None:
+    """Refuse the column names among the rows of a text, where files were joined with their headers.
+
+    ``n_before`` is the number of rows before these.
+    """
+    is_header: NDArray[np.bool_] | None = None
+    for role in ("label", "annotator", "item"):  # usually there are most items
+        codes, values, _ = encoded[role]
+        if not is_text(values.type) or names[role].isdecimal():
+            return
+        name = as_arrow([names[role]]).cast(values.type)[0]  # pa.scalar would import pandas
+        code = pc.index(values, name).as_py()
+        if code < 0:
+            return
+        is_header = codes == code if is_header is None else is_header & (codes == code)
+    if is_header is not None and is_header.any():
+        raise InputError(
+            f"row {n_before + int(is_header.argmax()) + 1} repeats the names of the columns "
+            f"({int(is_header.sum()):,} in all): remove it; several files are read if you name each"
+        )
+
+
 def missing(column: pa.Array) -> NDArray[np.bool_]:
     """Return which cells are empty: null, NaN, blank text, or the text nan."""
     column = to_plain(column)
@@ -48,9 +76,20 @@ def missing(column: pa.Array) -> NDArray[np.bool_]:
     empty = pc.is_null(column, nan_is_null=pa.types.is_floating(column.type))
     if is_text(column.type):
         text = pc.utf8_lower(pc.utf8_trim_whitespace(column))
-        blank = pc.is_in(text, value_set=as_arrow(["", "nan"]).cast(text.type))
+        blank = pc.is_in(text, value_set=as_arrow(list(_MISSING)).cast(text.type))
         empty = pc.or_(empty, blank)
     return as_numpy(empty)
+
+
+def check_value(role: str, text: str) -> None:
+    """Refuse an id or label as tables are: a label that is infinite, and whatever counts as missing."""
+    if text.strip().lower() in _MISSING:
+        raise InputError(f"the {role} {shown(text)} counts as missing: give another one")
+    number = 0.0
+    with suppress(ValueError):
+        number = float(text)
+    if role == "label" and math.isinf(number):
+        raise InputError(f"the label {shown(text)} is infinite: give a finite number or text")
 
 
 def check_any_labels(n_rows: int, n_kept: int) -> None:
@@ -213,27 +252,6 @@ def check_no_new_categories(codes: NDArray[np.int32], values: pa.Array, scale: S
             f"label {shown(values[int(unknown[0])].as_py())} is new, and the fit has the categories "
             f"{listed(scale.names)}: correct it, or fit all labels again with every "
             "category listed (`--categories`)"
-        )
-
-
-def check_no_repeats(
-    later: NDArray[np.int64],
-    items: pa.Array,
-    item: NDArray[np.integer[Any]],
-    annotators: pa.Array,
-    annotator: NDArray[np.integer[Any]],
-    max_named: int = 3,
-) -> None:
-    """Refuse annotators who labelled an item twice, naming the first of them.
-
-    ``later`` holds the rows that repeat an earlier one.
-    """
-    if len(later):
-        first = later[:max_named]
-        refuse_repeats(
-            items.take(as_arrow(item[first])),
-            annotators.take(as_arrow(annotator[first])),
-            len(later),
         )
 
 

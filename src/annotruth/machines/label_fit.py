@@ -19,6 +19,11 @@ from annotruth.models.em import ProgressCallback, start_stage
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm import RobustGPM
 
+_TIMES_NOT_USED = (
+    "machines: times of labels are not used; for reliability over time, fit without machines "
+    "(`--machine`)"
+)
+
 
 def check_machine_options(
     estimator: Estimator | None,
@@ -65,5 +70,11 @@ def fit_labels_with_machines(
     weight = np.append(np.ones(people.data.n_annotators), measures.weight)
     start_stage(progress, f"fitting {estimator.name} to all labels")
     fit = estimator.fit_beside(people, replace(labels, annotator_weight=weight), progress=progress)
-    results = make_results(measures, labels.annotators, labels.scale.names, margin=margin)
+    results = make_results(
+        measures,
+        labels.annotators,
+        labels.scale.names,
+        margin=margin,
+        further_lines=[_TIMES_NOT_USED] if labels.covariates.has_times else [],
+    )
     return replace(fit, further={**fit.further, "machines": results})

@@ -131,9 +131,8 @@ def measure_machines(labels: Labels, people: Fit, engine: Engine, margin: float)
     codes = np.arange(people.data.n_annotators, labels.n_annotators)
     states = latent_states(people, engine)
     judges = [_judge(labels, int(code), n_items) for code in codes]
-    models = [_model(judge, confusion_of(judge, states), states) for judge in judges]
-    inflation = _OPINION_INFLATION if people.readout == "opinion" else _CLASS_INFLATION
-    pairs, weight = _machine_pairs(labels, codes, models, states, inflation)
+    models = [_model(judge, states) for judge in judges]
+    pairs, weight = _machine_pairs(codes, models, states, people)
     by_people = people_labels(
         people.data.item_of_label(),
         people.data.annotator,
@@ -169,8 +168,8 @@ def _judge(labels: Labels, code: int, n_items: int) -> Judge:
     return judge_of(item[rows], label[rows])
 
 
-def _model(judge: Judge, confusion: Floats, states: LatentStates) -> JudgeModel:
-    return judge_model(judge, confusion, states.posterior, states.right)
+def _model(judge: Judge, states: LatentStates) -> JudgeModel:
+    return judge_model(judge, confusion_of(judge, states), states.posterior, states.right)
 
 
 def _label_of_each(judge: Judge, n_items: int) -> Codes:
@@ -181,19 +180,14 @@ def _label_of_each(judge: Judge, n_items: int) -> Codes:
 
 
 def _machine_pairs(
-    labels: Labels,
     codes: Codes,
     models: Sequence[JudgeModel],
     states: LatentStates,
-    error_inflation: float,
+    people: Fit,
 ) -> tuple[list[DependentPair], Floats]:
     """Return all pairs of machines, and what each machine's labels count."""
-    kernel = label_kernel(labels.scale)
     places = list(combinations(range(len(models)), 2))
-    found = [
-        measure_dependence(models[a], models[b], states.posterior, kernel, error_inflation)
-        for a, b in places
-    ]
+    found = _dependences(models, states, people)
     adjusted = holm([each.p_value for each in found])
     pairs = [
         DependentPair(int(codes[a]), int(codes[b]), each, float(p))
@@ -206,6 +200,18 @@ def _machine_pairs(
             correlation[a, b] = correlation[b, a] = pair.dependence.correlation
     n_labels = np.array([len(model.judge.item) for model in models], dtype=np.float64)
     return pairs, judge_weights(correlation, n_common, n_labels)
+
+
+def _dependences(
+    models: Sequence[JudgeModel], states: LatentStates, people: Fit
+) -> list[Dependence]:
+    """Return what every two machines have in common."""
+    kernel = label_kernel(people.data.scale)
+    inflation = _OPINION_INFLATION if people.readout == "opinion" else _CLASS_INFLATION
+    return [
+        measure_dependence(one, other, states.posterior, kernel, inflation)
+        for one, other in combinations(models, 2)
+    ]
 
 
 def _agreement(judge: Judge, counts: Floats) -> Share:

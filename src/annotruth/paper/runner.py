@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from annotruth.engines.memory import usable_cores
 from annotruth.errors import InputError
+from annotruth.kernels.arrays import usable_cores
 from annotruth.paper.experiment import Condition, Experiment, ExperimentRun, Results, Settings
 from annotruth.paper.run_log import RunId, RunLog, fingerprint
 

@@ -1,1 +1,1 @@
-"""What people look at: charts and pages made of records and specs."""
+"""The HTML report and the charts of fits."""

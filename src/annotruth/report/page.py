@@ -159,7 +159,7 @@ def report_page(
         "items": sections.item_section(fit, charts, packed.items, advice, packed.n_opened),
         "labels": sections.label_section(fit, labels),
         **{kind: each.section for kind, each in further.items()},
-        "agreement": sections.agreement_section(fit, charts, fit_charts.agreement_rows),
+        "agreement": sections.agreement_section(charts, fit_charts.agreement_rows),
         "appendix": _appendix(fit, charts),
     }
     day = day or base_fit.now().date()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,11 @@ import numpy as np
 from annotruth.advice.advice import Advice
 from annotruth.advice.annotators import ASK_FROM, verdict_rules
 from annotruth.advice.items import ITEM_STATUS, LEAST_GAIN, MAX_PER_ROUND
-from annotruth.errors import AnnotruthError, counted, shorten
+from annotruth.errors import counted, shorten
 from annotruth.kernels.arrays import Codes
 from annotruth.models.base_fit import READOUTS, SPAMMER_BELOW
 from annotruth.models.result import Fit
-from annotruth.report.charts.chart import Chart
+from annotruth.report.charts.chart import Chart, drawable
 from annotruth.report.charts.drawing import escaped
 from annotruth.report.charts.fit_charts import FitCharts
 from annotruth.report.consensus import AgreementRow
@@ -38,18 +38,11 @@ _MAX_LETTERS = 48  # of a list of names
 def charts_of(plot: FitCharts, fit: Fit) -> dict[str, Chart]:
     """Return the charts of the report that the model has data for, by name."""
     reliability = plot.matches if fit.reliability is None else plot.reliability
-    wanted: Sequence[Callable[[], Chart]] = (
+    wanted = (
         *(plot.categories, plot.workload, plot.history, reliability),
         *(plot.items, plot.scores, plot.agreement),
     )
-    charts = {}
-    for make in wanted:
-        try:
-            chart = make()
-        except AnnotruthError:  # the model gives no data for it
-            continue
-        charts[chart.name] = chart
-    return charts
+    return drawable(wanted)
 
 
 def verdict_section(fit: Fit, advice: Advice, verdict: ReportVerdict, *, source: str | None) -> str:
@@ -179,7 +172,7 @@ def label_section(fit: Fit, doubtful: DoubtfulLabels | None) -> str:
     )
 
 
-def agreement_section(fit: Fit, charts: Mapping[str, Chart], rows: Sequence[AgreementRow]) -> str:
+def agreement_section(charts: Mapping[str, Chart], rows: Sequence[AgreementRow]) -> str:
     """Return how far annotators agree, with and without doubtful labels."""
     lines = [
         ["labels", *(f"{row.n_labels:,}" for row in rows)],

@@ -21,6 +21,7 @@ from annotruth.models.em import ProgressCallback
 from annotruth.models.registry import DEFAULT_MODEL, MODELS, get_model
 from annotruth.selection.folds import id_ranks
 from annotruth.selection.heldout import HeldOut, assign_folds, format_with_error, score_folds
+from annotruth.selection.precompile import compiling_in_parallel
 
 MAX_LABELS = 100_000
 """With more labels, models are compared on a random sample of the items."""
@@ -144,14 +145,14 @@ def choose(
     fold = first_folds(assign_folds(sample, folds, seed))
     results: dict[str, HeldOut] = {}
     refused: dict[str, str] = {}
-    for number, name in enumerate(names, start=1):
-        get_model(name)
-        try:
-            results[name] = score_folds(
-                make_for(name, labels), sample, fold, progress, number=number, n_models=len(names)
-            )
-        except AnnotruthError as error:
-            refused[name] = str(error)
+    with compiling_in_parallel(names, labels.scale):
+        for number, name in enumerate(names, start=1):
+            get_model(name)
+            place = {"number": number, "n_models": len(names)}
+            try:
+                results[name] = score_folds(make_for(name, labels), sample, fold, progress, **place)
+            except AnnotruthError as error:
+                refused[name] = str(error)
     if not results:
         raise InputError(f"no model can be fitted; {refused[names[0]]}")
     scores = dict(sorted(results.items(), key=lambda pair: -pair[1].score))

@@ -32,11 +32,12 @@ class EngineChoice(StrEnum):
     Examples
     --------
     >>> [choice.value for choice in EngineChoice]
-    ['memory', 'gpu', 'spark']
+    ['memory', 'gpu', 'auto', 'spark']
     """
 
     memory = "memory"
     gpu = "gpu"
+    auto = "auto"
     spark = "spark"
 
 
@@ -75,8 +76,9 @@ def fit(
     engine: Annotated[
         EngineChoice,
         typer.Option(
-            help="Where the passes over the labels run: on this machine, on an NVIDIA card (gpm and "
-            "dawid-skene), or on Spark."
+            metavar="ENGINE",
+            help="Where the passes over the labels run: memory (this machine), gpu (an NVIDIA card: "
+            "gpm, dawid-skene and robust-gpm), auto (the faster of the two), or spark.",
         ),
     ] = EngineChoice.memory,
     master: options.MasterOption = None,
@@ -152,8 +154,8 @@ def fit(
         model_options["engine"] = on_spark.make_engine(master, storage)
     elif master is not None or storage is not None:
         raise InputError("--master and --storage need --engine spark")
-    elif engine is EngineChoice.gpu:
-        model_options["engine"] = "gpu"
+    elif engine is not EngineChoice.memory:
+        model_options["engine"] = engine.value
     outputs.check(
         {
             "LABELS": options.input_files(labels),

@@ -27,10 +27,11 @@ class RankEngineChoice(StrEnum):
     Examples
     --------
     >>> [choice.value for choice in RankEngineChoice]
-    ['memory', 'spark']
+    ['memory', 'gpu', 'spark']
     """
 
     memory = "memory"
+    gpu = "gpu"
     spark = "spark"
 
 
@@ -87,7 +88,9 @@ def rank(
     outputs: Outputs,
     engine: Annotated[
         RankEngineChoice,
-        typer.Option(help="Where the passes over the votes run: on this machine, or on Spark."),
+        typer.Option(
+            help="Where the passes over the votes run: on this machine, on an NVIDIA card, or on Spark."
+        ),
     ] = RankEngineChoice.memory,
     master: options.MasterOption = None,
     storage: options.StorageOption = None,
@@ -115,6 +118,8 @@ def rank(
 
         annotruth rank huge.parquet --memory 1GB --out result --format parquet
 
+        annotruth rank votes.parquet --engine gpu
+
         annotruth rank votes.parquet --engine spark --master yarn --storage hdfs:///tmp
     """
     from annotruth.app import console
@@ -126,6 +131,8 @@ def rank(
         model_options["engine"] = on_spark.make_engine(master, storage)
     elif master is not None or storage is not None:
         raise InputError("--master and --storage need --engine spark")
+    elif engine is RankEngineChoice.gpu:
+        model_options["engine"] = "gpu"
     outputs.check(
         {
             "VOTES": options.input_files(votes),

@@ -311,7 +311,7 @@ def backup(
     database: DatabaseOption = None,
     folder: FolderOption = None,
 ) -> None:
-    """Copy the SQLite database, while the service may go on.
+    """Copy the SQLite database; the service may keep running.
 
     For PostgreSQL, use pg_dump.
 

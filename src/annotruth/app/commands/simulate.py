@@ -15,7 +15,9 @@ from annotruth.errors import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from annotruth.simulate import ComparisonSimulation, Simulation
+    from annotruth.simulate import ComparisonSimulation, SetSimulation, Simulation
+
+_NAMES_OF_SETS = {"n_categories": "n_labels", "labels_per_item": "answers_per_item"}
 
 
 def simulate(
@@ -23,17 +25,21 @@ def simulate(
         Path, typer.Option("--out", "-o", metavar="DIR", help="Write the tables to this folder.")
     ],
     generator: Annotated[
-        Literal["crowd", "gaussian", "comparers"],
+        Literal["crowd", "gaussian", "comparers", "sets"],
         typer.Option(
             metavar="NAME",
-            help="Truth of an item: a distribution from a Beta (crowd), or a score with Gaussian "
-            "noise (gaussian); or pair comparisons of items with scores (comparers).",
+            help="Truth of an item: a distribution from a Beta (crowd), a score with Gaussian noise "
+            "(gaussian), or a set of labels (sets); or pair comparisons of items with scores "
+            "(comparers).",
         ),
     ] = "crowd",
     n_items: Annotated[
         int | None,
         typer.Option(
-            "--items", metavar="N", help="Number of items.", show_default="150, comparers 30"
+            "--items",
+            metavar="N",
+            help="Number of items.",
+            show_default="150, comparers 30, sets 200",
         ),
     ] = None,
     n_annotators: Annotated[
@@ -42,7 +48,7 @@ def simulate(
             "--annotators",
             metavar="N",
             help="Number of annotators.",
-            show_default="25, comparers 40",
+            show_default="25, comparers 40, sets 15",
         ),
     ] = None,
     n_categories: Annotated[
@@ -50,19 +56,20 @@ def simulate(
         typer.Option(
             "--categories",
             metavar="N",
-            help="Number of categories, 1 to N.",
-            show_default="5",
+            help="Number of categories, 1 to N; of sets, number of labels.",
+            show_default="5, sets 6",
         ),
     ] = None,
     behavior: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="NAME",
             help="Behavior of annotators when they are not serious: random, repeated, inverted or "
             "mixed; of comparers also 'always left', 'always right', 'always tie' or 'favours one "
-            "item', but not repeated.",
+            "item', but not repeated. Not for sets.",
+            show_default="mixed",
         ),
-    ] = "mixed",
+    ] = None,
     spammers: Annotated[
         float,
         typer.Option(
@@ -71,7 +78,9 @@ def simulate(
     ] = 0.2,
     labels_per_item: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Annotators per item, drawn at random.", show_default="all"),
+        typer.Option(
+            metavar="N", help="Annotators per item, drawn at random.", show_default="all, sets 4"
+        ),
     ] = None,
     comparisons_per_annotator: Annotated[
         int | None,
@@ -103,7 +112,8 @@ def simulate(
     Writes `labels.csv` (item, annotator, label), `truth.csv` (item, label, score and the true
     distribution) and `annotators.csv` (annotator, reliability, behavior). With
     `--generator comparers`, writes `votes.csv` (left, right, annotator, winner), `truth.csv` (item,
-    score) and `annotators.csv`.
+    score) and `annotators.csv`. With `--generator sets`, labels of `labels.csv` and `truth.csv` are sets
+    with `|` between labels, and `annotators.csv` has sensitivity, specificity and behavior.
 
     **Examples**
 
@@ -112,6 +122,8 @@ def simulate(
         annotruth fit crowd/labels.csv --truth crowd/truth.csv
 
         annotruth simulate --out pairs --generator comparers --tie-rate 0.3 --side-bias 0.2
+
+        annotruth simulate --out tags --generator sets --categories 8
     """
     from annotruth import simulate as generators
     from annotruth.app import console
@@ -126,16 +138,16 @@ def simulate(
         "side_bias": side_bias,
         "tie_rate": tie_rate,
         "n_groups": n_groups,
+        "behavior": behavior,
     }
-    generate: Callable[..., Simulation | ComparisonSimulation] = getattr(generators, generator)
-    simulation = generate(
-        **_options_of(generate, given),
-        behavior=behavior,
-        spammer_share=spammers,
-        seed=seed,
+    generate: Callable[..., Simulation | ComparisonSimulation | SetSimulation] = getattr(
+        generators, generator
     )
+    simulation = generate(**_options_of(generate, given), spammer_share=spammers, seed=seed)
     if isinstance(simulation, generators.ComparisonSimulation):
         tables, made = simulation.tables(), simulation.comparisons.describe()
+    elif isinstance(simulation, generators.SetSimulation):
+        tables, made = simulation.tables(), simulation.describe()
     else:
         tables, made = simulated_tables(simulation), simulation.labels.describe()
     write_tables(tables, out)
@@ -144,11 +156,19 @@ def simulate(
 
 
 def _options_of(generate: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that were given; refuse those of another generator."""
-    chosen = {name: value for name, value in given.items() if value is not None}
-    for name in chosen.keys() - inspect.signature(generate).parameters.keys():
-        flag = "--" + name.removeprefix("n_").replace("_", "-")
-        raise InputError(f"{flag} is not for `--generator {generate.__name__}`: leave it out")
+    """Return the options that were given, by parameter; refuse those of another generator."""
+    known = inspect.signature(generate).parameters
+    chosen = {}
+    for name, value in given.items():
+        if value is None:
+            continue
+        parameter = name if name in known else _NAMES_OF_SETS.get(name, name)
+        if parameter not in known:
+            flag = "--" + name.removeprefix("n_").replace("_", "-")
+            raise InputError(f"{flag} is not for `--generator {generate.__name__}`: leave it out")
+        chosen[parameter] = value
+    if "behavior" in known:
+        chosen.setdefault("behavior", "mixed")
     return chosen
 
 

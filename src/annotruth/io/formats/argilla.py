@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from annotruth.errors import InputError
 from annotruth.io.formats.source import Format, ParsedLabels, Record, Source
@@ -12,7 +12,22 @@ from annotruth.io.formats.votes import Votes, chosen, counted, mapping, sequence
 NOT_SUBMITTED = ("discarded", "draft")
 """The statuses of responses that are no labels."""
 _FLAT = ".responses"
-_Response = tuple[str, Any, Any, Any]  # question, user, answer, status
+
+
+class Response(NamedTuple):
+    """What a user answered to one question of a record.
+
+    Examples
+    --------
+    >>> Response("animal", "ann", "cat", "submitted").answer
+    'cat'
+    """
+
+    question: str
+    user: Any
+    answer: Any
+    status: Any
+    time: Any = None
 
 
 def _recognise(source: Source) -> bool:
@@ -29,16 +44,16 @@ def _read(source: Source) -> ParsedLabels:
         n_records += 1
         item = record.get("id", record.get("external_id"))
         item = number if item is None else item
-        for question, user, answer, status in responses_of(record):
-            if status in NOT_SUBMITTED:
+        for response in responses_of(record):
+            if response.status in NOT_SUBMITTED:
                 left_out += 1
             else:
-                kept.append((question, item, user, answer))
-    question = chosen((name for name, *_ in kept), source.question, "question")
+                kept.append((item, response))
+    question = chosen((response.question for _, response in kept), source.question, "question")
     votes = Votes()
-    for name, item, user, answer in kept:
-        if name == question:
-            votes.add(item, user, answer)
+    for item, response in kept:
+        if response.question == question:
+            votes.add(item, response.user, response.answer, times={"time": response.time})
     return votes.parsed(
         counted(n_records, "record", "records"),
         f"question {question}",
@@ -46,8 +61,8 @@ def _read(source: Source) -> ParsedLabels:
     )
 
 
-def responses_of(record: Record) -> Iterator[_Response]:
-    """Return the responses of a record: question, user, answer and status of each."""
+def responses_of(record: Record) -> Iterator[Response]:
+    """Return the responses of a record."""
     responses = record.get("responses")
     if isinstance(responses, dict):
         yield from _of_version_2(responses)
@@ -57,25 +72,31 @@ def responses_of(record: Record) -> Iterator[_Response]:
         yield from _flattened(record)
 
 
-def _of_version_1(responses: Any) -> Iterator[_Response]:
+def _of_version_1(responses: Any) -> Iterator[Response]:
     """Read ``[{"user_id": .., "status": .., "values": {question: {"value": ..}}}]``."""
     for one in sequence(responses, "the list of responses"):
         response = mapping(one, "a response")
         values = response.get("values")
         for question, value in mapping({} if values is None else values, "the values").items():
             answer = value.get("value") if isinstance(value, dict) else value
-            yield question, response.get("user_id"), answer, response.get("status")
+            yield _response(question, answer, response)
 
 
-def _of_version_2(responses: Record) -> Iterator[_Response]:
+def _of_version_2(responses: Record) -> Iterator[Response]:
     """Read ``{question: [{"user_id": .., "value": .., "status": ..}]}``."""
     for question, given in responses.items():
         for one in sequence(given, "the list of responses"):
             response = mapping(one, "a response")
-            yield question, response.get("user_id"), response.get("value"), response.get("status")
+            yield _response(question, response.get("value"), response)
 
 
-def _flattened(record: Record) -> Iterator[_Response]:
+def _response(question: str, answer: Any, entries: Record) -> Response:
+    """Return a response; its time is in what the server lists, but not in exports of the client."""
+    time = entries.get("updated_at", entries.get("inserted_at"))
+    return Response(question, entries.get("user_id"), answer, entries.get("status"), time)
+
+
+def _flattened(record: Record) -> Iterator[Response]:
     """Read ``{"question.responses": [..], ".users": [..], ".status": [..]}``."""
     for name in record:
         if not name.endswith(_FLAT):
@@ -89,7 +110,7 @@ def _flattened(record: Record) -> Iterator[_Response]:
             )
         status = status if len(status) == len(responses) else [None] * len(responses)
         for user, answer, state in zip(users, responses, status, strict=True):
-            yield name.removesuffix(_FLAT), user, answer, state
+            yield Response(name.removesuffix(_FLAT), user, answer, state)
 
 
 FORMATS = (Format("argilla", "Argilla records", _recognise, _read),)

@@ -52,6 +52,8 @@ class ParsedLabels:
         Whether labels are names or numbers of classes, and never a scale.
     title
         The name of the format in messages; empty for a long table.
+    as_sets
+        Returns the table and the gold with sets of labels, where choices were read as single labels.
 
     Examples
     --------
@@ -68,6 +70,7 @@ class ParsedLabels:
     categories: Sequence[Any] | None = None
     nominal: bool = False
     title: str = ""
+    as_sets: Callable[[], tuple[pa.Table, pa.Table | None]] | None = None
 
     @property
     def read_as(self) -> str:

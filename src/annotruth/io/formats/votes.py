@@ -7,6 +7,7 @@ import math
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -18,7 +19,8 @@ from annotruth.labels.frames import TIME_ROLES, make_column
 from annotruth.labels.options import ALL_QUESTIONS
 from annotruth.labels.questions import QuestionsFoundError
 
-_JOINED = " + "
+JOINED = " + "
+"""What is between several choices in one category (`category_of`)."""
 
 
 @dataclass
@@ -79,6 +81,25 @@ class Votes:
     def parsed(self, *notes: str) -> ParsedLabels:
         """Return the long table; truths of items without labels are left out and counted."""
         has_sets = self.n_several > 0
+        table, gold = self._tables(has_sets)
+        n_gold = 0 if gold is None else len(gold)
+        n_left_out = len(self.gold) - n_gold
+        return ParsedLabels(
+            table,
+            gold=gold,
+            notes=(
+                *notes,
+                counted(n_gold, "truth taken as gold", "truths taken as gold"),
+                counted(
+                    n_left_out, "truth of an item without labels", "truths of items without labels"
+                ),
+                counted(self.n_several, "answer of several labels", "answers of several labels"),
+            ),
+            as_sets=None if has_sets else partial(self._tables, True),
+        )
+
+    def _tables(self, has_sets: bool) -> tuple[pa.Table, pa.Table | None]:
+        """Return the long table, and the known truths of its items, with labels or sets of them."""
         labels = [_as_set(label) if has_sets else _single(label) for label in self.labels]
         labelled = {
             item for item, label in zip(self.items, labels, strict=True) if label is not None
@@ -88,32 +109,20 @@ class Votes:
             for item, truth in self.gold.items()
             if item in labelled
         }
-        n_left_out = len(self.gold) - len(gold)
         ids = _ids([*self.items, *gold])
-        return ParsedLabels(
-            pa.table(
-                {
-                    "item": ids.slice(0, len(self.items)),
-                    "annotator": _ids(self.annotators),
-                    "label": make_column("label", labels),
-                    **{name: pa.array(some, pa.string()) for name, some in self.content.items()},
-                    **self._times_by_role(),
-                }
-            ),
-            gold=pa.table(
-                {"item": ids.slice(len(self.items)), "label": make_column("gold", [*gold.values()])}
-            )
-            if gold
-            else None,
-            notes=(
-                *notes,
-                counted(len(gold), "truth taken as gold", "truths taken as gold"),
-                counted(
-                    n_left_out, "truth of an item without labels", "truths of items without labels"
-                ),
-                counted(self.n_several, "answer of several labels", "answers of several labels"),
-            ),
+        table = pa.table(
+            {
+                "item": ids.slice(0, len(self.items)),
+                "annotator": _ids(self.annotators),
+                "label": make_column("label", labels),
+                **{name: pa.array(some, pa.string()) for name, some in self.content.items()},
+                **self._times_by_role(),
+            }
         )
+        if not gold:
+            return table, None
+        truths = make_column("gold", [*gold.values()])
+        return table, pa.table({"item": ids.slice(len(self.items)), "label": truths})
 
     def _times_by_role(self) -> dict[str, pa.Array]:
         """Return the times of labels by role, as text; roles that no label has are left out."""
@@ -158,7 +167,7 @@ def category_of(label: Any) -> Any:
         return check_scalar(label)
     chosen = _distinct(label)
     if len(chosen) > 1:
-        return _JOINED.join(sorted(map(str, chosen)))
+        return JOINED.join(sorted(map(str, chosen)))
     return chosen[0] if chosen else None
 
 

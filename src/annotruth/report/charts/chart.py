@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from annotruth.errors import InputError
+from annotruth.errors import AnnotruthError, InputError
 from annotruth.io.atomic import atomic_write
 from annotruth.labels import Scale
 from annotruth.report.charts.drawing import Drawing, escaped
@@ -138,6 +138,18 @@ class Chart:
         light = re.sub(r"var\(--(\w+)\)", lambda match: THEMES["light"][match[1]], chart_style())
         rules = [*light.strip().splitlines(), *color_rules(self.colors)]
         return "".join(f".{scope} {rule}" for rule in rules)
+
+
+def drawable(charts: Iterable[Callable[[], Chart]]) -> dict[str, Chart]:
+    """Return the charts that the model has data for, by name."""
+    drawn = {}
+    for make in charts:
+        try:
+            chart = make()
+        except AnnotruthError:  # the model gives no data for it
+            continue
+        drawn[chart.name] = chart
+    return drawn
 
 
 def _to_png(svg: str, path: str | Path) -> bytes:

@@ -118,7 +118,7 @@ class FitCharts:
         return self._annotators("matches", title, "", self._consensus.match_rate)
 
     def past_fits(self) -> Chart:
-        """Chart the reliability over all past fits of those annotators whose it moved most."""
+        """Chart the reliability over all past fits of the annotators whose reliability changed most."""
         from annotruth.report.history import past_fits_chart
 
         return past_fits_chart(self._fit)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from annotruth.advice.annotators import verdict_rules, verdicts
 from annotruth.comparisons.table import LEFT, OUTCOMES
-from annotruth.errors import AnnotruthError, counted, shorten
+from annotruth.errors import counted, shorten
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.pairs.posterior import Z95
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.summary import leaders, side_line
-from annotruth.report.charts.chart import Chart
+from annotruth.report.charts.chart import Chart, drawable
 from annotruth.report.charts.drawing import escaped
 from annotruth.report.charts.rank_charts import RankCharts, group_differences
 from annotruth.report.html import (
@@ -50,23 +50,16 @@ _MAX_PARTS = 30
 def rank_charts_of(fit: RankFit) -> dict[str, Chart]:
     """Return the charts of the report that the model has data for, by name."""
     plot = RankCharts(fit)
-    wanted: Sequence[Callable[[], Chart]] = (
+    wanted = (
         *(plot.ranking, plot.ranks, plot.wins, plot.reliability, plot.side_bias, plot.history),
         plot.groups,
     )
-    charts = {}
-    for make in wanted:
-        try:
-            chart = make()
-        except AnnotruthError:  # the model gives no data for it
-            continue
-        charts[chart.name] = chart
-    return charts
+    return drawable(wanted)
 
 
 def rank_verdict_section(fit: RankFit, verdict: RankVerdict, *, source: str | None) -> str:
     """Return the first screen; ``source`` is what to call ``annotruth next`` with."""
-    blocks = (_leaders(fit, verdict), _people(fit, verdict), _next(fit, verdict, source))
+    blocks = (_leaders(fit), _people(fit, verdict), _next(fit, verdict, source))
     question = "Can this ranking be trusted?"
     return first_screen(question, verdict.trust, _facts(fit, verdict), blocks, _rules(fit))
 
@@ -109,7 +102,7 @@ def _facts(fit: RankFit, verdict: RankVerdict) -> list[tuple[str, object, str]]:
     ]
 
 
-def _leaders(fit: RankFit, verdict: RankVerdict) -> str:
+def _leaders(fit: RankFit) -> str:
     """Return who is first, or tied for first, in the largest parts."""
     lines = []
     sizes = np.bincount(fit.part)

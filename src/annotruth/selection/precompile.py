@@ -1,0 +1,76 @@
+"""Kernels compiled by a second process while this one compiles others.
+
+Numba compiles one function at a time in a process, and the kernels of all models take long enough to
+wait for. Where many models are fitted, a second process compiles those of the last models first; this
+one then finds them in the cache on disk.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from annotruth.errors import AnnotruthError
+from annotruth.kernels.arrays import usable_cores
+from annotruth.labels import Labels, Scale
+
+_N_ITEMS, _N_ANNOTATORS, _MAX_CATEGORIES = 30, 6, 10
+
+
+@contextmanager
+def compiling_in_parallel(models: Sequence[str], scale: Scale) -> Iterator[None]:
+    """Start a second process that compiles the models' kernels once this one begins to compile.
+
+    It ends with the block at the latest. Nothing is started if all kernels are in the cache, if
+    there is one model, or one core.
+    """
+    if len(models) < 2 or usable_cores() < 2 or not sys.executable:
+        yield
+        return
+    from annotruth.kernels.compiled import on_first_compilation  # here because it loads Numba
+
+    n_categories = min(len(scale), _MAX_CATEGORIES)
+    arguments = ["ordinal" if scale.is_ordinal else "nominal", str(n_categories), *reversed(models)]
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start() -> None:
+        # Without it the models are compiled one after the other, so no error is worth a word.
+        with suppress(OSError):
+            started.append(_start(arguments))
+
+    with on_first_compilation(start):
+        try:
+            yield
+        finally:
+            for process in started:
+                process.terminate()
+                process.wait()
+
+
+def _start(arguments: list[str]) -> subprocess.Popen[bytes]:
+    # -P: modules in the current folder are not imported.
+    command = [sys.executable, "-P", "-m", __name__, *arguments]
+    nowhere = subprocess.DEVNULL
+    return subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere)
+
+
+def compile_models(kind: str, n_categories: int, models: Sequence[str]) -> None:
+    """Fit models to a few labels, one after the other, which compiles their kernels."""
+    from annotruth.selection.choose import choose
+
+    names = [str(k) for k in range(n_categories)]
+    rows = [
+        (item, who, names[(item + (item * who % 5 == 1)) % n_categories])
+        for item in range(_N_ITEMS)
+        for who in range(_N_ANNOTATORS)
+    ]
+    labels = Labels.of(rows, scale=kind, categories=names)
+    for model in models:
+        with suppress(AnnotruthError):
+            choose(labels, [model], folds=2)
+
+
+if __name__ == "__main__":
+    compile_models(sys.argv[1], int(sys.argv[2]), sys.argv[3:])
