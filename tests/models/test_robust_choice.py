@@ -84,10 +84,12 @@ def test_numbers_of_chance_are_reported_as_such(n_categories):
     assert at.fit(frame).verdict == "informative"
 
 
-def test_one_label_per_item_has_no_verdict():
+def test_one_label_per_item_has_no_verdict_and_is_right_as_often_as_assumed_before():
     frame, _ = crowd(0, accuracy=0.8)
     fit = at.fit(frame.drop_duplicates("item"))
     assert fit.verdict is None
+    prior = (1 + 1 / 4) / 2  # annotators who are right half of the time, and guess among 4 classes
+    assert np.mean(fit.items()["confidence"]) == pytest.approx(prior, abs=0.03)
 
 
 def test_known_truths_tell_serious_annotators_from_chance():

@@ -19,7 +19,6 @@ from annotruth.models.base_fit import (
     Column,
     LatentClasses,
     Verdict,
-    one_coin_confusion,
     variance_inflation,
 )
 from annotruth.models.classifier import Calibration, KnownItems, known_items, not_used
@@ -163,21 +162,13 @@ def chance_state(labels: LabelSummary, session: Session) -> tuple[ClassSteps, Cl
     Nothing is learned from them. An item's labels count as one label of an annotator who is right
     half of the time and guesses otherwise, and annotators are compared with the others' labels.
     """
-    n = labels.n_categories
     candidate = Candidate(1, 1.0, learn_crowd=False)
     steps = candidate.steps(labels, session)
-    accuracy = np.full(labels.n_annotators, (1.0 + 1.0 / n) / 2.0)
-    confusion = session.to_engine(one_coin_confusion(accuracy, n))
-    serious = steps.items.serious_from_counts(np.zeros((n, n)))
-    n_strategies = steps.items.strategies(serious).n_strategies
-    shares = labels.labels_per_category.sum(axis=0) + 1.0
-    parameters = ClassParameters(
-        shares / shares.sum(), confusion, serious, np.full(n_strategies, 1.0 / n_strategies)
-    )
-    counts = AnnotatorCounts.of(np.zeros_like(confusion), confusion)
+    parameters = steps.start_without_labels()
+    counts = AnnotatorCounts.of(np.zeros_like(parameters.confusion), parameters.confusion)
     choice = HeldOutChoice(candidate, correlation=1.0)
     state = _with_annotators(steps, parameters, counts, choice, "chance")
-    calibration = None if labels.classifier is None else not_used(n)
+    calibration = None if labels.classifier is None else not_used(labels.n_categories)
     return steps, replace(state, calibration=calibration)
 
 

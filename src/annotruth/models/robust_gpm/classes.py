@@ -10,7 +10,12 @@ from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats, Singles, sum_over_annotators
 from annotruth.kernels.shared import AGREEMENT_BINS, NEVER
 from annotruth.labels import LabelSummary
-from annotruth.models.base_fit import POSTERIOR_INPUTS, ExpectedCounts, variance_inflation
+from annotruth.models.base_fit import (
+    POSTERIOR_INPUTS,
+    ExpectedCounts,
+    one_coin_confusion,
+    variance_inflation,
+)
 from annotruth.models.em import Monitor
 from annotruth.models.robust_gpm.opinions import (
     ItemModel,
@@ -335,6 +340,24 @@ class ClassSteps:
             np.full(n_strategies, 1.0 / n_strategies),
         )
         return self.m_step(blank, counts)[0]
+
+    def start_without_labels(self) -> ClassParameters:
+        """Return parameters that the labels say nothing about, except for how often each is given.
+
+        Annotators are right half of the time and guess otherwise, and serious labels are right.
+        """
+        n = self.labels.n_categories
+        accuracy = np.full(self.labels.n_annotators, (1.0 + 1.0 / n) / 2.0)
+        confusion = np.repeat(one_coin_confusion(accuracy, n), self.items.n_subtypes, axis=2)
+        serious = self.items.serious_from_counts(np.zeros((n, self.items.n_classes)))
+        n_strategies = self.items.strategies(serious).n_strategies
+        shares = (self.labels.labels_per_category.sum(axis=0) + 1.0)[self.items.class_of]
+        return ClassParameters(
+            shares / shares.sum(),
+            self.session.to_engine(confusion),
+            serious,
+            np.full(n_strategies, 1.0 / n_strategies),
+        )
 
     def resume(self, previous: ClassParameters) -> ClassParameters:
         """Return the parameters of a previous fit; new annotators are as in a start."""

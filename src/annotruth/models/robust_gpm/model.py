@@ -85,7 +85,8 @@ class RobustGPM(EMEstimator):
     The shares of strategies are learned, with one pseudo-annotator spread over them, and so are the
     shares of states, with one pseudo-item. EM starts at the observed shares, with the items' subtypes
     by how much their labels agree, and stops when the log-likelihood per label changes by less than
-    ten times ``tol``.
+    ten times ``tol``. If there are too few labels to tell whether they agree, as with one label per
+    item, it starts at annotators who are right half of the time and guess otherwise.
 
     *Held-out labels* choose the rest (`annotruth.models.robust_gpm.choice`): whether :math:`\theta` is
     learned or serious labels are right; M, 1 or 3; c, 4 to 1024; and :math:`\rho`, the correlation of
@@ -122,9 +123,9 @@ class RobustGPM(EMEstimator):
     ``distributions("right")`` are the probabilities that a label leads.
 
     With ``truth="auto"``, items on scales that are nominal or have two categories have one right label,
-    and opinions differ on ordinal scales of more than 12 categories. On other ordinal scales opinions differ if serious labels are
-    next to an item's class at least half as often as on it, in a fit with one right label (with 50
-    labels of either sort as pseudo-counts).
+    and opinions differ on ordinal scales of more than 12 categories. On other ordinal scales items have
+    one right label if serious labels next to an item's class are clearly (by two standard errors) fewer
+    than half of those on it, in a fit with one right label.
 
     **Chance.** On all scales, the likelihood of serious annotators is compared with that of labels
     drawn by *chance* (`annotruth.models.robust_gpm.resampling.judge_agreement`). ``verdict`` says which
@@ -366,8 +367,9 @@ class RobustGPM(EMEstimator):
 
         choice = choose(labels, session, folds, max_states=_most_states(labels))
         steps = choice.candidate.steps(labels, session)
-        start = steps.start()
-        if previous is not None and is_class_fit(previous):
+        # Shares of labels as a start would make annotators certain, and EM would not correct it.
+        start = steps.start_without_labels() if verdict is None else steps.start()
+        if previous is not None and is_class_fit(previous) and verdict is not None:
             before = ClassState.from_fit(previous)
             if before.choice.candidate == choice.candidate:
                 start = steps.resume(before.parameters)
