@@ -12,6 +12,7 @@ from annotruth.errors import ConvergenceWarning
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.shared import NEVER
 from annotruth.labels import LabelSummary
+from annotruth.models.base_fit import ExpectedCounts
 from annotruth.models.em import run_em
 from annotruth.models.robust_gpm.classes import (
     AnnotatorCounts,
@@ -157,7 +158,10 @@ def _score_fold(
     labels: LabelSummary, session: Session, held: int, candidates: list[Candidate]
 ) -> dict[str, Floats]:
     """Return sums of the log-probabilities of one fold's labels, and of their products."""
-    fitted = [_fit_without(candidate.steps(labels, session, held)) for candidate in candidates]
+    all_steps = [candidate.steps(labels, session, held) for candidate in candidates]
+    by_subtypes = {steps.items.n_subtypes: steps for steps in all_steps}
+    observed = {n: steps.observed_counts() for n, steps in by_subtypes.items()}
+    fitted = [_fit_without(steps, observed[steps.items.n_subtypes]) for steps in all_steps]
     parameters, tables = zip(*fitted, strict=True)
     counts = AnnotatorCounts(*(np.concatenate(one, axis=2) for one in zip(*tables, strict=True)))
     n_states = [len(one.state_prior) for one in parameters]
@@ -184,9 +188,11 @@ def _score_fold(
     )
 
 
-def _fit_without(steps: ClassSteps) -> tuple[ClassParameters, AnnotatorCounts]:
-    """Fit the labels that are not held out."""
+def _fit_without(
+    steps: ClassSteps, observed: ExpectedCounts
+) -> tuple[ClassParameters, AnnotatorCounts]:
+    """Fit the labels that are not held out, starting from their observed counts."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        parameters, _ = run_em(steps, steps.start(), tol=_TOL, max_iter=_MAX_ITER)
+        parameters, _ = run_em(steps, steps.start(observed), tol=_TOL, max_iter=_MAX_ITER)
     return parameters, steps.annotator_counts(parameters)

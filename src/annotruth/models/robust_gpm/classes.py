@@ -321,16 +321,20 @@ class ClassSteps:
                 self.count_sums,
             )
 
-    def start(self) -> ClassParameters:
-        """Return the parameters for which the posteriors of classes are the observed shares.
+    def observed_counts(self) -> ExpectedCounts:
+        """Return the counts for which the posteriors of classes are the observed shares.
 
-        Subtypes begin as equal shares of the items, from those whose labels agree most to those
-        whose labels agree least.
+        Subtypes are equal shares of the items, from those whose labels agree most to those whose
+        labels agree least. The counts depend on the number of subtypes and on the labels held out.
         """
         items = self.session.run_pass(self._agreement, held=self._held)["items"]
         subtypes = _subtype_weights(items, self.items.n_subtypes)
         sums = self.session.run_pass(self._start, held=self._held, subtypes=subtypes)
-        counts = ExpectedCounts(**sums)
+        return ExpectedCounts(**sums)
+
+    def start(self, observed: ExpectedCounts | None = None) -> ClassParameters:
+        """Return the parameters that follow from the observed counts, which are computed if not given."""
+        counts = self.observed_counts() if observed is None else observed
         serious = self.items.serious_from_counts(sum_over_annotators(counts.labels))
         n_strategies = self.items.strategies(serious).n_strategies
         blank = ClassParameters(
@@ -402,15 +406,17 @@ class ClassSteps:
         serious = self.items.update_serious(
             old.serious, strategies, weights, counts.labels, self._repeated_label
         )
-        pseudo_counts = self._concentration * expected
+        pseudo_counts = expected
+        pseudo_counts *= self._concentration
         confusion = counts.labels + pseudo_counts
         confusion /= confusion.sum(axis=1, keepdims=True)
+        np.maximum(confusion, MIN_PROBABILITY, out=confusion)
         state_prior = counts.classes + _ITEMS / len(counts.classes)
         strategy_prior = sum_over_annotators(self.labels.weighted(weights))
         strategy_prior = strategy_prior + _ANNOTATORS / weights.shape[1]
         new = ClassParameters(
             state_prior / state_prior.sum(),
-            np.maximum(confusion, MIN_PROBABILITY),
+            confusion,
             serious,
             strategy_prior / strategy_prior.sum(),
         )
