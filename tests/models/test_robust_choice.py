@@ -8,8 +8,7 @@ import pytest
 
 import annotruth as at
 from annotruth.engines import get_engine
-from annotruth.models.robust_gpm import choice
-from annotruth.models.robust_gpm.choice import CORRELATIONS, Candidate
+from annotruth.models.robust_gpm.choice import CORRELATIONS, Candidate, HeldOutScores
 from annotruth.models.robust_gpm.class_results import ClassState
 from annotruth.models.robust_gpm.classes import TrueClasses
 from annotruth.models.robust_gpm.resampling import Folds, assign_folds, label_shares
@@ -208,7 +207,7 @@ def test_no_label_is_likelier_than_the_class():
 
 
 def compared(rng, better, n=400):
-    """Return the choice among two candidates, of which the second predicts better by some amount.
+    """Return the scores of two candidates, of which the second predicts better by some amount.
 
     The noise of differences has a standard error of 0.05.
     """
@@ -218,14 +217,32 @@ def compared(rng, better, n=400):
     noise = (noise - noise.mean(axis=0)) / noise.std(axis=0) * (0.05 * np.sqrt(n / 2))
     values = -1.0 + expected + noise
     total, products = np.append(n, values.sum(axis=0)), values.T @ values
-    return choice._compare(total, products, candidates)
+    return HeldOutScores(candidates, total, products)
 
 
 def test_the_simplest_candidate_within_one_standard_error_of_the_best_is_chosen():
     rng = np.random.default_rng(0)
-    within, beyond = compared(rng, 0.02), compared(rng, 0.2)
+    within, beyond = compared(rng, 0.02).choice(), compared(rng, 0.2).choice()
     assert (within.candidate.n_subtypes, within.correlation) == (1, 0.0)
     assert (beyond.candidate.n_subtypes, beyond.correlation) == (3, 0.0)
+
+
+def test_candidates_behind_by_four_standard_errors_are_dropped_with_their_sums():
+    rng = np.random.default_rng(0)
+    kept = compared(rng, 0.18)  # 3.6 standard errors
+    assert kept.without_clearly_worse().candidates == kept.candidates
+    scores = compared(rng, 0.22)
+    left = scores.without_clearly_worse()
+    assert left.candidates == scores.candidates[1:]
+    assert left.choice() == scores.choice()
+    width = len(CORRELATIONS)
+    np.testing.assert_array_equal(left.total, [scores.total[0], *scores.total[1 + width :]])
+    np.testing.assert_array_equal(left.products, scores.products[width:, width:])
+
+
+def test_no_candidate_is_dropped_by_few_held_out_labels():
+    scores = compared(np.random.default_rng(0), 0.5, n=40)
+    assert len(scores.without_clearly_worse().candidates) == 2
 
 
 def test_an_annotator_whose_labels_are_all_held_out_has_the_crowds_shares():

@@ -32,6 +32,9 @@ CORRELATIONS = np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8])
 """The correlations of an item's labels that are compared, rising."""
 
 _MIN_HELD_LABELS = 50  # with fewer, nothing is concluded
+# Standard errors of a difference: a simpler candidate is preferred within one; those that are behind by
+# more than four after some of the folds are not fitted to the others.
+_PREFERRED_WITHIN, _DROPPED_BEYOND = 1.0, 4.0
 _TOL, _MAX_ITER = 1e-3, 100
 
 
@@ -102,56 +105,119 @@ class HeldOutChoice(NamedTuple):
         return cls(Candidate(int(n_subtypes), concentration, bool(learn_crowd)), correlation)
 
 
+class HeldOutScores(NamedTuple):
+    """Sums over held-out labels, by which predictors are compared: candidates with each correlation.
+
+    Attributes
+    ----------
+    candidates
+        The candidates.
+    total
+        The number of labels, and the sum of their log-probabilities by each predictor.
+    products
+        Sums of products of the log-probabilities by two predictors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annotruth.models.robust_gpm.choice import Candidate, HeldOutScores
+    >>> candidates = [Candidate(1, 1024.0, False), Candidate(3, 16.0, True)]
+    >>> log_p = np.random.default_rng(0).normal(-1.0, 0.1, (400, 16)) + np.repeat([0.0, 0.1], 8)
+    >>> scores = HeldOutScores(candidates, np.array([400, *log_p.sum(axis=0)]), log_p.T @ log_p)
+    >>> scores.choice().candidate.n_subtypes, len(scores.without_clearly_worse().candidates)
+    (3, 1)
+    """
+
+    candidates: list[Candidate]
+    total: Floats
+    products: Floats
+
+    @classmethod
+    def none(cls, candidates: list[Candidate]) -> HeldOutScores:
+        """Return the sums over no labels."""
+        n = len(candidates) * len(CORRELATIONS)
+        return cls(candidates, np.zeros(n + 1), np.zeros((n, n)))
+
+    @property
+    def n_labels(self) -> float:
+        """The number of labels."""
+        return float(self.total[0])
+
+    def plus(self, total: Floats, products: Floats) -> HeldOutScores:
+        """Return the sums with those over more labels added."""
+        return HeldOutScores(self.candidates, self.total + total, self.products + products)
+
+    def choice(self) -> HeldOutChoice:
+        """Return the simplest predictor within one standard error of the best."""
+        chosen = self._simplest(self._correlations())
+        width = len(CORRELATIONS)
+        return HeldOutChoice(self.candidates[chosen // width], float(CORRELATIONS[chosen % width]))
+
+    def without_clearly_worse(self) -> HeldOutScores:
+        """Return the scores of candidates that further labels may still prove to be the best."""
+        if self.n_labels < _MIN_HELD_LABELS:
+            return self
+        chosen = self._correlations()
+        best = self._best(chosen)
+        kept = [m for m, a in enumerate(chosen) if self._is_close(best, a, _DROPPED_BEYOND)]
+        width = len(CORRELATIONS)
+        places = (np.array(kept)[:, np.newaxis] * width + np.arange(width)).ravel()
+        return HeldOutScores(
+            [self.candidates[m] for m in kept],
+            self.total[np.append(0, places + 1)],
+            self.products[np.ix_(places, places)],
+        )
+
+    def _correlations(self) -> list[int]:
+        """Return the predictor of each candidate with the lowest correlation that is close to best."""
+        width = len(CORRELATIONS)
+        return [
+            self._simplest(list(range(m * width, (m + 1) * width)))
+            for m in range(len(self.candidates))
+        ]
+
+    def _best(self, predictors: list[int]) -> int:
+        """Return the predictor with the highest log-likelihood."""
+        return max(predictors, key=lambda a: self.total[a + 1])
+
+    def _simplest(self, predictors: list[int]) -> int:
+        """Return the first predictor within one standard error of the best."""
+        best = self._best(predictors)
+        return next(a for a in predictors if self._is_close(best, a, _PREFERRED_WITHIN))
+
+    def _is_close(self, best: int, other: int, n_errors: float) -> bool:
+        """Whether one predictor is within some standard errors of another, which is better."""
+        n, products = self.total[0], self.products
+        gap = (self.total[best + 1] - self.total[other + 1]) / n
+        squared = (products[best, best] - 2.0 * products[best, other] + products[other, other]) / n
+        return bool(gap <= n_errors * np.sqrt(max(squared - gap**2, 0.0) / n))
+
+
 def choose(labels: LabelSummary, session: Session, folds: Folds, max_states: int) -> HeldOutChoice:
     r"""Return what held-out labels say; `assign_folds` has assigned them.
 
     The candidates are a crowd whose serious labels are right, and then, with a crowd that is learned,
     no subtypes or `N_SUBTYPES`, if there are at most ``max_states`` states, and all `CONCENTRATIONS`;
     each with all `CORRELATIONS`. Each is fitted to the labels that are not held out and predicts
-    those that are. A simpler one is preferred if it is within one standard error of the best: first a
+    those that are; a candidate that is behind the best by four standard errors is not fitted to further
+    folds. A simpler one is preferred if it is within one standard error of the best: first a
     lower correlation, then an earlier candidate.
     """
     with_subtypes = N_SUBTYPES * labels.n_categories <= max_states
+    right = Candidate(1, max(CONCENTRATIONS), learn_crowd=False)
     candidates = [
-        Candidate(1, max(CONCENTRATIONS), learn_crowd=False),
+        right,
         *(
             Candidate(m, c, learn_crowd=True)
             for m in ((1, N_SUBTYPES) if with_subtypes else (1,))
             for c in CONCENTRATIONS
         ),
     ]
-    n_predictors = len(candidates) * len(CORRELATIONS)
-    total, products = np.zeros(n_predictors + 1), np.zeros((n_predictors, n_predictors))
+    scores = HeldOutScores.none(candidates)
     for held in range(folds.n_folds):
-        sums = _score_fold(labels, session, held, candidates)
-        total += sums["total"]
-        products += sums["products"]
-    if total[0] < _MIN_HELD_LABELS:
-        return HeldOutChoice(candidates[0], 0.0)
-    return _compare(total, products, candidates)
-
-
-def _compare(total: Floats, products: Floats, candidates: list[Candidate]) -> HeldOutChoice:
-    """Return the choice, given sums and products of log-probabilities of held-out labels."""
-    n, mean = total[0], total[1:] / total[0]
-
-    def difference(a: int, b: int) -> tuple[float, float]:
-        """Return the mean difference of two predictors, and its standard error."""
-        squared = (products[a, a] - 2.0 * products[a, b] + products[b, b]) / n
-        gap = mean[a] - mean[b]
-        return float(gap), float(np.sqrt(max(squared - gap**2, 0.0) / n))
-
-    def simplest(predictors: list[int]) -> int:
-        """Return the first predictor that is within one standard error of the best."""
-        best = max(predictors, key=lambda a: mean[a])
-        return next(a for a in predictors if np.less_equal(*difference(best, a)))
-
-    width = len(CORRELATIONS)
-    by_candidate = [
-        simplest(list(range(m * width, (m + 1) * width))) for m in range(len(candidates))
-    ]
-    chosen = simplest(by_candidate)
-    return HeldOutChoice(candidates[chosen // width], float(CORRELATIONS[chosen % width]))
+        scores = scores.plus(**_score_fold(labels, session, held, scores.candidates))
+        scores = scores.without_clearly_worse()
+    return scores.choice() if scores.n_labels >= _MIN_HELD_LABELS else HeldOutChoice(right, 0.0)
 
 
 def _score_fold(
