@@ -10,8 +10,8 @@ from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats, Singles, sum_over_annotators
 from annotruth.kernels.shared import AGREEMENT_BINS, NEVER
 from annotruth.labels import LabelSummary
-from annotruth.models.base_fit import POSTERIOR_INPUTS, ExpectedCounts, variance_inflation
 from annotruth.models.em import Monitor
+from annotruth.models.latent_classes import POSTERIOR_INPUTS, ExpectedCounts, variance_inflation
 from annotruth.models.robust_gpm.opinions import (
     ItemModel,
     leave_one_out,

@@ -37,7 +37,7 @@ from annotruth.io.atomic.workspace import remove_leftovers
 from annotruth.io.atomic.write import check_replaceable, folders_created
 from annotruth.models import base_fit
 from annotruth.models.base_fit import FORMAT, SETS
-from annotruth.models.further import FURTHER_TABLES, FurtherResults, make_further_results
+from annotruth.models.fits.further import FURTHER_TABLES, FurtherResults, make_further_results
 from annotruth.models.pairs.result import RANKING, RankFit
 from annotruth.models.result import QUESTIONS_MANIFEST, Fit
 from annotruth.models.storage.columns import check_table
