@@ -15,7 +15,7 @@ def modules_after(statement: str) -> set[str]:
     return set(done.stdout.split())
 
 
-@pytest.mark.parametrize("module", ["annotruth", "annotruth.app.cli"])
+@pytest.mark.parametrize("module", ["annotruth", "annotruth.app.cli", "annotruth.__main__"])
 def test_importing_the_package_or_its_command_line_loads_nothing_heavy(module):
     loaded = modules_after(f"import {module}")
     heavy = {"numba", "llvmlite", "numpy", "pandas", "polars", "pyarrow", "altair", "sklearn"}
@@ -46,6 +46,19 @@ def test_a_fit_from_file_to_files_loads_no_more_than_it_needs(tmp_path, model, u
     fit = f"from annotruth.app.cli import app; app({words!r}, standalone_mode=False)"
     assert not modules_after(fit) & unneeded
     assert (tmp_path / "out" / "items.csv").exists()
+
+
+def run_module(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "annotruth", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_package_runs_as_a_module():
+    shown = run_module("--version")
+    assert (shown.returncode, shown.stdout) == (0, f"annotruth {at.__version__}\n")
+    refused = run_module("fit", "no-such-file.csv")
+    assert refused.returncode == 2
+    assert refused.stderr == "annotruth: no-such-file.csv: no such file: check the path\n"
 
 
 @pytest.mark.parametrize("name", at.__all__)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth import metrics
-from annotruth.io.readers import read_labels, read_table
+from annotruth.io.readers import read_labels
+from annotruth.io.reading.tables import read_table
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import DuplicatePolicy, Labels
 from annotruth.labels.truth import match_truth

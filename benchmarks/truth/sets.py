@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.errors import InputError
-from annotruth.io.readers import read_labels, read_table
+from annotruth.io.readers import read_labels
+from annotruth.io.reading.tables import read_table
 from annotruth.kernels.arrays import Codes
 from annotruth.labels import Labels, ScaleKind
 from annotruth.labels.encode import match_ids

@@ -9,7 +9,8 @@ from annotruth.earlier_fits import refuse_distributed
 from annotruth.errors import InputError
 from annotruth.fitting import fit
 from annotruth.io.options import ReadOptions
-from annotruth.io.readers import file_named_in_errors, load_table
+from annotruth.io.reading.file_errors import file_named_in_errors
+from annotruth.io.reading.tables import load_table
 from annotruth.models.base_fit import SETS
 from annotruth.models.em import ProgressCallback
 from annotruth.models.pairs.result import RankFit

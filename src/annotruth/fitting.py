@@ -26,9 +26,11 @@ from annotruth.labels.options import ALL_QUESTIONS
 from annotruth.labels.scale import parse_numbers
 from annotruth.labels.validate import input_warnings
 from annotruth.models import base_fit
-from annotruth.models.base import Estimator, OptionsBase
+from annotruth.models.base import Estimator
 from annotruth.models.base_fit import SETS, BaseFit
+from annotruth.models.capabilities import check_out_of_core
 from annotruth.models.em import Progress, ProgressCallback, start_stage
+from annotruth.models.options import OptionsBase
 from annotruth.models.registry import DEFAULT_MODEL, make_estimator
 from annotruth.models.result import Fit, is_fit
 
@@ -306,7 +308,7 @@ def _check_memory(request: FitRequest, estimator: Estimator | None) -> None:
         return
     if estimator is None:
         raise InputError(f"{AUTO} fits many models, in memory: name one, or leave out memory")
-    estimator.check_out_of_core()
+    check_out_of_core(estimator)
 
 
 def _data_for(request: FitRequest, estimator: Estimator | None) -> Any:

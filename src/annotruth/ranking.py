@@ -15,7 +15,9 @@ from annotruth.earlier_fits import refuse_machines, settings_of
 from annotruth.errors import InputError
 from annotruth.fitting import AUTO
 from annotruth.io.options import ReadOptions
-from annotruth.io.readers import file_named_in_errors, load_table, reading_stage
+from annotruth.io.readers import reading_stage
+from annotruth.io.reading.file_errors import file_named_in_errors
+from annotruth.io.reading.tables import load_table
 from annotruth.models.em import ProgressCallback, start_stage
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.registry import DEFAULT_PAIR_MODEL, PAIR_MODELS, make_pair_estimator

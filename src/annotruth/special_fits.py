@@ -14,10 +14,14 @@ from annotruth.engines import Engine, get_engine, native_engine
 from annotruth.errors import InputError, shorten
 from annotruth.fitting import AUTO, FitRequest, fit_labels, warn_of_scale
 from annotruth.io.options import ReadOptions
-from annotruth.io.readers import file_named_in_errors, load_table, reading_stage
+from annotruth.io.readers import reading_stage
+from annotruth.io.reading.file_errors import file_named_in_errors
+from annotruth.io.reading.tables import load_table
 from annotruth.labels import Labels, LabelSummary
-from annotruth.models.base import EMEstimator, Estimator
+from annotruth.models.base import Estimator
+from annotruth.models.capabilities import check_classifier
 from annotruth.models.em import start_stage
+from annotruth.models.em_estimator import EMEstimator
 from annotruth.models.registry import DEFAULT_MODEL
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm.model import RobustGPM
@@ -52,7 +56,7 @@ def _check_classifier(estimator: Estimator | None, engine: Engine, read: ReadOpt
             f"{AUTO} compares models without a classifier: name one that takes it (`--model "
             f"{DEFAULT_MODEL}`), or leave out classifier (`--classifier`)"
         )
-    estimator.check_classifier(engine)
+    check_classifier(estimator, engine)
     if read.memory is not None:
         raise InputError(
             "a classifier (`--classifier`) needs the labels in memory: leave out memory "

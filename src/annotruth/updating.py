@@ -15,7 +15,9 @@ from annotruth.earlier_fits import (
 from annotruth.errors import InputError
 from annotruth.fitting import continued, with_over_time
 from annotruth.io.options import ReadOptions
-from annotruth.io.readers import file_named_in_errors, load_labels, load_table, reading_stage
+from annotruth.io.readers import load_labels, reading_stage
+from annotruth.io.reading.file_errors import file_named_in_errors
+from annotruth.io.reading.tables import load_table
 from annotruth.labels import Labels
 from annotruth.labels.append import append_labels
 from annotruth.models.em import ProgressCallback, start_stage

@@ -71,10 +71,10 @@ class Operations:
         self._count = 0
 
     def install(self) -> None:
-        from annotruth.io import atomic
+        from annotruth.io.atomic import system
 
         sys.addaudithook(self._hear)
-        for module, name in ((os, "fsync"), (atomic, "_exchange")):
+        for module, name in ((os, "fsync"), (system, "exchange_folders")):
             setattr(module, name, self._counted(getattr(module, name), name))
 
     def _counted(self, function: Any, name: str) -> Any:

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from annotruth.errors import OutputError
-from annotruth.io import atomic
-from annotruth.io.atomic import atomic_write, atomic_write_folder
+from annotruth.io.atomic import atomic_write, atomic_write_folder, system
 
 
 def all_paths(folder: Path) -> list[str]:
@@ -59,14 +58,14 @@ def test_an_existing_file_stays_until_the_new_one_is_complete(tmp_path):
 
 @pytest.mark.parametrize(("write", "name"), [(write_file, "out"), (write_folder, "a.csv")])
 def test_content_reaches_the_disk_before_a_file_takes_its_place(tmp_path, monkeypatch, write, name):
-    sync, synced = atomic.sync_file, []
+    sync, synced = system.sync_file, []
 
     def sync_file(path):
         assert not (tmp_path / "out").exists()
         synced.append((path.name, path.read_text()))
         sync(path)
 
-    monkeypatch.setattr(atomic, "sync_file", sync_file)
+    monkeypatch.setattr(system, "sync_file", sync_file)
     write(tmp_path / "out")
     assert (name, "new") in synced
 

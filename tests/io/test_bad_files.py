@@ -10,8 +10,9 @@ import pyarrow.parquet
 import pytest
 
 from annotruth.errors import InputError
-from annotruth.io import json_lines, readers
+from annotruth.io import json_lines
 from annotruth.io.readers import read_labels
+from annotruth.io.reading import long_table
 
 HEADER = b"item,annotator,label\n"
 
@@ -217,7 +218,7 @@ def test_memory_that_is_not_enough_is_reported(tmp_path, monkeypatch):
         def fail(*_, error=error, **__):
             raise error
 
-        monkeypatch.setattr(readers, "read_columns", fail)
+        monkeypatch.setattr(long_table, "read_columns", fail)
         with pytest.raises(InputError, match=f"not enough memory.*{amount}.*`--memory 1GB`"):
             read_labels(path)
 

@@ -19,7 +19,8 @@ from annotruth.errors import InputError
 from annotruth.io import content
 from annotruth.io.decoded_size import arrow_size, decoded_size, parquet_size
 from annotruth.io.decompress import read_stream
-from annotruth.io.readers import read_labels, read_table
+from annotruth.io.readers import read_labels
+from annotruth.io.reading.tables import read_table
 
 HEADER = b"item,annotator,label\n"
 ZEROS = pa.table({name: np.zeros(200_000, np.int64) for name in ("item", "annotator", "label")})

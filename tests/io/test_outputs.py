@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import annotruth as at
-from annotruth.io.readers import read_table
+from annotruth.io.reading.tables import read_table
 from annotruth.io.soft_labels import write_soft_labels
 from annotruth.io.writers import write_table
 

@@ -8,7 +8,8 @@ import pyarrow.parquet
 import pytest
 
 from annotruth.errors import InputError
-from annotruth.io.readers import read_labels, read_table
+from annotruth.io.readers import read_labels
+from annotruth.io.reading.tables import read_table
 from annotruth.labels import Labels
 from annotruth.labels.build import LabelBuilder
 

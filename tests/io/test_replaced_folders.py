@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from annotruth.io import atomic
-from annotruth.io.atomic import atomic_write, atomic_write_folder
+from annotruth.io.atomic import atomic_write, atomic_write_folder, system, workspace
+from annotruth.io.atomic import write as writing
 
 
 def write(folder: Path, text: str) -> None:
@@ -51,7 +51,7 @@ def no_exchange(monkeypatch):
     def fail(*_):
         raise OSError(errno.EINVAL, "Invalid argument")
 
-    monkeypatch.setattr(atomic, "_exchange", fail)
+    monkeypatch.setattr(system, "exchange_folders", fail)
 
 
 def check_new(folder: Path) -> None:
@@ -89,12 +89,20 @@ class Killed(BaseException):
     """Ends a write where a kill would, without any clean-up."""
 
 
+MODULES = {
+    "_add_other_files": writing,
+    "_carry_files": workspace,
+    "exchange_folders": system,
+}
+
+
 @pytest.fixture
 def killed(monkeypatch):
     """Return a function that writes and is killed at the nth call of a function."""
 
     def run(folder: Path, name: str, number: int, *, after: bool = False) -> None:
-        original, calls = getattr(atomic, name), []
+        module = MODULES[name]
+        original, calls = getattr(module, name), []
 
         def count(*arguments):
             calls.append(name)
@@ -106,8 +114,8 @@ def killed(monkeypatch):
             return result
 
         with monkeypatch.context() as patched:
-            patched.setattr(atomic, name, count)
-            patched.setattr(atomic, "_finish", lambda _, lock: os.close(lock))
+            patched.setattr(module, name, count)
+            patched.setattr(workspace, "_finish", lambda _, lock: os.close(lock))
             with pytest.raises(Killed):
                 write(folder, "new")
 
@@ -119,14 +127,14 @@ def killed(monkeypatch):
     ("name", "number", "expected"),
     [
         ("_add_other_files", 1, OLD),
-        ("_exchange", 1, OLD),
+        ("exchange_folders", 1, OLD),
         ("_carry_files", 1, NEW),
-        ("_exchange", 2, NEW),
+        ("exchange_folders", 2, NEW),
         ("_carry_files", 2, NEW),
     ],
 )
 def test_a_killed_write_is_completed_or_undone(folder, killed, name, number, expected, after):
-    if name == "_exchange" and number == 1 and after:
+    if name == "exchange_folders" and number == 1 and after:
         expected = NEW
     killed(folder, name, number, after=after)
     seen = contents(folder)
@@ -145,7 +153,7 @@ def test_a_killed_write_is_completed_or_undone(folder, killed, name, number, exp
 
 
 def test_files_that_others_create_meanwhile_stay(folder, monkeypatch):
-    exchange, calls = atomic._exchange, []
+    exchange, calls = system.exchange_folders, []
 
     def others_write(one, other):
         exchange(one, other)
@@ -154,7 +162,7 @@ def test_files_that_others_create_meanwhile_stay(folder, monkeypatch):
             (folder / "theirs.txt").write_text("theirs")
             (folder / "theirs").mkdir()
 
-    monkeypatch.setattr(atomic, "_exchange", others_write)
+    monkeypatch.setattr(system, "exchange_folders", others_write)
     write(folder, "new")
     assert contents(folder) == NEW | MINE | {"theirs.txt": "theirs"}
     assert (folder / "theirs").is_dir()
@@ -162,8 +170,8 @@ def test_files_that_others_create_meanwhile_stay(folder, monkeypatch):
 
 def test_a_folder_whose_workspace_somebody_removed_is_usable(folder, killed):
     killed(folder, "_carry_files", 1)
-    (workspace,) = folder.parent.glob(".annotruth-*")
-    shutil.rmtree(workspace)
+    (left,) = folder.parent.glob(".annotruth-*")
+    shutil.rmtree(left)
     write(folder, "newer")
     assert (folder / "a.csv").read_text() == "newer"
     assert not (folder / ".annotruth-temporary").exists()
@@ -192,7 +200,7 @@ def test_the_next_write_completes_renames(folder, monkeypatch):
     assert (folder / "a.csv").read_text() == "new"
     assert (folder / "b.csv").read_text() == "old"
     monkeypatch.setattr(Path, "replace", replace)
-    atomic.remove_leftovers(folder)
+    workspace.remove_leftovers(folder)
     check_new(folder)
 
 

@@ -10,7 +10,8 @@ import pyarrow.parquet
 import pytest
 
 from annotruth.errors import InputError, OutputError
-from annotruth.io.readers import read_labels, read_table
+from annotruth.io.readers import read_labels
+from annotruth.io.reading.tables import read_table
 from annotruth.io.writers import write_table, write_tables
 from annotruth.labels import Labels
 

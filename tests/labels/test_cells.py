@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 import annotruth as at
-from annotruth.io.readers import read_labels, read_table
+from annotruth.io.readers import read_labels
+from annotruth.io.reading.tables import read_table
 from annotruth.io.writers import LazyTable, write_table
 from annotruth.labels.cells import mark_formulas, restore_formulas
 

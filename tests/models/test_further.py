@@ -10,7 +10,7 @@ import annotruth as at
 from annotruth.app.commands.fit import json_entries
 from annotruth.app.commands.rank import rank_entries
 from annotruth.errors import InputError
-from annotruth.models.further import FURTHER_TABLES, FurtherResults
+from annotruth.models.fits.further import FURTHER_TABLES, FurtherResults
 
 EXAMPLES = {"id": "gpt", "text": "a", "number": 0.5, "count": 3, "flag": True}
 RESULTS = FurtherResults(

@@ -7,7 +7,8 @@ import pytest
 from pyarrow import feather
 
 import annotruth as at
-from annotruth.models import base_fit, past_fits
+from annotruth.models import base_fit
+from annotruth.models.fits import past_fits
 
 FIRST = [(e, s, (e + (n == e % 3)) % 2) for e in range(6) for n, s in enumerate("uvwxyz")]
 START = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)

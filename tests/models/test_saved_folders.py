@@ -46,7 +46,7 @@ def test_a_failed_save_leaves_the_old_fit(saved, monkeypatch, failure, place):
         raise failure
 
     before = names(saved)
-    monkeypatch.setattr(storage.atomic, place, fail)
+    monkeypatch.setattr(storage, place, fail)
     with pytest.raises((at.OutputError, KeyboardInterrupt)):
         at.fit(NEW).save(saved)
     assert names(saved) == before
@@ -71,7 +71,7 @@ def test_a_failed_first_save_leaves_nothing(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left")
 
-    monkeypatch.setattr(storage.atomic, "sync_file", full)
+    monkeypatch.setattr(storage, "sync_file", full)
     with pytest.raises(at.OutputError, match="free some space"):
         at.fit(OLD).save(tmp_path / "deep" / "fit")
     assert names(tmp_path) == []

@@ -5,6 +5,7 @@ import pytest
 
 import annotruth as at
 from annotruth import metrics, simulate
+from annotruth.io.reading.tables import read_table
 from annotruth.models.ordinal_binary import OrdinalBinary
 
 
@@ -38,7 +39,7 @@ def test_accuracy_with_and_without_the_prior(datasets, name, with_prior, without
 def test_accuracy_on_face_depends_on_the_order_of_its_classes(datasets):
     """The classes have no order; the paper's figure belongs to the order 0, 1, 2, 3."""
     labels = at.read_labels(datasets / "face" / "labels.csv")
-    truth = at.io.readers.read_table(datasets / "face" / "truth.csv")
+    truth = read_table(datasets / "face" / "truth.csv")
     by_order = {}
     for order in ("0123", "1023", "0321"):
         as_text = labels.to_arrow().to_pandas().assign(label=lambda t: "c" + t.label.astype(str))

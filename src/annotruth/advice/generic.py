@@ -29,8 +29,8 @@ from annotruth.advice.items import ItemAssessment, Reasons, TopTwo
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import Labels
 from annotruth.labels.frames import as_arrow
-from annotruth.models.base_fit import LatentClasses, one_coin_confusion, variance_inflation
 from annotruth.models.distribution import Z_95, Distribution
+from annotruth.models.latent_classes import LatentClasses, one_coin_confusion, variance_inflation
 from annotruth.models.result import Fit
 
 _SHRINKAGE = 5.0  # labels at the crowd's rate that are added to each annotator's

@@ -32,8 +32,8 @@ from scipy.special import softmax
 from annotruth.advice.items import ItemAssessment, Reasons, TopTwo
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
-from annotruth.models.base_fit import LatentClasses
 from annotruth.models.distribution import likely_sets
+from annotruth.models.latent_classes import LatentClasses
 from annotruth.models.result import Fit
 
 MAX_NUMBERS = 4_000_000

@@ -1,29 +1,23 @@
-"""What `fit` and `update` write, and the rule for files that exist already.
-
-Saved fits, folders of tables and pages that annotruth wrote are replaced. Any other existing file,
-and a folder with other files, is refused before anything is read, unless ``--force`` is given.
-"""
+"""What `fit`, `rank` and `update` write: tables, saved fits, reports, soft labels, verdicts."""
 
 from __future__ import annotations
 
-import json
-import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeGuard, cast
 
 from annotruth.app import options
+from annotruth.app.existing_files import OutputKind, check_existing, check_out
 from annotruth.app.output_flags import FLAGS, FormatChoice, ReadoutChoice, SaveOption
 from annotruth.errors import (
     AnnotruthError,
     InputError,
     OutputError,
     hide_credentials,
-    system_errors_reported,
 )
 
 if TYPE_CHECKING:
@@ -44,14 +38,6 @@ AnyFit: TypeAlias = "Fit | RankFit | SetFit | QuestionFits"
 
 Paths: TypeAlias = Mapping[str, Iterable[str | Path | None]]
 """Paths by the argument or flag that names them."""
-
-OutputKind = Literal["file", "page", "tables", "fit", "questions"]
-"""A file, a page, a folder of tables, of a saved fit, or of the saved fits of several questions."""
-
-_FOLDERS = {"tables": "tables", "fit": "saved fit", "questions": "saved fits of questions"}
-_GENERATOR = b'<meta name="generator" content="annotruth">'
-_HEAD_BYTES = 4096
-_DATA = re.compile(r"data-[0-9a-f]{16}")  # the files of a saved fit
 
 
 class Written(NamedTuple):
@@ -261,22 +247,6 @@ def takes_outputs(
     return options.expands_parameter("outputs", flags, lambda values: Outputs(**values))
 
 
-_OTHER_SUFFIXES = (".tsv", ".txt", ".xlsx", ".jsonl", ".html", ".arrow", ".feather", ".gz", ".zip")
-
-
-def check_out(out: str | Path | None, *, force: bool) -> None:
-    """Refuse to replace what annotruth did not write with the tables of ``--out``.
-
-    Names of files in other formats, such as items.xlsx, are not those of folders.
-    """
-    if out is not None and Path(out).suffix.lower() in _OTHER_SUFFIXES and not Path(out).exists():
-        raise InputError(
-            f"--out {out}: a table is written to a name that ends in .csv, .parquet or .json, all "
-            "tables to a folder"
-        )
-    check_existing("--out", out, "file" if options.is_table_file(out) else "tables", force=force)
-
-
 def write_out(
     tables: Mapping[str, pa.Table | LazyTable],
     out: str | Path,
@@ -384,69 +354,3 @@ def _noted(flag: str, path: Path, written: Written) -> Iterator[None]:
         written.failures.append(f"--{flag} {path} was not written: {error}")
     else:
         written.lines.append(f"written to {path}")
-
-
-def check_existing(
-    flag: str, path: str | Path | None, kind: OutputKind, *, force: bool = False
-) -> None:
-    """Refuse to replace what annotruth did not write, unless ``force`` is set.
-
-    Parameters
-    ----------
-    flag
-        The option that names the path, for the message.
-    path
-        A file or a folder to be written; None is nothing.
-    kind
-        Files are never replaced. A page is replaced if annotruth wrote it, and so are tables and
-        saved fits. A folder may hold other files beside them.
-    force
-        Whether to replace them all the same.
-    """
-    if path is not None and Path(path).exists():
-        with system_errors_reported(path):
-            _check_existing(flag, Path(path), kind, force=force)
-
-
-def _check_existing(flag: str, path: Path, kind: OutputKind, *, force: bool) -> None:
-    is_folder = kind in _FOLDERS
-    if path.is_dir() != is_folder and (path.is_dir() or path.is_file()):
-        other = "a folder: name a file in it" if path.is_dir() else "a file: name a folder"
-        raise InputError(f"{flag} {path}: this is {other}")
-    if force or (path.is_dir() and not _foreign_files(path)):
-        return
-    if is_folder and _folder_kind(path) != kind:
-        raise InputError(
-            f"{flag} {path}: the folder holds other files and no {_FOLDERS[kind]} of annotruth: "
-            "choose another folder, or pass --force to write into it"
-        )
-    if path.is_file() and not (kind == "page" and _is_page(path)):
-        note = " and is not a page of annotruth" if kind == "page" else ""
-        raise InputError(
-            f"{flag} {path}: the file exists{note}: choose another path, or pass --force to "
-            "replace it"
-        )
-
-
-def _foreign_files(folder: Path) -> bool:
-    """Return whether a folder has files, apart from hidden ones and what killed commands left."""
-    names = [path.name for path in folder.iterdir()]
-    return any(not (name.startswith(".") or _DATA.fullmatch(name)) for name in names)
-
-
-def _folder_kind(folder: Path) -> str | None:
-    """Return what annotruth wrote to a folder, as an `OutputKind`; None if nothing."""
-    if (folder / "questions.json").is_file() and not (folder / "fit.json").exists():
-        return "questions"
-    try:
-        entries = json.loads((folder / "fit.json").read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return None
-    if not isinstance(entries, dict) or not {"format", "model"} <= entries.keys():
-        return None
-    return "fit" if "files" in entries or (folder / "cells.arrow").exists() else "tables"
-
-
-def _is_page(path: Path) -> bool:
-    with path.open("rb") as file:
-        return _GENERATOR in file.read(_HEAD_BYTES)

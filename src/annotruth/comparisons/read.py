@@ -22,7 +22,9 @@ from annotruth.io.batches import read_batches, read_columns
 from annotruth.io.content import DATABASE_TITLE, ContentKind, FileContent, read_content
 from annotruth.io.formats import label_studio, mturk
 from annotruth.io.formats.source import ParsedLabels, Source
-from annotruth.io.readers import file_errors_reported, is_source, local_copy
+from annotruth.io.readers import is_source
+from annotruth.io.reading.file_errors import file_errors_reported
+from annotruth.io.reading.parse import local_copy
 from annotruth.io.sources import (
     LabelFile,
     check_same_columns,

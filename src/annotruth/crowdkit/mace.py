@@ -13,9 +13,9 @@ from annotruth.crowdkit.model import AllowsNoIterations, ModelAggregator, TaskLa
 from annotruth.errors import ConvergenceWarning, InputError, shown
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import LabelSummary
-from annotruth.models.base_fit import ExpectedCounts
 from annotruth.models.confusion import mace
 from annotruth.models.confusion.mace import MACEEquations, MACEParameters
+from annotruth.models.latent_classes import ExpectedCounts
 
 _STRATEGY_PRIOR = 10.0  # pseudo-count of each label among a worker's spam, for "vb"
 _SMOOTHING = 0.01  # pseudo-count of all labels together, for "em"

@@ -13,8 +13,9 @@ from annotruth.errors import InputError
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import Labels
 from annotruth.labels.frames import LABEL_ROLES
-from annotruth.models.base import EMEstimator, Estimator
+from annotruth.models.base import Estimator
 from annotruth.models.em import History, ProgressCallback, Steps
+from annotruth.models.em_estimator import EMEstimator
 
 P = TypeVar("P")
 

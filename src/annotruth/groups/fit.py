@@ -13,9 +13,11 @@ from annotruth.groups.model import fit_group_model, id_order
 from annotruth.groups.results import make_results
 from annotruth.groups.traits import AnnotatorGroups, check_by
 from annotruth.io.options import ReadOptions
-from annotruth.io.readers import file_named_in_errors, load_table
+from annotruth.io.reading.file_errors import file_named_in_errors
+from annotruth.io.reading.tables import load_table
 from annotruth.labels import Labels
 from annotruth.models.em import ProgressCallback, start_stage
+from annotruth.models.fits.reordered import fit_of_original
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm.model import RobustGPM
 
@@ -116,7 +118,7 @@ def fit_groups(
         results = replace(results, lines=[*results.lines, _TIMES_NOT_USED])
     axes = estimator.parameter_axes
     assert axes is not None
-    fit = model.fit.of_original(labels, order, labels.reordered(order).position, axes)
+    fit = fit_of_original(model.fit, labels, order, labels.reordered(order).position, axes)
     return replace(fit, further={"groups": results})
 
 

@@ -16,9 +16,9 @@ from annotruth.groups.traits import AnnotatorGroups
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
 from annotruth.labels.layout import CanonicalOrder
-from annotruth.models.base_fit import variance_inflation
 from annotruth.models.distribution import mixed_confusion
 from annotruth.models.em import ProgressCallback, one_blas_thread, run_em
+from annotruth.models.latent_classes import variance_inflation
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm import class_results, opinion_results
 from annotruth.models.robust_gpm.annotators import AnnotatorPosterior, annotator_results

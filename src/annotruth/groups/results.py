@@ -16,8 +16,8 @@ from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels.frames import as_arrow
 from annotruth.models.base_fit import SPAMMER_BELOW, table_of
 from annotruth.models.distribution import Z_95
-from annotruth.models.further import FurtherResults
-from annotruth.models.result import MOST_COLUMNS
+from annotruth.models.fits.further import FurtherResults
+from annotruth.models.fits.tables import MOST_COLUMNS
 
 _NAMED = 5  # groups that the summary names
 

@@ -22,8 +22,8 @@ from annotruth.groups.coupling import (
 )
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import Labels
-from annotruth.models.base_fit import POSTERIOR_INPUTS, ExpectedCounts
 from annotruth.models.em import Monitor
+from annotruth.models.latent_classes import POSTERIOR_INPUTS, ExpectedCounts
 from annotruth.models.robust_gpm.classes import ClassParameters, ClassSteps
 from annotruth.models.robust_gpm.opinion_steps import (
     OpinionParameters,

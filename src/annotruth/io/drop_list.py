@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from annotruth.errors import AnnotruthWarning, InputError, counted, listed, shown
 from annotruth.io.content import read_content
 from annotruth.io.formats.source import Source
-from annotruth.io.readers import file_errors_reported, file_named_in_errors, read_table
+from annotruth.io.reading.file_errors import file_errors_reported, file_named_in_errors
+from annotruth.io.reading.tables import read_table
 from annotruth.labels.encode import match_ids, to_text
 from annotruth.labels.frames import find_columns, make_column, to_arrow
 from annotruth.labels.scale import to_plain

@@ -14,7 +14,7 @@ from annotruth.labels.encode import to_text
 from annotruth.machines.alternative import UNKNOWN, AlternativeTest
 from annotruth.machines.measure import DependentPair, MachineMeasures, Share
 from annotruth.models.distribution import Z_95
-from annotruth.models.further import FurtherResults
+from annotruth.models.fits.further import FurtherResults
 
 _MAX_LINES = 10  # of the summary, on dependent pairs
 

@@ -1,12 +1,12 @@
-"""Base classes of the models: `Estimator`, and `IterativeEstimator` for those fitted by EM."""
+"""`Estimator`, the base of all models of labels."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import closing, nullcontext
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +15,6 @@ from annotruth.engines import (
     AUTO,
     DistributedLabels,
     Engine,
-    Session,
     choose_engine,
     get_engine,
     native_engine,
@@ -24,98 +23,21 @@ from annotruth.errors import AnnotruthError, InputError, NotFittedError
 from annotruth.io.options import ReadOptions
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import DuplicatePolicy, Labels, LabelSummary
-from annotruth.labels.validate import check_option
 from annotruth.models.base_fit import BaseFit
-from annotruth.models.em import History, ProgressCallback, Steps, run_em, start_stage
+from annotruth.models.capabilities import Capabilities, check_distributed, check_supported
+from annotruth.models.em import ProgressCallback, start_stage
+from annotruth.models.fits.reordered import fit_of_original, mean_fit
+from annotruth.models.options import OptionsBase
 from annotruth.models.pandas_results import PandasResults
-from annotruth.models.registry import models_with
 from annotruth.models.result import Fit
 from annotruth.models.warm_start import prepare_warm_start
 
 if TYPE_CHECKING:
-    from annotruth.models.base_fit import LatentClasses
     from annotruth.models.label_evidence import LabelEvidence, PartedFit, Parts
-
-P = TypeVar("P")
+    from annotruth.models.latent_classes import LatentClasses
 
 MAX_CANONICAL_LABELS = 50_000
 """Labels up to this number are fitted in canonical order; for more it would take noticeable time."""
-
-
-@dataclass(frozen=True)
-class Capabilities:
-    """What a model can do beyond fitting labels in memory.
-
-    Attributes
-    ----------
-    annotator_prior
-        Whether it uses knowledge about annotators from earlier work.
-    classifier
-        Whether it uses a classifier's probabilities of the categories.
-    out_of_core
-        Whether it fits labels on disk, without an array of them in memory.
-    distributed
-        Whether it fits labels on other machines: it uses nothing but a `LabelSummary` and passes.
-    ordinal_only
-        Whether its results need categories that have an order.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> at.GPM.capabilities.out_of_core, at.MeanScore.capabilities.ordinal_only
-    (True, True)
-    """
-
-    annotator_prior: bool = False
-    classifier: bool = False
-    out_of_core: bool = False
-    distributed: bool = False
-    ordinal_only: bool = False
-
-
-@dataclass(kw_only=True)
-class OptionsBase:
-    """Base of all estimators: options are keyword-only fields, as in scikit-learn.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> at.GPM(tol=1e-6).get_params()["tol"]
-    1e-06
-    """
-
-    name: ClassVar[str]
-    """The model's name on the command line."""
-
-    def _check_option_types(self) -> None:
-        """Refuse options of a wrong type."""
-        types = {option.name: str(option.type) for option in fields(self)}
-        for name, value in self.get_params().items():
-            check_option(name, types[name], value)
-
-    def settings(self) -> dict[str, Any]:
-        """Return the options this estimator was made with, as strings and numbers."""
-        return {name: _plain(value) for name, value in self.get_params().items()}
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the options this estimator was made with (scikit-learn's interface)."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}
-
-    def set_params(self, **options: Any) -> Self:
-        """Set options (scikit-learn's interface)."""
-        self.check_options(options)
-        for name, value in options.items():
-            setattr(self, name, value)
-        return self
-
-    @classmethod
-    def check_options(cls, options: Iterable[str]) -> None:
-        """Refuse options that the model does not have."""
-        known = [f.name for f in fields(cls) if f.init]
-        for name in options:
-            if name not in known:
-                has = ", ".join(known) or "none"
-                raise InputError(f"{cls.name} has no option {name!r}: it has {has}")
 
 
 @dataclass(kw_only=True)
@@ -124,7 +46,7 @@ class Estimator(PandasResults, OptionsBase, ABC):
 
     Options are keyword-only fields. ``fit`` does not change them, and stores the results in
     ``result_``. A subclass has a ``name``, and defines ``_fit`` and ``_predict_proba``; models that
-    are fitted by EM derive from `IterativeEstimator`.
+    are fitted by EM derive from `annotruth.models.em_estimator.IterativeEstimator`.
 
     Examples
     --------
@@ -181,7 +103,7 @@ class Estimator(PandasResults, OptionsBase, ABC):
         labels = engine.read(data, ReadOptions(), gold=gold, annotator_prior=annotator_prior)
         # The files of distributed labels are removed when they are fitted or refused.
         with closing(labels) if isinstance(labels, DistributedLabels) else nullcontext():
-            self.check_supported(engine, labels)
+            check_supported(self, engine, labels)
             labels = self._with_order(labels)
             previous = None
             if warm_start is not None:
@@ -232,80 +154,26 @@ class Estimator(PandasResults, OptionsBase, ABC):
             return self._fit(labels, progress, None)
         assert isinstance(fit, Fit)
         images = [
-            fit.of_original(labels, order, each.position, axes)
+            fit_of_original(fit, labels, order, each.position, axes)
             for order, each in zip(orders, reordered, strict=True)
         ]
         if len(images) == 1:
             return images[0]
-        # Each is as good as the others.
-        from annotruth.models.symmetric import mean_fit
-
-        return mean_fit(images)
+        return mean_fit(images)  # each is as good as the others
 
     def engine_for(self, data: Any) -> Engine:
         """Return the engine to read and fit the data with; raise if it cannot read them."""
         engine = get_engine(getattr(self, "engine", "memory"))
         home = native_engine(data)
         if home is not None and engine.name != home:
-            self.check_distributed()
+            check_distributed(self)
             raise InputError(
                 f"these labels are on {home}: pass engine={home!r} (`--engine {home}`), or collect them"
                 " into memory"
             )
         if engine.capabilities.distributed:
-            self.check_distributed()
+            check_distributed(self)
         return engine
-
-    def check_supported(self, engine: Engine, labels: LabelSummary) -> None:
-        """Refuse labels that the model cannot fit."""
-        if labels.scale.has_sets:
-            raise InputError(
-                f"these answers are sets of labels, which {self.name} does not fit: use annotruth.fit "
-                "(`annotruth fit`) without a model"
-            )
-        if labels.annotator_prior is not None and not self.capabilities.annotator_prior:
-            raise InputError(
-                f"{self.name} takes no annotator_prior (`--annotator-prior`): leave it out, or choose "
-                f"{models_with('annotator_prior')}"
-            )
-        if labels.classifier is not None:
-            self.check_classifier(engine)
-        if labels.on_disk:
-            self.check_out_of_core()
-            if not engine.capabilities.out_of_core:
-                raise InputError(
-                    f"the engine {engine.name} takes no labels on disk: leave out memory "
-                    "(`--memory`), or choose engine='memory' (`--engine memory`)"
-                )
-
-    def check_classifier(self, engine: Engine) -> None:
-        """Refuse a classifier if the model or the engine cannot use it."""
-        if not self.capabilities.classifier:
-            raise InputError(
-                f"{self.name} takes no classifier (`--classifier`): leave it out, or choose "
-                f"{models_with('classifier')}"
-            )
-        if not engine.capabilities.classifier:
-            raise InputError(
-                f"the engine {engine.name} takes no classifier (`--classifier`): leave it out, or "
-                "choose engine='memory' (`--engine memory`)"
-            )
-
-    def check_distributed(self) -> None:
-        """Refuse a distributed engine if the model cannot run there."""
-        if not self.capabilities.distributed:
-            raise InputError(
-                f"{self.name} runs on the engines memory and reference only; on a distributed "
-                f"engine choose {models_with('distributed')}"
-            )
-
-    def check_out_of_core(self) -> None:
-        """Refuse labels on disk if the model would load them into memory."""
-        if not self.capabilities.out_of_core:
-            raise InputError(
-                f"{self.name} needs all labels in memory: leave out memory (`--memory`), or choose "
-                f"{models_with('out_of_core')}"
-            )
 
     def load_fit(self, fit: BaseFit) -> Self:
         """Use an earlier fit, such as a saved one, as this estimator's result; return the estimator."""
@@ -432,99 +300,3 @@ class Estimator(PandasResults, OptionsBase, ABC):
                 "this fit is distributed: use the tables of result_, which are frames of its engine"
             )
         return fit
-
-
-S = TypeVar("S", bound=Steps[Any])
-
-
-@dataclass(kw_only=True)
-class EMEstimator(Estimator):
-    """Base of models that are fitted by EM, in one run or in several.
-
-    Parameters
-    ----------
-    tol, max_iter
-        The stopping rule and its cap; reaching the cap warns.
-    acceleration
-        Whether to extrapolate EM's steps (`annotruth.models.squarem`) for fewer passes over the
-        labels.
-    engine
-        Where the passes over the labels run.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> from annotruth.models.base import EMEstimator
-    >>> issubclass(at.RobustGPM, EMEstimator)
-    True
-    """
-
-    tol: float = 1e-4
-    max_iter: int = 1000
-    acceleration: bool = True
-    engine: str | Engine = "memory"
-
-    def _check(self, labels: LabelSummary) -> None:
-        """Refuse options and labels that the model cannot be fitted with."""
-
-    def _run_em(
-        self, steps: Steps[P], start: P, progress: ProgressCallback | None = None
-    ) -> tuple[P, History]:
-        return run_em(
-            steps,
-            start,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            accelerate=self.acceleration,
-            progress=progress,
-        )
-
-
-@dataclass(kw_only=True)
-class IterativeEstimator(EMEstimator, Generic[S]):
-    """Base of models that are fitted by one run of EM: a subclass supplies steps and makes the fit.
-
-    Its options are those of `EMEstimator`.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> from annotruth.models.base import IterativeEstimator
-    >>> issubclass(at.DawidSkene, IterativeEstimator)
-    True
-    >>> at.DawidSkene(max_iter=500).get_params()
-    {'tol': 1e-07, 'max_iter': 500, 'acceleration': True, 'engine': 'memory'}
-    """
-
-    def _fit(
-        self, labels: Labels, progress: ProgressCallback | None, previous: Fit | None
-    ) -> BaseFit:
-        self._check(labels)
-        with closing(get_engine(self.engine).open(labels)) as session:
-            steps = self._steps(labels, session)
-            if previous is None:
-                parameters, history = self._run_em(steps, steps.start(), progress)
-            else:
-                parameters, history = self._resume_em(steps, steps.resume(previous), progress)
-            return self._make_fit(labels, session, steps, parameters, history)
-
-    def _resume_em(
-        self, steps: Steps[P], start: P, progress: ProgressCallback | None
-    ) -> tuple[P, History]:
-        """Run EM from the parameters of a previous fit, by default with the same stopping rule."""
-        return self._run_em(steps, start, progress)
-
-    @abstractmethod
-    def _steps(self, labels: Labels, session: Session) -> S:
-        """Return the model's equations over a session."""
-
-    @abstractmethod
-    def _make_fit(
-        self, labels: Labels, session: Session, steps: S, parameters: Any, history: History
-    ) -> BaseFit:
-        """Return the fit with the final parameters, which `Steps.finalize` has been called with."""
-
-
-def _plain(value: Any) -> Any:
-    """Return strings and numbers as they are; an object, such as an engine, by its class."""
-    return value if isinstance(value, str | int | float | None) else type(value).__name__

@@ -7,19 +7,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.engines import Input
 from annotruth.errors import InputError, counted
-from annotruth.kernels.arrays import Codes, Floats
-from annotruth.labels import Labels, LabelSummary
+from annotruth.kernels.arrays import Floats
+from annotruth.labels import LabelSummary
 from annotruth.labels.frames import as_arrow, from_arrow
 from annotruth.models.em import HasHistory, History
-from annotruth.models.further import HOW_TO_GET, FurtherResults
+from annotruth.models.fits.further import HOW_TO_GET, FurtherResults
 
 Column: TypeAlias = Floats | NDArray[np.bool_] | pa.Array
 """A model-specific column of a table: numbers, truth values, or text."""
@@ -30,14 +29,8 @@ Readout: TypeAlias = Literal["right", "opinion"]
 Verdict: TypeAlias = Literal["informative", "chance"]
 """Whether labels agree better than chance, or no better."""
 
-POSTERIOR_INPUTS = (Input("prior"), Input("known_truth"), Input("likelihood", annotator_axis=0))
-"""The inputs of passes that compute items' posteriors."""
-
 SPAMMER_BELOW = 0.5
 """Reliability below which the GPM paper calls an annotator a spammer."""
-
-MIN_LIKELIHOOD = 1e-12
-"""The least likelihood of a label in a class that odds are computed with."""
 
 TOO_FEW = "too few labels to tell"
 """The behavior of annotators with too few labels to estimate it."""
@@ -351,107 +344,3 @@ def table_of(columns: Mapping[str, Any]) -> pa.Table:
             for name, column in columns.items()
         }
     )
-
-
-@dataclass(frozen=True, eq=False)
-class LatentClasses:
-    r"""Latent classes of items, and how likely each annotator gives each label to each of them.
-
-    The posterior of item e is :math:`w_{e,k} \propto p_k \prod_{s \in l_e} a_s(r_{e,s} \mid k)^f`.
-
-    Attributes
-    ----------
-    prior
-        :math:`p_k`, one number per class.
-    known_truth
-        The likelihood of a known truth, categories x classes.
-    confusion
-        :math:`a_s(n \mid k)`, annotators x categories x classes; none is 0.
-    opinions
-        The distribution of serious opinion in each class, classes x categories.
-    one_truth
-        Whether the classes are the categories and every item has one right label.
-    label_weight
-        The exponent f: what a label counts, below 1 because the annotators' confusion is estimated.
-    score_variance
-        The variance of an item's score within a class.
-    score_inflation
-        By how much the variance of scores between classes is multiplied.
-    item_likelihood
-        The likelihood of what else is known about items, items x classes; None if nothing is.
-
-    Examples
-    --------
-    >>> import annotruth as at
-    >>> labels = at.simulate.crowd(n_items=20, n_annotators=8, seed=0).labels
-    >>> classes = at.RobustGPM().fit(labels).latent_classes()
-    >>> classes.opinions.shape  # 32 shapes of opinion over 5 categories
-    (32, 5)
-    """
-
-    prior: Floats
-    known_truth: Floats
-    confusion: Floats
-    opinions: Floats
-    one_truth: bool
-    label_weight: float
-    score_variance: float = 0.0
-    score_inflation: float = 1.0
-    item_likelihood: Floats | None = None
-
-
-class ExpectedCounts(NamedTuple):
-    """Sums of the items' posteriors.
-
-    Attributes
-    ----------
-    labels
-        Over each annotator's labels: annotators x categories x classes.
-    classes
-        Over all items.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from annotruth.models.base_fit import ExpectedCounts
-    >>> ExpectedCounts(labels=np.ones((3, 2, 2)), classes=np.array([4.0, 6.0])).classes
-    array([4., 6.])
-    """
-
-    labels: Floats
-    classes: Floats
-
-
-def variance_inflation(labels: LabelSummary) -> float:
-    """Return the factor by which variances grow because annotators' confusion is estimated.
-
-    The fewer labels per annotator, the less is known of them. The form and its figures were
-    chosen on simulated crowds.
-    """
-    n_annotators = labels.weighted(np.ones(labels.n_annotators)).sum()
-    return float(1.12 + 7.5 * n_annotators / labels.counted_labels())
-
-
-def one_coin_confusion(accuracy: Floats, n_categories: int) -> Floats:
-    """Return the confusion of annotators who give the right label with a probability, else any other."""
-    wrong = (1.0 - accuracy) / max(n_categories - 1, 1)
-    diagonal = np.eye(n_categories)
-    confusion: Floats = np.where(
-        diagonal, accuracy[:, np.newaxis, np.newaxis], wrong[:, np.newaxis, np.newaxis]
-    )
-    return confusion
-
-
-def confusion_log_odds(labels: Labels, confusion: Floats, first: Codes, second: Codes) -> Floats:
-    """Return the log-odds of each label between two categories of its item.
-
-    ``confusion`` is annotators x categories x classes, and no entry counts as less than
-    `MIN_LIKELIHOOD`; ``first`` and ``second`` are one category per item.
-    """
-    item, label = labels.item_of_label(), labels.category_of_label()
-    one, other = (
-        np.log(np.maximum(confusion[labels.annotator, label, category[item]], MIN_LIKELIHOOD))
-        for category in (first, second)
-    )
-    odds: Floats = one - other
-    return odds

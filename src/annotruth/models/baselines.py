@@ -10,7 +10,8 @@ import numpy as np
 from annotruth.kernels.arrays import Codes, Floats, inner
 from annotruth.labels import Labels
 from annotruth.labels.validate import check_ordinal
-from annotruth.models.base import Capabilities, Estimator
+from annotruth.models.base import Estimator
+from annotruth.models.capabilities import Capabilities
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import ProgressCallback, direct_history
 from annotruth.models.result import Fit

@@ -14,11 +14,13 @@ from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, LabelSummary
-from annotruth.models.base import Capabilities, IterativeEstimator
 from annotruth.models.base_fit import BaseFit
+from annotruth.models.capabilities import Capabilities
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import History, Monitor
-from annotruth.models.result import ItemResults, make_fit
+from annotruth.models.em_estimator import IterativeEstimator
+from annotruth.models.fits.item_results import ItemResults
+from annotruth.models.fits.make_fit import make_fit
 from annotruth.models.squarem import Squarem, numbers_above, probabilities
 from annotruth.models.warm_start import with_new_rows
 

@@ -14,7 +14,9 @@ from annotruth.engines import DistributedFrames, DistributedSession
 from annotruth.labels import Labels, LabelSummary
 from annotruth.models.base_fit import BaseFit
 from annotruth.models.em import direct_history
-from annotruth.models.result import MOST_COLUMNS, BuildItemResults, Fit
+from annotruth.models.fits.item_results import BuildItemResults
+from annotruth.models.fits.tables import MOST_COLUMNS
+from annotruth.models.result import Fit
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

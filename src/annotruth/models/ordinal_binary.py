@@ -13,9 +13,10 @@ from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, LabelSummary
-from annotruth.models.base import Capabilities, IterativeEstimator
+from annotruth.models.capabilities import Capabilities
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import History, Monitor
+from annotruth.models.em_estimator import IterativeEstimator
 from annotruth.models.result import Fit
 from annotruth.models.squarem import Squarem, probabilities
 from annotruth.models.warm_start import off_bounds, with_new_rows

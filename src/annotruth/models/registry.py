@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from annotruth.errors import InputError
 
 if TYPE_CHECKING:
-    from annotruth.models.base import Estimator, OptionsBase
+    from annotruth.models.base import Estimator
+    from annotruth.models.options import OptionsBase
 
 Options = TypeVar("Options", bound="OptionsBase")
 """The class of an estimator."""

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.engines import DistributedSession, Session
 from annotruth.errors import AnnotruthError, InputError
 from annotruth.io.writers import LazyTable
-from annotruth.kernels.arrays import Codes, Floats, concatenate, map_slices, slices
-from annotruth.labels import Labels, LabelSummary
-from annotruth.labels.encode import decode_table, match_ids
-from annotruth.labels.frames import as_arrow, from_arrow
-from annotruth.labels.layout import CanonicalOrder
-from annotruth.models import base_fit, past_fits
+from annotruth.kernels.arrays import Floats
+from annotruth.labels import Labels
+from annotruth.labels.encode import decode_table
+from annotruth.labels.frames import from_arrow
+from annotruth.models import base_fit
 from annotruth.models.base_fit import (
     SETS,
-    SPAMMER_BELOW,
     AnnotatorResults,
     BaseFit,
     Column,
@@ -33,6 +29,14 @@ from annotruth.models.base_fit import (
     table_of,
 )
 from annotruth.models.distribution import Distribution
+from annotruth.models.fits import past_fits
+from annotruth.models.fits.summary import summary_of
+from annotruth.models.fits.tables import (
+    all_tables,
+    coded_label_table,
+    distribution_rows,
+    item_rows,
+)
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.registry import DEFAULT_MODEL
 
@@ -42,11 +46,6 @@ if TYPE_CHECKING:
 
 QUESTIONS_MANIFEST = "questions.json"
 """The file that names the saved fits of several questions, in their folder."""
-
-MOST_COLUMNS = 100
-"""With more categories, the items table has no column per category; see `Fit.distributions`."""
-
-_ITEMS_AT_ONCE = 1 << 18
 
 # What completion offers.
 _PUBLIC = (
@@ -174,7 +173,7 @@ class Fit(BaseFit):
         These are item, consensus_label, consensus_quality_score (the probability of the label),
         annotator_agreement (the share of labels that are the consensus) and num_annotations.
         """
-        from annotruth.models.consensus import label_quality_table
+        from annotruth.models.fits.consensus import label_quality_table
 
         return from_arrow(label_quality_table(self), self.data.frame)
 
@@ -185,7 +184,7 @@ class Fit(BaseFit):
         num_examples_labeled, agreement_with_consensus and worst_class (the class of which most
         items are expected to be mislabelled).
         """
-        from annotruth.models.consensus import annotator_stats_table
+        from annotruth.models.fits.consensus import annotator_stats_table
 
         return from_arrow(annotator_stats_table(self), self.data.frame)
 
@@ -264,46 +263,11 @@ class Fit(BaseFit):
         are made in partitions. There is a table of distributions if the items table has no columns
         for the categories.
         """
-        data, n_items, fits_in_memory = self.data, self.data.n_items, not self.data.on_disk
-        label_rows = self._label_rows() if data.on_disk else None
-        tables = {
-            "items": LazyTable(n_items, self._item_rows, fits_in_memory),
-            "annotators": LazyTable(
-                data.n_annotators, lambda _: self.annotator_table(), fits_in_memory=True
-            ),
-            "labels": LazyTable(
-                data.n_labels, label_rows or (lambda _: self._coded_label_table()), fits_in_memory
-            ),
-        }
-        if self.distribution is not None and data.n_categories > MOST_COLUMNS:
-            tables["distributions"] = LazyTable(n_items, self._distribution_rows, fits_in_memory)
-        for name, table in self.further_tables().items():
-            tables[name] = LazyTable.of(table)
-        return tables
+        return all_tables(self)
 
     def item_table(self) -> pa.Table:
         """Return the items table in Arrow."""
-        return self._item_rows(slice(0, self.data.n_items))
-
-    def _item_rows(self, rows: slice) -> pa.Table:
-        scale = self.data.scale
-        theta = None if self.distribution is None else self.distribution.partition(rows)
-        columns: dict[str, Any] = {
-            "item": self.data.items[rows],
-            "n_labels": self.data.labels_per_item[rows],
-        }
-        if self.label is not None:
-            columns["label"] = scale.categories.take(as_arrow(self.label[rows]))
-        if self.expectation is not None:
-            columns["expectation"] = self.expectation[rows]
-        if theta is not None:
-            columns["confidence"] = theta.confidence()
-            columns["entropy"] = theta.entropy()
-        columns |= {name: column[rows] for name, column in self.item_columns.items()}
-        if theta is not None and len(scale) <= MOST_COLUMNS:
-            shares = theta.dense(len(scale))
-            columns |= dict(zip(self.share_names(), shares.T, strict=True))
-        return table_of(columns)
+        return item_rows(self, slice(0, self.data.n_items))
 
     def share_names(self) -> list[str]:
         """Return the names of the items' columns of categories, such as p_cat for cat.
@@ -320,31 +284,11 @@ class Fit(BaseFit):
 
     def label_table(self) -> pa.Table:
         """Return the labels table in Arrow, in the order of the input."""
-        return decode_table(self._coded_label_table())
-
-    def _coded_label_table(self) -> pa.Table:
-        table = self.data.to_codes()
-        if self.p_serious is None:
-            return table
-        p_serious = self.data.in_row_order(self.p_serious)
-        return table.append_column("p_serious", as_arrow(p_serious))
-
-    def _label_rows(self) -> Callable[[slice], pa.Table]:
-        """Return a function that makes some rows of the labels table."""
-        data = self.data
-        p_serious = None if self.p_serious is None else data.in_row_order(self.p_serious)
-
-        def make(rows: slice) -> pa.Table:
-            table = data.to_codes(rows)
-            if p_serious is None:
-                return table
-            return table.append_column("p_serious", as_arrow(p_serious[rows]))
-
-        return make
+        return decode_table(coded_label_table(self))
 
     def soft_label_table(self, readout: Readout | None = None) -> pa.Table:
         """Return the table of soft labels in Arrow, with a column for every class."""
-        shares = self._distribution(readout).dense(len(self.data.scale))
+        shares = self.distribution_of(readout).dense(len(self.data.scale))
         names = [f"p_{name}" for name in self.data.scale.names]
         return pa.table([self.data.items, *shares.T], names=["item", *names])
 
@@ -356,20 +300,10 @@ class Fit(BaseFit):
 
     def distribution_table(self, readout: Readout | None = None) -> pa.Table:
         """Return the table of distributions in Arrow, without zeros."""
-        return self._distribution_rows(slice(0, self.data.n_items), readout)
+        return distribution_rows(self, slice(0, self.data.n_items), readout)
 
-    def _distribution_rows(self, rows: slice, readout: Readout | None = None) -> pa.Table:
-        theta = self._distribution(readout).partition(rows)
-        nonzero = np.flatnonzero(theta.probability > 0)
-        return table_of(
-            {
-                "item": self.data.items[rows].take(as_arrow(theta.item()[nonzero])),
-                "label": self.data.scale.categories.take(as_arrow(theta.category[nonzero])),
-                "p": theta.probability[nonzero],
-            }
-        )
-
-    def _distribution(self, readout: Readout | None = None) -> Distribution:
+    def distribution_of(self, readout: Readout | None = None) -> Distribution:
+        """Return the distribution of a read-out; raise if the model has none."""
         if self.distribution is None:
             raise AnnotruthError(
                 f"{self.model} estimates scores, not distributions: use items() instead"
@@ -388,59 +322,20 @@ class Fit(BaseFit):
     def right_distribution(self) -> Distribution:
         """Return the probabilities of the right label; of models without them, shares of opinion."""
         other = self.other_distribution
-        return self._distribution(
+        return self.distribution_of(
             "opinion" if other is None and self.readout == "opinion" else "right"
         )
 
     def opinion_distribution(self) -> Distribution:
         """Return the shares of opinion; of models without them, probabilities of the right label."""
         other = self.other_distribution
-        return self._distribution(
+        return self.distribution_of(
             "right" if other is None and self.readout == "right" else "opinion"
         )
 
     def summary(self) -> str:
         """Return a few lines: the data, convergence, annotators, items and labels."""
-        data = self.data
-        lines = self.heading_lines()
-        if self.chosen is not None:
-            lines.append(f"chosen: {self.chosen['why']}")
-        if data.read_as:
-            lines.append(f"read as: {data.read_as}")
-        if data.scale.reason:
-            lines.append(data.scale.reason)
-        if data.left_out:
-            lines.append(data.left_out)
-        if data.scale.edges is not None:
-            low, high = data.scale.bounds
-            lines.append(
-                f"labels put into {len(data.scale)} bins from {low:g} to {high:g}; the value of a "
-                "bin is its centre"
-            )
-        lines += self.summary_lines()
-        if data.classifier is not None:
-            from annotruth.models.classifier import judge_classifier
-
-            lines.append(f"classifier: {judge_classifier(self).describe()}")
-        if self.distribution is not None:
-            lines.append(self.readout_line())
-            n_sure = np.count_nonzero(self.distribution.confidence() > 0.9)
-            lines.append(
-                f"items: {n_sure:,} of {data.n_items:,} have a top label above 90% "
-                f"{'probability' if self.readout == 'right' else 'of opinion'}; "
-                f"mean difficulty (entropy) {self.distribution.entropy().mean():.2f} "
-                f"of at most {math.log(len(data.scale)):.2f}"
-            )
-        if self.expectation is not None:
-            low, median, high = np.quantile(self.expectation, [0.0, 0.5, 1.0])
-            lines.append(f"scores: {low:.2f} to {high:.2f}, median {median:.2f}")
-        if self.p_serious is not None:
-            n_irregular = sum(
-                np.count_nonzero(self.p_serious[rows] < SPAMMER_BELOW)
-                for rows in slices(data.n_labels)
-            )
-            lines.append(f"labels: {n_irregular:,} of {data.n_labels:,} are probably not serious")
-        return "\n".join([*lines, *self.further_lines()])
+        return summary_of(self)
 
     @property
     def plot(self) -> FitCharts:
@@ -485,81 +380,6 @@ class Fit(BaseFit):
             self, path, source=source, truth=truth, command=command, embed=embed, changes=changes
         )
 
-    def of_original(
-        self, labels: Labels, order: CanonicalOrder, position: Codes, axes: Mapping[str, str]
-    ) -> Fit:
-        """Return this fit of reordered labels as a fit of the original ones.
-
-        Parameters
-        ----------
-        labels
-            The original labels.
-        order, position
-            The order and the positions of `Labels.reordered`.
-        axes
-            The axes of the parameters, as in `Estimator.parameter_axes`.
-        """
-        item, annotator, category = map(np.argsort, order)
-        p_serious = None if self.p_serious is None else self.p_serious[position]
-        return self._rearranged(labels, item, annotator, category, axes, p_serious)
-
-    def restricted(self, labels: Labels, axes: Mapping[str, str]) -> Fit:
-        """Return this fit for a subset of its labels, to start another fit from.
-
-        Results per label are left out.
-
-        Parameters
-        ----------
-        labels
-            Some of the labels of this fit.
-        axes
-            The axes of the parameters, as in `Estimator.parameter_axes`.
-        """
-        item = match_ids(labels.items, self.data.items)
-        annotator = match_ids(labels.annotators, self.data.annotators)
-        category = np.arange(labels.n_categories)
-        return self._rearranged(labels, item, annotator, category, axes, p_serious=None)
-
-    def _rearranged(
-        self,
-        labels: Labels,
-        item: Codes,
-        annotator: Codes,
-        category: Codes,
-        axes: Mapping[str, str],
-        p_serious: Floats | None,
-    ) -> Fit:
-        """Return the results for the items, annotators and categories with the given codes."""
-
-        def per(places: Codes, values: Any) -> Any:
-            if values is None:
-                return None
-            return values.take(as_arrow(places)) if isinstance(values, pa.Array) else values[places]
-
-        def distribution(of: Distribution | None) -> Distribution | None:
-            return None if of is None else of.take(item).with_codes(np.argsort(category))
-
-        return replace(
-            self,
-            data=labels,
-            **{
-                name: per(annotator, getattr(self, name)) for name in ("reliability", "low", "high")
-            },
-            behavior=None if self.behavior is None else [self.behavior[s] for s in annotator],
-            annotator_columns={
-                name: per(annotator, column) for name, column in self.annotator_columns.items()
-            },
-            parameters={
-                name: _reordered(values, axes[name], annotator, category)
-                for name, values in self.parameters.items()
-            },
-            distribution=distribution(self.distribution),
-            other_distribution=distribution(self.other_distribution),
-            score=per(item, self.score),
-            p_serious=p_serious,
-            item_columns={name: per(item, column) for name, column in self.item_columns.items()},
-        )
-
     def save(self, path: str | Path) -> None:
         """Write the fit to a folder of JSON and Arrow files that `annotruth.load` reads."""
         from annotruth.models.storage import save
@@ -574,96 +394,3 @@ def is_fit(data: Any) -> bool:
         return any((Path(data) / name).is_file() for name in names)
     is_of_sets = isinstance(data, AnnotatorResults) and data.model == SETS
     return is_of_sets or isinstance(data, Fit | RankFit)
-
-
-def _reordered(values: NDArray[Any], axes: str, annotator: Codes, category: Codes) -> NDArray[Any]:
-    """Return a parameter in another order of annotators and categories."""
-    axes, _, code = axes.partition(" -> ")
-    for axis, name in enumerate(axes.split()):
-        n = values.shape[axis]
-        if name == "annotator":
-            values = values.take(annotator, axis=axis)
-        elif name == "category":  # what follows the last category stays, such as a total
-            places = np.append(category, np.arange(len(category), n))
-            values = values.take(places, axis=axis)
-        elif name == "state":
-            states = np.arange(n).reshape(len(category), -1)
-            values = values.take(states[category].ravel(), axis=axis)
-    return np.where(values < 0, values, np.argsort(category)[values]) if code else values
-
-
-class ItemResults(NamedTuple):
-    """Results per item and per label: the fields of `Fit` of the same names.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from annotruth.models.distribution import Distribution
-    >>> results = ItemResults(Distribution.of_dense(np.array([[0.2, 0.8]])))
-    >>> results.distribution.mode().tolist(), results.p_serious
-    ([1], None)
-    """
-
-    distribution: Distribution
-    p_serious: Floats | None = None
-    item_columns: Mapping[str, Column] = {}
-    other_distribution: Distribution | None = None
-
-
-def map_items(
-    compute: Callable[[slice], ItemResults], n_items: int, p_serious: Floats
-) -> ItemResults:
-    """Return the results of all items, computed of slices of them on all cores.
-
-    ``p_serious`` has one entry per label; rounding may have put it above 1.
-    """
-    parts = map_slices(compute, n_items, _ITEMS_AT_ONCE)
-    distributions, _, columns, others = zip(*parts, strict=True)
-    return ItemResults(
-        Distribution.concatenate(distributions),
-        concatenate(map_slices(lambda labels: np.minimum(p_serious[labels], 1.0), len(p_serious))),
-        {name: _concatenate([part[name] for part in columns]) for name in columns[0]},
-        Distribution.concatenate(others),
-    )
-
-
-def _concatenate(columns: list[Column]) -> Column:
-    if isinstance(columns[0], np.ndarray):
-        return concatenate(columns)
-    return pa.concat_arrays(columns)
-
-
-BuildItemResults: TypeAlias = Callable[[Labels, Mapping[str, NDArray[Any]]], ItemResults]
-"""Builds item results from labels and the session's arrays: of all items, or of a partition."""
-
-
-def make_fit(
-    labels: LabelSummary,
-    session: Session,
-    arrays: tuple[str, ...],
-    build: BuildItemResults,
-    **fields: Any,
-) -> BaseFit:
-    """Return the fit with the given fields and the item results built from session arrays.
-
-    Labels in memory give a `Fit`, distributed labels a `DistributedFit`.
-
-    Parameters
-    ----------
-    labels, session
-        The labels and the session they are open in.
-    arrays, build
-        The names of the session's arrays, and what builds item results from them. On a distributed
-        engine ``build`` runs on the workers, one partition at a time, so it must not use the
-        items of others.
-    **fields
-        The fields of `annotruth.models.base_fit.BaseFit`.
-    """
-    if isinstance(labels, Labels):
-        results = build(labels, {name: session.collect(name) for name in arrays})
-        return Fit(data=labels, **results._asdict(), **fields)
-    if not isinstance(session, DistributedSession):
-        raise TypeError(f"{type(session).__name__} has distributed labels but writes no tables")
-    from annotruth.models.distributed_fit import make_distributed_fit
-
-    return make_distributed_fit(labels, session, arrays, build, fields)

@@ -14,6 +14,7 @@ from annotruth.kernels.arrays import Floats
 from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.encode import match_ids, to_text
 from annotruth.models.base_fit import BaseFit
+from annotruth.models.fits.reordered import restricted_fit
 from annotruth.models.result import Fit
 
 OFF_BOUND = 1e-3
@@ -60,7 +61,7 @@ def prepare_warm_start(
     kept = has_item[data.item_of_label()] & has_annotator[data.annotator]
     if not kept.any():
         raise InputError("warm_start is a fit of other labels: it has none of their items")
-    common = previous.restricted(data.subset(kept), axes)
+    common = restricted_fit(previous, data.subset(kept), axes)
     return labels.with_first(common.data.items, common.data.annotators), common
 
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from annotruth.engines import Session, get_engine
 from annotruth.kernels.arrays import Floats, slices
 from annotruth.labels import Labels
-from annotruth.models.base import EMEstimator, Estimator
+from annotruth.models.base import Estimator
+from annotruth.models.em_estimator import EMEstimator
 from annotruth.models.label_evidence import LabelEvidence
 from annotruth.models.result import Fit
 from annotruth.over_time.clock import read_clock

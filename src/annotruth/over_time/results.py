@@ -11,7 +11,7 @@ from annotruth.advice.over_time import describe_time, name_change
 from annotruth.errors import counted
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
-from annotruth.models.further import FurtherResults
+from annotruth.models.fits.further import FurtherResults
 from annotruth.over_time.clock import Clock
 from annotruth.over_time.crowd import EqualBins, crowd_in_bins
 from annotruth.over_time.seconds import HeldOutGain, SecondsEvidence

@@ -14,18 +14,10 @@ from annotruth.errors import AnnotruthWarning, InputError, listed, shorten
 from annotruth.io.drop_list import dropped_annotators, leave_out
 from annotruth.io.formats.source import ParsedLabels
 from annotruth.io.options import ReadOptions
-from annotruth.io.readers import (
-    file_errors_reported,
-    file_named_in_errors,
-    is_source,
-    labels_of,
-    load_table,
-    local_copy,
-    open_content,
-    parse_frame,
-    parse_opened,
-    single_file,
-)
+from annotruth.io.readers import is_source, labels_of, single_file
+from annotruth.io.reading.file_errors import file_errors_reported, file_named_in_errors
+from annotruth.io.reading.parse import local_copy, open_content, parse_frame, parse_opened
+from annotruth.io.reading.tables import load_table
 from annotruth.io.sources import LabelFile, combine, find_files
 from annotruth.labels import Labels
 from annotruth.labels.annotator_prior import match_annotator_prior

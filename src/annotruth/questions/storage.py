@@ -20,7 +20,9 @@ from types import MappingProxyType
 from typing import Any
 
 from annotruth.errors import InputError, shown, system_errors_reported
-from annotruth.io import atomic
+from annotruth.io.atomic import atomic_write
+from annotruth.io.atomic.system import exclusive
+from annotruth.io.atomic.write import folders_created
 from annotruth.models.result import QUESTIONS_MANIFEST, Fit
 from annotruth.models.storage import load
 from annotruth.models.storage.folder import MANIFEST, WAIT_SECONDS
@@ -39,8 +41,8 @@ def save_questions(fits: QuestionFits, path: str | os.PathLike[str]) -> None:
         raise InputError(f"{path} holds a fit of one question, or tables: choose another folder")
     with (
         system_errors_reported(path),
-        atomic.folders_created(folder),
-        atomic.exclusive(folder / _LOCK, seconds=WAIT_SECONDS),
+        folders_created(folder),
+        exclusive(folder / _LOCK, seconds=WAIT_SECONDS),
     ):
         try:
             _save(fits, folder)
@@ -61,7 +63,7 @@ def _save(fits: QuestionFits, folder: Path) -> None:
         "questions": [{"question": each, "folder": name} for each, name in names.items()],
         "sharing": fits.sharing.to_dict(),
     }
-    with atomic.atomic_write(folder / QUESTIONS_MANIFEST) as temporary:
+    with atomic_write(folder / QUESTIONS_MANIFEST) as temporary:
         temporary.write_text(json.dumps(entries, indent=2) + "\n", "utf-8", newline="\n")
 
 

@@ -16,7 +16,8 @@ import numpy as np
 from annotruth import metrics
 from annotruth.advice.annotators import verdicts
 from annotruth.errors import counted, shorten
-from annotruth.io.readers import file_named_in_errors, load_table
+from annotruth.io.reading.file_errors import file_named_in_errors
+from annotruth.io.reading.tables import load_table
 from annotruth.kernels.arrays import Codes
 from annotruth.labels.frames import as_arrow
 from annotruth.labels.truth import MatchedTruth, match_truth

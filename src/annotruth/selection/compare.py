@@ -12,7 +12,9 @@ from typing import Any
 from annotruth import metrics
 from annotruth.errors import AnnotruthError, ConvergenceWarning, InputError
 from annotruth.io.options import ReadOptions
-from annotruth.io.readers import file_named_in_errors, load_labels, load_table, reading_stage
+from annotruth.io.readers import load_labels, reading_stage
+from annotruth.io.reading.file_errors import file_named_in_errors
+from annotruth.io.reading.tables import load_table
 from annotruth.labels import Labels
 from annotruth.labels.truth import MatchedTruth, match_truth
 from annotruth.models.em import ProgressCallback, start_stage

@@ -29,7 +29,7 @@ from annotruth.models.base_fit import (
     table_of,
 )
 from annotruth.models.em import History
-from annotruth.models.further import FurtherResults
+from annotruth.models.fits.further import FurtherResults
 from annotruth.sets.annotators import TOO_FEW_ANSWERS
 
 if TYPE_CHECKING:

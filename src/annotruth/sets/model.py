@@ -15,8 +15,9 @@ from annotruth.kernels.arrays import Floats
 from annotruth.labels import Labels
 from annotruth.labels.sets import members
 from annotruth.models import base_fit
-from annotruth.models.base import MAX_CANONICAL_LABELS, OptionsBase
+from annotruth.models.base import MAX_CANONICAL_LABELS
 from annotruth.models.em import ProgressCallback, check_loop_options, run_em, start_stage
+from annotruth.models.options import OptionsBase
 from annotruth.sets.annotators import AnnotatorEstimates, RateTable, estimate_annotators
 from annotruth.sets.choice import MAX_TYPES, TypesChoice, choose_types
 from annotruth.sets.fit import SetFit

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from annotruth.advice.annotators import verdict_rules, verdicts
-from annotruth.io.readers import file_named_in_errors, load_table
+from annotruth.io.reading.file_errors import file_named_in_errors
+from annotruth.io.reading.tables import load_table
 from annotruth.models import base_fit
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.report.charts.chart import CLASS_COLORS, Chart

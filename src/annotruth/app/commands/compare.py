@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from annotruth.app import options
+from annotruth.app.existing_files import check_existing, check_out
 from annotruth.app.output_flags import ForceOption
-from annotruth.app.outputs import check_existing, check_out, write_out
+from annotruth.app.outputs import write_out
 from annotruth.app.pair_advice import choose_path, refuse_label_flags
 from annotruth.models.pairs.registry import PAIR_MODELS
 from annotruth.models.registry import MODELS

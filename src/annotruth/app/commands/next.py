@@ -9,14 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from annotruth.app import options
+from annotruth.app.existing_files import check_existing, check_out
 from annotruth.app.output_flags import ForceOption, LabelStudioOption, PredictionsOption
-from annotruth.app.outputs import (
-    check_existing,
-    check_out,
-    check_predictions,
-    write_out,
-    write_predictions,
-)
+from annotruth.app.outputs import check_predictions, write_out, write_predictions
 from annotruth.errors import InputError, counted
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from annotruth.app import options
+from annotruth.app.existing_files import check_existing
 from annotruth.app.output_flags import EmbedOption, ForceOption
-from annotruth.app.outputs import check_existing, typed_command
+from annotruth.app.outputs import typed_command
 
 if TYPE_CHECKING:
     from annotruth.io.options import ReadOptions

@@ -23,7 +23,9 @@ from annotruth.engines.spark.start import get_session, is_local
 from annotruth.engines.spark.storage import make_folder, remove_folder
 from annotruth.errors import InputError
 from annotruth.io.options import ReadOptions
-from annotruth.io.readers import file_named_in_errors, load_labels, load_table
+from annotruth.io.readers import load_labels
+from annotruth.io.reading.file_errors import file_named_in_errors
+from annotruth.io.reading.tables import load_table
 from annotruth.labels import Labels, LabelSummary
 
 if TYPE_CHECKING:

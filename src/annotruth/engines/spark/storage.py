@@ -21,7 +21,7 @@ from pathlib import Path
 from threading import RLock
 
 from annotruth.engines.spark.shared_folder import SharedFolder, storage_errors
-from annotruth.io.atomic import try_lock
+from annotruth.io.atomic.system import try_lock
 
 _LOCK = "lock"
 

@@ -9,12 +9,13 @@ from scipy.special import digamma, gammaln
 
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import LabelSummary
-from annotruth.models.base_fit import BaseFit, ExpectedCounts
+from annotruth.models.base_fit import BaseFit
 from annotruth.models.confusion.equations import (
     MIN_PROBABILITY,
     ClassEquations,
     EStepTables,
 )
+from annotruth.models.latent_classes import ExpectedCounts
 from annotruth.models.squarem import Squarem, numbers_above
 from annotruth.models.warm_start import with_new_rows
 

@@ -11,7 +11,6 @@ import numpy as np
 from annotruth.engines import Session
 from annotruth.errors import InputError
 from annotruth.labels import Labels, LabelSummary
-from annotruth.models.base_fit import ExpectedCounts
 from annotruth.models.confusion.dirichlet import (
     DIRICHLET_AXES,
     DirichletEquations,
@@ -20,6 +19,7 @@ from annotruth.models.confusion.dirichlet import (
 from annotruth.models.confusion.equations import draws_of_annotators
 from annotruth.models.confusion.estimator import RestartedEstimator, check_positive
 from annotruth.models.confusion.steps import LatentClassSteps, count_votes
+from annotruth.models.latent_classes import ExpectedCounts
 
 
 class EBCCEquations(DirichletEquations):

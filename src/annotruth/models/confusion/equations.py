@@ -14,7 +14,8 @@ import numpy as np
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import LabelSummary
 from annotruth.labels.layout import hash_counts
-from annotruth.models.base_fit import BaseFit, ExpectedCounts
+from annotruth.models.base_fit import BaseFit
+from annotruth.models.latent_classes import ExpectedCounts
 from annotruth.models.squarem import Squarem
 
 P = TypeVar("P", bound=tuple[Floats, ...])

@@ -16,19 +16,21 @@ from annotruth.engines import Session, get_engine
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, LabelSummary
-from annotruth.models.base import Capabilities, IterativeEstimator
-from annotruth.models.base_fit import (
-    BaseFit,
+from annotruth.models.base_fit import BaseFit
+from annotruth.models.capabilities import Capabilities
+from annotruth.models.confusion.equations import MIN_PROBABILITY, ClassEquations
+from annotruth.models.confusion.steps import LatentClassSteps, write_posteriors
+from annotruth.models.distribution import Distribution, mixed_confusion
+from annotruth.models.em import History
+from annotruth.models.em_estimator import IterativeEstimator
+from annotruth.models.fits.item_results import ItemResults
+from annotruth.models.fits.make_fit import make_fit
+from annotruth.models.latent_classes import (
     ExpectedCounts,
     LatentClasses,
     confusion_log_odds,
     variance_inflation,
 )
-from annotruth.models.confusion.equations import MIN_PROBABILITY, ClassEquations
-from annotruth.models.confusion.steps import LatentClassSteps, write_posteriors
-from annotruth.models.distribution import Distribution, mixed_confusion
-from annotruth.models.em import History
-from annotruth.models.result import ItemResults, make_fit
 
 # Of one copy of the parameters and posteriors; a step holds about three, an extrapolation six.
 _MAX_BYTES = 2e9
@@ -38,7 +40,7 @@ _MAX_BYTES = 2e9
 class LatentClassEstimator(IterativeEstimator[LatentClassSteps[Any]]):
     """Base of models whose items have a latent class: a subclass supplies its equations.
 
-    Its options are those of `annotruth.models.base.EMEstimator`.
+    Its options are those of `annotruth.models.em_estimator.EMEstimator`.
 
     Examples
     --------

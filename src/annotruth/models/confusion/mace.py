@@ -10,7 +10,7 @@ import numpy as np
 
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import LabelSummary
-from annotruth.models.base_fit import BaseFit, ExpectedCounts
+from annotruth.models.base_fit import BaseFit
 from annotruth.models.confusion.dirichlet import divergence, expected_log
 from annotruth.models.confusion.equations import (
     MIN_PROBABILITY,
@@ -19,6 +19,7 @@ from annotruth.models.confusion.equations import (
     draws_of_annotators,
 )
 from annotruth.models.confusion.estimator import RestartedEstimator, check_positive
+from annotruth.models.latent_classes import ExpectedCounts
 from annotruth.models.squarem import Squarem, numbers_above
 from annotruth.models.warm_start import with_new_rows
 

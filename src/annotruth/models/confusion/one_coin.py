@@ -10,7 +10,7 @@ import numpy as np
 
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import LabelSummary
-from annotruth.models.base_fit import BaseFit, ExpectedCounts, one_coin_confusion
+from annotruth.models.base_fit import BaseFit
 from annotruth.models.confusion.equations import (
     MIN_PROBABILITY,
     MIN_SHARE,
@@ -18,6 +18,7 @@ from annotruth.models.confusion.equations import (
     EStepTables,
 )
 from annotruth.models.confusion.estimator import LatentClassEstimator
+from annotruth.models.latent_classes import ExpectedCounts, one_coin_confusion
 from annotruth.models.squarem import Squarem, probabilities, shares
 from annotruth.models.warm_start import OFF_BOUND, off_bounds, with_new_rows
 

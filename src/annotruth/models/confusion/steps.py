@@ -9,9 +9,10 @@ import numpy as np
 from annotruth.engines import Pass, Session, Sum
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import LabelSummary
-from annotruth.models.base_fit import POSTERIOR_INPUTS, BaseFit, ExpectedCounts
+from annotruth.models.base_fit import BaseFit
 from annotruth.models.confusion.equations import ClassEquations, EStepTables, P
 from annotruth.models.em import Monitor
+from annotruth.models.latent_classes import POSTERIOR_INPUTS, ExpectedCounts
 from annotruth.models.squarem import Squarem
 
 STEPS_PER_START = 20

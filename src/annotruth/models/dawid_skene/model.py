@@ -15,8 +15,8 @@ from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.frames import check_pandas_installed
-from annotruth.models.base import Capabilities, IterativeEstimator
-from annotruth.models.base_fit import MIN_LIKELIHOOD, BaseFit, confusion_log_odds
+from annotruth.models.base_fit import BaseFit
+from annotruth.models.capabilities import Capabilities
 from annotruth.models.dawid_skene.steps import (
     DawidSkeneParameters,
     DawidSkeneSteps,
@@ -24,7 +24,11 @@ from annotruth.models.dawid_skene.steps import (
 )
 from annotruth.models.distribution import Distribution, mixed_confusion
 from annotruth.models.em import History, ProgressCallback
-from annotruth.models.result import Fit, ItemResults, make_fit
+from annotruth.models.em_estimator import IterativeEstimator
+from annotruth.models.fits.item_results import ItemResults
+from annotruth.models.fits.make_fit import make_fit
+from annotruth.models.latent_classes import MIN_LIKELIHOOD, confusion_log_odds
+from annotruth.models.result import Fit
 
 if TYPE_CHECKING:
     import pandas as pd

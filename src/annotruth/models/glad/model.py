@@ -12,11 +12,12 @@ from scipy.special import expit
 from annotruth.engines import Session
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
-from annotruth.models.base import IterativeEstimator
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import History
+from annotruth.models.em_estimator import IterativeEstimator
+from annotruth.models.fits.tables import MOST_COLUMNS
 from annotruth.models.glad.steps import GLADParameters, GLADSteps
-from annotruth.models.result import MOST_COLUMNS, Fit
+from annotruth.models.result import Fit
 
 if TYPE_CHECKING:
     import pandas as pd

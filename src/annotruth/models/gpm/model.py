@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from annotruth.engines import Session
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, LabelSummary
-from annotruth.models.base import Capabilities, IterativeEstimator
 from annotruth.models.base_fit import BaseFit
 from annotruth.models.behaviors import (
     BehaviorOption,
@@ -21,10 +20,13 @@ from annotruth.models.behaviors import (
     check_behavior_option,
     learned_behaviors,
 )
+from annotruth.models.capabilities import Capabilities
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import History, ProgressCallback
+from annotruth.models.em_estimator import IterativeEstimator
+from annotruth.models.fits.item_results import ItemResults
+from annotruth.models.fits.make_fit import make_fit
 from annotruth.models.gpm.steps import GPMParameters, GPMSteps
-from annotruth.models.result import ItemResults, make_fit
 
 # Per label, of a fit that starts from a previous one.
 _RESUMED_TOL = 1e-6

@@ -15,7 +15,6 @@ from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.validate import check_ordinal
-from annotruth.models.base import Capabilities, IterativeEstimator
 from annotruth.models.behaviors import (
     BehaviorOption,
     behavior_distribution,
@@ -23,8 +22,10 @@ from annotruth.models.behaviors import (
     check_behavior_option,
     learned_behaviors,
 )
+from annotruth.models.capabilities import Capabilities
 from annotruth.models.distribution import Distribution
 from annotruth.models.em import History
+from annotruth.models.em_estimator import IterativeEstimator
 from annotruth.models.ordinal_mixture.lattice import Lattice, make_lattice, table_shape
 from annotruth.models.ordinal_mixture.steps import (
     OrdinalMixtureParameters,

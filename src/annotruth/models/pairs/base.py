@@ -10,8 +10,8 @@ from annotruth.comparisons.table import Comparisons
 from annotruth.engines import Engine
 from annotruth.errors import NotFittedError
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.models.base import OptionsBase
 from annotruth.models.em import ProgressCallback, one_blas_thread
+from annotruth.models.options import OptionsBase
 from annotruth.models.pairs.result import RankFit
 
 
@@ -29,7 +29,7 @@ class PairEstimator(OptionsBase, ABC):
 
     Examples
     --------
-    >>> from annotruth.models.base import OptionsBase
+    >>> from annotruth.models.options import OptionsBase
     >>> issubclass(PairEstimator, OptionsBase)
     True
     """

@@ -20,7 +20,7 @@ from annotruth.kernels.arrays import Floats
 from annotruth.labels.frames import as_arrow, from_arrow
 from annotruth.models.base_fit import FORMAT, SPAMMER_BELOW, AnnotatorResults, Column, table_of
 from annotruth.models.em import History
-from annotruth.models.further import FurtherResults
+from annotruth.models.fits.further import FurtherResults
 from annotruth.models.pairs.posterior import Z95, Ranking, ScorePosterior, ranking_by_part
 from annotruth.models.pairs.summary import TOO_FEW_VOTES, summary_lines
 

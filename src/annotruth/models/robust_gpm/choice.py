@@ -12,8 +12,8 @@ from annotruth.errors import ConvergenceWarning
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.shared import NEVER
 from annotruth.labels import LabelSummary
-from annotruth.models.base_fit import ExpectedCounts
 from annotruth.models.em import run_em
+from annotruth.models.latent_classes import ExpectedCounts
 from annotruth.models.robust_gpm.classes import (
     AnnotatorCounts,
     ClassParameters,

@@ -14,17 +14,14 @@ from numpy.typing import NDArray
 from annotruth.engines import Engine, Input, Pass, Session
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, LabelSummary, Scale
-from annotruth.models.base_fit import (
-    BaseFit,
-    Column,
-    LatentClasses,
-    Verdict,
-    variance_inflation,
-)
+from annotruth.models.base_fit import BaseFit, Column, Verdict
 from annotruth.models.classifier import Calibration, KnownItems, known_items, not_used
 from annotruth.models.distribution import Z_95, Distribution, likely_sets, mixed_confusion
 from annotruth.models.em import History
-from annotruth.models.result import Fit, ItemResults, make_fit, map_items
+from annotruth.models.fits.item_results import ItemResults, map_items
+from annotruth.models.fits.make_fit import make_fit
+from annotruth.models.latent_classes import LatentClasses, variance_inflation
+from annotruth.models.result import Fit
 from annotruth.models.robust_gpm.annotators import (
     TEMPERING,
     AnnotatorPosterior,

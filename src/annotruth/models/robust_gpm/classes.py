@@ -10,13 +10,13 @@ from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats, Singles, sum_over_annotators
 from annotruth.kernels.shared import AGREEMENT_BINS, NEVER
 from annotruth.labels import LabelSummary
-from annotruth.models.base_fit import (
+from annotruth.models.em import Monitor
+from annotruth.models.latent_classes import (
     POSTERIOR_INPUTS,
     ExpectedCounts,
     one_coin_confusion,
     variance_inflation,
 )
-from annotruth.models.em import Monitor
 from annotruth.models.robust_gpm.opinions import (
     ItemModel,
     leave_one_out,

@@ -9,8 +9,8 @@ import numpy as np
 from annotruth.engines import Engine, Input, Pass
 from annotruth.kernels.arrays import Codes, Floats, Singles
 from annotruth.labels import Labels
-from annotruth.models.base_fit import POSTERIOR_INPUTS
 from annotruth.models.label_evidence import LabelEvidence
+from annotruth.models.latent_classes import POSTERIOR_INPUTS
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm.annotators import AnnotatorPosterior
 from annotruth.models.robust_gpm.class_results import ClassState, class_posterior

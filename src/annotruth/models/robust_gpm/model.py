@@ -13,8 +13,8 @@ from annotruth.errors import ConvergenceWarning, InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.validate import check_ordinal
-from annotruth.models.base import Capabilities, EMEstimator
-from annotruth.models.base_fit import BaseFit, LatentClasses, Verdict
+from annotruth.models.base_fit import BaseFit, Verdict
+from annotruth.models.capabilities import Capabilities
 from annotruth.models.em import (
     History,
     ProgressCallback,
@@ -22,6 +22,8 @@ from annotruth.models.em import (
     one_blas_thread,
     run_em,
 )
+from annotruth.models.em_estimator import EMEstimator
+from annotruth.models.latent_classes import LatentClasses
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm.classes import (
     CLASS_TOL,

@@ -12,8 +12,8 @@ import numpy as np
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats, Singles, aligned_empty
 from annotruth.kernels.shared import LOG_ZERO, pad
-from annotruth.models.base_fit import POSTERIOR_INPUTS, ExpectedCounts
 from annotruth.models.em import Monitor
+from annotruth.models.latent_classes import POSTERIOR_INPUTS, ExpectedCounts
 from annotruth.models.robust_gpm.opinions import (
     N_BROAD,
     N_MEANS,
@@ -75,7 +75,7 @@ class EStepResult(NamedTuple):
     --------
     >>> import numpy as np
     >>> from annotruth.models.robust_gpm.opinion_steps import EStepResult
-    >>> from annotruth.models.base_fit import ExpectedCounts
+    >>> from annotruth.models.latent_classes import ExpectedCounts
     >>> counts = ExpectedCounts(np.ones((3, 2, 2)), np.array([4.0, 6.0]))
     >>> EStepResult(counts, log_likelihood=-12.5, divergence=1.5).log_likelihood
     -12.5

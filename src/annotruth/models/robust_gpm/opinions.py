@@ -11,7 +11,7 @@ from scipy.special import betainc
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import LabelSummary
-from annotruth.models.base_fit import POSTERIOR_INPUTS
+from annotruth.models.latent_classes import POSTERIOR_INPUTS
 from annotruth.models.robust_gpm.strategies import (
     MIN_PROBABILITY,
     ResponseStrategies,

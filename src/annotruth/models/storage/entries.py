@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 from annotruth.errors import InputError, shown
 from annotruth.labels.validate import check_option
 from annotruth.models.base_fit import SETS, Readout, Verdict
-from annotruth.models.further import FURTHER_TABLES
+from annotruth.models.fits.further import FURTHER_TABLES
 from annotruth.models.pairs.registry import PAIR_MODELS, get_pair_model
 from annotruth.models.pairs.result import RANKING
 from annotruth.models.registry import MODELS, get_model
 
 if TYPE_CHECKING:
-    from annotruth.models.base import OptionsBase
+    from annotruth.models.options import OptionsBase
 
 _FRAMES = ("pandas", "polars", "pyarrow", "modin", "cudf")
 _SHA256 = re.compile(r"[0-9a-f]{64}")

@@ -32,10 +32,12 @@ import pyarrow as pa
 from pyarrow import feather
 
 from annotruth.errors import InputError, shown, system_errors_reported
-from annotruth.io import atomic
+from annotruth.io.atomic.system import exclusive, sync_file, sync_folder
+from annotruth.io.atomic.workspace import remove_leftovers
+from annotruth.io.atomic.write import check_replaceable, folders_created
 from annotruth.models import base_fit
 from annotruth.models.base_fit import FORMAT, SETS
-from annotruth.models.further import FURTHER_TABLES, FurtherResults, make_further_results
+from annotruth.models.fits.further import FURTHER_TABLES, FurtherResults, make_further_results
 from annotruth.models.pairs.result import RANKING, RankFit
 from annotruth.models.result import QUESTIONS_MANIFEST, Fit
 from annotruth.models.storage.columns import check_table
@@ -91,10 +93,10 @@ def save(fit: Fit | RankFit | SetFit, path: str | os.PathLike[str]) -> None:
         raise InputError(f"{path} holds the fits of several questions: choose another folder")
     with (
         system_errors_reported(path),
-        atomic.folders_created(folder),
+        folders_created(folder),
         _lock_held(folder),
     ):
-        atomic.remove_leftovers(folder)
+        remove_leftovers(folder)
         data = folder / f"data-{secrets.token_hex(8)}"
         try:
             data.mkdir()
@@ -108,10 +110,10 @@ def save(fit: Fit | RankFit | SetFit, path: str | os.PathLike[str]) -> None:
             entries["checksum"] = _checksum(entries)
             manifest = data / MANIFEST
             manifest.write_text(json.dumps(entries, indent=2) + "\n", "utf-8", newline="\n")
-            atomic.sync_file(manifest)
-            atomic.sync_folder(data)
-            atomic.sync_folder(folder)
-            atomic.check_replaceable(folder / MANIFEST)
+            sync_file(manifest)
+            sync_folder(data)
+            sync_folder(folder)
+            check_replaceable(folder / MANIFEST)
             manifest.replace(folder / MANIFEST)
         except BaseException:
             # An interruption can come right after the rename, so the manifest says what to keep.
@@ -119,7 +121,7 @@ def save(fit: Fit | RankFit | SetFit, path: str | os.PathLike[str]) -> None:
             if not (folder / MANIFEST).exists():
                 (folder / _LOCK).unlink(missing_ok=True)
             raise
-        if atomic.sync_folder(folder):
+        if sync_folder(folder):
             _remove_unused(folder, folder.iterdir())
             _remove_old_format(folder)
 
@@ -145,7 +147,7 @@ def _write_files(fit: Fit | RankFit | SetFit, folder: Path) -> dict[str, dict[st
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         files[path.name] = {"bytes": path.stat().st_size, "sha256": digest}
-        atomic.sync_file(path)
+        sync_file(path)
     return files
 
 
@@ -208,7 +210,7 @@ def _lock_held(folder: Path, on_wait: Callable[[], object] | None = None) -> Ite
     if folder in _HELD.get():
         yield
         return
-    with atomic.exclusive(folder / _LOCK, seconds=WAIT_SECONDS, on_wait=on_wait):
+    with exclusive(folder / _LOCK, seconds=WAIT_SECONDS, on_wait=on_wait):
         token = _HELD.set(_HELD.get() | {folder})
         try:
             yield

@@ -14,7 +14,7 @@ from annotruth.labels import Labels, Scale
 from annotruth.labels.arrays import Covariates
 from annotruth.models.base_fit import Readout
 from annotruth.models.distribution import Distribution
-from annotruth.models.past_fits import check_past_fits
+from annotruth.models.fits.past_fits import check_past_fits
 from annotruth.models.result import Fit
 from annotruth.models.storage.columns import (
     MAX_VALUE,

@@ -14,9 +14,10 @@ from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, LabelSummary
 from annotruth.labels.covariates import match_groups
 from annotruth.labels.validate import check_ordinal
-from annotruth.models.base import Capabilities, IterativeEstimator
+from annotruth.models.capabilities import Capabilities
 from annotruth.models.distribution import Z_95
 from annotruth.models.em import History
+from annotruth.models.em_estimator import IterativeEstimator
 from annotruth.models.result import Fit
 from annotruth.models.subject_bias.posterior import vote_posterior
 from annotruth.models.subject_bias.rounding import rounded_gaussians

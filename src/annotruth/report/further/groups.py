@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from annotruth.errors import shorten
 from annotruth.kernels.arrays import Floats
-from annotruth.models.further import FurtherResults
+from annotruth.models.fits.further import FurtherResults
 from annotruth.models.result import Fit
 from annotruth.report.charts.chart import color_indices
 from annotruth.report.charts.drawing import Drawing, escaped

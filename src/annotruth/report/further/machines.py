@@ -9,7 +9,7 @@ import numpy as np
 
 from annotruth.errors import shorten
 from annotruth.models.base_fit import AnnotatorResults
-from annotruth.models.further import FurtherResults
+from annotruth.models.fits.further import FurtherResults
 from annotruth.report.charts import shapes
 from annotruth.report.charts.chart import Chart
 from annotruth.report.charts.drawing import escaped

@@ -11,7 +11,7 @@ import pyarrow as pa
 from annotruth.advice.over_time import describe_time
 from annotruth.errors import counted
 from annotruth.models.base_fit import SPAMMER_BELOW, AnnotatorResults
-from annotruth.models.further import FurtherResults
+from annotruth.models.fits.further import FurtherResults
 from annotruth.report.charts.chart import Chart
 from annotruth.report.charts.drawing import escaped
 from annotruth.report.charts.trajectories import Trajectory, draw_trajectories

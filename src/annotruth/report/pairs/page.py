@@ -7,7 +7,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from annotruth.io.readers import file_named_in_errors, load_table
+from annotruth.io.reading.file_errors import file_named_in_errors
+from annotruth.io.reading.tables import load_table
 from annotruth.labels.frames import as_arrow
 from annotruth.models import base_fit
 from annotruth.models.pairs.result import RankFit

@@ -11,7 +11,7 @@ from pathlib import Path
 from sqlalchemy import Connection, text
 
 from annotruth.errors import system_errors_reported
-from annotruth.io.atomic import try_lock
+from annotruth.io.atomic.system import try_lock
 from annotruth.serve.store.database import Database
 
 _LOGGER = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from annotruth.advice.advice import advise
 from annotruth.errors import system_errors_reported
-from annotruth.io.atomic import sync_file
+from annotruth.io.atomic.system import sync_file
 from annotruth.models.result import Fit
 from annotruth.serve.store.alerts import add_alert
 from annotruth.serve.store.database import Database

@@ -1,0 +1,203 @@
+"""Write a file, or all files of a folder, atomically."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from annotruth.errors import system_errors_reported
+from annotruth.io.atomic import system
+from annotruth.io.atomic.workspace import (
+    EXCHANGED,
+    NEW,
+    READY,
+    TEMPORARY,
+    WORKSPACE,
+    bring_back,
+    is_temporary,
+    open_workspace,
+    remove_leftovers,
+    rename_ready_files,
+)
+
+_WAIT_SECONDS = 60.0
+
+
+@contextmanager
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Return a temporary file name that is renamed to ``path`` when the block succeeds.
+
+    Missing parent folders are created. When the block fails, the temporary file and the folders
+    created for it are removed, and an existing file at ``path`` stays as it was.
+    """
+    # As in plain writing, a link is followed: the file behind it is replaced, not the link.
+    destination = Path(os.path.realpath(path))
+    with system_errors_reported(path), folders_created(destination.parent):
+        check_replaceable(destination)
+        with open_workspace(destination.parent) as workspace:
+            temporary = workspace / destination.name
+            yield temporary
+            if destination.exists():
+                shutil.copymode(destination, temporary)
+            system.sync_file(temporary)
+            temporary.replace(destination)
+            system.sync_folder(destination.parent)
+
+
+@contextmanager
+def atomic_write_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
+    """Return a temporary folder whose files are moved to ``folder`` when the block succeeds.
+
+    A new folder appears at once with all its files; in an existing one, all files are replaced at
+    once, and other files stay.
+    """
+    destination = Path(os.path.realpath(folder))
+    with system_errors_reported(folder), folders_created(destination.parent):
+        place = destination.parent
+        if destination.is_dir():
+            remove_leftovers(destination)
+            if os.path.ismount(destination) or not os.access(place, os.W_OK):
+                place = destination
+        elif destination.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+        with open_workspace(place) as workspace:
+            new = workspace / NEW
+            new.mkdir()
+            yield new
+            for file in new.iterdir():
+                system.sync_file(file)
+            system.sync_folder(new)
+            if not _appears(new, destination):
+                with _folder_locked(destination):
+                    _replace_files(new, destination, workspace)
+
+
+def _appears(new: Path, destination: Path) -> bool:
+    """Rename a folder to its destination; return False if there is a folder already."""
+    if destination.exists():
+        return False
+    try:
+        new.rename(destination)
+    except OSError:
+        if not destination.is_dir():  # else another process created it meanwhile
+            raise
+        return False
+    system.sync_folder(destination.parent)
+    return True
+
+
+def _replace_files(new: Path, destination: Path, workspace: Path) -> None:
+    """Replace files of an existing folder by those in ``new``, all at once if possible."""
+    names = [file.name for file in new.iterdir()]
+    for name in names:
+        check_replaceable(destination / name)
+    if workspace.parent == destination:
+        _replace_one_by_one(workspace)
+        return
+    exchanged = _add_other_files(new, destination, workspace)
+    try:
+        system.exchange_folders(exchanged, destination)
+    except OSError as error:
+        if error.errno not in system.NO_EXCHANGE:
+            raise
+    else:
+        system.sync_folder(destination.parent)
+        # The new files are in place. If the folder does not come back now, it does at the next
+        # write to the same place.
+        with suppress(OSError):
+            bring_back(exchanged, destination)
+        return
+    with open_workspace(destination) as inner:
+        (inner / NEW).mkdir()
+        for name in names:
+            shutil.move(exchanged / name, inner / NEW / name)  # possibly to another disk
+            system.sync_file(inner / NEW / name)
+        _replace_one_by_one(inner)
+
+
+def _add_other_files(new: Path, destination: Path, workspace: Path) -> Path:
+    """Give a temporary folder links to all other files of its destination; return its new place.
+
+    Subfolders cannot have hard links: their links lead to where they are after the exchange.
+    """
+    names = {file.name for file in new.iterdir()}
+    for entry in os.scandir(destination):
+        if entry.name in names or WORKSPACE.fullmatch(entry.name):
+            continue
+        try:
+            os.link(entry.path, new / entry.name, follow_symlinks=False)
+        except OSError:
+            target = Path("..", workspace.name, EXCHANGED, destination.name, entry.name)
+            (new / entry.name).symlink_to(target)
+    shutil.copymode(destination, new)
+    (new / TEMPORARY).write_text(workspace.name, "utf-8")
+    system.sync_folder(new)
+    exchanged = workspace / EXCHANGED / destination.name
+    exchanged.parent.mkdir()
+    new.rename(exchanged)
+    system.sync_folder(workspace)
+    return exchanged
+
+
+def _replace_one_by_one(workspace: Path) -> None:
+    """Replace files of the folder that a workspace is in, also if the process is killed meanwhile."""
+    (workspace / NEW).rename(workspace / READY)  # from now on they are renamed, sooner or later
+    system.sync_folder(workspace)
+    rename_ready_files(workspace)
+    system.sync_folder(workspace.parent)
+
+
+@contextmanager
+def _folder_locked(folder: Path) -> Iterator[None]:
+    """Keep other processes from replacing files in a folder until the block ends."""
+    lock = None
+    deadline = time.monotonic() + _WAIT_SECONDS
+    while lock is None:
+        try:
+            lock = system.try_lock(folder)
+        except OSError as error:
+            if not (error.errno in system.NO_LOCKS or sys.platform == "win32"):
+                raise
+            yield
+            return
+        if lock is not None and is_temporary(folder):
+            os.close(lock)
+            lock = None
+        if lock is None:
+            if time.monotonic() > deadline:
+                raise OSError(errno.EBUSY, "another process is writing to it")
+            time.sleep(0.01)
+            remove_leftovers(folder.parent)
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+def check_replaceable(path: Path) -> None:
+    """Refuse to replace anything but a regular file."""
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if path.exists() and not path.is_file():
+        # A rename would replace a device or a pipe by a plain file.
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+
+
+@contextmanager
+def folders_created(folder: Path) -> Iterator[None]:
+    """Create a folder and its parents; remove them again if the block fails and they are empty."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException:
+        for each in missing:
+            with suppress(OSError):  # not created after all, or in use by another process
+                each.rmdir()
+        raise

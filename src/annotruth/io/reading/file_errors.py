@@ -1,0 +1,73 @@
+"""Errors of one line that name the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from annotruth.errors import (
+    ComparisonsError,
+    InputError,
+    OutputError,
+    describe_exhaustion,
+    one_line,
+    printable,
+    shorten,
+)
+
+if TYPE_CHECKING:
+    from annotruth.io.sources import LabelFile
+
+
+@contextmanager
+def file_errors_reported(path: LabelFile | Sequence[LabelFile]) -> Iterator[None]:
+    """Turn every failure to read a file into an `InputError` of one line that names the file.
+
+    What is wrong with one of several files names that file only.
+    """
+    kind: type[InputError] = InputError
+    try:
+        yield
+    except OutputError:
+        raise
+    except InputError as error:
+        reason, cause = str(error), error.__cause__
+        if isinstance(error, ComparisonsError):
+            kind = ComparisonsError
+    except (MemoryError, RecursionError) as error:
+        reason, cause = describe_exhaustion(error), error
+    except FileNotFoundError as error:
+        reason, cause = "no such file: check the path", error
+    except IsADirectoryError as error:
+        reason = "this is a folder with no saved fit in it: name a file, or a folder of `--save`"
+        cause = error
+    except PermissionError as error:
+        reason, cause = "the file may not be read: check its permissions", error
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        what = shorten(one_line(str(error)), 200)
+        reason, cause = f"the file cannot be read ({what}): check that it is complete", error
+    else:
+        return
+    from annotruth.io.sources import source_name
+
+    raise kind(f"{source_name(path)}: {reason}") from cause
+
+
+@contextmanager
+def file_named_in_errors(data: Any) -> Iterator[None]:
+    """Put the path before messages about what a file holds, where ``data`` is a path."""
+    try:
+        yield
+    except InputError as error:
+        if not isinstance(data, str | Path):
+            raise
+        from annotruth.io.sources import source_name
+
+        name = source_name(data)
+        if str(error).startswith(printable(f"{name}: ")):
+            raise
+        raise type(error)(f"{name}: {error}") from error

@@ -1,0 +1,60 @@
+"""The options of estimators, with the interface of scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
+
+from annotruth.errors import InputError
+from annotruth.labels.validate import check_option
+
+
+@dataclass(kw_only=True)
+class OptionsBase:
+    """Base of all estimators: options are keyword-only fields, as in scikit-learn.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> at.GPM(tol=1e-6).get_params()["tol"]
+    1e-06
+    """
+
+    name: ClassVar[str]
+    """The model's name on the command line."""
+
+    def _check_option_types(self) -> None:
+        """Refuse options of a wrong type."""
+        types = {option.name: str(option.type) for option in fields(self)}
+        for name, value in self.get_params().items():
+            check_option(name, types[name], value)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the options this estimator was made with, as strings and numbers."""
+        return {name: _plain(value) for name, value in self.get_params().items()}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the options this estimator was made with (scikit-learn's interface)."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+
+    def set_params(self, **options: Any) -> Self:
+        """Set options (scikit-learn's interface)."""
+        self.check_options(options)
+        for name, value in options.items():
+            setattr(self, name, value)
+        return self
+
+    @classmethod
+    def check_options(cls, options: Iterable[str]) -> None:
+        """Refuse options that the model does not have."""
+        known = [f.name for f in fields(cls) if f.init]
+        for name in options:
+            if name not in known:
+                has = ", ".join(known) or "none"
+                raise InputError(f"{cls.name} has no option {name!r}: it has {has}")
+
+
+def _plain(value: Any) -> Any:
+    """Return strings and numbers as they are; an object, such as an engine, by its class."""
+    return value if isinstance(value, str | int | float | None) else type(value).__name__
