@@ -15,8 +15,10 @@ from annotruth.engines.memory import MemorySession
 from annotruth.labels import Labels, Scale
 from annotruth.models.robust_gpm import model as model_module
 from annotruth.models.robust_gpm.annotators import AnnotatorPosterior
-from annotruth.models.robust_gpm.classes import ClassSteps, TrueClasses
-from annotruth.models.robust_gpm.model import RobustGPM, has_room
+from annotruth.models.robust_gpm.class_steps import ClassSteps
+from annotruth.models.robust_gpm.classes import TrueClasses
+from annotruth.models.robust_gpm.limits import has_room
+from annotruth.models.robust_gpm.model import RobustGPM
 from annotruth.models.robust_gpm.opinion_steps import OpinionSteps
 from annotruth.models.robust_gpm.opinions import OpinionShapes
 

@@ -23,7 +23,7 @@ from annotruth.models.result import Fit
 from annotruth.models.robust_gpm import class_results, opinion_results
 from annotruth.models.robust_gpm.annotators import AnnotatorPosterior, annotator_results
 from annotruth.models.robust_gpm.class_results import ClassState
-from annotruth.models.robust_gpm.classes import CLASS_TOL, AnnotatorCounts, ClassSteps
+from annotruth.models.robust_gpm.class_steps import CLASS_TOL, AnnotatorCounts, ClassSteps
 from annotruth.models.robust_gpm.model import RobustGPM, is_class_fit
 from annotruth.models.robust_gpm.opinion_results import OpinionState, final_model
 from annotruth.models.robust_gpm.opinion_steps import OpinionSteps

@@ -24,7 +24,7 @@ from annotruth.kernels.arrays import Floats
 from annotruth.labels import Labels
 from annotruth.models.em import Monitor
 from annotruth.models.latent_classes import POSTERIOR_INPUTS, ExpectedCounts
-from annotruth.models.robust_gpm.classes import ClassParameters, ClassSteps
+from annotruth.models.robust_gpm.class_steps import ClassParameters, ClassSteps
 from annotruth.models.robust_gpm.opinion_steps import (
     OpinionParameters,
     OpinionSteps,

@@ -14,12 +14,8 @@ from annotruth.kernels.shared import NEVER
 from annotruth.labels import LabelSummary
 from annotruth.models.em import run_em
 from annotruth.models.latent_classes import ExpectedCounts
-from annotruth.models.robust_gpm.classes import (
-    AnnotatorCounts,
-    ClassParameters,
-    ClassSteps,
-    TrueClasses,
-)
+from annotruth.models.robust_gpm.class_steps import AnnotatorCounts, ClassParameters, ClassSteps
+from annotruth.models.robust_gpm.classes import TrueClasses
 from annotruth.models.robust_gpm.resampling import Folds
 
 N_SUBTYPES = 3

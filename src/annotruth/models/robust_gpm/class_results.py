@@ -29,12 +29,8 @@ from annotruth.models.robust_gpm.annotators import (
     annotator_results,
 )
 from annotruth.models.robust_gpm.choice import Candidate, HeldOutChoice
-from annotruth.models.robust_gpm.classes import (
-    AnnotatorCounts,
-    ClassParameters,
-    ClassSteps,
-    TrueClasses,
-)
+from annotruth.models.robust_gpm.class_steps import AnnotatorCounts, ClassParameters, ClassSteps
+from annotruth.models.robust_gpm.classes import TrueClasses
 from annotruth.models.robust_gpm.resampling import label_shares
 from annotruth.models.robust_gpm.strategies import NO_LABEL
 

@@ -25,12 +25,9 @@ from annotruth.models.em import (
 from annotruth.models.em_estimator import EMEstimator
 from annotruth.models.latent_classes import LatentClasses
 from annotruth.models.result import Fit
-from annotruth.models.robust_gpm.classes import (
-    CLASS_TOL,
-    ClassParameters,
-    ClassSteps,
-    TrueClasses,
-)
+from annotruth.models.robust_gpm.class_steps import CLASS_TOL, ClassParameters, ClassSteps
+from annotruth.models.robust_gpm.classes import TrueClasses
+from annotruth.models.robust_gpm.limits import max_states, size_problem
 from annotruth.models.robust_gpm.opinion_results import (
     OpinionState,
     make_opinion_fit,
@@ -38,7 +35,7 @@ from annotruth.models.robust_gpm.opinion_results import (
     predict_opinion_labels,
 )
 from annotruth.models.robust_gpm.opinion_steps import opinion_steps
-from annotruth.models.robust_gpm.opinions import OpinionShapes, count_shapes
+from annotruth.models.robust_gpm.opinions import OpinionShapes
 from annotruth.models.robust_gpm.resampling import Folds, assign_folds, judge_agreement
 
 if TYPE_CHECKING:
@@ -50,12 +47,6 @@ Truth = Literal["auto", "class", "opinions"]
 # serious labels next to the class than this many times those on it; on long scales in any case.
 _OPINIONS_FROM = 0.5
 _MAX_ORDINAL_CLASSES = 12
-
-_MAX_CATEGORIES = 128
-_MAX_BYTES = 8e9
-_N_TABLES = (
-    8  # of annotators x categories x classes: the likelihood, partitions' counts, their update
-)
 
 
 @dataclass(kw_only=True)
@@ -367,7 +358,7 @@ class RobustGPM(EMEstimator):
             make_class_fit,
         )
 
-        choice = choose(labels, session, folds, max_states=_most_states(labels))
+        choice = choose(labels, session, folds, max_states=max_states(labels))
         steps = choice.candidate.steps(labels, session)
         # Shares of labels as a start would make annotators certain, and EM would not correct it.
         start = steps.start_without_labels() if verdict is None else steps.start()
@@ -449,7 +440,7 @@ class RobustGPM(EMEstimator):
             raise InputError(f"unknown truth {self.truth!r}: choose auto, class or opinions")
         if self.truth == "opinions":
             check_ordinal(labels.scale, f"{self.name} with truth='opinions'")
-        if problem := _size_problem(labels):
+        if problem := size_problem(labels):
             raise InputError(
                 f"these labels are too large for {self.name}: {problem}; merge categories, or "
                 "choose another model, such as gpm (`--model gpm`)"
@@ -469,29 +460,3 @@ def _refuse_classifier(labels: LabelSummary) -> None:
 def is_class_fit(fit: BaseFit) -> bool:
     """Whether every item has one right label in a fit of RobustGPM."""
     return "state_prior" in fit.parameters
-
-
-def has_room(labels: LabelSummary) -> bool:
-    """Whether the labels are within the model's limits of categories and memory."""
-    return not _size_problem(labels)
-
-
-def _size_problem(labels: LabelSummary) -> str:
-    """Return which limit the labels exceed; empty if none."""
-    n_annotators, n = labels.n_annotators, labels.n_categories
-    n_states = max(n, count_shapes(n)) if labels.scale.is_ordinal else n
-    if n > _MAX_CATEGORIES:
-        return f"they have {n:,} categories, and it takes at most {_MAX_CATEGORIES}"
-    n_bytes = _N_TABLES * 8 * n_annotators * n * n_states
-    if n_bytes > _MAX_BYTES:
-        return (
-            f"its tables of {n_annotators:,} annotators x {n:,} categories would take "
-            f"{n_bytes / 1e9:.1f} GB, and the limit is {_MAX_BYTES / 1e9:.0f} GB"
-        )
-    return ""
-
-
-def _most_states(labels: LabelSummary) -> int:
-    """Return how many latent states fit into memory."""
-    per_state = _N_TABLES * 8 * labels.n_annotators * labels.n_categories
-    return int(_MAX_BYTES // per_state)

@@ -22,7 +22,7 @@ from annotruth.models.robust_gpm.class_results import (
     final_state,
     make_class_fit,
 )
-from annotruth.models.robust_gpm.classes import CLASS_TOL, AnnotatorCounts, ClassSteps
+from annotruth.models.robust_gpm.class_steps import CLASS_TOL, AnnotatorCounts, ClassSteps
 from annotruth.models.robust_gpm.opinion_results import (
     OpinionState,
     final_model,

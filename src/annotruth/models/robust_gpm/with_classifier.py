@@ -12,7 +12,7 @@ from annotruth.models.base_fit import BaseFit
 from annotruth.models.classifier import Calibration, choose_calibration, not_used
 from annotruth.models.em import History
 from annotruth.models.robust_gpm.class_results import ClassState, final_state, state_posterior
-from annotruth.models.robust_gpm.classes import ClassParameters, ClassSteps
+from annotruth.models.robust_gpm.class_steps import ClassParameters, ClassSteps
 
 _N_ROUNDS = 2  # with the classifier annotators are known better, and then the classifier is
 
