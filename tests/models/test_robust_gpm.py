@@ -13,7 +13,7 @@ from annotruth import metrics, simulate
 from annotruth.engines import get_engine
 from annotruth.engines.memory import MemorySession
 from annotruth.labels import Labels, Scale
-from annotruth.models.robust_gpm import model as model_module
+from annotruth.models.robust_gpm import limits
 from annotruth.models.robust_gpm.annotators import AnnotatorPosterior
 from annotruth.models.robust_gpm.class_steps import ClassSteps
 from annotruth.models.robust_gpm.classes import TrueClasses
@@ -188,7 +188,7 @@ def test_too_many_categories_are_refused():
 def test_tables_beyond_the_memory_limit_are_refused(monkeypatch):
     rows = [("a", "ann", "cat"), ("a", "bob", "dog")]
     assert has_room(Labels.of(rows))
-    monkeypatch.setattr(model_module, "_MAX_BYTES", 8 * 8 * 2 * 2 * 2 - 1)
+    monkeypatch.setattr(limits, "_MAX_BYTES", 8 * 8 * 2 * 2 * 2 - 1)
     message = "its tables of 2 annotators x 2 categories would take 0.0 GB, and the limit is 0 GB"
     with pytest.raises(at.InputError, match=message):
         RobustGPM().fit(rows)
