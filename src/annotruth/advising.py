@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from annotruth.api import fit
-from annotruth.earlier_fits import loaded_fit
+from annotruth.earlier_fits import loaded_fit, refuse_options_of_data
 from annotruth.errors import InputError
 from annotruth.io.options import ReadOptions
 from annotruth.io.readers import reading_stage
@@ -145,14 +145,9 @@ def fit_or_load(
         if not isinstance(fitted, Fit):
             raise InputError("reports and advice need labels in memory: leave out engine")
         return fitted
-    given = {"model": model, "gold": gold, "annotator_prior": annotator_prior, **own}
-    named = [name for name, value in given.items() if value is not None]
-    named += read.changed().keys() - {"drop"}
-    if named:
-        raise InputError(
-            f"{', '.join(named)}: only for labels, and this is a fit; leave them out, or give the "
-            "labels"
-        )
+    refuse_options_of_data(
+        "labels", read, model=model, gold=gold, annotator_prior=annotator_prior, **own
+    )
     start_stage(progress, reading_stage(data))
     saved = loaded_fit(data)
     if "drop" not in read.changed():

@@ -15,7 +15,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
-from annotruth.earlier_fits import loaded_fit, on_scale, settings_of
+from annotruth.earlier_fits import loaded_fit, on_scale, refuse_options_of_data, settings_of
 from annotruth.engines import get_engine, native_engine
 from annotruth.errors import AnnotruthWarning, InputError
 from annotruth.io.options import ReadOptions
@@ -68,7 +68,7 @@ class FitRequest:
     annotators: Any = None
     by: str | Sequence[str] | None = None
     machines: Sequence[Any] = ()
-    machine_margin: float = 0.1
+    machine_margin: float | None = None
     warm_start: Any = None
     progress: ProgressCallback | None = None
     read: ReadOptions = field(default_factory=ReadOptions)
@@ -81,6 +81,7 @@ class FitRequest:
             "annotators": self.annotators,
             "by": self.by,
             "machines": self.machines or None,
+            "machine_margin": self.machine_margin,
             "warm_start": self.warm_start,
         }
         return {name: value for name, value in arguments.items() if value is not None}
@@ -125,7 +126,7 @@ def fit(
     annotators: Any = None,
     by: str | Sequence[str] | None = None,
     machines: Sequence[Any] = (),
-    machine_margin: float = 0.1,
+    machine_margin: float | None = None,
     warm_start: Fit | str | Path | None = None,
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
@@ -141,7 +142,7 @@ def fit(
     annotators: Any = None,
     by: str | Sequence[str] | None = None,
     machines: Sequence[Any] = (),
-    machine_margin: float = 0.1,
+    machine_margin: float | None = None,
     warm_start: Fit | str | Path | None = None,
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
@@ -182,8 +183,8 @@ def fit(
         compared with people, those that err together count less, and each is tested whether it may
         replace a person: see `Fit.machines` and `Fit.dependence`.
     machine_margin
-        By how much a machine may be worse than a person in that test: 0.1 for crowd workers, 0.15
-        for trained annotators, 0.2 for experts.
+        By how much a machine may be worse than a person in that test: 0.1 for crowd workers (the
+        default), 0.15 for trained annotators, 0.2 for experts.
     warm_start
         A fit of the same model, or the folder of a saved one, to start from, for instance with all
         labels of a campaign again, in which the fit's labels are. Labels are read on its scale.
@@ -211,6 +212,8 @@ def fit(
         With ``question="all"``: the fit of every question.
     """
     read, options = ReadOptions.split(read, options)
+    if is_fit(data):
+        refuse_options_of_data("labels", read)
     request = FitRequest(
         data=data,
         model=model,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from annotruth.comparisons import Comparisons
 from annotruth.comparisons.append import append_comparisons
 from annotruth.comparisons.read import load_comparisons
-from annotruth.earlier_fits import refuse_machines, settings_of
+from annotruth.earlier_fits import refuse_machines, refuse_options_of_data, settings_of
 from annotruth.errors import InputError
 from annotruth.fitting import AUTO
 from annotruth.io.options import ReadOptions
@@ -38,7 +38,7 @@ def rank(
     model: str | PairEstimator | None = None,
     *,
     machines: Sequence[Any] = (),
-    machine_margin: float = 0.1,
+    machine_margin: float | None = None,
     warm_start: RankFit | str | Path | None = None,
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
@@ -88,7 +88,10 @@ def rank(
     if auto:
         options = {**options, "n_groups": 1}
     estimator = make_pair_estimator(DEFAULT_PAIR_MODEL if model is None else model, options)
-    if machines:
+    if machines or machine_margin is not None:
+        from annotruth.machines.judges import refuse_margin_alone
+
+        refuse_margin_alone(machines, machine_margin)
         _check_machines(estimator, read, machine_margin, warm_start, auto=auto)
     start_stage(progress, reading_stage(data))
     comparisons = _load(data, read)
@@ -109,7 +112,12 @@ def rank(
 
 
 def _check_machines(
-    estimator: PairEstimator, read: ReadOptions, margin: float, warm_start: Any, *, auto: bool
+    estimator: PairEstimator,
+    read: ReadOptions,
+    margin: float | None,
+    warm_start: Any,
+    *,
+    auto: bool,
 ) -> None:
     """Refuse machines that cannot be fitted, before comparisons are read."""
     from annotruth.machines.pair_fit import check_pair_machine_options
@@ -251,11 +259,7 @@ def _load(data: Any, read: ReadOptions) -> Comparisons:
     """Return comparisons in any of the forms that `rank` takes."""
     if not is_fit(data):
         return load_comparisons(data, read)
-    if changed := read.changed().keys() - {"drop"}:
-        raise InputError(
-            f"{', '.join(changed)}: only for comparisons, and this is a fit; leave them out, or "
-            "give the comparisons"
-        )
+    refuse_options_of_data("comparisons", read)
     comparisons = replace(loaded_ranking(data).data, annotator_weight=None)
     return load_comparisons(comparisons, read)
 
@@ -354,11 +358,6 @@ def _fit_or_load(
     if not is_fit(data):
         return rank(data, model, progress=progress, read=read, **options)
     read, own = ReadOptions.split(read, options)
-    given = [name for name, value in {"model": model, **own}.items() if value is not None]
-    if given := [*given, *read.changed()]:
-        raise InputError(
-            f"{', '.join(given)}: only for comparisons, and this is a fit; leave them out, or give "
-            "the comparisons"
-        )
+    refuse_options_of_data("comparisons", read, model=model, **own, drop=read.changed().get("drop"))
     start_stage(progress, reading_stage(data))
     return loaded_ranking(data)

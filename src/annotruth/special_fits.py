@@ -46,7 +46,7 @@ def check_special(request: FitRequest, estimator: Estimator | None, engine: Engi
             classifier=request.classifier,
             warm_start=request.warm_start,
         )
-    if request.machines:
+    if request.machines or request.machine_margin is not None:
         _check_machines(request, estimator, engine)
 
 
@@ -65,8 +65,10 @@ def _check_classifier(estimator: Estimator | None, engine: Engine, read: ReadOpt
 
 
 def _check_machines(request: FitRequest, estimator: Estimator | None, engine: Engine) -> None:
+    from annotruth.machines.judges import refuse_margin_alone
     from annotruth.machines.label_fit import check_machine_options
 
+    refuse_margin_alone(request.machines, request.machine_margin)
     others = (
         ("memory (`--memory`)", request.read.memory),
         ("a classifier (`--classifier`)", request.classifier),

@@ -312,6 +312,35 @@ def test_a_path_that_cannot_be_written_is_one_line_and_exit_2(run, write, tmp_pa
     assert file.read_text() == "here"
 
 
+@pytest.mark.parametrize("words", [["{}"], ["l.csv", "--out", "{}"], ["l.csv", "--report", "{}"]])
+def test_a_name_that_is_too_long_is_one_line_and_exit_2(run, write, tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    write("l.csv", GOOD)
+    code, out, err = run("fit", *(word.format("x" * 300) for word in words))
+    assert (code, out) == (2, "")
+    assert err == f"annotruth: {'x' * 59}…: the name is too long: choose a shorter one\n"
+
+
+@pytest.mark.parametrize("flag", ["--out", "--report"])
+def test_a_device_is_no_output(run, write, flag):
+    code, out, err = run("fit", write("l.csv", GOOD), flag, "/dev/null")
+    assert (code, out) == (2, "")
+    assert err == (
+        f"annotruth: {flag} /dev/null: this is neither a file nor a folder: choose another path\n"
+    )
+
+
+@pytest.mark.parametrize(("file", "code"), [("l.csv", 0), ("missing.csv", 2)])
+def test_a_closed_stderr_changes_nothing(run, write, tmp_path, monkeypatch, file, code):
+    write("l.csv", GOOD)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stderr", None)
+    done, out, _ = run("fit", file, "--model", "majority")
+    assert done == code
+    assert ("majority on" in out) == (code == 0)
+    assert "no such file" not in out
+
+
 def test_invalid_options_of_simulate_are_refused(run, tmp_path):
     code, _, err = run("simulate", "--out", tmp_path / "s", "--spammers", "2")
     assert code == 2

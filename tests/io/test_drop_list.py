@@ -94,6 +94,20 @@ def test_what_cannot_be_left_out_is_refused(drop, line):
         annotators(drop)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "line"),
+    [
+        ("lists.json", '[{"annotator": ["ann"]}]', "holds values of type list<item: string>"),
+        ("long.csv", f"annotator,{'x' * 200_000}\nann,y\n", "the first line cannot be read"),
+    ],
+)
+def test_files_without_ids_are_refused(tmp_path, name, content, line):
+    path = tmp_path / name
+    path.write_text(content)
+    with pytest.raises(at.InputError, match=f"^{path}: .*{line}"):
+        annotators(path)
+
+
 def test_unknown_annotators_are_counted_in_one_warning():
     with pytest.warns(at.AnnotruthWarning, match="2 of 3 annotators to leave out have no labels"):
         assert annotators(["ann", "y", "z"]) == ["bob", "=2+3", "7"]

@@ -95,6 +95,16 @@ def test_a_column_without_any_time_is_not_used():
         )
 
 
+@pytest.mark.parametrize("role", ["time", "order", "seconds"])
+@pytest.mark.parametrize("missing", ["", "NA", None])
+def test_an_empty_column_is_one_warning(role, missing):
+    expected = f"column '{role}' holds no {role} of labels .every value is missing. and is not used"
+    with pytest.warns(AnnotruthWarning, match=expected) as said:
+        labels = read(**{role: pa.array([missing] * 4, pa.string())})
+    assert len(said) == 1
+    assert not labels.covariates
+
+
 def test_times_that_are_all_the_same_are_one_line_of_the_summary():
     numbers = [n for n in range(30) for _ in "xyz"]
     rows = {"item": numbers, "annotator": list("xyz") * 30, "label": [n % 3 for n in numbers]}

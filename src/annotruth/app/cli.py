@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import gc
 import inspect
 import sys
@@ -24,7 +25,7 @@ from annotruth.app.commands.serve import serve
 from annotruth.app.commands.serve_admin import GROUP_HELPS, SERVE_COMMANDS
 from annotruth.app.commands.simulate import simulate
 from annotruth.app.commands.update import update
-from annotruth.errors import AnnotruthError, describe_exhaustion
+from annotruth.errors import AnnotruthError, describe_exhaustion, shorten
 
 _INTERRUPTED = 130  # what Typer turns Ctrl-C into
 
@@ -223,6 +224,11 @@ def main() -> None:
         console.print_error(describe_exhaustion(error))
         code = 2
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:  # whether it exists is asked before it is opened
+            console.print_error(
+                f"{shorten(str(error.filename))}: the name is too long: choose a shorter one"
+            )
+            sys.exit(2)
         # Errors of named files are AnnotruthErrors; this one is of stdout or of the machine.
         sys.stdout = cast(Any, None)  # or Python fails again at exit, when it flushes stdout
         console.print_error(f"cannot continue: {error}")

@@ -52,7 +52,7 @@ def progress_line(*, quiet: bool) -> Iterator[ProgressReporter]:
 
     Open it before slow imports, and close it before results are printed.
     """
-    if quiet or not sys.stderr.isatty():
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
         from annotruth.models.em import ProgressReporter
 
         yield ProgressReporter()
@@ -94,7 +94,9 @@ def show_lines(lines: str | Sequence[str]) -> None:
             _print(printable(line), sys.stdout)
 
 
-def _print(line: str, stream: TextIO) -> None:
+def _print(line: str, stream: TextIO | None) -> None:
+    if stream is None:  # closed by the caller, as by `2>&-`; print would take stdout instead
+        return
     # Typer's echo writes UTF-8 to a terminal that has only ASCII.
     print(line, file=stream, flush=True)
 

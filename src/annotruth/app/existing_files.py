@@ -64,6 +64,8 @@ def _check_existing(flag: str, path: Path, kind: OutputKind, *, force: bool) -> 
     if path.is_dir() != is_folder and (path.is_dir() or path.is_file()):
         other = "a folder: name a file in it" if path.is_dir() else "a file: name a folder"
         raise InputError(f"{flag} {path}: this is {other}")
+    if not (path.is_dir() or path.is_file()):
+        raise InputError(f"{flag} {path}: this is neither a file nor a folder: choose another path")
     if force or (path.is_dir() and not _foreign_files(path)):
         return
     if is_folder and _folder_kind(path) != kind:

@@ -173,11 +173,12 @@ MachinesOption = Annotated[
     ),
 ]
 MachineMarginOption = Annotated[
-    float,
+    float | None,
     typer.Option(
         metavar="SHARE",
         help="By how much a machine may be worse than a person to replace one: 0.1 for crowd "
         "workers, 0.15 for trained annotators, 0.2 for experts.",
+        show_default="0.1",
     ),
 ]
 SettingsOption = Annotated[

@@ -147,8 +147,7 @@ class Outputs:
         from annotruth.io.soft_labels import check_suffix
         from annotruth.io.writers import format_of
 
-        if self.soft_readout is not None and self.soft is None:
-            raise InputError("--soft-readout needs --soft FILE")
+        self._check_flags()
         for path, check in ((self.soft, check_suffix), (self.keep, format_of)):
             if path is not None:
                 check(path)
@@ -161,6 +160,26 @@ class Outputs:
         check_existing("--soft", self.soft, "file", force=self.force)
         check_existing("--keep", self.keep, "file", force=self.force)
         check_existing("--predictions", self.predictions, "file", force=self.force)
+
+    def _check_flags(self) -> None:
+        """Refuse flags that change nothing because what they are for is not written."""
+        if self.soft_readout is not None and self.soft is None:
+            raise InputError("--soft-readout needs --soft FILE")
+        if self.embed and self.report is None:
+            raise InputError("--embed needs --report FILE")
+        one_file = options.is_table_file(self.out)
+        if self.format_ is not FormatChoice.csv and (self.out is None or one_file):
+            raise InputError(
+                f"--format {self.format_.value} is for the tables of --out DIR, and the name of a file "
+                "says its format: leave it out, or name a folder"
+            )
+        written = [self.soft, Path(self.out) if self.out is not None and one_file else None]
+        as_csv = [path for path in written if path is not None and path.suffix.lower() == ".csv"]
+        in_folder = self.out is not None and not one_file and self.format_ is FormatChoice.csv
+        if self.safe_cells and not as_csv and not in_folder:
+            raise InputError(
+                "--safe-cells is for CSV files of --out and --soft: name one, or leave it out"
+            )
 
     def write(
         self,
@@ -180,6 +199,8 @@ class Outputs:
         from annotruth.io.writers import format_of, write_table
 
         written = Written([], [])
+        if not _is_of_labels(fit):
+            refuse_embedding(self.embed)
         if self.out is not None:
             progress.start("writing tables")
             extra = {"fit.json": fit.to_json()}
@@ -312,23 +333,32 @@ def _write_report(
     *,
     embed: bool,
 ) -> None:
-    from annotruth.models.result import Fit
-
     command = typed_command()
-    if not isinstance(fit, Fit):
+    if not _is_of_labels(fit):
         fit.report(path, source=source, truth=truth, command=command)
     else:
         known = cast("Changes | None", changes)
-        _of_labels(fit).report(
-            path, source=source, truth=truth, command=command, changes=known, embed=embed
+        fit.report(path, source=source, truth=truth, command=command, changes=known, embed=embed)
+
+
+def refuse_embedding(embed: bool) -> None:
+    """Refuse ``--embed`` for a report that shows no content of items."""
+    if embed:
+        raise InputError(
+            "--embed is for reports of labels, one per item and annotator: leave it out"
         )
+
+
+def _is_of_labels(fit: AnyFit) -> TypeGuard[Fit]:
+    """Return whether this is a fit of labels of one question."""
+    from annotruth.models.result import Fit
+
+    return isinstance(fit, Fit)
 
 
 def _of_labels(fit: AnyFit) -> Fit:
     """Return a fit of labels; refuse one of comparisons, for an output that only labels have."""
-    from annotruth.models.result import Fit
-
-    if not isinstance(fit, Fit):
+    if not _is_of_labels(fit):
         what = "sets of labels" if fit.model == "sets" else "comparisons"
         raise InputError(f"this is a fit of {what}, which has none")
     return fit

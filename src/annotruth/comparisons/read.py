@@ -37,7 +37,10 @@ from annotruth.labels.frames import default_frame, make_column, to_arrow
 from annotruth.labels.options import ALL_QUESTIONS, ReadOptions
 
 # Options of labels, which have no meaning for comparisons.
-_OF_LABELS = ("scale", "categories", "duplicates", "bins", "content", "input_format")
+_OF_LABELS = (
+    *("scale", "categories", "duplicates", "bins", "sets", "separator", "content"),
+    "input_format",
+)
 
 
 def load_comparisons(data: Any, read: ReadOptions | None = None, **options: Any) -> Comparisons:

@@ -22,6 +22,7 @@ from annotruth.labels.encode import match_ids, to_text
 from annotruth.labels.frames import find_columns, make_column, to_arrow
 from annotruth.labels.scale import to_plain
 from annotruth.labels.table import Labels
+from annotruth.labels.validate import check_types
 
 _TEXT = ("", ".txt", ".csv", ".tsv", ".lst")  # suffixes of files that may hold one id per line
 _MAX_BYTES = 1 << 26
@@ -133,7 +134,10 @@ def _has_header(path: Path) -> bool:
     with path.open(encoding="utf-8-sig", newline="") as file:
         first = file.readline()
     delimiter = max(",\t;|", key=first.count)
-    names = next(csv.reader([first.strip()], delimiter=delimiter), [])
+    try:
+        names = next(csv.reader([first.strip()], delimiter=delimiter), [])
+    except csv.Error as error:
+        raise InputError(f"the first line cannot be read ({error}): check its quotes") from error
     try:
         find_columns(names, ("annotator",))
     except InputError:
@@ -143,6 +147,7 @@ def _has_header(path: Path) -> bool:
 
 def _ids_of_table(table: pa.Table) -> pa.ChunkedArray:
     column = find_columns(table.column_names, ("annotator",))["annotator"]
+    check_types({"annotator": table[column]}, {"annotator": column})
     if "verdict" in table.column_names:
         table = table.filter(pc.equal(to_text(to_plain(table["verdict"])), "drop"))
     return table[column]

@@ -386,14 +386,16 @@ class LabelBuilder:
         """Return the times of labels by role, in the order of the layout; those that are not null."""
         if not self._time_parts:
             return {}
-        from annotruth.labels.times import join_times
+        from annotruth.labels.times import join_times, warn_of_empty_times
 
-        joined = {role: join_times(role, parts) for role, parts in self._time_parts.items()}
-        return {
-            role: column.take(as_arrow(rows))
-            for role, column in joined.items()
-            if column.null_count < len(column)
-        }
+        times = {}
+        for role, parts in self._time_parts.items():
+            column = join_times(role, parts)
+            if column.null_count < len(column):
+                times[role] = column.take(as_arrow(rows))
+            elif any(not pa.types.is_null(part.type) for part in parts):  # else there was a warning
+                warn_of_empty_times(role, self._times[role])
+        return times
 
 
 def _has_known_times(names: list[str]) -> bool:

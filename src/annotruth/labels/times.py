@@ -71,6 +71,15 @@ def warn_of_unused_times(names: Sequence[str], used: Iterable[str], where: str) 
         )
 
 
+def warn_of_empty_times(role: str, name: str) -> None:
+    """Warn of a column of times in which every value is missing."""
+    warnings.warn(
+        f"column {name!r} holds no {role} of labels (every value is missing) and is not used",
+        AnnotruthWarning,
+        stacklevel=2,
+    )
+
+
 def parse_times(
     role: str, name: str, column: pa.Array, *, first_row: int, given: bool, quiet: bool = False
 ) -> pa.Array | None:

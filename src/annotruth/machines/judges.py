@@ -20,6 +20,9 @@ from annotruth.models.robust_gpm.strategies import MIN_PROBABILITY, normalise_lo
 
 AnyCodes: TypeAlias = NDArray[np.integer[Any]]
 
+MACHINE_MARGIN = 0.1
+"""By how much a machine may be worse than a person, unless another margin is given."""
+
 _PRIOR_LABELS = 4.0
 _MAX_STEPS, _TOL = 300, 1e-4
 _N_SIMILAR = 5
@@ -44,12 +47,21 @@ def judge_of(item: AnyCodes, label: AnyCodes) -> Judge:
     return Judge(items.astype(np.int64), label[first].astype(np.int64))
 
 
-def check_machines(engine: Engine, margin: float, others: Sequence[tuple[str, Any]]) -> None:
+def refuse_margin_alone(machines: Sequence[Any], margin: float | None) -> None:
+    """Refuse a margin where no machines are named."""
+    if margin is not None and not machines:
+        raise InputError(
+            "machine_margin (`--machine-margin`) needs machines (`--machine NAME`): name them, or "
+            "leave it out"
+        )
+
+
+def check_machines(engine: Engine, margin: float | None, others: Sequence[tuple[str, Any]]) -> None:
     """Refuse a margin, an engine and options that machines do not go together with.
 
     ``others`` are names and values of options.
     """
-    if not 0.0 <= margin < 1.0:
+    if margin is not None and not 0.0 <= margin < 1.0:
         raise InputError(
             f"machine_margin (`--machine-margin`) must be from 0 to below 1, not {margin!r}: 0.2 for "
             "experts, 0.15 for trained annotators, 0.1 for crowd workers"

@@ -11,7 +11,7 @@ import numpy as np
 from annotruth.engines import Engine, get_engine
 from annotruth.errors import InputError
 from annotruth.labels import Labels
-from annotruth.machines.judges import check_machines, find_machines
+from annotruth.machines.judges import MACHINE_MARGIN, check_machines, find_machines
 from annotruth.machines.measure import measure_machines
 from annotruth.machines.results import make_results
 from annotruth.models.base import Estimator
@@ -29,7 +29,7 @@ def check_machine_options(
     estimator: Estimator | None,
     engine: Engine,
     *,
-    margin: float,
+    margin: float | None,
     others: Sequence[tuple[str, Any]],
 ) -> None:
     """Refuse what cannot be fitted with machines, before labels are read.
@@ -50,7 +50,7 @@ def fit_labels_with_machines(
     labels: Labels,
     machines: Sequence[Any],
     *,
-    margin: float,
+    margin: float | None,
     progress: ProgressCallback | None = None,
 ) -> Fit:
     """Return the fit of people's and machines' labels, with results on machines.
@@ -58,6 +58,7 @@ def fit_labels_with_machines(
     The people's labels are fitted first. By their consensus machines are measured: those that err
     together count less in the fit of all labels, which starts from the people's.
     """
+    margin = MACHINE_MARGIN if margin is None else margin
     codes = find_machines(labels.annotators, machines)
     is_machine = np.zeros(labels.n_annotators, dtype=np.bool_)
     is_machine[codes] = True

@@ -17,7 +17,7 @@ from annotruth.kernels.arrays import Floats
 from annotruth.labels import Labels, Scale
 from annotruth.labels.encode import match_ids, to_text
 from annotruth.machines.bias import Effect, PairBias, measure_bias
-from annotruth.machines.judges import check_machines, find_machines
+from annotruth.machines.judges import MACHINE_MARGIN, check_machines, find_machines
 from annotruth.machines.measure import MachineMeasures, measure_machines
 from annotruth.machines.results import make_results, numbers
 from annotruth.models.em import ProgressCallback, start_stage
@@ -30,7 +30,7 @@ _NOTHING = Effect(*(float("nan"),) * 3)
 
 
 def check_pair_machine_options(
-    estimator: PairEstimator, *, margin: float, others: Sequence[tuple[str, Any]]
+    estimator: PairEstimator, *, margin: float | None, others: Sequence[tuple[str, Any]]
 ) -> None:
     """Refuse what cannot be fitted with machines, before comparisons are read."""
     if not isinstance(estimator, PairGPM):
@@ -46,7 +46,7 @@ def rank_with_machines(
     data: Comparisons,
     machines: Sequence[Any],
     *,
-    margin: float,
+    margin: float | None,
     progress: ProgressCallback | None = None,
 ) -> RankFit:
     """Return the fit of people's and machines' comparisons, with results on machines.
@@ -55,6 +55,7 @@ def rank_with_machines(
     compared with people as in fits of labels. Those that err together count less in the fit of all
     comparisons, which starts from that of the people's.
     """
+    margin = MACHINE_MARGIN if margin is None else margin
     codes = find_machines(data.annotators, machines)
     is_machine = np.zeros(data.n_annotators, dtype=np.bool_)
     is_machine[codes] = True

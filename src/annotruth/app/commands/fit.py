@@ -61,7 +61,7 @@ def fit(
     annotators: options.TraitsOption = None,
     by: options.ByOption = None,
     machines: options.MachinesOption = None,
-    machine_margin: options.MachineMarginOption = 0.1,
+    machine_margin: options.MachineMarginOption = None,
     truth: options.TruthOption = None,
     settings: options.SettingsOption = None,
     warm_start: Annotated[

@@ -76,7 +76,7 @@ def rank(
     ] = None,
     settings: options.SettingsOption = None,
     machines: options.MachinesOption = None,
-    machine_margin: options.MachineMarginOption = 0.1,
+    machine_margin: options.MachineMarginOption = None,
     warm_start: Annotated[
         Path | None,
         typer.Option(

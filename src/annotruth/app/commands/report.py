@@ -10,7 +10,7 @@ import typer
 from annotruth.app import options
 from annotruth.app.existing_files import check_existing
 from annotruth.app.output_flags import EmbedOption, ForceOption
-from annotruth.app.outputs import typed_command
+from annotruth.app.outputs import refuse_embedding, typed_command
 
 if TYPE_CHECKING:
     from annotruth.io.options import ReadOptions
@@ -65,11 +65,21 @@ def report(
         console.progress_line(quiet=quiet) as progress,
     ):
         from annotruth import advising, api  # slow to load
+        from annotruth.earlier_fits import refuse_options_of_data
         from annotruth.models.result import Fit
 
         name, command = source or options.heading(data), typed_command()
         saved = api.load(data[0]) if len(data) == 1 and options.is_saved(Path(data[0])) else None
         if saved is not None and not isinstance(saved, Fit):
+            refuse_embedding(embed)
+            refuse_options_of_data(
+                "labels",
+                read,
+                model=model,
+                gold=gold,
+                annotator_prior=annotator_prior,
+                **options.parse_settings(settings),
+            )
             progress.start("writing report")
             saved.report(page, source=name, truth=truth, command=command)
         else:

@@ -1,0 +1,94 @@
+"""Options that would change nothing are refused in one line, before anything is written."""
+
+import pytest
+
+import annotruth as at
+
+LABELS = "item,annotator,label\n" + "".join(
+    f"{e},{s},{(e + (n == e % 4)) % 3 + 1}\n" for e in range(8) for n, s in enumerate("uvwx")
+)
+TAGS = "item,annotator,label\n" + "".join(
+    f"{e},{s},{'a|b' if (e + n) % 3 else 'b'}\n" for e in range(8) for n, s in enumerate("uvwx")
+)
+VOTES = "left,right,annotator,winner\n" + "".join(
+    f"{a},{b},{s},left\n" for a, b in ("ab", "bc", "ac") for s in "uvwx"
+)
+QUESTIONS = "question,item,annotator,label\n" + "".join(
+    f"{q},{row}\n" for q in "ab" for row in LABELS.splitlines()[1:]
+)
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("inputs")
+    files = {"in.csv": LABELS, "tags.csv": TAGS, "votes.csv": VOTES, "questions.csv": QUESTIONS}
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    (folder / "gold.csv").write_text("item,label\n1,2\n")
+    at.fit(folder / "in.csv", "gpm").save(folder / "fit")
+    at.rank(folder / "votes.csv", "bradley-terry").save(folder / "ranking")
+    at.fit(folder / "tags.csv", separator="|").save(folder / "sets")
+    return folder
+
+
+@pytest.fixture
+def files(inputs, monkeypatch):
+    monkeypatch.chdir(inputs)
+    return inputs
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("fit in.csv --machine-margin 0.2", "machine_margin (`--machine-margin`) needs machines"),
+        ("fit in.csv --model gpm --machine-margin 0.2", "needs machines (`--machine NAME`)"),
+        ("fit tags.csv --separator | --machine-margin 0.2", "machine_margin (`--machine-margin`)"),
+        ("fit questions.csv --question all --machine-margin 0.2", "machine_margin (`--machine"),
+        ("rank votes.csv --machine-margin 0.2", "machine_margin (`--machine-margin`) needs"),
+        ("fit in.csv --format parquet", "--format parquet is for the tables of --out DIR"),
+        ("fit in.csv --out items.csv --format json", "the name of a file says its format"),
+        ("rank votes.csv --format parquet", "--format parquet is for the tables of --out DIR"),
+        ("fit in.csv --safe-cells", "--safe-cells is for CSV files of --out and --soft"),
+        ("fit in.csv --out o --format json --safe-cells", "--safe-cells is for CSV files"),
+        ("fit in.csv --soft s.parquet --safe-cells", "--safe-cells is for CSV files"),
+        ("fit in.csv --soft-readout right", "--soft-readout needs --soft FILE"),
+        ("fit in.csv --embed", "--embed needs --report FILE"),
+        ("fit tags.csv --separator | --out o --report r.html --embed", "--embed is for reports of"),
+        ("fit fit --duplicates last", "duplicates: only for labels, and this is a fit"),
+        ("fit fit --scale nominal", "scale: only for labels, and this is a fit"),
+        ("fit fit --question x", "question: only for labels, and this is a fit"),
+        ("fit fit --question all", "question: only for labels, and this is a fit"),
+        ("fit fit --separator |", "separator: only for labels, and this is a fit"),
+        ("update ranking votes.csv --sets", "sets is for labels, not for comparisons"),
+        ("next votes.csv --sets", "sets is for labels, not for comparisons"),
+        ("compare votes.csv --separator |", "separator is for labels, not for comparisons"),
+        ("report ranking --model gpm", "model: only for labels, and this is a fit"),
+        ("report ranking --gold gold.csv", "gold: only for labels, and this is a fit"),
+        ("report ranking --scale nominal", "scale: only for labels, and this is a fit"),
+        ("report ranking --embed", "--embed is for reports of labels"),
+        ("report sets --set tol=0.1", "tol: only for labels, and this is a fit"),
+    ],
+)
+def test_an_option_without_effect_is_refused(run, files, words, expected):
+    before = sorted(files.rglob("*"))
+    code, out, err = run(*words.split())
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert expected in err
+    assert sorted(files.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--out o --safe-cells",
+        "--out items.csv --safe-cells",
+        "--soft s.csv --safe-cells",
+        "--soft s.csv --out p --format parquet --safe-cells",
+        "--report r.html --embed",
+    ],
+)
+def test_an_option_with_what_it_needs_is_taken(run, inputs, tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    given = ("fit", inputs / "in.csv", "--model", "majority", "--quiet", *words.split())
+    assert run(*given) == (0, "", "")
