@@ -28,7 +28,7 @@ Readout: TypeAlias = Literal["right", "opinion"]
 """What items' probabilities are: of the right label, or the shares of serious opinion."""
 
 Verdict: TypeAlias = Literal["informative", "chance"]
-"""Whether labels agree better than chance, or no better."""
+"""Whether labels or comparisons agree better than chance, or no better."""
 
 POSTERIOR_INPUTS = (Input("prior"), Input("known_truth"), Input("likelihood", annotator_axis=0))
 """The inputs of passes that compute items' posteriors."""
@@ -42,9 +42,10 @@ MIN_LIKELIHOOD = 1e-12
 TOO_FEW = "too few labels to tell"
 """The behavior of annotators with too few labels to estimate it."""
 
-CHANCE_LINE = (
-    "labels agree no better than chance: labels and reliabilities below say next to nothing"
-)
+CHANCE = "agree no better than chance"
+"""What is said of labels and of comparisons with the verdict "chance"."""
+
+CHANCE_LINE = f"labels {CHANCE}: labels and reliabilities below say next to nothing"
 """What the summary and the report say about labels of chance."""
 
 ONE_ANNOTATOR_LINE = "all labels are by one annotator: there is nobody to compare with"
@@ -104,6 +105,7 @@ class AnnotatorResults(HasHistory, ABC):
     annotator_columns: Mapping[str, Column]
     parameters: Mapping[str, NDArray[Any]]
     further: Mapping[str, FurtherResults]
+    verdict: Verdict | None = None
 
     @property
     @abstractmethod

@@ -9,7 +9,7 @@ import numpy as np
 
 from annotruth.comparisons.table import OUTCOMES, TIE, Comparisons
 from annotruth.errors import counted, shorten
-from annotruth.models.base_fit import SPAMMER_BELOW
+from annotruth.models.base_fit import CHANCE, SPAMMER_BELOW
 
 if TYPE_CHECKING:
     from annotruth.kernels.arrays import Codes
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 TOO_FEW_VOTES = "too few votes to tell"
 """The behavior of annotators with too few comparisons to estimate it."""
+
+CHANCE_RANKING = f"comparisons {CHANCE}: ranks and reliabilities below say next to nothing"
 
 ONE_ANNOTATOR = "all comparisons are by one annotator: there is nobody to compare with"
 
@@ -31,6 +33,8 @@ def notices(fit: RankFit) -> list[str]:
         lines.append(ONE_ANNOTATOR)
     if same := _only_outcome(data):
         lines.append(same)
+    if fit.verdict == "chance":
+        lines.append(CHANCE_RANKING)
     if fit.n_parts > 1:
         sizes = np.bincount(fit.part)
         lines.append(
