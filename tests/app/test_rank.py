@@ -3,6 +3,7 @@
 import importlib.util
 import json
 
+import numpy as np
 import pytest
 
 import annotruth as at
@@ -29,10 +30,28 @@ def test_json_is_one_object_and_nothing_else(run, files):
     entries = json.loads(out)
     assert list(entries) == [
         *("model", "n_items", "n_annotators", "n_comparisons", "n_iter", "converged"),
-        *("stop_reason", "log_likelihood", "spammers", "parts", "side_bias", "metrics"),
+        *("stop_reason", "log_likelihood", "spammers", "verdict", "parts", "side_bias", "metrics"),
     ]
     assert (entries["n_items"], entries["n_comparisons"], entries["parts"]) == (8, 480, 1)
     assert set(entries["metrics"]) == {"concordance", "kendall_tau"}
+
+
+def test_votes_of_chance_are_reported(run, files):
+    rng = np.random.default_rng(1)
+    rows = ["left,right,annotator,winner"]
+    for number in range(200):
+        left, right = rng.choice(8, 2, replace=False)
+        rows.append(f"i{left},i{right},p{number % 10},{('left', 'right')[rng.integers(2)]}")
+    (files / "coins.csv").write_text("\n".join(rows))
+    code, out, _ = run("rank", "coins.csv", "--report", "coins.html")
+    assert code == 0
+    assert out.startswith("WARNING: comparisons agree no better than chance: ")
+    page = (files / "coins.html").read_text()
+    assert "No better than chance" in page
+    assert "Votes agree no better than chance, so ranks and reliabilities below say next to" in page
+    assert "Nobody to drop: votes agree no better than chance." in page
+    code, out, _ = run("rank", "coins.csv", "--json")
+    assert json.loads(out)["verdict"] == "chance"
 
 
 @pytest.mark.parametrize("format_", ["csv", "parquet", "json"])

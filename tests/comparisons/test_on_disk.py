@@ -81,6 +81,19 @@ def test_several_files_are_read_one_after_the_other(sides, tmp_path):
     assert mapped.read_as == expected.read_as
 
 
+def test_ties_that_say_more_are_named_wherever_they_are(sides, tmp_path):
+    winner = sides["winner"].to_pylist()
+    winner[-1] = "both_bad"
+    table = sides.set_column(sides.column_names.index("winner"), "winner", pa.array(winner))
+    path = write(table, tmp_path / "votes.csv")
+    mapped, expected = read_comparisons(path, memory=MEMORY), read_comparisons(path)
+    assert mapped.read_as == expected.read_as
+    assert expected.read_as.endswith("'both_bad' counts as a tie")
+    write(sides, tmp_path / "first.csv")
+    both = read_comparisons([tmp_path / "first.csv", path])
+    assert "'both_bad' counts as a tie" in both.read_as
+
+
 @pytest.mark.parametrize("model", ["bradley-terry", "thurstone", "crowd-bt", "pair-gpm"])
 def test_fits_are_those_of_memory(model, sides, tmp_path):
     path = write(sides, tmp_path / "votes.parquet")

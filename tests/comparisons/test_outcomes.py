@@ -31,6 +31,20 @@ def test_ids_of_the_winning_items():
     assert outcomes(("p", "q", "p"), ("q", "p", "p"), ("p", "q", "tie")) == [LEFT, RIGHT, TIE]
 
 
+def read_as(*rows):
+    left, right, winner = zip(*rows, strict=True)
+    table = {"left": left, "right": right, "annotator": ["x"] * len(rows), "winner": winner}
+    return Comparisons.of(pa.table(table)).read_as
+
+
+def test_ties_that_say_more_are_named():
+    assert read_as(("p", "q", "left"), ("p", "q", "tie")) == ""
+    assert read_as(("p", "q", "Both_Bad"), ("p", "q", "left")) == "'Both_Bad' counts as a tie"
+    both = read_as(("p", "q", "both_bad"), ("p", "q", "left"), ("p", "q", "neither"))
+    assert both == "'both_bad', 'neither' count as ties"
+    assert read_as(("neither", "q", "neither"), ("q", "z", "z")) == ""  # an item
+
+
 def test_an_item_may_be_named_like_a_side():
     rows = ("left", "right", "right"), ("right", "x", "right")
     with pytest.raises(InputError, match=r"winner 'right' of row 2 may be a side or an item"):

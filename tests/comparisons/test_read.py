@@ -149,6 +149,15 @@ def test_rankings_become_all_pairs(write, text):
     assert data.read_as == "rankings, each as all pairs of its items"
 
 
+def test_items_that_are_only_ranked_alone_are_counted(write):
+    text = "annotator,context,item,rank\nx,1,a,1\nx,1,b,2\nx,2,c,1\ny,2,a,1\n"
+    data = read_comparisons(write("v.csv", text))
+    assert data.items.to_pylist() == ["a", "b"]
+    assert data.read_as == (
+        "rankings, each as all pairs of its items, 1 item ranked alone and left out"
+    )
+
+
 def test_rankings_in_columns_have_ten_pairs_of_five_items(write):
     text = "worker,rank_1,rank_2,rank_3,rank_4,rank_5\nx,e,d,c,b,a\ny,a,b,,d,c\n"
     data = read_comparisons(write("v.csv", text))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from annotruth.errors import counted
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
-from annotruth.models.base_fit import SPAMMER_BELOW, TOO_FEW, AnnotatorResults, table_of
+from annotruth.models.base_fit import CHANCE, SPAMMER_BELOW, TOO_FEW, AnnotatorResults, table_of
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.summary import side_preferences
 from annotruth.models.result import Fit
@@ -137,7 +137,7 @@ def verdict_rules(fit: AnnotatorResults) -> dict[str, str]:
 
 
 def _is_chance(fit: AnnotatorResults) -> bool:
-    return isinstance(fit, Fit) and fit.verdict == "chance"
+    return fit.verdict == "chance"
 
 
 def _may_drop(fit: AnnotatorResults) -> bool:
@@ -172,7 +172,7 @@ def _verdicts_by_reliability(fit: AnnotatorResults) -> tuple[NDArray[np.str_], l
     }
     why_not = f"{fit.model} cannot tell spam from mistakes"
     if _is_chance(fit):
-        why_not = "labels agree no better than chance"
+        why_not = f"{fit.unit}s {CHANCE}"
     mistakes = f"below {SPAMMER_BELOW:g}, but {why_not}"
     behavior = fit.behavior or ["serious"] * len(verdict)
     side = side_preferences(fit) if isinstance(fit, RankFit) else [""] * len(verdict)

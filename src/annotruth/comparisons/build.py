@@ -51,6 +51,7 @@ class ResolvedComparisons:
     annotator: EncodedColumn
     context: EncodedColumn | None
     outcome: NDArray[np.int8]
+    note: str  # on winners that count as ties
     covariates: Mapping[str, Floats]
     n_dropped: int
     n_repeated: int
@@ -60,6 +61,7 @@ def parse_table(table: pa.Table, columns: PairColumns, *, from_text: bool) -> Pa
     """Return the comparisons of a table, whatever its shape."""
     from annotruth.comparisons import ranks
 
+    alone = ""
     by_role = {role: to_plain(table.column(name)) for role, name in columns.by_role.items()}
     if "annotator" not in by_role:
         by_role["annotator"] = pa.chunked_array([pa.repeat(ALL, table.num_rows)])
@@ -68,7 +70,8 @@ def parse_table(table: pa.Table, columns: PairColumns, *, from_text: bool) -> Pa
             raise InputError(
                 "covariates are of pairs, and these are ranks: leave them out (`--covariates`)"
             )
-        by_role = ranks.to_pairs(by_role, [table.column(name) for name in columns.ranked])
+        ranked = [table.column(name) for name in columns.ranked]
+        by_role, alone = ranks.to_pairs(by_role, ranked)
     elif columns.shape == "winners":
         by_role = _sides_of_winners(by_role, table.num_rows)
     covariates = {name: table.column(name) for name in columns.covariates}
@@ -77,7 +80,7 @@ def parse_table(table: pa.Table, columns: PairColumns, *, from_text: bool) -> Pa
         covariates,
         sides_known=columns.shape == "sides",
         from_text=from_text,
-        notes=(columns.read_as,),
+        notes=(columns.read_as, alone),
     )
 
 
@@ -101,13 +104,14 @@ def resolve(parsed: ParsedComparisons) -> ResolvedComparisons:
     """Return the comparisons of one source in codes; refuse rows that cannot be used."""
     found = find_rows(parsed)
     check_any(found.n_rows, len(found.rows))
-    outcome = find_outcomes(found.winner, found.pairs, found.rows + 1)
+    outcome, note = find_outcomes(found.winner, found.pairs, found.rows + 1)
     resolved = ResolvedComparisons(
         parsed,
         found.item,
         found.annotator,
         found.context,
         outcome,
+        note,
         {name: _numbers(name, column, found.rows) for name, column in parsed.covariates.items()},
         n_dropped=found.n_rows - len(found.rows),
         n_repeated=0,
@@ -194,7 +198,7 @@ def build(parts: Sequence[ResolvedComparisons], *, frame: str | None = None) -> 
     further: dict[str, Any] = {
         "n_dropped": sum(part.n_dropped for part in parts),
         "n_repeated": sum(part.n_repeated for part in parts),
-        "read_as": first.read_as,
+        "read_as": first.with_notes(*dict.fromkeys(part.note for part in parts)).read_as,
     }
     contexts = [part.context for part in parts if part.context is not None]
     if len(contexts) == len(parts):

@@ -159,7 +159,7 @@ class DiskBuilder:
         """Return all comparisons."""
         n = len(self._columns["left"])
         check_any(self._n_rows, n)
-        first = self._parsed[0]
+        first = self._parsed[0].with_notes(self._readings.note())
         ids = {
             role: ids_of(encoder, from_text=first.from_text)
             for role, encoder in self._encoders.items()

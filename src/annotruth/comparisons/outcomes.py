@@ -13,12 +13,17 @@ from annotruth.comparisons.table import LEFT, RIGHT, TIE
 from annotruth.errors import InputError, shown
 from annotruth.labels.encode import EncodedColumn, match_ids, to_text
 
+# Ties that say of what quality both items are, which is not used.
+_RATED_TIES = (
+    *("tie (bothbad)", "tie (both bad)", "bothbad", "both bad", "both good", "bothgood"),
+    "neither",
+)
 _WORDS = {
     LEFT: ("left", "l", "a", "1", "first"),
     RIGHT: ("right", "r", "b", "2", "second"),
     TIE: (
-        *("tie", "ties", "tied", "draw", "equal", "same", "both", "neither", "no preference"),
-        *("tie (bothbad)", "tie (both bad)", "bothbad", "both bad", "both good", "bothgood"),
+        *("tie", "ties", "tied", "draw", "equal", "same", "both", "no preference"),
+        *_RATED_TIES,
     ),
 }
 _OUTCOME_OF_WORD = {word: code for code, words in _WORDS.items() for word in words}
@@ -64,6 +69,7 @@ class WinnerReadings:
     def __init__(self) -> None:
         self._unknown = _UnknownWinners(), _UnknownWinners()
         self._ambiguous: tuple[Any, int] | None = None  # the first such winner, and its row
+        self._rated_ties: dict[str, None] = {}  # as they are written
 
     def add(
         self, winner: EncodedColumn, pairs: Pairs, rows: NDArray[np.int64]
@@ -74,6 +80,11 @@ class WinnerReadings:
         """
         by_word = _by_word(winner)
         by_id = _by_id(winner, pairs)
+        texts = to_text(winner.values).to_pylist()
+        rated = [text for text in texts if _plain(text) in _RATED_TIES]
+        if rated:
+            items = set(to_text(pairs.ids).to_pylist())
+            self._rated_ties |= dict.fromkeys(text for text in rated if text not in items)
         for unknown, outcome in zip(self._unknown, (by_word, by_id), strict=True):
             unknown.add(winner, outcome, rows)
         differs = by_word != by_id
@@ -81,6 +92,14 @@ class WinnerReadings:
             first = int(differs.argmax())
             self._ambiguous = _value(winner, first), int(rows[first])
         return by_word, by_id
+
+    def note(self) -> str:
+        """Return which winners count as ties although they say more; empty if none do."""
+        found = list(self._rated_ties)
+        if not found:
+            return ""
+        listed = ", ".join(shown(text) for text in found[:_MAX_SHOWN])
+        return f"{listed} {'counts as a tie' if len(found) == 1 else 'count as ties'}"
 
     def are_ids(self) -> bool:
         """Return whether winners are ids; refuse those that are neither, or may be both."""
@@ -124,20 +143,30 @@ class _UnknownWinners:
         )
 
 
-def find_outcomes(winner: EncodedColumn, pairs: Pairs, rows: NDArray[np.int64]) -> NDArray[np.int8]:
-    """Return the outcome of each comparison; ``rows`` are their numbers in the input."""
+def find_outcomes(
+    winner: EncodedColumn, pairs: Pairs, rows: NDArray[np.int64]
+) -> tuple[NDArray[np.int8], str]:
+    """Return the outcome of each comparison, and the note of `WinnerReadings`.
+
+    ``rows`` are the numbers of the comparisons in the input.
+    """
     readings = WinnerReadings()
     by_word, by_id = readings.add(winner, pairs, rows)
-    return by_id if readings.are_ids() else by_word
+    return by_id if readings.are_ids() else by_word, readings.note()
 
 
 def outcome_of_word(value: Any) -> int:
     """Return the outcome that a word stands for, -1 for any other text."""
-    text = re.sub(r"[\s_-]+", " ", str(value).strip().lower())
+    text = _plain(value)
     if text in _OUTCOME_OF_WORD:
         return _OUTCOME_OF_WORD[text]
     side = _SIDE_NAMES.fullmatch(text)
     return _UNKNOWN if side is None else _OUTCOME_OF_WORD[side[1]]
+
+
+def _plain(value: Any) -> str:
+    """Return text in lower case with single spaces."""
+    return re.sub(r"[\s_-]+", " ", str(value).strip().lower())
 
 
 def _by_word(winner: EncodedColumn) -> NDArray[np.int8]:

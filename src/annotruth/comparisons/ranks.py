@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.comparisons.table import LEFT, RIGHT, TIE
-from annotruth.errors import InputError, shown
+from annotruth.errors import InputError, counted, shown
 from annotruth.labels import validate
 from annotruth.labels.covariates import to_array, to_numbers
 from annotruth.labels.encode import encode_column, to_text
@@ -23,9 +23,10 @@ _WORDS = {LEFT: "left", RIGHT: "right", TIE: "tie"}
 
 def to_pairs(
     by_role: Mapping[str, pa.ChunkedArray], ranked: Sequence[pa.ChunkedArray]
-) -> dict[str, pa.ChunkedArray]:
+) -> tuple[dict[str, pa.ChunkedArray], str]:
     """Return the columns left, right, annotator, winner and context of all pairs of all rankings.
 
+    Also returns a note on items that were ranked alone, which are in no pair; empty if none were.
     Rankings are given as one row per item with its rank; as columns that hold the items of each
     rank, best first; or as text or lists in one column.
     """
@@ -94,8 +95,10 @@ def _repeated(by_role: Mapping[str, pa.ChunkedArray], row: NDArray[np.int64]) ->
     return {role: column.take(as_arrow(row)) for role, column in by_role.items()}
 
 
-def _pairs(columns: Mapping[str, pa.ChunkedArray]) -> dict[str, pa.ChunkedArray]:
-    """Return all pairs of the items that one annotator ranked in one context."""
+def _pairs(
+    columns: Mapping[str, pa.ChunkedArray],
+) -> tuple[dict[str, pa.ChunkedArray], str]:
+    """Return all pairs of the items that one annotator ranked in one context, and the note."""
     rank = _rank_numbers(columns["rank"])
     ranked = np.flatnonzero(np.isfinite(rank))
     ids = ("annotator", "item", *(["context"] if "context" in columns else []))
@@ -120,7 +123,11 @@ def _pairs(columns: Mapping[str, pa.ChunkedArray]) -> dict[str, pa.ChunkedArray]
         pairs["context"] = columns["context"].take(as_arrow(one))
     if len(ranked) and not len(one):
         raise InputError("no annotator ranked two items (in one context): there is no pair")
-    return pairs
+    item = code["item"][order]
+    n_alone = len(np.unique(item)) - len(np.unique(item[np.concatenate([first, second])]))
+    if not n_alone:
+        return pairs, ""
+    return pairs, f"{counted(n_alone, 'item')} ranked alone and left out"
 
 
 def _rank_numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:

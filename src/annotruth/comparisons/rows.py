@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -49,6 +49,10 @@ class ParsedComparisons:
     from_text: bool = False
     title: str = ""
     notes: Sequence[str] = ()
+
+    def with_notes(self, *notes: str) -> ParsedComparisons:
+        """Return the same comparisons with further notes."""
+        return replace(self, notes=(*self.notes, *notes))
 
     @property
     def read_as(self) -> str:

@@ -27,7 +27,7 @@ Readout: TypeAlias = Literal["right", "opinion"]
 """What items' probabilities are: of the right label, or the shares of serious opinion."""
 
 Verdict: TypeAlias = Literal["informative", "chance"]
-"""Whether labels agree better than chance, or no better."""
+"""Whether labels or comparisons agree better than chance, or no better."""
 
 SPAMMER_BELOW = 0.5
 """Reliability below which the GPM paper calls an annotator a spammer."""
@@ -35,9 +35,10 @@ SPAMMER_BELOW = 0.5
 TOO_FEW = "too few labels to tell"
 """The behavior of annotators with too few labels to estimate it."""
 
-CHANCE_LINE = (
-    "labels agree no better than chance: labels and reliabilities below say next to nothing"
-)
+CHANCE = "agree no better than chance"
+"""What is said of labels and of comparisons with the verdict "chance"."""
+
+CHANCE_LINE = f"labels {CHANCE}: labels and reliabilities below say next to nothing"
 """What the summary and the report say about labels of chance."""
 
 ONE_ANNOTATOR_LINE = "all labels are by one annotator: there is nobody to compare with"
@@ -97,6 +98,7 @@ class AnnotatorResults(HasHistory, ABC):
     annotator_columns: Mapping[str, Column]
     parameters: Mapping[str, NDArray[Any]]
     further: Mapping[str, FurtherResults]
+    verdict: Verdict | None = None
 
     @property
     @abstractmethod

@@ -14,7 +14,7 @@ from annotruth.advice.annotators import ASK_FROM, verdict_rules
 from annotruth.advice.items import ITEM_STATUS, LEAST_GAIN, MAX_PER_ROUND
 from annotruth.errors import counted, shorten
 from annotruth.kernels.arrays import Codes
-from annotruth.models.base_fit import READOUTS, SPAMMER_BELOW
+from annotruth.models.base_fit import CHANCE, READOUTS, SPAMMER_BELOW
 from annotruth.models.result import Fit
 from annotruth.report.charts.chart import Chart, drawable
 from annotruth.report.charts.drawing import escaped
@@ -288,7 +288,7 @@ def _why_nobody(fit: Fit, n_reliable: int) -> str:
         everybody = f": all {fit.data.n_annotators:,} annotators are reliable"
         return everybody if n_reliable == fit.data.n_annotators else ""
     if fit.verdict == "chance":
-        return ": labels agree no better than chance"
+        return f": labels {CHANCE}"
     return f": {fit.model} cannot tell spam from mistakes"
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from annotruth.advice.advice import Advice
 from annotruth.advice.items import LEAST_GAIN, MAX_PER_ROUND, share_out, share_removed
 from annotruth.agreement import pair_agreement
+from annotruth.models.base_fit import CHANCE
 from annotruth.models.registry import DEFAULT_MODEL
 from annotruth.models.result import Fit
 from annotruth.report.consensus import AgreementRow
@@ -192,7 +193,7 @@ def _no_answer(fit: Fit, advice: Advice, alpha: float) -> Trust | None:
     """Return the answer where nothing can be expected of the results; None where something can."""
     data = fit.data
     rule = (
-        f"The chance test of {fit.model} compares the labels with labels drawn at random."
+        chance_rule(fit.model, "labels")
         if fit.verdict is not None or fit.model == DEFAULT_MODEL
         else f"{fit.model} does not test for chance: an alpha below {CHANCE_BELOW:g} counts as such."
     )
@@ -204,17 +205,27 @@ def _no_answer(fit: Fit, advice: Advice, alpha: float) -> Trust | None:
     if data.n_annotators == 1 or data.labels_per_item.max() < 2:
         return Trust(word, "bad", f"{fit.notice().capitalize()}.", "")
     if fit.verdict == "chance" or (fit.verdict is None and alpha < CHANCE_BELOW):
-        sentence = (
-            "Labels agree no better than chance, so labels and reliabilities below say next to "
-            "nothing. Check the task and its instructions before you buy more labels."
-        )
-        return Trust("No better than chance", "bad", sentence, rule)
+        return chance_trust("labels", "labels", rule)
     if fit.verdict is None and fit.model == DEFAULT_MODEL:
         sentence = "There are too few labels to tell whether they agree better than chance."
         return Trust(word, "bad", sentence, rule)
     if advice.of_annotators.count()["too few labels"] == data.n_annotators:
         return Trust(word, "bad", "No annotator has enough labels for a verdict.", "")
     return None
+
+
+def chance_trust(units: str, results: str, rule: str) -> Trust:
+    """Return the answer for labels or votes that agree no better than chance."""
+    sentence = (
+        f"{units.capitalize()} {CHANCE}, so {results} and reliabilities below say next to nothing. "
+        f"Check the task and its instructions before you buy more {units}."
+    )
+    return Trust("No better than chance", "bad", sentence, rule)
+
+
+def chance_rule(model: str, units: str) -> str:
+    """Return how a model finds out whether labels or votes agree better than chance."""
+    return f"The chance test of {model} compares the {units} with {units} drawn at random."
 
 
 def _expected(fit: Fit, advice: Advice, measured: MeasuredAccuracy | None) -> Trust:

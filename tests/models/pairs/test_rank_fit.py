@@ -69,7 +69,7 @@ def test_the_summary_names_leaders_sides_spammers_and_covariates(fit):
     assert "the left one is preferred" in text
     assert f"{fit.n_spammers} of 20 are spammers" in text
     assert "behavior of spammers: " in text
-    assert "1 have too few votes to tell" in text
+    assert "1 has too few votes to tell" in text
     assert "covariate length: +0.200 log odds per unit (95% interval +0.100 to +0.300)" in text
 
 
@@ -228,3 +228,11 @@ def test_who_clearly_prefers_a_side_is_said(fit):
     assert said == sorted(serious[:2])
     assert ", prefers the right side: " in reasons[serious[1]]
     assert "prefer a side" not in replace(fit, annotator_columns={}).summary()
+
+
+def test_groups_name_items_of_one_part_only():
+    rows = [("a", "b", s, ("left", "right")[s % 2]) for s in range(8) for _ in range(4)]
+    rows += [("c", "d", s, "left") for s in range(8) for _ in range(4)]
+    lines = at.rank(rows, n_groups=2).summary().splitlines()
+    of_groups = [line.partition(": ")[2] for line in lines if line.startswith("  group ")]
+    assert sorted(of_groups) == ["a, b first of part 1", "b, a first of part 1"]

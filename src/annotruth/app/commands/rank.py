@@ -189,6 +189,7 @@ def rank_entries(fit: RankFit) -> Mapping[str, Any]:
         "stop_reason": fit.stop_reason,
         "log_likelihood": finite(fit.log_likelihood),
         "spammers": fit.n_spammers,
+        "verdict": fit.verdict,
         "parts": fit.n_parts,
         "side_bias": None if fit.side_bias is None else fit.side_bias.tolist(),
         **fit.further_facts(),

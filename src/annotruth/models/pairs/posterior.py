@@ -160,6 +160,20 @@ def ranking_by_part(scores: ScorePosterior, part: NDArray[np.int64]) -> Ranking:
     return Ranking(rank, low, high, p_best)
 
 
+def tied_ranking(part: NDArray[np.int64]) -> Ranking:
+    """Return the ranks of items of which nothing is known: tied within each part of the graph.
+
+    Examples
+    --------
+    >>> ranking = tied_ranking(np.array([0, 0, 1]))
+    >>> ranking.low.tolist(), ranking.high.tolist(), ranking.p_best.tolist()
+    ([1, 1, 1], [2, 2, 1], [0.5, 0.5, 1.0])
+    """
+    size = np.bincount(part)[part]
+    first = np.ones_like(size)
+    return Ranking(first, first, size, 1.0 / size)
+
+
 def _ranks(scores: Floats) -> NDArray[np.int64]:
     """Return ranks within each row, 1 for the highest; equal scores get the best of their ranks."""
     n = scores.shape[1]

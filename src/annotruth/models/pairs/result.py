@@ -18,10 +18,23 @@ from annotruth.errors import AnnotruthError
 from annotruth.io.writers import LazyTable
 from annotruth.kernels.arrays import Floats
 from annotruth.labels.frames import as_arrow, from_arrow
-from annotruth.models.base_fit import FORMAT, SPAMMER_BELOW, AnnotatorResults, Column, table_of
+from annotruth.models.base_fit import (
+    FORMAT,
+    SPAMMER_BELOW,
+    AnnotatorResults,
+    Column,
+    Verdict,
+    table_of,
+)
 from annotruth.models.em import History
 from annotruth.models.fits.further import FurtherResults
-from annotruth.models.pairs.posterior import Z95, Ranking, ScorePosterior, ranking_by_part
+from annotruth.models.pairs.posterior import (
+    Z95,
+    Ranking,
+    ScorePosterior,
+    ranking_by_part,
+    tied_ranking,
+)
 from annotruth.models.pairs.summary import TOO_FEW_VOTES, summary_lines
 
 if TYPE_CHECKING:
@@ -73,6 +86,7 @@ _PUBLIC = (
     "stop_reason",
     "summary",
     "to_dict",
+    "verdict",
 )
 
 
@@ -115,6 +129,10 @@ class RankFit(AnnotatorResults):
         The coefficient of each covariate with the ends of its 95% interval: three numbers by name.
     parameters
         Arrays by name that `PairEstimator.predict_proba`, warm starts and further tables need.
+    verdict
+        "chance" if the comparisons agree no better than chance, "informative" if they agree better;
+        None for models that do not test it, or if there are too few comparisons to tell. By chance,
+        all scores are equal and all ranks tied.
     chosen
         How the number of taste groups was chosen, one sentence; empty if it was given.
     fitted_at
@@ -151,6 +169,7 @@ class RankFit(AnnotatorResults):
     side_bias: Floats | None = None
     coefficients: Mapping[str, Floats] = field(default_factory=dict)
     parameters: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    verdict: Verdict | None = None
     chosen: str = ""
     fitted_at: datetime | None = None
     further: Mapping[str, FurtherResults] = field(default_factory=dict)
@@ -169,6 +188,8 @@ class RankFit(AnnotatorResults):
     @cached_property
     def ranking(self) -> Ranking:
         """The rank of each item within its part of the graph, with its 95% interval, and p_best."""
+        if self.verdict == "chance":
+            return tied_ranking(self.part)
         return ranking_by_part(self.scores, self.part)
 
     @property
@@ -346,6 +367,7 @@ class RankFit(AnnotatorResults):
             "parts": self.n_parts,
             "side_bias": None if self.side_bias is None else self.side_bias.tolist(),
             "coefficients": {name: each.tolist() for name, each in self.coefficients.items()},
+            "verdict": self.verdict,
             "chosen": self.chosen or None,
             **self.history_entries(),
             **self.further_entries(),

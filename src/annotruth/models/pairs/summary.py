@@ -9,7 +9,7 @@ import numpy as np
 
 from annotruth.comparisons.table import OUTCOMES, TIE, Comparisons
 from annotruth.errors import counted, shorten
-from annotruth.models.base_fit import SPAMMER_BELOW
+from annotruth.models.base_fit import CHANCE, SPAMMER_BELOW
 
 if TYPE_CHECKING:
     from annotruth.kernels.arrays import Codes
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 TOO_FEW_VOTES = "too few votes to tell"
 """The behavior of annotators with too few comparisons to estimate it."""
+
+CHANCE_RANKING = f"comparisons {CHANCE}: ranks and reliabilities below say next to nothing"
 
 ONE_ANNOTATOR = "all comparisons are by one annotator: there is nobody to compare with"
 
@@ -31,6 +33,8 @@ def notices(fit: RankFit) -> list[str]:
         lines.append(ONE_ANNOTATOR)
     if same := _only_outcome(data):
         lines.append(same)
+    if fit.verdict == "chance":
+        lines.append(CHANCE_RANKING)
     if fit.n_parts > 1:
         sizes = np.bincount(fit.part)
         lines.append(
@@ -111,7 +115,7 @@ def annotator_lines(fit: RankFit) -> list[str]:
     )
     behavior = list(fit.behavior or ())
     if n_few := behavior.count(TOO_FEW_VOTES):
-        line += f"; {n_few:,} have {TOO_FEW_VOTES}"
+        line += f"; {n_few:,} {'has' if n_few == 1 else 'have'} {TOO_FEW_VOTES}"
     if not behavior or not spammer.any():
         return [line]
     kinds = Counter(behavior[s] for s in np.flatnonzero(spammer))
@@ -195,12 +199,16 @@ def _group_lines(fit: RankFit) -> list[str]:
     """Return the size of each taste group, and its best items."""
     if fit.n_groups == 1:
         return []
+    largest = np.flatnonzero(fit.part == 0)
+    where = "" if fit.n_parts == 1 else " of part 1"
     lines = [f"{fit.n_groups} taste groups, each with scores of its own:"]
     all_scores, _, shares = fit.group_scores()
     for number, (scores, share) in enumerate(zip(all_scores, shares, strict=True)):
-        best = np.argsort(-scores, kind="stable")[:3]
+        best = largest[np.argsort(-scores[largest], kind="stable")[:3]]
         names = [shorten(str(fit.data.items[int(k)].as_py()), 40) for k in best]
-        lines.append(f"  group {number + 1}, {share:.0%} of annotators: {', '.join(names)} first")
+        lines.append(
+            f"  group {number + 1}, {share:.0%} of annotators: {', '.join(names)} first{where}"
+        )
     return lines
 
 

@@ -5,6 +5,7 @@ Both follow from hashes of the labels' structure, so that names and the order of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -163,18 +164,20 @@ def judge_agreement(labels: LabelSummary, session: Session, hashes: Hashes) -> V
     ratios = _AgreementRatios(labels, session, hashes)
     for n_draws, n_steps in ((_FEW_DRAWS, _FEW_STEPS), (_DRAWS, _STEPS)):
         observed, *drawn = ratios.of_draws(0, 1 + n_draws, n_steps)
-        if _is_above(observed, drawn):
+        if is_above(observed, drawn):
             return "informative"
     serious = ratios.of_draws(1 + _DRAWS, _SERIOUS_DRAWS, _STEPS, reliability=_DRAWN_RELIABILITY)
-    return "chance" if _is_above(float(np.median(serious)), drawn) else None
+    return "chance" if is_above(float(np.median(serious)), drawn) else None
 
 
-def _is_above(ratio: float, drawn: list[float]) -> bool:
+def is_above(
+    ratio: float, drawn: Sequence[float] | Floats, significance: float = _SIGNIFICANCE
+) -> bool:
     """Whether a ratio is significantly higher than those of random draws."""
     from scipy.special import stdtrit  # imported here because that takes longer than a small fit
 
     n = len(drawn)
-    limit = stdtrit(n - 1, _SIGNIFICANCE) * np.std(drawn, ddof=1) * np.sqrt(1.0 + 1.0 / n)
+    limit = stdtrit(n - 1, significance) * np.std(drawn, ddof=1) * np.sqrt(1.0 + 1.0 / n)
     return bool(ratio > np.mean(drawn) + limit)
 
 

@@ -39,6 +39,8 @@ def check_entries(entries: Mapping[str, Any], *, old: bool) -> None:
     others = {RANKING: _rank_checks, SETS: _set_checks}
     checks = others[kind]() if kind in (RANKING, SETS) else _checks(old=old)
     optional = _OPTIONAL_IN_OLD if old else _OPTIONAL
+    if kind == RANKING:
+        optional = optional | {"verdict"}  # not in fits saved before comparisons were tested
     for name in entries.keys() - checks.keys():
         raise ValueError(f"unexpected entry {shown(name)} in fit.json")
     for name in checks.keys() - entries.keys() - optional:
@@ -229,6 +231,7 @@ def _rank_checks() -> dict[str, Check]:
         "parts": _is_count,
         "side_bias": _or_none(_is_estimate),
         "coefficients": _dict_of(_is_estimate),
+        "verdict": _or_none(_is_one_of(*get_args(Verdict))),
         "chosen": _or_none(_is_text),
     }
 

@@ -113,6 +113,7 @@ def make_rank_fit(
             for name, values in entries["coefficients"].items()
         },
         parameters=arrays,
+        verdict=entries.get("verdict"),
         chosen=entries.get("chosen") or "",
         fitted_at=datetime.fromisoformat(entries["fitted_at"]),
     )

@@ -12,7 +12,7 @@ import numpy as np
 from annotruth.advice.annotators import verdict_rules, verdicts
 from annotruth.comparisons.table import LEFT, OUTCOMES
 from annotruth.errors import counted, shorten
-from annotruth.models.base_fit import SPAMMER_BELOW
+from annotruth.models.base_fit import CHANCE, SPAMMER_BELOW
 from annotruth.models.pairs.posterior import Z95
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.summary import leaders, side_line
@@ -139,6 +139,7 @@ def _people(fit: RankFit, verdict: RankVerdict) -> str:
         (short_id(ids, s), f"{behavior[s]}, reliability {fit.reliability[s]:.2f}")
         for s in dropped[:_N_NAMED].tolist()
     )
+    is_chance = f": votes {CHANCE}" if fit.verdict == "chance" else ""
     votes = fit.data.comparisons_per_annotator[dropped].sum() / fit.data.n_comparisons
     lines = [
         count_line(
@@ -147,7 +148,7 @@ def _people(fit: RankFit, verdict: RankVerdict) -> str:
             f"to drop, with {votes:.0%} of the votes",
             about,
         )
-        or "<li>Nobody to drop.</li>",
+        or f"<li>Nobody to drop{is_chance}.</li>",
         count_line(
             "annotators|verdict|unsure",
             len(unsure),

@@ -13,7 +13,7 @@ from annotruth.comparisons.table import LEFT, RIGHT, TIE, Comparisons
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.summary import notices
-from annotruth.report.verdict import Trust, ranked_trust, steps_text
+from annotruth.report.verdict import Trust, chance_rule, chance_trust, ranked_trust, steps_text
 
 ORDER_FROM = (0.95, 0.85, 0.7)
 """The expected shares of pairs in the right order from which the answer is Yes, Mostly, Partly."""
@@ -133,6 +133,8 @@ def _trust(fit: RankFit, right_order: float) -> Trust:
     if fit.data.n_annotators == 1:
         sentence = f"{first[0].capitalize()}. The ranking is that person's."
         return Trust("Too few annotators to tell", "bad", sentence, "")
+    if fit.verdict == "chance":
+        return chance_trust("votes", "ranks", chance_rule(fit.model, "votes"))
     if math.isnan(right_order):
         return Trust("Too few votes to tell", "bad", "No two items can be compared.", "")
     within = " within the parts of the graph" if fit.n_parts > 1 else ""

@@ -68,6 +68,16 @@ def score_covariance(steps: PairGPMSteps, parameters: PairGPMParameters) -> Scor
     )
 
 
+def prior_covariance(steps: PairGPMSteps, parameters: PairGPMParameters) -> ScoreCovariance:
+    """Return the covariance of scores of which only the prior is known, and that of the offsets."""
+    n_groups, n_items = shape = parameters.theta.shape
+    offsets = _inverse(steps.equations.offset_curvature(steps.sums(parameters)))
+    if parameters.theta.size > MAX_DENSE_ITEMS:
+        return ScoreCovariance(np.full(shape, 1.0 / steps.precision), offsets)
+    scores = np.eye(parameters.theta.size) / steps.precision
+    return ScoreCovariance(_centred(scores.reshape(n_groups, n_items, -1), steps.part), offsets)
+
+
 def _centred(covariance: Floats, part: Codes) -> Floats:
     """Return the covariance of scores with mean 0 in every part; items alone have the prior's."""
     n_groups, n_items, _ = covariance.shape

@@ -14,12 +14,22 @@ from annotruth.comparisons.table import Comparisons
 from annotruth.engines import Engine, Session, get_engine
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
+from annotruth.models.base_fit import Verdict
 from annotruth.models.em import History, ProgressCallback, run_em
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.bradley_terry import BradleyTerry
-from annotruth.models.pairs.pair_gpm.covariance import score_covariance, update_prior
+from annotruth.models.pairs.chance import judge_comparisons
+from annotruth.models.pairs.pair_gpm.covariance import (
+    prior_covariance,
+    score_covariance,
+    update_prior,
+)
 from annotruth.models.pairs.pair_gpm.groups import split_into_groups
-from annotruth.models.pairs.pair_gpm.parameters import PairGPMParameters, states_for
+from annotruth.models.pairs.pair_gpm.parameters import (
+    PairGPMParameters,
+    standardised_covariates,
+    states_for,
+)
 from annotruth.models.pairs.pair_gpm.predict import predict_outcomes
 from annotruth.models.pairs.pair_gpm.results import make_fit, name_behaviors
 from annotruth.models.pairs.pair_gpm.states import INVERTED, MAX_GROUPS
@@ -30,6 +40,8 @@ _MAX_ROUNDS = 8  # updates of the scores' prior
 _PRIOR_CHANGE = 0.03  # of the log of its precision: below this it has converged
 _LARGE = 400_000  # comparisons; with more, estimation starts from a sample
 _SAMPLE = 20_000
+_TESTED_PER_ITEM = 20  # comparisons by which chance is tested, if that is more than the sample
+_EQUAL_SCORES = 1e9  # the precision of a prior that leaves scores equal
 _LARGE_TOL = 1e-2  # per score, of many comparisons: an error of 0.14 standard errors
 _ROUND_TOL = 1e-2  # per score, before the last round
 _FINAL_TOL = 1e-4  # per score: less does not change a score noticeably
@@ -96,13 +108,46 @@ class PairGPM(PairEstimator):
     ) -> RankFit:
         if not 1 <= self.n_groups <= MAX_GROUPS:
             raise InputError(f"n_groups must be from 1 to {MAX_GROUPS}, not {self.n_groups}")
+        verdict = self._judge(data)
         with closing(_open(get_engine(self.engine), data)) as session:
             steps = PairGPMSteps(data, session, states_for(data), self.n_groups)
+            if verdict == "chance":
+                return self._fit_chance(steps, progress)
             start = self._start(data, steps, previous)
             parameters, history, inverted = self._estimate(steps, start, progress)
             covariance = score_covariance(steps, parameters)
             steps.consider_all_states(inverted)
-            return make_fit(self, steps, parameters, history, covariance)
+            return make_fit(self, steps, parameters, history, covariance, verdict)
+
+    def _judge(self, data: Comparisons) -> Verdict | None:
+        """Return whether a sample of the comparisons agrees better than chance.
+
+        None with several groups, as tastes may be opposite.
+        """
+        if self.n_groups > 1:
+            return None
+        n_tested = max(_SAMPLE, _TESTED_PER_ITEM * data.n_items)
+        if data.n_comparisons > n_tested:
+            data = _sample(data, n_tested, self.seed)
+        return judge_comparisons(data, standardised_covariates(data)[0], self.seed)
+
+    def _fit_chance(self, steps: PairGPMSteps, progress: ProgressCallback | None) -> RankFit:
+        """Fit comparisons that agree no better than chance: with equal scores."""
+        precision = steps.precision
+        steps.set_prior(_EQUAL_SCORES, 0.0)
+        parameters, history = run_em(
+            *(steps, steps.start()),
+            tol=self.tol,
+            max_iter=self.max_iter,
+            accelerate=self.acceleration,
+            progress=progress,
+        )
+        steps.set_prior(precision, 0.0)
+        parameters = parameters._replace(theta=np.zeros_like(parameters.theta))
+        covariance = prior_covariance(steps, parameters)
+        steps.consider_all_states()
+        history.log_likelihood[-1] = steps.finalize(parameters)
+        return make_fit(self, steps, parameters, history, covariance, "chance")
 
     def _start(
         self, data: Comparisons, steps: PairGPMSteps, previous: RankFit | None
@@ -112,8 +157,7 @@ class PairGPM(PairEstimator):
         Of many comparisons: these scores, and the other parameters of a fit to a sample of the
         annotators.
         """
-        is_same = previous is not None and previous.model == self.name
-        if previous is not None and is_same and previous.n_groups == self.n_groups:
+        if previous is not None and self._can_resume(previous):
             return steps.resume(previous)
         if data.n_comparisons > _LARGE:
             start = self._start_by_sample(steps, _sample(data, _SAMPLE, self.seed))
@@ -129,6 +173,11 @@ class PairGPM(PairEstimator):
             start.offsets[0] = fit.side_bias[0]
         one = start._replace(theta=np.tile(fit.scores.mean, (self.n_groups, 1)))
         return one if self.n_groups == 1 else split_into_groups(steps, one, self.seed)
+
+    def _can_resume(self, previous: RankFit) -> bool:
+        """Whether a previous fit has scores of this model; those of chance are all equal."""
+        is_same = previous.model == self.name and previous.n_groups == self.n_groups
+        return is_same and previous.verdict != "chance"
 
     def _start_by_sample(self, steps: PairGPMSteps, sample: Comparisons) -> PairGPMParameters:
         """Return the parameters that a sample of the annotators has, and set the prior to its own."""

@@ -6,10 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from annotruth.comparisons.table import Comparisons
 from annotruth.engines import Input, Pass, Sum
 from annotruth.kernels.arrays import Floats
+from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.pairs.pair_gpm.parameters import PairGPMParameters, make_model
-from annotruth.models.pairs.pair_gpm.states import States
+from annotruth.models.pairs.pair_gpm.states import ALWAYS_TIE, RANDOM, SERIOUS, SIDES, States
 from annotruth.models.pairs.pair_gpm.steps import PairGPMSteps
 
 _SIDE_PRECISION = 1.0  # of the prior of an annotator's side bias, around the crowd's
@@ -57,6 +59,24 @@ def annotator_posterior(
     )
     session.run_pass(one, model=make_model(states, parameters))
     return StatePosterior(*(session.collect(name) for name in (*widths, "p_serious")))
+
+
+def chance_posterior(
+    posterior: StatePosterior, states: States, data: Comparisons
+) -> StatePosterior:
+    """Return the posterior of annotators whose votes agree no better than chance.
+
+    With equal scores, votes say who always votes for a side or a tie, but not who else is serious:
+    there, probabilities of behaviors fall linearly with the reliability.
+    """
+    names = np.array(states.behavior)
+    is_fixed = np.isin(names, [*SIDES, ALWAYS_TIE]) & (states.eps < SPAMMER_BELOW)
+    prior = np.where(np.isin(names, [SERIOUS, RANDOM]), 1.0 - states.eps, 0.0)
+    behavior = np.where(is_fixed, posterior.behavior, 0.0)
+    rest = 1.0 - behavior.sum(axis=1, keepdims=True)
+    behavior += rest * prior / prior.sum()
+    p_serious = (behavior @ states.eps)[data.annotator_of_comparison()]
+    return posterior._replace(behavior=behavior, p_serious=p_serious)
 
 
 def side_biases(

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from annotruth.comparisons.table import Comparisons
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.pairs.levels import SHARPNESS_SD
-from annotruth.models.base_fit import SPAMMER_BELOW, Column, now
+from annotruth.models.base_fit import CHANCE, SPAMMER_BELOW, Column, Verdict, now
 from annotruth.models.em import History
 from annotruth.models.pairs.pair_gpm.posterior import (
     StatePosterior,
     annotator_posterior,
+    chance_posterior,
     side_biases,
 )
 from annotruth.models.pairs.pair_gpm.state_shares import estimate_state_shares
@@ -49,11 +50,16 @@ def make_fit(
     parameters: PairGPMParameters,
     history: History,
     covariance: ScoreCovariance,
+    verdict: Verdict | None,
 ) -> RankFit:
     """Return the results of the final parameters."""
     data, states = steps.data, steps.states
     posterior = annotator_posterior(steps, states, parameters)
-    given_scores = annotator_posterior(steps, *estimate_state_shares(steps, parameters, model.seed))
+    if verdict == "chance":
+        given_scores = chance_posterior(posterior, states, data)
+    else:
+        shares = estimate_state_shares(steps, parameters, model.seed)
+        given_scores = annotator_posterior(steps, *shares)
     offset_sd = np.sqrt(np.diag(covariance.offsets))
     offsets = parameters.offsets[:, np.newaxis] + np.outer(offset_sd, [0.0, -Z95, Z95])
     low, high = _reliability_interval(given_scores.behavior, states.eps)
@@ -69,7 +75,8 @@ def make_fit(
     side_bias = side_biases(steps, parameters, posterior)
     columns = _annotator_columns(steps, parameters, posterior, side_bias)
     columns["sharpness"] = posterior.beta @ states.beta / np.exp(log_scale)
-    columns["evidence"] = pa.array(_evidence(data, behavior, given_scores.evidence, favoured))
+    evidence = _evidence(data, behavior, given_scores.evidence, favoured, verdict)
+    columns["evidence"] = pa.array(evidence)
     return RankFit(
         model=model.name,
         settings=model.settings(),
@@ -97,6 +104,7 @@ def make_fit(
             "favoured": favoured,
             "active": steps.session.collect("active"),
         },
+        verdict=verdict,
         fitted_at=now(),
     )
 
@@ -221,7 +229,11 @@ def _group_results(
 
 
 def _evidence(
-    data: Comparisons, behavior: list[str], evidence: Floats, favoured: NDArray[np.int32]
+    data: Comparisons,
+    behavior: list[str],
+    evidence: Floats,
+    favoured: NDArray[np.int32],
+    verdict: Verdict | None,
 ) -> list[str]:
     """Return the evidence for each annotator's behavior, in numbers."""
     items = data.items
@@ -246,6 +258,8 @@ def _evidence(
                 f"voted against the consensus {n - agreed - ties:.0f} of {n} times; "
                 f"expected {n - expected - expected_ties:.0f}"
             )
+        elif verdict == "chance":
+            line = f"comparisons {CHANCE}"
         else:
             line = f"voted with the consensus {agreed:.0f} of {n} times; expected {expected:.0f}"
         lines.append(line)
