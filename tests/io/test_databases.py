@@ -224,7 +224,8 @@ def test_postgresql(url, run, tmp_path):
 def test_postgresql_is_only_read_and_limited(url):
     deleting = "with gone as (delete from votes returning *) select * from gone"
     assert "the database cannot be read: " in refused(url, query=deleting)
-    assert read_labels(url, query="select * from votes").n_labels == 4
+    select = "select item, annotator, label from votes"
+    assert read_labels(url, query=select).n_labels == 4
     endless = "select n as item, 'a' as annotator, 'x' as label from generate_series(1, 100000) n"
     assert "take more than 1.0 MB, the limit" in refused(url, query=endless, max_size="1MB")
     wrong = url.replace("se%2F", "no%2F")

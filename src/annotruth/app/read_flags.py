@@ -43,7 +43,8 @@ ScaleOption = Annotated[
     ScaleChoice,
     typer.Option(
         metavar="NAME",
-        help="nominal, ordinal or auto: text is nominal, listed categories are ordinal, and of numbers the labels tell: disagreements on a scale fall on neighbours.",
+        help="nominal, ordinal or auto: text is nominal, listed categories are ordinal, and for numbers "
+        "the labels decide: on a scale, people who disagree choose neighbours.",
     ),
 ]
 CategoriesOption = Annotated[

@@ -6,7 +6,18 @@ from annotruth.crowdkit.model import ModelAggregator
 from annotruth.models import gpm, robust_gpm
 
 
-class GPM(ModelAggregator):
+class _StoppingRule(ModelAggregator):
+    """An aggregator whose options are the stopping rule of EM."""
+
+    def __init__(
+        self, n_iter: int = 1000, tol: float = 1e-4, random_state: int | None = None
+    ) -> None:
+        self.n_iter = n_iter
+        self.tol = tol
+        self.random_state = random_state
+
+
+class GPM(_StoppingRule):
     """`annotruth.GPM`, for many labels per task.
 
     Parameters
@@ -26,18 +37,11 @@ class GPM(ModelAggregator):
     ['a', 'b', 'a', 'b']
     """
 
-    def __init__(
-        self, n_iter: int = 1000, tol: float = 1e-4, random_state: int | None = None
-    ) -> None:
-        self.n_iter = n_iter
-        self.tol = tol
-        self.random_state = random_state
-
     def _model(self) -> gpm.GPM:
         return gpm.GPM(max_iter=self.n_iter, tol=self.tol)
 
 
-class RobustGPM(ModelAggregator):
+class RobustGPM(_StoppingRule):
     """`annotruth.RobustGPM`, the default model of annotruth.
 
     Parameters
@@ -56,13 +60,6 @@ class RobustGPM(ModelAggregator):
     >>> RobustGPM().fit_predict(frame).tolist()
     ['a', 'b', 'a', 'b']
     """
-
-    def __init__(
-        self, n_iter: int = 1000, tol: float = 1e-4, random_state: int | None = None
-    ) -> None:
-        self.n_iter = n_iter
-        self.tol = tol
-        self.random_state = random_state
 
     def _model(self) -> robust_gpm.RobustGPM:
         return robust_gpm.RobustGPM(max_iter=self.n_iter, tol=self.tol)

@@ -38,9 +38,7 @@ def load_labels(
     if is_source(data):
         labels = read_labels(data, read)
     else:
-        for name in ("input_format", "query", "memory"):
-            if getattr(read, name) is not None:
-                raise InputError(f"{name} is for files: leave it out")
+        read.refuse_options_of_files()
         labels = _frame_labels(data, read) if asks_question(read) else Labels.of(data, read)
     if gold is not None:
         with file_named_in_errors(gold):

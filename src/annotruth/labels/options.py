@@ -197,6 +197,12 @@ class ReadOptions(TableOptions):
     max_size: str | int | None = None
     drop: Any = ()
 
+    def refuse_options_of_files(self) -> None:
+        """Refuse options that are for files only, where labels are not in one."""
+        for name in ("input_format", "query", "memory"):
+            if getattr(self, name) is not None:
+                raise InputError(f"{name} is for files: leave it out")
+
 
 def _is_unset(value: Any, default: Any) -> bool:
     # Arrays cannot be compared as a whole, so only text is.

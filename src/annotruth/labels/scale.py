@@ -280,7 +280,7 @@ def judge_order(scale: Scale, layout: Layout) -> Scale:
     counts = counts[counts.sum(axis=1) > 1]
     n_disputed = np.count_nonzero(np.count_nonzero(counts, axis=1) > 1)
     if n_disputed < _MIN_DISPUTED:
-        return _as_scale(scale, "labels do not tell")
+        return _as_scale(scale, "the labels do not show otherwise")
     as_numbers = _alpha(counts, (values[:, None] - values) ** 2)
     as_classes = _alpha(counts, (values[:, None] != values).astype(np.float64))
     difference = _RATIO * as_numbers.value - as_classes.value
@@ -295,7 +295,7 @@ def judge_order(scale: Scale, layout: Layout) -> Scale:
         return _as_classes(scale, f"{low} and {high} are hardly ever confused")
     if difference > error:
         return _as_scale(scale, f"labels agree better as numbers {alphas}")
-    return _as_scale(scale, "labels do not tell")
+    return _as_scale(scale, "the labels do not show otherwise")
 
 
 def _as_classes(scale: Scale, why: str) -> Scale:

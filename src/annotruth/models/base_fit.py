@@ -45,7 +45,7 @@ ONE_ANNOTATOR_LINE = "all labels are by one annotator: there is nobody to compar
 """What they say where nobody else labelled anything."""
 
 ONE_CATEGORY_LINE = (
-    "all labels are equal: they tell nothing about items or annotators; list all categories "
+    "all labels are equal: they say nothing about items or annotators; list all categories "
     "(`--categories`) if there are others"
 )
 """What they say where there is one category."""
@@ -303,7 +303,7 @@ class BaseFit(AnnotatorResults):
                     f"(reliability below {SPAMMER_BELOW})"
                 )
             if n_few := (self.behavior or []).count(TOO_FEW):
-                line += f"; {n_few:,} have {TOO_FEW}"
+                line += f"; {n_few:,} {'has' if n_few == 1 else 'have'} {TOO_FEW}"
             lines.append(line)
         return lines
 

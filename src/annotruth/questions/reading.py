@@ -131,9 +131,7 @@ def question_named_in_errors(name: str) -> Iterator[None]:
 
 def _read_frame(data: Any, read: ReadOptions) -> dict[str, Labels]:
     """Return the labels of each question in a frame of one row per label."""
-    for name in ("input_format", "query"):
-        if getattr(read, name) is not None:
-            raise InputError(f"{name} is for files: leave it out")
+    read.refuse_options_of_files()
     try:
         parse_frame(data, read)
     except QuestionsFoundError as found:
