@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from annotruth.comparisons.table import LEFT, RIGHT, Comparisons
+from annotruth.comparisons.table import Comparisons
+from annotruth.comparisons.votes import in_order_of_codes
 from annotruth.errors import InputError, listed
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels.append import extend_ids
@@ -73,7 +74,8 @@ def append_comparisons(base: Comparisons, new: Comparisons) -> AppendedCompariso
     old = _rows_of(base, np.arange(base.n_items), np.arange(base.n_annotators), None)
     more = _rows_of(new, item_code, annotator_code, context_code)
     if not base.sides_known:
-        more = _by_code(more)
+        left, right, outcome = in_order_of_codes(more.left, more.right, more.outcome)
+        more = more._replace(left=left, right=right, outcome=outcome)
     added = _added(old, more)
     rows = _Rows(*(np.concatenate([a, b]) for a, b in zip(old, more.take(added), strict=True)))
     order = np.argsort(rows.annotator, kind="stable")
@@ -118,17 +120,6 @@ def _rows_of(
         context.astype(np.int64),
     )
     return rows.take(np.argsort(data.row))
-
-
-def _by_code(rows: _Rows) -> _Rows:
-    """Return comparisons whose sides are not known with the smaller code on the left."""
-    swap = rows.left > rows.right
-    flipped = np.select([rows.outcome == LEFT, rows.outcome == RIGHT], [RIGHT, LEFT], rows.outcome)
-    return rows._replace(
-        left=np.where(swap, rows.right, rows.left),
-        right=np.where(swap, rows.left, rows.right),
-        outcome=np.where(swap, flipped, rows.outcome),
-    )
 
 
 def _added(old: _Rows, new: _Rows) -> Codes:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from annotruth.comparisons.columns import PairColumns
 from annotruth.comparisons.outcomes import find_outcomes
 from annotruth.comparisons.rows import ParsedComparisons, check_any, find_rows
-from annotruth.comparisons.table import LEFT, RIGHT, Comparisons
+from annotruth.comparisons.table import Comparisons
+from annotruth.comparisons.votes import in_order_of_codes
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import validate
@@ -222,16 +223,3 @@ def ids_of(encoder: BatchEncoder, *, from_text: bool) -> pa.Array:
     """Return the ids behind codes; those of a table without types are numbers where they can be."""
     values = encoder.values()
     return to_integers(restore_text(values)) if from_text else values
-
-
-def in_order_of_codes(
-    left: NDArray[np.int32], right: NDArray[np.int32], outcome: NDArray[np.int8]
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int8]]:
-    """Return pairs whose sides are not known with the smaller code on the left."""
-    swapped = left > right
-    mirrored = np.array([RIGHT, LEFT, 2], dtype=np.int8)[outcome]
-    return (
-        np.where(swapped, right, left),
-        np.where(swapped, left, right),
-        np.where(swapped, mirrored, outcome),
-    )

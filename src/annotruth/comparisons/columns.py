@@ -14,6 +14,7 @@ from annotruth.labels.frames import (
     KnownNames,
     check_further_columns,
     find_columns,
+    find_known,
     pass_columns,
 )
 
@@ -56,6 +57,7 @@ ROLES: Mapping[Shape, tuple[str, ...]] = {
 }
 """The roles that a table of each shape must have."""
 _OPTIONAL = ("context", "order", "time")
+_SHAPE_OF_ROLE: Mapping[str, Shape] = {"loser": "winners", "rank": "ranks", "ranking": "ranking"}
 
 # Two columns are the sides of a pair if they differ only in these: model_a and model_b.
 _MARKS = (("left", "right"), ("a", "b"), ("1", "2"), ("first", "second"))
@@ -112,7 +114,9 @@ def find_pair_columns(
     spelled = {_spelling(name): name for name in reversed(names)}
     shape = _find_shape(spelled, given)
     ranked = _rank_columns(names) if shape == "rank columns" else ()
-    optional = [role for role in (*_OPTIONAL, "tie") if role in given or _known(role, spelled)]
+    optional = [
+        role for role in (*_OPTIONAL, "tie") if role in given or find_known(_NAMES[role], spelled)
+    ]
     if shape != "winners" and "tie" in optional:
         optional.remove("tie")
     roles = [*ROLES[shape], *optional]
@@ -146,9 +150,9 @@ def _find_shape(spelled: Mapping[str, str], given: Mapping[str, str]) -> Shape:
     """Return the shape that the given roles name, or else the one that the columns' names do."""
     if {"left", "right"} & given.keys():
         return "sides"
-    for shape, mark in (("winners", "loser"), ("ranks", "rank"), ("ranking", "ranking")):
-        if mark in given:
-            return shape  # type: ignore[return-value]
+    for role, shape in _SHAPE_OF_ROLE.items():
+        if role in given:
+            return shape
     if len(_rank_columns(list(spelled))) > 1:
         return "rank columns"
     if next(_side_pairs(list(spelled)), None) is not None:
@@ -181,8 +185,9 @@ def _find(
     except InputError as error:
         _refuse_labels(names, given)
         raise InputError(f"{error}{_without_annotator(names, needed, given, known)}") from None
+    spelled = {_spelling(name): name for name in names}
     for role in optional:
-        match = [given[role]] if role in given else _known(role, {_spelling(n): n for n in names})
+        match = [given[role]] if role in given else find_known(_NAMES[role], spelled)
         if role in given and given[role] not in names:
             raise InputError(f"no column {given[role]!r} (found: {listed(names)})")
         if len(match) == 1 and match[0] not in found.values():
@@ -272,15 +277,6 @@ def _describe_shape(shape: Shape, ranked: Sequence[str]) -> str:
     if shape in ("ranks", "ranking"):
         return "rankings, each as all pairs of its items"
     return "winners and losers, sides not known" if shape == "winners" else ""
-
-
-def _known(role: str, spelled: Mapping[str, str]) -> list[str]:
-    """Return the columns that could have a role: those of the first group that has any."""
-    for group in _NAMES[role]:
-        found = [spelled[name] for name in group if name in spelled]
-        if found:
-            return found
-    return []
 
 
 def _spelling(name: str) -> str:

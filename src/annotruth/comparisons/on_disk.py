@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.comparisons.build import ids_of, in_order_of_codes
+from annotruth.comparisons.build import ids_of
 from annotruth.comparisons.outcomes import WinnerReadings
 from annotruth.comparisons.rows import ParsedComparisons, check_any, find_rows
 from annotruth.comparisons.table import Comparisons
-from annotruth.comparisons.votes import UnsortedVotes
+from annotruth.comparisons.votes import UnsortedVotes, in_order_of_codes
 from annotruth.kernels.arrays import Floats, slices
 from annotruth.labels.encode import BatchEncoder
 from annotruth.labels.frames import default_frame

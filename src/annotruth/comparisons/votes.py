@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,30 @@ from annotruth.kernels.arrays import Floats, VoteBlock
 
 if TYPE_CHECKING:
     from annotruth.labels.on_disk.disk import Disk
+
+
+Code = TypeVar("Code", bound=np.integer[Any])
+OutcomeCode = TypeVar("OutcomeCode", bound=np.integer[Any])
+
+_MIRRORED = np.array([1, 0, 2])  # the outcomes with sides exchanged
+
+
+def in_order_of_codes(
+    left: NDArray[Code], right: NDArray[Code], outcome: NDArray[OutcomeCode]
+) -> tuple[NDArray[Code], NDArray[Code], NDArray[OutcomeCode]]:
+    """Return pairs with the smaller code on the left, and the outcomes exchanged where needed.
+
+    Examples
+    --------
+    >>> in_order_of_codes(np.array([0, 1]), np.array([1, 0]), np.array([0, 0]))[2].tolist()
+    [0, 1]
+    """
+    swapped = left > right
+    return (
+        np.where(swapped, right, left),
+        np.where(swapped, left, right),
+        np.where(swapped, _MIRRORED.astype(outcome.dtype)[outcome], outcome),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +68,7 @@ class UnsortedVotes:
 
     @property
     def n_annotators(self) -> int:
-        """None: annotators are alike."""
+        """0, as annotators are alike."""
         return 0
 
     @property

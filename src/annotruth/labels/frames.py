@@ -78,7 +78,7 @@ def find_columns(
     matches = {
         role: [name for name in names if name == given[role]][:1]
         if role in given
-        else _find_known(known[role], by_spelling)
+        else find_known(known[role], by_spelling)
         for role in roles
     }
     if any(len(found) != 1 for found in matches.values()):
@@ -110,7 +110,7 @@ def _check_given(given: Mapping[str, str] | None, roles: Sequence[str]) -> dict[
     return given
 
 
-def _find_known(groups: Sequence[Sequence[str]], by_spelling: Mapping[str, str]) -> list[str]:
+def find_known(groups: Sequence[Sequence[str]], by_spelling: Mapping[str, str]) -> list[str]:
     """Return the columns that could have a role: those of the first group that has any."""
     for group in groups:
         found = [by_spelling[name] for name in group if name in by_spelling]

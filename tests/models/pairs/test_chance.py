@@ -252,3 +252,17 @@ def test_a_sample_of_many_votes_is_tested(monkeypatch):
     data = votes_of_chance(n_items=5, n_annotators=100, n_votes=3000)
     at.PairGPM().fit(data)
     assert 200 <= tested[0] <= 250
+
+
+def test_votes_of_chance_on_disk_have_the_same_fit(tmp_path, fit):
+    from pyarrow import parquet
+
+    path = tmp_path / "votes.parquet"
+    parquet.write_table(votes_of_chance(own_shares=True, ties=0.2).to_arrow(), path)
+    mapped, expected = at.rank(path, memory="1GB"), at.rank(path)
+    assert (mapped.verdict, expected.verdict) == ("chance", "chance")
+    assert mapped.data.on_disk
+    assert mapped.annotator_table().equals(expected.annotator_table())
+    assert mapped.comparison_table().equals(expected.comparison_table())
+    by_annotator = fit.reliability[fit.data.annotator_of_comparison()]
+    np.testing.assert_array_equal(fit.p_serious, by_annotator)

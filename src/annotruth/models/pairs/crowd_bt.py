@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit
 
 from annotruth.comparisons.table import TIE, Comparisons
-from annotruth.engines import Engine, Input, Pass, Session, Sum, get_engine
+from annotruth.engines import Input, Pass, Session, Sum, get_engine
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats, inner
 from annotruth.models.base_fit import now
@@ -18,12 +18,18 @@ from annotruth.models.em import Monitor, ProgressCallback, run_em
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.bradley_terry import BradleyTerry, LogPartition
 from annotruth.models.pairs.graph import (
+    PairCounts,
     center_in_parts,
     connected_parts,
     count_pairs,
     sums_at,
 )
-from annotruth.models.pairs.information import PRIOR_SD, Evaluation, make_information
+from annotruth.models.pairs.information import (
+    PRIOR_SD,
+    Evaluation,
+    ScoreInformation,
+    make_information,
+)
 from annotruth.models.pairs.posterior import ScorePosterior
 from annotruth.models.pairs.result import RankFit
 
@@ -85,8 +91,9 @@ class CrowdBT(PairEstimator):
     ) -> RankFit:
         self._check()
         engine = get_engine(self.engine)
-        with closing(engine.open(data)) as session:
-            steps = CrowdBTSteps(self, data, session, engine)
+        counts = count_pairs(data.votes, engine)
+        with closing(engine.open(data)) as session, closing(engine.open(counts)) as of_pairs:
+            steps = CrowdBTSteps(self, data, session, counts, of_pairs)
             start = steps.start() if previous is None else steps.resume(previous)
             parameters, history = run_em(
                 steps, start, tol=self.tol, max_iter=self.max_iter, progress=progress
@@ -145,12 +152,22 @@ class CrowdBTParameters(NamedTuple):
 class CrowdBTSteps:
     """The EM steps of `CrowdBT`.
 
+    Parameters
+    ----------
+    model
+        The options.
+    data, session
+        The comparisons, and the session they are open in.
+    counts, of_pairs
+        The counts of their pairs, and the session these are open in.
+
     Examples
     --------
     >>> from annotruth.comparisons import Comparisons
     >>> votes = Comparisons.from_codes([0], [1], [0], [0], items=["a", "b"], annotators=["x"])
     >>> engine = get_engine("memory")
-    >>> steps = CrowdBTSteps(CrowdBT(), votes, engine.open(votes), engine)
+    >>> counts = count_pairs(votes.votes, engine)
+    >>> steps = CrowdBTSteps(CrowdBT(), votes, engine.open(votes), counts, engine.open(counts))
     >>> after, monitor = steps.step(steps.start())
     >>> after.scores.round(2).tolist(), round(monitor.log_likelihood, 3)
     ([0.41, -0.41], -0.693)
@@ -158,13 +175,20 @@ class CrowdBTSteps:
 
     objective_name = "the log posterior"
 
-    def __init__(self, model: CrowdBT, data: Comparisons, session: Session, engine: Engine) -> None:
+    def __init__(
+        self,
+        model: CrowdBT,
+        data: Comparisons,
+        session: Session,
+        counts: PairCounts,
+        of_pairs: Session,
+    ) -> None:
         self._data = data
         self._session = session
         self._strength = model.regularization
         self._prior = np.array([model.reliability_prior_a, model.reliability_prior_b])
-        self._counts = count_pairs(data.votes, engine)
-        self._partition = LogPartition(data.n_items, engine.open(self._counts))
+        self._counts = counts
+        self._partition = LogPartition(data.n_items, of_pairs)
         self._n_ties = float(self._counts.votes[:, TIE].sum())
         self.part = connected_parts(data.n_items, self._counts.left, self._counts.right)
         inputs = (Input("strength"), Input("nu"))
@@ -234,7 +258,7 @@ class CrowdBTSteps:
         scores = center_in_parts(parameters.scores, self.part)
         return ScorePosterior(scores, inverse.score_covariance(scores, np.inf))
 
-    def _information(self, expected: Evaluation) -> Any:
+    def _information(self, expected: Evaluation) -> ScoreInformation:
         # The curvature of the regularisation is at most that of a normal prior.
         variance = 2.0 / self._strength
         return make_information(self._counts, self.part, expected, variance=variance)

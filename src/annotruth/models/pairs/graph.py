@@ -79,7 +79,7 @@ class PairCounts:
 
     @property
     def n_annotators(self) -> int:
-        """None: annotators are alike."""
+        """0, as annotators are alike."""
         return 0
 
     @property

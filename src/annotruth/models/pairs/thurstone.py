@@ -167,8 +167,7 @@ def case_v(difference: Floats, tie: float | None, votes: Floats) -> PairDerivati
 
 def _density_ratio(x: Floats, log_probability: Floats) -> Floats:
     """Return the normal density at x divided by a probability."""
-    with np.errstate(
-        over="ignore"
-    ):  # at a threshold of almost 0 beside ties, where steps are halved
+    # It overflows at a threshold of almost 0 beside ties, where steps are halved.
+    with np.errstate(over="ignore"):
         ratio: Floats = np.exp(-0.5 * x**2 - _HALF_LOG_2PI - log_probability)
     return ratio

@@ -9,7 +9,8 @@ import numpy as np
 from scipy.special import ndtr
 
 from annotruth.advice.annotators import RANK_VERDICTS, verdicts
-from annotruth.comparisons.table import LEFT, RIGHT, TIE, Comparisons
+from annotruth.comparisons.table import TIE, Comparisons
+from annotruth.comparisons.votes import in_order_of_codes
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.summary import notices
@@ -107,15 +108,8 @@ def _order_probability(fit: RankFit, first: Codes, second: Codes) -> Floats:
 
 def vote_agreement(data: Comparisons) -> tuple[float, float]:
     """Return how often two votes on the same pair agree, and how often they would by chance."""
-    first = np.minimum(data.left, data.right)
-    second = np.maximum(data.left, data.right)
+    first, second, outcome = in_order_of_codes(data.left, data.right, data.outcome)
     _, pair = np.unique(first.astype(np.int64) * data.n_items + second, return_inverse=True)
-    swapped = data.left != first
-    outcome = np.select(
-        [swapped & (data.outcome == LEFT), swapped & (data.outcome == RIGHT)],
-        [RIGHT, LEFT],
-        data.outcome,
-    )
     counts = np.bincount(pair * 3 + outcome, minlength=3 * (int(pair.max()) + 1)).reshape(-1, 3)
     total = counts.sum(axis=1)
     n_pairs = (total * (total - 1)).sum()

@@ -75,7 +75,9 @@ def chance_posterior(
     behavior = np.where(is_fixed, posterior.behavior, 0.0)
     rest = 1.0 - behavior.sum(axis=1, keepdims=True)
     behavior += rest * prior / prior.sum()
-    p_serious = (behavior @ states.eps)[data.annotator_of_comparison()]
+    p_serious = data.zeros(data.n_comparisons)  # on disk where the comparisons are
+    for s, reliability in enumerate(behavior @ states.eps):
+        p_serious[data.annotator_ptr[s] : data.annotator_ptr[s + 1]] = reliability
     return posterior._replace(behavior=behavior, p_serious=p_serious)
 
 
