@@ -261,7 +261,9 @@ def agree(
                 if joint[g] > _LARGE:
                     joint[g] /= _LARGE
                     exponent[g] += 1.0
-            total, highest = 0.0, exponent.max()
+            total = highest = 0.0
+            for k in range(len(prior)):
+                highest = max(highest, exponent[k])
             for k in range(len(prior)):
                 if highest > 0.0:
                     joint[k] *= _LARGE ** (exponent[k] - highest)
