@@ -49,6 +49,14 @@ def test_sums_of_parts_never_outweigh_the_labels(make_labels, monkeypatch):
     assert (parts[n], parts[4 * n], parts[9 * n]) == (4, 2, 1)
 
 
+@pytest.mark.parametrize(
+    ("n_labels", "n_partitions"), [(49_999, 1), (50_000, 2), (124_999, 2), (250_000, 4)]
+)
+def test_two_threads_share_fifty_thousand_labels(n_labels, n_partitions):
+    with closing(memory.MemorySession(Pairs(np.zeros(n_labels)), 1)) as session:
+        assert len(session._partitions(1)) == n_partitions
+
+
 def test_sums_keep_their_shapes_and_come_fresh(make_labels, monkeypatch):
     monkeypatch.setattr(memory, "_LABELS_PER_PARTITION", 1)
     labels = make_labels(np.random.default_rng(0), n_items=60, n_annotators=40, n_categories=2)

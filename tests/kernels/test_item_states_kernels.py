@@ -9,6 +9,7 @@ from annotruth.kernels import held_out, item_states
 from annotruth.kernels.reference import held_out as reference_held_out
 from annotruth.kernels.reference import item_states as reference
 from annotruth.kernels.shared import AGREEMENT_BINS, NEVER, NOT_SAMPLED
+from annotruth.labels import Labels, Scale
 
 ITEM_STATES = (item_states, reference)
 HELD_OUT = (held_out, reference_held_out)
@@ -169,6 +170,30 @@ def test_agree_equals_its_twin(labels, fold, lo, hi, first_draw, reliability):
         results.append((counts, *sums))
     assert_same(results)
     assert results[0][0].std(axis=2).any()  # draws differ
+
+
+def test_ratios_of_thousands_of_labels_on_an_item_do_not_overflow():
+    n = 3000
+    labels = Labels.from_codes(
+        np.zeros(n, dtype=np.int64),
+        np.arange(n),
+        np.arange(n) % 2,
+        items=["a"],
+        annotators=list(range(n)),
+        scale=Scale.nominal(["x", "y"]),
+    )
+    results = []
+    for kernels in HELD_OUT:
+        sums = np.zeros((n, 1)), np.zeros(1)
+        kernels.agree(
+            *(labels.block(), 0, 1, np.zeros(n), np.ones(1), np.arange(n).astype(np.uint64)),
+            *(np.arange(2).astype(np.uint64), 0, 0.0, np.arange(2), np.array([0.7, 0.3])),
+            *(np.full((n, 2), 0.5), np.full((n, 2, 1), 0.2), np.full((n, 1), 0.9), *sums),
+        )
+        results.append(sums)
+    assert_same(results)
+    # Half of the labels are those of either class.
+    assert results[0][1][0] == pytest.approx(1500 * (np.log(0.1 + 0.9 / 0.2) + np.log(0.1)))
 
 
 @RANGES

@@ -170,7 +170,8 @@ def test_a_model_that_needs_too_much_memory_is_refused(made, monkeypatch):
 
 
 def test_many_labels_are_sampled_by_item(made, monkeypatch):
-    monkeypatch.setattr(choosing, "MAX_LABELS", 200)
+    monkeypatch.setattr(choosing, "MAX_LABELS", 499)
+    monkeypatch.setattr(choosing, "SAMPLED_LABELS", 200)
     choice = at.choose(made.labels, ["gpm", "majority"], folds=2)
     assert choice.scores["gpm"].n_scored == 200
     assert choice.why.endswith(
@@ -181,6 +182,22 @@ def test_many_labels_are_sampled_by_item(made, monkeypatch):
     shuffled = made.labels.to_arrow().to_pandas().sample(frac=1.0, random_state=0)
     again = at.choose(shuffled, ["gpm", "majority"], folds=2)
     assert again.scores["gpm"].score == pytest.approx(choice.scores["gpm"].score, abs=1e-6)
+
+
+def test_the_labels_of_each_fold_are_left_out_once_for_all_models(made, monkeypatch):
+    subset, fitted = at.Labels.subset, []
+
+    def count(labels, kept):
+        fitted.append(int(kept.sum()))
+        return subset(labels, kept)
+
+    monkeypatch.setattr(at.Labels, "subset", count)
+    choice = at.choose(made.labels, ["mean", "majority"], folds=2)
+    assert fitted == [250, 250]
+    monkeypatch.undo()
+    for name, score in choice.scores.items():
+        alone = at.held_out(name, made.labels, folds=2)
+        np.testing.assert_array_equal(score.log_p, alone.log_p)
 
 
 def test_enough_scored_labels_need_no_further_folds(made, monkeypatch):

@@ -145,7 +145,9 @@ class ClassPosterior:
     def _mean(self, joint: Floats, opinions: Floats, halves: Floats | None) -> Floats:
         mean: Floats = joint[..., : len(opinions)]
         if not self._has_categories_as_classes:
-            mean = mean @ opinions
+            # One product of matrices, rows in order: NumPy multiplies other layouts without BLAS.
+            product = mean.reshape(-1, len(opinions)) @ opinions
+            mean = product.reshape(*mean.shape[:-1], -1)
         return mean if halves is None else mean + joint[..., -1:] * halves[:, np.newaxis]
 
     @cached_property

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 # Enough partitions to keep many threads busy, each large enough to be worth a call.
 _MAX_PARTITIONS = 64
 _LABELS_PER_PARTITION = 62_500
+_MIN_LABELS_OF_TWO = 50_000  # two smaller partitions still take less time than one
 _ANNOTATORS_PER_TASK = 256
 
 # Single precision halves the memory traffic of large tables; its rounding changes an objective
@@ -210,7 +211,9 @@ class MemorySession:
         """
         n_labels, n_sums = self._data.n_labels, max(n_sums, 1)
         most = max(n_labels // (4 * n_sums), min(4, 8 * n_labels // n_sums))
-        most = max(1, min(most, n_labels // _LABELS_PER_PARTITION, _MAX_PARTITIONS))
+        at_least = 2 if n_labels >= _MIN_LABELS_OF_TWO else 1
+        worthwhile = max(at_least, n_labels // _LABELS_PER_PARTITION)
+        most = max(1, min(most, worthwhile, _MAX_PARTITIONS))
         n_partitions = 1 << (most.bit_length() - 1)  # a power of two divides evenly among threads
         if n_partitions not in self._bounds:
             bounds = np.unique(self._data.partition(n_partitions))

@@ -22,6 +22,9 @@ from annotruth.kernels.shared import AGREEMENT_BINS, NEVER, NOT_SAMPLED
 
 _TWO_53 = 2.0**53
 _LABELS_COMPARED = 64  # in a cell, to number equal hashes
+# What products are divided by before they can overflow.
+_LARGE = 1e100
+_LOG_LARGE = math.log(_LARGE)
 
 
 @compiled
@@ -223,42 +226,53 @@ def agree(
     .. math:: \sum_k \pi_k \prod_{s \in l_e} \Big(1 - \epsilon_s
               + \frac{\epsilon_s 1_{r_{e,s} = k}}{p_{s,k}}\Big).
     """
-    given, logs = _empty_rows(block, lo, hi), np.empty(len(prior))
+    given, own_group = _empty_rows(block, lo, hi), _empty_rows(block, lo, hi)
+    label_hash, odds = np.empty(len(given), dtype=np.uint64), np.empty(len(given))
+    joint, exponent = np.empty(len(prior)), np.empty(len(prior))
     for e in range(lo, hi):
-        if _count_sampled(block, e, fold) == 0:
+        n_labels = _count_sampled(block, e, fold)
+        if n_labels == 0:
             continue
         own = np.uint64(item_hash[e])
         first = block.cell_ptr[block.item_ptr[e]]
+        for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
+            for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
+                own_group[j - first] = group[block.cell_category[c]]
+                label_hash[j - first] = _hash_label(block, c, j, annotator_hash, category_hash)
         for r in range(eps.shape[1]):
             for k in range(len(prior)):
-                logs[k] = math.log(prior[k]) if block.known[e] < 0 else -np.inf
+                joint[k] = prior[k] if block.known[e] < 0 else 0.0
+                exponent[k] = 0.0
             if block.known[e] >= 0:
-                logs[group[block.known[e]]] = 0.0
-            wrong = 0.0
-            for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
-                for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
-                    s = block.annotator[j]
-                    g = group[block.cell_category[c]]
-                    if first_draw + r > 0:
-                        label = _hash_label(block, c, j, annotator_hash, category_hash)
-                        g = _draw_label(
-                            first_draw + r, own, label, g, reliability, prior, chance[s]
-                        )
-                    given[j - first] = g
-                    wrong += math.log(1.0 - eps[s, r])
-                    logs[g] += math.log1p(eps[s, r] / ((1.0 - eps[s, r]) * shares[s, g, r]))
-            total = 0.0
-            most = -np.inf
+                joint[group[block.known[e]]] = 1.0
+            wrong, log_scale = 1.0, 0.0
+            for i in range(n_labels):
+                s = block.annotator[first + i]
+                g = _draw_label(
+                    first_draw + r, own, label_hash[i], own_group[i], reliability, prior, chance[s]
+                )
+                given[i] = g
+                odds[i] = eps[s, r] / ((1.0 - eps[s, r]) * shares[s, g, r])
+                wrong *= 1.0 - eps[s, r]
+                joint[g] *= 1.0 + odds[i]
+                if wrong < 1.0 / _LARGE:
+                    wrong *= _LARGE
+                    log_scale -= _LOG_LARGE
+                if joint[g] > _LARGE:
+                    joint[g] /= _LARGE
+                    exponent[g] += 1.0
+            total = highest = 0.0
             for k in range(len(prior)):
-                most = max(most, logs[k])
+                highest = max(highest, exponent[k])
             for k in range(len(prior)):
-                logs[k] = math.exp(logs[k] - most)
-                total += logs[k]
-            log_ratio[r] += wrong + most + math.log(total)
-            for j in range(first, block.cell_ptr[block.item_ptr[e + 1]]):
-                s, g = block.annotator[j], given[j - first]
-                odds = eps[s, r] / ((1.0 - eps[s, r]) * shares[s, g, r])
-                serious[s, r] += logs[g] / total * odds / (1.0 + odds)
+                if highest > 0.0:
+                    joint[k] *= _LARGE ** (exponent[k] - highest)
+                total += joint[k]
+            log_scale += highest * _LOG_LARGE
+            log_ratio[r] += log_scale + math.log(wrong * total)
+            for i in range(n_labels):
+                p_right = joint[given[i]] / total
+                serious[block.annotator[first + i], r] += p_right * odds[i] / (1.0 + odds[i])
 
 
 @compiled

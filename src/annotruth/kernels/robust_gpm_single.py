@@ -244,11 +244,11 @@ def strategy_weights(
     those of ``weights``.
     """
     log_likelihood = flat_counts[lo:hi] @ plain
-    _normalize_weights(lo, hi, log_likelihood, counts, log_prior, extra, repeated, weights)
+    normalize_weights(lo, hi, log_likelihood, counts, log_prior, extra, repeated, weights)
 
 
 @compiled
-def _normalize_weights(
+def normalize_weights(
     lo: int,
     hi: int,
     log_likelihood: Singles,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -25,6 +26,9 @@ from annotruth.selection.precompile import compiling_in_parallel
 
 MAX_LABELS = 100_000
 """With more labels, models are compared on a random sample of the items."""
+
+SAMPLED_LABELS = 80_000
+"""The number of labels of that sample, about."""
 
 MAX_SCORED = 15_000
 """No further fold is held out once this many labels are scored."""
@@ -123,7 +127,7 @@ def choose(
     folds, seed
         As in `held_out`. Two limits bound the time. No further fold is held out once 15,000 labels
         are scored: of 75,000 labels or more, that is one fold. With more than 100,000 labels,
-        the seed also draws a sample of items with about that many labels.
+        the seed also draws a sample of items with about 80,000 labels.
     progress
         Called after every iteration of every fit.
 
@@ -145,12 +149,24 @@ def choose(
     fold = first_folds(assign_folds(sample, folds, seed))
     results: dict[str, HeldOut] = {}
     refused: dict[str, str] = {}
+
+    @cache
+    def training_labels(current: int) -> Labels:
+        return sample.subset(fold != current)
+
     with compiling_in_parallel(names, labels.scale):
         for number, name in enumerate(names, start=1):
             get_model(name)
-            place = {"number": number, "n_models": len(names)}
             try:
-                results[name] = score_folds(make_for(name, labels), sample, fold, progress, **place)
+                results[name] = score_folds(
+                    make_for(name, labels),
+                    sample,
+                    fold,
+                    progress,
+                    training_labels=training_labels,
+                    number=number,
+                    n_models=len(names),
+                )
             except AnnotruthError as error:
                 refused[name] = str(error)
     if not results:
@@ -198,7 +214,7 @@ def _gap(one: HeldOut, other: HeldOut) -> str:
 
 
 def _sample(labels: Labels, seed: int) -> Labels:
-    """Return the labels of as many random items as have at most `MAX_LABELS` labels."""
+    """Return all labels, or if they are many those of random items, at most `SAMPLED_LABELS`."""
     if labels.n_labels <= MAX_LABELS:
         return labels
     order = np.argsort(
@@ -206,7 +222,7 @@ def _sample(labels: Labels, seed: int) -> Labels:
     )
     n_labels = labels.labels_per_item[order].cumsum()
     drawn = np.zeros(labels.n_items, dtype=np.bool_)
-    drawn[order[: max(np.searchsorted(n_labels, MAX_LABELS, side="right"), 1)]] = True
+    drawn[order[: max(np.searchsorted(n_labels, SAMPLED_LABELS, side="right"), 1)]] = True
     return labels.subset(drawn[labels.item_of_label()])
 
 

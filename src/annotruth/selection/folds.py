@@ -38,13 +38,13 @@ class HeldOutModel(NamedTuple):
     name
         The model's name.
     fit
-        Fits the model to the rows where a mask is true; returns whether it converged.
+        Fits the model to all rows but those of the given fold; returns whether it converged.
     predict
         Returns the probabilities of all outcomes of the given rows, one row each.
 
     Examples
     --------
-    >>> coin = HeldOutModel("coin", lambda keep, _: True, lambda rows: np.full((len(rows), 2), 0.5))
+    >>> coin = HeldOutModel("coin", lambda fold, _: True, lambda rows: np.full((len(rows), 2), 0.5))
     >>> fold = np.array([0, 1, -1])
     >>> log_p, converged = log_p_of_folds(coin, np.array([0, 1, 1]), 2, fold, None)
     >>> np.exp(log_p).tolist(), converged
@@ -52,7 +52,7 @@ class HeldOutModel(NamedTuple):
     """
 
     name: str
-    fit: Callable[[NDArray[np.bool_], ProgressCallback | None], bool]
+    fit: Callable[[int, ProgressCallback | None], bool]
     predict: Callable[[Codes], Floats]
 
 
@@ -71,7 +71,7 @@ def log_p_of_folds(
     converged = True
     folds = np.unique(fold[fold >= 0])
     n_rows = max(_MAX_PREDICTIONS // max(n_outcomes, 32), 1)
-    for k, current in enumerate(folds):
+    for k, current in enumerate(folds.tolist()):
         stage = f"cross-validating {model.name}, fold {k + 1} of {len(folds)}"
         start_stage(
             progress,
@@ -81,7 +81,7 @@ def log_p_of_folds(
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # reported by `converged`
-            converged &= model.fit(fold != current, _with_stage(progress, stage))
+            converged &= model.fit(current, _with_stage(progress, stage))
         held_out_rows = np.flatnonzero(fold == current)
         for rows in np.split(held_out_rows, range(n_rows, len(held_out_rows), n_rows)):
             p = model.predict(rows)[np.arange(len(rows)), outcome[rows]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -176,18 +177,22 @@ def score_folds(
     fold: Codes,
     progress: ProgressCallback | None,
     *,
+    training_labels: Callable[[int], Labels] | None = None,
     number: int = 1,
     n_models: int = 1,
 ) -> HeldOut:
     """Score a model on the folds that `assign_folds` returned.
 
-    ``number`` is the model's number among the ``n_models`` that are compared, for ``progress``.
+    ``training_labels`` returns all labels but those of a fold, for callers that keep them for
+    several models. ``number`` is the model's number among the ``n_models`` that are compared, for
+    ``progress``.
     """
     model = copy(estimator)
     item = labels.item_of_label()
 
-    def fit(keep: NDArray[np.bool_], progress: ProgressCallback | None) -> bool:
-        return model.fit(labels.subset(keep), progress=progress).result_.converged
+    def fit(current: int, progress: ProgressCallback | None) -> bool:
+        subset = training_labels or (lambda current: labels.subset(fold != current))
+        return model.fit(subset(current), progress=progress).result_.converged
 
     def predict(rows: Codes) -> Floats:
         return model.predict_proba(item[rows], labels.annotator[rows])

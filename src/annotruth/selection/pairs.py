@@ -114,8 +114,9 @@ def score_comparison_folds(
     annotator = data.annotator_of_comparison()
     left, right = data.left.astype(np.int64), data.right.astype(np.int64)
 
-    def fit(keep: NDArray[np.bool_], progress: ProgressCallback | None) -> bool:
-        return model.fit(data.subset(keep), progress=progress).result_.history.converged
+    def fit(current: int, progress: ProgressCallback | None) -> bool:
+        kept = data.subset(fold != current)
+        return model.fit(kept, progress=progress).result_.history.converged
 
     def predict(rows: Codes) -> Floats:
         covariates = {name: values[rows] for name, values in data.covariates.items()}

@@ -97,6 +97,8 @@ class DirichletEquations(ClassEquations[DirichletParameters]):
             np.full((n, n_subtypes), subtype_prior / n_subtypes),
             off_diagonal + (diagonal - off_diagonal) * self.known_truth[np.newaxis],
         )
+        # Parameters and their expected logs, kept from `log_prior` to `tables`.
+        self._kept_logs: tuple[DirichletParameters, DirichletParameters] | None = None
 
     def resume(self, old: DirichletParameters, start: DirichletParameters) -> DirichletParameters:
         """Return the parameters of a previous fit; new annotators start as in a first fit."""
@@ -115,16 +117,19 @@ class DirichletEquations(ClassEquations[DirichletParameters]):
 
     def tables(self, parameters: DirichletParameters) -> EStepTables:
         """Return the geometric means of prior and confusion matrices: exp of expected logs."""
-        of_classes = expected_log(parameters.classes, axis=0)[:, np.newaxis]
-        of_subtypes = expected_log(parameters.subtypes, axis=1)
-        likelihood = np.exp(expected_log(parameters.labels, axis=1))
+        kept, self._kept_logs = self._kept_logs, None
+        logs = kept[1] if kept and kept[0] is parameters else expected_logs(parameters)
+        likelihood = np.exp(logs.labels)
         return EStepTables(
-            np.exp(of_classes + of_subtypes).ravel(), np.maximum(likelihood, MIN_PROBABILITY)
+            np.exp(logs.classes[:, np.newaxis] + logs.subtypes).ravel(),
+            np.maximum(likelihood, MIN_PROBABILITY, out=likelihood),
         )
 
     def log_prior(self, parameters: DirichletParameters) -> float:
         """Return minus the divergence of the posterior Dirichlet distributions from the prior."""
-        return -sum(map(divergence, parameters, self.prior, _AXES))
+        logs = expected_logs(parameters)
+        self._kept_logs = parameters, logs
+        return -sum(map(divergence, parameters, self.prior, _AXES, logs))
 
     def acceleration(self) -> Squarem[DirichletParameters]:
         """Extrapolate the expected counts."""
@@ -152,18 +157,27 @@ class DirichletEquations(ClassEquations[DirichletParameters]):
         return share
 
 
+def expected_logs(parameters: DirichletParameters) -> DirichletParameters:
+    """Return the expected logs of the shares, in the place of their parameters."""
+    return DirichletParameters(*map(expected_log, parameters, _AXES))
+
+
 def expected_log(counts: Floats, axis: int) -> Floats:
     """Return the expected logs of shares that have Dirichlet distributions along an axis."""
-    expected: Floats = digamma(counts) - digamma(counts.sum(axis=axis, keepdims=True))
+    expected: Floats = digamma(counts)
+    expected -= digamma(counts.sum(axis=axis, keepdims=True))
     return expected
 
 
-def divergence(counts: Floats, prior: Floats, axis: int) -> float:
-    """Return the sum of the Kullback-Leibler divergences of Dirichlet distributions."""
+def divergence(counts: Floats, prior: Floats, axis: int, logs: Floats) -> float:
+    """Return the sum of the Kullback-Leibler divergences of Dirichlet distributions.
+
+    ``logs`` are the expected logs of the shares.
+    """
 
     def log_normalizer(counts: Floats) -> Floats:
         total: Floats = gammaln(counts).sum(axis=axis) - gammaln(counts.sum(axis=axis))
         return total
 
-    gain = ((counts - prior) * expected_log(counts, axis)).sum()
+    gain = ((counts - prior) * logs).sum()
     return float(gain + (log_normalizer(prior) - log_normalizer(counts)).sum())

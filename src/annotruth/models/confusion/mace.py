@@ -109,7 +109,10 @@ class MACEEquations(ClassEquations[MACEParameters]):
 
     def log_prior(self, parameters: MACEParameters) -> float:
         """Return minus the divergence of the posterior distributions from the prior."""
-        return -sum(divergence(*pair, axis=1) for pair in zip(parameters, self.prior, strict=True))
+        return -sum(
+            divergence(counts, prior, 1, expected_log(counts, 1))
+            for counts, prior in zip(parameters, self.prior, strict=True)
+        )
 
     def acceleration(self) -> Squarem[MACEParameters]:
         """Extrapolate the expected counts."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Generic
 
 import numpy as np
@@ -72,8 +73,11 @@ class LatentClassSteps(Generic[P]):
         best, highest = None, -np.inf
         for number in range(self._n_init):
             parameters = self._start(number)
-            for _ in range(STEPS_PER_START):
-                parameters, monitor = self.step(parameters)
+            # The objective of the last step is the only one that is needed.
+            for _ in range(STEPS_PER_START - 1):
+                counts, _ = self.e_step(parameters)
+                parameters = self.equations.m_step(counts, parameters)
+            parameters, monitor = self.step(parameters)
             if best is None or monitor.objective > highest:
                 best, highest = parameters, monitor.objective
         assert best is not None
@@ -81,8 +85,11 @@ class LatentClassSteps(Generic[P]):
 
     def _start(self, number: int) -> P:
         """Return the parameters of one start."""
-        votes = count_votes(self.equations.labels, self._session)
-        return self.equations.start(votes, np.random.default_rng([self._seed, number]))
+        return self.equations.start(self._votes, np.random.default_rng([self._seed, number]))
+
+    @cached_property
+    def _votes(self) -> ExpectedCounts:
+        return count_votes(self.equations.labels, self._session)
 
     def resume(self, previous: BaseFit) -> P:
         """Return the parameters of a previous fit; new annotators start as in a first fit."""
@@ -90,8 +97,9 @@ class LatentClassSteps(Generic[P]):
 
     def step(self, old: P) -> tuple[P, Monitor]:
         """Pass over the labels once, then update the parameters."""
+        log_prior = self.equations.log_prior(old)
         counts, log_likelihood = self.e_step(old)
-        objective = log_likelihood + self.equations.log_prior(old)
+        objective = log_likelihood + log_prior
         new = self.equations.m_step(counts, old)
         return new, Monitor(log_likelihood, objective / self._n_labels)
 
