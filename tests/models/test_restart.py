@@ -57,7 +57,7 @@ def test_a_saved_fit_is_accepted_as_labels(tmp_path):
     for data in (first, tmp_path / "fit", str(tmp_path / "fit")):
         again = at.fit(data, "majority")
         assert (again.model, again.data.n_labels) == ("majority", TABLE.num_rows)
-    with pytest.raises(at.InputError, match="these are Labels already"):
+    with pytest.raises(at.InputError, match="scale: only for labels, and this is a fit"):
         at.fit(tmp_path / "fit", scale="nominal")
     (tmp_path / "empty").mkdir()
     with pytest.raises(at.InputError, match="empty: this is a folder with no saved fit in it"):
