@@ -32,6 +32,21 @@ def test_labels_of_a_strategy_are_distributions():
     assert np.exp(strategies.log_prior(0.4)).sum() == pytest.approx(1.0)
 
 
+def test_a_label_of_an_annotator_with_unknown_strategy_is_serious_by_bayes_rule():
+    strategies = tabulate_strategies(random_serious(1), np.ones(1), ordinal=False)
+    rng = np.random.default_rng(1)
+    weights = rng.dirichlet(np.ones(strategies.n_strategies), size=3)
+    repeated_label = np.array([1, 3, 0])
+    found = strategies.label_is_serious(weights, repeated_label)
+    for s, n, z in np.ndindex(found.shape):
+        probability, p_serious = (
+            (table.repeated if n == repeated_label[s] else table.other)[:, n, z]
+            for table in (strategies.probability, strategies.p_serious)
+        )
+        after_label = weights[s] * probability / (weights[s] @ probability)  # of the strategies
+        assert found[s, n, z] == pytest.approx(after_label @ p_serious)
+
+
 def test_strategies_combine_levels_behaviors_and_shifts():
     strategies = tabulate_strategies(random_serious(5), np.full(5, 0.2), ordinal=True)
     # Five levels up to 0.5 without shifts, five above with five shifts, five always serious.

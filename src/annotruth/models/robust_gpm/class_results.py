@@ -340,7 +340,7 @@ def _summarize_items(steps: ClassSteps, state: ClassState, posterior: AnnotatorP
         correlation=state.choice.correlation,
         right_labels=items.right_labels(parameters.serious),
         opinions=state_opinions(state, posterior.reliability),
-        serious=posterior.strategies.p_serious.average(weights, repeated_label),
+        serious=posterior.strategies.label_is_serious(weights, repeated_label),
     )
 
 

@@ -133,7 +133,7 @@ def summarize_weighted_items(
     known = labels.known[:, np.newaxis]
     right = np.where(known < 0, capped, np.eye(right.shape[1])[labels.known])
     reliability = labels.weighted(posterior.reliability)
-    p_serious = posterior.strategies.p_serious.average(posterior.weights, state.repeated_label)
+    p_serious = posterior.strategies.label_is_serious(posterior.weights, state.repeated_label)
     rows = p_serious[labels.annotator, labels.category_of_label()]
     session.put("right", right / right.sum(axis=1, keepdims=True), per="items")
     session.put("opinion", weights @ state_opinions(state, reliability), per="items")

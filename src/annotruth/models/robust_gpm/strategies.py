@@ -242,6 +242,19 @@ class ResponseStrategies:
         with_labels: Floats = prior + annotator_prior @ log_p
         return with_labels
 
+    def label_is_serious(self, weights: Floats | Singles, repeated_label: Codes) -> Floats:
+        r"""Return how probable it is that a label is serious, annotators x categories x classes.
+
+        With the weights w of an annotator's strategies, and other symbols as in `RobustGPM`, label n
+        in class z is serious with probability
+
+        .. math:: \sum_g w_g \epsilon_g \theta^{(d_g)}_{z,n} \Big/ \sum_g w_g a_g(n \mid z).
+        """
+        joint = LabelTable(*(p * q for p, q in zip(self.probability, self.p_serious, strict=True)))
+        p_serious = joint.average(weights, repeated_label)
+        p_serious /= self.probability.average(weights, repeated_label)
+        return p_serious
+
     def by_reliability(self) -> tuple[Floats, Floats]:
         """Return the levels of reliability, rising, and an indicator matrix, strategies x levels."""
         levels, place = np.unique(self.reliability, return_inverse=True)
