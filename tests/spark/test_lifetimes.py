@@ -75,10 +75,12 @@ def start(code, storage):
 
 def test_folders_of_killed_processes_are_removed_and_those_of_others_are_not(tmp_path):
     running = start("print(folder.uri, flush=True); time.sleep(600)", tmp_path)
-    killed = start("os.kill(os.getpid(), 9)", tmp_path)
     try:
         in_use = running.stdout.readline().strip()
-        assert killed.wait() == -signal.SIGKILL
+        # Only now: to make a folder removes those of processes that are dead by then.
+        killed = start("os.kill(os.getpid(), 9)", tmp_path)
+        killed.communicate()
+        assert killed.returncode == -signal.SIGKILL
         assert len(list(tmp_path.iterdir())) == 2
         folder = make_folder(str(tmp_path))
         assert len(list(tmp_path.iterdir())) == 2
@@ -87,7 +89,6 @@ def test_folders_of_killed_processes_are_removed_and_those_of_others_are_not(tmp
     finally:
         running.kill()
         running.communicate()
-        killed.communicate()
     remove_folder(make_folder(str(tmp_path)))
     assert not list(tmp_path.iterdir())
 
