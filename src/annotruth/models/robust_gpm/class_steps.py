@@ -207,7 +207,8 @@ class ClassSteps:
     def start_without_labels(self) -> ClassParameters:
         """Return parameters that the labels say nothing about, except for how often each is given.
 
-        Annotators are right half of the time and guess otherwise, and serious labels are right.
+        Annotators are right half of the time and guess otherwise, and the crowd's confusion matrix
+        is that of its pseudo-counts.
         """
         n = self.labels.n_categories
         accuracy = np.full(self.labels.n_annotators, (1.0 + 1.0 / n) / 2.0)
