@@ -1,6 +1,7 @@
 // Compiles the CUDA kernels for the processor: a block is a group of threads of one process.
 #include <pthread.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -49,6 +50,13 @@ static inline double __longlong_as_double(long long bits) {
     return x;
 }
 using std::llrint;
+using std::min;
+// a + b, rounded down. Sums of two floats of similar size are exact in double precision.
+static inline float __fadd_rd(float a, float b) {
+    double sum = (double)a + b;
+    float nearest = (float)sum;
+    return nearest > sum ? std::nextafter(nearest, -INFINITY) : nearest;
+}
 
 // A warp is a block: its lanes pass values to one another through memory.
 static unsigned long long of_lane[64];

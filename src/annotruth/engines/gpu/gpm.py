@@ -11,9 +11,10 @@ from annotruth.engines.gpu.partitions import LABELS, reads, updates, writes
 from annotruth.engines.gpu.session import GPUSession
 from annotruth.kernels.arrays import Floats
 
-_EPS_BITS, _SCALE_BITS = 26, 5
+_EPS_BITS = 23
+_EXPONENT_OF_1 = 127  # of a float
+_MOST_SCALE = _EPS_BITS - 1  # mu times 2**scale is rounded in a float
 _BYTES_PER_ANNOTATOR = 8  # in shared memory: a word and a sum
-_MOST_SCALE = 24
 # With fewer labels than this by the annotators whose sums fit into shared memory, more threads help
 # more than shared memory does.
 _LEAST_SHARED = 0.3
@@ -28,9 +29,11 @@ def start(session: GPUSession, theta: str) -> dict[str, Any]:
 
 def step(session: GPUSession, theta: str, eps: Floats, pi: Floats, chance: float) -> dict[str, Any]:
     """Take one EM step."""
-    serious, totals = session.sums(session.n_annotators), session.sums(2)
+    serious = session.sums(session.n_annotators, dtype=np.uint32)
+    totals = session.sums(2)
     irregular = session.sums(*pi.shape) if len(pi) else None
     n_shared = _annotators_in_shared_memory(session)
+    scale = _scale(session)
     defines = {
         "ALL_SHARED": n_shared == session.n_annotators,
         "UNIFORM": irregular is None,
@@ -40,20 +43,20 @@ def step(session: GPUSession, theta: str, eps: Floats, pi: Floats, chance: float
         "gpm.step",
         *LABELS,
         updates(theta),
-        _words(session, eps),
+        _words(session, eps, scale),
         session.by_annotator(pi),
         np.float32(chance),
         np.uint32(n_shared),
         session.log_unit,
         sums=(serious, irregular, totals),
         threads=_THREADS,
-        blocks=session.device.n_processors * (1 if n_shared else 2),
+        blocks=session.device.n_processors,
         shared_bytes=n_shared * _BYTES_PER_ANNOTATOR,
         defines=tuple(name for name, is_defined in defines.items() if is_defined),
     )
     # Rounding may put the sum of an annotator who is always serious above the number of labels.
     return {
-        "serious": np.minimum(session.floats(serious, UNIT), session.labels_per_annotator),
+        "serious": np.minimum(serious / 2.0**scale, session.labels_per_annotator),
         "irregular": session.floats(irregular, UNIT) if len(pi) else pi,
         "totals": session.small_floats(totals, session.log_unit) * np.log(2.0),
     }
@@ -69,7 +72,7 @@ def posterior(
         *LABELS,
         reads(theta),
         writes(p_serious),
-        _words(session, eps),
+        _words(session, eps, _scale(session)),
         session.by_annotator(pi),
         np.float32(chance),
         session.log_unit,
@@ -101,13 +104,20 @@ def log_likelihood_by_annotator(
     }
 
 
-def _words(session: GPUSession, eps: Floats) -> Any:
-    """Return each annotator's reliability and the precision of sums, in one word."""
+def _scale(session: GPUSession) -> Any:
+    """Return how many bits after the point each annotator's sum has; sums stay below 2**31."""
     xp = session.device.xp
     n_bits = xp.ceil(xp.log2(session.labels_per_annotator + 1))
-    scale = xp.clip(31 - n_bits, 0, _MOST_SCALE).astype(np.uint32)
-    fixed = xp.rint(xp.clip(session.by_annotator(eps, dtype=np.float64), 0.0, 1.0) * 2.0**_EPS_BITS)
-    return fixed.astype(np.uint32) << np.uint32(_SCALE_BITS) | scale
+    return xp.clip(31 - n_bits, 0, _MOST_SCALE)
+
+
+def _words(session: GPUSession, eps: Floats, scale: Any) -> Any:
+    """Return each annotator's reliability and the precision of sums, in one word."""
+    xp = session.device.xp
+    fixed = xp.rint(session.by_annotator(eps, dtype=np.float64) * 2.0**_EPS_BITS)
+    fixed = xp.clip(fixed, 0, 2**_EPS_BITS - 1).astype(np.uint32)
+    exponent = (scale + _EXPONENT_OF_1).astype(np.uint32)
+    return fixed << np.uint32(32 - _EPS_BITS) | exponent
 
 
 def _annotators_in_shared_memory(session: GPUSession) -> int:

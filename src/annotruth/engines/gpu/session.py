@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from annotruth.engines.gpu import limits
 from annotruth.engines.gpu.device import Device, check_room
@@ -344,9 +344,9 @@ class GPUSession:
         check_room(self.device, 4 * int(np.prod(shape)), "the items' posteriors")
         return self._xp.empty(shape, np.float32)
 
-    def sums(self, *shape: int) -> Any:
+    def sums(self, *shape: int, dtype: DTypeLike = np.uint64) -> Any:
         """Return integers to add to on the card."""
-        return self._xp.zeros(shape, np.uint64)
+        return self._xp.zeros(shape, dtype)
 
     def floats(self, sums: Any, unit: float | np.float32) -> Any:
         """Return sums as numbers, on the card."""

@@ -8,31 +8,34 @@
 // mu = eps theta / p. pi is annotators x categories if behavior is learned; otherwise it is null, and
 // `chance` for all. `known` is the category of each item's known truth, or -1; null if none is known.
 
-// One word per annotator: the reliability as a multiple of 2^-EPS_BITS, and in the lower bits the
-// number of bits after the point that sums of the annotator's mu have in shared memory. That many
-// bits never overflow, however the labels are divided among blocks.
-#define EPS_BITS 26
-#define SCALE_BITS 5
-#define SCALE_OF(word) ((word) & ((1u << SCALE_BITS) - 1))
+// One word per annotator. The upper EPS_BITS are the reliability as a multiple of 2^-EPS_BITS: the
+// mantissa of a float from 1 to 2. The lower bits are the exponent, as floats have it, of 2^SCALE: sums of
+// the annotator's mu are integers, multiples of 2^-SCALE, that never overflow 32 bits. Bits become floats
+// without conversions, which take longer than additions.
+#define EPS_BITS 23
+#define ONE 0x3F800000u  // the bits of 1.0f
+#define FROM_1_TO_2(mantissa) __int_as_float((int)((mantissa) | ONE))
 
 struct LabelProbability {
     float serious, irregular, p;  // eps theta, (1 - eps) pi, and p
 };
 
 __device__ __forceinline__ LabelProbability label_probability(u32 word, float theta, float pi) {
-    const float unit = 1.0f / (1u << EPS_BITS);
-    u32 eps = word >> SCALE_BITS;
+    float eps_plus_1 = FROM_1_TO_2(word >> (32 - EPS_BITS));
     LabelProbability label;
-    label.serious = (float)eps * unit * theta;
-    label.irregular = (float)((1u << EPS_BITS) - eps) * unit * pi;
+    label.serious = (eps_plus_1 - 1.0f) * theta;
+    label.irregular = (2.0f - eps_plus_1) * pi;
     label.p = fmaxf(label.serious + label.irregular, LEAST);
     return label;
 }
 
-// Return an integer that differs from x by less than 1 and is x on average over the labels.
-// Rounding to the nearest integer would err on the same side for all labels with the same mu.
-__device__ __forceinline__ u32 round_dithered(float x, u32 label) {
-    return (u32)(x + (label * 2654435761u >> 8) * (1.0f / 16777216.0f));
+// Return mu 2^SCALE as an integer that differs from it by less than 1 and is right on average over the
+// labels. Rounding to the nearest integer would err on the same side for all labels with the same mu.
+__device__ __forceinline__ u32 round_dithered(float mu, u32 word, u32 label) {
+    const float shift = 8388607.0f;  // from 2^23 on, the mantissa of a float is an integer
+    float scale = __int_as_float((int)(word << EPS_BITS));
+    float above = FROM_1_TO_2(label * 2654435761u >> (32 - EPS_BITS));
+    return (u32)__float_as_int(__fadd_rd(fmaf(mu, scale, above), shift)) & 0x7FFFFFu;
 }
 
 // Return whether a label is the first of its category in the item, whose first label is `begin`.
@@ -90,7 +93,8 @@ struct Annotators {
     const u32* shared_words;
     u32* shared_sums;
     u32 n_shared;
-    u64 *serious, *irregular;
+    u32* serious;
+    u64* irregular;
 };
 
 // Process a label with the number j: multiply the product by its probability, and return its mu.
@@ -115,11 +119,11 @@ __device__ __forceinline__ float process_label(const Annotators& annotators, u32
     LabelProbability one = label_probability(word, share, behavior);
     float mu = __fdividef(one.serious, one.p);
     multiply(product, one.p);
+    u32 rounded = round_dithered(mu, word, j);
     if (is_shared) {
-        float scale = __int_as_float((int)(SCALE_OF(word) + 127) << 23);  // 2^SCALE
-        atomicAdd(annotators.shared_sums + s, round_dithered(mu * scale, j));
+        atomicAdd(annotators.shared_sums + s, rounded);
     } else {
-        atomicAdd(annotators.serious + s, (u64)(mu * UNIT));
+        atomicAdd(annotators.serious + s, rounded);
     }
 #ifndef UNIFORM
     // Not 1 - mu, of which rounding would leave nothing where mu is nearly 1.
@@ -172,6 +176,14 @@ __device__ __forceinline__ void process_item(const Annotators& annotators, const
     }
 }
 #else
+// How many labels of an item are read at once. Reading several saves time where annotators' words are not
+// in shared memory and have to be waited for, and takes more instructions.
+#ifdef ALL_SHARED
+constexpr u32 AT_ONCE = 1, UNROLLED = 4;
+#else
+constexpr u32 AT_ONCE = 5, UNROLLED = 1;
+#endif
+
 __device__ __forceinline__ void process_item(const Annotators& annotators, const u32* label, u32 lo,
                                              u32 hi, u32 first, bool is_known, float* theta,
                                              float log_unit, ItemSums& sums) {
@@ -182,12 +194,19 @@ __device__ __forceinline__ void process_item(const Annotators& annotators, const
         mass[n] = 0.0f;
     }
     Product product = {1.0f, 0};
-#pragma unroll 4
-    for (u32 j = lo; j < hi; j++) {
-        u32 n = CATEGORY_OF(label[j]);
-        float mu = process_label(annotators, label[j], j + first, select(share, n), product);
+#pragma unroll UNROLLED
+    for (u32 j = lo; j < hi; j += AT_ONCE) {
+        u32 next[AT_ONCE];
 #pragma unroll
-        for (u32 k = 0; k < N_CATEGORIES; k++) mass[k] += n == k ? mu : 0.0f;
+        for (u32 i = 0; i < AT_ONCE; i++) next[i] = label[min(j + i, hi - 1)];
+#pragma unroll
+        for (u32 i = 0; i < AT_ONCE; i++) {
+            if (j + i >= hi) break;
+            u32 n = CATEGORY_OF(next[i]);
+            float mu = process_label(annotators, next[i], j + i + first, select(share, n), product);
+#pragma unroll
+            for (u32 k = 0; k < N_CATEGORIES; k++) mass[k] += n == k ? mu : 0.0f;
+        }
     }
     double log_product = (double)log2f(product.mantissa) + product.exponent;
     sums.log_likelihood += llrint(log_product * log_unit);
@@ -214,7 +233,7 @@ extern "C" __global__ void __launch_bounds__(1024)
     step(const u32* __restrict__ begin, const u32* __restrict__ label,
          const int* __restrict__ known, u32 first, i64 n_items, float* __restrict__ theta,
          const u32* __restrict__ words, const float* __restrict__ pi, float chance, u32 n_shared,
-         float log_unit, u64* __restrict__ serious, u64* __restrict__ irregular,
+         float log_unit, u32* __restrict__ serious, u64* __restrict__ irregular,
          u64* __restrict__ totals) {
     SHARED_MEMORY(u32, shared);
     u32* shared_words = shared;
@@ -245,8 +264,7 @@ extern "C" __global__ void __launch_bounds__(1024)
     add_signed(totals + 1, sums.q);
     __syncthreads();
     for (u32 s = threadIdx.x; s < n_shared; s += blockDim.x)
-        if (shared_sums[s])
-            atomicAdd(serious + s, (u64)shared_sums[s] << (32 - SCALE_OF(shared_words[s])));
+        if (shared_sums[s]) atomicAdd(serious + s, shared_sums[s]);
 }
 
 // Return theta of a label of item e, given the one of the label before.
