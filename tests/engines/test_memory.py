@@ -57,6 +57,12 @@ def test_two_threads_share_fifty_thousand_labels(n_labels, n_partitions):
         assert len(session._partitions(1)) == n_partitions
 
 
+@pytest.mark.parametrize(("n_sums", "n_partitions"), [(1 << 19, 2), ((1 << 19) + 1, 1)])
+def test_two_threads_share_labels_whose_sums_are_some_megabytes(n_sums, n_partitions):
+    with closing(memory.MemorySession(Pairs(np.zeros(60_000)), 1)) as session:
+        assert len(session._partitions(n_sums)) == n_partitions
+
+
 def test_sums_keep_their_shapes_and_come_fresh(make_labels, monkeypatch):
     monkeypatch.setattr(memory, "_LABELS_PER_PARTITION", 1)
     labels = make_labels(np.random.default_rng(0), n_items=60, n_annotators=40, n_categories=2)

@@ -95,6 +95,15 @@ def assert_same(results, rtol=1e-12):
         np.testing.assert_allclose(actual, expected, rtol=rtol, atol=1e-13)
 
 
+def test_a_step_over_more_items_than_are_processed_at_once(make_labels):
+    rng = np.random.default_rng(0)
+    labels = make_labels(rng, n_items=5000, n_annotators=6, n_categories=5)
+    parameters = random_parameters(rng, labels)
+    fast, plain = (run_step(kernels, labels, *parameters) for kernels in BOTH)
+    for own, expected in zip(fast, plain, strict=True):
+        np.testing.assert_allclose(own, expected, rtol=1e-11)
+
+
 @RANGES
 def test_start_equals_its_twin(problem, lo, hi):
     labels, prior, confusion = problem

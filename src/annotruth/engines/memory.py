@@ -9,12 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.engines.protocol import EngineCapabilities, Extent, Kernel, Pass, PassData
+from annotruth.engines.selection import SelectedItems
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Floats, aligned_empty, usable_cores
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _MAX_PARTITIONS = 64
 _LABELS_PER_PARTITION = 62_500
 _MIN_LABELS_OF_TWO = 50_000  # two smaller partitions still take less time than one
+_MAX_SUMS_OF_TWO = 1 << 19  # 4 MB, whatever the number of labels
 _ANNOTATORS_PER_TASK = 256
 
 # Single precision halves the memory traffic of large tables; its rounding changes an objective
@@ -99,6 +101,7 @@ class MemorySession:
         self._data = data
         self._block = data.block()
         self._state: dict[str, NDArray[Any]] = {}
+        self._extents: dict[str, Extent] = {}
         self._spare: dict[Pass, list[Floats]] = {}  # buffers for the sums of partitions
         self._bounds: dict[int, list[tuple[int, int]]] = {}
         self._threads = threads
@@ -107,12 +110,14 @@ class MemorySession:
     def allocate(self, name: str, per: Extent, shape: tuple[int, ...] = ()) -> None:
         """Make an item-side array of zeros: one entry, or one of ``shape``, per item, cell, label."""
         self._state[name] = self._data.zeros((self._data.length(per), *shape))
+        self._extents[name] = per
 
     def put(self, name: str, values: NDArray[Any], per: Extent) -> None:
         """Store an array beside the data: one entry per item, cell or label."""
         if len(values) != self._data.length(per):
             raise ValueError(f"{name} has {len(values)} entries for {self._data.length(per)} {per}")
         self._state[name] = values
+        self._extents[name] = per
 
     def apply(self, name: str, function: Callable[[Any], Any]) -> None:
         """Replace an item-side array by a function of it."""
@@ -146,6 +151,19 @@ class MemorySession:
 
         self._run_tasks(run, len(partitions))
         return one.named(layout.views(total.sums))
+
+    def without_items(self, name: str, value: float) -> Self:
+        """Return a session of the items whose labels do not have a value in an array, with its arrays.
+
+        It shares the threads of this session, and is closed with it.
+        """
+        first_label = self._block.cell_ptr[self._block.item_ptr[:-1]]
+        selected = SelectedItems(self._data, self._state[name][first_label] != value)
+        session = type(self)(selected, threads=1)
+        session._threads, session._pool = self._threads, self._pool
+        for array, per in self._extents.items():
+            session.put(array, self._state[array][selected.places[per]], per)
+        return session
 
     def to_engine(self, values: NDArray[Any], annotator_axis: int = 0) -> NDArray[Any]:
         """Return the array: this engine computes in memory."""
@@ -207,13 +225,15 @@ class MemorySession:
 
         All sums together are at most a quarter of the labels. Where that would leave fewer than
         four partitions, four are still worthwhile, as large sums are slow to access and cheap to
-        add up; but all of them are never more than eight times the labels.
+        add up; but all of them are never more than eight times the labels, unless there are two
+        partitions of few megabytes.
         """
         n_labels, n_sums = self._data.n_labels, max(n_sums, 1)
         most = max(n_labels // (4 * n_sums), min(4, 8 * n_labels // n_sums))
         at_least = 2 if n_labels >= _MIN_LABELS_OF_TWO else 1
         worthwhile = max(at_least, n_labels // _LABELS_PER_PARTITION)
-        most = max(1, min(most, worthwhile, _MAX_PARTITIONS))
+        most = max(most, at_least if n_sums <= _MAX_SUMS_OF_TWO else 1)
+        most = min(most, worthwhile, _MAX_PARTITIONS)
         n_partitions = 1 << (most.bit_length() - 1)  # a power of two divides evenly among threads
         if n_partitions not in self._bounds:
             bounds = np.unique(self._data.partition(n_partitions))

@@ -44,6 +44,15 @@ def sum_over_annotators(values: Any) -> Any:
     return total.get() if hasattr(total, "get") else total
 
 
+def product_over_annotators(a: Any, b: Any) -> Any:
+    """Return ``a.T @ b``, in memory: sums over annotators, which are the rows of both.
+
+    The arrays may be where an engine computes.
+    """
+    product = a.T @ b
+    return product.get() if hasattr(product, "get") else product
+
+
 def slices(n: int, size: int = 1 << 20) -> Iterator[slice]:
     """Return slices of ``range(n)``, at least one, so that temporary arrays stay small."""
     for start in range(0, max(n, 1), size):

@@ -147,22 +147,26 @@ def score(
             _leave_item_out(
                 block,
                 e,
-                prior[first:last],
-                truth_likelihood[:, first:last],
-                counts[:, :, first:last],
-                pseudo_counts[:, :, first:last],
+                prior,
+                truth_likelihood,
+                counts,
+                pseudo_counts,
                 rows,
                 n_rows,
-                logs[first:last],
+                first,
+                last,
+                logs,
             )
             for r in range(n_correlations):
                 _temper(
                     block.known[e],
-                    prior[first:last],
-                    truth_likelihood[:, first:last],
-                    logs[first:last],
+                    prior,
+                    truth_likelihood,
+                    logs,
                     1.0 / (1.0 + (n_rows - 1) * correlations[r]),
-                    weights[r, first:last],
+                    first,
+                    last,
+                    weights[r],
                 )
         for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
             n = block.cell_category[c]
@@ -198,9 +202,22 @@ def _item_posterior(
     """Write an item's posterior over the states, the item taken out of the counts."""
     logs = np.empty(prior.shape[0])
     n_rows = _find_rows(block, e, counts.shape[1] - 1, 1, rows)
-    _leave_item_out(block, e, prior, truth_likelihood, counts, pseudo_counts, rows, n_rows, logs)
+    n_states = len(prior)
+    _leave_item_out(
+        block,
+        e,
+        prior,
+        truth_likelihood,
+        counts,
+        pseudo_counts,
+        rows,
+        n_rows,
+        0,
+        n_states,
+        logs,
+    )
     tempering = 1.0 / (1.0 + (n_rows - 1) * correlation)
-    _temper(block.known[e], prior, truth_likelihood, logs, tempering, weights)
+    _temper(block.known[e], prior, truth_likelihood, logs, tempering, 0, n_states, weights)
 
 
 @compiled
@@ -213,37 +230,39 @@ def _leave_item_out(
     pseudo_counts: Floats,
     rows: Codes,
     n_rows: int,
+    first: int,
+    last: int,
     logs: Floats,
 ) -> None:
-    """Write the log-likelihood of an item's labels in each state, the item taken out of the counts.
+    """Write the log-likelihood of an item's labels in states ``first:last``, the item taken out.
 
     ``rows`` are annotator * labels + label.
     """
-    n_labels, n_states = counts.shape[1] - 1, prior.shape[0]
-    posterior, product = np.empty(n_states), np.ones(n_states)
-    logs[:] = 0.0
+    n_labels = counts.shape[1] - 1
+    posterior, product = np.empty(len(prior)), np.ones(len(prior))
+    logs[first:last] = 0.0
     for i in range(n_rows):
         s, n = rows[i] // n_labels, rows[i] % n_labels
-        for z in range(n_states):
+        for z in range(first, last):
             total = counts[s, n_labels, z] + pseudo_counts[s, n_labels, z]
             product[z] *= (counts[s, n, z] + pseudo_counts[s, n, z]) / total
-        _add_logs(i, n_rows, product, logs)
-    _temper(block.known[e], prior, truth_likelihood, logs, 1.0, posterior)
-    logs[:] = 0.0
+        _add_logs(i, n_rows, first, last, product, logs)
+    _temper(block.known[e], prior, truth_likelihood, logs, 1.0, first, last, posterior)
+    logs[first:last] = 0.0
     for i in range(n_rows):
         s, n = rows[i] // n_labels, rows[i] % n_labels
-        for z in range(n_states):
+        for z in range(first, last):
             label = max(counts[s, n, z] - posterior[z], 0.0) + pseudo_counts[s, n, z]
             every = max(counts[s, n_labels, z] - posterior[z], 0.0) + pseudo_counts[s, n_labels, z]
             product[z] *= label / every
-        _add_logs(i, n_rows, product, logs)
+        _add_logs(i, n_rows, first, last, product, logs)
 
 
 @compiled
-def _add_logs(i: int, n_rows: int, product: Floats, logs: Floats) -> None:
+def _add_logs(i: int, n_rows: int, first: int, last: int, product: Floats, logs: Floats) -> None:
     """Add the logarithms of products that have enough factors, and begin new products."""
     if i + 1 == n_rows or (i + 1) % LABELS_PER_LOG == 0:
-        for z in range(len(product)):
+        for z in range(first, last):
             logs[z] += math.log(product[z])
             product[z] = 1.0
 
@@ -264,21 +283,26 @@ def _temper(
     truth_likelihood: Floats,
     logs: Floats,
     tempering: float,
+    first: int,
+    last: int,
     weights: Floats,
 ) -> None:
-    """Write the posterior with the log-likelihood times ``tempering``; known truths count fully."""
+    """Write the posterior of states ``first:last``, with the log-likelihood times ``tempering``.
+
+    Known truths count fully.
+    """
     top = -np.inf
-    for z in range(len(logs)):
+    for z in range(first, last):
         if known >= 0 and truth_likelihood[known, z] == 0.0:
             continue
         top = max(top, tempering * logs[z])
     total = 0.0
-    for z in range(len(logs)):
+    for z in range(first, last):
         weights[z] = prior[z] * math.exp(tempering * logs[z] - top)
         if known >= 0:
             weights[z] *= truth_likelihood[known, z]
         total += weights[z]
-    for z in range(len(logs)):
+    for z in range(first, last):
         weights[z] /= total
 
 

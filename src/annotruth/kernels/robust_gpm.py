@@ -22,6 +22,7 @@ from annotruth.kernels.arrays import Block, Codes, Floats
 from annotruth.kernels.compiled import compiled
 from annotruth.kernels.simd import SIMD8
 from annotruth.kernels.simd.robust_gpm import LABELS_PER_LOG, step8
+from annotruth.kernels.simd.simd8 import log
 
 
 @compiled
@@ -139,7 +140,7 @@ def leave_one_out(
                     for g in range(n_strategies):
                         mixture[g] += without * table[k, g]
                 for g in range(n_strategies):
-                    log_likelihood[s, g] += math.log(mixture[g] / total)
+                    log_likelihood[s, g] += log(mixture[g] / total)
 
 
 @compiled

@@ -115,6 +115,10 @@ class PairSession:
         """Replace an array by a function of it, which is computed on the card."""
         self._arrays[name] = function(self._arrays[name])
 
+    def without_items(self, name: str, value: float) -> PairSession:
+        """Raise: no model of comparisons does this."""
+        raise NotImplementedError
+
     def to_engine(self, values: NDArray[Any], annotator_axis: int = 0) -> Any:
         """Return an array on the card; annotators stay in their order."""
         return self.on_card(values)

@@ -269,6 +269,10 @@ class GPUSession:
             shared_bytes=shared_bytes,
         )
 
+    def without_items(self, name: str, value: float) -> GPUSession:
+        """Return this session: passes skip the items where they are."""
+        return self
+
     def to_engine(self, values: NDArray[Any], annotator_axis: int = 0) -> Any:
         """Return an array with an annotator axis on the card, in its order: most labels first."""
         table = self._xp.asarray(values)

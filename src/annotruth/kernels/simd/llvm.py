@@ -225,6 +225,10 @@ class Value:
         """Return the smaller of two unsigned whole numbers."""
         return self._where(self.code.builder.icmp_unsigned("<", self.llvm, self._of(other)), other)
 
+    def is_equal(self, other: int) -> Value:
+        """Return whether a whole number is another one."""
+        return Value(self.code, self.code.builder.icmp_signed("==", self.llvm, self._of(other)))
+
     def first(self, count: Value) -> Value:
         """Keep the first ``count`` places of a vector and set the others to 0."""
         builder, length = self.code.builder, self.count

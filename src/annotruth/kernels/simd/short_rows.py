@@ -1,10 +1,13 @@
 """Rows of four to eight numbers, read as two vectors of four that overlap if there are fewer than eight.
 
 Rows then need no padding, which would make tables larger than the caches, and nothing is read or
-written past their end. Where each row begins is an integer in the bytes of a float.
+written past their end. A row of five is a vector and a number, which is never in two cache lines.
+Where each row begins is an integer in the bytes of a float.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -15,6 +18,20 @@ MIN_WIDTH, MAX_WIDTH = 4, 8
 """The shortest and the longest row."""
 
 _FOUR = 4  # numbers of a vector
+
+
+def _write_for_width(
+    code: Code, width: Value, write_loop: Callable[[Value | int, int | None], None]
+) -> None:
+    """Write a loop twice: the second part of a row is the number at 4, or a vector that ends the row.
+
+    ``write_loop`` gets the place of the second part and its length, None for a number.
+    """
+    with code.if_else(width.is_equal(_FOUR + 1)) as (is_five, is_other):
+        with is_five:
+            write_loop(_FOUR, None)
+        with is_other:
+            write_loop(width - _FOUR, _FOUR)
 
 
 def _write_row_start(code: Code, rows: Array, j: Value) -> Value:
@@ -58,14 +75,16 @@ def _write_multiply(
     products: Array,
     at: Value,
 ) -> None:
-    second = width - _FOUR
-    low, high = (code.variable(begin.load(place, _FOUR)) for place in (0, second))
-    with code.loop(first, last) as j:
-        row = rows.load_as(j, INT64)
-        low.set(low.get() * table.load(row, _FOUR))
-        high.set(high.get() * table.load(row + second, _FOUR))
-    products.store(at, low.get())
-    products.store(at + second, high.get())
+    def write_loop(second: Value | int, count: int | None) -> None:
+        low, high = code.variable(begin.load(0, _FOUR)), code.variable(begin.load(second, count))
+        with code.loop(first, last) as j:
+            row = rows.load_as(j, INT64)
+            low.set(low.get() * table.load(row, _FOUR))
+            high.set(high.get() * table.load(row + second, count))
+        products.store(at, low.get())
+        products.store(at + second, high.get())
+
+    _write_for_width(code, width, write_loop)
 
 
 @lowered_by(_write_multiply)
@@ -130,14 +149,16 @@ def _write_add(
     values: Array,
     at: Value,
 ) -> None:
-    second = width - _FOUR
-    low, high = values.load(at, _FOUR), values.load(at + second, _FOUR)
-    with code.loop(first, last) as j:
-        row = rows.load_as(j, INT64)
-        # Both are read before either is written: what they share gets the same sum twice.
-        new_low, new_high = table.load(row, _FOUR) + low, table.load(row + second, _FOUR) + high
-        table.store(row, new_low)
-        table.store(row + second, new_high)
+    def write_loop(second: Value | int, count: int | None) -> None:
+        low, high = values.load(at, _FOUR), values.load(at + second, count)
+        with code.loop(first, last) as j:
+            row = rows.load_as(j, INT64)
+            # Both are read before either is written: what they share gets the same sum twice.
+            new_low, new_high = table.load(row, _FOUR) + low, table.load(row + second, count) + high
+            table.store(row, new_low)
+            table.store(row + second, new_high)
+
+    _write_for_width(code, width, write_loop)
 
 
 @lowered_by(_write_add)

@@ -269,7 +269,7 @@ class ClassSteps:
         pseudo_counts = expected
         pseudo_counts *= self._concentration
         confusion = counts.labels + pseudo_counts
-        confusion /= confusion.sum(axis=1, keepdims=True)
+        confusion /= np.einsum("snz->sz", confusion)[:, np.newaxis]  # faster than sum
         np.maximum(confusion, MIN_PROBABILITY, out=confusion)
         state_prior = counts.classes + _ITEMS / len(counts.classes)
         strategy_prior = sum_over_annotators(self.labels.weighted(weights))
@@ -290,7 +290,9 @@ class ClassSteps:
             strategies.log_prior_of(parameters.strategy_prior), self._annotator_prior
         )
         log_likelihood = strategies.log_probability.total(counts, self._repeated_label)
-        return normalise_log_weights(log_likelihood + np.asarray(log_prior, like=log_likelihood))
+        log_weights = log_likelihood + np.asarray(log_prior, like=log_likelihood)
+        # Strategy by strategy in memory, as NumPy is slow to reduce many short rows.
+        return normalise_log_weights(log_weights.T.copy().T)
 
     def annotator_counts(self, parameters: ClassParameters) -> AnnotatorCounts:
         """Return the counts of annotators' labels and their pseudo-counts, after one more pass."""

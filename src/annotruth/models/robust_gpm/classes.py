@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from annotruth.kernels.arrays import Codes, Floats, Singles, sum_over_annotators
+from annotruth.kernels.arrays import Codes, Floats, Singles
 from annotruth.labels import LabelSummary
 from annotruth.models.latent_classes import variance_inflation
 from annotruth.models.robust_gpm.opinions import ItemModel
 from annotruth.models.robust_gpm.strategies import (
     LabelTable,
     ResponseStrategies,
+    labels_by_strategy,
     tabulate_strategies,
 )
 
@@ -81,14 +82,13 @@ class TrueClasses(ItemModel):
         repeated_label: Codes,
     ) -> Floats:
         """Return the crowd's confusion matrix after one EM step on serious labels."""
-        p_serious = strategies.p_serious.average(weights, repeated_label)
-        serious = sum_over_annotators(self.labels.weighted(p_serious * counts))
+        labels = labels_by_strategy(self.labels.weighted(weights), counts, repeated_label)
+        serious = strategies.p_serious.total_of(labels)
         if self._ordinal:
             # Inverted labels are serious ones counted from the other end of the scale.
             inverted = strategies.inverted_share[:, np.newaxis, np.newaxis] * old[::-1]
             table = LabelTable(*(inverted / p for p in strategies.probability))
-            p_inverted = table.average(weights, repeated_label)
-            serious += sum_over_annotators(self.labels.weighted(p_inverted * counts))[::-1]
+            serious += table.total_of(labels)[::-1]
         return self.serious_from_counts(serious)
 
     def easiest_states(self, serious: Floats) -> Codes:

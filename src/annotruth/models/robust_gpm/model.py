@@ -36,7 +36,12 @@ from annotruth.models.robust_gpm.opinion_results import (
 )
 from annotruth.models.robust_gpm.opinion_steps import opinion_steps
 from annotruth.models.robust_gpm.opinions import OpinionShapes
-from annotruth.models.robust_gpm.resampling import Folds, assign_folds, judge_agreement
+from annotruth.models.robust_gpm.resampling import (
+    Folds,
+    assign_folds,
+    judge_agreement,
+    sampled_items,
+)
 
 if TYPE_CHECKING:
     from annotruth.models.label_evidence import LabelEvidence, PartedFit, Parts
@@ -283,7 +288,8 @@ class RobustGPM(EMEstimator):
             if labels.annotator_weight is not None:
                 return self._fit_weighted(labels, session, previous, progress)
             folds = Folds.of(labels)
-            verdict = judge_agreement(labels, session, assign_folds(labels, session, folds))
+            hashes = assign_folds(labels, session, folds)
+            verdict = judge_agreement(labels, sampled_items(session, folds), hashes)
             if not self._has_one_truth(labels, session, previous):
                 _refuse_classifier(labels)
                 return self._fit_opinions(labels, session, verdict, previous, progress)
@@ -358,7 +364,7 @@ class RobustGPM(EMEstimator):
             make_class_fit,
         )
 
-        choice = choose(labels, session, folds, max_states=max_states(labels))
+        choice = choose(labels, sampled_items(session, folds), folds, max_states=max_states(labels))
         steps = choice.candidate.steps(labels, session)
         # Shares of labels as a start would make annotators certain, and EM would not correct it.
         start = steps.start_without_labels() if verdict is None else steps.start()

@@ -92,6 +92,10 @@ class WeightedSession:
         sums = [(part.weight, part.session.run_pass(one, **inputs)) for part in self._parts]
         return {each.name: _total((w * s[each.name] for w, s in sums)) for each in one.sums}
 
+    def without_items(self, name: str, value: float) -> WeightedSession:
+        """Raise: no model of comparisons does this."""
+        raise NotImplementedError
+
     def to_engine(self, values: NDArray[Any], annotator_axis: int = 0) -> NDArray[Any]:
         """Return the array: this engine computes in memory."""
         return values
