@@ -80,6 +80,14 @@ def test_covariates_travel_with_their_comparison():
     assert data.covariates["long"].tolist() == [1.0, 1.0, 0.0]
 
 
+def test_covariates_of_winners_and_losers_are_exchanged_with_the_sides():
+    rows = {"winner": ["a", "b"], "loser": ["b", "a"], "annotator": ["x", "x"], "length": [5, 3]}
+    data = Comparisons.of(pa.table(rows), covariates=["length"])
+    assert (data.left.tolist(), data.right.tolist()) == ([0, 0], [1, 1])
+    assert data.outcome.tolist() == [0, 1]
+    assert data.covariates["length"].tolist() == [5.0, -3.0]
+
+
 @pytest.mark.parametrize("value", [None, float("nan"), float("inf")])
 def test_covariates_must_be_finite(value):
     rows = {**IN_SIDES, "length": [1.0, value, 3.0]}
