@@ -8,6 +8,7 @@ import pytest
 
 import annotruth as at
 from annotruth.comparisons import LEFT, RIGHT, TIE, Comparisons
+from annotruth.comparisons.read import load_comparisons
 from annotruth.errors import InputError
 
 ROWS = {
@@ -122,6 +123,12 @@ def test_options_of_labels_are_refused(option):
     value = {"scale": "ordinal", "duplicates": "keep", "bins": 4, "memory": "1GB"}[option]
     with pytest.raises(InputError, match=f"{option}"):
         Comparisons.of(pa.table(IN_SIDES), **{option: value})
+
+
+@pytest.mark.parametrize("option", ["query", "memory"])
+def test_options_of_files_are_refused(option):
+    with pytest.raises(InputError, match=f"{option} is for files: leave it out"):
+        load_comparisons(pa.table(IN_SIDES), **{option: "1GB"})
 
 
 def test_without_gaps_leaves_out_what_has_no_comparison():
