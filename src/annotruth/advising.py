@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from annotruth.api import fit
-from annotruth.earlier_fits import loaded_fit, refuse_options_of_data
+from annotruth.earlier_fits import loaded_fit
 from annotruth.errors import InputError
 from annotruth.io.options import ReadOptions
 from annotruth.io.readers import reading_stage
@@ -145,8 +145,8 @@ def fit_or_load(
         if not isinstance(fitted, Fit):
             raise InputError("reports and advice need labels in memory: leave out engine")
         return fitted
-    refuse_options_of_data(
-        "labels", read, model=model, gold=gold, annotator_prior=annotator_prior, **own
+    read.refuse_options_of_data(
+        "labels", model=model, gold=gold, annotator_prior=annotator_prior, **own
     )
     start_stage(progress, reading_stage(data))
     saved = loaded_fit(data)

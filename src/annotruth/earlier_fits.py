@@ -48,27 +48,6 @@ def on_scale(fit: Fit, read: ReadOptions) -> ReadOptions:
     return replace(read, scale=scale.kind, categories=scale.categories.to_pylist())
 
 
-def refuse_options_of_data(what: str, read: ReadOptions, **given: Any) -> None:
-    """Refuse options for reading or fitting data where a fit is given instead.
-
-    Parameters
-    ----------
-    what
-        What the options are for: "labels" or "comparisons".
-    read
-        The options for reading. ``drop`` is for fits too.
-    **given
-        Other options; None is an option that was not given.
-    """
-    named = [name for name, value in given.items() if value is not None]
-    named += [name for name in read.changed() if name != "drop"]
-    if named:
-        raise InputError(
-            f"{', '.join(named)}: only for {what}, and this is a fit; leave them out, or give the "
-            f"{what}"
-        )
-
-
 def refuse_machines(fit: Fit | RankFit) -> None:
     """Refuse to add labels to a fit with machines, whose weights depend on all labels."""
     if "machines" in fit.further:

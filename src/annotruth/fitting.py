@@ -15,7 +15,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
-from annotruth.earlier_fits import loaded_fit, on_scale, refuse_options_of_data, settings_of
+from annotruth.earlier_fits import loaded_fit, on_scale, settings_of
 from annotruth.engines import get_engine, native_engine
 from annotruth.errors import AnnotruthWarning, InputError
 from annotruth.io.options import ReadOptions
@@ -213,7 +213,7 @@ def fit(
     """
     read, options = ReadOptions.split(read, options)
     if is_fit(data):
-        refuse_options_of_data("labels", read)
+        read.refuse_options_of_data("labels")
     request = FitRequest(
         data=data,
         model=model,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from annotruth.comparisons import Comparisons
 from annotruth.comparisons.append import append_comparisons
 from annotruth.comparisons.read import load_comparisons
-from annotruth.earlier_fits import refuse_machines, refuse_options_of_data, settings_of
+from annotruth.earlier_fits import refuse_machines, settings_of
 from annotruth.errors import InputError
 from annotruth.fitting import AUTO
 from annotruth.io.options import ReadOptions
@@ -259,7 +259,7 @@ def _load(data: Any, read: ReadOptions) -> Comparisons:
     """Return comparisons in any of the forms that `rank` takes."""
     if not is_fit(data):
         return load_comparisons(data, read)
-    refuse_options_of_data("comparisons", read)
+    read.refuse_options_of_data("comparisons")
     comparisons = replace(loaded_ranking(data).data, annotator_weight=None)
     return load_comparisons(comparisons, read)
 
@@ -358,6 +358,7 @@ def _fit_or_load(
     if not is_fit(data):
         return rank(data, model, progress=progress, read=read, **options)
     read, own = ReadOptions.split(read, options)
-    refuse_options_of_data("comparisons", read, model=model, **own, drop=read.changed().get("drop"))
+    drop = read.changed().get("drop")
+    read.refuse_options_of_data("comparisons", model=model, **own, drop=drop)
     start_stage(progress, reading_stage(data))
     return loaded_ranking(data)

@@ -64,6 +64,11 @@ def update_fit(
     for name in ("scale", "categories", "bins", "memory"):
         if name in read.changed():
             raise InputError(f"{name} is that of the fit: leave it out")
+    if read.has_sets:
+        raise InputError(
+            "sets of labels (`--sets`, `--separator`) are not added to a fit: fit all answers again "
+            "(`annotruth fit`)"
+        )
     refuse_distributed(fit)
     before = loaded_fit(fit)
     refuse_machines(before)

@@ -66,6 +66,12 @@ def files(inputs, monkeypatch):
         ("report ranking --gold gold.csv", "gold: only for labels, and this is a fit"),
         ("report ranking --scale nominal", "scale: only for labels, and this is a fit"),
         ("report ranking --embed", "--embed is for reports of labels"),
+        ("rank votes.csv --groups 2 --set n_groups=3", "--groups and --set n_groups say the same"),
+        ("rank votes.csv --covariates winner", "has another role already and cannot be the cov"),
+        ("rank votes.csv --truth gold.csv", "no item of the truth has comparisons (first: '1', 1"),
+        ("compare in.csv --no-model-reports", "--no-model-reports needs --report FILE"),
+        ("update fit tags.csv --separator |", "sets of labels (`--sets`, `--separator`) are not"),
+        ("serve --port 99999999", "port is 99999999: give a number from 0 to 65535"),
         ("report sets --set tol=0.1", "tol: only for labels, and this is a fit"),
     ],
 )

@@ -53,6 +53,14 @@ def test_without_sides_the_smaller_code_is_on_the_left():
     assert rows_of(both)[1] == ("b", "a", "x", "right")
 
 
+def test_without_sides_covariates_are_exchanged_with_them():
+    base = votes(("b", "c", "x", "left"), sides_known=False)
+    new = votes(("a", "b", "x", "left"), sides_known=False)
+    base, new = (replace(data, covariates={"length": np.array([2.0])}) for data in (base, new))
+    both = append_comparisons(base, new).comparisons
+    assert both.covariates["length"].tolist() == [2.0, -2.0]
+
+
 def test_covariates_and_contexts_are_appended():
     def with_more(data, values, contexts):
         n = np.arange(data.n_comparisons)

@@ -8,6 +8,7 @@ import pytest
 
 import annotruth as at
 from annotruth.comparisons import LEFT, RIGHT, TIE, Comparisons
+from annotruth.comparisons.read import load_comparisons
 from annotruth.errors import InputError
 
 ROWS = {
@@ -80,6 +81,14 @@ def test_covariates_travel_with_their_comparison():
     assert data.covariates["long"].tolist() == [1.0, 1.0, 0.0]
 
 
+def test_covariates_of_winners_and_losers_are_exchanged_with_the_sides():
+    rows = {"winner": ["a", "b"], "loser": ["b", "a"], "annotator": ["x", "x"], "length": [5, 3]}
+    data = Comparisons.of(pa.table(rows), covariates=["length"])
+    assert (data.left.tolist(), data.right.tolist()) == ([0, 0], [1, 1])
+    assert data.outcome.tolist() == [0, 1]
+    assert data.covariates["length"].tolist() == [5.0, -3.0]
+
+
 @pytest.mark.parametrize("value", [None, float("nan"), float("inf")])
 def test_covariates_must_be_finite(value):
     rows = {**IN_SIDES, "length": [1.0, value, 3.0]}
@@ -114,6 +123,12 @@ def test_options_of_labels_are_refused(option):
     value = {"scale": "ordinal", "duplicates": "keep", "bins": 4, "memory": "1GB"}[option]
     with pytest.raises(InputError, match=f"{option}"):
         Comparisons.of(pa.table(IN_SIDES), **{option: value})
+
+
+@pytest.mark.parametrize("option", ["query", "memory"])
+def test_options_of_files_are_refused(option):
+    with pytest.raises(InputError, match=f"{option} is for files: leave it out"):
+        load_comparisons(pa.table(IN_SIDES), **{option: "1GB"})
 
 
 def test_without_gaps_leaves_out_what_has_no_comparison():

@@ -224,6 +224,19 @@ def test_a_table_stays_after_its_file_is_removed(tmp_path, table):
     assert found.equals(table)
 
 
+def test_read_table_reads_json_lists_as_they_are_written(tmp_path):
+    path = tmp_path / "truth.json"
+    path.write_text('[\n{"item": 1, "label": "a"},\n{"item": 2, "note": "x"}\n]\n')
+    assert read_table(path).to_pydict() == {
+        "item": [1, 2],
+        "label": ["a", None],
+        "note": [None, "x"],
+    }
+    path.write_text("[1, 2]")
+    with pytest.raises(InputError, match=r"truth\.json: record 1 is 1, which is not an object"):
+        read_table(path)
+
+
 def test_read_table_reports_missing_files(tmp_path):
     with pytest.raises(InputError, match=r"nowhere\.csv: no such file"):
         read_table(tmp_path / "nowhere.csv")

@@ -78,7 +78,7 @@ def test_items_may_be_their_own_content():
     ("names", "message"),
     [
         (["picture"], "no column 'picture' for the content (found: item, annotator, label, text"),
-        (["label"], "column 'label' is the item, annotator or label and cannot be the content"),
+        (["label"], "column 'label' has another role already and cannot be the content"),
         ("text", "content is 'text': give a list of column names"),
         (["text", "text"], "content names 'text' twice"),
     ],

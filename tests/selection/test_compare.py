@@ -97,6 +97,8 @@ def test_the_labels_of_a_fit_are_compared(made, compared, saved, tmp_path):
     assert by_model(again)["majority"]["held_out"] == by_model(compared)["majority"]["held_out"]
     with pytest.raises(at.InputError, match="scale: only for labels, and this is a fit"):
         at.compare(tmp_path / "fit" if saved else fit, ["majority"], scale="nominal")
+    with pytest.raises(at.InputError, match="columns, scale: only for labels, and this is a fit"):
+        at.compare(fit, ["majority"], scale="nominal", columns={"item": "x"})
 
 
 def test_agreement_is_the_share_of_equal_labels_and_the_correlation_of_scores(compared):

@@ -90,8 +90,8 @@ QuestionOption = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="The question to take, where LABELS has several; for `annotruth fit` also all of them: "
-        "all.",
+        help="The question to take, where LABELS has several; `annotruth fit --question all` fits "
+        "every one.",
     ),
 ]
 QueryOption = Annotated[

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -10,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from annotruth.comparisons.table import Comparisons
-from annotruth.comparisons.votes import in_order_of_codes
+from annotruth.comparisons.votes import covariates_in_order_of_codes, in_order_of_codes
 from annotruth.errors import InputError, listed
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels.append import extend_ids
@@ -73,7 +72,9 @@ def append_comparisons(base: Comparisons, new: Comparisons) -> AppendedCompariso
     contexts, context_code = _extend_contexts(base, new)
     old = _rows_of(base, np.arange(base.n_items), np.arange(base.n_annotators), None)
     more = _rows_of(new, item_code, annotator_code, context_code)
+    covariates = _in_row_order(new)
     if not base.sides_known:
+        covariates = covariates_in_order_of_codes(more.left, more.right, covariates)
         left, right, outcome = in_order_of_codes(more.left, more.right, more.outcome)
         more = more._replace(left=left, right=right, outcome=outcome)
     added = _added(old, more)
@@ -83,7 +84,10 @@ def append_comparisons(base: Comparisons, new: Comparisons) -> AppendedCompariso
         *rows[:4],
         items=items,
         annotators=annotators,
-        covariates=_covariates(base, new, added),
+        covariates={
+            name: np.concatenate([values, covariates[name][added]])
+            for name, values in _in_row_order(base).items()
+        },
         sides_known=base.sides_known,
         frame=base.frame,
     )
@@ -141,10 +145,6 @@ def _added(old: _Rows, new: _Rows) -> Codes:
     return np.flatnonzero(occurrence >= n_left_out[new_key])
 
 
-def _covariates(base: Comparisons, new: Comparisons, added: Codes) -> Mapping[str, Floats]:
-    """Return the covariates of both in the order of the input."""
-    old_rows, new_rows = np.argsort(base.row), np.argsort(new.row)[added]
-    return {
-        name: np.concatenate([values[old_rows], new.covariates[name][new_rows]])
-        for name, values in base.covariates.items()
-    }
+def _in_row_order(data: Comparisons) -> dict[str, Floats]:
+    """Return the covariates in the order of the input."""
+    return {name: data.in_row_order(values) for name, values in data.covariates.items()}

@@ -15,7 +15,7 @@ from annotruth.comparisons.columns import PairColumns
 from annotruth.comparisons.outcomes import find_outcomes
 from annotruth.comparisons.rows import ParsedComparisons, check_any, find_rows
 from annotruth.comparisons.table import Comparisons
-from annotruth.comparisons.votes import in_order_of_codes
+from annotruth.comparisons.votes import covariates_in_order_of_codes, in_order_of_codes
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import validate
@@ -180,11 +180,12 @@ def build(parts: Sequence[ResolvedComparisons], *, frame: str | None = None) -> 
     left, right = (np.concatenate(side) for side in zip(*halves, strict=True))
     outcome = np.concatenate([part.outcome for part in parts])
     sides_known = all(part.parsed.sides_known for part in parts)
-    if not sides_known:
-        left, right, outcome = in_order_of_codes(left, right, outcome)
     covariates = {
         name: np.concatenate([part.covariates[name] for part in parts]) for name in first.covariates
     }
+    if not sides_known:
+        covariates = covariates_in_order_of_codes(left, right, covariates)
+        left, right, outcome = in_order_of_codes(left, right, outcome)
     made = Comparisons.from_codes(
         left,
         right,

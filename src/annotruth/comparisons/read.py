@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from annotruth.io.batches import read_batches, read_columns
 from annotruth.io.content import DATABASE_TITLE, ContentKind, FileContent, read_content
 from annotruth.io.formats import label_studio, mturk
 from annotruth.io.formats.source import ParsedLabels, Source
+from annotruth.io.json_lines import table_of_records
 from annotruth.io.readers import is_source
 from annotruth.io.reading.file_errors import file_errors_reported
 from annotruth.io.reading.parse import local_copy
@@ -33,7 +33,7 @@ from annotruth.io.sources import (
     find_files,
     source_name,
 )
-from annotruth.labels.frames import default_frame, make_column, to_arrow
+from annotruth.labels.frames import default_frame, to_arrow
 from annotruth.labels.options import ALL_QUESTIONS, ReadOptions
 
 # Options of labels, which have no meaning for comparisons.
@@ -48,9 +48,6 @@ def load_comparisons(data: Any, read: ReadOptions | None = None, **options: Any)
     read = ReadOptions.of(read, options)
     if is_source(data):
         return read_comparisons(data, read)
-    for name in ("question", "query", "memory"):
-        if getattr(read, name) is not None:
-            raise InputError(f"{name} is for files: leave it out")
     return _without_dropped(comparisons_of(data, read), read)
 
 
@@ -104,12 +101,11 @@ def comparisons_of(data: Any, read: ReadOptions | None = None, **options: Any) -
             raise InputError("these are Comparisons already: give options where they are made")
         return data
     _check_options(read)
-    if read.memory is not None:
-        raise InputError("memory is for files: leave it out")
+    read.refuse_options_of_files()
     found: list[PairColumns] = []
     choose = partial(_choose, read, found)
     if isinstance(data, Sequence) and len(data) and isinstance(data[0], Mapping):
-        table, frame = _records_to_table(data, choose), default_frame()
+        table, frame = _dicts_to_table(data, choose), default_frame()
     else:
         table, frame = to_arrow(data, choose, ROLES["sides"])
     if not found:
@@ -263,19 +259,16 @@ def _parse_json(
     if source.in_lines:
         table = read_columns(content, choose)
     else:
-        table = _records_to_table(list(source.records()), choose)
+        table = table_of_records(list(source.records()), choose)
     return parse_table(table, found[-1], from_text=False)
 
 
-def _records_to_table(rows: Sequence[Any], choose: Any) -> pa.Table:
-    """Return the chosen entries of a list of dicts; entries that are missing are null."""
+def _dicts_to_table(rows: Sequence[Any], choose: Callable[[list[str]], list[str]]) -> pa.Table:
+    """Return the chosen entries of a list of dicts; refuse rows of another type."""
     for number, row in enumerate(rows, start=1):
         if not isinstance(row, Mapping):
             raise InputError(f"row {number} is {shown(row)}: each must be a dict, as others are")
-    names = [str(name) for name in dict.fromkeys(chain.from_iterable(rows))]
-    return pa.table(
-        {name: make_column(name, [row.get(name) for row in rows]) for name in choose(names)}
-    )
+    return table_of_records(rows, choose)
 
 
 def _kind(parsed: ParsedComparisons) -> str:

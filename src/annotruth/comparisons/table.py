@@ -48,7 +48,8 @@ class Comparisons:
         Whether left and right are the sides on which the items were shown. If a file holds winners
         and losers only, they are not, and nothing is concluded about sides.
     covariates
-        Known properties of each comparison by name, such as the difference of two lengths.
+        Known differences between the left and the right item of each comparison by name, such as
+        left minus right in length. In tables of winners and losers: winner minus loser.
     contexts, context
         The prompts, scenes or questions under which items were compared, and the code of each
         comparison's; None where there are none.

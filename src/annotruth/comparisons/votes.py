@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -36,6 +37,21 @@ def in_order_of_codes(
         np.where(swapped, left, right),
         np.where(swapped, _MIRRORED.astype(outcome.dtype)[outcome], outcome),
     )
+
+
+def covariates_in_order_of_codes(
+    left: NDArray[Code], right: NDArray[Code], covariates: Mapping[str, Floats]
+) -> dict[str, Floats]:
+    """Return covariates, which are differences, negated where `in_order_of_codes` exchanges sides.
+
+    Examples
+    --------
+    >>> by_name = {"length": np.array([3.0, 3.0])}
+    >>> covariates_in_order_of_codes(np.array([0, 1]), np.array([1, 0]), by_name)["length"].tolist()
+    [3.0, -3.0]
+    """
+    swapped = left > right
+    return {name: np.where(swapped, -values, values) for name, values in covariates.items()}
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from annotruth.groups.summaries import group_opinions, label_seriousness, summar
 from annotruth.groups.traits import AnnotatorGroups
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
+from annotruth.labels.encode import id_ranks
 from annotruth.labels.layout import CanonicalOrder
 from annotruth.models.distribution import mixed_confusion
 from annotruth.models.em import ProgressCallback, one_blas_thread, run_em
@@ -28,7 +29,6 @@ from annotruth.models.robust_gpm.model import RobustGPM, is_class_fit
 from annotruth.models.robust_gpm.opinion_results import OpinionState, final_model
 from annotruth.models.robust_gpm.opinion_steps import OpinionSteps
 from annotruth.models.robust_gpm.opinions import OpinionShapes
-from annotruth.selection.folds import id_ranks
 
 # The coupling of groups converges more slowly than the rest: the stopping rule is this times tol.
 _TOL = 0.1

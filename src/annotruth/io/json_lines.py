@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -29,7 +30,7 @@ def read_json_lines(
     data: pa.Buffer, choose: Callable[[list[str]], Iterable[str]], *, limit: int
 ) -> pa.Table:
     """Read one object per line; ``choose`` picks the columns, given all keys."""
-    if data.slice(0, min(64, data.size)).to_pybytes().lstrip().startswith(b"["):
+    if is_json_list(data):
         raise InputError(
             "this JSON list is in no known format: write one object per line, such as "
             '{"item": 1, "annotator": "ann", "label": 2}, or pass input_format (`--input-format`)'
@@ -45,6 +46,21 @@ def read_json_lines(
         check_object_size(data, limit)
         return _read_slowly(data, choose)
     return table.select(list(choose(table.column_names)))
+
+
+def is_json_list(data: pa.Buffer) -> bool:
+    """Return whether JSON is a list, not one object per line."""
+    return bool(data.slice(0, min(64, data.size)).to_pybytes().lstrip().startswith(b"["))
+
+
+def table_of_records(
+    records: Sequence[Mapping[str, Any]], choose: Callable[[list[str]], Iterable[str]]
+) -> pa.Table:
+    """Return the chosen entries of objects, given all keys; entries that are missing are null."""
+    names = [str(name) for name in dict.fromkeys(chain.from_iterable(records))]
+    return pa.table(
+        {name: make_column(name, [row.get(name) for row in records]) for name in choose(names)}
+    )
 
 
 def check_object_size(data: pa.Buffer, limit: int) -> None:
@@ -147,7 +163,6 @@ def _overflowed(column: pa.ChunkedArray) -> bool:
 def _read_slowly(data: pa.Buffer, choose: Callable[[list[str]], Iterable[str]]) -> pa.Table:
     """Read line by line: slow, but errors name the line, and integers may have any size."""
     rows: list[dict[str, Any]] = []
-    names: dict[str, None] = {}
     lines = io.TextIOWrapper(pa.BufferReader(data), encoding="utf-8")
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -168,9 +183,7 @@ def _read_slowly(data: pa.Buffer, choose: Callable[[list[str]], Iterable[str]]) 
         if is_deep([row]):
             raise InputError(f"line {number} is nested too deeply to be labels: export it again")
         rows.append(row)
-        names.update(dict.fromkeys(row))
-    chosen = choose(list(names))
-    return pa.table({name: make_column(name, [row.get(name) for row in rows]) for name in chosen})
+    return table_of_records(rows, choose)
 
 
 def describe_fault(error: Exception) -> str:

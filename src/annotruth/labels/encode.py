@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.kernels.arrays import slices
+from annotruth.kernels.arrays import Codes, slices
 from annotruth.labels import layout
 from annotruth.labels.frames import as_arrow, as_numpy
 from annotruth.labels.scale import is_text, to_plain
@@ -222,6 +222,13 @@ def match_ids(values: pa.Array, ids: pa.Array | pa.ChunkedArray) -> NDArray[np.i
     codes = as_numpy(pc.fill_null(values.indices, len(values.dictionary)))
     matched: NDArray[np.int64] = position[codes]
     return matched
+
+
+def id_ranks(ids: pa.Array) -> Codes:
+    """Return the rank of each id in the order of their text, whatever the order of the input."""
+    ranks = np.empty(len(ids), dtype=np.int64)
+    ranks[pc.sort_indices(ids.cast(pa.string())).to_numpy()] = np.arange(len(ids))
+    return ranks
 
 
 def to_text(ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

@@ -255,8 +255,7 @@ def check_further_columns(
             raise InputError(f"no column {name!r} for the {role} (found: {listed(names)})")
         if name in used:
             raise InputError(
-                f"column {name!r} is the item, annotator or label and cannot be the {role}: leave "
-                "it out"
+                f"column {name!r} has another role already and cannot be the {role}: leave it out"
             )
         if names.count(name) > 1:
             raise InputError(f"two columns are named {name!r}: rename one")

@@ -203,6 +203,24 @@ class ReadOptions(TableOptions):
             if getattr(self, name) is not None:
                 raise InputError(f"{name} is for files: leave it out")
 
+    def refuse_options_of_data(self, what: str, **given: Any) -> None:
+        """Refuse options for reading or fitting data where a fit is given instead.
+
+        Parameters
+        ----------
+        what
+            What the options are for: "labels" or "comparisons".
+        **given
+            Further options, where None is one that was not given. ``drop`` is for fits, too.
+        """
+        named = [name for name, value in given.items() if value is not None]
+        named += [name for name in self.changed() if name != "drop"]
+        if named:
+            raise InputError(
+                f"{', '.join(named)}: only for {what}, and this is a fit; leave them out, or give "
+                f"the {what}"
+            )
+
 
 def _is_unset(value: Any, default: Any) -> bool:
     # Arrays cannot be compared as a whole, so only text is.

@@ -154,19 +154,19 @@ def match_truth_to_items(
     return MatchedTruth(item, values, scale, role)
 
 
-def check_matches(n_matched: int, ids: pa.Array, role: str) -> None:
-    """Warn of rows about items without labels; refuse them if no item has labels."""
+def check_matches(n_matched: int, ids: pa.Array, role: str, *, what: str = "labels") -> None:
+    """Warn of rows about items without labels, or ``what``; refuse them if no item has any."""
     n_left_out = len(ids) - n_matched
     if n_matched == 0:
         raise InputError(
-            f"no item of the {role} has labels (first: {shown(ids[0].as_py())}, {len(ids):,} in "
+            f"no item of the {role} has {what} (first: {shown(ids[0].as_py())}, {len(ids):,} in "
             "all): check that the ids match"
         )
     if n_left_out:
         which = (
-            "is of an item without labels and was"
+            f"is of an item without {what} and was"
             if n_left_out == 1
-            else "are of items without labels and were"
+            else f"are of items without {what} and were"
         )
         kind = _COUNTED_AS.get(role, "truths")
         warnings.warn(

@@ -66,6 +66,24 @@ FORMAT = 2
 """Version of the files that a fit is saved in; a change that old code cannot read raises it."""
 
 
+def is_above(value: float, drawn: Sequence[float] | Floats, significance: float) -> bool:
+    """Whether a value is significantly higher than those of random draws.
+
+    Draws are normal, with a mean and a variance that are estimated from them: Student's t for one
+    more draw.
+
+    Examples
+    --------
+    >>> is_above(3.0, [0.9, 1.0, 1.1], 0.99), is_above(1.1, [0.9, 1.0, 1.1], 0.99)
+    (True, False)
+    """
+    from scipy.special import stdtrit  # imported here because that takes longer than a small fit
+
+    n = len(drawn)
+    limit = stdtrit(n - 1, significance) * np.std(drawn, ddof=1) * np.sqrt(1.0 + 1.0 / n)
+    return bool(value > np.mean(drawn) + limit)
+
+
 def now() -> datetime:
     """Return the time in UTC, to the second: the date of fits and reports."""
     return datetime.now(UTC).replace(microsecond=0)

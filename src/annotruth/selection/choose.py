@@ -15,12 +15,12 @@ import pyarrow as pa
 from annotruth.errors import AnnotruthError, InputError
 from annotruth.kernels.arrays import Codes
 from annotruth.labels import Labels
+from annotruth.labels.encode import id_ranks
 from annotruth.labels.frames import from_arrow
 from annotruth.labels.validate import check_ordinal
 from annotruth.models.base import Estimator
 from annotruth.models.em import ProgressCallback
 from annotruth.models.registry import DEFAULT_MODEL, MODELS, get_model
-from annotruth.selection.folds import id_ranks
 from annotruth.selection.heldout import HeldOut, assign_folds, format_with_error, score_folds
 from annotruth.selection.precompile import compiling_in_parallel
 

@@ -117,11 +117,7 @@ def _load(data: Any, read: ReadOptions) -> Labels:
     """Return the labels, or those of a fit or a saved one."""
     if not is_fit(data):
         return load_labels(data, read)
-    if changed := read.changed().keys() - {"drop"}:
-        raise InputError(
-            f"{', '.join(changed)}: only for labels, and this is a fit; leave them out, or give "
-            "the labels"
-        )
+    read.refuse_options_of_data("labels")
     fit = data if isinstance(data, Fit | RankFit) else load(data)
     if isinstance(fit, RankFit):
         raise InputError(

@@ -54,7 +54,7 @@ def match_grades(fit: RankFit, truth: Any) -> KnownGrades:
     ids, values = read_truths(truth, role="truth")
     item = match_ids(ids, fit.data.items)
     matched = np.flatnonzero(item >= 0)
-    check_matches(len(matched), ids, "truth")
+    check_matches(len(matched), ids, "truth", what="comparisons")
     check_items_once(item[matched], ids.take(as_arrow(matched)), "truth")
     grades = parse_numbers(values.take(as_arrow(matched)))
     if grades is None:

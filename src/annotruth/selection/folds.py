@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from annotruth.errors import ConvergenceWarning, InputError
@@ -87,13 +85,6 @@ def log_p_of_folds(
             p = model.predict(rows)[np.arange(len(rows)), outcome[rows]]
             log_p[rows] = np.log((1.0 - FLOOR) * p + FLOOR / n_outcomes)
     return log_p[fold >= 0], converged
-
-
-def id_ranks(ids: pa.Array) -> Codes:
-    """Return the rank of each id in the order of their text, whatever the order of the input."""
-    ranks = np.empty(len(ids), dtype=np.int64)
-    ranks[pc.sort_indices(ids.cast(pa.string())).to_numpy()] = np.arange(len(ids))
-    return ranks
 
 
 def keep_one_label(

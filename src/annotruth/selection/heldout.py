@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels
+from annotruth.labels.encode import id_ranks
 from annotruth.models.base import Estimator
 from annotruth.models.em import ProgressCallback
 from annotruth.models.registry import get_model
 from annotruth.selection.folds import (
     HeldOutModel,
     fold_generator,
-    id_ranks,
     keep_one_label,
     log_p_of_folds,
 )
@@ -219,7 +219,7 @@ def score_folds(
 
 def format_with_error(value: float, error: float) -> str:
     """Return a mean and its standard error as text; that of a single item is unknown."""
-    return f"{value:.4f} ± {f'{error:.4f}' if math.isfinite(error) else 'unknown'}"
+    return f"{value:z.4f} ± {f'{error:.4f}' if math.isfinite(error) else 'unknown'}"
 
 
 def _standard_error(

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from annotruth.comparisons import Comparisons
 from annotruth.errors import AnnotruthError, InputError
 from annotruth.kernels.arrays import Codes, Floats
+from annotruth.labels.encode import id_ranks
 from annotruth.models.em import ProgressCallback
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.selection.choose import Choice, decide, first_folds
 from annotruth.selection.folds import (
     HeldOutModel,
     fold_generator,
-    id_ranks,
     keep_one_label,
     log_p_of_folds,
 )

@@ -85,7 +85,7 @@ class ServeConfig:
         for name, low, high in _LIMITS:
             value = getattr(self, name)
             if not low <= value <= high:
-                raise InputError(f"{name} is {value:g}: give a number from {low:g} to {high:g}")
+                raise InputError(f"{name} is {value}: give a number from {low:g} to {high:g}")
 
     @property
     def is_loopback(self) -> bool:

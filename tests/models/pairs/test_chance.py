@@ -9,9 +9,11 @@ import pytest
 
 import annotruth as at
 from annotruth.comparisons import TIE, Comparisons
+from annotruth.comparisons.votes import in_order_of_codes
 from annotruth.models.base_fit import CHANCE
 from annotruth.models.pairs import chance
 from annotruth.models.pairs.chance import _ScoreRatios, judge_comparisons
+from annotruth.models.pairs.random_votes import RandomVotes
 from annotruth.models.pairs.summary import CHANCE_RANKING
 
 
@@ -43,8 +45,8 @@ def votes_of_chance(
     )
 
 
-def judge(data: Comparisons, seed: int = 0) -> str | None:
-    return judge_comparisons(data, np.empty((data.n_comparisons, 0)), seed)
+def judge(data: Comparisons, n_groups: int = 1) -> str | None:
+    return judge_comparisons(data, seed=0, n_groups=n_groups)
 
 
 @pytest.mark.parametrize("own_shares", [False, True])
@@ -104,13 +106,13 @@ def test_votes_that_follow_a_covariate_are_informative():
         n_items=20, n_annotators=30, score_spread=0.0, coefficients={"length": 1.0}
     )
     data = crowd.comparisons
-    assert judge(data) == "chance"
-    assert judge_comparisons(data, data.covariates["length"][:, np.newaxis], 0) == "informative"
+    assert judge(replace(data, covariates={})) == "chance"
+    assert judge(data) == "informative"
 
 
 def test_too_few_votes_have_no_verdict():
     assert judge(votes_of_chance(n_votes=99)) is None
-    assert judge(votes_of_chance(n_items=200, n_votes=150)) is None
+    assert judge(votes_of_chance(n_items=800, n_votes=150)) is None
 
 
 @pytest.mark.parametrize("outcome", [0, 2], ids=["always left", "all ties"])
@@ -132,20 +134,21 @@ def test_sides_that_are_the_items_have_no_verdict():
 
 def test_permutations_keep_the_shares_of_annotators():
     data = votes_of_chance(own_shares=True, ties=0.3, n_annotators=5)
-    ratios = _ScoreRatios(data, np.empty((300, 0)), seed=0)
-    permuted = ratios.permute(3)
+    random_votes = RandomVotes(data, seed=0)
+    permuted = random_votes.permute(3)
     annotator = data.annotator_of_comparison()
     for value in (1.0, -1.0, 0.0):
-        observed = np.bincount(annotator, ratios.outcome == value)
+        observed = np.bincount(annotator, random_votes.outcome == value)
         for drawn in permuted.T:
             assert (np.bincount(annotator, drawn == value) == observed).all()
-    assert (permuted != ratios.outcome[:, np.newaxis]).mean() > 0.3
+    assert (permuted != random_votes.outcome[:, np.newaxis]).mean() > 0.3
 
 
 def test_draws_do_not_depend_on_how_many_are_computed_at_once(monkeypatch):
     data = votes_of_chance()
-    ratios = _ScoreRatios(data, np.empty((300, 0)), seed=0)
-    drawn = ratios.permute(5)
+    random_votes = RandomVotes(data, seed=0)
+    ratios = _ScoreRatios(data, random_votes)
+    drawn = random_votes.permute(5)
     together = ratios.of_draws(drawn, 5)
     monkeypatch.setattr(chance, "_MAX_ENTRIES", 600)
     np.testing.assert_allclose(ratios.of_draws(drawn, 5), together)
@@ -153,8 +156,9 @@ def test_draws_do_not_depend_on_how_many_are_computed_at_once(monkeypatch):
 
 def test_the_ratio_rises_with_every_step():
     data = at.simulate.comparers(n_items=6, n_annotators=10, tie_rate=0.4).comparisons
-    ratios = _ScoreRatios(data, np.empty((data.n_comparisons, 0)), seed=0)
-    drawn = np.column_stack([ratios.outcome, ratios.permute(2)])
+    random_votes = RandomVotes(data, seed=0)
+    ratios = _ScoreRatios(data, random_votes)
+    drawn = np.column_stack([random_votes.outcome, random_votes.permute(2)])
     values = np.array([ratios.of_draws(drawn, n) for n in range(2, 30)])
     assert (np.diff(values, axis=0) > -1e-9).all()
 
@@ -221,8 +225,89 @@ def test_chance_is_saved_and_no_start_for_further_fits(fit, tmp_path):
     np.testing.assert_array_equal(warm.scores.mean, cold.scores.mean)
 
 
-def test_groups_are_not_tested():
-    assert at.rank(votes_of_chance(), n_groups=2).verdict is None
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_taste_groups_of_chance_are_reported_as_such(n_groups):
+    for seed in range(5):
+        data = votes_of_chance(20, 10, 1000, own_shares=True, ties=0.2, seed=seed)
+        assert judge(data, n_groups) == "chance"
+        assert judge(winners_left(data), n_groups) == "chance"
+
+
+def test_opposite_tastes_are_informative_with_two_groups():
+    options = {"n_groups": 2, "reversed_share": 1.0, "spammer_share": 0.0}
+    for seed in range(3):
+        crowd = at.simulate.comparers(n_items=20, n_annotators=30, seed=seed, **options)
+        data = crowd.comparisons
+        assert judge(data, 1) == "chance"
+        assert judge(data, 2) == judge(winners_left(data), 2) == "informative"
+
+
+@pytest.mark.parametrize("outcome", [0, 2], ids=["always left", "all ties"])
+def test_the_same_outcome_everywhere_has_no_verdict_with_groups(outcome):
+    data = votes_of_chance()
+    assert judge(replace(data, outcome=np.full_like(data.outcome, outcome)), 2) is None
+
+
+def test_a_ranking_of_chance_has_no_taste_groups_in_its_summary(tmp_path):
+    fit = at.rank(votes_of_chance(), n_groups=2)
+    assert fit.verdict == "chance"
+    assert set(fit.item_table()["score"].to_pylist()) == {0.0}
+    assert "taste groups" not in fit.summary()
+    fit.report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "groups of annotators have scores of their own" not in page
+
+
+def shuffled(data: Comparisons, seed: int) -> Comparisons:
+    """Return the comparisons with other names, in another order of rows, items and annotators."""
+    rng = np.random.default_rng(seed)
+    rows = rng.permutation(data.n_comparisons)
+    item, annotator = rng.permutation(data.n_items), rng.permutation(data.n_annotators)
+    left, right, outcome = item[data.left], item[data.right], data.outcome
+    if not data.sides_known:
+        left, right, outcome = in_order_of_codes(left, right, outcome)
+    codes = left, right, annotator[data.annotator_of_comparison()], outcome
+    return Comparisons.from_codes(
+        *(values[rows] for values in codes),
+        items=[f"new{k}" for k in rng.permutation(data.n_items)],
+        annotators=[f"q{k}" for k in rng.permutation(data.n_annotators)],
+        sides_known=data.sides_known,
+    )
+
+
+@pytest.mark.parametrize("sides_known", [True, False])
+def test_the_verdict_does_not_depend_on_names_and_rows(sides_known):
+    verdicts = set()
+    for seed in range(12):  # weak signals, whose verdicts vary
+        crowd = at.simulate.comparers(
+            n_items=8,
+            n_annotators=10,
+            comparisons_per_annotator=20,
+            spammer_share=0.3,
+            behavior="random",
+            score_spread=0.7,
+            seed=seed,
+        )
+        data = crowd.comparisons if sides_known else winners_left(crowd.comparisons)
+        expected = judge(data)
+        assert [judge(shuffled(data, k)) for k in range(3)] == [expected] * 3
+        verdicts.add(expected)
+    assert len(verdicts) > 1
+
+
+def test_the_sample_of_many_votes_does_not_depend_on_rows():
+    from annotruth.models.pairs.pair_gpm.model import _sample
+
+    data = votes_of_chance(n_items=5, n_annotators=4, n_votes=3000)
+    table = data.to_arrow()
+    other = Comparisons.of(table.take(np.random.default_rng(1).permutation(3000)))
+    for n_comparisons in (1000, 200):  # two annotators, and part of one
+        one, same = (
+            sorted(map(str, _sample(votes, n_comparisons, 0).to_arrow().to_pylist()))
+            for votes in (data, other)
+        )
+        assert one == same
+        assert n_comparisons <= len(one) < 1.8 * n_comparisons
 
 
 def test_parts_of_chance_are_ranked_apart():
@@ -247,7 +332,7 @@ def test_a_sample_of_many_votes_is_tested(monkeypatch):
     tested = []
     monkeypatch.setattr(model, "_SAMPLE", 200)
     monkeypatch.setattr(
-        model, "judge_comparisons", lambda data, *_: tested.append(data.n_comparisons)
+        model, "judge_comparisons", lambda data, *_, **__: tested.append(data.n_comparisons)
     )
     data = votes_of_chance(n_items=5, n_annotators=100, n_votes=3000)
     at.PairGPM().fit(data)

@@ -14,6 +14,7 @@ from annotruth.app.existing_files import check_existing, check_out
 from annotruth.app.output_flags import ForceOption
 from annotruth.app.outputs import write_out
 from annotruth.app.pair_advice import choose_path, refuse_label_flags
+from annotruth.errors import InputError
 from annotruth.models.pairs.registry import PAIR_MODELS
 from annotruth.models.registry import MODELS
 
@@ -79,6 +80,8 @@ def compare(
         annotruth compare votes.csv --models pair-gpm,bradley-terry
     """
     names = options.parse_list(models)
+    if no_model_reports and report is None:
+        raise InputError("--no-model-reports needs --report FILE")
     flags = {"--report": report, "--truth": truth, "--out": out}
 
     def of_labels() -> None:

@@ -40,8 +40,8 @@ def plan(
     """Estimate how many labels a target needs.
 
     Takes the folder of a saved fit, or labels, which it fits first, and simulates more labels from
-    what the fit says of items and annotators, spent evenly or as `annotruth next` advises. The plan is as good as the model: where annotators
-    agree on a wrong label, it cannot know.
+    what the fit says of items and annotators, spent evenly or as `annotruth next` advises. The plan
+    is as good as the model: where annotators agree on a wrong label, it cannot know.
 
     **Examples**
 

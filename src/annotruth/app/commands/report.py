@@ -65,16 +65,14 @@ def report(
         console.progress_line(quiet=quiet) as progress,
     ):
         from annotruth import advising, api  # slow to load
-        from annotruth.earlier_fits import refuse_options_of_data
         from annotruth.models.result import Fit
 
         name, command = source or options.heading(data), typed_command()
         saved = api.load(data[0]) if len(data) == 1 and options.is_saved(Path(data[0])) else None
         if saved is not None and not isinstance(saved, Fit):
             refuse_embedding(embed)
-            refuse_options_of_data(
+            read.refuse_options_of_data(
                 "labels",
-                read,
                 model=model,
                 gold=gold,
                 annotator_prior=annotator_prior,

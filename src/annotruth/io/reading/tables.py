@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from annotruth.io.batches import read_columns
 from annotruth.io.content import read_content
+from annotruth.io.formats.source import Source
+from annotruth.io.json_lines import is_json_list, table_of_records
 from annotruth.io.reading.file_errors import file_errors_reported
 from annotruth.io.reading.parse import local_copy
 from annotruth.labels.encode import restore_text
@@ -24,6 +26,9 @@ def read_table(path: str | os.PathLike[str], *, max_size: str | int | None = Non
     """Read all columns of a long table, in the formats of `read_labels`; those of a CSV as text."""
     with file_errors_reported(path), local_copy(path, max_size) as file:
         content = read_content(Path(file), max_size=max_size)
+        if content.kind == "json" and is_json_list(content.data):
+            records = list(Source(Path(file), content).records())
+            return table_of_records(records, lambda names: names)
         table = read_columns(content, lambda names: names)
         if content.kind != "text":
             return table

@@ -197,7 +197,7 @@ def summary_lines(fit: RankFit) -> list[str]:
 
 def _group_lines(fit: RankFit) -> list[str]:
     """Return the size of each taste group, and its best items."""
-    if fit.n_groups == 1:
+    if fit.n_groups == 1 or fit.verdict == "chance":
         return []
     largest = np.flatnonzero(fit.part == 0)
     where = "" if fit.n_parts == 1 else " of part 1"

@@ -5,7 +5,6 @@ Both follow from hashes of the labels' structure, so that names and the order of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ from annotruth.kernels.arrays import Codes, Floats, mix_bits
 from annotruth.kernels.shared import NOT_SAMPLED
 from annotruth.labels import LabelSummary
 from annotruth.labels.layout import hash_counts
-from annotruth.models.base_fit import Verdict
+from annotruth.models.base_fit import Verdict, is_above
 from annotruth.models.robust_gpm.strategies import MIN_PROBABILITY
 
 CROWD_PSEUDO_COUNTS = np.array([1.0, 10.0, 100.0, 1e9])
@@ -170,21 +169,11 @@ def judge_agreement(labels: LabelSummary, session: Session, hashes: Hashes) -> V
     ratios = _AgreementRatios(labels, session, hashes)
     for n_draws, n_steps in ((_FEW_DRAWS, _FEW_STEPS), (_DRAWS, _STEPS)):
         observed, *drawn = ratios.of_draws(0, 1 + n_draws, n_steps)
-        if is_above(observed, drawn):
+        if is_above(observed, drawn, _SIGNIFICANCE):
             return "informative"
     serious = ratios.of_draws(1 + _DRAWS, _SERIOUS_DRAWS, _STEPS, reliability=_DRAWN_RELIABILITY)
-    return "chance" if is_above(float(np.median(serious)), drawn) else None
-
-
-def is_above(
-    ratio: float, drawn: Sequence[float] | Floats, significance: float = _SIGNIFICANCE
-) -> bool:
-    """Whether a ratio is significantly higher than those of random draws."""
-    from scipy.special import stdtrit  # imported here because that takes longer than a small fit
-
-    n = len(drawn)
-    limit = stdtrit(n - 1, significance) * np.std(drawn, ddof=1) * np.sqrt(1.0 + 1.0 / n)
-    return bool(ratio > np.mean(drawn) + limit)
+    would_agree = is_above(float(np.median(serious)), drawn, _SIGNIFICANCE)
+    return "chance" if would_agree else None
 
 
 class _AgreementRatios:

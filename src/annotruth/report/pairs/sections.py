@@ -295,7 +295,7 @@ def grade_section(
 
 def group_section(fit: RankFit, charts: Mapping[str, Chart]) -> str:
     """Return the taste groups: how large they are, and where they differ; nothing if there is one."""
-    if fit.n_groups == 1:
+    if fit.n_groups == 1 or fit.verdict == "chance":
         return ""
     table = fit.group_table().to_pylist()
     n = fit.data.n_items

@@ -12,17 +12,16 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
 
 from annotruth.comparisons.table import LEFT, TIE, Comparisons
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.pairs.bradley_terry import BradleyTerry
+from annotruth.models.pairs.directions import deviations_by_item, leading_directions
 from annotruth.models.pairs.pair_gpm.parameters import PairGPMParameters
 from annotruth.models.pairs.pair_gpm.steps import PairGPMSteps
 
 _N_STARTS = 6
 _STEPS_PER_START = 8
-_POWER_STEPS = 12
 _KMEANS_STEPS = 30
 
 
@@ -55,16 +54,8 @@ def _deviations(
     """Return each annotator's deviations from the consensus: annotators x leading directions."""
     won = np.where(data.outcome == TIE, 0.5, data.outcome == LEFT)
     deviation = won - 1.0 / (1.0 + np.exp(theta[data.right] - theta[data.left]))
-    annotator = data.annotator_of_comparison()
-    shape = (data.n_annotators, data.n_items)
-    rows, columns = np.tile(annotator, 2), np.concatenate([data.left, data.right])
-    values = np.concatenate([deviation, -deviation])
-    matrix = coo_array((values, (rows, columns)), shape=shape).tocsr()
-    # Leading directions by power iteration, which needs nothing but products.
-    n_directions = min(n_groups, data.n_items)
-    directions, _ = np.linalg.qr(rng.standard_normal((data.n_items, n_directions)))
-    for _ in range(_POWER_STEPS):
-        directions, _ = np.linalg.qr(matrix.T @ (matrix @ directions))
+    matrix = deviations_by_item(data, deviation)
+    directions = leading_directions(matrix, n_groups, rng)
     n_votes = np.maximum(data.comparisons_per_annotator, 1)
     projected: Floats = (matrix @ directions) / np.sqrt(n_votes)[:, np.newaxis]
     return projected

@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.comparisons.table import Comparisons
+from annotruth.comparisons.votes import covariates_in_order_of_codes, in_order_of_codes
 from annotruth.engines import Engine, Session, get_engine
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
+from annotruth.labels.encode import id_ranks
 from annotruth.models.base_fit import Verdict
 from annotruth.models.em import History, ProgressCallback, run_em
 from annotruth.models.pairs.base import PairEstimator
@@ -27,7 +29,6 @@ from annotruth.models.pairs.pair_gpm.covariance import (
 from annotruth.models.pairs.pair_gpm.groups import split_into_groups
 from annotruth.models.pairs.pair_gpm.parameters import (
     PairGPMParameters,
-    standardised_covariates,
     states_for,
 )
 from annotruth.models.pairs.pair_gpm.predict import predict_outcomes
@@ -41,6 +42,7 @@ _PRIOR_CHANGE = 0.03  # of the log of its precision: below this it has converged
 _LARGE = 400_000  # comparisons; with more, estimation starts from a sample
 _SAMPLE = 20_000
 _TESTED_PER_ITEM = 20  # comparisons by which chance is tested, if that is more than the sample
+_MAX_SORTED = 1_000_000  # comparisons of one annotator: more take too long to sort
 _EQUAL_SCORES = 1e9  # the precision of a prior that leaves scores equal
 _LARGE_TOL = 1e-2  # per score, of many comparisons: an error of 0.14 standard errors
 _ROUND_TOL = 1e-2  # per score, before the last round
@@ -120,16 +122,11 @@ class PairGPM(PairEstimator):
             return make_fit(self, steps, parameters, history, covariance, verdict)
 
     def _judge(self, data: Comparisons) -> Verdict | None:
-        """Return whether a sample of the comparisons agrees better than chance.
-
-        None with several groups, as tastes may be opposite.
-        """
-        if self.n_groups > 1:
-            return None
+        """Return whether a sample of the comparisons agrees better than chance."""
         n_tested = max(_SAMPLE, _TESTED_PER_ITEM * data.n_items)
         if data.n_comparisons > n_tested:
             data = _sample(data, n_tested, self.seed)
-        return judge_comparisons(data, standardised_covariates(data)[0], self.seed)
+        return judge_comparisons(data, self.seed, n_groups=self.n_groups)
 
     def _fit_chance(self, steps: PairGPMSteps, progress: ProgressCallback | None) -> RankFit:
         """Fit comparisons that agree no better than chance: with equal scores."""
@@ -279,13 +276,33 @@ def _limit(x0: float, x1: float, x2: float) -> float:
 def _sample(data: Comparisons, n_comparisons: int, seed: int) -> Comparisons:
     """Return the comparisons of annotators drawn at random, about as many as asked for.
 
-    An annotator with more comparisons than that takes part with the first of them.
+    An annotator with more comparisons than that takes part with as many of them, drawn at random
+    from the first million. Otherwise the order of rows does not matter.
     """
-    order = np.random.default_rng(seed).permutation(data.n_annotators)
+    rng = np.random.default_rng(seed)
+    order = np.argsort(rng.permutation(data.n_annotators)[id_ranks(data.annotators)])
     n_votes = np.minimum(data.comparisons_per_annotator, n_comparisons)[order].cumsum()
     drawn = order[: int(np.searchsorted(n_votes, n_comparisons)) + 1]
     keep = np.zeros(data.n_comparisons, dtype=np.bool_)
     for first, last in zip(data.annotator_ptr[drawn], data.annotator_ptr[drawn + 1], strict=True):
-        keep[first : min(last, first + n_comparisons)] = True
+        if last - first <= n_comparisons:
+            keep[first:last] = True
+        else:
+            votes = slice(first, min(last, first + _MAX_SORTED))
+            keep[votes.start + _draw_votes(data, votes, n_comparisons, rng)] = True
     sample = data.subset(keep)
     return sample.of_annotators(sample.comparisons_per_annotator > 0)
+
+
+def _draw_votes(data: Comparisons, votes: slice, n: int, rng: np.random.Generator) -> Codes:
+    """Return the positions of n of an annotator's comparisons, which are drawn in sorted order."""
+    rank = id_ranks(data.items)
+    left, right, outcome = rank[data.left[votes]], rank[data.right[votes]], data.outcome[votes]
+    covariates = {name: values[votes] for name, values in data.covariates.items()}
+    if not data.sides_known:
+        covariates = covariates_in_order_of_codes(left, right, covariates)
+        left, right, outcome = in_order_of_codes(left, right, outcome)
+    keys: list[NDArray[Any]] = [*covariates.values(), outcome, right, left]
+    order = np.lexsort(keys)
+    drawn: Codes = order[rng.choice(len(order), n, replace=False)]
+    return drawn
