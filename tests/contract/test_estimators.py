@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.base import clone
+from tests.contract.tables import SMALLEST
 
 import annotruth as at
 from annotruth import simulate
@@ -21,12 +22,6 @@ PER_LABEL = ("dawid-skene", "one-coin", "ibcc", "ebcc", "bwa", "mace")
 # Models whose probabilities are shares of opinion; robust-gpm has both read-outs.
 OPINION = ("gpm", "majority", "mean", "median", "ordinal-mixture", "subject-bias")
 ENGINES = ("memory", "reference")
-SMALLEST = {
-    "one label": [("a", "x", 1)],
-    "one annotator": [("a", "x", 1), ("b", "x", 3), ("c", "x", 3)],
-    "one item": [("a", "x", 1), ("a", "y", 3), ("a", "z", 3)],
-    "one category": [("a", "x", 1), ("a", "y", 1), ("b", "x", 1)],
-}
 pytestmark = pytest.mark.parametrize("name", MODELS)
 
 

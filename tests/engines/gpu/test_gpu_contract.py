@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
-from tests.contract.test_estimators import SMALLEST
+from tests.contract.tables import SMALLEST
 from tests.engines.gpu.host_device import COMPILER, HostDevice
 from tests.fuzz.crowds import change_of_crowd
 

@@ -16,6 +16,7 @@ from annotruth.engines.gpu.session import GPUSession
 from annotruth.kernels.arrays import Floats
 
 _POSTERIOR = "posterior of a step"
+_READ_AT_ONCE = 4  # classes, where there are few
 
 
 def start(session: GPUSession, rows: str) -> dict[str, Any]:
@@ -34,7 +35,9 @@ def step(
 
     ``known_truth`` is not used: a known truth has its own class only.
     """
-    classes, log_likelihood = _run_posterior(session, _posteriors(session), prior, confusion)
+    classes, log_likelihood = _run_posterior(
+        session, _posteriors(session), _width(session), prior, confusion
+    )
     return _counted(session, classes) | {"log_likelihood": log_likelihood}
 
 
@@ -47,29 +50,46 @@ def posterior(
     confusion: Floats,
 ) -> dict[str, Any]:
     """Compute the posterior of every item, and the log-likelihood."""
-    _, log_likelihood = _run_posterior(session, posterior, prior, confusion)
+    _, log_likelihood = _run_posterior(session, posterior, session.n_categories, prior, confusion)
     return {"log_likelihood": log_likelihood}
 
 
 def _posteriors(session: GPUSession) -> str:
     """Return the name of the array for the posteriors of a step, which is made if it is not there."""
     if not session.has(_POSTERIOR):
-        session.allocate(_POSTERIOR, per="items", shape=(session.n_categories,))
+        session.allocate(_POSTERIOR, per="items", shape=(_width(session),))
     return _POSTERIOR
 
 
+def _width(session: GPUSession) -> int:
+    """Return how many numbers a row of classes has, with those that pad it."""
+    n = session.n_categories
+    return n + -n % _READ_AT_ONCE if session.is_dense else n
+
+
+def _padded(session: GPUSession, confusion: Floats) -> Any:
+    """Return the confusion matrices with rows of padded width."""
+    table = session.by_annotator(confusion, axis=1)
+    if _width(session) == session.n_categories:
+        return table
+    padded = session.device.xp.zeros((*table.shape[:-1], _width(session)), np.float32)
+    padded[..., : session.n_categories] = table
+    return padded
+
+
 def _run_posterior(
-    session: GPUSession, posterior: str, prior: Floats, confusion: Floats
+    session: GPUSession, posterior: str, width: int, prior: Floats, confusion: Floats
 ) -> tuple[Any, Floats]:
-    """Write the posteriors; return their sums on the card and the log-likelihood."""
+    """Write the posteriors, in rows of ``width``; return their sums and the log-likelihood."""
     classes, totals = session.sums(session.n_categories), session.sums(1)
     session.run_over_items(
         "dawid_skene.posterior",
         *LABELS,
         writes(posterior),
+        np.uint32(width),
         np.uint32(session.n_annotators),
         session.device.xp.asarray(prior.astype(np.float32)),
-        session.by_annotator(confusion, axis=1),
+        _padded(session, confusion),
         session.log_unit,
         sums=(classes, totals),
     )

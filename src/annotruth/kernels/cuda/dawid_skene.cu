@@ -5,18 +5,38 @@
 // sorted by item, which writes the posteriors, and a sum over the same labels sorted by row, which is
 // (label, annotator): `row` holds the row of each of these labels, and `item` its item.
 //
-// Up to 16 classes, a thread processes an item, with its posterior in registers. If SPARSE is defined,
-// because there are more, a block processes an item, with its posterior in shared memory.
+// Up to 16 classes, a thread processes an item, with its posterior in registers. Classes of `confusion`
+// and of the posteriors of a step are then padded to WIDTH numbers, which are read four at a time. If
+// SPARSE is defined, because there are more, a block processes an item, with its posterior in shared
+// memory.
 
 #define LEAST_CONFUSION 1e-30f  // rows have no 0: labels are never impossible in every class
 #define RUN 8                   // labels that one thread adds up before it adds to global memory
 
 #ifndef SPARSE
 
-// Write the posterior of every item; add up the log-likelihood, and the posteriors by class.
+#define WIDTH ((N_CATEGORIES + 3) / 4 * 4)
+
+struct alignas(16) Four {
+    float number[4];
+};
+
+// Read the classes of a padded row.
+__device__ __forceinline__ void read_classes(const float* row, float* values) {
+#pragma unroll
+    for (int k = 0; k < N_CATEGORIES; k += 4) {
+        Four four = *(const Four*)(row + k);
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            if (k + i < N_CATEGORIES) values[k + i] = four.number[i];
+    }
+}
+
+// Write the posterior of every item, `width` numbers apart; add up the log-likelihood, and the
+// posteriors by class.
 extern "C" __global__ void posterior(const u32* __restrict__ begin, const u32* __restrict__ label,
                                      const int* __restrict__ known, u32 first, i64 n_items,
-                                     float* __restrict__ posterior, u32 n_annotators,
+                                     float* __restrict__ posterior, u32 width, u32 n_annotators,
                                      const float* __restrict__ prior,
                                      const float* __restrict__ confusion, float log_unit,
                                      u64* __restrict__ classes, u64* __restrict__ totals) {
@@ -32,7 +52,8 @@ extern "C" __global__ void posterior(const u32* __restrict__ begin, const u32* _
             joint[k] = truth < 0 || truth == k ? fmaxf(prior[k], LEAST_CONFUSION) : 0.0f;
         FOR_LABELS(j, e) {
             u64 row = (u64)CATEGORY_OF(label[j]) * n_annotators + ANNOTATOR_OF(label[j]);
-            const float* probability = confusion + row * N_CATEGORIES;
+            float probability[N_CATEGORIES];
+            read_classes(confusion + row * WIDTH, probability);
             total = 0.0;
 #pragma unroll
             for (int k = 0; k < N_CATEGORIES; k++) {
@@ -50,7 +71,7 @@ extern "C" __global__ void posterior(const u32* __restrict__ begin, const u32* _
 #pragma unroll
         for (int k = 0; k < N_CATEGORIES; k++) {
             float share = (float)(joint[k] / total);
-            posterior[e * N_CATEGORIES + k] = share;
+            posterior[e * width + k] = share;
             by_class[k] += (u64)(share * UNIT);
         }
     }
@@ -70,7 +91,7 @@ extern "C" __global__ void observed(const u32* begin, const u32* label, const in
         int truth = known ? known[e] : -1;
         FOR_LABELS(j, e) share[truth < 0 ? CATEGORY_OF(label[j]) : (u32)truth] += one;
         for (int k = 0; k < N_CATEGORIES; k++) {
-            posterior[e * N_CATEGORIES + k] = share[k];
+            posterior[e * WIDTH + k] = share[k];
             by_class[k] += (u64)(share[k] * UNIT);
         }
     }
@@ -89,7 +110,8 @@ extern "C" __global__ void count(const u32* __restrict__ row, const u32* __restr
         for (int k = 0; k < N_CATEGORIES; k++) sum[k] = 0;
 #pragma unroll 4
         for (i64 j = begin; j < end; j++) {
-            const float* shares = posterior + (u64)item[j] * N_CATEGORIES;
+            float shares[N_CATEGORIES];
+            read_classes(posterior + (u64)item[j] * WIDTH, shares);
 #pragma unroll
             for (int k = 0; k < N_CATEGORIES; k++) sum[k] += (u64)(shares[k] * UNIT);
             if (j + 1 == end || row[j + 1] != row[j]) {
@@ -110,7 +132,7 @@ extern "C" __global__ void count(const u32* __restrict__ row, const u32* __restr
 
 // As above. A product with many factors is joint[k] x 2^exponent[k].
 extern "C" __global__ void posterior(const u32* begin, const u32* label, const int* known, u32 first,
-                                     i64 n_items, float* posterior, u32 n_annotators,
+                                     i64 n_items, float* posterior, u32 width, u32 n_annotators,
                                      const float* prior, const float* confusion, float log_unit,
                                      u64* classes, u64* totals) {
     __shared__ double joint[N_CATEGORIES], sum[N_CATEGORIES];
@@ -159,7 +181,7 @@ extern "C" __global__ void posterior(const u32* begin, const u32* label, const i
         if (threadIdx.x == 0) log_likelihood += llrint((log2_of(total) + largest) * log_unit);
         FOR_CLASSES(k) {
             float share = (float)(joint[k] / total);
-            posterior[e * N_CATEGORIES + k] = share;
+            posterior[e * width + k] = share;
             by_class[k] += (u64)(share * UNIT);
         }
         __syncthreads();
