@@ -56,10 +56,13 @@ def match_grades(fit: RankFit, truth: Any) -> KnownGrades:
     matched = np.flatnonzero(item >= 0)
     check_matches(len(matched), ids, "truth", what="comparisons")
     check_items_once(item[matched], ids.take(as_arrow(matched)), "truth")
-    grades = parse_numbers(values.take(as_arrow(matched)))
+    values = values.take(as_arrow(matched))
+    grades = parse_numbers(values)
     if grades is None:
+        each = (values.slice(k, 1) for k in range(len(values)))
+        wrong = next((one for one in each if parse_numbers(one) is None), values)
         raise InputError(
-            f"the truth has the grade {shown(values[0].as_py())}: grades must be numbers, higher is "
+            f"the truth has the grade {shown(wrong[0].as_py())}: grades must be numbers, higher is "
             "better"
         )
     return KnownGrades(item[matched], grades)
