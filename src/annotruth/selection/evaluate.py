@@ -11,7 +11,7 @@ from annotruth.errors import InputError, shown
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels.encode import match_ids
 from annotruth.labels.frames import as_arrow
-from annotruth.labels.scale import parse_numbers
+from annotruth.labels.scale import first_not_number, parse_numbers
 from annotruth.labels.truth import MatchedTruth, check_matches, read_truths
 from annotruth.labels.validate import check_items_once
 from annotruth.models.pairs.result import RankFit
@@ -59,11 +59,9 @@ def match_grades(fit: RankFit, truth: Any) -> KnownGrades:
     values = values.take(as_arrow(matched))
     grades = parse_numbers(values)
     if grades is None:
-        each = (values.slice(k, 1) for k in range(len(values)))
-        wrong = next((one for one in each if parse_numbers(one) is None), values)
         raise InputError(
-            f"the truth has the grade {shown(wrong[0].as_py())}: grades must be numbers, higher is "
-            "better"
+            f"the truth has the grade {shown(first_not_number(values))}: grades must be numbers, "
+            "higher is better"
         )
     return KnownGrades(item[matched], grades)
 
