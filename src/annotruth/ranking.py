@@ -238,10 +238,15 @@ def compare_rankings(
     from annotruth.selection.pairs import choose_pair_model
 
     read = ReadOptions.of(read, options)
-    estimators = [make_pair_estimator(name, {}) for name in models or PAIR_MODELS]
+    if models is not None and not models:
+        raise InputError(
+            f"no model to compare: pass models (`--models A,B`), some of {', '.join(PAIR_MODELS)}"
+        )
+    names = list(dict.fromkeys(models or PAIR_MODELS))
+    estimators = [make_pair_estimator(name, {}) for name in names]
     start_stage(progress, reading_stage(data))
     comparisons = _load(data, read)
-    default = DEFAULT_PAIR_MODEL if models is None or DEFAULT_PAIR_MODEL in models else models[0]
+    default = DEFAULT_PAIR_MODEL if DEFAULT_PAIR_MODEL in names else names[0]
     return choose_pair_model(
         comparisons, estimators, default_model=default, folds=folds, seed=seed, progress=progress
     )

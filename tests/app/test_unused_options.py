@@ -25,6 +25,8 @@ def inputs(tmp_path_factory):
     for name, text in files.items():
         (folder / name).write_text(text)
     (folder / "gold.csv").write_text("item,label\n1,2\n")
+    (folder / "ranks.csv").write_text("item,annotator,rank\na,x,1\nb,x,two\n")
+    (folder / "grades.csv").write_text("item,grade\na,1\nb,good\n")
     at.fit(folder / "in.csv", "gpm").save(folder / "fit")
     at.rank(folder / "votes.csv", "bradley-terry").save(folder / "ranking")
     at.fit(folder / "tags.csv", separator="|").save(folder / "sets")
@@ -69,6 +71,9 @@ def files(inputs, monkeypatch):
         ("rank votes.csv --groups 2 --set n_groups=3", "--groups and --set n_groups say the same"),
         ("rank votes.csv --covariates winner", "has another role already and cannot be the cov"),
         ("rank votes.csv --truth gold.csv", "no item of the truth has comparisons (first: '1', 1"),
+        ("rank votes.csv --truth grades.csv", "grades.csv: the truth has the grade 'good'"),
+        ("rank ranks.csv", "ranks.csv: ranks such as 'two' are not numbers"),
+        ("compare ranking --models ,", "no model to compare: pass models (`--models A,B`)"),
         ("compare in.csv --no-model-reports", "--no-model-reports needs --report FILE"),
         ("update fit tags.csv --separator |", "sets of labels (`--sets`, `--separator`) are not"),
         ("serve --port 99999999", "port is 99999999: give a number from 0 to 65535"),

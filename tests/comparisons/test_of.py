@@ -81,6 +81,14 @@ def test_covariates_travel_with_their_comparison():
     assert data.covariates["long"].tolist() == [1.0, 1.0, 0.0]
 
 
+@pytest.mark.parametrize("yes", [1.0, True, "TRUE", "1.0", " tie "])
+def test_ties_of_winners_and_losers(yes):
+    rows = {"winner": ["a", "a"], "loser": ["b", "b"], "annotator": ["x", "y"], "tie": [yes, None]}
+    assert Comparisons.of(pa.table(rows)).outcome.tolist() == [TIE, LEFT]
+    with pytest.raises(InputError, match="tie is 'maybe' in a row, which is neither yes nor no"):
+        Comparisons.of(pa.table({**rows, "tie": ["no", "maybe"]}))
+
+
 def test_covariates_of_winners_and_losers_are_exchanged_with_the_sides():
     rows = {"winner": ["a", "b"], "loser": ["b", "a"], "annotator": ["x", "x"], "length": [5, 3]}
     data = Comparisons.of(pa.table(rows), covariates=["length"])

@@ -153,3 +153,18 @@ def test_a_saved_fit_without_an_order_is_read_again(tmp_path):
     fit.save(tmp_path)
     for name, table in at.load(tmp_path).further["over_time"].tables.items():
         assert (len(table), table.schema) == (0, fit.further_table("over_time", name).schema)
+
+
+def test_seconds_that_are_often_equal_leave_fifths_empty(tmp_path):
+    rows = [(e, s, (e + (s == e % 7)) % 3) for e in range(20) for s in range(7)]
+    item, annotator, label = (pa.array(column) for column in zip(*rows, strict=True))
+    seconds = pa.array([2.0 if e % 2 else 5.0 for e, _, _ in rows])
+    columns = {"item": item, "annotator": annotator, "label": label, "seconds": seconds}
+    fit = at.fit(pa.table(columns))
+    facts = fit.further["over_time"].facts["seconds"]
+    assert facts["median"] == [2.0, None, 5.0, None, None]
+    assert len(facts["log_ratio"]) == 5
+    fit.report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "fastest fifth" in page
+    assert "slowest fifth" not in page

@@ -16,7 +16,7 @@ from annotruth.comparisons.outcomes import find_outcomes
 from annotruth.comparisons.rows import ParsedComparisons, check_any, find_rows
 from annotruth.comparisons.table import Comparisons
 from annotruth.comparisons.votes import covariates_in_order_of_codes, in_order_of_codes
-from annotruth.errors import InputError
+from annotruth.errors import InputError, shown
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import validate
 from annotruth.labels.covariates import to_array, to_numbers
@@ -30,6 +30,9 @@ from annotruth.labels.encode import (
 )
 from annotruth.labels.frames import as_arrow, as_numpy
 from annotruth.labels.scale import to_plain
+
+_TIES = ("1", "1.0", "true", "yes", "y", "tie", "t", "draw")
+_NO_TIES = ("0", "0.0", "false", "no", "n", "f")
 
 ALL = "all"
 """The annotator of comparisons in a table without annotators."""
@@ -94,11 +97,24 @@ def _sides_of_winners(
     # A row without a winner is no comparison, as it is where sides are known.
     outcome = pc.if_else(as_arrow(validate.missing(winner)), None, outcome)
     if "tie" in by_role:
-        text = pc.utf8_lower(pc.utf8_trim_whitespace(to_text(by_role["tie"])))
-        is_tie = pc.is_in(text, value_set=pa.array(["1", "true", "yes", "y", "tie", "t", "draw"]))
-        outcome = pc.if_else(is_tie, "tie", outcome)
+        outcome = pc.if_else(_is_tie(by_role["tie"]), "tie", outcome)
     others = {role: by_role[role] for role in by_role if role not in ("winner", "loser", "tie")}
     return {**others, "left": winner, "right": loser, "winner": outcome}
+
+
+def _is_tie(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return which rows are ties; refuse what is neither yes nor no. Empty cells are no ties."""
+    text = pc.utf8_lower(pc.utf8_trim_whitespace(to_text(column)))
+    is_tie = pc.is_in(text, value_set=pa.array(_TIES, text.type))
+    is_known = pc.or_(is_tie, pc.is_in(text, value_set=pa.array(_NO_TIES, text.type)))
+    is_known = pc.or_(is_known, as_arrow(validate.missing(column)))
+    if not pc.all(is_known).as_py():
+        value = column.filter(pc.invert(is_known))[0].as_py()
+        raise InputError(
+            f"tie is {shown(value)} in a row, which is neither yes nor no: write 1 or 0, or leave it "
+            "empty"
+        )
+    return is_tie
 
 
 def resolve(parsed: ParsedComparisons) -> ResolvedComparisons:

@@ -16,6 +16,7 @@ from annotruth.labels import validate
 from annotruth.labels.covariates import to_array, to_numbers
 from annotruth.labels.encode import encode_column, to_text
 from annotruth.labels.frames import as_arrow, as_numpy
+from annotruth.labels.scale import first_not_number
 
 _MAX_PAIRS = 50_000_000
 _WORDS = {LEFT: "left", RIGHT: "right", TIE: "tie"}
@@ -138,8 +139,8 @@ def _rank_numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
     if not (pa.types.is_integer(numbers.type) or pa.types.is_floating(numbers.type)):
         if len(numbers):
             raise InputError(
-                f"ranks such as {shown(numbers[0].as_py())} are not numbers: give 1 for the best, "
-                "2 for the next"
+                f"ranks such as {shown(first_not_number(numbers))} are not numbers: give 1 for the "
+                "best, 2 for the next"
             )
         numbers = numbers.cast(pa.float64())
     rank = np.full(len(values), np.nan)

@@ -24,7 +24,12 @@ from annotruth.models.result import Fit
 from annotruth.models.robust_gpm import class_results, opinion_results
 from annotruth.models.robust_gpm.annotators import AnnotatorPosterior, annotator_results
 from annotruth.models.robust_gpm.class_results import ClassState
-from annotruth.models.robust_gpm.class_steps import CLASS_TOL, AnnotatorCounts, ClassSteps
+from annotruth.models.robust_gpm.class_steps import (
+    CLASS_TOL,
+    AnnotatorCounts,
+    ClassParameters,
+    ClassSteps,
+)
 from annotruth.models.robust_gpm.model import RobustGPM, is_class_fit
 from annotruth.models.robust_gpm.opinion_results import OpinionState, final_model
 from annotruth.models.robust_gpm.opinion_steps import OpinionSteps
@@ -193,48 +198,25 @@ def _fit_classes(
 ) -> GroupModel:
     """Fit groups where items have one right label, which groups may differ about."""
     labels, before = crowd.data, ClassState.from_fit(crowd)
-    candidate = before.choice.candidate
-    items = candidate.items(pairs.labels)
-    # Everybody starts alike: without groups, a minority would seem to be wrong.
-    confusion = (1.0 - _UNIFORM) * before.parameters.serious + _UNIFORM / labels.n_categories
-    start = before.parameters._replace(
-        confusion=np.tile(confusion, (labels.n_annotators, 1, 1)),
-    )
+    items = before.choice.candidate.items(pairs.labels)
     with closing(get_engine(estimator.engine).open(pairs.labels)) as session:
-        inner = ClassSteps(items, session, candidate.concentration)
+        inner = ClassSteps(items, session, before.choice.candidate.concentration)
         steps = ClassGroupSteps(inner, pairs, labels, items.known_truth)
         parameters, history = run_em(
             steps,
-            steps.with_coupling(start),
+            steps.with_coupling(_start_alike(before, labels)),
             tol=CLASS_TOL * estimator.tol,
             max_iter=estimator.max_iter,
             progress=progress,
         )
-        _, sums, _ = steps.e_step(parameters)
-        counts = AnnotatorCounts.of(sums.labels, inner.m_step(parameters.crowd, sums)[1])
-        parameters = parameters._replace(
-            crowd=parameters.crowd._replace(confusion=counts.confusion())
-        )
-        confusion = parameters.crowd.confusion
-        strategies = items.strategies(parameters.crowd.serious)
-        state = replace(
-            before,
-            parameters=parameters.crowd,
-            counts=counts,
-            loo_log_likelihood=steps.leave_one_out(parameters, confusion, strategies),
-        )
-        tempered = _tempered_likelihood(steps, parameters, state)
-        for _ in range(_N_COUPLING_STEPS):
-            messages = steps.messages(parameters, tempered)
-            coupling = steps.new_coupling(parameters, messages)
-            parameters = parameters._replace(coupling=coupling)
-        messages = steps.messages(parameters, tempered)
+        parameters, state, messages = _final_classes(steps, parameters, before)
     annotators = class_results.class_posterior(labels, state)
     of_states = class_results.state_opinions(state, annotators.reliability)
     opinions = np.broadcast_to(of_states, (pairs.n_groups, *of_states.shape))
     posterior = messages.posterior()
     right = messages.item_posterior() @ items.right_labels(parameters.crowd.serious)
     opinion = summarize_crowd(messages, posterior, opinions, labels).theta
+    strategies = items.strategies(parameters.crowd.serious)
     p_serious = strategies.p_serious.average(annotators.weights, state.repeated_label)
     inflation = variance_inflation(labels)
     results = class_results.item_results(
@@ -253,12 +235,47 @@ def _fit_classes(
         **results._asdict(),
         **annotator_results(items, annotators, parameters.crowd.state_prior, state.repeated_label),
     )
+    confusion = parameters.crowd.confusion
     return GroupModel(
         *(labels, group, crowd, fit, parameters, messages, posterior, confusion, opinions),
         annotators,
         inflation,
         items.score_variance(),
     )
+
+
+def _start_alike(before: ClassState, labels: Labels) -> ClassParameters:
+    """Return parameters of the crowd in which all annotators have the same confusion.
+
+    With their own, from a fit without groups, a minority would seem to be wrong.
+    """
+    confusion = (1.0 - _UNIFORM) * before.parameters.serious + _UNIFORM / labels.n_categories
+    return before.parameters._replace(confusion=np.tile(confusion, (labels.n_annotators, 1, 1)))
+
+
+def _final_classes(
+    steps: ClassGroupSteps, parameters: GroupParameters[Any], before: ClassState
+) -> tuple[GroupParameters[Any], ClassState, Messages]:
+    """Return the final parameters, the state of the crowd, and the inference about states.
+
+    The coupling of groups is estimated once more with correlated labels.
+    """
+    _, sums, _ = steps.e_step(parameters)
+    counts = AnnotatorCounts.of(sums.labels, steps.steps.m_step(parameters.crowd, sums)[1])
+    crowd = parameters.crowd._replace(confusion=counts.confusion())
+    parameters = parameters._replace(crowd=crowd)
+    strategies = steps.steps.items.strategies(crowd.serious)
+    state = replace(
+        before,
+        parameters=crowd,
+        counts=counts,
+        loo_log_likelihood=steps.leave_one_out(parameters, crowd.confusion, strategies),
+    )
+    tempered = _tempered_likelihood(steps, parameters, state)
+    for _ in range(_N_COUPLING_STEPS):
+        messages = steps.messages(parameters, tempered)
+        parameters = parameters._replace(coupling=steps.new_coupling(parameters, messages))
+    return parameters, state, steps.messages(parameters, tempered)
 
 
 def _tempered_likelihood(

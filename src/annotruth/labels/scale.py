@@ -176,6 +176,12 @@ def parse_numbers(values: pa.Array) -> NDArray[np.float64] | None:
     return array if exact and np.isfinite(array).all() else None
 
 
+def first_not_number(values: pa.Array) -> Any:
+    """Return the first value that `parse_numbers` does not take for a number, for messages."""
+    each = (values.slice(k, 1) for k in range(len(values)))
+    return next((one for one in each if parse_numbers(one) is None), values)[0].as_py()
+
+
 def to_plain(values: Any) -> Any:
     """Return values without the layouts that Arrow functions lack: dictionaries and string views."""
     if pa.types.is_dictionary(values.type):

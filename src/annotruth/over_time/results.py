@@ -44,7 +44,7 @@ def further_results(
         facts["seconds"] = {
             **_gain_facts(seconds.gain),
             "log_ratio": seconds.log_ratio.tolist(),
-            "median": seconds.median.tolist(),
+            "median": [None if np.isnan(each) else float(each) for each in seconds.median],
         }
     return FurtherResults(tables, facts, lines)
 
@@ -265,7 +265,7 @@ def _seconds_line(seconds: SecondsEvidence | None) -> str:
     line = _gain_text("seconds per answer", seconds.gain)
     if not seconds.gain.is_clear:
         return line
-    ratios = np.exp(seconds.log_ratio)
+    ratios = np.exp(seconds.log_ratio[np.isfinite(seconds.median)])  # without empty fifths
     return (
         f"{line}; the odds that a label is serious are multiplied by {ratios[0]:.2f} in the fastest "
         f"fifth of an annotator's labels, by {ratios[-1]:.2f} in the slowest"

@@ -66,7 +66,7 @@ class SecondsEvidence(NamedTuple):
     gain
         How much better held-out labels are predicted by it.
     median
-        The median seconds in each fifth.
+        The median seconds in each fifth; NaN where it has no labels.
 
     Examples
     --------
@@ -127,8 +127,16 @@ def learn_seconds(
         bins,
         np.log(shares[0] / shares[1]),
         gain,
-        np.array([np.median(seconds[used[bin_of == b]]) for b in np.unique(bin_of)]),
+        _medians(seconds[used], bin_of),
     )
+
+
+def _medians(seconds: Floats, bins: Codes) -> Floats:
+    """Return the median seconds in each bin; NaN in those that are empty, as equal seconds are many."""
+    medians = np.full(N_BINS, np.nan)
+    for b in np.unique(bins):
+        medians[b] = np.median(seconds[bins == b])
+    return medians
 
 
 def bin_seconds(

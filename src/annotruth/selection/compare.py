@@ -82,16 +82,9 @@ def compare(
         matched = None if known is None else match_truth(known, labels, role="truth")
     choice, why = _choose(labels, names, folds, seed, progress)
     refused = {} if choice is None else dict(choice.refused)
-    fits: dict[str, Fit] = {}
-    seconds: dict[str, float] = {}
     suitable = [name for name in names if name not in refused]
-    for done, name in enumerate(suitable):
-        stage = f"fitting to all labels: {name}, {done + 1} of {len(suitable)}"
-        start_stage(progress, stage, done=done, total=len(suitable))
-        try:
-            fits[name], seconds[name] = _timed(name, labels, progress)
-        except AnnotruthError as error:
-            refused[name] = str(error)
+    fits, seconds, failed = _fit_all(suitable, labels, progress)
+    refused |= failed
     if not fits:
         raise InputError(f"no model can be fitted; {refused[names[0]]}")
     if choice is not None:
@@ -135,6 +128,23 @@ def _choose(
     except InputError as error:  # such as one label per item; models can still be fitted
         return None, str(error)
     return choice, choice.why
+
+
+def _fit_all(
+    names: Sequence[str], labels: Labels, progress: ProgressCallback | None
+) -> tuple[dict[str, Fit], dict[str, float], dict[str, str]]:
+    """Return the fits of models to all labels, the seconds they took, and why others failed."""
+    fits: dict[str, Fit] = {}
+    seconds: dict[str, float] = {}
+    failed: dict[str, str] = {}
+    for done, name in enumerate(names):
+        stage = f"fitting to all labels: {name}, {done + 1} of {len(names)}"
+        start_stage(progress, stage, done=done, total=len(names))
+        try:
+            fits[name], seconds[name] = _timed(name, labels, progress)
+        except AnnotruthError as error:
+            failed[name] = str(error)
+    return fits, seconds, failed
 
 
 def _timed(name: str, labels: Labels, progress: ProgressCallback | None) -> tuple[Fit, float]:

@@ -11,7 +11,7 @@ from annotruth.errors import InputError, shown
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels.encode import match_ids
 from annotruth.labels.frames import as_arrow
-from annotruth.labels.scale import parse_numbers
+from annotruth.labels.scale import first_not_number, parse_numbers
 from annotruth.labels.truth import MatchedTruth, check_matches, read_truths
 from annotruth.labels.validate import check_items_once
 from annotruth.models.pairs.result import RankFit
@@ -56,11 +56,12 @@ def match_grades(fit: RankFit, truth: Any) -> KnownGrades:
     matched = np.flatnonzero(item >= 0)
     check_matches(len(matched), ids, "truth", what="comparisons")
     check_items_once(item[matched], ids.take(as_arrow(matched)), "truth")
-    grades = parse_numbers(values.take(as_arrow(matched)))
+    values = values.take(as_arrow(matched))
+    grades = parse_numbers(values)
     if grades is None:
         raise InputError(
-            f"the truth has the grade {shown(values[0].as_py())}: grades must be numbers, higher is "
-            "better"
+            f"the truth has the grade {shown(first_not_number(values))}: grades must be numbers, "
+            "higher is better"
         )
     return KnownGrades(item[matched], grades)
 

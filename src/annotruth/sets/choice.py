@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from contextlib import closing
+from functools import partial
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -22,13 +24,8 @@ MAX_TYPES = 6
 _POWERS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
 _PART = 5  # one answer in five is held out
 _MIN_HELD_OUT = 30
-_LOSS_PER_TYPE = (
-    1.0  # the log-likelihood that a further type must add to that of all held-out answers
-)
-_USUAL_POWER, _POWER_SPREAD = (
-    0.8,
-    0.2,
-)  # a normal prior, which decides where few answers are held out
+_LOSS_PER_TYPE = 1.0  # what a further type must add to the log-likelihood of held-out answers
+_USUAL_POWER, _POWER_SPREAD = 0.8, 0.2  # a normal prior, which decides where few are held out
 _FAILURES = 2  # after so many numbers of types that predict no better, no more are tried
 _VALUES_AT_ONCE = 1 << 22
 
@@ -41,7 +38,8 @@ class TypesChoice(NamedTuple):
     n_types, power
         What was chosen; 1 and 1.0 where there are too few answers to hold some out.
     scores
-        The mean log-likelihood of held-out answers by number of types, from 1.
+        The mean log-likelihood of held-out answers by number of types: from 1, or of the one number
+        that was given.
     power_scores
         That of the chosen number of types by power.
     n_held_out
@@ -60,6 +58,16 @@ class TypesChoice(NamedTuple):
     n_held_out: int
 
 
+class _TriedTypes(NamedTuple):
+    """A number of types, how well it predicts held-out answers, and its fit to the others."""
+
+    n_types: int
+    score: float
+    penalized: float
+    parameters: SetParameters
+    evidence: Floats
+
+
 def choose_types(
     labels: Labels,
     n_types: int | None,
@@ -76,42 +84,40 @@ def choose_types(
     start_stage(progress, "choosing types of items")
     train = labels.subset(~held_out)
     answers = _answers_of(labels, held_out, ~held_out)
-    tried: list[tuple[float, SetParameters, Floats]] = []
     with closing(get_engine(engine).open(train)) as session:
         steps = SetSteps(train, session)
-        single, _ = run_em(steps, steps.start(), tol=tol, max_iter=max_iter, progress=progress)
-        failures, best = 0, -np.inf
-        for n in range(1, (n_types or MAX_TYPES) + 1):
-            if n_types not in (None, n):
-                continue
+        run = partial(run_em, steps, tol=tol, max_iter=max_iter, progress=progress)
+        single, _ = run(steps.start())
+        tried: list[_TriedTypes] = []
+        best, failures = -np.inf, 0
+        for n in range(1, MAX_TYPES + 1) if n_types is None else [n_types]:
             found = single
+            steps.finalize(single)
             if n > 1:
-                steps.finalize(single)
-                begin = steps.with_types(single, n)
-                found, _ = run_em(steps, begin, tol=tol, max_iter=max_iter, progress=progress)
-            else:
-                steps.finalize(single)
+                found, _ = run(steps.with_types(single, n))
             evidence = session.collect("evidence").copy()
             score = float(_log_likelihoods(answers, found, evidence, steps.own_rates()).mean())
-            tried.append((score, found, evidence))
             penalized = score - (n - 1) * _LOSS_PER_TYPE / len(answers.item)
+            tried.append(_TriedTypes(n, score, penalized, found, evidence))
             failures = 0 if penalized > best else failures + 1
             best = max(best, penalized)
             if failures == _FAILURES:
                 break
         own = steps.own_rates()
-    loss = np.arange(len(tried)) * _LOSS_PER_TYPE / len(answers.item)
-    chosen = int(np.argmax([score for score, *_ in tried] - loss))
-    _, parameters, evidence = tried[chosen]
+    chosen = max(tried, key=attrgetter("penalized"))
     by_power = [
-        float(_log_likelihoods(answers, parameters.tempered(each), each * evidence, own).mean())
+        float(
+            _log_likelihoods(
+                answers, chosen.parameters.tempered(each), each * chosen.evidence, own
+            ).mean()
+        )
         for each in _POWERS
     ]
     prior = -0.5 * ((np.array(_POWERS) - _USUAL_POWER) / _POWER_SPREAD) ** 2
     return TypesChoice(
-        n_types or chosen + 1,
+        chosen.n_types,
         _POWERS[int(np.argmax(len(answers.item) * np.array(by_power) + prior))],
-        [score for score, *_ in tried],
+        [each.score for each in tried],
         by_power,
         len(answers.item),
     )

@@ -178,6 +178,7 @@ def _seconds_table(facts: Mapping[str, Any]) -> str:
         for name, median, ratio in zip(
             _SECONDS_BINS, facts["median"], facts["log_ratio"], strict=False
         )
+        if median is not None
     ]
     header = (
         "Labels of an annotator by seconds",
