@@ -151,7 +151,7 @@ def test_bad_item_covariates_are_refused(labels, data, message):
         ([3], "covariates names 3: give a list of column names"),
         (["seconds", "seconds"], "covariates names 'seconds' twice"),
         (["minutes"], "no column 'minutes' for the covariate"),
-        (["label"], "column 'label' is the item, annotator or label"),
+        (["label"], "column 'label' has another role already and cannot be the covariate"),
     ],
 )
 def test_bad_names_are_refused(covariates, message):

@@ -79,6 +79,15 @@ def concatenate(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return whole
 
 
+def copy_on_all_cores(values: NDArray[Any], to: NDArray[Any]) -> None:
+    """Copy an array to another, whose type may differ."""
+
+    def copy(part: slice) -> None:
+        to[part] = values[part]
+
+    map_slices(copy, len(values))
+
+
 def map_on_all_cores(compute: Callable[[S], T], parts: Sequence[S]) -> list[T]:
     """Return what a function computes of each part, on all cores; it releases the interpreter lock."""
     if len(parts) == 1:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.errors import counted
-from annotruth.kernels.arrays import Block, slices
+from annotruth.kernels.arrays import Block, map_on_all_cores, slices, usable_cores
 from annotruth.labels.encode import decode_table
 from annotruth.labels.frames import LABEL_ROLES, TIME_ROLES, as_arrow
 from annotruth.labels.layout import to_row_order
@@ -279,11 +279,23 @@ class LabelArrays(LabelSummary):
     def _count(
         self, n: int, codes: Callable[[slice], NDArray[np.integer[Any]]]
     ) -> NDArray[np.int64]:
-        """Return how many labels have each code, computed slice by slice."""
-        counts = np.zeros(n, dtype=np.int64)
-        for at in slices(self.n_labels, _COUNTED_AT_ONCE):
-            counts += np.bincount(codes(at), minlength=n)
-        return counts
+        """Return how many labels have each code, computed slice by slice on all cores.
+
+        All counts together are at most as many as the labels, unless there is one of each.
+        """
+        parts = list(slices(self.n_labels, _COUNTED_AT_ONCE))
+        n_counts = max(1, min(len(parts), usable_cores(), self.n_labels // max(n, 1)))
+
+        def count(first: int) -> NDArray[np.int64]:
+            counts = np.zeros(n, dtype=np.int64)
+            for at in parts[first::n_counts]:
+                counts += np.bincount(codes(at), minlength=n)
+            return counts
+
+        first, *others = map_on_all_cores(count, range(n_counts))
+        for counts in others:
+            first += counts
+        return first
 
     def item_of_cell(self) -> NDArray[np.int64]:
         """Return the item of each cell."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from functools import partial
 from importlib import resources
 from typing import Any, Protocol
 
@@ -14,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from annotruth.engines.gpu.errors import first_line
 from annotruth.errors import InputError
-from annotruth.kernels.arrays import map_slices, slices
+from annotruth.kernels.arrays import copy_on_all_cores, slices
 
 _COMMON = "common.cuh"
 _STAGED_BYTES = 1 << 27  # copied from the card at once
@@ -166,7 +165,7 @@ class CUDADevice:
         for part in slices(len(on_card), size):
             target, source = in_memory[part], staged[: part.stop - part.start]
             on_card[part].get(out=source)
-            map_slices(partial(_copy_slice, target, source), len(source))
+            copy_on_all_cores(source, target)
         return in_memory.reshape(values.shape)
 
     def free_bytes(self) -> int:
@@ -246,10 +245,6 @@ class CUDAQueue:
     def download(self, values: Any, to: NDArray[Any]) -> None:
         """Copy an array of the card to one of the host."""
         values.data.copy_to_host_async(to.ctypes.data, to.nbytes, self._stream)
-
-
-def _copy_slice(target: NDArray[Any], source: NDArray[Any], part: slice) -> None:
-    target[part] = source[part]
 
 
 def all_cards() -> list[CUDADevice]:

@@ -12,9 +12,14 @@ from annotruth.engines.gpu.streaming import CardItems
 from annotruth.engines.protocol import Extent
 
 SORTED = ("row of sorted label", "item of sorted label")
-"""The labels sorted by row, which is category x annotators + annotator: the row, and the item."""
+"""The labels sorted by row, which is category x annotators + annotator: the row, and the item.
 
-_BYTES_TO_SORT = 40  # per label
+They are sorted within groups of consecutive items, so that what is read of a group's items is cached.
+"""
+
+_BYTES_TO_SORT = 60  # per label
+_ITEMS_OF_GROUP = 1 << 19
+_LABELS_OF_ROW = 8  # of a group; with fewer, adding up rows takes longer than reading items
 
 
 def copy_labels(card: CardItems, number: NDArray[np.uint32], category_shift: int) -> None:
@@ -39,7 +44,7 @@ def copy_labels(card: CardItems, number: NDArray[np.uint32], category_shift: int
                 card.store(KNOWN, one, xp.asarray(labels.known[card.extent(one, "items")]))
 
 
-def sort_labels(card: CardItems, n_annotators: int, category_shift: int) -> None:
+def sort_labels(card: CardItems, n_annotators: int, n_categories: int, category_shift: int) -> None:
     """Make the arrays of sorted labels: of all labels if they are on the card, else by partition."""
     xp = card.device.xp
     n_labels = card.whole.labels.stop
@@ -52,11 +57,22 @@ def sort_labels(card: CardItems, n_annotators: int, category_shift: int) -> None
         for one in [card.whole] if at_once else card.partitions:
             word = card.load(LABEL, one)
             row = (word >> shift) * np.uint32(n_annotators) + (word & mask)
-            order = xp.argsort(row, kind="stable")
             n_items = one.items.stop - one.items.start
-            item = np.repeat(np.arange(n_items, dtype=np.uint32), card.labels_per_item(one))
-            for name, values in zip(SORTED, (row, xp.asarray(item)), strict=True):
+            item = xp.asarray(
+                np.repeat(np.arange(n_items, dtype=np.uint32), card.labels_per_item(one))
+            )
+            n_rows = n_annotators * n_categories
+            key = item // _items_of_group(n_rows, n_items, len(row)) * np.uint64(n_rows)
+            key += row
+            order = xp.argsort(key, kind="stable")
+            for name, values in zip(SORTED, (row, item), strict=True):
                 card.store(name, one, values[order])
+
+
+def _items_of_group(n_rows: int, n_items: int, n_labels: int) -> np.uint64:
+    """Return how many items are in a group of sorted labels."""
+    at_least = _LABELS_OF_ROW * n_rows * n_items // max(n_labels, 1)
+    return np.uint64(max(_ITEMS_OF_GROUP, at_least))
 
 
 def to_rows(

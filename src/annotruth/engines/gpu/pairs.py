@@ -128,8 +128,8 @@ class PairSession:
         return self.device.to_host(values)
 
     def run_over_annotators(self, kernel: str, n_annotators: int, *arrays: Any) -> None:
-        """Return this session: passes skip the items where they are."""
-        return self
+        """Raise: no model of comparisons does this."""
+        raise NotImplementedError
 
     def single_precision(self, tol: float) -> bool:
         """Return False: tables are held in double precision."""

@@ -23,7 +23,7 @@ from annotruth.engines.gpu.partitions import BEGIN, KNOWN, LABEL, ArrayAccess, R
 from annotruth.engines.gpu.streaming import CardItems, card_ranges
 from annotruth.engines.protocol import Extent, Pass
 from annotruth.errors import InputError
-from annotruth.kernels.arrays import Floats
+from annotruth.kernels.arrays import Floats, copy_on_all_cores
 from annotruth.labels import Labels
 
 T = TypeVar("T")
@@ -300,7 +300,7 @@ class GPUSession:
         for card in self.cards:
             for one in card.partitions:
                 rows = card.collect(name, one)
-                values[card.extent(one, per)] = to_entries(card, one, rows, per)
+                copy_on_all_cores(to_entries(card, one, rows, per), values[card.extent(one, per)])
         return values
 
     def close(self) -> None:
@@ -321,10 +321,10 @@ class GPUSession:
         return self._sum_shapes[name]
 
     def sort_labels(self) -> None:
-        """Sort the labels by (category, annotator), unless they are, into the arrays of `SORTED`."""
+        """Make the arrays of `SORTED`, unless they are there."""
         for card in self.cards:
             if SORTED[0] not in card.arrays:
-                sort_labels(card, self.n_annotators, self.category_shift)
+                sort_labels(card, self.n_annotators, self.n_categories, self.category_shift)
 
     @property
     def log_unit(self) -> np.float32:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, rel_entr
 
 from annotruth.engines import Session
-from annotruth.kernels.arrays import Codes, Floats
+from annotruth.kernels.arrays import Codes, Floats, map_slices
 from annotruth.labels import LabelSummary
 from annotruth.models.base_fit import SPAMMER_BELOW, TOO_FEW, Column
 from annotruth.models.robust_gpm.opinions import ItemModel, OpinionShapes
@@ -33,7 +33,7 @@ narrow. Chosen on simulated crowds.
 _TAIL = 0.025  # of an interval, at either end
 _ALWAYS_FROM = 0.98  # lower end of the reliabilities that count as always serious
 _CELLS_PER_LEVEL = 10  # of intervals
-_ROWS_AT_ONCE = 10_000
+_ANNOTATORS_AT_ONCE = 10_000
 
 # A behavior is named if the labels say enough about it.
 _SURE = 0.9  # the probability of being a spammer, or not, or of a lean
@@ -177,12 +177,13 @@ def reliability_interval(likelihood: Floats, shares: Floats) -> tuple[Floats, Fl
     prior is uniform within a level. Intervals are central, except that nothing is above those that
     end at 1, and 5% below.
     """
-    blocks = [slice(i, i + _ROWS_AT_ONCE) for i in range(0, len(likelihood), _ROWS_AT_ONCE)]
-    ends = []
-    for rows in blocks:
-        by_level = _finer_levels(likelihood[rows], shares[rows])
+
+    def compute(annotators: slice) -> tuple[Floats, Floats]:
+        by_level = _finer_levels(likelihood[annotators], shares[annotators])
         low, high = level_interval(by_level)
-        ends.append((np.where(high < 1.0, low, _level_quantile(by_level, 2.0 * _TAIL)), high))
+        return np.where(high < 1.0, low, _level_quantile(by_level, 2.0 * _TAIL)), high
+
+    ends = map_slices(compute, len(likelihood), _ANNOTATORS_AT_ONCE)
     low, high = (np.concatenate(one) for one in zip(*ends, strict=True))
     return low, high
 
