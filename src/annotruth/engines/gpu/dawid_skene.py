@@ -62,7 +62,7 @@ def _posteriors(session: GPUSession) -> str:
 
 
 def _width(session: GPUSession) -> int:
-    """Return how many numbers a row of classes has, with those that pad it."""
+    """Return the length of a row of classes, with the numbers that pad it."""
     n = session.n_categories
     return n + -n % _READ_AT_ONCE if session.is_dense else n
 

@@ -14,12 +14,13 @@ from annotruth.engines.protocol import Extent
 SORTED = ("row of sorted label", "item of sorted label")
 """The labels sorted by row, which is category x annotators + annotator: the row, and the item.
 
-They are sorted within groups of consecutive items, so that what is read of a group's items is cached.
+Where there are enough labels for it, they are sorted within groups of consecutive items, so that what is
+read of a group's items is cached.
 """
 
 _BYTES_TO_SORT = 60  # per label
 _ITEMS_OF_GROUP = 1 << 19
-_LABELS_OF_ROW = 8  # of a group; with fewer, adding up rows takes longer than reading items
+_LABELS_OF_ROW = 8  # in a group; with fewer, adding to rows takes longer than reading items
 
 
 def copy_labels(card: CardItems, number: NDArray[np.uint32], category_shift: int) -> None:
@@ -70,9 +71,10 @@ def sort_labels(card: CardItems, n_annotators: int, n_categories: int, category_
 
 
 def _items_of_group(n_rows: int, n_items: int, n_labels: int) -> np.uint64:
-    """Return how many items are in a group of sorted labels."""
-    at_least = _LABELS_OF_ROW * n_rows * n_items // max(n_labels, 1)
-    return np.uint64(max(_ITEMS_OF_GROUP, at_least))
+    """Return how many items are in a group of sorted labels: all of them if rows would be short."""
+    labels_of_group = n_labels / max(n_items, 1) * _ITEMS_OF_GROUP
+    has_long_rows = labels_of_group >= _LABELS_OF_ROW * n_rows
+    return np.uint64(_ITEMS_OF_GROUP if has_long_rows else max(n_items, 1))
 
 
 def to_rows(

@@ -16,7 +16,6 @@
 #ifndef SPARSE
 
 #define WIDTH ((N_CATEGORIES + 3) / 4 * 4)
-#define AT_ONCE (N_CATEGORIES <= 8 ? 4 : 2)  // labels whose rows are waited for together
 
 struct alignas(16) Four {
     float number[4];
@@ -51,25 +50,16 @@ extern "C" __global__ void posterior(const u32* __restrict__ begin, const u32* _
 #pragma unroll
         for (int k = 0; k < N_CATEGORIES; k++)
             joint[k] = truth < 0 || truth == k ? fmaxf(prior[k], LEAST_CONFUSION) : 0.0f;
-        u32 end = begin[e + 1] - first;
-        for (u32 j = begin[e] - first; j < end; j += AT_ONCE) {
-            float probability[AT_ONCE][N_CATEGORIES];
-#pragma unroll
-            for (u32 i = 0; i < AT_ONCE; i++) {
-                u32 one = label[min(j + i, end - 1)];
-                u64 row = (u64)CATEGORY_OF(one) * n_annotators + ANNOTATOR_OF(one);
-                read_classes(confusion + row * WIDTH, probability[i]);
-            }
-#pragma unroll
-            for (u32 i = 0; i < AT_ONCE; i++) {
-                if (j + i >= end) break;
-#pragma unroll
-                for (int k = 0; k < N_CATEGORIES; k++)
-                    joint[k] *= fmaxf(probability[i][k], LEAST_CONFUSION);
-            }
+        FOR_LABELS(j, e) {
+            u64 row = (u64)CATEGORY_OF(label[j]) * n_annotators + ANNOTATOR_OF(label[j]);
+            float probability[N_CATEGORIES];
+            read_classes(confusion + row * WIDTH, probability);
             total = 0.0;
 #pragma unroll
-            for (int k = 0; k < N_CATEGORIES; k++) total += joint[k];
+            for (int k = 0; k < N_CATEGORIES; k++) {
+                joint[k] *= fmaxf(probability[k], LEAST_CONFUSION);
+                total += joint[k];
+            }
             if (total < LOG_BELOW) {
                 exponent -= SCALE_EXPONENT;
 #pragma unroll

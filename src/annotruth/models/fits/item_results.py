@@ -46,11 +46,17 @@ def map_items(
 
     ``p_serious`` has one entry per label; rounding may have put it above 1.
     """
+    at_most_one = np.empty_like(p_serious)
+
+    def limit(labels: slice) -> None:
+        np.minimum(p_serious[labels], 1.0, out=at_most_one[labels])
+
+    map_slices(limit, len(p_serious))
     parts = map_slices(compute, n_items, _ITEMS_AT_ONCE)
     distributions, _, columns, others = zip(*parts, strict=True)
     return ItemResults(
         Distribution.concatenate(distributions),
-        concatenate(map_slices(lambda labels: np.minimum(p_serious[labels], 1.0), len(p_serious))),
+        at_most_one,
         {name: _concatenate([part[name] for part in columns]) for name in columns[0]},
         Distribution.concatenate(others),
     )

@@ -140,7 +140,7 @@ def annotator_results(
     shares = level_shares(items.labels, likelihood) if learn_levels else before
     low, high = reliability_interval(likelihood, np.broadcast_to(shares, likelihood.shape))
     columns = annotator_columns(items, posterior, class_prior)
-    too_few = has_too_few_labels(posterior, high - low, columns)
+    too_few = has_too_few_labels(rel_entr(after, before).sum(axis=1), high - low, columns)
     return {
         "reliability": reliability,
         "low": np.minimum(low, reliability),
@@ -281,7 +281,7 @@ def _log_total(log_weights: Floats, chosen: NDArray[np.bool_]) -> Floats:
 
 
 def has_too_few_labels(
-    posterior: AnnotatorPosterior, width: Floats, columns: Mapping[str, Column]
+    information: Floats, width: Floats, columns: Mapping[str, Column]
 ) -> NDArray[np.bool_]:
     """Return, per annotator, whether the labels say too little to name a behavior.
 
@@ -290,8 +290,8 @@ def has_too_few_labels(
 
     Parameters
     ----------
-    posterior
-        The posterior of the strategies.
+    information
+        How many nats the labels give about the reliability.
     width
         The widths of the reliabilities' intervals.
     columns
@@ -299,8 +299,6 @@ def has_too_few_labels(
     """
     p_spammer, evidence = (np.asarray(columns[name]) for name in ("p_spammer", "evidence"))
     uncertain = (np.maximum(p_spammer, 1.0 - p_spammer) < _SURE) & (width > _BROAD_INTERVAL)
-    before, after = levels_before_and_after(posterior)
-    information = rel_entr(after, before).sum(axis=1)
     weak = (np.abs(evidence) < _MIN_EVIDENCE) & (information < _MIN_INFORMATION)
     too_few: NDArray[np.bool_] = uncertain | weak
     return too_few
@@ -315,14 +313,14 @@ def name_behaviors(
     """Return the name of each annotator's behavior; "irregular" if none is likelier than not."""
     strategies = posterior.strategies
     by_behavior = posterior.mean(np.eye(len(strategies.behaviors))[strategies.behavior])
+    is_clear, likeliest = by_behavior.max(axis=1) > 0.5, by_behavior.argmax(axis=1)
     irregular = np.full(len(by_behavior), "irregular", dtype=object)
     labels = np.array(items.labels.scale.names, dtype=object)
     for code, behavior in enumerate(strategies.behaviors):
         name = behavior.name
         names = (f"{name} " + labels)[repeated_label] if behavior.shows_label else name
         names = np.where(repeated_label == NO_LABEL, name, names)
-        likely = (by_behavior.max(axis=1) > 0.5) & (by_behavior.argmax(axis=1) == code)
-        irregular = np.where(likely, names, irregular)
+        irregular = np.where(is_clear & (likeliest == code), names, irregular)
     serious = posterior.reliability >= SPAMMER_BELOW
     names = np.where(serious, _lean(items, posterior), irregular)
     listed: list[str] = np.where(too_few, TOO_FEW, names).tolist()
