@@ -13,7 +13,7 @@ from tests.engines.gpu.card_array import CardArray, CardNumPy
 from tests.engines.gpu.host_device import COMPILER, HostDevice
 
 import annotruth as at
-from annotruth.engines.gpu import GPUEngine
+from annotruth.engines.gpu import GPUEngine, label_arrays
 from annotruth.engines.gpu.device import CUDADevice
 from annotruth.errors import InputError
 from annotruth.labels import Labels, Scale
@@ -107,6 +107,23 @@ def test_items_with_many_labels_do_not_underflow(device):
     for model in ("gpm", "dawid-skene"):
         fit, reference = fits(labels, device, model)
         np.testing.assert_allclose(fit.log_likelihood, reference.log_likelihood, rtol=1e-5)
+
+
+def test_sums_of_annotators_who_are_never_serious_are_small(device):
+    """What is rounded is never below 0, which would be a large number without a sign."""
+    rows = [(e, s, "yes") for e in range(50) for s in range(9)] + [(e, 9, "no") for e in range(50)]
+    fit, reference = fits(at.Labels.of(rows), device, "gpm")
+    assert reference.reliability[9] < 1e-6
+    np.testing.assert_allclose(fit.reliability, reference.reliability, atol=1e-5)
+
+
+def test_groups_of_sorted_labels_change_nothing(labels, device, monkeypatch):
+    one_group = at.fit(labels, "dawid-skene", engine=GPUEngine(device))
+    monkeypatch.setattr(label_arrays, "_ITEMS_OF_GROUP", 16)
+    monkeypatch.setattr(label_arrays, "_LABELS_OF_ROW", 0)
+    groups = at.fit(labels, "dawid-skene", engine=GPUEngine(device))
+    np.testing.assert_array_equal(groups.reliability, one_group.reliability)
+    assert groups.log_likelihood == one_group.log_likelihood
 
 
 def test_annotators_stay_on_the_card(labels):
