@@ -149,6 +149,8 @@ def opened(tmp_path, read):
 def open_item(reader, number):
     search = reader.table("items").get_by_role("searchbox")
     search.fill(f"item {number}")
+    # The table is made anew a moment later, and a click in between would be lost.
+    expect(reader.rows("items").filter(has_not_text=f"item {number}")).to_have_count(0)
     button = reader.table("items").get_by_role("button", name=f"item {number}", exact=True)
     button.click()
     expect(reader.page.locator("dialog h2")).to_have_text(f"item {number}")
