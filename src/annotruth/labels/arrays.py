@@ -281,7 +281,7 @@ class LabelArrays(LabelSummary):
     ) -> NDArray[np.int64]:
         """Return how many labels have each code, computed slice by slice on all cores.
 
-        All counts together are at most as many as the labels, unless there is one of each.
+        Cores have counts of their own, as long as all of these are no more than the labels.
         """
         parts = list(slices(self.n_labels, _COUNTED_AT_ONCE))
         n_counts = max(1, min(len(parts), usable_cores(), self.n_labels // max(n, 1)))
