@@ -266,12 +266,13 @@ class LabelArrays(LabelSummary):
         shape = (self.n_annotators, self.n_categories)
 
         def pair(at: slice) -> NDArray[np.int64]:
-            # The cells of these labels, and how many of these labels each has.
             first = np.searchsorted(self.cell_ptr, at.start, side="right") - 1
-            last = np.searchsorted(self.cell_ptr, at.stop)
-            ends = np.clip(self.cell_ptr[first : last + 1], at.start, at.stop)
-            n = ends[1:] - ends[:-1]
-            category = np.repeat(self.cell_category[first:last], n)
+            cells = slice(first, np.searchsorted(self.cell_ptr, at.stop))
+            begins = np.maximum(self.cell_ptr[cells] - at.start, 0)
+            # Categories as sums of their changes: `numpy.repeat` keeps other threads waiting.
+            category = np.zeros(at.stop - at.start, dtype=np.int32)
+            category[begins] = np.diff(self.cell_category[cells], prepend=np.int32(0))
+            np.cumsum(category, out=category)
             return self.annotator[at] * np.int64(shape[1]) + category
 
         return self._count(shape[0] * shape[1], pair).reshape(shape)

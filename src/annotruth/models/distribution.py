@@ -72,6 +72,8 @@ class Distribution:
     @classmethod
     def concatenate(cls, partitions: Sequence[Distribution]) -> Distribution:
         """Return the distributions of all partitions, one after the other."""
+        if len(partitions) == 1:
+            return partitions[0]
         first = np.cumsum([0, *(one.ptr[-1] for one in partitions)])
         ptr = [start + one.ptr[1:] for start, one in zip(first, partitions, strict=False)]
         return cls(

@@ -76,6 +76,9 @@ class Device(Protocol):
     def to_host(self, values: Any) -> NDArray[Any]:
         """Return a copy of an array of the device."""
 
+    def copy_to_host(self, values: Any, to: NDArray[Any]) -> None:
+        """Copy an array of the device to one of the host, whose type may differ."""
+
     def free_bytes(self) -> int:
         """Return how much memory is free on the device."""
 
@@ -148,25 +151,26 @@ class CUDADevice:
 
     def to_host(self, values: Any) -> NDArray[Any]:
         """Return a copy of an array of the card."""
-        if values.nbytes > _STAGED_BYTES:
-            return self._copy_staged(values)
-        array: NDArray[Any] = self.xp.asnumpy(values)
-        return array
+        in_memory: NDArray[Any] = np.empty(values.shape, values.dtype)
+        self.copy_to_host(values, in_memory)
+        return in_memory
 
-    def _copy_staged(self, values: Any) -> NDArray[Any]:
-        """Return a copy by way of page-locked memory, from which all cores copy on.
+    def copy_to_host(self, values: Any, to: NDArray[Any]) -> None:
+        """Copy an array of the card to one of the host, which is contiguous.
 
-        The driver's own copy into memory that is used for the first time takes several times as long.
+        Large ones are copied by way of page-locked memory, from which all cores copy on. The driver's own
+        copy into memory that is used for the first time takes several times as long.
         """
-        on_card = self.xp.ascontiguousarray(values).reshape(-1)
-        in_memory = np.empty(on_card.shape, on_card.dtype)
+        if values.nbytes <= _STAGED_BYTES:
+            to[...] = self.xp.asnumpy(values)
+            return
+        on_card, to = self.xp.ascontiguousarray(values).reshape(-1), to.reshape(-1)
         size = _STAGED_BYTES // on_card.itemsize
         staged = self.page_locked((size,), on_card.dtype)
         for part in slices(len(on_card), size):
-            target, source = in_memory[part], staged[: part.stop - part.start]
+            source = staged[: part.stop - part.start]
             on_card[part].get(out=source)
-            copy_on_all_cores(source, target)
-        return in_memory.reshape(values.shape)
+            copy_on_all_cores(source, to[part])
 
     def free_bytes(self) -> int:
         """Return how much memory is free on the card."""

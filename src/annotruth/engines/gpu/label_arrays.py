@@ -95,12 +95,8 @@ def to_rows(
     return dense
 
 
-def to_entries(
-    card: CardItems, partition: CardPartition, rows: NDArray[Any], per: Extent
-) -> NDArray[Any]:
-    """Return rows of an array on the card as entries of items, cells or labels."""
-    if per != "cells":
-        return rows
+def cell_entries(card: CardItems, partition: CardPartition, rows: NDArray[Any]) -> NDArray[Any]:
+    """Return rows of an array of cells on the card with one entry per cell."""
     entries: NDArray[Any] = (
         rows[_first_labels(card, partition)]
         if rows.ndim == 1

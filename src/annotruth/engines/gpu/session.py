@@ -14,9 +14,9 @@ from annotruth.engines.gpu.device import Device, check_room
 from annotruth.engines.gpu.errors import errors_in_one_line
 from annotruth.engines.gpu.label_arrays import (
     SORTED,
+    cell_entries,
     copy_labels,
     sort_labels,
-    to_entries,
     to_rows,
 )
 from annotruth.engines.gpu.partitions import BEGIN, KNOWN, LABEL, ArrayAccess, Rows
@@ -299,8 +299,11 @@ class GPUSession:
         values: NDArray[Any] = self.labels.zeros((self.labels.length(per), *shape))
         for card in self.cards:
             for one in card.partitions:
-                rows = card.collect(name, one)
-                copy_on_all_cores(to_entries(card, one, rows, per), values[card.extent(one, per)])
+                target = values[card.extent(one, per)]
+                if per == "cells":
+                    copy_on_all_cores(cell_entries(card, one, card.collect(name, one)), target)
+                else:
+                    card.copy_to_host(name, one, target)
         return values
 
     def close(self) -> None:

@@ -28,6 +28,7 @@ from annotruth.engines.gpu.partitions import (
 )
 from annotruth.engines.protocol import Extent
 from annotruth.errors import InputError
+from annotruth.kernels.arrays import copy_on_all_cores
 from annotruth.labels import Labels
 from annotruth.labels.on_disk.disk import format_size
 
@@ -179,6 +180,11 @@ class CardItems:
         rows, on_card = self._rows(name, partition)
         values: NDArray[Any] = self.device.to_host(rows) if on_card else rows
         return values
+
+    def copy_to_host(self, name: str, partition: CardPartition, to: NDArray[Any]) -> None:
+        """Copy rows of an array to an array of the host, whose type may differ."""
+        rows, on_card = self._rows(name, partition)
+        (self.device.copy_to_host if on_card else copy_on_all_cores)(rows, to)
 
     def extent(self, partition: CardPartition, per: Extent) -> slice:
         """Return where the entries of a partition are among those of all labels."""

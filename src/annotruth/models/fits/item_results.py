@@ -44,19 +44,18 @@ def map_items(
 ) -> ItemResults:
     """Return the results of all items, computed of slices of them on all cores.
 
-    ``p_serious`` has one entry per label; rounding may have put it above 1.
+    ``p_serious`` has one entry per label. Where rounding has put it above 1, it is set to 1.
     """
-    at_most_one = np.empty_like(p_serious)
 
     def limit(labels: slice) -> None:
-        np.minimum(p_serious[labels], 1.0, out=at_most_one[labels])
+        np.minimum(p_serious[labels], 1.0, out=p_serious[labels])
 
     map_slices(limit, len(p_serious))
     parts = map_slices(compute, n_items, _ITEMS_AT_ONCE)
     distributions, _, columns, others = zip(*parts, strict=True)
     return ItemResults(
         Distribution.concatenate(distributions),
-        at_most_one,
+        p_serious,
         {name: _concatenate([part[name] for part in columns]) for name in columns[0]},
         Distribution.concatenate(others),
     )

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.engines import Engine, Input, Pass, Session
-from annotruth.kernels.arrays import Codes, Floats
+from annotruth.kernels.arrays import Codes, Floats, product_over_annotators
 from annotruth.labels import Labels, LabelSummary, Scale
 from annotruth.models.base_fit import BaseFit, Column, Verdict
 from annotruth.models.classifier import Calibration, KnownItems, known_items, not_used
@@ -81,6 +81,17 @@ class ClassState:
     repeated_label: Codes
     calibration: Calibration | None = None
 
+    def to_host(self, session: Session) -> ClassState:
+        """Return the state in memory, given one whose arrays are where an engine computes."""
+        return replace(
+            self,
+            parameters=self.parameters._replace(
+                confusion=session.to_host(self.parameters.confusion)
+            ),
+            counts=AnnotatorCounts(*map(session.to_host, self.counts)),
+            loo_log_likelihood=session.to_host(self.loo_log_likelihood),
+        )
+
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return all of it as arrays, by the names that saved fits have."""
         parameters, calibration = self.parameters, self.calibration
@@ -142,7 +153,7 @@ class ClassState:
 def final_state(
     steps: ClassSteps, parameters: ClassParameters, choice: HeldOutChoice, verdict: Verdict | None
 ) -> ClassState:
-    """Return the state that EM ended in, after passes for the annotators."""
+    """Return the state that EM ended in, where the engine computes, after passes for the annotators."""
     counts = steps.annotator_counts(parameters)
     return _with_annotators(
         steps, parameters._replace(confusion=counts.confusion()), counts, choice, verdict
@@ -184,26 +195,21 @@ def _with_annotators(
     choice: HeldOutChoice,
     verdict: Verdict | None,
 ) -> ClassState:
-    """Return the state, in memory, after a pass for the annotators."""
+    """Return the state after a pass for the annotators."""
     loo_log_likelihood = steps.leave_one_out(
         parameters.state_prior, parameters.confusion, steps.items.strategies(parameters.serious)
     )
-    to_host = steps.session.to_host
-    return ClassState(
-        parameters._replace(confusion=to_host(parameters.confusion)),
-        AnnotatorCounts(*map(to_host, counts)),
-        choice,
-        verdict,
-        to_host(loo_log_likelihood),
-        steps.repeated_label,
-    )
+    return ClassState(parameters, counts, choice, verdict, loo_log_likelihood, steps.repeated_label)
 
 
-def class_posterior(labels: LabelSummary, state: ClassState) -> AnnotatorPosterior:
+def class_posterior(
+    labels: LabelSummary, state: ClassState, session: Session | None = None
+) -> AnnotatorPosterior:
     """Return the posterior of annotators' strategies, all of which are alike before the labels.
 
     The shares of strategies that EM learned would count the annotators' labels twice. If labels agree
-    no better than chance, the prior falls linearly with the reliability.
+    no better than chance, the prior falls linearly with the reliability. With a session, the state is
+    where its engine computes.
     """
     strategies = state.choice.candidate.items(labels).strategies(state.parameters.serious)
     shares = np.full(strategies.n_strategies, 1.0 / strategies.n_strategies)
@@ -216,6 +222,7 @@ def class_posterior(labels: LabelSummary, state: ClassState) -> AnnotatorPosteri
         labels.annotator_prior,
         state.loo_log_likelihood,
         TEMPERING,
+        session,
     )
 
 
@@ -285,20 +292,20 @@ def state_posterior(session: Session, state: ClassState, known_truth: Floats) ->
 def make_class_fit(
     steps: ClassSteps, state: ClassState, *, model: str, settings: dict[str, Any], history: History
 ) -> BaseFit:
-    """Return the fit of a final state."""
-    labels = steps.labels
-    posterior = class_posterior(labels, state)
+    """Return the fit of a final state, which is where the steps' engine computes."""
+    labels, session = steps.labels, steps.session
+    posterior = class_posterior(labels, state, session)
     _summarize_items(steps, state, posterior)
     inflation = variance_inflation(labels)
     return make_fit(
         labels,
-        steps.session,
+        session,
         _ITEM_ARRAYS,
         partial(item_results, inflation),
         model=model,
         settings=settings,
         history=history,
-        parameters=state.to_arrays(),
+        parameters=state.to_host(session).to_arrays(),
         verdict=state.verdict,
         **annotator_results(
             steps.items,
@@ -331,7 +338,9 @@ def _summarize_items(steps: ClassSteps, state: ClassState, posterior: AnnotatorP
             Input("serious", annotator_axis=0),
         ),
     )
-    weights, repeated_label = map(session.to_engine, (posterior.weights, state.repeated_label))
+    reliability, repeated_label = map(
+        session.to_engine, (posterior.reliability, state.repeated_label)
+    )
     session.run_pass(
         summarize,
         prior=parameters.state_prior,
@@ -339,15 +348,17 @@ def _summarize_items(steps: ClassSteps, state: ClassState, posterior: AnnotatorP
         **state.counts._asdict(),
         correlation=state.choice.correlation,
         right_labels=items.right_labels(parameters.serious),
-        opinions=state_opinions(state, posterior.reliability),
-        serious=posterior.strategies.label_is_serious(weights, repeated_label),
+        opinions=state_opinions(state, reliability),
+        serious=posterior.strategies.label_is_serious(posterior.weights, repeated_label),
     )
 
 
 def state_opinions(state: ClassState, reliability: Floats) -> Floats:
     """Return the distribution of opinion in each state: labels weighted by reliability."""
-    weighted = np.tensordot(reliability, state.counts.counts[:, :-1], axes=1)
-    weighted += state.parameters.serious  # one pseudo-count, for states without labels
+    counts, serious = state.counts.counts, state.parameters.serious
+    weighted = product_over_annotators(reliability, counts.reshape(len(counts), -1))
+    weighted = weighted.reshape(counts.shape[1:])[:-1]
+    weighted += serious  # one pseudo-count, for states without labels
     opinions: Floats = np.ascontiguousarray((weighted / weighted.sum(axis=0)).T)
     return opinions
 

@@ -84,6 +84,7 @@ def fit_class_parts(model: RobustGPM, fit: Fit, parts: Parts) -> PartedFit:
         parted = make_class_fit(
             steps, state, model=fit.model, settings=dict(fit.settings), history=history
         )
+        state = state.to_host(session)
     assert isinstance(parted, Fit)
     _, log_likelihood = _mixed(class_posterior(labels, state), parts, fit)
     counts = AnnotatorCounts(
