@@ -69,6 +69,20 @@ def test_has_duplicates_equals_its_twin(seed):
     assert result == (len(pairs) < 20)
 
 
+@pytest.mark.parametrize("cells", [(0, 0), (0, 5), (3, 11)])
+def test_count_labels_equals_its_twin(cells):
+    item, annotator, label = codes(1, 300, 6, 4, 3)
+    annotator_out, row, key = np.empty((3, 300), np.int32)
+    _, category, cell_ptr = reference.sort_labels(
+        item, annotator, label, 6, 3, annotator_out, row, key
+    )
+    counts = np.zeros((2, 4, 3), np.int64)
+    for kernels, result in zip((layout, reference), counts, strict=True):
+        kernels.count_labels(cell_ptr, category, *cells, annotator_out, result)
+    np.testing.assert_array_equal(*counts)
+    assert counts[0].sum() == cell_ptr[cells[1]] - cell_ptr[cells[0]]
+
+
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 @pytest.mark.parametrize("value_dtype", [np.int32, np.float64])
 def test_restore_order_equals_its_twin(dtype, value_dtype):

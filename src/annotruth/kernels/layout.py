@@ -149,6 +149,21 @@ def has_duplicates(
 
 
 @compiled
+def count_labels(
+    cell_ptr: NDArray[np.int64],
+    cell_category: NDArray[np.int32],
+    first: int,
+    last: int,
+    annotator: NDArray[np.int32],
+    counts: NDArray[np.int64],
+) -> None:
+    """Count the labels of cells ``first:last``; ``counts`` are annotators x categories."""
+    for c in range(first, last):
+        for j in range(cell_ptr[c], cell_ptr[c + 1]):
+            counts[annotator[j], cell_category[c]] += 1
+
+
+@compiled
 def restore_order(values: NDArray[Any], row: RowNumbers, out: NDArray[Any]) -> None:
     """Write the value of each label to the index of its row."""
     for j in range(len(row)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,13 +14,20 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.errors import counted
-from annotruth.kernels.arrays import Block, map_on_all_cores, slices, usable_cores
+from annotruth.kernels.arrays import (
+    Block,
+    concatenate,
+    map_on_all_cores,
+    map_slices,
+    slices,
+    usable_cores,
+)
 from annotruth.labels.encode import decode_table
 from annotruth.labels.frames import LABEL_ROLES, TIME_ROLES, as_arrow
-from annotruth.labels.layout import to_row_order
+from annotruth.labels.layout import kernels_for, to_row_order
 from annotruth.labels.scale import Scale
 
-_COUNTED_AT_ONCE = 1 << 22
+_COUNTED_AT_ONCE = 1 << 20  # labels, at least
 
 
 Columns = Mapping[str, pa.Array]
@@ -255,48 +262,40 @@ class LabelArrays(LabelSummary):
     @cached_property
     def labels_per_annotator(self) -> NDArray[np.int64]:
         """The number of labels of each annotator."""
+        total: NDArray[np.int64]
         if "labels_per_category" in self.__dict__:  # which takes less time to add up
-            total: NDArray[np.int64] = self.labels_per_category.sum(axis=1)
+            total = self.labels_per_category.sum(axis=1)
             return total
-        return self._count(self.n_annotators, lambda at: self.annotator[at])
+        parts = list(slices(self.n_labels, _COUNTED_AT_ONCE))
+        n_counts = self._n_counts(self.n_annotators)
+
+        def count(first: int) -> NDArray[np.int64]:
+            counts = np.zeros(self.n_annotators, dtype=np.int64)
+            for at in parts[first::n_counts]:
+                counts += np.bincount(self.annotator[at], minlength=self.n_annotators)
+            return counts
+
+        total = np.sum(map_on_all_cores(count, range(n_counts)), axis=0)
+        return total
 
     @cached_property
     def labels_per_category(self) -> NDArray[np.int64]:
         """How often each annotator chose each category, annotators x categories."""
         shape = (self.n_annotators, self.n_categories)
+        bounds = np.linspace(0, self.n_cells, self._n_counts(shape[0] * shape[1]) + 1).astype(int)
+        counts = np.zeros((len(bounds) - 1, *shape), dtype=np.int64)
+        kernels = kernels_for(self.n_labels)
 
-        def pair(at: slice) -> NDArray[np.int64]:
-            first = np.searchsorted(self.cell_ptr, at.start, side="right") - 1
-            cells = slice(first, np.searchsorted(self.cell_ptr, at.stop))
-            begins = np.maximum(self.cell_ptr[cells] - at.start, 0)
-            # Categories as sums of their changes: `numpy.repeat` keeps other threads waiting.
-            category = np.zeros(at.stop - at.start, dtype=np.int32)
-            category[begins] = np.diff(self.cell_category[cells], prepend=np.int32(0))
-            np.cumsum(category, out=category)
-            return self.annotator[at] * np.int64(shape[1]) + category
+        def count(number: int) -> None:
+            cells = (self.cell_ptr, self.cell_category, *bounds[number : number + 2])
+            kernels.count_labels(*cells, self.annotator, counts[number])
 
-        return self._count(shape[0] * shape[1], pair).reshape(shape)
+        map_on_all_cores(count, range(len(counts)))
+        return concatenate(map_slices(lambda at: counts[:, at].sum(axis=0), shape[0]))
 
-    def _count(
-        self, n: int, codes: Callable[[slice], NDArray[np.integer[Any]]]
-    ) -> NDArray[np.int64]:
-        """Return how many labels have each code, computed slice by slice on all cores.
-
-        Cores have counts of their own, as long as all of these are no more than the labels.
-        """
-        parts = list(slices(self.n_labels, _COUNTED_AT_ONCE))
-        n_counts = max(1, min(len(parts), usable_cores(), self.n_labels // max(n, 1)))
-
-        def count(first: int) -> NDArray[np.int64]:
-            counts = np.zeros(n, dtype=np.int64)
-            for at in parts[first::n_counts]:
-                counts += np.bincount(codes(at), minlength=n)
-            return counts
-
-        first, *others = map_on_all_cores(count, range(n_counts))
-        for counts in others:
-            first += counts
-        return first
+    def _n_counts(self, n: int) -> int:
+        """Return how many cores have ``n`` counts of their own: these are no more than the labels."""
+        return max(1, min(usable_cores(), self.n_labels // max(n, _COUNTED_AT_ONCE)))
 
     def item_of_cell(self) -> NDArray[np.int64]:
         """Return the item of each cell."""

@@ -160,6 +160,7 @@ def test_annotators_weights(session, strategies, n_priors):
 
 def test_large_arrays_are_copied_in_parts(monkeypatch):
     device = device_of("card")
+    monkeypatch.setattr("annotruth.engines.gpu.device._FEW_BYTES", 64)
     monkeypatch.setattr("annotruth.engines.gpu.device._STAGED_BYTES", 128)
     values = np.arange(120.0).reshape(30, 4)
     np.testing.assert_array_equal(device.to_host(device.xp.asarray(values).T), values.T)

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from annotruth.engines.gpu.label_arrays import SORTED
-from annotruth.engines.gpu.limits import UNIT
 from annotruth.engines.gpu.partitions import LABELS, n_labels, reads, writes
 from annotruth.engines.gpu.session import GPUSession
 from annotruth.kernels.arrays import Floats
 
 _POSTERIOR = "posterior of a step"
 _READ_AT_ONCE = 4  # classes, where there are few
+_UNIT = 2.0**31  # of sums of posteriors
 
 
 def start(session: GPUSession, rows: str) -> dict[str, Any]:
@@ -35,10 +35,10 @@ def step(
 
     ``known_truth`` is not used: a known truth has its own class only.
     """
-    classes, log_likelihood = _run_posterior(
-        session, _posteriors(session), _width(session), prior, confusion
-    )
-    return _counted(session, classes) | {"log_likelihood": log_likelihood}
+    kernel = "e_step" if session.is_dense else "posterior"
+    classes, totals = _run_posterior(session, kernel, _posteriors(session), prior, confusion)
+    # The sums are read when all kernels have been started.
+    return _counted(session, classes) | {"log_likelihood": _log_likelihood(session, totals)}
 
 
 def posterior(
@@ -50,8 +50,8 @@ def posterior(
     confusion: Floats,
 ) -> dict[str, Any]:
     """Compute the posterior of every item, and the log-likelihood."""
-    _, log_likelihood = _run_posterior(session, posterior, session.n_categories, prior, confusion)
-    return {"log_likelihood": log_likelihood}
+    _, totals = _run_posterior(session, "posterior", posterior, prior, confusion)
+    return {"log_likelihood": _log_likelihood(session, totals)}
 
 
 def _posteriors(session: GPUSession) -> str:
@@ -62,38 +62,60 @@ def _posteriors(session: GPUSession) -> str:
 
 
 def _width(session: GPUSession) -> int:
-    """Return the length of a row of classes, with the numbers that pad it."""
+    """Return how many numbers a row of classes has; if they are few, without the first, and padded."""
     n = session.n_categories
-    return n + -n % _READ_AT_ONCE if session.is_dense else n
-
-
-def _padded(session: GPUSession, confusion: Floats) -> Any:
-    """Return the confusion matrices with rows of padded width."""
-    table = session.by_annotator(confusion, axis=1)
-    if _width(session) == session.n_categories:
-        return table
-    padded = session.device.xp.zeros((*table.shape[:-1], _width(session)), np.float32)
-    padded[..., : session.n_categories] = table
-    return padded
+    return max(n - 1 + (1 - n) % _READ_AT_ONCE, _READ_AT_ONCE) if session.is_dense else n
 
 
 def _run_posterior(
-    session: GPUSession, posterior: str, width: int, prior: Floats, confusion: Floats
-) -> tuple[Any, Floats]:
-    """Write the posteriors, in rows of ``width``; return their sums and the log-likelihood."""
+    session: GPUSession, kernel: str, posterior: str, prior: Floats, confusion: Floats
+) -> tuple[Any, Any]:
+    """Write the posteriors; return their sums by class and that of log-likelihoods, on the card."""
     classes, totals = session.sums(session.n_categories), session.sums(1)
+    if session.is_dense:
+        table = _ratios(session, confusion, totals)
+    else:
+        table = session.by_annotator(confusion, axis=1)
     session.run_over_items(
-        "dawid_skene.posterior",
+        f"dawid_skene.{kernel}",
         *LABELS,
         writes(posterior),
-        np.uint32(width),
         np.uint32(session.n_annotators),
         session.device.xp.asarray(prior.astype(np.float32)),
-        _padded(session, confusion),
+        table,
         session.log_unit,
         sums=(classes, totals),
     )
-    return classes, session.small_floats(totals, session.log_unit) * np.log(2.0)
+    return classes, totals
+
+
+def _log_likelihood(session: GPUSession, totals: Any) -> Floats:
+    return session.small_floats(totals, session.log_unit) * np.log(2.0)
+
+
+def _ratios(session: GPUSession, confusion: Floats, totals: Any) -> Any:
+    """Return probabilities of labels divided by those in the first class, in padded rows.
+
+    What the first class contributes to the log-likelihood is added to ``totals``.
+    """
+    table = session.by_annotator(confusion, axis=1, dtype=np.float64)
+    ratios = session.device.xp.empty((*table.shape[:-1], _width(session)), np.float32)
+    n_rows = np.int64(table.shape[0] * table.shape[1])
+    session.run(
+        "dawid_skene.divide",
+        *(table, _labels_per_row(session), n_rows, session.log_unit, ratios, totals),
+    )
+    return ratios
+
+
+def _labels_per_row(session: GPUSession) -> Any:
+    """Return how many labels each row has, labels x annotators."""
+
+    def make() -> Any:
+        counts = session.to_engine(session.labels.labels_per_category)
+        return session.device.xp.ascontiguousarray(counts.T.astype(np.uint32))
+
+    return session.cached("labels per row", make)
 
 
 def _counted(session: GPUSession, classes: Any) -> dict[str, Any]:
@@ -108,6 +130,6 @@ def _counted(session: GPUSession, classes: Any) -> dict[str, Any]:
         sums=(counts,),
     )
     return {
-        "counts": session.floats(counts, UNIT),
-        "classes": session.small_floats(classes, UNIT),
+        "counts": session.floats(counts, _UNIT),
+        "classes": session.small_floats(classes, _UNIT),
     }

@@ -16,7 +16,8 @@ from annotruth.errors import InputError
 from annotruth.kernels.arrays import copy_on_all_cores, slices
 
 _COMMON = "common.cuh"
-_STAGED_BYTES = 1 << 27  # copied from the card at once
+_FEW_BYTES = 1 << 22  # which are copied at once
+_STAGED_BYTES = 1 << 27  # copied at once, of more
 _MODULES: dict[tuple[Any, ...], Any] = {}  # compiled files, by card, name and macros
 
 
@@ -161,11 +162,11 @@ class CUDADevice:
         Large ones are copied by way of page-locked memory, from which all cores copy on. The driver's own
         copy into memory that is used for the first time takes several times as long.
         """
-        if values.nbytes <= _STAGED_BYTES:
+        if values.nbytes <= _FEW_BYTES:
             to[...] = self.xp.asnumpy(values)
             return
         on_card, to = self.xp.ascontiguousarray(values).reshape(-1), to.reshape(-1)
-        size = _STAGED_BYTES // on_card.itemsize
+        size = min(_STAGED_BYTES // on_card.itemsize, len(on_card))
         staged = self.page_locked((size,), on_card.dtype)
         for part in slices(len(on_card), size):
             source = staged[: part.stop - part.start]

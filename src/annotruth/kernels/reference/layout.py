@@ -46,6 +46,20 @@ def has_duplicates(
     return len(np.unique(pair)) < len(pair)
 
 
+def count_labels(
+    cell_ptr: NDArray[np.int64],
+    cell_category: NDArray[np.int32],
+    first: int,
+    last: int,
+    annotator: NDArray[np.int32],
+    counts: NDArray[np.int64],
+) -> None:
+    """Count the labels of cells ``first:last``; ``counts`` are annotators x categories."""
+    ends = cell_ptr[first : last + 1]
+    category = np.repeat(cell_category[first:last], np.diff(ends))
+    np.add.at(counts, (annotator[ends[0] : ends[-1]], category), 1)
+
+
 def restore_order(
     values: NDArray[Any], row: NDArray[np.signedinteger[Any]], out: NDArray[Any]
 ) -> None:

@@ -14,7 +14,7 @@ from annotruth.labels import Labels
 from annotruth.models.base_fit import Column
 from annotruth.models.distribution import Distribution
 
-_ITEMS_AT_ONCE = 1 << 18
+_ITEMS_AT_ONCE = 1 << 16  # temporary arrays stay in the cache
 
 
 class ItemResults(NamedTuple):

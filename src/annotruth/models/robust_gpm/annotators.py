@@ -33,7 +33,7 @@ narrow. Chosen on simulated crowds.
 _TAIL = 0.025  # of an interval, at either end
 _ALWAYS_FROM = 0.98  # lower end of the reliabilities that count as always serious
 _CELLS_PER_LEVEL = 10  # of intervals
-_ANNOTATORS_AT_ONCE = 10_000
+_ANNOTATORS_AT_ONCE = 2_000  # temporary arrays stay in the cache
 
 # A behavior is named if the labels say enough about it.
 _SURE = 0.9  # the probability of being a spammer, or not, or of a lean
