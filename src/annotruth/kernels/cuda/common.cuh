@@ -19,12 +19,22 @@ typedef long long i64;
 #define SHARED_MEMORY(type, name) extern __shared__ type name[]
 #endif
 
+#ifndef WARP_SIZE
+#define WARP_SIZE 32
+#endif
+#define LANE (threadIdx.x % WARP_SIZE)
+
 #define ANNOTATOR_OF(label) ((label) & ((1u << CATEGORY_SHIFT) - 1))
 #define CATEGORY_OF(label) ((label) >> CATEGORY_SHIFT)
 
 // The loop of a thread over its share of n.
 #define FOR_EACH(i, n) \
     for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < (n); i += (i64)gridDim.x * blockDim.x)
+
+// The loop of a warp over its share of n.
+#define FOR_EACH_BY_WARPS(i, n)                                                          \
+    for (i64 i = (blockIdx.x * (i64)blockDim.x + threadIdx.x) / WARP_SIZE; i < (n);      \
+         i += (i64)gridDim.x * blockDim.x / WARP_SIZE)
 
 // The loop over the labels of item e.
 #define FOR_LABELS(j, e) \
@@ -38,6 +48,26 @@ typedef long long i64;
 
 // Add a signed integer to a sum; two's complement makes it an addition of unsigned ones.
 __device__ __forceinline__ void add_signed(u64* sum, i64 value) { atomicAdd(sum, (u64)value); }
+
+template <class T>
+__device__ __forceinline__ T from_lane(T value, int lane) {
+    return __shfl_sync(0xFFFFFFFFu, value, lane);
+}
+
+template <class T>
+__device__ __forceinline__ T warp_sum(T value) {
+#pragma unroll
+    for (int other = WARP_SIZE / 2; other > 0; other /= 2)
+        value += __shfl_xor_sync(0xFFFFFFFFu, value, other);
+    return value;
+}
+
+// Add the values of all threads to one sum. Atomic additions to one address wait for each other, so a
+// warp makes one of them.
+__device__ __forceinline__ void add_of_all_threads(u64* sum, i64 value) {
+    value = warp_sum(value);
+    if (LANE == 0) add_signed(sum, value);
+}
 
 // Return one of the numbers; the index is known only when the kernel runs, and registers have no
 // addresses, so all are compared.

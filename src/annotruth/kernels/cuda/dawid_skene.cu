@@ -14,9 +14,9 @@
 // If SPARSE is defined, because there are more classes, a block processes an item, with its posterior
 // in shared memory, and posteriors and `confusion`, labels x annotators x classes, have all classes.
 
-#define LEAST_CONFUSION 1e-30f  // rows have no 0: labels are never impossible in every class
+#define LEAST_CONFUSION 1e-30f    // rows have no 0: labels are never impossible in every class
 #define SHARE_UNIT 2147483648.0f  // sums of posteriors are multiples of 2^-31
-#define RUN 8                   // labels that one thread adds up before it adds to global memory
+#define RUN 8                     // labels that one thread adds up before it adds to global memory
 
 #ifndef SPARSE
 
@@ -48,12 +48,12 @@ extern "C" __global__ void divide(const double* confusion, const u32* n_labels, 
     i64 log_likelihood = 0;
     FOR_EACH(row, n_rows) {
         const double* probability = confusion + row * N_CATEGORIES;
-        double first = fmax(probability[0], LEAST_CONFUSION);
+        double least = LEAST_CONFUSION, first = fmax(probability[0], least);
         for (int k = 1; k < N_CATEGORIES; k++)
-            ratios[row * WIDTH + k - 1] = (float)(fmax(probability[k], LEAST_CONFUSION) / first);
+            ratios[row * WIDTH + k - 1] = (float)(fmax(probability[k], least) / first);
         log_likelihood += llrint(log2_of(first) * n_labels[row] * log_unit);
     }
-    add_signed(totals, log_likelihood);
+    add_of_all_threads(totals, log_likelihood);
 }
 
 // Write the joint probabilities of an item's labels j:end and its class, times a power of two and
@@ -151,9 +151,9 @@ extern "C" __global__ void e_step(const u32* __restrict__ begin, const u32* __re
         for (int k = 0; k < N_CATEGORIES; k++) joint[k] *= inverse;
         write_shares(joint, posterior + e * WIDTH, by_class);
     }
-    add_signed(totals, log_likelihood);
+    add_of_all_threads(totals, log_likelihood);
 #pragma unroll
-    for (int k = 0; k < N_CATEGORIES; k++) atomicAdd(classes + k, by_class[k]);
+    for (int k = 0; k < N_CATEGORIES; k++) add_of_all_threads(classes + k, by_class[k]);
 }
 
 // Write the posterior of every item, and add up the log-likelihood. `classes` is not used.
@@ -173,7 +173,7 @@ extern "C" __global__ void posterior(const u32* __restrict__ begin, const u32* _
         for (int k = 0; k < N_CATEGORIES; k++)
             posterior[e * N_CATEGORIES + k] = (float)(joint[k] / total);
     }
-    add_signed(totals, log_likelihood);
+    add_of_all_threads(totals, log_likelihood);
 }
 
 // Write observed shares, or known truths, as posteriors for `count`, and add them up by class.
@@ -188,23 +188,50 @@ extern "C" __global__ void observed(const u32* begin, const u32* label, const in
         FOR_LABELS(j, e) share[truth < 0 ? CATEGORY_OF(label[j]) : (u32)truth] += one;
         write_shares(share, posterior + e * WIDTH, by_class);
     }
-    for (int k = 0; k < N_CATEGORIES; k++) atomicAdd(classes + k, by_class[k]);
+    for (int k = 0; k < N_CATEGORIES; k++) add_of_all_threads(classes + k, by_class[k]);
 }
 
-// Read the n numbers of a run: RUN, but of the last.
-__device__ __forceinline__ void read_run(const u32* numbers, int n, u32* run) {
-    if (n == RUN && (u64)numbers % 16 == 0) {
+// Read the next four of n numbers, or those that are left.
+__device__ __forceinline__ Four<u32> read_four(const u32* numbers, i64 n) {
+    if (n >= 4 && (u64)numbers % 16 == 0) return *(const Four<u32>*)numbers;
+    Four<u32> four;
 #pragma unroll
-        for (int i = 0; i < RUN; i += 4) {
-            Four<u32> four = *(const Four<u32>*)(numbers + i);
+    for (int i = 0; i < 4; i++)
+        if (i < n) four.number[i] = numbers[i];
+    return four;
+}
+
+// Add sums of classes to those of a row, and set them to 0.
+__device__ __forceinline__ void add_to_row(u64* counts, u32 row, u64* sum) {
 #pragma unroll
-            for (int k = 0; k < 4; k++) run[i + k] = four.number[k];
-        }
-    } else {
-#pragma unroll
-        for (int i = 0; i < RUN; i++)
-            if (i < n) run[i] = numbers[i];
+    for (int k = 0; k < N_CATEGORIES; k++) {
+        atomicAdd(counts + (u64)row * N_CATEGORIES + k, sum[k]);
+        sum[k] = 0;
     }
+}
+
+// Add the sums of a warp's lanes to their rows. Neighbours with the same row are added up by the first
+// of them, because atomic additions to one address wait for each other.
+__device__ __forceinline__ void add_to_rows(u64* counts, u32 row, u64* sum, bool has_labels) {
+    const int lane = LANE;
+    bool is_first = from_lane(row, (lane + WARP_SIZE - 1) % WARP_SIZE) != row || lane == 0;
+    int first = is_first ? lane : 0;
+#pragma unroll
+    for (int n = 1; n < WARP_SIZE; n *= 2) {
+        int before = from_lane(first, (lane + WARP_SIZE - n) % WARP_SIZE);
+        if (lane >= n && before > first) first = before;
+    }
+#pragma unroll
+    for (int n = 1; n < WARP_SIZE; n *= 2) {
+        int after = (lane + n) % WARP_SIZE;
+        bool is_same = from_lane(first, after) == first && after > lane;
+#pragma unroll
+        for (int k = 0; k < N_CATEGORIES; k++) {
+            u64 theirs = from_lane(sum[k], after);
+            if (is_same) sum[k] += theirs;
+        }
+    }
+    if (is_first && has_labels) add_to_row(counts, row, sum);
 }
 
 // Add up the posteriors by row. Each thread adds up a run of labels, and adds to global memory where
@@ -212,39 +239,36 @@ __device__ __forceinline__ void read_run(const u32* numbers, int n, u32* run) {
 extern "C" __global__ void count(const u32* __restrict__ row, const u32* __restrict__ item,
                                  i64 n_labels, const u32* __restrict__ posterior,
                                  u64* __restrict__ counts) {
-    FOR_EACH(number, (n_labels + RUN - 1) / RUN) {
-        i64 begin = number * RUN;
-        int n = begin + RUN < n_labels ? RUN : (int)(n_labels - begin);
-        u32 rows[RUN], items[RUN];
-        read_run(row + begin, n, rows);
-        read_run(item + begin, n, items);
+    const i64 n_of_warp = WARP_SIZE * RUN;
+    FOR_EACH_BY_WARPS(number, (n_labels + n_of_warp - 1) / n_of_warp) {
+        i64 begin = number * n_of_warp + LANE * RUN;
+        i64 end = begin + RUN < n_labels ? begin + RUN : n_labels;
+        u32 current = begin < end ? row[begin] : 0;
         u64 sum[N_CATEGORIES];
 #pragma unroll
         for (int k = 0; k < N_CATEGORIES; k++) sum[k] = 0;
-#pragma unroll
-        for (int first = 0; first < RUN; first += 4) {
+        for (i64 j = begin; j < end; j += 4) {
+            Four<u32> rows = read_four(row + j, end - j), items = read_four(item + j, end - j);
             u32 shares[4][N_CATEGORIES];
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                if (first + i < n) read_others(posterior + (u64)items[first + i] * WIDTH, shares[i]);
+                if (j + i < end) read_others(posterior + (u64)items.number[i] * WIDTH, shares[i]);
 #pragma unroll
             for (int i = 0; i < 4; i++) {
-                int j = first + i;
-                if (j >= n) break;
+                if (j + i >= end) break;
+                if (rows.number[i] != current) {
+                    add_to_row(counts, current, sum);
+                    current = rows.number[i];
+                }
                 sum[0] += (u64)SHARE_UNIT;
 #pragma unroll
                 for (int k = 1; k < N_CATEGORIES; k++) {
                     sum[k] += shares[i][k - 1];
                     sum[0] -= shares[i][k - 1];
                 }
-                if (j + 1 < n && rows[j + 1 < RUN ? j + 1 : j] == rows[j]) continue;
-#pragma unroll
-                for (int k = 0; k < N_CATEGORIES; k++) {
-                    atomicAdd(counts + (u64)rows[j] * N_CATEGORIES + k, sum[k]);
-                    sum[k] = 0;
-                }
             }
         }
+        add_to_rows(counts, current, sum, begin < end);
     }
 }
 

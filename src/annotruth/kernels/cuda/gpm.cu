@@ -260,8 +260,8 @@ extern "C" __global__ void __launch_bounds__(1024)
         process_item(annotators, label, begin[e] - first, begin[e + 1] - first, first, is_known,
                      shares, log_unit, sums);
     }
-    add_signed(totals, sums.log_likelihood);
-    add_signed(totals + 1, sums.q);
+    add_of_all_threads(totals, sums.log_likelihood);
+    add_of_all_threads(totals + 1, sums.q);
     __syncthreads();
     for (u32 s = threadIdx.x; s < n_shared; s += blockDim.x)
         if (shared_sums[s]) atomicAdd(serious + s, shared_sums[s]);
@@ -296,7 +296,7 @@ extern "C" __global__ void posterior(const u32* begin, const u32* label, const i
         }
         log_likelihood += llrint(log_product * log_unit);
     }
-    add_signed(totals, log_likelihood);
+    add_of_all_threads(totals, log_likelihood);
 }
 
 // Add up, by annotator, the log-likelihood at `eps` and its slope in eps.

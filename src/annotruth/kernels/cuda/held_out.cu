@@ -180,7 +180,7 @@ extern "C" __global__ void agree(const u32* begin, const u32* label, const int* 
                 atomicAdd(serious + s * n_draws + r, (u64)(p * (double)UNIT));
             }
         }
-        add_signed(log_ratio + r, own_ratio);
+        add_of_all_threads(log_ratio + r, own_ratio);
     }
 }
 #endif

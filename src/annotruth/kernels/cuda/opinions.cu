@@ -8,16 +8,7 @@
 // is an E-step over the labels sorted by item, which writes the posteriors, and a sum over the same
 // labels sorted by row of that table: `row` holds the row of each of these labels, `item` its item.
 
-#ifndef WARP_SIZE
-#define WARP_SIZE 32
-#endif
-#define LANE (threadIdx.x % WARP_SIZE)
 #define PER_LANE(n) (((n) + WARP_SIZE - 1) / WARP_SIZE)
-
-// The loop of a warp over its share of n.
-#define FOR_EACH_BY_WARPS(i, n)                                                          \
-    for (i64 i = (blockIdx.x * (i64)blockDim.x + threadIdx.x) / WARP_SIZE; i < (n);      \
-         i += (i64)gridDim.x * blockDim.x / WARP_SIZE)
 
 // The loop of a lane over its share of n numbers: i is the place in registers, k the number.
 #define FOR_EACH_OF_LANE(i, k, n) \
@@ -26,19 +17,6 @@
 #define RUN 64               // labels that a warp adds up before it adds to global memory
 #define LEAST_WEIGHT 1e-9f   // annotruth.kernels.robust_gpm_single.LEAST_WEIGHT
 #define LOG_2 0.6931471805599453
-
-template <class T>
-__device__ __forceinline__ T from_lane(T value, int lane) {
-    return __shfl_sync(0xFFFFFFFFu, value, lane);
-}
-
-template <class T>
-__device__ __forceinline__ T warp_sum(T value) {
-#pragma unroll
-    for (int other = WARP_SIZE / 2; other > 0; other /= 2)
-        value += __shfl_xor_sync(0xFFFFFFFFu, value, other);
-    return value;
-}
 
 template <class T>
 __device__ __forceinline__ T warp_max(T value) {

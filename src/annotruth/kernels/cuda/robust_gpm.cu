@@ -10,8 +10,7 @@
 
 // Add to the sums of posteriors by state.
 __device__ __forceinline__ void add_states(u64* states, const u64* own) {
-    for (int z = 0; z < N_STATES; z++)
-        if (own[z]) atomicAdd(states + z, own[z]);
+    for (int z = 0; z < N_STATES; z++) add_of_all_threads(states + z, own[z]);
 }
 
 // Write the posterior of every item; add up the log-likelihood, and the posteriors by state. Items
@@ -59,7 +58,7 @@ extern "C" __global__ void posterior(const u32* __restrict__ begin, const u32* _
             by_state[z] += (u64)(share * UNIT);
         }
     }
-    add_signed(totals, log_likelihood);
+    add_of_all_threads(totals, log_likelihood);
     add_states(states, by_state);
 }
 

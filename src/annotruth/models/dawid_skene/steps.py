@@ -135,9 +135,11 @@ def dawid_skene_parameters(fit: BaseFit) -> DawidSkeneParameters:
 def _normalised(counts: Floats, classes: Floats, old: Floats) -> DawidSkeneParameters:
     """Return counts as shares, in place; a row without counts keeps the old shares."""
     totals = counts.sum(axis=0)
-    is_empty = totals == 0
-    totals[is_empty] = 1.0
-    counts /= totals
-    if is_empty.any():
+    if totals.min() > 0:
+        counts /= totals
+    else:
+        is_empty = totals == 0
+        totals[is_empty] = 1.0
+        counts /= totals
         np.copyto(counts, old, where=is_empty)
     return DawidSkeneParameters(classes / classes.sum(), counts)
