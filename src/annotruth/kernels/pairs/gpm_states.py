@@ -14,6 +14,8 @@ from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.compiled import compiled, compiled_in_any_order
 from annotruth.kernels.pairs.gpm_votes import (
     BLOCK,
+    MIRRORED,
+    P,
     VoteRoom,
     any_above,
     set_odds,
@@ -81,7 +83,7 @@ def _multiply_cell(
     states: Floats, eps: Floats, flip: Floats, never_serious: Floats, room: VoteRoom, n: int
 ) -> None:
     """Multiply the probabilities of states at one sharpness and tie rate by those of n comparisons."""
-    p, mirrored, chance = room.p, room.mirrored, room.chance
+    p, mirrored, chance = room.rows[P : P + n], room.rows[MIRRORED : MIRRORED + n], room.chance
     for k in range(len(states)):
         if states[k] == 0.0:
             continue
