@@ -31,6 +31,7 @@ from annotruth.kernels.pairs.gpm_votes import (
     P,
     VoteRoom,
     any_above,
+    is_any_above,
     regressor,
     set_odds,
     set_probabilities,
@@ -111,19 +112,22 @@ def _set_group_derivatives(
         rows[CURVE_BY_BOTH + i] = 0.0
     mirror = any_above(levels.flip[active.behavior], 0.0)
     for j in range(len(active.beta)):
-        if not any_above(posterior[g, j], LIKELY):
-            continue
         beta = levels.beta[active.beta[j]]
-        set_odds(room, n, g, beta)
-        for i in range(n):
-            rows[SLOPE + i] = 0.0
-            rows[CURVE + i] = 0.0
+        is_set = False
         for t in range(len(active.nu)):
-            states = posterior[g, j, t]
-            if any_above(states, LIKELY):
-                set_probabilities(room, n, levels.nu[active.nu[t]], mirror)
-                is_inverted = set_shares(room, n, levels, active.behavior, states)
-                _add_slopes(room, n, is_inverted)
+            if not is_any_above(posterior, g, j, t, LIKELY):
+                continue
+            if not is_set:
+                set_odds(room, n, g, beta)
+                for i in range(n):
+                    rows[SLOPE + i] = 0.0
+                    rows[CURVE + i] = 0.0
+                is_set = True
+            set_probabilities(room, n, levels.nu[active.nu[t]], mirror)
+            is_inverted = set_shares(room, n, levels, active.behavior, posterior, g, j, t)
+            _add_slopes(room, n, is_inverted)
+        if not is_set:
+            continue
         for i in range(n):
             slope, curve = rows[SLOPE + i], rows[CURVE + i]
             rows[SLOPE_BY_OFFSET + i] += slope
@@ -135,28 +139,39 @@ def _set_group_derivatives(
 
 @compiled_in_any_order
 def set_shares(
-    room: VoteRoom, n: int, levels: StateLevels, behaviors: Codes, states: Floats
+    room: VoteRoom,
+    n: int,
+    levels: StateLevels,
+    behaviors: Codes,
+    posterior: Floats,
+    g: int,
+    j: int,
+    t: int,
 ) -> bool:
     """Set the probabilities of being serious and inverted; return whether any state is inverted."""
-    rows = room.rows
+    rows, chance = room.rows, room.chance
     is_inverted = False
     for i in range(n):
         rows[SERIOUS + i] = 0.0
     for k in range(len(behaviors)):
-        eps, flip, chance = levels.eps[behaviors[k]], levels.flip[behaviors[k]], room.chance[k]
-        if states[k] <= LIKELY or eps + flip == 0.0:
+        eps, flip, probability = (
+            levels.eps[behaviors[k]],
+            levels.flip[behaviors[k]],
+            posterior[g, j, t, k],
+        )
+        if probability <= LIKELY or eps + flip == 0.0:
             continue
-        serious, inverted = eps * states[k], flip * states[k]
+        serious, inverted = eps * probability, flip * probability
         if flip == 0.0:
             for i in range(n):
-                rows[SERIOUS + i] += serious / (eps * rows[P + i] + chance[i])
+                rows[SERIOUS + i] += serious / (eps * rows[P + i] + chance[k, i])
             continue
         if not is_inverted:
             for i in range(n):
                 rows[INVERTED + i] = 0.0
             is_inverted = True
         for i in range(n):
-            mixed = eps * rows[P + i] + flip * rows[MIRRORED + i] + chance[i]
+            mixed = eps * rows[P + i] + flip * rows[MIRRORED + i] + chance[k, i]
             rows[SERIOUS + i] += serious / mixed
             rows[INVERTED + i] += inverted / mixed
     for i in range(n):

@@ -25,6 +25,7 @@ from annotruth.kernels.pairs.gpm_votes import (
     any_above,
     davidson,
     half_sign,
+    is_any_above,
     kind,
     moments,
     offset_of,
@@ -110,17 +111,19 @@ def _add_evidence(
     mirror = any_above(levels.flip[active.behavior], 0.0)
     for g in range(len(active.group)):
         for j in range(len(active.beta)):
-            if not any_above(posterior[g, j], LIKELY):
-                continue
-            set_odds(room, n, g, levels.beta[active.beta[j]])
+            is_set = False
             for t in range(len(active.nu)):
-                states, nu = posterior[g, j, t], levels.nu[active.nu[t]]
-                if any_above(states, LIKELY):
-                    set_probabilities(room, n, nu, mirror)
-                    set_shares(room, n, levels, active.behavior, states)
-                    for i in range(n):
-                        p_serious[i] += room.rows[SERIOUS + i]
-                    _add_expected(room, n, g, nu, states.sum(), evidence)
+                if not is_any_above(posterior, g, j, t, LIKELY):
+                    continue
+                if not is_set:
+                    set_odds(room, n, g, levels.beta[active.beta[j]])
+                    is_set = True
+                nu = levels.nu[active.nu[t]]
+                set_probabilities(room, n, nu, mirror)
+                set_shares(room, n, levels, active.behavior, posterior, g, j, t)
+                for i in range(n):
+                    p_serious[i] += room.rows[SERIOUS + i]
+                _add_expected(room, n, g, nu, posterior[g, j, t].sum(), evidence)
 
 
 @compiled_in_any_order

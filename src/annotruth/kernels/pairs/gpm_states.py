@@ -18,6 +18,7 @@ from annotruth.kernels.pairs.gpm_votes import (
     P,
     VoteRoom,
     any_above,
+    is_any_above,
     set_odds,
     set_probabilities,
     set_votes,
@@ -80,23 +81,31 @@ def _prior(model: PairModel, active: ActiveLevels) -> Floats:
 
 @compiled_in_any_order
 def _multiply_cell(
-    states: Floats, eps: Floats, flip: Floats, never_serious: Floats, room: VoteRoom, n: int
+    joint: Floats,
+    g: int,
+    j: int,
+    t: int,
+    eps: Floats,
+    flip: Floats,
+    never_serious: Floats,
+    room: VoteRoom,
+    n: int,
 ) -> None:
     """Multiply the probabilities of states at one sharpness and tie rate by those of n comparisons."""
-    p, mirrored, chance = room.rows[P : P + n], room.rows[MIRRORED : MIRRORED + n], room.chance
-    for k in range(len(states)):
-        if states[k] == 0.0:
+    rows, chance = room.rows, room.chance
+    for k in range(len(eps)):
+        if joint[g, j, t, k] == 0.0:
             continue
         product = 1.0
         if flip[k] > 0.0:
             for i in range(n):
-                product *= eps[k] * p[i] + flip[k] * mirrored[i] + chance[k, i]
+                product *= eps[k] * rows[P + i] + flip[k] * rows[MIRRORED + i] + chance[k, i]
         elif eps[k] > 0.0:
             for i in range(n):
-                product *= eps[k] * p[i] + chance[k, i]
+                product *= eps[k] * rows[P + i] + chance[k, i]
         else:
             product = never_serious[k]
-        states[k] *= product
+        joint[g, j, t, k] *= product
 
 
 @compiled_in_any_order
@@ -121,14 +130,15 @@ def _multiply(
     mirror = any_above(flip, 0.0)
     for g in range(len(groups)):
         for j in range(len(betas)):
-            if not any_above(joint[g, j], 0.0):
-                continue
-            set_odds(room, n, g, levels.beta[betas[j]])
+            is_set = False
             for t in range(len(nus)):
-                states = joint[g, j, t]
-                if any_above(states, 0.0):
-                    set_probabilities(room, n, levels.nu[nus[t]], mirror)
-                    _multiply_cell(states, eps, flip, never_serious, room, n)
+                if not is_any_above(joint, g, j, t, 0.0):
+                    continue
+                if not is_set:
+                    set_odds(room, n, g, levels.beta[betas[j]])
+                    is_set = True
+                set_probabilities(room, n, levels.nu[nus[t]], mirror)
+                _multiply_cell(joint, g, j, t, eps, flip, never_serious, room, n)
 
 
 @compiled_in_any_order

@@ -178,10 +178,10 @@ def set_odds(room: VoteRoom, n: int, g: int, beta: float) -> None:
     With x = m log 2 + r, exp x is 2^m exp r, by the Taylor series of exp r: unlike calls of exp, these
     loops use SIMD instructions. `INVERSE` is overwritten.
     """
-    rows, difference = room.rows, room.difference[g]
+    rows, difference = room.rows, room.difference
     exponent = rows.view(np.int64)
     for i in range(n):
-        d = beta * difference[i] + rows[OFFSET + i]
+        d = beta * difference[g, i] + rows[OFFSET + i]
         x = 0.5 * min(max(d, -MAX_LOG_ODDS), MAX_LOG_ODDS)
         m = math.floor(x * _LOG2_E + 0.5)
         rows[TOTAL + i] = (x - m * _LOG_2) - m * _LOG_2_REST
@@ -233,3 +233,12 @@ def any_above(values: Floats, least: float) -> bool:
     while i < len(flat) and flat[i] <= least:
         i += 1
     return i < len(flat)
+
+
+@compiled
+def is_any_above(posterior: Floats, g: int, j: int, t: int, least: float) -> bool:
+    """Whether any behavior at these levels has a probability above ``least``."""
+    for k in range(posterior.shape[3]):
+        if posterior[g, j, t, k] > least:
+            return True
+    return False
