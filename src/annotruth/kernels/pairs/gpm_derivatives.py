@@ -164,21 +164,18 @@ def set_shares(
         serious, inverted = eps * probability, flip * probability
         if flip == 0.0:
             for i in range(n):
-                rows[SERIOUS + i] += serious / (eps * rows[P + i] + chance[k, i])
+                p = rows[P + i]
+                rows[SERIOUS + i] += serious * p / (eps * p + chance[k, i])
             continue
         if not is_inverted:
             for i in range(n):
                 rows[INVERTED + i] = 0.0
             is_inverted = True
         for i in range(n):
-            mixed = eps * rows[P + i] + flip * rows[MIRRORED + i] + chance[k, i]
-            rows[SERIOUS + i] += serious / mixed
-            rows[INVERTED + i] += inverted / mixed
-    for i in range(n):
-        rows[SERIOUS + i] *= rows[P + i]
-    if is_inverted:
-        for i in range(n):
-            rows[INVERTED + i] *= rows[MIRRORED + i]
+            p, mirrored = rows[P + i], rows[MIRRORED + i]
+            mixed = eps * p + flip * mirrored + chance[k, i]
+            rows[SERIOUS + i] += serious * p / mixed
+            rows[INVERTED + i] += inverted * mirrored / mixed
     return is_inverted
 
 
@@ -186,17 +183,15 @@ def set_shares(
 def _add_slopes(room: VoteRoom, n: int, is_inverted: bool) -> None:
     """Add the derivatives by d at one sharpness and tie rate."""
     rows = room.rows
-    if is_inverted:
-        for i in range(n):
-            mean = 0.5 * rows[GAP + i] * rows[INVERSE + i]
-            rows[SLOPE + i] -= rows[INVERTED + i] * (rows[OWN + i] + mean)
     for i in range(n):
-        mean = 0.5 * rows[GAP + i] * rows[INVERSE + i]
-        rows[SLOPE + i] += rows[SERIOUS + i] * (rows[OWN + i] - mean)
-    if is_inverted:
-        for i in range(n):
-            rows[SERIOUS + i] += rows[INVERTED + i]
+        inverse, serious = rows[INVERSE + i], rows[SERIOUS + i]
+        mean = 0.5 * rows[GAP + i] * inverse
+        rows[SLOPE + i] += serious * (rows[OWN + i] - mean)
+        rows[CURVE + i] += serious * (0.25 * rows[TOTAL + i] * inverse - mean * mean)
+    if not is_inverted:
+        return
     for i in range(n):
-        mean = 0.5 * rows[GAP + i] * rows[INVERSE + i]
-        variance = 0.25 * rows[TOTAL + i] * rows[INVERSE + i] - mean * mean
-        rows[CURVE + i] += rows[SERIOUS + i] * variance
+        inverse, inverted = rows[INVERSE + i], rows[INVERTED + i]
+        mean = 0.5 * rows[GAP + i] * inverse
+        rows[SLOPE + i] -= inverted * (rows[OWN + i] + mean)
+        rows[CURVE + i] += inverted * (0.25 * rows[TOTAL + i] * inverse - mean * mean)
