@@ -31,7 +31,7 @@ from annotruth.kernels.pairs.gpm_votes import (
     P,
     VoteRoom,
     any_above,
-    is_any_above,
+    any_inverted,
     regressor,
     set_odds,
     set_probabilities,
@@ -110,12 +110,12 @@ def _set_group_derivatives(
         rows[SLOPE_BY_SCORE + i] = 0.0
         rows[CURVE_BY_SCORE + i] = 0.0
         rows[CURVE_BY_BOTH + i] = 0.0
-    mirror = any_above(levels.flip[active.behavior], 0.0)
+    mirror = any_inverted(levels, active.behavior)
     for j in range(len(active.beta)):
         beta = levels.beta[active.beta[j]]
         is_set = False
         for t in range(len(active.nu)):
-            if not is_any_above(posterior, g, j, t, LIKELY):
+            if not any_above(posterior, g, j, t, LIKELY):
                 continue
             if not is_set:
                 set_odds(room, n, g, beta)
@@ -154,11 +154,8 @@ def set_shares(
     for i in range(n):
         rows[SERIOUS + i] = 0.0
     for k in range(len(behaviors)):
-        eps, flip, probability = (
-            levels.eps[behaviors[k]],
-            levels.flip[behaviors[k]],
-            posterior[g, j, t, k],
-        )
+        eps, flip = levels.eps[behaviors[k]], levels.flip[behaviors[k]]
+        probability = posterior[g, j, t, k]
         if probability <= LIKELY or eps + flip == 0.0:
             continue
         serious, inverted = eps * probability, flip * probability

@@ -23,9 +23,9 @@ from annotruth.kernels.pairs.gpm_votes import (
     TOTAL,
     VoteRoom,
     any_above,
+    any_inverted,
     davidson,
     half_sign,
-    is_any_above,
     kind,
     moments,
     offset_of,
@@ -108,12 +108,12 @@ def _add_evidence(
     evidence: Floats,
 ) -> None:
     """Add what is expected of a serious annotator in n comparisons, and their ``p_serious``."""
-    mirror = any_above(levels.flip[active.behavior], 0.0)
+    mirror = any_inverted(levels, active.behavior)
     for g in range(len(active.group)):
         for j in range(len(active.beta)):
             is_set = False
             for t in range(len(active.nu)):
-                if not is_any_above(posterior, g, j, t, LIKELY):
+                if not any_above(posterior, g, j, t, LIKELY):
                     continue
                 if not is_set:
                     set_odds(room, n, g, levels.beta[active.beta[j]])

@@ -18,7 +18,7 @@ from annotruth.kernels.pairs.gpm_votes import (
     P,
     VoteRoom,
     any_above,
-    is_any_above,
+    any_inverted,
     set_odds,
     set_probabilities,
     set_votes,
@@ -127,12 +127,12 @@ def _multiply(
     groups, betas, nus, behaviors = active
     eps, flip = levels.eps[behaviors], levels.flip[behaviors]
     never_serious = _never_serious(eps, flip, room.chance, n)
-    mirror = any_above(flip, 0.0)
+    mirror = any_inverted(levels, behaviors)
     for g in range(len(groups)):
         for j in range(len(betas)):
             is_set = False
             for t in range(len(nus)):
-                if not is_any_above(joint, g, j, t, 0.0):
+                if not any_above(joint, g, j, t, 0.0):
                     continue
                 if not is_set:
                     set_odds(room, n, g, levels.beta[betas[j]])

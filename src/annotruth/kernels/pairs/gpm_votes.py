@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from annotruth.kernels.arrays import Floats
+from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.compiled import compiled, compiled_in_any_order
-from annotruth.kernels.pairs.levels import MAX_LOG_ODDS, ActiveLevels, PairModel
+from annotruth.kernels.pairs.levels import MAX_LOG_ODDS, ActiveLevels, PairModel, StateLevels
 
 BLOCK = 128
 """The most comparisons whose probabilities are multiplied: a likely state has 0.1 and more of each."""
@@ -149,7 +149,11 @@ def set_votes(
 ) -> None:
     """Set the comparisons first:last."""
     n = last - first
-    left, right, outcome = block.left[first:last], block.right[first:last], block.outcome[first:last]
+    left, right, outcome = (
+        block.left[first:last],
+        block.right[first:last],
+        block.outcome[first:last],
+    )
     rows = room.rows
     row = np.empty(n, np.int64)
     for i in range(n):
@@ -226,19 +230,21 @@ def set_probabilities(room: VoteRoom, n: int, nu: float, mirror: bool) -> None:
 
 
 @compiled
-def any_above(values: Floats, least: float) -> bool:
-    """Whether any value is above ``least``."""
-    flat = values.ravel()
-    i = 0
-    while i < len(flat) and flat[i] <= least:
-        i += 1
-    return i < len(flat)
+def any_above(posterior: Floats, g: int, j: int, t: int, least: float) -> bool:
+    """Whether any state at a group, a sharpness and a tie rate has a probability above ``least``.
+
+    Levels are numbers: views of arrays take longer than the loop.
+    """
+    k, n_behaviors = 0, posterior.shape[3]
+    while k < n_behaviors and posterior[g, j, t, k] <= least:
+        k += 1
+    return k < n_behaviors
 
 
 @compiled
-def is_any_above(posterior: Floats, g: int, j: int, t: int, least: float) -> bool:
-    """Whether any behavior at these levels has a probability above ``least``."""
-    for k in range(posterior.shape[3]):
-        if posterior[g, j, t, k] > least:
-            return True
-    return False
+def any_inverted(levels: StateLevels, behaviors: Codes) -> bool:
+    """Whether votes are inverted in any of these behaviors."""
+    k = 0
+    while k < len(behaviors) and levels.flip[behaviors[k]] == 0.0:
+        k += 1
+    return k < len(behaviors)
