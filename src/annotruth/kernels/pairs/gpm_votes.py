@@ -235,7 +235,8 @@ def any_above(posterior: Floats, g: int, j: int, t: int, least: float) -> bool:
 
     Levels are numbers: views of arrays take longer than the loop.
     """
-    k, n_behaviors = 0, posterior.shape[3]
+    k = 0
+    n_behaviors: int = posterior.shape[3]
     while k < n_behaviors and posterior[g, j, t, k] <= least:
         k += 1
     return k < n_behaviors

@@ -27,7 +27,7 @@ from annotruth.models.pairs.pair_gpm.states import (
     SIDES,
     States,
 )
-from annotruth.models.pairs.posterior import Z95, ScorePosterior
+from annotruth.models.pairs.posterior import Z95, ScorePosterior, with_interval
 from annotruth.models.pairs.result import GROUP_SCORES, GROUP_SD, TOO_FEW_VOTES, RankFit
 
 if TYPE_CHECKING:
@@ -119,8 +119,7 @@ def _named_twice(
 def _offset_intervals(parameters: PairGPMParameters, covariance: ScoreCovariance) -> Floats:
     """Return each offset with the ends of its 95% interval: offsets x 3."""
     sd = np.sqrt(np.diag(covariance.offsets))
-    intervals: Floats = parameters.offsets[:, np.newaxis] + np.outer(sd, [0.0, -Z95, Z95])
-    return intervals
+    return np.stack([with_interval(*each) for each in zip(parameters.offsets, sd, strict=True)])
 
 
 def name_behaviors(probability: Floats, states: States, n_votes: NDArray[np.int64]) -> list[str]:
@@ -198,9 +197,9 @@ def _common_scale(posterior: StatePosterior, states: States, counted: Floats | N
     is_serious = posterior.behavior[:, states.eps >= SPAMMER_BELOW].sum(axis=1)
     if counted is not None:
         is_serious = counted * is_serious
-    log_beta = np.log(states.beta)
-    mean = posterior.beta @ log_beta
-    variance = posterior.beta @ log_beta**2 - mean**2
+    log_sharpness = np.log(states.beta)
+    mean = posterior.beta @ log_sharpness
+    variance = posterior.beta @ log_sharpness**2 - mean**2
     weight = float(is_serious @ np.clip(1.0 - variance / SHARPNESS_SD**2, 0.0, 1.0))
     n_serious = max(float(is_serious.sum()), 1.0)
     log_factor = float(is_serious @ mean) / max(weight, 0.3 * n_serious)
