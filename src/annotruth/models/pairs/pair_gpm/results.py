@@ -104,11 +104,11 @@ def _named_twice(
 ) -> list[str]:
     """Return the behaviors given the scores; "inverted" only where estimation found so, too.
 
-    Votes of inverted annotators are left out of the scores by the first of the two posteriors.
+    Only the votes of those who were inverted while scores were estimated are left out of them.
     """
     n_votes = steps.data.comparisons_per_annotator
-    while_estimated, named = (
-        name_behaviors(each.behavior, steps.states, n_votes) for each in (posterior, given_scores)
+    named, while_estimated = (
+        name_behaviors(each.behavior, steps.states, n_votes) for each in (given_scores, posterior)
     )
     return [
         TOO_FEW_VOTES if name == INVERTED != before else name
