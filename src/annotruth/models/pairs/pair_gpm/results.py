@@ -54,11 +54,7 @@ def make_fit(
     """Return the results of the final parameters."""
     data, states = steps.data, steps.states
     posterior = annotator_posterior(steps, states, parameters)
-    if verdict == "chance":
-        given_scores = chance_posterior(posterior, states, data)
-    else:
-        shares = estimate_state_shares(steps, parameters, model.seed)
-        given_scores = annotator_posterior(steps, *shares)
+    given_scores = _posterior_given_scores(steps, parameters, posterior, model.seed, verdict)
     scale = _common_scale(posterior, states, data.annotator_weight)
     low, high = _reliability_interval(given_scores.behavior, states.eps)
     behavior = _named_twice(steps, posterior, given_scores)
@@ -88,15 +84,35 @@ def make_fit(
         parameters={
             **parameters._asdict(),
             **_group_results(parameters, covariance, posterior, scale),
-            "precision": np.array([steps.precision, steps.n_determined]),
-            "covariate_scale": steps.covariate_scale,
-            "own_side_bias": side_bias[:, 0],
-            "favoured": steps.session.collect("favoured"),
-            "active": steps.session.collect("active"),
+            **_saved_with_parameters(steps, side_bias),
         },
         verdict=verdict,
         fitted_at=now(),
     )
+
+
+def _posterior_given_scores(
+    steps: PairGPMSteps,
+    parameters: PairGPMParameters,
+    posterior: StatePosterior,
+    seed: int,
+    verdict: Verdict | None,
+) -> StatePosterior:
+    """Return the posterior with probabilities of states estimated once more, given the scores."""
+    if verdict == "chance":
+        return chance_posterior(posterior, steps.states, steps.data)
+    return annotator_posterior(steps, *estimate_state_shares(steps, parameters, seed))
+
+
+def _saved_with_parameters(steps: PairGPMSteps, side_bias: Floats) -> dict[str, NDArray[Any]]:
+    """Return what predictions and warm starts need besides the parameters."""
+    return {
+        "precision": np.array([steps.precision, steps.n_determined]),
+        "covariate_scale": steps.covariate_scale,
+        "own_side_bias": side_bias[:, 0],
+        "favoured": steps.session.collect("favoured"),
+        "active": steps.session.collect("active"),
+    }
 
 
 def _named_twice(
