@@ -99,7 +99,7 @@ def _estimate(states: States, likelihood: Floats, weight: Floats, sd: float) -> 
     for _ in range(_MAX_ROUNDS):
         normal = np.exp(-0.5 * ((log_sharpness - mean) / sd) ** 2)
         beta = normal / normal.sum()
-        by_behavior = np.tensordot(likelihood, beta, axes=(1, 0))
+        by_behavior = beta @ likelihood
         total = by_behavior @ behavior
         log_posterior = inner(weight, np.log(total)) + inner(states.prior, np.log(behavior))
         log_posterior -= 0.5 * _PRIOR_ANNOTATORS * (mean / sd) ** 2
