@@ -10,12 +10,13 @@ from annotruth import simulate
 from annotruth.kernels.arrays import Codes
 from annotruth.models.pairs.bradley_terry import BradleyTerry
 from annotruth.models.pairs.registry import get_pair_model
+from annotruth.paper.tables import mean_with_error
 from annotruth.selection.pairs import choose_n_groups
 from annotruth.simulate import ComparisonSimulation
 from benchmarks.honesty.options import PartOptions, PartTable, Target, TargetFigure
 from benchmarks.pairs.fits import fit_votes
 
-DEFAULT_RUNS = 10
+DEFAULT_RUNS = 100
 SPREAD = 1.0  # of the scores
 DEFAULT_CONSENSUS_RUNS = 100
 REVERSED = (0.3, 0.4, 0.5)
@@ -34,18 +35,20 @@ def groups(options: PartOptions) -> list[PartTable]:
             fit = fit_votes(made.comparisons, options.model, n_groups=2)
             right.append(assigned_right(made.group, np.asarray(fit.annotator_columns["group"])))
             oracle.append(float(np.mean(oracle_group(made) == made.group)))
+        behind = mean_with_error(np.subtract(oracle, right).tolist())
         figures = [
             TargetFigure(float(np.mean(right))),
             TargetFigure(float(np.mean(oracle))),
-            TargetFigure(float(np.mean(oracle) - np.mean(right)), BEHIND_ORACLE),
+            TargetFigure(behind.mean or 0.0, BEHIND_ORACLE),
+            TargetFigure(behind.error or 0.0),
         ]
         rows.append(((f"{share:.0%}",), figures))
     description = (
         f"50 + 50 annotators with 40 votes each on 30 items: share assigned to their own group, mean "
         f"over {len(seeds)} seeds. The oracle assigns by the posterior with the true scores, "
-        "sharpness and reliability."
+        "sharpness and reliability; differences are paired, with their standard error."
     )
-    columns = (options.model, "oracle", "behind")
+    columns = (options.model, "oracle", "behind", "±")
     return [PartTable("Taste groups", description, ("items reversed",), columns, rows)]
 
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.compiled import compiled
-from annotruth.kernels.pairs.gpm_derivatives import add_derivatives, derivative_room
+from annotruth.kernels.pairs.gpm_derivatives import add_derivatives
 from annotruth.kernels.pairs.gpm_states import (
     active_levels,
     keep_likely,
@@ -69,7 +69,7 @@ def step(
     each annotator's posterior of groups, tie rates and behaviors; 0 if they do not count. Levels whose
     posterior probability is below ``prune`` are no longer active afterwards.
     """
-    room, derivatives = vote_room(model), derivative_room()
+    room = vote_room(model)
     n_groups, n_nu = len(model.theta), len(model.levels.nu)
     for s in range(lo, hi):
         by_level[s] = 0.0
@@ -94,7 +94,7 @@ def step(
             behavior_count[levels.behavior[k]] += by[3][k]
             by_level[s, n_groups + n_nu + levels.behavior[k]] = by[3][k]
         add_derivatives(
-            block, s, favoured[s], pair, covariates, model, levels, room, posterior, derivatives,
+            block, s, favoured[s], pair, covariates, model, levels, room, posterior,
             gradient, curvature, cross, offset_gradient, offset_curvature,
         )  # fmt: skip
         if prune > 0.0:

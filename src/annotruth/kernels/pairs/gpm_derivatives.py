@@ -5,17 +5,33 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.kernels.compiled import compiled
+from annotruth.kernels.compiled import compiled_in_any_order
 from annotruth.kernels.pairs.gpm_votes import (
     BLOCK,
+    CURVE,
+    CURVE_BY_BOTH,
+    CURVE_BY_OFFSET,
+    CURVE_BY_SCORE,
+    GAP,
+    INVERSE,
+    INVERTED,
+    MIRRORED,
+    OWN,
+    SERIOUS,
+    SLOPE,
+    SLOPE_BY_OFFSET,
+    SLOPE_BY_SCORE,
+    TOTAL,
+    P,
     VoteRoom,
     any_above,
+    any_inverted,
     regressor,
     set_odds,
     set_probabilities,
@@ -24,34 +40,7 @@ from annotruth.kernels.pairs.gpm_votes import (
 from annotruth.kernels.pairs.levels import LIKELY, ActiveLevels, PairModel, StateLevels
 
 
-class Derivatives(NamedTuple):
-    """Derivatives of the log-likelihood of up to `BLOCK` comparisons, one entry each.
-
-    Examples
-    --------
-    >>> Derivatives._fields[:2]
-    ('serious', 'inverted')
-    """
-
-    serious: Floats  # sums of posteriors, divided by the probability of the outcome
-    inverted: Floats
-    slope: Floats  # of one sharpness, by d
-    curve: Floats
-    slope_by_score: Floats  # of one group
-    curve_by_score: Floats
-    curve_by_both: Floats
-    slope_by_offset: Floats
-    curve_by_offset: Floats
-
-
-@compiled
-def derivative_room() -> Derivatives:
-    """Return room for the derivatives of a block of comparisons."""
-    r = np.empty((9, BLOCK))
-    return Derivatives(r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8])
-
-
-@compiled
+@compiled_in_any_order
 def add_derivatives(
     block: Any,
     s: int,
@@ -62,7 +51,6 @@ def add_derivatives(
     active: ActiveLevels,
     room: VoteRoom,
     posterior: Floats,
-    by: Derivatives,
     gradient: Floats,
     curvature: Floats,
     cross: Floats,
@@ -71,118 +59,136 @@ def add_derivatives(
 ) -> None:
     """Add annotator s's part of the gradient and of the expected curvature."""
     end = block.annotator_ptr[s + 1]
-    n_offsets = len(model.offsets)
+    rows = room.rows
     for lo in range(block.annotator_ptr[s], end, BLOCK):
         hi = min(lo + BLOCK, end)
         set_votes(room, block, lo, hi, favoured, covariates, model, active)
-        by.slope_by_offset[:] = 0.0
-        by.curve_by_offset[:] = 0.0
+        for i in range(hi - lo):
+            rows[SLOPE_BY_OFFSET + i] = 0.0
+            rows[CURVE_BY_OFFSET + i] = 0.0
         for g in range(len(active.group)):
             group = active.group[g]
-            _set_group_derivatives(room, hi - lo, model.levels, active, posterior, g, by)
+            _set_group_derivatives(room, hi - lo, model.levels, active, posterior, g)
             for v in range(lo, hi):
-                left, right = block.left[v], block.right[v]
-                gradient[group, left] += by.slope_by_score[v - lo]
-                gradient[group, right] -= by.slope_by_score[v - lo]
-                curvature[group, pair[v]] += by.curve_by_score[v - lo]
-                for c in range(n_offsets):
-                    change = by.curve_by_both[v - lo] * regressor(v, c, covariates)
-                    cross[group, left, c] += change
-                    cross[group, right, c] -= change
+                slope = rows[SLOPE_BY_SCORE + v - lo]
+                gradient[group, block.left[v]] += slope
+                gradient[group, block.right[v]] -= slope
+                curvature[group, pair[v]] += rows[CURVE_BY_SCORE + v - lo]
+            for c in range(len(offset_gradient)):
+                for v in range(lo, hi):
+                    change = rows[CURVE_BY_BOTH + v - lo] * regressor(v, c, covariates)
+                    cross[group, block.left[v], c] += change
+                    cross[group, block.right[v], c] -= change
+        _add_by_offset(rows, lo, hi, covariates, offset_gradient, offset_curvature)
+
+
+@compiled_in_any_order
+def _add_by_offset(
+    rows: Floats, lo: int, hi: int, covariates: Floats, gradient: Floats, curvature: Floats
+) -> None:
+    """Add the derivatives of the comparisons lo:hi by the offsets."""
+    for c in range(len(gradient)):
+        total = 0.0
         for v in range(lo, hi):
-            for c in range(n_offsets):
-                x = regressor(v, c, covariates)
-                offset_gradient[c] += by.slope_by_offset[v - lo] * x
-                for c2 in range(n_offsets):
-                    x2 = regressor(v, c2, covariates)
-                    offset_curvature[c, c2] += by.curve_by_offset[v - lo] * x * x2
+            total += rows[SLOPE_BY_OFFSET + v - lo] * regressor(v, c, covariates)
+        gradient[c] += total
+        for c2 in range(len(gradient)):
+            total = 0.0
+            for v in range(lo, hi):
+                x = regressor(v, c, covariates) * regressor(v, c2, covariates)
+                total += rows[CURVE_BY_OFFSET + v - lo] * x
+            curvature[c, c2] += total
 
 
-@compiled
+@compiled_in_any_order
 def _set_group_derivatives(
-    room: VoteRoom,
-    n: int,
-    levels: StateLevels,
-    active: ActiveLevels,
-    posterior: Floats,
-    g: int,
-    by: Derivatives,
+    room: VoteRoom, n: int, levels: StateLevels, active: ActiveLevels, posterior: Floats, g: int
 ) -> None:
     """Set the derivatives of n comparisons by a group's scores, and add those by the offset."""
-    by.slope_by_score[:] = 0.0
-    by.curve_by_score[:] = 0.0
-    by.curve_by_both[:] = 0.0
-    mirror = any_above(levels.flip[active.behavior], 0.0)
+    rows = room.rows
+    for i in range(n):
+        rows[SLOPE_BY_SCORE + i] = 0.0
+        rows[CURVE_BY_SCORE + i] = 0.0
+        rows[CURVE_BY_BOTH + i] = 0.0
+    mirror = any_inverted(levels, active.behavior)
     for j in range(len(active.beta)):
-        if not any_above(posterior[g, j], LIKELY):
-            continue
         beta = levels.beta[active.beta[j]]
-        set_odds(room, n, g, beta)
-        by.slope[:] = 0.0
-        by.curve[:] = 0.0
+        is_set = False
         for t in range(len(active.nu)):
-            states = posterior[g, j, t]
-            if any_above(states, LIKELY):
-                set_probabilities(room, n, levels.nu[active.nu[t]], mirror)
-                is_inverted = set_shares(room, n, levels, active.behavior, states, by)
-                _add_slopes(room, n, is_inverted, by)
+            if not any_above(posterior, g, j, t, LIKELY):
+                continue
+            if not is_set:
+                set_odds(room, n, g, beta)
+                for i in range(n):
+                    rows[SLOPE + i] = 0.0
+                    rows[CURVE + i] = 0.0
+                is_set = True
+            set_probabilities(room, n, levels.nu[active.nu[t]], mirror)
+            is_inverted = set_shares(room, n, levels, active.behavior, posterior, g, j, t)
+            _add_slopes(room, n, is_inverted)
+        if not is_set:
+            continue
         for i in range(n):
-            by.slope_by_offset[i] += by.slope[i]
-            by.slope_by_score[i] += beta * by.slope[i]
-        for i in range(n):
-            by.curve_by_offset[i] += by.curve[i]
-            by.curve_by_both[i] += beta * by.curve[i]
-            by.curve_by_score[i] += beta * beta * by.curve[i]
+            slope, curve = rows[SLOPE + i], rows[CURVE + i]
+            rows[SLOPE_BY_OFFSET + i] += slope
+            rows[SLOPE_BY_SCORE + i] += beta * slope
+            rows[CURVE_BY_OFFSET + i] += curve
+            rows[CURVE_BY_BOTH + i] += beta * curve
+            rows[CURVE_BY_SCORE + i] += beta * beta * curve
 
 
-@compiled
+@compiled_in_any_order
 def set_shares(
     room: VoteRoom,
     n: int,
     levels: StateLevels,
     behaviors: Codes,
-    states: Floats,
-    by: Derivatives,
+    posterior: Floats,
+    g: int,
+    j: int,
+    t: int,
 ) -> bool:
     """Set the probabilities of being serious and inverted; return whether any state is inverted."""
+    rows, chance = room.rows, room.chance
     is_inverted = False
-    by.serious[:] = 0.0
+    for i in range(n):
+        rows[SERIOUS + i] = 0.0
     for k in range(len(behaviors)):
         eps, flip = levels.eps[behaviors[k]], levels.flip[behaviors[k]]
-        if states[k] <= LIKELY or eps + flip == 0.0:
+        probability = posterior[g, j, t, k]
+        if probability <= LIKELY or eps + flip == 0.0:
             continue
+        serious, inverted = eps * probability, flip * probability
         if flip == 0.0:
-            weight = eps * states[k]
             for i in range(n):
-                by.serious[i] += weight / (eps * room.p[i] + room.chance[k, i])
+                p = rows[P + i]
+                rows[SERIOUS + i] += serious * p / (eps * p + chance[k, i])
             continue
         if not is_inverted:
-            by.inverted[:] = 0.0
+            for i in range(n):
+                rows[INVERTED + i] = 0.0
             is_inverted = True
         for i in range(n):
-            mixed = eps * room.p[i] + flip * room.mirrored[i] + room.chance[k, i]
-            by.serious[i] += eps * states[k] / mixed
-            by.inverted[i] += flip * states[k] / mixed
-    for i in range(n):
-        by.serious[i] *= room.p[i]
-    if is_inverted:
-        for i in range(n):
-            by.inverted[i] *= room.mirrored[i]
+            p, mirrored = rows[P + i], rows[MIRRORED + i]
+            mixed = eps * p + flip * mirrored + chance[k, i]
+            rows[SERIOUS + i] += serious * p / mixed
+            rows[INVERTED + i] += inverted * mirrored / mixed
     return is_inverted
 
 
-@compiled
-def _add_slopes(room: VoteRoom, n: int, is_inverted: bool, by: Derivatives) -> None:
+@compiled_in_any_order
+def _add_slopes(room: VoteRoom, n: int, is_inverted: bool) -> None:
     """Add the derivatives by d at one sharpness and tie rate."""
+    rows = room.rows
     for i in range(n):
-        mean = 0.5 * room.gap[i] * room.inverse[i]
-        by.slope[i] += by.serious[i] * (room.own[i] - mean)
-    if is_inverted:
-        for i in range(n):
-            mean = 0.5 * room.gap[i] * room.inverse[i]
-            by.slope[i] -= by.inverted[i] * (room.own[i] + mean)
-        for i in range(n):
-            by.serious[i] += by.inverted[i]
+        inverse, serious = rows[INVERSE + i], rows[SERIOUS + i]
+        mean = 0.5 * rows[GAP + i] * inverse
+        rows[SLOPE + i] += serious * (rows[OWN + i] - mean)
+        rows[CURVE + i] += serious * (0.25 * rows[TOTAL + i] * inverse - mean * mean)
+    if not is_inverted:
+        return
     for i in range(n):
-        mean = 0.5 * room.gap[i] * room.inverse[i]
-        by.curve[i] += by.serious[i] * (0.25 * room.total[i] * room.inverse[i] - mean * mean)
+        inverse, inverted = rows[INVERSE + i], rows[INVERTED + i]
+        mean = 0.5 * rows[GAP + i] * inverse
+        rows[SLOPE + i] -= inverted * (rows[OWN + i] + mean)
+        rows[CURVE + i] += inverted * (0.25 * rows[TOTAL + i] * inverse - mean * mean)

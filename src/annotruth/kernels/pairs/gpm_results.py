@@ -12,12 +12,18 @@ from numpy.typing import NDArray
 
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.compiled import compiled, compiled_in_any_order
-from annotruth.kernels.pairs.gpm_derivatives import Derivatives, derivative_room, set_shares
+from annotruth.kernels.pairs.gpm_derivatives import set_shares
 from annotruth.kernels.pairs.gpm_states import active_levels, marginals, state_posterior
 from annotruth.kernels.pairs.gpm_votes import (
     BLOCK,
+    GAP,
+    INVERSE,
+    OWN,
+    SERIOUS,
+    TOTAL,
     VoteRoom,
     any_above,
+    any_inverted,
     davidson,
     half_sign,
     kind,
@@ -56,7 +62,7 @@ def posteriors(
     votes for the favoured item, and how often it was shown. ``p_serious`` is the probability that
     each comparison was serious. ``totals`` gets the log-likelihood.
     """
-    room, shares = vote_room(model), derivative_room()
+    room = vote_room(model)
     for s in range(lo, hi):
         first, last = block.annotator_ptr[s], block.annotator_ptr[s + 1]
         levels = active_levels(active[s])
@@ -79,7 +85,7 @@ def posteriors(
             end = min(start + BLOCK, last)
             set_votes(room, block, start, end, favoured[s], covariates, model, levels)
             _add_evidence(
-                room, end - start, model.levels, levels, posterior, shares, p_serious[start:end],
+                room, end - start, model.levels, levels, posterior, p_serious[start:end],
                 evidence[s],
             )  # fmt: skip
         for v in range(first, last):
@@ -98,25 +104,26 @@ def _add_evidence(
     levels: StateLevels,
     active: ActiveLevels,
     posterior: Floats,
-    shares: Derivatives,
     p_serious: Floats,
     evidence: Floats,
 ) -> None:
     """Add what is expected of a serious annotator in n comparisons, and their ``p_serious``."""
-    mirror = any_above(levels.flip[active.behavior], 0.0)
+    mirror = any_inverted(levels, active.behavior)
     for g in range(len(active.group)):
         for j in range(len(active.beta)):
-            if not any_above(posterior[g, j], LIKELY):
-                continue
-            set_odds(room, n, g, levels.beta[active.beta[j]])
+            is_set = False
             for t in range(len(active.nu)):
-                states, nu = posterior[g, j, t], levels.nu[active.nu[t]]
-                if any_above(states, LIKELY):
-                    set_probabilities(room, n, nu, mirror)
-                    set_shares(room, n, levels, active.behavior, states, shares)
-                    for i in range(n):
-                        p_serious[i] += shares.serious[i]
-                    _add_expected(room, n, g, nu, states.sum(), evidence)
+                if not any_above(posterior, g, j, t, LIKELY):
+                    continue
+                if not is_set:
+                    set_odds(room, n, g, levels.beta[active.beta[j]])
+                    is_set = True
+                nu = levels.nu[active.nu[t]]
+                set_probabilities(room, n, nu, mirror)
+                set_shares(room, n, levels, active.behavior, posterior, g, j, t)
+                for i in range(n):
+                    p_serious[i] += room.rows[SERIOUS + i]
+                _add_expected(room, n, g, nu, posterior[g, j, t].sum(), evidence)
 
 
 @compiled_in_any_order
@@ -126,12 +133,14 @@ def _add_expected(room: VoteRoom, n: int, g: int, nu: float, mass: float, eviden
     tie = 0.0
     agreed = 0.0
     higher = 0.0
+    rows, difference = room.rows, room.difference[g]
     for i in range(n):
-        left += 0.5 * (room.total[i] + room.gap[i]) * room.inverse[i]
-        tie += room.inverse[i]
-        sign = 1.0 if room.difference[g, i] > 0.0 else -1.0
-        higher += 0.5 * (room.total[i] + sign * room.gap[i]) * room.inverse[i]
-        agreed += 1.0 if sign * room.own[i] > 0.0 else 0.0
+        inverse = rows[INVERSE + i]
+        left += 0.5 * (rows[TOTAL + i] + rows[GAP + i]) * inverse
+        tie += inverse
+        sign = 1.0 if difference[i] > 0.0 else -1.0
+        higher += 0.5 * (rows[TOTAL + i] + sign * rows[GAP + i]) * inverse
+        agreed += 1.0 if sign * rows[OWN + i] > 0.0 else 0.0
     evidence[1] += mass * left
     evidence[3] += mass * nu * tie
     evidence[4] += mass * agreed

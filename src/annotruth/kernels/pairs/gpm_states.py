@@ -14,8 +14,11 @@ from annotruth.kernels.arrays import Codes, Floats
 from annotruth.kernels.compiled import compiled, compiled_in_any_order
 from annotruth.kernels.pairs.gpm_votes import (
     BLOCK,
+    MIRRORED,
+    P,
     VoteRoom,
     any_above,
+    any_inverted,
     set_odds,
     set_probabilities,
     set_votes,
@@ -78,23 +81,31 @@ def _prior(model: PairModel, active: ActiveLevels) -> Floats:
 
 @compiled_in_any_order
 def _multiply_cell(
-    states: Floats, eps: Floats, flip: Floats, never_serious: Floats, room: VoteRoom, n: int
+    joint: Floats,
+    g: int,
+    j: int,
+    t: int,
+    eps: Floats,
+    flip: Floats,
+    never_serious: Floats,
+    room: VoteRoom,
+    n: int,
 ) -> None:
     """Multiply the probabilities of states at one sharpness and tie rate by those of n comparisons."""
-    p, mirrored, chance = room.p, room.mirrored, room.chance
-    for k in range(len(states)):
-        if states[k] == 0.0:
+    rows, chance = room.rows, room.chance
+    for k in range(len(eps)):
+        if joint[g, j, t, k] == 0.0:
             continue
         product = 1.0
         if flip[k] > 0.0:
             for i in range(n):
-                product *= eps[k] * p[i] + flip[k] * mirrored[i] + chance[k, i]
+                product *= eps[k] * rows[P + i] + flip[k] * rows[MIRRORED + i] + chance[k, i]
         elif eps[k] > 0.0:
             for i in range(n):
-                product *= eps[k] * p[i] + chance[k, i]
+                product *= eps[k] * rows[P + i] + chance[k, i]
         else:
             product = never_serious[k]
-        states[k] *= product
+        joint[g, j, t, k] *= product
 
 
 @compiled_in_any_order
@@ -116,17 +127,18 @@ def _multiply(
     groups, betas, nus, behaviors = active
     eps, flip = levels.eps[behaviors], levels.flip[behaviors]
     never_serious = _never_serious(eps, flip, room.chance, n)
-    mirror = any_above(flip, 0.0)
+    mirror = any_inverted(levels, behaviors)
     for g in range(len(groups)):
         for j in range(len(betas)):
-            if not any_above(joint[g, j], 0.0):
-                continue
-            set_odds(room, n, g, levels.beta[betas[j]])
+            is_set = False
             for t in range(len(nus)):
-                states = joint[g, j, t]
-                if any_above(states, 0.0):
-                    set_probabilities(room, n, levels.nu[nus[t]], mirror)
-                    _multiply_cell(states, eps, flip, never_serious, room, n)
+                if not any_above(joint, g, j, t, 0.0):
+                    continue
+                if not is_set:
+                    set_odds(room, n, g, levels.beta[betas[j]])
+                    is_set = True
+                set_probabilities(room, n, levels.nu[nus[t]], mirror)
+                _multiply_cell(joint, g, j, t, eps, flip, never_serious, room, n)
 
 
 @compiled_in_any_order

@@ -11,12 +11,38 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from annotruth.kernels.arrays import Floats
-from annotruth.kernels.compiled import compiled
-from annotruth.kernels.pairs.levels import MAX_LOG_ODDS, ActiveLevels, PairModel
+from annotruth.kernels.arrays import Codes, Floats
+from annotruth.kernels.compiled import compiled, compiled_in_any_order
+from annotruth.kernels.pairs.levels import MAX_LOG_ODDS, ActiveLevels, PairModel, StateLevels
 
 BLOCK = 128
 """The most comparisons whose probabilities are multiplied: a likely state has 0.1 and more of each."""
+
+_ROW = BLOCK + 8  # a cache line between rows, as distances of 4,096 bytes slow down memory
+# The rows of `VoteRoom`:
+OFFSET = 0 * _ROW  # gamma + x.c
+OWN = 1 * _ROW  # `half_sign` of the outcome
+IS_TIE = 2 * _ROW
+# At a sharpness:
+TOTAL = 3 * _ROW  # exp(d / 2) + exp(-d / 2)
+GAP = 4 * _ROW  # exp(d / 2) - exp(-d / 2)
+WON = 5 * _ROW  # that of the two which belongs to the outcome; 0 for a tie
+LOST = 6 * _ROW
+# At a sharpness and a tie rate:
+INVERSE = 7 * _ROW  # of the normalising sum
+P = 8 * _ROW  # D of the outcome
+MIRRORED = 9 * _ROW  # D of the outcome with left and right exchanged
+SERIOUS = 10 * _ROW  # sums of posteriors, divided by the probability of the outcome
+INVERTED = 11 * _ROW
+# Derivatives of the log-likelihood by d at a sharpness, and by a group's score and the offset:
+SLOPE = 12 * _ROW
+CURVE = 13 * _ROW
+SLOPE_BY_SCORE = 14 * _ROW
+CURVE_BY_SCORE = 15 * _ROW
+CURVE_BY_BOTH = 16 * _ROW
+SLOPE_BY_OFFSET = 17 * _ROW
+CURVE_BY_OFFSET = 18 * _ROW
+_N_ROWS = 19
 
 _LOG2_E = 1.0 / math.log(2.0)
 _LOG_2 = 0.693145751953125  # so short that small multiples of it are exact
@@ -83,40 +109,31 @@ def moments(a: float, total: float) -> tuple[float, float]:
 
 
 class VoteRoom(NamedTuple):
-    """Room for up to `BLOCK` comparisons of one annotator, and for probabilities of their outcomes.
+    """Room for up to `BLOCK` comparisons of one annotator, and for numbers computed of each.
+
+    ``rows`` is one array, in which ``rows[OWN + i]`` is the entry of comparison i in the row `OWN`. With
+    constant distances between rows, the compiler knows that they do not overlap, and loops over several
+    of them use SIMD instructions without checks that would take as long as they do.
 
     Examples
     --------
-    >>> VoteRoom._fields[:4]
-    ('difference', 'offset', 'own', 'is_tie')
+    >>> VoteRoom._fields
+    ('rows', 'difference', 'chance')
     """
 
-    difference: Floats  # of the scores, one row per active group
-    offset: Floats
-    own: Floats  # `half_sign` of the outcome
-    is_tie: Floats
-    chance: Floats  # one row per active behavior
-    # At a sharpness:
-    total: Floats  # exp(d / 2) + exp(-d / 2)
-    gap: Floats  # exp(d / 2) - exp(-d / 2)
-    won: Floats  # that of the two which belongs to the outcome; 0 for a tie
-    lost: Floats
-    # At a sharpness and a tie rate:
-    inverse: Floats  # of the normalising sum
-    p: Floats  # D of the outcome
-    mirrored: Floats  # D of the outcome with left and right exchanged
+    rows: Floats
+    difference: Floats  # of the scores: active groups x comparisons
+    chance: Floats  # active behaviors x comparisons
 
 
 @compiled
 def vote_room(model: PairModel) -> VoteRoom:
     """Return room for a block of comparisons."""
-    rows = np.empty((10, BLOCK))
-    difference = np.empty((len(model.theta), BLOCK))
-    chance = np.empty((len(model.levels.eps), BLOCK))
     return VoteRoom(
-        difference, rows[0], rows[1], rows[2], chance, rows[3], rows[4], rows[5], rows[6], rows[7],
-        rows[8], rows[9],
-    )  # fmt: skip
+        np.empty(_N_ROWS * _ROW),
+        np.empty((len(model.theta), BLOCK)),
+        np.empty((len(model.levels.eps), BLOCK)),
+    )
 
 
 @compiled
@@ -131,38 +148,50 @@ def set_votes(
     active: ActiveLevels,
 ) -> None:
     """Set the comparisons first:last."""
-    row = np.empty(last - first, np.int64)
-    for i in range(last - first):
-        v = first + i
-        left, right, y = block.left[v], block.right[v], block.outcome[v]
-        row[i] = kind(y, left, right, favoured)
-        room.offset[i] = offset_of(v, covariates, model.offsets)
-        room.own[i] = half_sign(y)
-        room.is_tie[i] = 1.0 if y == 2 else 0.0
-        for g in range(len(active.group)):
-            scores = model.theta[active.group[g]]
-            room.difference[g, i] = scores[left] - scores[right]
-    for k in range(len(active.behavior)):
-        for i in range(last - first):
-            room.chance[k, i] = model.levels.chance[row[i], active.behavior[k]]
-
-
-@compiled
-def _set_root_odds(room: VoteRoom, n: int, g: int, beta: float) -> None:
-    """Set ``won`` to exp(d / 2), within bounds that avoid overflow.
-
-    With x = m log 2 + r it is 2^m exp r, by the Taylor series of exp r: unlike calls of exp, these
-    loops use SIMD instructions. ``total`` and ``inverse`` are overwritten.
-    """
-    exponent = room.inverse.view(np.int64)
+    n = last - first
+    left, right, outcome = (
+        block.left[first:last],
+        block.right[first:last],
+        block.outcome[first:last],
+    )
+    rows = room.rows
+    row = np.empty(n, np.int64)
     for i in range(n):
-        d = beta * room.difference[g, i] + room.offset[i]
+        row[i] = 3 * outcome[i]
+        rows[OWN + i] = half_sign(outcome[i])
+        rows[IS_TIE + i] = 1.0 if outcome[i] == 2 else 0.0
+    for i in range(n):
+        if left[i] == favoured or right[i] == favoured:
+            row[i] = kind(outcome[i], left[i], right[i], favoured)
+    for i in range(n):
+        rows[OFFSET + i] = offset_of(first + i, covariates, model.offsets)
+    for g in range(len(active.group)):
+        scores, difference = model.theta[active.group[g]], room.difference[g]
+        for i in range(n):
+            difference[i] = scores[left[i]] - scores[right[i]]
+    for k in range(len(active.behavior)):
+        behavior, chance = active.behavior[k], room.chance[k]
+        for i in range(n):
+            chance[i] = model.levels.chance[row[i], behavior]
+
+
+@compiled_in_any_order
+def set_odds(room: VoteRoom, n: int, g: int, beta: float) -> None:
+    """Set the odds of n comparisons at a sharpness: the rows from `TOTAL` to `LOST`.
+
+    With x = m log 2 + r, exp x is 2^m exp r, by the Taylor series of exp r: unlike calls of exp, these
+    loops use SIMD instructions. `INVERSE` is overwritten.
+    """
+    rows, difference = room.rows, room.difference
+    exponent = rows.view(np.int64)
+    for i in range(n):
+        d = beta * difference[g, i] + rows[OFFSET + i]
         x = 0.5 * min(max(d, -MAX_LOG_ODDS), MAX_LOG_ODDS)
         m = math.floor(x * _LOG2_E + 0.5)
-        room.total[i] = (x - m * _LOG_2) - m * _LOG_2_REST
-        exponent[i] = (np.int64(m) + 1023) << 52  # the bits of the double 2^m
+        rows[TOTAL + i] = (x - m * _LOG_2) - m * _LOG_2_REST
+        exponent[INVERSE + i] = (np.int64(m) + 1023) << 52  # the bits of the double 2^m
     for i in range(n):
-        r = room.total[i]
+        r = rows[TOTAL + i]
         series = 1.0 / 479001600.0
         series = series * r + 1.0 / 39916800.0
         series = series * r + 1.0 / 3628800.0
@@ -175,43 +204,48 @@ def _set_root_odds(room: VoteRoom, n: int, g: int, beta: float) -> None:
         series = series * r + 1.0 / 6.0
         series = series * r + 0.5
         series = series * r + 1.0
-        room.won[i] = (series * r + 1.0) * room.inverse[i]
+        a = (series * r + 1.0) * rows[INVERSE + i]
+        b = 1.0 / a
+        rows[TOTAL + i] = a + b
+        rows[GAP + i] = a - b
+        # The larger and the smaller of a and b, by which of them belongs to the outcome.
+        half, sign = 0.5 * (a + b), rows[OWN + i] * (a - b)
+        either = 1.0 - rows[IS_TIE + i]
+        rows[WON + i] = either * (half + sign)
+        rows[LOST + i] = either * (half - sign)
 
 
-@compiled
-def set_odds(room: VoteRoom, n: int, g: int, beta: float) -> None:
-    """Set the odds of n comparisons at a sharpness."""
-    _set_root_odds(room, n, g, beta)
-    for i in range(n):
-        a = room.won[i]
-        room.total[i] = a + 1.0 / a
-        room.gap[i] = a - 1.0 / a
-    for i in range(n):
-        # The larger and the smaller of exp(d / 2) and exp(-d / 2), by which of them belongs to y.
-        half, sign = 0.5 * room.total[i], room.own[i] * room.gap[i]
-        either = 1.0 - room.is_tie[i]
-        room.won[i] = either * (half + sign)
-        room.lost[i] = either * (half - sign)
-
-
-@compiled
+@compiled_in_any_order
 def set_probabilities(room: VoteRoom, n: int, nu: float, mirror: bool) -> None:
     """Set the probabilities of n comparisons at a tie rate, after `set_odds`; mirrored ones if asked."""
+    rows = room.rows
     for i in range(n):
-        room.inverse[i] = 1.0 / (room.total[i] + nu)
-    for i in range(n):
-        room.p[i] = (room.won[i] + nu * room.is_tie[i]) * room.inverse[i]
+        inverse = 1.0 / (rows[TOTAL + i] + nu)
+        rows[INVERSE + i] = inverse
+        rows[P + i] = (rows[WON + i] + nu * rows[IS_TIE + i]) * inverse
     if not mirror:
         return
     for i in range(n):
-        room.mirrored[i] = (room.lost[i] + nu * room.is_tie[i]) * room.inverse[i]
+        rows[MIRRORED + i] = (rows[LOST + i] + nu * rows[IS_TIE + i]) * rows[INVERSE + i]
 
 
 @compiled
-def any_above(values: Floats, least: float) -> bool:
-    """Whether any value is above ``least``."""
-    flat = values.ravel()
-    i = 0
-    while i < len(flat) and flat[i] <= least:
-        i += 1
-    return i < len(flat)
+def any_above(posterior: Floats, g: int, j: int, t: int, least: float) -> bool:
+    """Whether any state at a group, a sharpness and a tie rate has a probability above ``least``.
+
+    Levels are numbers: views of arrays take longer than the loop.
+    """
+    k = 0
+    n_behaviors: int = posterior.shape[3]
+    while k < n_behaviors and posterior[g, j, t, k] <= least:
+        k += 1
+    return k < n_behaviors
+
+
+@compiled
+def any_inverted(levels: StateLevels, behaviors: Codes) -> bool:
+    """Whether votes are inverted in any of these behaviors."""
+    k = 0
+    while k < len(behaviors) and levels.flip[behaviors[k]] == 0.0:
+        k += 1
+    return k < len(behaviors)

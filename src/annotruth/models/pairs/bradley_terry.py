@@ -28,8 +28,9 @@ class BradleyTerry(ScoreModel):
     normal prior whose variance is estimated from the data, so those of unbeaten items are finite.
     Intervals come from the inverse of the information, that of the prior included.
 
-    Its options are those of `PairEstimator`. ``result_.parameters`` has ``side_bias`` and ``tie``,
-    the logarithm of nu, each with its 95% interval, and ``score_variance``.
+    Its options are those of `PairEstimator`. ``result_.side_bias`` and ``result_.parameters["tie"]``,
+    the logarithm of nu, have their 95% intervals; ``result_.parameters["score_variance"]`` is the
+    variance of the prior.
 
     Examples
     --------

@@ -36,8 +36,9 @@ class Thurstone(ScoreModel):
     the sides are known, all annotators are alike, covariates are not used, and scores have a normal
     prior whose variance is estimated from the data.
 
-    Its options are those of `PairEstimator`. ``result_.parameters`` has ``side_bias`` and ``tie``,
-    which is tau, each with its 95% interval, and ``score_variance``.
+    Its options are those of `PairEstimator`. ``result_.side_bias`` and ``result_.parameters["tie"]``,
+    which is tau, have their 95% intervals; ``result_.parameters["score_variance"]`` is the
+    variance of the prior.
 
     Examples
     --------

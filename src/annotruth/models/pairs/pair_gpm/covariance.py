@@ -63,7 +63,7 @@ def score_covariance(steps: PairGPMSteps, parameters: PairGPMParameters) -> Scor
     move = steps.precision * covariance[:, :size] @ parameters.theta.ravel()
     covariance += np.outer(move, move) * 2.0 / max(steps.n_determined, 2.0)
     return ScoreCovariance(
-        _centred(covariance[:size, :size].reshape(*parameters.theta.shape, -1), steps.part),
+        _centered(covariance[:size, :size].reshape(*parameters.theta.shape, -1), steps.part),
         covariance[size:, size:],
     )
 
@@ -75,10 +75,10 @@ def prior_covariance(steps: PairGPMSteps, parameters: PairGPMParameters) -> Scor
     if parameters.theta.size > MAX_DENSE_ITEMS:
         return ScoreCovariance(np.full(shape, 1.0 / steps.precision), offsets)
     scores = np.eye(parameters.theta.size) / steps.precision
-    return ScoreCovariance(_centred(scores.reshape(n_groups, n_items, -1), steps.part), offsets)
+    return ScoreCovariance(_centered(scores.reshape(n_groups, n_items, -1), steps.part), offsets)
 
 
-def _centred(covariance: Floats, part: Codes) -> Floats:
+def _centered(covariance: Floats, part: Codes) -> Floats:
     """Return the covariance of scores with mean 0 in every part; items alone have the prior's."""
     n_groups, n_items, _ = covariance.shape
     blocks = covariance.reshape(n_groups, n_items, n_groups, n_items).copy()

@@ -86,17 +86,7 @@ def _distinct(assignments: Sequence[Codes]) -> list[Codes]:
 
 def _scores_of(data: Comparisons, members: NDArray[np.bool_]) -> Floats:
     """Return the scores that Bradley and Terry's model estimates from some annotators' votes."""
-    annotator = data.annotator_of_comparison()
-    kept = members[annotator]
+    kept = members[data.annotator_of_comparison()]
     if not kept.any():
         return np.zeros(data.n_items)
-    votes = Comparisons.from_codes(
-        data.left[kept],
-        data.right[kept],
-        annotator[kept],
-        data.outcome[kept],
-        items=data.items,
-        annotators=data.annotators,
-        sides_known=data.sides_known,
-    )
-    return BradleyTerry().fit(votes).result_.scores.mean
+    return BradleyTerry().fit(data.subset(kept)).result_.scores.mean

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.comparisons.table import Comparisons
 from annotruth.kernels.arrays import Floats
 from annotruth.kernels.pairs.levels import SHARPNESS_SD
 from annotruth.models.base_fit import CHANCE, SPAMMER_BELOW, Column, Verdict, now
@@ -28,7 +27,7 @@ from annotruth.models.pairs.pair_gpm.states import (
     SIDES,
     States,
 )
-from annotruth.models.pairs.posterior import Z95, ScorePosterior
+from annotruth.models.pairs.posterior import Z95, ScorePosterior, with_interval
 from annotruth.models.pairs.result import GROUP_SCORES, GROUP_SD, TOO_FEW_VOTES, RankFit
 
 if TYPE_CHECKING:
@@ -55,40 +54,27 @@ def make_fit(
     """Return the results of the final parameters."""
     data, states = steps.data, steps.states
     posterior = annotator_posterior(steps, states, parameters)
-    if verdict == "chance":
-        given_scores = chance_posterior(posterior, states, data)
-    else:
-        shares = estimate_state_shares(steps, parameters, model.seed)
-        given_scores = annotator_posterior(steps, *shares)
-    offset_sd = np.sqrt(np.diag(covariance.offsets))
-    offsets = parameters.offsets[:, np.newaxis] + np.outer(offset_sd, [0.0, -Z95, Z95])
+    given_scores = _posterior_given_scores(steps, parameters, posterior, model.seed, verdict)
+    scale = _common_scale(posterior, states, data.annotator_weight)
     low, high = _reliability_interval(given_scores.behavior, states.eps)
-    favoured = steps.session.collect("favoured")
-    n_votes = data.comparisons_per_annotator
-    behavior = name_behaviors(given_scores.behavior, states, n_votes)
-    while_estimated = name_behaviors(posterior.behavior, states, n_votes)
-    behavior = [
-        TOO_FEW_VOTES if name == INVERTED != before else name
-        for name, before in zip(behavior, while_estimated, strict=True)
-    ]  # as votes that are turned round are left out
-    log_scale, scale_variance = _log_scale(posterior, states, data.annotator_weight)
+    behavior = _named_twice(steps, posterior, given_scores)
     side_bias = side_biases(steps, parameters, posterior)
-    columns = _annotator_columns(steps, parameters, posterior, side_bias)
-    columns["sharpness"] = posterior.beta @ states.beta / np.exp(log_scale)
-    evidence = _evidence(data, behavior, given_scores.evidence, favoured, verdict)
-    columns["evidence"] = pa.array(evidence)
+    offsets = _offset_intervals(parameters, covariance)
     return RankFit(
         model=model.name,
         settings=model.settings(),
         data=data,
         history=history,
-        scores=_consensus(parameters, covariance, steps, log_scale, scale_variance),
+        scores=_consensus(parameters, covariance, steps, scale),
         part=steps.part,
         reliability=given_scores.behavior @ states.eps,
         low=low,
         high=high,
         behavior=behavior,
-        annotator_columns=columns,
+        annotator_columns={
+            **_annotator_columns(steps, posterior, side_bias, scale),
+            "evidence": pa.array(_evidence(steps, behavior, given_scores.evidence, verdict)),
+        },
         p_serious=given_scores.p_serious,
         side_bias=offsets[0] if data.sides_known else None,
         coefficients={
@@ -97,16 +83,59 @@ def make_fit(
         },
         parameters={
             **parameters._asdict(),
-            **_group_results(parameters, covariance, posterior, np.exp(log_scale)),
-            "precision": np.array([steps.precision, steps.n_determined]),
-            "covariate_scale": steps.covariate_scale,
-            "own_side_bias": side_bias[:, 0],
-            "favoured": favoured,
-            "active": steps.session.collect("active"),
+            **_group_results(parameters, covariance, posterior, scale),
+            **_saved_with_parameters(steps, side_bias),
         },
         verdict=verdict,
         fitted_at=now(),
     )
+
+
+def _posterior_given_scores(
+    steps: PairGPMSteps,
+    parameters: PairGPMParameters,
+    posterior: StatePosterior,
+    seed: int,
+    verdict: Verdict | None,
+) -> StatePosterior:
+    """Return the posterior with probabilities of states estimated once more, given the scores."""
+    if verdict == "chance":
+        return chance_posterior(posterior, steps.states, steps.data)
+    return annotator_posterior(steps, *estimate_state_shares(steps, parameters, seed))
+
+
+def _saved_with_parameters(steps: PairGPMSteps, side_bias: Floats) -> dict[str, NDArray[Any]]:
+    """Return what predictions and warm starts need besides the parameters."""
+    return {
+        "precision": np.array([steps.precision, steps.n_determined]),
+        "covariate_scale": steps.covariate_scale,
+        "own_side_bias": side_bias[:, 0],
+        "favoured": steps.session.collect("favoured"),
+        "active": steps.session.collect("active"),
+    }
+
+
+def _named_twice(
+    steps: PairGPMSteps, posterior: StatePosterior, given_scores: StatePosterior
+) -> list[str]:
+    """Return the behaviors given the scores; "inverted" only where estimation found so, too.
+
+    Only the votes of those who were inverted while scores were estimated are left out of them.
+    """
+    n_votes = steps.data.comparisons_per_annotator
+    named, while_estimated = (
+        name_behaviors(each.behavior, steps.states, n_votes) for each in (given_scores, posterior)
+    )
+    return [
+        TOO_FEW_VOTES if name == INVERTED != before else name
+        for name, before in zip(named, while_estimated, strict=True)
+    ]
+
+
+def _offset_intervals(parameters: PairGPMParameters, covariance: ScoreCovariance) -> Floats:
+    """Return each offset with the ends of its 95% interval: offsets x 3."""
+    sd = np.sqrt(np.diag(covariance.offsets))
+    return np.stack([with_interval(*each) for each in zip(parameters.offsets, sd, strict=True)])
 
 
 def name_behaviors(probability: Floats, states: States, n_votes: NDArray[np.int64]) -> list[str]:
@@ -150,11 +179,15 @@ def _interpolated(x: float, x_points: Floats, y_points: Floats) -> Floats:
     return y
 
 
+class _Scale(NamedTuple):
+    """The factor of all scores, and the variance of its logarithm."""
+
+    factor: float
+    log_variance: float
+
+
 def _annotator_columns(
-    steps: PairGPMSteps,
-    parameters: PairGPMParameters,
-    posterior: StatePosterior,
-    side_bias: Floats,
+    steps: PairGPMSteps, posterior: StatePosterior, side_bias: Floats, scale: _Scale
 ) -> dict[str, Column]:
     columns: dict[str, Column] = {}
     if steps.data.has_ties:
@@ -163,51 +196,50 @@ def _annotator_columns(
         bias, sd = side_bias.T
         columns["side_bias"] = bias
         columns["side_bias_low"], columns["side_bias_high"] = bias - Z95 * sd, bias + Z95 * sd
-    if len(parameters.group) > 1:
+    if posterior.group.shape[1] > 1:
         columns["group"] = pa.array(posterior.group.argmax(axis=1) + 1)
         columns["p_group"] = posterior.group.max(axis=1)
+    columns["sharpness"] = posterior.beta @ steps.states.beta / scale.factor
     return columns
 
 
-def _log_scale(
-    posterior: StatePosterior, states: States, counted: Floats | None
-) -> tuple[float, float]:
-    """Return the mean log sharpness of those who are serious, and the variance of this mean.
+def _common_scale(posterior: StatePosterior, states: States, counted: Floats | None) -> _Scale:
+    """Return the scale by which scores are those of an annotator of average sharpness.
 
-    Scores are those of an annotator of this sharpness. Posterior means are shrunk towards the
+    That is the mean log sharpness of those who are serious. Posterior means are shrunk towards the
     prior's 0, each by the ratio of its posterior variance to that of the prior. ``counted`` is what
     each annotator counts, if not all count alike.
     """
     is_serious = posterior.behavior[:, states.eps >= SPAMMER_BELOW].sum(axis=1)
     if counted is not None:
         is_serious = counted * is_serious
-    log_beta = np.log(states.beta)
-    mean = posterior.beta @ log_beta
-    variance = posterior.beta @ log_beta**2 - mean**2
+    log_sharpness = np.log(states.beta)
+    mean = posterior.beta @ log_sharpness
+    variance = posterior.beta @ log_sharpness**2 - mean**2
     weight = float(is_serious @ np.clip(1.0 - variance / SHARPNESS_SD**2, 0.0, 1.0))
     n_serious = max(float(is_serious.sum()), 1.0)
-    return float(is_serious @ mean) / max(weight, 0.3 * n_serious), SHARPNESS_SD**2 / n_serious
+    log_factor = float(is_serious @ mean) / max(weight, 0.3 * n_serious)
+    return _Scale(float(np.exp(log_factor)), SHARPNESS_SD**2 / n_serious)
 
 
 def _consensus(
     parameters: PairGPMParameters,
     covariance: ScoreCovariance,
     steps: PairGPMSteps,
-    log_scale: float,
-    scale_variance: float,
+    scale: _Scale,
 ) -> ScorePosterior:
     """Return the scores of the whole crowd: the mean of the groups', weighted by their sizes.
 
     An item that was never compared has the variance of the prior.
     """
-    share, factor = parameters.group, np.exp(log_scale)
+    share, factor = parameters.group, scale.factor
     alone = np.bincount(steps.part)[steps.part] == 1
     mean = factor * (share @ parameters.theta)
     if covariance.scores.ndim == 2:
-        variances = factor**2 * (share**2 @ covariance.scores) + scale_variance * mean**2
+        variances = factor**2 * (share**2 @ covariance.scores) + scale.log_variance * mean**2
         return ScorePosterior(mean, np.where(alone, 1.0 / steps.precision, variances))
     matrix = factor**2 * np.einsum("g,h,gihj->ij", share, share, covariance.scores)
-    matrix += scale_variance * np.outer(mean, mean)
+    matrix += scale.log_variance * np.outer(mean, mean)
     matrix[alone, alone] = 1.0 / steps.precision
     return ScorePosterior(mean, matrix)
 
@@ -216,27 +248,23 @@ def _group_results(
     parameters: PairGPMParameters,
     covariance: ScoreCovariance,
     posterior: StatePosterior,
-    factor: float,
+    scale: _Scale,
 ) -> dict[str, NDArray[Any]]:
-    """Return the groups' scores, multiplied by a factor as those of the whole crowd are."""
+    """Return the groups' scores, on the scale of those of the whole crowd."""
     if len(parameters.group) == 1:
         return {}
     return {
-        GROUP_SCORES: factor * parameters.theta,
-        GROUP_SD: factor * np.sqrt(covariance.score_variances),
+        GROUP_SCORES: scale.factor * parameters.theta,
+        GROUP_SD: scale.factor * np.sqrt(covariance.score_variances),
         "group_posterior": posterior.group,
     }
 
 
 def _evidence(
-    data: Comparisons,
-    behavior: list[str],
-    evidence: Floats,
-    favoured: NDArray[np.int32],
-    verdict: Verdict | None,
+    steps: PairGPMSteps, behavior: list[str], evidence: Floats, verdict: Verdict | None
 ) -> list[str]:
     """Return the evidence for each annotator's behavior, in numbers."""
-    items = data.items
+    data, favoured = steps.data, steps.session.collect("favoured")
     lines = []
     for s, (name, n) in enumerate(zip(behavior, data.comparisons_per_annotator, strict=True)):
         left, expected_left, ties, expected_ties, agreed, expected = evidence[s, :6]
@@ -251,7 +279,7 @@ def _evidence(
         elif name == ALWAYS_TIE:
             line = f"{ties:.0f} ties in {n} votes; expected {expected_ties:.0f}"
         elif name == FAVOURS:
-            item = items[int(favoured[s])].as_py()
+            item = data.items[int(favoured[s])].as_py()
             line = f"voted for {item} {evidence[s, 6]:.0f} of {evidence[s, 7]:.0f} times"
         elif name == INVERTED:
             line = (

@@ -92,14 +92,14 @@ def _likelihoods(
 
 def _estimate(states: States, likelihood: Floats, weight: Floats, sd: float) -> _Estimate:
     """Return the mean log sharpness and the shares of behaviors with the largest posterior."""
-    log_beta = np.log(states.beta)
+    log_sharpness = np.log(states.beta)
     mean, behavior, before = 0.0, states.start, -np.inf
     # At these levels, votes depend on the sharpness.
     depends = (states.eps + states.flip > 0.0).astype(np.float64)
     for _ in range(_MAX_ROUNDS):
-        normal = np.exp(-0.5 * ((log_beta - mean) / sd) ** 2)
+        normal = np.exp(-0.5 * ((log_sharpness - mean) / sd) ** 2)
         beta = normal / normal.sum()
-        by_behavior = np.tensordot(likelihood, beta, axes=(1, 0))
+        by_behavior = beta @ likelihood
         total = by_behavior @ behavior
         log_posterior = inner(weight, np.log(total)) + inner(states.prior, np.log(behavior))
         log_posterior -= 0.5 * _PRIOR_ANNOTATORS * (mean / sd) ** 2
@@ -107,7 +107,7 @@ def _estimate(states: States, likelihood: Floats, weight: Floats, sd: float) -> 
             break
         before = log_posterior
         count = (weight / total) @ (likelihood @ (depends * behavior)) * beta
-        mean = inner(count, log_beta) / (count.sum() + _PRIOR_ANNOTATORS)
+        mean = inner(count, log_sharpness) / (count.sum() + _PRIOR_ANNOTATORS)
         behavior = behavior * ((weight / total) @ by_behavior) + states.prior
         behavior /= behavior.sum()
     return _Estimate(beta, behavior, log_posterior)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from annotruth.comparisons.table import Comparisons
 from annotruth.engines import Input, Pass, Session, Sum
-from annotruth.kernels.arrays import Floats, inner
+from annotruth.kernels.arrays import Codes, Floats, inner
 from annotruth.kernels.pairs.levels import DROPPED, N_FIRST, SHARPNESS_SD
 from annotruth.models.em import Monitor
 from annotruth.models.pairs.anderson import Anderson, Coordinates
@@ -53,6 +53,13 @@ _SCALE_ROUNDS = 20
 _ROUNDING = 1e-12  # of the log posterior
 _LEFT_OUT_IN_A_PASS = 100 * DROPPED  # the probability of states that a pass leaves out
 _STEP_SIZES = (*(0.5**k for k in range(1, 11)), 0.0)  # of steps that end lower than they began
+
+_FIND_FAVOURED = Pass("pairs.gpm.find_favoured", state=("favoured",), inputs=(Input("n_items"),))
+_PRUNE_STATES = Pass(
+    "pairs.gpm.prune_states",
+    state=("active", "favoured", "covariates"),
+    inputs=(Input("model"), Input("prune"), Input("n_votes")),
+)
 
 
 class _Update(NamedTuple):
@@ -103,23 +110,32 @@ class PairGPMSteps:
         self.states = states
         self.precision = 1.0
         self.n_determined = 0.0
+        self.few_passes = False
         self.covariates, self.covariate_scale = standardised_covariates(data)
-        self._n_groups, self._n_items = n_groups, data.n_items
-        n_offsets = 1 + self.covariates.shape[1]
-        self._n_offsets = n_offsets
         self.equations, pair = make_equations(data)
         self.part = self.equations.part
-        self._last: tuple[PairGPMParameters, dict[str, Floats]] | None = None
-        self.few_passes = False
+        self._n_groups, self._n_items = n_groups, data.n_items
+        self._n_offsets = 1 + self.covariates.shape[1]
         self._n_frequent = int((data.comparisons_per_annotator >= 2 * N_FIRST).sum())
         self._n_steps = 0
+        self._last: tuple[PairGPMParameters, dict[str, Floats]] | None = None
         self._updates: list[_Update] = []  # the last ones; extrapolations return to earlier points
-        model = Input("model")
-        n_items = data.n_items
-        self._step = Pass(
+        self._step = self._step_pass()
+        self._information = self._information_pass()
+        self.shares = LevelShares(session, states, n_groups, data.annotator_weight)
+        session.put("pair", pair, per="comparisons")
+        session.put("covariates", self.covariates, per="comparisons")
+        session.put("sampled", np.ones(data.n_annotators), per="annotators")
+        session.put("favoured", np.full(data.n_annotators, -1, np.int32), per="annotators")
+        session.run_pass(_FIND_FAVOURED, n_items=data.n_items)
+        self.consider_all_states()
+
+    def _step_pass(self) -> Pass:
+        n_groups, n_items, n_offsets = self._n_groups, self._n_items, self._n_offsets
+        return Pass(
             "pairs.gpm.step",
             state=("active", "favoured", "pair", "covariates", "by_level"),
-            inputs=(model, Input("prune")),
+            inputs=(Input("model"), Input("prune")),
             sums=(
                 Sum("gradient", (n_groups, n_items)),
                 Sum("curvature", (n_groups, len(self.equations.left))),
@@ -127,40 +143,38 @@ class PairGPMSteps:
                 Sum("offset_gradient", (n_offsets,)),
                 Sum("offset_curvature", (n_offsets, n_offsets)),
                 Sum("group_count", (n_groups,)),
-                Sum("nu_count", (len(states.nu),)),
-                Sum("behavior_count", (len(states.eps),)),
+                Sum("nu_count", (len(self.states.nu),)),
+                Sum("behavior_count", (len(self.states.eps),)),
                 Sum("totals", (2,)),
             ),
         )
-        self._prune = Pass(
-            "pairs.gpm.prune_states",
-            state=("active", "favoured", "covariates"),
-            inputs=(model, Input("prune"), Input("n_votes")),
-        )
-        self._information = Pass(
+
+    def _information_pass(self) -> Pass:
+        n_parameters = self._n_groups * self._n_items + self._n_offsets
+        return Pass(
             "pairs.gpm_information.information",
             state=("active", "favoured", "sampled", "covariates"),
-            inputs=(model,),
-            sums=(Sum("information", (n_groups * n_items + n_offsets,) * 2),),
+            inputs=(Input("model"),),
+            sums=(Sum("information", (n_parameters, n_parameters)),),
         )
-        self.shares = LevelShares(session, states, n_groups, data.annotator_weight)
-        session.put("pair", pair, per="comparisons")
-        session.put("covariates", self.covariates, per="comparisons")
-        session.put("sampled", np.ones(data.n_annotators), per="annotators")
-        session.put("favoured", np.full(data.n_annotators, -1, np.int32), per="annotators")
-        find = Pass("pairs.gpm.find_favoured", state=("favoured",), inputs=(Input("n_items"),))
-        session.run_pass(find, n_items=n_items)
-        self.consider_all_states()
 
     @property
     def _least_likely(self) -> float:
         """The posterior probability below which a state is no longer considered."""
         return _PRUNE_MANY if self.few_passes else _PRUNE
 
+    def _every_level(self) -> Codes:
+        """Return the bits of all groups, and of all levels of sharpness, tie rate and behavior."""
+        sizes = n_levels(self._n_groups, self.states)
+        return np.array([(1 << size) - 1 for size in sizes], dtype=np.int64)
+
+    def _forget_passes(self) -> None:
+        """Forget the last sums and steps, which were those of other states or another prior."""
+        self._updates, self._last = [], None
+
     def consider_all_states(self, annotators: NDArray[np.bool_] | None = None) -> None:
         """Make all states active: of these annotators, or of all."""
-        sizes = n_levels(self._n_groups, self.states)
-        every = np.array([(1 << size) - 1 for size in sizes], dtype=np.int64)
+        every = self._every_level()
         if annotators is not None:
             active = self.session.collect("active")
             active[annotators] = every
@@ -169,7 +183,7 @@ class PairGPMSteps:
             return
         self.session.put("active", np.tile(every, (self.data.n_annotators, 1)), per="annotators")
         self._n_steps = 0
-        self._updates, self._last = [], None
+        self._forget_passes()
 
     def consider_likely_states(self, parameters: PairGPMParameters) -> None:
         """Make all states active but those that are very unlikely at these parameters."""
@@ -263,12 +277,12 @@ class PairGPMSteps:
         active = self.session.collect("active")
         active[annotators, 0] = 0
         self.session.put("active", active, per="annotators")
-        self._updates, self._last = [], None
+        self._forget_passes()
 
     def set_prior(self, precision: float, n_determined: float) -> None:
         """Set the precision of the scores' prior, and the number of scores that votes determine."""
         self.precision, self.n_determined = precision, n_determined
-        self._updates, self._last = [], None  # these are of another prior
+        self._forget_passes()
 
     def finalize(self, parameters: PairGPMParameters) -> float:
         """Return the log-likelihood of the final parameters."""
@@ -295,18 +309,19 @@ class PairGPMSteps:
 
         Of sharpness and tie rates, every other level is considered first; then those near the likely.
         """
-        sizes = n_levels(self._n_groups, self.states)
-        every = np.array([(1 << size) - 1 for size in sizes], dtype=np.int64)
+        every = self._every_level()
         other = np.array([-1, _EVERY_OTHER, _EVERY_OTHER, -1], dtype=np.int64)
         n_annotators = self.data.n_annotators
         self.session.put("active", np.tile(every & other, (n_annotators, 1)), per="annotators")
         model = make_model(self.states, parameters)
-        self.session.run_pass(self._prune, model=model, prune=self._least_likely, n_votes=_N_FIRST)
+        self.session.run_pass(
+            _PRUNE_STATES, model=model, prune=self._least_likely, n_votes=_N_FIRST
+        )
         active = self.session.collect("active")
         for _ in range(2):
             active[:, 1:3] |= (active[:, 1:3] << 1) | (active[:, 1:3] >> 1)
         self.session.put("active", active & every, per="annotators")
-        self._updates, self._last = [], None
+        self._forget_passes()
 
     def _log_posterior(self, at: PairGPMParameters, sums: dict[str, Floats]) -> float:
         """Return the log posterior up to a constant; those who are left out still have states."""
