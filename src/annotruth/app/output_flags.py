@@ -112,8 +112,8 @@ ForceOption = Annotated[
     bool,
     typer.Option(
         "--force",
-        help="Replace existing files. Without it, only saved fits, folders of tables and pages "
-        "that annotruth wrote are replaced.",
+        help="Replace existing files. Without it, only saved fits, folders of tables, simulated "
+        "crowds and pages that annotruth wrote are replaced.",
     ),
 ]
 
