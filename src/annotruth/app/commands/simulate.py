@@ -147,7 +147,13 @@ def simulate(
     generate: Callable[..., Simulation | ComparisonSimulation | SetSimulation] = getattr(
         generators, generator
     )
-    simulation = generate(**_options_of(generate, given), spammer_share=spammers, seed=seed)
+    chosen = _options_of(generate, given)
+    try:
+        simulation = generate(**chosen, spammer_share=spammers, seed=seed)
+    except MemoryError:
+        raise InputError(
+            "there is not enough memory for such a crowd: ask for fewer items, annotators or categories"
+        ) from None
     if isinstance(simulation, generators.ComparisonSimulation):
         tables, made = simulation.tables(), simulation.comparisons.describe()
     elif isinstance(simulation, generators.SetSimulation):
