@@ -12,7 +12,7 @@ from annotruth.comparisons import Comparisons
 from annotruth.comparisons.append import append_comparisons
 from annotruth.comparisons.read import load_comparisons
 from annotruth.earlier_fits import refuse_machines, settings_of
-from annotruth.errors import InputError
+from annotruth.errors import InputError, LabelsError
 from annotruth.fitting import AUTO
 from annotruth.io.options import ReadOptions
 from annotruth.io.readers import reading_stage
@@ -256,7 +256,7 @@ def loaded_ranking(fit: RankFit | str | Path) -> RankFit:
     """Return a fit of comparisons, or the one that is saved in a folder."""
     found = fit if isinstance(fit, RankFit) else load(fit)
     if not isinstance(found, RankFit):
-        raise InputError("this is a fit of labels, not of comparisons: use fit (`annotruth fit`)")
+        raise LabelsError("this is a fit of labels, not of comparisons: use fit (`annotruth fit`)")
     return found
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from annotruth.errors import (
-    ComparisonsError,
     InputError,
     OutputError,
     describe_exhaustion,
@@ -35,9 +34,7 @@ def file_errors_reported(path: LabelFile | Sequence[LabelFile]) -> Iterator[None
     except OutputError:
         raise
     except InputError as error:
-        reason, cause = str(error), error.__cause__
-        if isinstance(error, ComparisonsError):
-            kind = ComparisonsError
+        kind, reason, cause = type(error), str(error), error.__cause__
     except (MemoryError, RecursionError) as error:
         reason, cause = describe_exhaustion(error), error
     except FileNotFoundError as error:
