@@ -37,8 +37,8 @@ FitOrLabels = Annotated[
     list[str],
     typer.Argument(
         metavar="FIT|LABELS",
-        help="A folder that `annotruth fit --save` wrote, or labels in any format that `annotruth "
-        "fit` reads, also several files.",
+        help="A folder that `annotruth fit --save` or `annotruth rank --save` wrote, or labels in any "
+        "format that `annotruth fit` reads, also several files.",
     ),
 ]
 

@@ -40,7 +40,8 @@ class ReadoutChoice(StrEnum):
 
 
 OutOption = Annotated[
-    str | None, options.out_option("items, annotators and labels, and fit.json,", first="items")
+    str | None,
+    options.out_option("items, annotators and labels or comparisons, and fit.json,", first="items"),
 ]
 SaveOption = Annotated[
     Path | None,

@@ -97,7 +97,7 @@ def fit(
 
         annotruth fit labels.csv --model auto
 
-        annotruth fit votes.csv --scale ordinal --truth mos.csv --json
+        annotruth fit ratings.csv --scale ordinal --truth mos.csv --json
 
         annotruth fit ratings.csv --columns item=film,annotator=user,label=stars
 
