@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from annotruth.earlier_fits import settings_of
 from annotruth.engines import Engine, get_engine, native_engine
-from annotruth.errors import InputError, shorten
+from annotruth.errors import InputError, shown
 from annotruth.fitting import AUTO, FitRequest, fit_labels, warn_of_scale
 from annotruth.io.options import ReadOptions
 from annotruth.io.readers import reading_stage
@@ -155,7 +155,7 @@ def fit_questions(request: FitRequest) -> QuestionFits:
                     "others from a file without it"
                 )
         fits[name] = made
-        warn_of_scale(made, read, f"question {shorten(name)!r}: ")
+        warn_of_scale(made, read, f"question {shown(name)}: ")
 
     def refit(before: Fit, with_prior: Labels) -> Fit:
         again = fit_labels(

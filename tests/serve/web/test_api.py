@@ -40,6 +40,10 @@ def test_a_wrong_list_is_not_stored_at_all(server):
     path = "/projects/birds/labels"
     reply = server.call("POST", path, [label(1), {"item": "x", "annotator": "ann"}])
     assert (reply.status, reply.body) == (422, {"detail": "the event has no label"})
+    reply = server.call(
+        "POST", "/projects/birds/labels", {"item": "", "annotator": "ann", "label": "x"}
+    )
+    assert reply.body == {"detail": "item: give an id that is not empty"}
     reply = server.call("POST", path, [label(1), label(2, lable="owl")])
     assert reply.status == 422
     assert reply.body["detail"] == "1.lable: Extra inputs are not permitted"
