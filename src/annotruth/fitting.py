@@ -281,7 +281,8 @@ def _continued_request(request: FitRequest) -> tuple[FitRequest, Fit | None]:
     if request.warm_start is None:
         return request, None
     previous = loaded_fit(request.warm_start)
-    request = replace(request, read=on_scale(previous, request.read))
+    if not (isinstance(request.data, Labels) or is_fit(request.data)):  # these have a scale
+        request = replace(request, read=on_scale(previous, request.read))
     if request.model is None:
         options = {**settings_of(previous), **request.options}
         request = replace(request, model=previous.model, options=options)
