@@ -77,6 +77,8 @@ def files(inputs, monkeypatch):
         ("compare in.csv --no-model-reports", "--no-model-reports needs --report FILE"),
         ("update fit tags.csv --separator |", "sets of labels (`--sets`, `--separator`) are not"),
         ("serve --port 99999999", "port is 99999999: give a number from 0 to 65535"),
+        ("fit  --model gpm", "the name of a file is empty: name a file"),
+        ("rank ", "the name of a file is empty: name a file"),
         (
             "update ranking votes.csv --soft s.csv",
             "--soft is for labels, and these are comparisons",
@@ -109,7 +111,7 @@ def files(inputs, monkeypatch):
 )
 def test_an_option_without_effect_is_refused(run, files, words, expected):
     before = sorted(files.rglob("*"))
-    code, out, err = run(*words.split())
+    code, out, err = run(*words.split(" "))
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
     assert expected in err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,12 @@ from annotruth.errors import (
 
 if TYPE_CHECKING:
     from annotruth.io.sources import LabelFile
+
+
+def refuse_empty_name(source: LabelFile) -> None:
+    """Refuse the empty text, which `Path` takes for the current folder."""
+    if not os.fspath(source):
+        raise InputError("the name of a file is empty: name a file")
 
 
 @contextmanager
