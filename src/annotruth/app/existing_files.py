@@ -1,7 +1,8 @@
 """The rule for outputs that exist already.
 
-Saved fits, folders of tables, simulated crowds and pages that annotruth wrote are replaced. Any other existing file,
-and a folder with other files, is refused before anything is read, unless ``--force`` is given.
+Saved fits, folders of tables, simulated crowds and pages that annotruth wrote are replaced. Any other
+existing file, and a folder with other files, is refused before anything is read, unless ``--force``
+is given.
 """
 
 from __future__ import annotations
