@@ -13,7 +13,6 @@ from annotruth.comparisons.append import append_comparisons
 from annotruth.comparisons.read import load_comparisons
 from annotruth.earlier_fits import refuse_machines, settings_of
 from annotruth.errors import InputError, LabelsError
-from annotruth.fitting import AUTO
 from annotruth.io.options import ReadOptions
 from annotruth.io.readers import reading_stage
 from annotruth.io.reading.file_errors import file_named_in_errors
@@ -22,6 +21,7 @@ from annotruth.models.em import ProgressCallback, start_stage
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.registry import DEFAULT_PAIR_MODEL, PAIR_MODELS, make_pair_estimator
 from annotruth.models.pairs.result import RankFit
+from annotruth.models.registry import AUTO
 from annotruth.models.result import is_fit
 from annotruth.models.storage import load
 

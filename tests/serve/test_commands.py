@@ -156,6 +156,12 @@ def test_a_backup_does_not_replace_the_database_itself(serve, database):
     [
         (("token", "list"), "does not exist: start `annotruth serve`, or give --data-dir"),
         (("project", "create", "No Good"), "1 to 60 lower-case letters"),
+        (("project", "create", "x", "--model", "nope"), "unknown model 'nope': choose one of maj"),
+        (("project", "create", "x", "--model", "pair-gpm"), "unknown model 'pair-gpm': choose one"),
+        (
+            ("project", "create", "x", "--kind", "comparisons", "--model", "gpm"),
+            "unknown model 'gpm': choose one of bradley-terry, thurstone, crowd-bt, pair-gpm, auto",
+        ),
         (("token", "create", "x", "--project", "none"), "there is no project 'none'"),
         (("token", "create", "x", "--scope", "root"), "Invalid value for '--scope'"),
         (("token", "list", "--database", "mysql://a/b"), "are not supported"),

@@ -102,6 +102,9 @@ def test_projects_are_created_and_changed(server):
     assert own == ["birds"]
     changed = server.call("PATCH", "/projects/owls", {"model": "gpm", "labels_per_item": None})
     assert changed.body["settings"] == {"model": "gpm"}
+    wrong = server.call("PATCH", "/projects/owls", {"model": "nope"})
+    assert wrong.status == 422
+    assert wrong.body["detail"].startswith("unknown model 'nope': choose one of majority, mean,")
     state = server.call("GET", "/projects/owls").body
     assert (state["settings"], state["version"]) == ({"model": "gpm"}, None)
     actions = [each["action"] for each in server.call("GET", "/projects/owls/audit").body]
