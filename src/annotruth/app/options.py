@@ -402,6 +402,17 @@ def parse_bins(text: str | None) -> int | list[float] | None:
         ) from None
 
 
+def engine_option(engine: str, master: str | None, storage: str | None) -> dict[str, Any]:
+    """Return the model's option ``engine`` for ``--engine``; none for memory, the default."""
+    if engine == "spark":
+        from annotruth.app.on_spark import make_engine
+
+        return {"engine": make_engine(master, storage)}
+    if master is not None or storage is not None:
+        raise InputError("--master and --storage need --engine spark")
+    return {} if engine == "memory" else {"engine": engine}
+
+
 def parse_settings(settings: list[str] | None) -> dict[str, Any]:
     """Parse the model's options, such as ``tol=1e-6``; numbers become numbers."""
     options: dict[str, Any] = {}
