@@ -20,6 +20,7 @@ __all__ = [
     "ComparisonsError",
     "ConvergenceWarning",
     "InputError",
+    "LabelsError",
     "NotFittedError",
     "OutputError",
 ]
@@ -117,6 +118,19 @@ class ComparisonsError(InputError):
     >>> at.fit(pa.table({"left": ["a"], "right": ["b"], "winner": ["a"]}))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     annotruth.errors.ComparisonsError: these are comparisons of pairs (columns left, right, winner)...
+    """
+
+
+class LabelsError(InputError):
+    """Labels were given where pair comparisons are read: fit a model of labels instead.
+
+    Examples
+    --------
+    >>> import annotruth as at
+    >>> import pyarrow as pa
+    >>> at.rank(pa.table({"item": ["a"], "annotator": ["ann"], "label": [1]}))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    annotruth.errors.LabelsError: these are labels (item = item, annotator = annotator, label = label)...
     """
 
 

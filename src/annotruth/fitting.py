@@ -31,7 +31,7 @@ from annotruth.models.base_fit import SETS, BaseFit
 from annotruth.models.capabilities import check_out_of_core
 from annotruth.models.em import Progress, ProgressCallback, start_stage
 from annotruth.models.options import OptionsBase
-from annotruth.models.registry import DEFAULT_MODEL, make_estimator
+from annotruth.models.registry import AUTO, DEFAULT_MODEL, make_estimator
 from annotruth.models.result import Fit, is_fit
 
 if TYPE_CHECKING:
@@ -42,9 +42,6 @@ if TYPE_CHECKING:
     from annotruth.sets.model import SetModel
 
 _LOGGER = logging.getLogger(__name__)
-
-AUTO = "auto"
-"""The value of ``model`` for the one that predicts held-out labels best."""
 
 _CALLER = 4
 """The level of the stack of who called `annotruth.fit`, in functions that `fit_labels` calls."""
@@ -281,7 +278,8 @@ def _continued_request(request: FitRequest) -> tuple[FitRequest, Fit | None]:
     if request.warm_start is None:
         return request, None
     previous = loaded_fit(request.warm_start)
-    request = replace(request, read=on_scale(previous, request.read))
+    if not (isinstance(request.data, Labels) or is_fit(request.data)):  # these have a scale
+        request = replace(request, read=on_scale(previous, request.read))
     if request.model is None:
         options = {**settings_of(previous), **request.options}
         request = replace(request, model=previous.model, options=options)

@@ -12,8 +12,7 @@ from annotruth.comparisons import Comparisons
 from annotruth.comparisons.append import append_comparisons
 from annotruth.comparisons.read import load_comparisons
 from annotruth.earlier_fits import refuse_machines, settings_of
-from annotruth.errors import InputError
-from annotruth.fitting import AUTO
+from annotruth.errors import InputError, LabelsError
 from annotruth.io.options import ReadOptions
 from annotruth.io.readers import reading_stage
 from annotruth.io.reading.file_errors import file_named_in_errors
@@ -22,6 +21,7 @@ from annotruth.models.em import ProgressCallback, start_stage
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.registry import DEFAULT_PAIR_MODEL, PAIR_MODELS, make_pair_estimator
 from annotruth.models.pairs.result import RankFit
+from annotruth.models.registry import AUTO
 from annotruth.models.result import is_fit
 from annotruth.models.storage import load
 
@@ -256,7 +256,7 @@ def loaded_ranking(fit: RankFit | str | Path) -> RankFit:
     """Return a fit of comparisons, or the one that is saved in a folder."""
     found = fit if isinstance(fit, RankFit) else load(fit)
     if not isinstance(found, RankFit):
-        raise InputError("this is a fit of labels, not of comparisons: use fit (`annotruth fit`)")
+        raise LabelsError("this is a fit of labels, not of comparisons: use fit (`annotruth fit`)")
     return found
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from annotruth.earlier_fits import settings_of
 from annotruth.engines import Engine, get_engine, native_engine
-from annotruth.errors import InputError, shorten
-from annotruth.fitting import AUTO, FitRequest, fit_labels, warn_of_scale
+from annotruth.errors import InputError, shown
+from annotruth.fitting import FitRequest, fit_labels, warn_of_scale
 from annotruth.io.options import ReadOptions
 from annotruth.io.readers import reading_stage
 from annotruth.io.reading.file_errors import file_named_in_errors
@@ -22,7 +22,7 @@ from annotruth.models.base import Estimator
 from annotruth.models.capabilities import check_classifier
 from annotruth.models.em import start_stage
 from annotruth.models.em_estimator import EMEstimator
-from annotruth.models.registry import DEFAULT_MODEL
+from annotruth.models.registry import AUTO, DEFAULT_MODEL
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm.model import RobustGPM
 
@@ -155,7 +155,7 @@ def fit_questions(request: FitRequest) -> QuestionFits:
                     "others from a file without it"
                 )
         fits[name] = made
-        warn_of_scale(made, read, f"question {shorten(name)!r}: ")
+        warn_of_scale(made, read, f"question {shown(name)}: ")
 
     def refit(before: Fit, with_prior: Labels) -> Fit:
         again = fit_labels(

@@ -341,11 +341,29 @@ def test_a_closed_stderr_changes_nothing(run, write, tmp_path, monkeypatch, file
     assert "no such file" not in out
 
 
-def test_invalid_options_of_simulate_are_refused(run, tmp_path):
-    code, _, err = run("simulate", "--out", tmp_path / "s", "--spammers", "2")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--spammers", "2"), "spammer_share (`--spammers`) is 2.0: give a number from 0 to 1"),
+        (("--items", 10**20), "n_items (`--items`) is 100000000000000000000: give a whole number"),
+    ],
+)
+def test_invalid_options_of_simulate_are_refused(run, tmp_path, options, message):
+    code, _, err = run("simulate", "--out", tmp_path / "s", *options)
     assert code == 2
+    assert err.startswith(f"annotruth: {message}")
     assert err.count("\n") == 1
     assert not (tmp_path / "s").exists()
+
+
+def test_a_simulation_without_enough_memory_says_what_to_ask_for(run, tmp_path, monkeypatch):
+    def crowd(*, behavior, spammer_share, seed):
+        raise MemoryError
+
+    monkeypatch.setattr("annotruth.simulate.crowd", crowd)
+    code, _, err = run("simulate", "--out", tmp_path / "s")
+    assert code == 2
+    assert "not enough memory for such a crowd: ask for fewer items, annotators or" in err
 
 
 def test_a_closed_pipe_prints_no_traceback(write):

@@ -129,6 +129,10 @@ def test_the_same_command_can_be_repeated(run, files):
         ("update fit in.csv --keep gold.csv", "gold.csv: the file exists: choose another path"),
         ("fit in.csv --report out", "--report out: this is a folder: name a file in it"),
         ("fit in.csv --out mine.html", "--out mine.html: this is a file: name a folder"),
+        ("simulate --out out", "out: the folder holds other files and no simulated crowd of"),
+        ("simulate --out tables", "tables: the folder holds other files and no simulated crowd of"),
+        ("simulate --out in.csv", "--out in.csv: this is a file: name a folder"),
+        ("demo --report mine.html", "mine.html: the file exists and is not a page of annotruth"),
     ],
 )
 def test_what_annotruth_did_not_write_is_replaced_only_by_force(run, files, words, line):
@@ -144,6 +148,13 @@ def test_what_annotruth_did_not_write_is_replaced_only_by_force(run, files, word
     assert before == {path: path.read_bytes() for path in files.rglob("*") if path.is_file()}
     if "name a" not in line and not words.startswith("update"):
         assert run(*words.split(), "--force")[0] == 0
+
+
+@pytest.mark.parametrize("generator", ["crowd", "comparers", "sets"])
+def test_a_simulated_crowd_is_replaced_by_another(run, files, generator):
+    words = ("simulate", "--out", "crowd", "--generator", generator, "--items", "9", "--quiet")
+    for seed in ("0", "1"):
+        assert run(*words, "--seed", seed) == (0, "", "")
 
 
 def test_an_empty_folder_is_written_to(run, files):

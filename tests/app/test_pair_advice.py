@@ -86,4 +86,9 @@ def test_tau_of_labels_is_refused(run, tmp_path):
     (tmp_path / "labels.csv").write_text("item,annotator,label\na,x,1\nb,x,2\na,y,1\n")
     code, _, err = run("plan", "labels.csv", "--target", "tau=0.9")
     assert code == 2
-    assert "these are labels" in err
+    assert err == (
+        "annotruth: the target tau is for comparisons: for labels, choose accuracy, hellinger, score\n"
+    )
+    code, _, err = run("compare", "labels.csv", "--models", "pair-gpm")
+    assert code == 2
+    assert err == "annotruth: pair-gpm ranks comparisons, and these are labels: leave it out\n"

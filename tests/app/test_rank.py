@@ -98,7 +98,10 @@ def test_a_saved_ranking_is_updated_reported_and_ranked_again(run, files):
         ("rank missing.csv", "missing.csv"),
         ("rank votes.csv --out votes.csv", "is also the input VOTES"),
         ("rank votes.csv --truth votes.csv", "votes.csv"),
-        ("update fit votes.csv --gold grades.csv", "--gold is only for fits of labels"),
+        (
+            "update fit votes.csv --gold grades.csv",
+            "--gold is for labels, and these are comparisons",
+        ),
         ("fit fit", "a fit of comparisons, not of labels"),
         ("compare fit --report page.html", "--report"),
     ],

@@ -77,12 +77,41 @@ def files(inputs, monkeypatch):
         ("compare in.csv --no-model-reports", "--no-model-reports needs --report FILE"),
         ("update fit tags.csv --separator |", "sets of labels (`--sets`, `--separator`) are not"),
         ("serve --port 99999999", "port is 99999999: give a number from 0 to 65535"),
+        ("fit  --model gpm", "the name of a file is empty: name a file"),
+        ("rank ", "the name of a file is empty: name a file"),
+        (
+            "update ranking votes.csv --soft s.csv",
+            "--soft is for labels, and these are comparisons",
+        ),
+        (
+            "update ranking votes.csv --report r.html --embed",
+            "--embed is for labels, and these are",
+        ),
+        ("update ranking votes.csv --predictions p.json", "--predictions is for labels, and these"),
+        (
+            "next fit --budget 1.5",
+            "Invalid value for '--budget': give a whole number. Try 'annotru",
+        ),
+        ("fit in.csv --machine-margin x", "Invalid value for '--machine-margin': give a number. T"),
+        (
+            "serve prune films --days -1",
+            "Invalid value for '--days': it must be greater than or eq",
+        ),
+        (
+            "next sets",
+            "this is a fit of sets of labels, which can be reported and evaluated, but tak",
+        ),
+        (
+            "update out in.csv",
+            "no saved fit in out: out/fit.json is missing; name a folder that `--s",
+        ),
+        ("next ranking --assign a.csv --assign-format mturk", "leave out --assign-format"),
         ("report sets --set tol=0.1", "tol: only for labels, and this is a fit"),
     ],
 )
 def test_an_option_without_effect_is_refused(run, files, words, expected):
     before = sorted(files.rglob("*"))
-    code, out, err = run(*words.split())
+    code, out, err = run(*words.split(" "))
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
     assert expected in err

@@ -168,6 +168,20 @@ def test_rankings_in_columns_have_ten_pairs_of_five_items(write):
         assert winner == ("left" if order.index(left) < order.index(right) else "right")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "annotator,ranking\nx,\ny,\n",
+        "annotator,ranking\nx,[]\ny,>\n",
+        "annotator,rank1,rank2\nx,,\ny,,\n",
+        "item,annotator,rank\na,x,\nb,x,\n",
+    ],
+)
+def test_a_table_of_empty_rankings_is_refused(write, text):
+    with pytest.raises(InputError, match=r"every ranking is empty \(2 rows\): nothing to rank"):
+        read_comparisons(write("r.csv", text))
+
+
 def test_rankings_are_separated_by_context(write):
     text = "annotator,context,item,rank\nx,1,a,1\nx,1,b,2\nx,2,b,1\nx,2,c,2\n"
     data = read_comparisons(write("v.csv", text))

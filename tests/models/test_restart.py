@@ -46,6 +46,8 @@ def test_labels_are_read_on_the_scale_of_the_warm_start(tmp_path):
     first = at.fit(rows, "dawid-skene", categories=["c", "b", "a"])
     first.save(tmp_path / "fit")
     again = at.fit(rows[::-1], warm_start=tmp_path / "fit")
+    for data in (first.data, first, tmp_path / "fit"):
+        assert at.fit(data, warm_start=first).model == "dawid-skene"
     assert again.data.scale.names == ["c", "b", "a"]
     with pytest.raises(at.InputError, match="it has the categories c, b, a, not a, b"):
         at.fit(rows, warm_start=first, scale="nominal")

@@ -66,7 +66,9 @@ def test_a_missing_file_is_refused(saved):
         match=r"no saved fit in .*cells\.arrow is missing; the tables of `--out` are not",
     ):
         at.load(saved)
-    with pytest.raises(at.InputError, match=r"no saved fit in .*fit.json: .* is missing$"):
+    with pytest.raises(
+        at.InputError, match=r"fit.json is missing; name a folder that `--save` wrote$"
+    ):
         at.load(saved / "fit.json")
 
 

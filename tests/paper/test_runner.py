@@ -158,7 +158,9 @@ def test_experiment_without_randomness_runs_once(tmp_path):
 
 
 def test_zero_runs_are_refused(tmp_path):
-    with pytest.raises(InputError, match="runs is 0"):
+    with pytest.raises(
+        InputError, match=r"runs \(`--runs`\) is 0: give a whole number from 1 to 100,000"
+    ):
         toy(tmp_path, runs=0)
     assert list(tmp_path.iterdir()) == []
 

@@ -130,11 +130,38 @@ def test_a_person_is_erased_and_a_backup_is_written(serve, database, tmp_path):
     kept.dispose()
 
 
+@pytest.mark.parametrize("words", [("export", "films"), ("backup",)])
+def test_existing_files_are_replaced_only_with_force(serve, tmp_path, words):
+    serve("project", "create", "films")
+    mine = tmp_path / "mine.csv"
+    mine.write_text("mine")
+    code, out, err = serve(*words, mine)
+    assert (code, out) == (2, "")
+    assert "mine.csv: the file exists: choose another path, or pass --force" in err
+    assert mine.read_text() == "mine"
+    assert serve(*words, mine, "--force")[0] == 0
+    assert mine.read_bytes() != b"mine"
+
+
+def test_a_backup_does_not_replace_the_database_itself(serve, database):
+    serve("project", "create", "films")
+    path = database().name
+    code, _, err = serve("backup", path, "--force")
+    assert code == 2
+    assert "which FILE writes, is also the input --database" in err
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (("token", "list"), "does not exist: start `annotruth serve`, or give --data-dir"),
         (("project", "create", "No Good"), "1 to 60 lower-case letters"),
+        (("project", "create", "x", "--model", "nope"), "unknown model 'nope': choose one of maj"),
+        (("project", "create", "x", "--model", "pair-gpm"), "unknown model 'pair-gpm': choose one"),
+        (
+            ("project", "create", "x", "--kind", "comparisons", "--model", "gpm"),
+            "unknown model 'gpm': choose one of bradley-terry, thurstone, crowd-bt, pair-gpm, auto",
+        ),
         (("token", "create", "x", "--project", "none"), "there is no project 'none'"),
         (("token", "create", "x", "--scope", "root"), "Invalid value for '--scope'"),
         (("token", "list", "--database", "mysql://a/b"), "are not supported"),

@@ -29,6 +29,14 @@ from annotruth.errors import AnnotruthError, describe_exhaustion, shorten
 
 _INTERRUPTED = 130  # what Typer turns Ctrl-C into
 
+# What Typer says of values, and what we say.
+_PLAIN_WORDS = {
+    ": Value error, ": ": ",
+    "Input should be a valid integer, unable to parse string as an integer": "give a whole number",
+    "Input should be a valid number, unable to parse string as a number": "give a number",
+    "Input should be": "it must be",
+}
+
 # The commands in the groups of the front page.
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Fit": (fit, rank, update, report, compare),
@@ -241,7 +249,9 @@ def main() -> None:
 
 def _message(error: typer.TyperException) -> str:
     """Return what is wrong with the command as it was typed; nothing after the help was shown."""
-    message = error.format_message().rstrip(".").replace(": Value error, ", ": ")
+    message = error.format_message().rstrip(".")
+    for text, plain in _PLAIN_WORDS.items():
+        message = message.replace(text, plain)
     if similar := getattr(error, "possibilities", None):  # an unknown option
         message = message.partition(" (Possible")[0]
         return f"{message}. Did you mean {similar[0]}?"

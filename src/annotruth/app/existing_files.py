@@ -1,7 +1,8 @@
 """The rule for outputs that exist already.
 
-Saved fits, folders of tables and pages that annotruth wrote are replaced. Any other existing file,
-and a folder with other files, is refused before anything is read, unless ``--force`` is given.
+Saved fits, folders of tables, simulated crowds and pages that annotruth wrote are replaced. Any other
+existing file, and a folder with other files, is refused before anything is read, unless ``--force``
+is given.
 """
 
 from __future__ import annotations
@@ -14,10 +15,15 @@ from typing import Literal
 from annotruth.app import options
 from annotruth.errors import InputError, system_errors_reported
 
-OutputKind = Literal["file", "page", "tables", "fit", "questions"]
-"""A file, a page, a folder of tables, of a saved fit, or of the saved fits of several questions."""
+OutputKind = Literal["file", "page", "tables", "fit", "questions", "crowd"]
+"""A file, a page, or a folder: tables, a saved fit, saved fits of questions, a simulated crowd."""
 
-_FOLDERS = {"tables": "tables", "fit": "saved fit", "questions": "saved fits of questions"}
+_FOLDERS = {
+    "tables": "tables",
+    "fit": "saved fit",
+    "questions": "saved fits of questions",
+    "crowd": "simulated crowd",
+}
 _GENERATOR = b'<meta name="generator" content="annotruth">'
 _HEAD_BYTES = 4096
 _DATA = re.compile(r"data-[0-9a-f]{16}")  # the files of a saved fit
@@ -49,8 +55,8 @@ def check_existing(
     path
         A file or a folder to be written; None is nothing.
     kind
-        Files are never replaced. A page is replaced if annotruth wrote it, and so are tables and
-        saved fits. A folder may hold other files beside them.
+        Files are never replaced. A page is replaced if annotruth wrote it, and so are tables,
+        saved fits and simulated crowds. A folder may hold other files beside them.
     force
         Whether to replace them all the same.
     """
@@ -91,6 +97,8 @@ def _folder_kind(folder: Path) -> str | None:
     """Return what annotruth wrote to a folder, as an `OutputKind`; None if nothing."""
     if (folder / "questions.json").is_file() and not (folder / "fit.json").exists():
         return "questions"
+    if (folder / "truth.csv").is_file() and b'"behavior"' in _head(folder / "annotators.csv"):
+        return "crowd"
     try:
         entries = json.loads((folder / "fit.json").read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -101,5 +109,12 @@ def _folder_kind(folder: Path) -> str | None:
 
 
 def _is_page(path: Path) -> bool:
+    return _GENERATOR in _head(path)
+
+
+def _head(path: Path) -> bytes:
+    """Return how a file begins; nothing if there is none."""
+    if not path.is_file():
+        return b""
     with path.open("rb") as file:
-        return _GENERATOR in file.read(_HEAD_BYTES)
+        return file.read(_HEAD_BYTES)

@@ -13,6 +13,7 @@ from annotruth.app.outputs import Outputs
 from annotruth.errors import InputError
 
 if TYPE_CHECKING:
+    from annotruth.io.options import ReadOptions
     from annotruth.questions.result import QuestionFits
 
 
@@ -33,19 +34,15 @@ def check_options(outputs: Outputs, engine: str) -> None:
         )
 
 
-def measure(
-    fits: QuestionFits, truth: str | None, *, scores: bool, max_size: str | int | None
-) -> dict[str, dict[str, float]]:
+def measure(fits: QuestionFits, truth: str, read: ReadOptions) -> dict[str, dict[str, float]]:
     """Return the metrics of each question that has known truths."""
-    if truth is None:
-        return {}
     from annotruth.api import evaluate
     from annotruth.questions.reading import question_named_in_errors, split_by_question
 
     metrics = {}
-    for name, rows in split_by_question(truth, fits.questions, "truth", max_size).items():
+    for name, rows in split_by_question(truth, fits.questions, "truth", read.max_size).items():
         with question_named_in_errors(name):
-            metrics[name] = evaluate(fits[name], rows, scores=scores)
+            metrics[name] = evaluate(fits[name], rows, scores=read.scale == "ordinal")
     return metrics
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
+from annotruth.app.outputs import Outputs
 from annotruth.engines.spark import SparkEngine
 from annotruth.engines.spark.errors import errors_in_one_line
 from annotruth.engines.spark.shared_folder import SharedFolder
 from annotruth.engines.spark.start import get_session
 from annotruth.errors import InputError
+from annotruth.io.options import ReadOptions
 from annotruth.models.distributed_fit import DistributedFit
 
 
@@ -17,13 +17,20 @@ def make_engine(master: str | None, storage: str | None) -> SparkEngine:
     return SparkEngine(spark=get_session(master, silent=True), storage=storage)
 
 
-def check_options(values: Mapping[str, object], table_format: str) -> None:
-    """Refuse options, given by their flags, that need all items in memory."""
-    for flag, value in values.items():
+def check_options(
+    labels: list[str], read: ReadOptions, truth: str | None, outputs: Outputs
+) -> None:
+    """Refuse sources, options and outputs of a fit that need all items in memory."""
+    sets = {"--sets": read.sets or None, "--separator": read.separator}
+    for flag, value in {"--truth": truth, **sets, **outputs.local_only()}.items():
         if value is not None:
             raise InputError(f"{flag} needs all items in memory: leave it out with --engine spark")
-    if table_format == "json":
+    if outputs.format_.value == "json":
         raise InputError("Spark writes csv or parquet: pass --format csv or --format parquet")
+    if outputs.safe_cells:
+        raise InputError("--safe-cells is not for tables that Spark writes: leave it out")
+    if len(labels) > 1:
+        raise InputError("--engine spark reads one source: name a folder of files, or a table")
 
 
 def write_tables(fit: DistributedFit, out: str, table_format: str) -> None:

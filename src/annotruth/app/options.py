@@ -37,8 +37,8 @@ FitOrLabels = Annotated[
     list[str],
     typer.Argument(
         metavar="FIT|LABELS",
-        help="A folder that `annotruth fit --save` wrote, or labels in any format that `annotruth "
-        "fit` reads, also several files.",
+        help="A folder that `annotruth fit --save` or `annotruth rank --save` wrote, or labels in any "
+        "format that `annotruth fit` reads, also several files.",
     ),
 ]
 
@@ -400,6 +400,17 @@ def parse_bins(text: str | None) -> int | list[float] | None:
         raise InputError(
             f"--bins takes a number of bins or edges such as 0,20,50,100, not {text!r}"
         ) from None
+
+
+def engine_option(engine: str, master: str | None, storage: str | None) -> dict[str, Any]:
+    """Return the model's option ``engine`` for ``--engine``; none for memory, the default."""
+    if engine == "spark":
+        from annotruth.app.on_spark import make_engine
+
+        return {"engine": make_engine(master, storage)}
+    if master is not None or storage is not None:
+        raise InputError("--master and --storage need --engine spark")
+    return {} if engine == "memory" else {"engine": engine}
 
 
 def parse_settings(settings: list[str] | None) -> dict[str, Any]:

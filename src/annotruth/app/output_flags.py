@@ -40,7 +40,8 @@ class ReadoutChoice(StrEnum):
 
 
 OutOption = Annotated[
-    str | None, options.out_option("items, annotators and labels, and fit.json,", first="items")
+    str | None,
+    options.out_option("items, annotators and labels or comparisons, and fit.json,", first="items"),
 ]
 SaveOption = Annotated[
     Path | None,
@@ -112,8 +113,8 @@ ForceOption = Annotated[
     bool,
     typer.Option(
         "--force",
-        help="Replace existing files. Without it, only saved fits, folders of tables and pages "
-        "that annotruth wrote are replaced.",
+        help="Replace existing files. Without it, only saved fits, folders of tables, simulated "
+        "crowds and pages that annotruth wrote are replaced.",
     ),
 ]
 

@@ -126,6 +126,14 @@ class Outputs:
             "--predictions": self.predictions,
         }
 
+    def of_labels_only(self) -> dict[str, object]:
+        """Return the outputs that comparisons do not have, by flag."""
+        return {
+            "--soft": self.soft,
+            "--predictions": self.predictions,
+            "--embed": self.embed or None,
+        }
+
     def check(
         self,
         inputs: Paths,

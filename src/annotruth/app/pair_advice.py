@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 from annotruth.app import console
-from annotruth.errors import ComparisonsError, InputError, counted
+from annotruth.errors import ComparisonsError, InputError, LabelsError, counted
 from annotruth.models.pairs.registry import PAIR_MODELS
 
 if TYPE_CHECKING:
@@ -34,15 +34,21 @@ def choose_path(
     """Call the function for what the input is; refuse flags for labels if it is comparisons.
 
     Comparisons are known by ``--columns`` or ``--model``, or because they are refused where labels
-    are read.
+    are read. Labels with an option for comparisons are refused because of that option.
     """
+    refusal: InputError | None = None
     if not (_PAIR_COLUMNS & (read.columns or {}).keys() or model in PAIR_MODELS):
         try:
             return of_labels()
-        except ComparisonsError:
-            pass
+        except ComparisonsError as error:
+            refusal = error
     refuse_label_flags(label_flags)
-    return of_comparisons()
+    try:
+        return of_comparisons()
+    except LabelsError as error:
+        if model in PAIR_MODELS:
+            refusal = InputError(f"{model} ranks comparisons, and these are labels: leave it out")
+        raise refusal or error from None
 
 
 def refuse_label_flags(flags: Mapping[str, object]) -> None:
@@ -55,7 +61,10 @@ def refuse_label_flags(flags: Mapping[str, object]) -> None:
 def check_assign_format(name: str | None) -> None:
     """Refuse tasks for labelling tools."""
     if name not in (None, "csv", "parquet"):
-        raise InputError("comparisons are assigned in a table: name a .csv or .parquet file")
+        raise InputError(
+            "comparisons are assigned in a table: name a .csv or .parquet file (`--assign`), and leave "
+            "out --assign-format"
+        )
 
 
 def write_pair_advice(

@@ -68,7 +68,7 @@ DuplicatesOption = Annotated[
     typer.Option(
         metavar="RULE",
         help="Several labels of one annotator for one item: refuse them (identical rows count "
-        "once), keep all, or keep the last.",
+        "once), keep all of them, or count only the last: refuse, keep or last.",
     ),
 ]
 BinsOption = Annotated[
@@ -98,8 +98,8 @@ QueryOption = Annotated[
     str | None,
     typer.Option(
         metavar="SELECT",
-        help="What to read from a database: one SELECT with columns item, annotator, label; of an "
-        "Excel file, the name of a sheet.",
+        help="What to read from a database: one SELECT with the columns of labels or comparisons; "
+        "of an Excel file, the name of a sheet.",
     ),
 ]
 CovariatesOption = Annotated[

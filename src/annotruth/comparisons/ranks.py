@@ -32,11 +32,12 @@ def to_pairs(
     rank, best first; or as text or lists in one column.
     """
     columns = dict(by_role)
+    n_rows = len([*by_role.values(), *ranked][0])
     if ranked:
         columns = _one_row_per_item(columns, [column.to_pylist() for column in ranked])
     elif "ranking" in columns:
         columns = _parse_rankings(columns)
-    return _pairs(columns)
+    return _pairs(columns, n_rows)
 
 
 def _one_row_per_item(
@@ -97,11 +98,16 @@ def _repeated(by_role: Mapping[str, pa.ChunkedArray], row: NDArray[np.int64]) ->
 
 
 def _pairs(
-    columns: Mapping[str, pa.ChunkedArray],
+    columns: Mapping[str, pa.ChunkedArray], n_rows: int
 ) -> tuple[dict[str, pa.ChunkedArray], str]:
-    """Return all pairs of the items that one annotator ranked in one context, and the note."""
+    """Return all pairs of the items that one annotator ranked in one context, and the note.
+
+    ``n_rows`` is the number of rows of the table, for the message if they rank nothing.
+    """
     rank = _rank_numbers(columns["rank"])
     ranked = np.flatnonzero(np.isfinite(rank))
+    if n_rows and not len(ranked):
+        raise InputError(f"every ranking is empty ({counted(n_rows, 'row')}): nothing to rank")
     ids = ("annotator", "item", *(["context"] if "context" in columns else []))
     validate.check_types({role: columns[role] for role in ids}, {role: role for role in ids})
     code = {role: encode_column(columns[role]).codes.astype(np.int64)[ranked] for role in ids}

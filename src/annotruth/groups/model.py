@@ -164,7 +164,7 @@ def _fit_opinions(
         messages = steps.messages(parameters, steps.pair_likelihood(confusion))
     opinions = group_opinions(shapes, final.posterior, group, pairs.n_groups)
     posterior = messages.posterior()
-    summary = summarize_crowd(messages, posterior, opinions, labels)
+    summary = summarize_crowd(messages, opinions, labels)
     p_serious = final.posterior.strategies.p_serious.average(
         final.posterior.weights, state.repeated_label
     )
@@ -215,7 +215,7 @@ def _fit_classes(
     opinions = np.broadcast_to(of_states, (pairs.n_groups, *of_states.shape))
     posterior = messages.posterior()
     right = messages.item_posterior() @ items.right_labels(parameters.crowd.serious)
-    opinion = summarize_crowd(messages, posterior, opinions, labels).theta
+    opinion = summarize_crowd(messages, opinions, labels).theta
     strategies = items.strategies(parameters.crowd.serious)
     p_serious = strategies.p_serious.average(annotators.weights, state.repeated_label)
     inflation = variance_inflation(labels)

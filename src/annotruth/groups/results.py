@@ -72,7 +72,7 @@ def _group_table(
     rows = np.flatnonzero(pairs.group != NO_GROUP)
     rows = rows[np.lexsort((pairs.group[rows], place[pairs.item[rows]]))]
     mode = theta.argmax(axis=1)
-    estimate, low, high = _intervals(model, theta, mode)
+    estimate, low, high = _intervals(model, mode)
     columns: dict[str, Any] = {
         "item": model.labels.items.take(as_arrow(pairs.item[rows])),
         "group": pa.array(groups.names).take(as_arrow(pairs.group[rows])),
@@ -88,7 +88,7 @@ def _group_table(
     return table_of(columns)
 
 
-def _intervals(model: GroupModel, theta: Floats, mode: Codes) -> tuple[Floats, Floats, Floats]:
+def _intervals(model: GroupModel, mode: Codes) -> tuple[Floats, Floats, Floats]:
     """Return an estimate of each pair with its 95% interval: the score, or the top label's share."""
     scale, pairs = model.labels.scale, model.messages.pairs
     estimate, variance = np.empty(len(mode)), np.empty(len(mode))

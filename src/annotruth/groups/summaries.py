@@ -81,9 +81,7 @@ def _between_share(values: Floats, group: Codes, n_groups: int) -> Floats:
     return share
 
 
-def summarize_crowd(
-    messages: Messages, posterior: Floats, opinions: Floats, labels: Labels
-) -> CrowdSummary:
+def summarize_crowd(messages: Messages, opinions: Floats, labels: Labels) -> CrowdSummary:
     """Return the crowd's opinion on every item, also from groups that did not label it.
 
     Given the item's state, the states of groups that differ are independent. The score's variance has

@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from annotruth.errors import InputError, hide_credentials, is_url
 from annotruth.io.options import ReadOptions
-from annotruth.io.reading.file_errors import file_errors_reported, file_named_in_errors
+from annotruth.io.reading.file_errors import (
+    file_errors_reported,
+    file_named_in_errors,
+    refuse_empty_name,
+)
 from annotruth.io.reading.long_table import asks_question, read_long_table
 from annotruth.io.reading.parse import (
     local_copy,
@@ -138,6 +142,7 @@ def single_file(source: LabelFile | Sequence[LabelFile]) -> LabelFile | None:
     """Return the only file of a source; None if there may be several."""
     if not isinstance(source, str | os.PathLike):
         return single_file(source[0]) if len(source) == 1 else None
+    refuse_empty_name(source)
     if is_url(source):
         return source
     may_match = any(mark in os.fspath(source) for mark in "*?[")

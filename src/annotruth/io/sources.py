@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from annotruth.errors import InputError, hide_credentials, is_url, listed
 from annotruth.io.options import ReadOptions
+from annotruth.io.reading.file_errors import refuse_empty_name
 from annotruth.labels.build import LabelBuilder
 from annotruth.labels.encode import to_text
 from annotruth.labels.frames import is_list
@@ -61,6 +62,7 @@ def find_files(source: LabelFile | Sequence[LabelFile]) -> list[LabelFile]:
 
 def _expand(source: LabelFile) -> Iterator[LabelFile]:
     text = os.fspath(source)
+    refuse_empty_name(text)
     if is_url(text):
         yield source
     elif Path(text).is_dir():

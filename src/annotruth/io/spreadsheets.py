@@ -16,7 +16,7 @@ from xml.parsers import expat
 
 import pyarrow as pa
 
-from annotruth.errors import InputError, listed, one_line, shorten
+from annotruth.errors import InputError, listed, one_line, shorten, shown
 from annotruth.io.decompress import check_size, open_zip, read_member
 
 _CELL_BYTES = 40  # of a cell in memory, empty ones included
@@ -94,7 +94,7 @@ def _choose(names: list[str], sheet: str | None) -> str:
         return names[0]
     if sheet not in names:
         raise InputError(
-            f"there is no sheet {shorten(sheet)!r}: the sheets are {listed(names)} (`--query SHEET`)"
+            f"there is no sheet {shown(sheet)}: the sheets are {listed(names)} (`--query SHEET`)"
         )
     return sheet
 

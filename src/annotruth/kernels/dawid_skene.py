@@ -8,8 +8,9 @@ the label l to an item of class k, item e is of class k with probability
 Each kernel processes items ``lo:hi`` of a block. ``confusion`` and ``counts`` are labels x annotators
 x classes, ``confusion[l, s, k]``, so that the classes of a label are one row in memory. ``rows`` holds,
 for each label, where that row begins, as integers in the bytes of floats, so that passes need not
-compute it again (`annotruth.kernels.simd.short_rows`). What is known about item e beside its labels has the likelihood
-``truth_likelihood[known[e]]``, one row per class of a known truth, then other rows. NumPy twins: `annotruth.kernels.reference.dawid_skene`.
+compute it again (`annotruth.kernels.simd.short_rows`). What is known about item e beside its labels
+has the likelihood ``truth_likelihood[known[e]]``: one row per class of a known truth, then other rows.
+NumPy twins: `annotruth.kernels.reference.dawid_skene`.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ from annotruth.kernels.simd.simd8 import prefetch
 # The log of a product of probabilities is taken before it can underflow.
 _LOG_BELOW = 1e-100
 # Larger tables do not fit into the caches, so rows are prefetched: that of the confusion some labels
-# ahead, and that of the counts of the current label. With 50,000 annotators and 5 classes this reduced
-# a pass from 27 to 22 ns per label; with smaller tables it would take longer.
+# ahead, and that of the counts of the current label. With 50,000 annotators and 5 classes a pass takes
+# a fifth less time; with smaller tables it would take longer.
 _MAX_CACHED = 400_000
 _AHEAD = 20
 # Many items at once, so that one table is in the second cache, then the other.

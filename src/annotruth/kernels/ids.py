@@ -39,7 +39,7 @@ def find_or_add(
 
     Id i is ``text[ends[i]:ends[i+1]]``; the ids of the table likewise. There must be room for all that
     may be new, and eight bytes after the last text of both: eight bytes are read at a time, as loops
-    over single bytes took twice as long.
+    over single bytes take twice as long.
     """
     slot_mask = np.uint64(len(slots) - 1)
     hashes = np.empty(_BATCH, dtype=np.uint64)
@@ -82,7 +82,7 @@ def _prefetch_slots(
     """Compute the hashes of some ids, and prefetch all that looking them up will read.
 
     A slot, the index of its id's text, and the text are in tables that no cache holds, and each is
-    needed to find the next: waiting for them one by one took three times as long.
+    needed to find the next: waiting for them one by one takes three times as long.
     """
     n, slot_mask = len(ends) - 1, np.uint64(len(slots) - 1)
     for i in range(n):

@@ -109,7 +109,7 @@ def _numbers(table: pa.Table, name: str) -> Floats:
     numbers = None if validate.missing(column).any() else parse_numbers(column.combine_chunks())
     if numbers is None:
         raise InputError(
-            f"column {shorten(name)!r} of the classifier must hold a number in every row: leave out "
+            f"column {shown(name)} of the classifier must hold a number in every row: leave out "
             "the rows of items that have no prediction"
         )
     return numbers

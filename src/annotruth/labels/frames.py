@@ -162,7 +162,10 @@ def _ask_for_columns(
     elif several:
         steps.append("rename one")
     if "question" in several.get("item", ()):
-        steps.append("if 'question' says which question was answered, pass `--question all`")
+        steps.append(
+            "if 'question' says which question was answered, pass `--question NAME`, or "
+            "`--question all` to `annotruth fit`"
+        )
     return "; ".join([*problems, *([", or ".join(steps)] if steps else [])])
 
 

@@ -11,9 +11,6 @@ from scipy.stats import false_discovery_control
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.machines.judges import AnyCodes
 
-MARGIN = 0.1
-"""The default advantage that is granted to machines: that which the authors give for crowd workers."""
-
 MIN_ITEMS, MIN_PEOPLE = 30, 3
 """The least number of items per person that the machine and others labelled, and of such people."""
 

@@ -9,25 +9,12 @@ from numpy.typing import NDArray
 
 from annotruth.comparisons.table import LEFT, RIGHT, TIE, Comparisons
 from annotruth.kernels.arrays import Floats
+from annotruth.machines.estimates import Estimate
 from annotruth.models.distribution import Z_95
 
 _PRECISION = 0.25  # of the prior of the side bias and of standardised coefficients, as in PairGPM
 _SHARPNESS_PRECISION = 0.01
 _MAX_STEPS, _TOL = 50, 1e-9
-
-
-class Effect(NamedTuple):
-    """An estimate with its 95% interval.
-
-    Examples
-    --------
-    >>> Effect(0.5, 0.1, 0.9).low
-    0.1
-    """
-
-    value: float
-    low: float
-    high: float
 
 
 class PairBias(NamedTuple):
@@ -50,8 +37,8 @@ class PairBias(NamedTuple):
     {}
     """
 
-    side: Effect | None
-    covariates: dict[str, Effect]
+    side: Estimate | None
+    covariates: dict[str, Estimate]
     n_both_orders: int
     consistency: float
 
@@ -77,7 +64,7 @@ def measure_bias(votes: Comparisons, scores: Floats) -> PairBias:
     value, deviation = _regression(x / scale, votes.outcome, precision)
     value, deviation = value / scale, deviation / scale
     effects = [
-        Effect(float(v), float(v - Z_95 * sd), float(v + Z_95 * sd))
+        Estimate(float(v), float(v - Z_95 * sd), float(v + Z_95 * sd))
         for v, sd in zip(value, deviation, strict=True)
     ]
     n_both_orders, consistency = _consistency(votes)

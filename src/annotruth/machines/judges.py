@@ -21,7 +21,7 @@ from annotruth.models.robust_gpm.strategies import MIN_PROBABILITY, normalise_lo
 AnyCodes: TypeAlias = NDArray[np.integer[Any]]
 
 MACHINE_MARGIN = 0.1
-"""By how much a machine may be worse than a person, unless another margin is given."""
+"""By how much a machine may be worse than a person: what the test's authors give for crowd workers."""
 
 _PRIOR_LABELS = 4.0
 _MAX_STEPS, _TOL = 300, 1e-4
@@ -118,7 +118,8 @@ def confusion_of(judge: Judge, states: LatentStates) -> Floats:
               v_z \sim \mathrm{Dirichlet}\Bigl(c_z \sum_g q_g \, a_g(\cdot \mid z)\Bigr),
 
     in which :math:`a_g` are the response strategies of RobustGPM and q, the share of the judge's labels
-    in each, is estimated, too. There are four pseudo-labels, :math:`c_z` of them in state z. That people may be wrong is thus not counted as an error of the judge.
+    in each, is estimated, too. There are four pseudo-labels, :math:`c_z` of them in state z. That
+    people may be wrong is thus not counted as an error of the judge.
     """
     posterior, n = states.posterior[judge.item], states.right.shape[1]
     is_label = np.eye(n)[judge.label].T

@@ -26,6 +26,7 @@ from annotruth.machines.dependence import (
     label_kernel,
     measure_dependence,
 )
+from annotruth.machines.estimates import UNKNOWN_ESTIMATE, Estimate
 from annotruth.machines.judges import (
     Judge,
     confusion_of,
@@ -39,20 +40,6 @@ from annotruth.models.robust_gpm.latent_states import LatentStates, latent_state
 # Standard errors of correlations are multiplied by these. Chosen on simulated crowds, so that 95%
 # intervals cover.
 _CLASS_INFLATION, _OPINION_INFLATION = 1.1, 1.4
-
-
-class Share(NamedTuple):
-    """A mean with its 95% interval.
-
-    Examples
-    --------
-    >>> Share(0.8, 0.7, 0.9).low
-    0.7
-    """
-
-    mean: float
-    low: float
-    high: float
 
 
 class DependentPair(NamedTuple):
@@ -110,9 +97,9 @@ class MachineMeasures(NamedTuple):
     codes: Codes
     n_labels: Codes
     n_items: Codes
-    agreement: list[Share]
+    agreement: list[Estimate]
     people_agreement: list[float]
-    accuracy: list[Share]
+    accuracy: list[Estimate]
     bias: Floats | None
     rmse: Floats | None
     confusion: Floats
@@ -214,10 +201,10 @@ def _dependences(
     ]
 
 
-def _agreement(judge: Judge, counts: Floats) -> Share:
+def _agreement(judge: Judge, counts: Floats) -> Estimate:
     """Return how often the judge and a person agree, the mean over items."""
     of_item = counts[judge.item]
-    return _mean(of_item[np.arange(len(of_item)), judge.label] / of_item.sum(axis=1))
+    return _mean_share(of_item[np.arange(len(of_item)), judge.label] / of_item.sum(axis=1))
 
 
 def _agreement_of_people(counts: Floats) -> float:
@@ -230,22 +217,24 @@ def _agreement_of_people(counts: Floats) -> float:
     return float(pairs.mean())
 
 
-def _mean(values: Floats) -> Share:
+def _mean_share(values: Floats) -> Estimate:
     """Return the mean of one share per item, with an interval between 0 and 1."""
     n = len(values)
     if n == 0:
-        return Share(*(float("nan"),) * 3)
+        return UNKNOWN_ESTIMATE
     # Two more of each kind keep the interval open where all values are the same (Agresti, Coull).
     padded = np.append(values, [0.0, 0.0, 1.0, 1.0])
     margin = Z_95 * padded.std() / np.sqrt(n + 4)
     mean = float(values.mean())
     low, high = padded.mean() - margin, padded.mean() + margin
-    return Share(mean, float(np.clip(low, 0.0, mean)), float(np.clip(high, mean, 1.0)))
+    return Estimate(mean, float(np.clip(low, 0.0, mean)), float(np.clip(high, mean, 1.0)))
 
 
-def _accuracy(model: JudgeModel, states: LatentStates) -> Share:
+def _accuracy(model: JudgeModel, states: LatentStates) -> Estimate:
     """Return how often the judge's label is the consensus; the people may be wrong, too."""
-    return _mean(_right_given(model, states)[np.arange(len(model.judge.item)), model.judge.label])
+    return _mean_share(
+        _right_given(model, states)[np.arange(len(model.judge.item)), model.judge.label]
+    )
 
 
 def _right_given(model: JudgeModel, states: LatentStates) -> Floats:

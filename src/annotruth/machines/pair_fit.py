@@ -13,20 +13,18 @@ from numpy.typing import NDArray
 from annotruth.comparisons.table import OUTCOMES, TIE, Comparisons
 from annotruth.engines import get_engine
 from annotruth.errors import InputError
-from annotruth.kernels.arrays import Floats
 from annotruth.labels import Labels, Scale
 from annotruth.labels.encode import match_ids, to_text
-from annotruth.machines.bias import Effect, PairBias, measure_bias
+from annotruth.machines.bias import PairBias, measure_bias
+from annotruth.machines.estimates import UNKNOWN_ESTIMATE, Estimate, estimate_columns, numbers
 from annotruth.machines.judges import MACHINE_MARGIN, check_machines, find_machines
 from annotruth.machines.measure import MachineMeasures, measure_machines
-from annotruth.machines.results import make_results, numbers
+from annotruth.machines.results import make_results
 from annotruth.models.em import ProgressCallback, start_stage
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.pair_gpm.model import PairGPM
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.robust_gpm import RobustGPM
-
-_NOTHING = Effect(*(float("nan"),) * 3)
 
 
 def check_pair_machine_options(
@@ -120,12 +118,6 @@ def _votes_of(data: Comparisons, annotator: int) -> Comparisons:
     return data.of_annotators(np.arange(data.n_annotators) == annotator)
 
 
-def _effect_columns(name: str, effects: Sequence[Effect | None]) -> dict[str, pa.Array]:
-    values: Floats = np.array([each or _NOTHING for each in effects], dtype=np.float64)
-    ends = (name, f"{name}_low", f"{name}_high")
-    return {end: numbers(column) for end, column in zip(ends, values.T, strict=True)}
-
-
 def _bias_columns(
     data: Comparisons, biases: Sequence[PairBias], people: RankFit
 ) -> dict[str, pa.Array]:
@@ -133,10 +125,10 @@ def _bias_columns(
     n = len(biases)
     columns: dict[str, pa.Array] = {}
     if data.sides_known and people.side_bias is not None:
-        columns |= _effect_columns("side_bias", [each.side for each in biases])
+        columns |= estimate_columns("side_bias", [each.side or UNKNOWN_ESTIMATE for each in biases])
         columns["people_side_bias"] = numbers(np.full(n, people.side_bias[0]))
     for name in data.covariates:
-        columns |= _effect_columns(f"{name}_effect", [each.covariates[name] for each in biases])
+        columns |= estimate_columns(f"{name}_effect", [each.covariates[name] for each in biases])
         columns[f"people_{name}_effect"] = numbers(np.full(n, people.coefficients[name][0]))
     columns["n_both_orders"] = pa.array([each.n_both_orders for each in biases], pa.int64())
     columns["consistency"] = numbers([each.consistency for each in biases])
@@ -153,10 +145,10 @@ def _bias_lines(
         if bias.side is not None and people.side_bias is not None:
             lines.append(
                 f"machine {name}: side bias {_interval(bias.side)} (above 0 is left); people "
-                f"{_interval(Effect(*people.side_bias))}"
+                f"{_interval(Estimate(*people.side_bias))}"
             )
         for covariate, effect in bias.covariates.items():
-            of_people = Effect(*people.coefficients[covariate])
+            of_people = Estimate(*people.coefficients[covariate])
             lines.append(
                 f"machine {name}: effect of {covariate} {_interval(effect)}; people "
                 f"{_interval(of_people)}"
@@ -169,5 +161,5 @@ def _bias_lines(
     return lines
 
 
-def _interval(effect: Effect) -> str:
+def _interval(effect: Estimate) -> str:
     return f"{effect.value:+.2f} ({effect.low:+.2f} to {effect.high:+.2f})"

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from annotruth.errors import counted
-from annotruth.kernels.arrays import Floats
 from annotruth.labels.encode import to_text
 from annotruth.machines.alternative import UNKNOWN, AlternativeTest
-from annotruth.machines.measure import DependentPair, MachineMeasures, Share
+from annotruth.machines.estimates import estimate_columns, numbers
+from annotruth.machines.measure import DependentPair, MachineMeasures
 from annotruth.models.distribution import Z_95
 from annotruth.models.fits.further import FurtherResults
 
@@ -52,18 +52,6 @@ def make_results(
     return FurtherResults(tables, facts, lines)
 
 
-def numbers(values: Sequence[float] | Floats) -> pa.Array:
-    """Return a column of numbers, null where there is none."""
-    return pa.array(np.asarray(values, dtype=np.float64), from_pandas=True)
-
-
-def _shares(name: str, shares: Sequence[Share]) -> dict[str, pa.Array]:
-    """Return three columns: the mean and its interval."""
-    columns = np.array(shares, dtype=np.float64).reshape(-1, 3).T
-    ends = (name, f"{name}_low", f"{name}_high")
-    return {end: numbers(column) for end, column in zip(ends, columns, strict=True)}
-
-
 def _machine_table(
     measures: MachineMeasures, annotators: pa.Array, further_columns: Mapping[str, Any]
 ) -> pa.Table:
@@ -73,9 +61,9 @@ def _machine_table(
         "n_labels": pa.array(measures.n_labels, pa.int64()),
         "n_items": pa.array(measures.n_items, pa.int64()),
         "weight": numbers(measures.weight),
-        **_shares("agreement", measures.agreement),
+        **estimate_columns("agreement", measures.agreement),
         "people_agreement": numbers(measures.people_agreement),
-        **_shares("accuracy", measures.accuracy),
+        **estimate_columns("accuracy", measures.accuracy),
     }
     if measures.bias is not None and measures.rmse is not None:
         columns |= {"bias": numbers(measures.bias), "rmse": numbers(measures.rmse)}
@@ -148,7 +136,7 @@ def _machine_lines(measures: MachineMeasures, names: Sequence[str]) -> list[str]
         if measures.n_items[at] == 0:
             lines.append(f"{line}no item of it has a person's label: nothing to compare it with")
             continue
-        line += f"agrees with people {measures.agreement[at].mean:.0%}"
+        line += f"agrees with people {measures.agreement[at].value:.0%}"
         if np.isfinite(measures.people_agreement[at]):
             line += f" (people with each other {measures.people_agreement[at]:.0%})"
         lines.append(f"{line}; {replacement(measures.tests[at])}")

@@ -37,6 +37,9 @@ MODELS = {
 DEFAULT_MODEL = "robust-gpm"
 """The model that is fitted if none is named."""
 
+AUTO = "auto"
+"""The value of ``model`` for the one that predicts held-out labels best."""
+
 
 def get_model(name: str) -> type[Estimator]:
     """Return the estimator class of a model."""

@@ -36,7 +36,7 @@ def further_results(
     if trajectories is None:
         lines += _no_order_lines(labels)
     else:
-        facts |= _order_facts(labels, trajectories)
+        facts |= _order_facts(trajectories)
         lines += _order_lines(labels, trajectories, tables)
     if "seconds" in labels.covariates.labels:
         lines.append(_seconds_line(seconds))
@@ -188,7 +188,7 @@ def _as_text(by: str, clock: Clock, values: Floats) -> pa.Array:
     return pa.array([f"{value:g}" for value in values])
 
 
-def _order_facts(labels: Labels, trajectories: Trajectories) -> dict[str, Any]:
+def _order_facts(trajectories: Trajectories) -> dict[str, Any]:
     trend, model = trajectories.trend, trajectories.model
     return {
         "by": trajectories.clock.kind,

@@ -26,6 +26,7 @@ Progress = Callable[[int, int], None]
 
 # Small enough that an interruption loses seconds, large enough that hand-over costs little.
 _RUNS_PER_BATCH = 5
+_MAX_RUNS = 100_000
 
 
 def make_generator(experiment: str, condition: Condition, run: int) -> np.random.Generator:
@@ -66,8 +67,7 @@ def run_experiment(
     progress
         Called at the start and after every finished run.
     """
-    if n_runs < 1:
-        raise InputError(f"runs is {n_runs}: give a whole number of at least 1")
+    check_runs(n_runs)
     conditions = experiment.conditions(settings)
     numbers = range(n_runs if experiment.is_random else 1)
     wanted = [RunId(condition, run) for condition in range(len(conditions)) for run in numbers]
@@ -92,6 +92,14 @@ def run_experiment(
         ExperimentRun(conditions[run_id.condition], run_id.run, log.results[run_id])
         for run_id in wanted
     ]
+
+
+def check_runs(n_runs: int) -> None:
+    """Refuse a number of runs that is not from 1 to `_MAX_RUNS`."""
+    if not 1 <= n_runs <= _MAX_RUNS:
+        raise InputError(
+            f"the number of runs (`--runs`) is {n_runs}: give a whole number from 1 to {_MAX_RUNS:,}"
+        )
 
 
 _Job = tuple[Experiment, Settings, Path | None]

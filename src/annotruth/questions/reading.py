@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from annotruth.errors import AnnotruthWarning, InputError, listed, shorten
+from annotruth.errors import AnnotruthWarning, InputError, listed, shown
 from annotruth.io.drop_list import dropped_annotators, leave_out
 from annotruth.io.formats.source import ParsedLabels
 from annotruth.io.options import ReadOptions
@@ -114,7 +114,7 @@ def split_by_question(
         unknown = [name for name in names if name not in labels]
         if unknown:
             raise InputError(
-                f"the {role} has the unknown question {shorten(unknown[0])!r}: the questions are "
+                f"the {role} has the unknown question {shown(unknown[0])}: the questions are "
                 f"{listed(labels)}"
             )
         return {name: rows_of_question(table, QUESTION, name) for name in names}
@@ -126,7 +126,7 @@ def question_named_in_errors(name: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise type(error)(f"question {shorten(name)!r}: {error}") from error
+        raise type(error)(f"question {shown(name)}: {error}") from error
 
 
 def _read_frame(data: Any, read: ReadOptions) -> dict[str, Labels]:

@@ -28,6 +28,11 @@ _SCRIPTS = (
 )
 
 
+def sentence(text: str) -> str:
+    """Return text with a capital letter and a full stop; nothing of nothing."""
+    return f"{text[0].upper()}{text[1:]}." if text else ""
+
+
 def facts(rows: Iterable[tuple[str, object, str]]) -> str:
     """Return names with large values, and a note on each."""
     parts = [

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, shown
+from annotruth.models.pairs.registry import PAIR_MODELS
+from annotruth.models.registry import AUTO, MODELS
 from annotruth.serve.hooks.signatures import new_secret
 from annotruth.serve.store import alerts, connections, projects, tokens
 from annotruth.serve.store.audit import add_audit
@@ -51,12 +53,14 @@ class Administration(NamedTuple):
         self, name: str, kind: ProjectKind, settings: Mapping[str, Any] | None = None
     ) -> Project:
         """Create a project."""
+        _check_model(kind, settings or {})
         made = projects.create_project(self.connection, name, kind, settings or {}, self.now)
         self.log(made.id, "project created", {"name": name, "kind": kind})
         return made
 
     def change_settings(self, project: Project, wanted: Mapping[str, Any]) -> Project:
         """Change settings of a project; None removes one."""
+        _check_model(project.kind, wanted)
         changes = {k: v for k, v in wanted.items() if v != project.settings.get(k)}
         if not changes:
             return project
@@ -118,3 +122,11 @@ class Administration(NamedTuple):
     def log(self, project_id: int | None, action: str, detail: Mapping[str, Any]) -> None:
         """Add an entry to the audit log; ``detail`` has no secrets."""
         add_audit(self.connection, project_id, self.actor, action, detail, self.now)
+
+
+def _check_model(kind: ProjectKind, settings: Mapping[str, Any]) -> None:
+    """Refuse a model that projects of this kind do not have."""
+    models = [*(MODELS if kind == "labels" else PAIR_MODELS), AUTO]
+    model = settings.get("model")
+    if model is not None and model not in models:
+        raise InputError(f"unknown model {shown(model)}: choose one of {', '.join(models)}")

@@ -33,9 +33,9 @@ TOO_FEW_ANSWERS = "too few answers to tell"
 
 _N_DRAWS = 400
 _WIDE = 0.7  # an interval as wide as this says nothing
-_RARELY = (
-    0.15  # a label that is given less often is never meant, one given more than 1 - that always
-)
+# A label that is given less often than this counts as never given, one given more often than
+# 1 minus this as always given.
+_RARELY = 0.15
 _ENDS = (2.5, 97.5)
 
 

@@ -83,11 +83,12 @@ def choose_types(
         return TypesChoice(n_types or 1, 1.0, [], [], 0)
     start_stage(progress, "choosing types of items")
     train = labels.subset(~held_out)
-    answers = _answers_of(labels, held_out, ~held_out)
+    answers = _answers_of(labels, held_out)
     with closing(get_engine(engine).open(train)) as session:
         steps = SetSteps(train, session)
         run = partial(run_em, steps, tol=tol, max_iter=max_iter, progress=progress)
         single, _ = run(steps.start())
+        own = steps.own_rates()
         tried: list[_TriedTypes] = []
         best, failures = -np.inf, 0
         for n in range(1, MAX_TYPES + 1) if n_types is None else [n_types]:
@@ -96,14 +97,13 @@ def choose_types(
             if n > 1:
                 found, _ = run(steps.with_types(single, n))
             evidence = session.collect("evidence").copy()
-            score = float(_log_likelihoods(answers, found, evidence, steps.own_rates()).mean())
+            score = float(_log_likelihoods(answers, found, evidence, own).mean())
             penalized = score - (n - 1) * _LOSS_PER_TYPE / len(answers.item)
             tried.append(_TriedTypes(n, score, penalized, found, evidence))
             failures = 0 if penalized > best else failures + 1
             best = max(best, penalized)
             if failures == _FAILURES:
                 break
-        own = steps.own_rates()
     chosen = max(tried, key=attrgetter("penalized"))
     by_power = [
         float(
@@ -144,10 +144,10 @@ class _Answers(NamedTuple):
     given: NDArray[np.bool_]
 
 
-def _answers_of(labels: Labels, held_out: NDArray[np.bool_], kept: NDArray[np.bool_]) -> _Answers:
+def _answers_of(labels: Labels, held_out: NDArray[np.bool_]) -> _Answers:
     """Return the held-out answers with the codes that items and annotators have in the rest."""
-    items = np.unique(labels.item_of_label()[kept])
-    annotators = np.unique(labels.annotator[kept])
+    items = np.unique(labels.item_of_label()[~held_out])
+    annotators = np.unique(labels.annotator[~held_out])
     sets = members(labels.scale)[labels.category_of_label()[held_out]]
     return _Answers(
         np.searchsorted(items, labels.item_of_label()[held_out]),

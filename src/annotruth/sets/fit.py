@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 SEPARATOR = "|"
 _SEPARATORS = (SEPARATOR, ";", ",", "/", "\t", "\x1f")
-_SURE = 0.9
+SURE = 0.9
+"""Items whose set is more likely than this have a clear set."""
 
 # What completion offers.
 _PUBLIC = (
@@ -286,10 +287,10 @@ class SetFit(AnnotatorResults):
             lines.append(f"{counted(data.n_repeated, 'repeated row')} counted once")
         lines += self.history_lines(data.n_labels, "answer")
         lines.append(self.chosen)
-        n_sure = int((self.confidence > _SURE).sum())
+        n_sure = int((self.confidence > SURE).sum())
         n_empty = int((~self.sets.any(axis=1)).sum())
         lines.append(
-            f"items: {n_sure:,} of {data.n_items:,} have a set above {_SURE:.0%} probability; "
+            f"items: {n_sure:,} of {data.n_items:,} have a set above {SURE:.0%} probability; "
             f"{self.sets.sum(axis=1).mean():.1f} labels per item, {n_empty:,} without a label"
         )
         lines.append(

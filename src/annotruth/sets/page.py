@@ -24,6 +24,7 @@ from annotruth.report.html import (
     pack,
     rounded,
     section,
+    sentence,
     side_by_side,
     table_placeholder,
     write_page,
@@ -33,7 +34,7 @@ from annotruth.report.sections import rows_left_out, verdict_counts
 from annotruth.report.tables import PageTable
 from annotruth.sets.charts import label_chart, reliability_chart, together_chart
 from annotruth.sets.evaluate import evaluate_sets
-from annotruth.sets.fit import SetFit
+from annotruth.sets.fit import SURE, SetFit
 from annotruth.sets.page_tables import answer_rows, item_rows, label_rows, people_rows
 
 _LINKS = {
@@ -45,7 +46,6 @@ _LINKS = {
     "answers": "Doubtful answers",
     "appendix": "Appendix",
 }
-_SURE = 0.9
 _METRICS = {
     "f1_micro": ("Micro-F1", "over all items and labels at once"),
     "f1_macro": ("Macro-F1", "the mean over labels: rare ones count as much"),
@@ -85,10 +85,10 @@ def set_report_page(
     parts = {
         "overview": _overview(fit),
         "truth": "" if truth is None else _against_truth(fit, truth),
-        "labels": _labels(fit, charts),
-        "items": _items(fit, tables["sets"]),
+        "labels": _labels(charts),
+        "items": _items(tables["sets"]),
         "annotators": _annotators(fit, charts, tables["people"]),
-        "answers": _answers(fit, tables["answers"]),
+        "answers": _answers(tables["answers"]),
         "appendix": _appendix(fit, charts),
     }
     data = {
@@ -103,7 +103,7 @@ def set_report_page(
         heading=source or "Sets of labels",
         subheading=f"{fit.model} · {day.day} {day:%B %Y} · {fit.describe()}",
         command=command or "",
-        notice=" ".join(filter(None, (_sentence(fit.notice()), convergence_notice(fit)))),
+        notice=" ".join(filter(None, (sentence(fit.notice()), convergence_notice(fit)))),
         links={name: _LINKS[name] for name, part in parts.items() if part},
         sections=parts.values(),
         data=pack(data),
@@ -111,10 +111,6 @@ def set_report_page(
         "This page works offline.",
         colors=CLASS_COLORS,
     )
-
-
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
 def _charts(fit: SetFit) -> dict[str, Chart]:
@@ -125,21 +121,21 @@ def _charts(fit: SetFit) -> dict[str, Chart]:
 
 def _overview(fit: SetFit) -> str:
     n_items = fit.data.n_items
-    sure = int((fit.confidence > _SURE).sum())
+    sure = int((fit.confidence > SURE).sum())
     empty = int((~fit.sets.any(axis=1)).sum())
     n_dropped = int((verdicts(fit)[0] == "drop").sum())
     rows: list[tuple[str, object, str]] = [
         (
             "Items with a clear set",
             f"{sure:,}",
-            f"of {n_items:,} have a set above {_SURE:.0%} probability",
+            f"of {n_items:,} have a set above {SURE:.0%} probability",
         ),
         (
             "Labels per item",
             f"{fit.sets.sum(axis=1).mean():.1f}",
             f"in the most likely sets; {empty:,} items have none",
         ),
-        ("Labels", f"{fit.n_labels:,}", _sentence(fit.chosen).rstrip(".")),
+        ("Labels", f"{fit.n_labels:,}", sentence(fit.chosen).rstrip(".")),
         (
             "Annotators",
             f"{fit.data.n_annotators:,}",
@@ -160,7 +156,7 @@ def _against_truth(fit: SetFit, truth: Any) -> str:
     return section("truth", "Against the truth", facts(rows))
 
 
-def _labels(fit: SetFit, charts: Mapping[str, Chart]) -> str:
+def _labels(charts: Mapping[str, Chart]) -> str:
     text = (
         "How many items have each label, and how well a typical serious annotator finds it: sensitivity "
         "is how often the label is given where it is right, specificity how often it is left out where "
@@ -175,7 +171,7 @@ def _labels(fit: SetFit, charts: Mapping[str, Chart]) -> str:
     )
 
 
-def _items(fit: SetFit, table: PageTable) -> str:
+def _items(table: PageTable) -> str:
     text = "Confidence is the probability that the item has exactly these labels; p is that of a label."
     return section(
         "items",
@@ -206,7 +202,7 @@ def _annotators(fit: SetFit, charts: Mapping[str, Chart], table: PageTable) -> s
     )
 
 
-def _answers(fit: SetFit, table: PageTable) -> str:
+def _answers(table: PageTable) -> str:
     if not table.rows:
         text = "No answer of the other annotators is probably not serious."
         return section("answers", "Doubtful answers", f"<p>{text}</p>")

@@ -5,14 +5,16 @@ probability
 
 .. math::
     a_{s,l} \sim \mathrm{Beta}(\kappa \bar a_{s,l}, \kappa (1 - \bar a_{s,l})), \qquad
-    \operatorname{logit} \bar a_{s,l} = m_l + u_s, \qquad u_s \sim N(0, \sigma^2).
+    \operatorname{logit} \bar a_{s,l} = m_l + u_s, \qquad u_s \sim N(0, \sigma^2), \qquad
+    m_l \sim N(\mu, \tau^2), \qquad \mu \sim N(\mu_0, 1).
 
-:math:`m_l` is the label's level in the crowd, :math:`u_s` the annotator's own level, and
-:math:`\kappa` how little an annotator's labels differ beyond that. All are learned from expected counts:
-m and u by Newton's steps on a quasi-likelihood, in which the n answers of a cell count
-:math:`n / (1 + (n - 1) / (\kappa + 1))`, as many as a beta-binomial's; :math:`\sigma^2` from the
-posterior of u; :math:`\kappa` by the beta-binomial likelihood over a grid. With few answers a rate is
-near the annotator's and the label's level; with many it is the annotator's own.
+:math:`m_l` is the label's level in the crowd, :math:`u_s` the annotator's own level, :math:`\mu_0` the
+level at the start, and :math:`\kappa` how little an annotator's labels differ beyond that. All are
+learned from expected counts: m and u by Newton's steps on a quasi-likelihood, in which the n answers of
+a cell count :math:`n / (1 + (n - 1) / (\kappa + 1))`, as many as a beta-binomial's; :math:`\sigma^2`
+and :math:`\tau^2` from the posteriors of u and m; :math:`\kappa` by the beta-binomial likelihood over a
+grid. With few answers a rate is near the annotator's and the label's level; with many it is the
+annotator's own.
 """
 
 from __future__ import annotations
@@ -48,9 +50,9 @@ class PooledRates(NamedTuple):
     offset: Floats  # u, one per annotator
     offset_variance: Floats  # the posterior variance of u
     kappa: float
-    variance: float
+    variance: float  # sigma squared
     level_variance: float  # tau squared
-    usual: float  # the level that labels have on average, before any answers
+    usual: float  # mu_0
 
     def mean(self) -> Floats:
         """Return the prior means, annotators x labels."""
@@ -80,9 +82,16 @@ class PooledRates(NamedTuple):
 
 def start_rates(n_annotators: int, n_labels: int, rate: float) -> PooledRates:
     """Return rates that are the same for all annotators and labels."""
-    level = np.full(n_labels, np.log(rate / (1.0 - rate)))
-    none = np.zeros(n_annotators)
-    return PooledRates(level, none, np.full(n_annotators, 0.5), 20.0, 0.5, 0.25, float(level[0]))
+    level = float(np.log(rate / (1.0 - rate)))
+    return PooledRates(
+        level=np.full(n_labels, level),
+        offset=np.zeros(n_annotators),
+        offset_variance=np.full(n_annotators, 0.5),
+        kappa=20.0,
+        variance=0.5,
+        level_variance=0.25,
+        usual=level,
+    )
 
 
 def beta_binomial(mean: Floats, kappa: float, successes: Floats, trials: Floats) -> Floats:
@@ -132,7 +141,7 @@ def update_rates(
 
 
 def _mean_level(level: Floats, rates: PooledRates) -> float:
-    """Return the mean of the labels' levels, which is normal around the usual one with variance 1."""
+    """Return the posterior mean of mu, given the labels' levels."""
     precision = len(level) / rates.level_variance
     return float((precision * level.mean() + rates.usual) / (precision + 1.0))
 

@@ -266,14 +266,16 @@ class SetSteps:
         ratio = np.clip(as_irregular - as_serious, -_MAX_LOG_ODDS, _MAX_LOG_ODDS)
         share = old.irregular_share
         irregular = expit(np.log(share / (1.0 - share)) + ratio)
-        some, all_ = _IRREGULAR_PRIOR
+        n_irregular, n_annotators = _IRREGULAR_PRIOR
         return old._replace(
             sensitivity=sensitivity,
             specificity=specificity,
             present=sensitivity.posterior_mean(counts.hits, counts.positives),
             absent=specificity.posterior_mean(counts.rejections, counts.negatives),
             irregular=irregular,
-            irregular_share=float((irregular.sum() + some) / (len(irregular) + all_)),
+            irregular_share=float(
+                (irregular.sum() + n_irregular) / (len(irregular) + n_annotators)
+            ),
         )
 
     def _log_likelihood(self, parameters: SetParameters, sums: dict[str, Floats]) -> float:

@@ -66,9 +66,8 @@ def make_set_fit(
     assert fit.high is not None
     assert fit.behavior is not None
     assert fit.p_serious is not None
-    people = fit.data.n_annotators, len(names)
-    for name, each in (("sensitivity", people), ("specificity", people)):
-        _shares(fit, name, *each)
+    for name in ("sensitivity", "specificity"):
+        _shares(fit, name, fit.data.n_annotators, len(names))
     return SetFit(
         model=fit.model,
         settings=fit.settings,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, Scale
 from annotruth.labels.arrays import Covariates
-from annotruth.simulate.checks import check_choices, check_counts, check_share, generator
+from annotruth.simulate.checks import check_choices, check_share, generator
 from annotruth.simulate.crowds import crowd
 
 _BEHAVIORS = ("random", "repeated")
@@ -98,7 +98,6 @@ def changing(
         The same seed gives the same labels, byte for byte.
     """
     check_choices({"behavior": _BEHAVIORS}, behavior=behavior)
-    check_counts(1, n_items=n_items, n_annotators=n_annotators)
     check_share(changing_share=changing_share)
     for low, high in (before, after):
         check_share(low=low, high=high)

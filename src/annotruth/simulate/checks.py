@@ -5,8 +5,23 @@ from numbers import Real
 
 import numpy as np
 
-from annotruth.errors import InputError
+from annotruth.errors import InputError, shown
 from annotruth.labels.validate import check_seed, is_integer
+
+_MOST = 10**9  # NumPy can describe an array of two such axes: it lacks the memory, and says so
+_FLAGS = {
+    "n_items": "--items",
+    "n_annotators": "--annotators",
+    "n_categories": "--categories",
+    "n_labels": "--categories",
+    "labels_per_item": "--labels-per-item",
+    "answers_per_item": "--labels-per-item",
+    "comparisons_per_annotator": "--comparisons-per-annotator",
+    "n_groups": "--groups",
+    "spammer_share": "--spammers",
+    "side_bias": "--side-bias",
+    "tie_rate": "--tie-rate",
+}
 
 
 def generator(seed: int | np.random.Generator) -> np.random.Generator:
@@ -21,14 +36,26 @@ def check_choices(choices: Mapping[str, Sequence[str]], **given: str) -> None:
     """Refuse a value of an option that is not one of its choices."""
     for option, name in given.items():
         if name not in choices[option]:
-            raise InputError(f"unknown {option} {name!r}: choose {', '.join(choices[option])}")
+            raise InputError(f"unknown {option} {shown(name)}: choose {', '.join(choices[option])}")
 
 
 def check_counts(minimum: int, **given: object) -> None:
-    """Refuse numbers of something that are not whole, or below the minimum."""
+    """Refuse numbers of something that are not whole, below the minimum, or above a billion."""
     for name, count in given.items():
-        if not is_integer(count) or count < minimum:
-            raise InputError(f"{name} is {count!r}: give a whole number of at least {minimum}")
+        if not (is_integer(count) and minimum <= count <= _MOST):
+            raise InputError(
+                f"{named(name)} is {shown(count)}: give a whole number from {minimum} to {_MOST:,}"
+            )
+
+
+def check_per_item(n_annotators: int, **given: int | None) -> None:
+    """Refuse numbers of annotators per item that are not from 1 to all of them; None is all."""
+    for name, count in given.items():
+        if count is not None and not (is_integer(count) and 1 <= count <= n_annotators):
+            raise InputError(
+                f"{named(name)} is {shown(count)}: give a whole number from 1 to the number of "
+                f"annotators ({n_annotators}), or leave it out for all"
+            )
 
 
 def check_share(**given: object) -> None:
@@ -36,4 +63,10 @@ def check_share(**given: object) -> None:
     for name, share in given.items():
         # Written as what is allowed, so that nan is refused too.
         if not (isinstance(share, Real) and 0 <= float(share) <= 1):
-            raise InputError(f"{name} is {share!r}: give a number from 0 to 1")
+            raise InputError(f"{named(name)} is {shown(share)}: give a number from 0 to 1")
+
+
+def named(option: str) -> str:
+    """Return an option with its flag of `annotruth simulate`, if that has another name."""
+    flag = _FLAGS.get(option)
+    return option if flag is None else f"{option} (`{flag}`)"

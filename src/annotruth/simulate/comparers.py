@@ -9,9 +9,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.comparisons import LEFT, RIGHT, TIE, Comparisons
-from annotruth.errors import InputError
+from annotruth.errors import InputError, shown
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.simulate.checks import check_choices, check_counts, check_share, generator
+from annotruth.simulate.checks import check_choices, check_counts, check_share, generator, named
 
 # What spammers do, in the order of their codes; "mixed" draws one per spammer.
 _RANDOM, _ALWAYS_TIE = 0, 3
@@ -314,4 +314,4 @@ def _check_finite(*, lowest: float = 0.0, **given: float) -> None:
     for name, value in given.items():
         if not (isinstance(value, Real) and lowest <= value < np.inf and value > -np.inf):
             what = "a number" if lowest < 0 else "a number of at least 0"
-            raise InputError(f"{name} is {value!r}: give {what}")
+            raise InputError(f"{named(name)} is {shown(value)}: give {what}")

@@ -13,11 +13,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, Scale
-from annotruth.labels.validate import is_integer
-from annotruth.simulate.checks import check_choices, check_counts, check_share, generator
+from annotruth.simulate.checks import (
+    check_choices,
+    check_counts,
+    check_per_item,
+    check_share,
+    generator,
+)
 
 # The basic behaviors, in the order of their codes; "mixed" combines them.
 _BEHAVIORS = ("random", "repeated", "inverted")
@@ -355,9 +359,5 @@ def check_numbers(
     """Refuse sizes that no crowd can have."""
     check_counts(1, n_items=n_items, n_annotators=n_annotators)
     check_counts(2, n_categories=n_categories)
-    if per_item is not None and not (is_integer(per_item) and 1 <= per_item <= n_annotators):
-        raise InputError(
-            f"labels_per_item is {per_item!r}: give a whole number from 1 to n_annotators "
-            f"({n_annotators}), or None for all"
-        )
+    check_per_item(n_annotators, labels_per_item=per_item)
     check_share(spammer_share=spammer_share)

@@ -13,8 +13,8 @@ from annotruth.kernels.arrays import Floats
 from annotruth.labels import Scale
 from annotruth.labels.encode import decode_table
 from annotruth.labels.questions import concat_questions
-from annotruth.simulate.checks import check_choices, check_counts, check_share, generator
-from annotruth.simulate.crowds import Simulation, assign, discretize, draw_labels
+from annotruth.simulate.checks import check_choices, check_share, generator
+from annotruth.simulate.crowds import Simulation, assign, check_numbers, discretize, draw_labels
 
 _SCALES = {"scale": ("nominal", "ordinal")}
 
@@ -79,9 +79,8 @@ def questions(
     seed
         The same seed gives the same labels, byte for byte.
     """
-    check_counts(1, n_items=n_items, n_annotators=n_annotators)
-    check_counts(2, n_categories=n_categories)
-    check_share(spammer_share=spammer_share, correlation=correlation, accuracy=accuracy)
+    check_numbers(n_items, n_annotators, n_categories, labels_per_item, spammer_share)
+    check_share(correlation=correlation, accuracy=accuracy)
     for scale in scales:
         check_choices(_SCALES, scale=scale)
     rng = generator(seed)
@@ -125,7 +124,7 @@ def _reliability_at(quantile: Floats, spammer_share: float) -> Floats:
 
 
 def _as_nominal(simulation: Simulation) -> Simulation:
-    """Return the simulation with categories that have names and no order: a, b, c, ..."""
+    """Return the simulation with categories that have names and no order: c1, c2, c3, ..."""
     labels = simulation.labels
     names = [f"c{number}" for number in range(1, labels.n_categories + 1)]
     return replace(simulation, labels=replace(labels, scale=Scale.nominal(names)))

@@ -7,13 +7,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from annotruth.errors import InputError
 from annotruth.kernels.arrays import Floats
 from annotruth.labels import Labels
 from annotruth.labels.frames import default_frame
 from annotruth.labels.sets import describe_sets, labels_in
-from annotruth.labels.validate import is_integer
-from annotruth.simulate.checks import check_counts, check_share, generator
+from annotruth.simulate.checks import check_counts, check_per_item, check_share, generator
 from annotruth.simulate.crowds import assign
 
 SPAMMERS = ("random", "always the same set", "always empty", "always everything")
@@ -132,12 +130,8 @@ def sets(
     check_share(spammer_share=spammer_share, sensitivity=sensitivity, specificity=specificity)
     check_share(**{"the lower end of prevalence": prevalence[0]})
     check_share(**{"the upper end of prevalence": prevalence[1]})
+    check_per_item(n_annotators, answers_per_item=answers_per_item)
     per_item = n_annotators if answers_per_item is None else answers_per_item
-    if not (is_integer(per_item) and 1 <= per_item <= n_annotators):
-        raise InputError(
-            f"answers_per_item is {answers_per_item!r}: give a whole number from 1 to n_annotators "
-            f"({n_annotators}), or None for all"
-        )
     rng = generator(seed)
     shares = rng.uniform(*prevalence, size=n_labels)
     theta = rng.beta(0.6, 1.8, size=(n_types, n_labels))

@@ -109,7 +109,7 @@ def test_all_comparisons_are_current(database, now):
         (LabelEvent("a", deleted=True), "the event has no annotator"),
         (LabelEvent("a" * 513, "ann", "x"), "longer than 512 characters"),
         (LabelEvent("\U0001f600" * 300, "ann", "x"), "1,024 bytes"),
-        (LabelEvent("a\0", "ann", "x"), "contains a zero character"),
+        (LabelEvent("a\0", "ann", "x"), r"the item 'a\\x00' contains a zero character"),
         (LabelEvent("a", "\ud800", "x"), "is not valid Unicode"),
         (LabelEvent("a", "ann", "x", event_id=""), "the event id is empty"),
         (LabelEvent(" \t", "ann", "x"), "the item ' .*' counts as missing"),

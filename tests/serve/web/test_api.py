@@ -40,6 +40,10 @@ def test_a_wrong_list_is_not_stored_at_all(server):
     path = "/projects/birds/labels"
     reply = server.call("POST", path, [label(1), {"item": "x", "annotator": "ann"}])
     assert (reply.status, reply.body) == (422, {"detail": "the event has no label"})
+    reply = server.call(
+        "POST", "/projects/birds/labels", {"item": "", "annotator": "ann", "label": "x"}
+    )
+    assert reply.body == {"detail": "item: give an id that is not empty"}
     reply = server.call("POST", path, [label(1), label(2, lable="owl")])
     assert reply.status == 422
     assert reply.body["detail"] == "1.lable: Extra inputs are not permitted"
@@ -98,6 +102,9 @@ def test_projects_are_created_and_changed(server):
     assert own == ["birds"]
     changed = server.call("PATCH", "/projects/owls", {"model": "gpm", "labels_per_item": None})
     assert changed.body["settings"] == {"model": "gpm"}
+    wrong = server.call("PATCH", "/projects/owls", {"model": "nope"})
+    assert wrong.status == 422
+    assert wrong.body["detail"].startswith("unknown model 'nope': choose one of majority, mean,")
     state = server.call("GET", "/projects/owls").body
     assert (state["settings"], state["version"]) == ({"model": "gpm"}, None)
     actions = [each["action"] for each in server.call("GET", "/projects/owls/audit").body]

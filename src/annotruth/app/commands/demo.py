@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from annotruth.app import options
+from annotruth.app.existing_files import check_existing
+from annotruth.app.output_flags import ForceOption
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,6 +26,7 @@ def demo(
         Path,
         typer.Option(metavar="FILE", help="Write a report here: one HTML file."),
     ] = Path("annotruth-demo.html"),
+    force: ForceOption = False,
 ) -> None:
     """Fit a simulated crowd, compare with the truth, write a report.
 
@@ -35,6 +38,7 @@ def demo(
     """
     from annotruth.app import console
 
+    check_existing("--report", report, "page", force=force)
     with console.progress_line(quiet=False) as progress:
         from annotruth import api, simulate  # slow to load
 

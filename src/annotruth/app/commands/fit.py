@@ -14,7 +14,6 @@ import typer
 
 from annotruth.app import options
 from annotruth.app.outputs import Outputs, takes_outputs
-from annotruth.errors import InputError
 
 if TYPE_CHECKING:
     from annotruth.io.options import ReadOptions
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from annotruth.models.distributed_fit import DistributedFit
     from annotruth.models.pairs.result import RankFit
     from annotruth.models.result import Fit
-    from annotruth.questions.result import QuestionFits
     from annotruth.sets.fit import SetFit
 
 
@@ -97,7 +95,7 @@ def fit(
 
         annotruth fit labels.csv --model auto
 
-        annotruth fit votes.csv --scale ordinal --truth mos.csv --json
+        annotruth fit ratings.csv --scale ordinal --truth mos.csv --json
 
         annotruth fit ratings.csv --columns item=film,annotator=user,label=stars
 
@@ -135,27 +133,18 @@ def fit(
     """
     from annotruth.app import console
 
-    model_options = options.parse_settings(settings)
     several = read.question == options.ALL_QUESTIONS
     if several:
         from annotruth.app import on_questions
 
         on_questions.check_options(outputs, engine.value)
-    if engine is EngineChoice.spark:
-        from annotruth.app import on_spark
+    on_spark = engine is EngineChoice.spark
+    if on_spark:
+        from annotruth.app.on_spark import check_options
 
-        sets = {"--sets": read.sets or None, "--separator": read.separator}
-        local_only = {"--truth": truth, **sets, **outputs.local_only()}
-        on_spark.check_options(local_only, outputs.format_.value)
-        if outputs.safe_cells:
-            raise InputError("--safe-cells is not for tables that Spark writes: leave it out")
-        if len(labels) > 1:
-            raise InputError("--engine spark reads one source: name a folder of files, or a table")
-        model_options["engine"] = on_spark.make_engine(master, storage)
-    elif master is not None or storage is not None:
-        raise InputError("--master and --storage need --engine spark")
-    elif engine is not EngineChoice.memory:
-        model_options["engine"] = engine.value
+        check_options(labels, read, truth, outputs)
+    model_options = options.parse_settings(settings)
+    model_options |= options.engine_option(engine.value, master, storage)
     outputs.check(
         {
             "LABELS": options.input_files(labels),
@@ -172,10 +161,9 @@ def fit(
         console.warnings_in_one_line(quiet=quiet),
         console.progress_line(quiet=quiet or as_json) as progress,
     ):
-        from annotruth.api import evaluate  # slow to load
-        from annotruth.api import fit as fit_labels
+        from annotruth.api import fit as fit_labels  # slow to load
 
-        result = fit_labels(
+        result: Any = fit_labels(
             options.one_or_several(labels),
             model,
             gold=gold,
@@ -190,42 +178,43 @@ def fit(
             progress=progress,
             **model_options,
         )
-        scores, max_size = read.scale == "ordinal", read.max_size
-        if several:
-            fits = cast("QuestionFits", result)
-            of_questions = on_questions.measure(fits, truth, scores=scores, max_size=max_size)
-            written = outputs.write(
-                fits, progress, source=options.heading(labels), truth=truth, quiet=quiet
-            )
-        elif engine is not EngineChoice.spark:
-            metrics = (
-                None
-                if truth is None
-                else evaluate(
-                    result, truth, scores=scores, separator=read.separator, max_size=max_size
-                )
-            )
-            written = outputs.write(
-                result, progress, source=options.heading(labels), truth=truth, quiet=quiet
-            )
+        if not on_spark:
+            measure = on_questions.measure if several else _measure
+            metrics: Any = None if truth is None else measure(result, truth, read)
+            source = options.heading(labels)
+            written = outputs.write(result, progress, source=source, truth=truth, quiet=quiet)
+    if on_spark:
+        _show_distributed(result, outputs, as_json=as_json, quiet=quiet)
+        return
     if several:
         on_questions.print_questions(
-            fits, of_questions, written.lines, as_json=as_json, quiet=quiet
+            result, metrics or {}, written.lines, as_json=as_json, quiet=quiet
         )
-        written.raise_failures()
-        return
-    if engine is EngineChoice.spark:
-        with closing(cast("DistributedFit", result)) as distributed:
-            lines = []
-            if outputs.out is not None:
-                on_spark.write_tables(distributed, outputs.out, outputs.format_.value)
-                lines = [f"written to {outputs.out}"]
-            entries = json_entries(distributed)
-            print_result(distributed, None, lines, as_json=as_json, quiet=quiet, entries=entries)
-        return
-    entries = json_entries(result)
-    print_result(result, metrics, written.lines, as_json=as_json, quiet=quiet, entries=entries)
+    else:
+        entries = json_entries(result)
+        print_result(result, metrics, written.lines, as_json=as_json, quiet=quiet, entries=entries)
     written.raise_failures()
+
+
+def _measure(fit: Fit | SetFit, truth: str, read: ReadOptions) -> dict[str, float]:
+    """Return how a fit does against the truth."""
+    from annotruth.api import evaluate
+
+    scores = read.scale == "ordinal"
+    return evaluate(fit, truth, scores=scores, separator=read.separator, max_size=read.max_size)
+
+
+def _show_distributed(fit: DistributedFit, outputs: Outputs, *, as_json: bool, quiet: bool) -> None:
+    """Write the tables of a fit on Spark, print the result, and remove the files behind it."""
+    from annotruth.app.on_spark import write_tables
+
+    with closing(fit):
+        lines = []
+        if outputs.out is not None:
+            write_tables(fit, outputs.out, outputs.format_.value)
+            lines = [f"written to {outputs.out}"]
+        entries = json_entries(fit)
+        print_result(fit, None, lines, as_json=as_json, quiet=quiet, entries=entries)
 
 
 def print_result(

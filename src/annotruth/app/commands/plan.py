@@ -39,9 +39,10 @@ def plan(
 ) -> None:
     """Estimate how many labels a target needs.
 
-    Takes the folder of a saved fit, or labels, which it fits first, and simulates more labels from
-    what the fit says of items and annotators, spent evenly or as `annotruth next` advises. The plan
-    is as good as the model: where annotators agree on a wrong label, it cannot know.
+    Takes the folder of a saved fit, or labels or pair comparisons, which it fits first, and
+    simulates more of them from what the fit says of items and annotators, spent evenly or as
+    `annotruth next` advises. The plan is as good as the model: where annotators agree on a wrong
+    label, it cannot know.
 
     **Examples**
 
@@ -49,7 +50,7 @@ def plan(
 
         annotruth fit labels.csv --save fit && annotruth plan fit --target hellinger=0.15
 
-        annotruth plan votes.csv --scale ordinal --target score=0.5 --json
+        annotruth plan ratings.csv --scale ordinal --target score=0.5 --json
 
         annotruth rank votes.csv --save ranking && annotruth plan ranking --target tau=0.9
     """

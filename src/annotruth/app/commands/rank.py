@@ -128,14 +128,7 @@ def rank(
     if groups is not None and "n_groups" in model_options:
         raise InputError("--groups and --set n_groups say the same: leave out one of them")
     model_options |= _groups(groups)
-    if engine is RankEngineChoice.spark:
-        from annotruth.app import on_spark
-
-        model_options["engine"] = on_spark.make_engine(master, storage)
-    elif master is not None or storage is not None:
-        raise InputError("--master and --storage need --engine spark")
-    elif engine is RankEngineChoice.gpu:
-        model_options["engine"] = "gpu"
+    model_options |= options.engine_option(engine.value, master, storage)
     outputs.check(
         {
             "VOTES": options.input_files(votes),

@@ -73,10 +73,10 @@ def reproduce(
     from annotruth.paper.general_claims import general_claims
     from annotruth.paper.registry import find_experiments
     from annotruth.paper.reports import make_report, write_claims, write_report
-    from annotruth.paper.runner import run_experiment
+    from annotruth.paper.runner import check_runs, run_experiment
 
-    if runs is not None and runs < 1:
-        raise InputError(f"--runs is {runs}: give a whole number of at least 1")
+    if runs is not None:
+        check_runs(runs)
     chosen = find_experiments(experiment)
     resolved = _resolve_settings(chosen, options.parse_settings(settings))
     missing = {each.name: _describe_missing_data(each, data_dir) for each in chosen}

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from annotruth.app import console
+from annotruth.app import console, options
 from annotruth.app.commands.serve import DatabaseOption, FolderOption, open_database
+from annotruth.app.existing_files import check_existing
 from annotruth.errors import InputError, counted, listed, shown
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _ACTOR = "command line"  # in the audit log
 
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
 ProjectArgument = Annotated[str, typer.Argument(metavar="PROJECT", help="The project's name.")]
 
 
@@ -235,7 +237,8 @@ def import_(
 def export(
     ctx: typer.Context,
     project: ProjectArgument,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="A file: .parquet or .csv.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new file: .parquet or .csv.")],
+    force: ForceOption = False,
     database: DatabaseOption = None,
     folder: FolderOption = None,
 ) -> None:
@@ -245,6 +248,7 @@ def export(
 
         annotruth serve export films labels.parquet
     """
+    check_existing("OUT", out, "file", force=force)
     opened = open_database(ctx, database, folder)
     from annotruth.serve.store.maintenance import export_labels
 
@@ -308,6 +312,7 @@ def prune(
 def backup(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file.")],
+    force: ForceOption = False,
     database: DatabaseOption = None,
     folder: FolderOption = None,
 ) -> None:
@@ -319,7 +324,9 @@ def backup(
 
         annotruth serve backup monday.db
     """
+    check_existing("FILE", file, "file", force=force)
     opened = open_database(ctx, database, folder)
+    options.check_outputs({"--database": [opened.name]}, {"FILE": [file]})
     from annotruth.serve.store.maintenance import backup as write_backup
 
     write_backup(opened, file)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from annotruth.app import options
+from annotruth.app.existing_files import check_existing
+from annotruth.app.output_flags import ForceOption
 from annotruth.errors import InputError
 
 if TYPE_CHECKING:
@@ -105,6 +107,7 @@ def simulate(
         ),
     ] = None,
     seed: options.SeedOption = 0,
+    force: ForceOption = False,
     quiet: options.QuietOption = False,
 ) -> None:
     """Simulate a crowd whose truth is known.
@@ -129,6 +132,7 @@ def simulate(
     from annotruth.app import console
     from annotruth.io.writers import write_tables
 
+    check_existing("--out", out, "crowd", force=force)
     given = {
         "n_items": n_items,
         "n_annotators": n_annotators,
@@ -143,7 +147,13 @@ def simulate(
     generate: Callable[..., Simulation | ComparisonSimulation | SetSimulation] = getattr(
         generators, generator
     )
-    simulation = generate(**_options_of(generate, given), spammer_share=spammers, seed=seed)
+    chosen = _options_of(generate, given)
+    try:
+        simulation = generate(**chosen, spammer_share=spammers, seed=seed)
+    except MemoryError:
+        raise InputError(
+            "there is not enough memory for such a crowd: ask for fewer items, annotators or categories"
+        ) from None
     if isinstance(simulation, generators.ComparisonSimulation):
         tables, made = simulation.tables(), simulation.comparisons.describe()
     elif isinstance(simulation, generators.SetSimulation):

@@ -13,7 +13,7 @@ from annotruth.app import options
 from annotruth.app.commands.fit import json_entries, print_result
 from annotruth.app.commands.rank import rank_entries
 from annotruth.app.outputs import Outputs, Paths, save_fit, takes_outputs
-from annotruth.errors import InputError
+from annotruth.app.pair_advice import refuse_label_flags
 
 if TYPE_CHECKING:
     from annotruth.advice.changes import Changes
@@ -100,6 +100,8 @@ def update(
     files: Paths = {"FIT": options.saved_files(fit)}
     inputs: Paths = {"LABELS": options.input_files(labels), "--gold": [gold], "--truth": [truth]}
     outputs.check(inputs if in_place else {**inputs, **files}, files if in_place else {})
+    if options.is_ranking([str(fit)]):
+        refuse_label_flags({"--gold": gold, **outputs.of_labels_only()})
     # In place, nobody else may save between loading and saving, or one of the updates is lost.
     with (
         locked(folder, on_wait=console.waiting_line(folder, quiet=quiet)),
@@ -159,8 +161,6 @@ def _update(
     from annotruth.advice.rank_changes import rank_changes
     from annotruth.ranking import update_ranking
 
-    if gold is not None:
-        raise InputError("--gold is only for fits of labels: leave it out")
     ranking, n_repeated = update_ranking(before, data, refit=refit, read=read, progress=progress)
     changed = rank_changes(before, ranking, n_repeated=n_repeated)
     return ranking, changed, {**rank_entries(ranking), **changed.to_dict()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from annotruth.errors import (
-    ComparisonsError,
     InputError,
     OutputError,
     describe_exhaustion,
@@ -21,6 +21,12 @@ from annotruth.errors import (
 
 if TYPE_CHECKING:
     from annotruth.io.sources import LabelFile
+
+
+def refuse_empty_name(source: LabelFile) -> None:
+    """Refuse the empty text, which `Path` takes for the current folder."""
+    if not os.fspath(source):
+        raise InputError("the name of a file is empty: name a file")
 
 
 @contextmanager
@@ -35,9 +41,7 @@ def file_errors_reported(path: LabelFile | Sequence[LabelFile]) -> Iterator[None
     except OutputError:
         raise
     except InputError as error:
-        reason, cause = str(error), error.__cause__
-        if isinstance(error, ComparisonsError):
-            kind = ComparisonsError
+        kind, reason, cause = type(error), str(error), error.__cause__
     except (MemoryError, RecursionError) as error:
         reason, cause = describe_exhaustion(error), error
     except FileNotFoundError as error:

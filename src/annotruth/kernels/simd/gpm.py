@@ -14,8 +14,8 @@ from annotruth.kernels.simd import SIMD8
 from annotruth.kernels.simd.llvm import Array, Code, Value, lowered_by
 from annotruth.kernels.simd.vectors import DOUBLE_BIAS, log, split_exponent
 
-# How many labels ahead annotators are prefetched: with 10 million labels of 50,000 annotators,
-# 4.7 ns per label became 3.4.
+# How many labels ahead annotators are prefetched: with 10 million labels of 50,000 annotators, this
+# takes a quarter less time.
 _AHEAD = 128
 
 

@@ -253,8 +253,8 @@ def load_fit(path: str | Path) -> Fit | RankFit:
 def refuse_sets() -> NoReturn:
     """Refuse a fit of sets where one of labels or of comparisons is needed."""
     raise InputError(
-        "this is a fit of sets of labels, which can be reported and evaluated only: to add answers, "
-        "fit all of them again (`annotruth fit`)"
+        "this is a fit of sets of labels, which can be reported and evaluated, but takes no more "
+        "answers and has no advice: to add answers, fit all of them again (`annotruth fit`)"
     )
 
 
@@ -271,10 +271,12 @@ def _missing(folder: Path, path: Path) -> InputError:
             f"{folder} holds the fits of several questions: name the folder of one, such as "
             f"{_first_question(folder)}; {QUESTIONS_MANIFEST} says which is which"
         )
-    hint = "; the tables of `--out` are not a saved fit, use save or `--save`"
-    return InputError(
-        f"no saved fit in {folder}: {path} is missing{'' if path.name == MANIFEST else hint}"
+    hint = (
+        "name a folder that `--save` wrote"
+        if path.name == MANIFEST
+        else "the tables of `--out` are not a saved fit, use save or `--save`"
     )
+    return InputError(f"no saved fit in {folder}: {path} is missing; {hint}")
 
 
 def _first_question(folder: Path) -> Path:

@@ -24,6 +24,7 @@ from annotruth.report.html import (
     figure,
     plain_table,
     section,
+    sentence,
     side_by_side,
     table_placeholder,
 )
@@ -266,7 +267,7 @@ def side_section(fit: RankFit, charts: Mapping[str, Chart]) -> str:
         note = f"95% interval {low:+.2f} to {high:+.2f}; above 0 is in favor of the left item"
         rows.append(("Side bias of the crowd", f"{bias:+.2f}", note))
     line = side_line(fit)
-    lead = f'<p class="lead">{escaped(line[0].upper() + line[1:])}.</p>' if line else ""
+    lead = f'<p class="lead">{escaped(sentence(line))}</p>' if line else ""
     parts = [facts(rows)]
     if "side-bias" in charts:
         parts = [
@@ -310,7 +311,7 @@ def group_section(fit: RankFit, charts: Mapping[str, Chart]) -> str:
         "these same votes, so part of the differences comes by construction."
     )
     if fit.chosen:
-        lead += f" {fit.chosen[0].upper()}{fit.chosen[1:]}."
+        lead += f" {sentence(fit.chosen)}"
     beside = f'<div class="beside">{facts(rows)}</div>'
     return section(
         "groups",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from annotruth.errors import InputError, shorten
+from annotruth.errors import InputError, shown
 from annotruth.labels.validate import check_value
 from annotruth.serve.store.records import LabelEvent, ProjectKind
 
@@ -47,14 +47,14 @@ def check_event(given: LabelEvent, kind: ProjectKind) -> None:
 def check_text(what: str, value: str, max_length: int | None = MAX_ID_LENGTH) -> None:
     """Refuse text that is too long or that a database cannot store."""
     if "\0" in value:
-        raise InputError(f"the {what} {shorten(value)!r} contains a zero character")
+        raise InputError(f"the {what} {shown(value)} contains a zero character")
     try:
         n_bytes = len(value.encode())
     except UnicodeEncodeError:
-        raise InputError(f"the {what} {shorten(value)!r} is not valid Unicode") from None
+        raise InputError(f"the {what} {shown(value)} is not valid Unicode") from None
     # PostgreSQL's index of an item and an annotator has room for 2,700 bytes.
     if max_length is not None and (len(value) > max_length or n_bytes > 2 * max_length):
         raise InputError(
-            f"the {what} {shorten(value)!r} is longer than {max_length:,} characters, or than "
+            f"the {what} {shown(value)} is longer than {max_length:,} characters, or than "
             f"{2 * max_length:,} bytes"
         )

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, Engine, create_engine, event, exc, inspect, text
 from sqlalchemy.engine import URL, make_url
 
-from annotruth.errors import InputError, listed, one_line, shorten
+from annotruth.errors import InputError, listed, one_line, shorten, shown
 
 _SECONDS_FOR_LOCK = 30
 _SECONDS_TO_CONNECT = 10
@@ -209,15 +209,15 @@ def _parse(url: str) -> URL:
     try:
         parsed = make_url(url)
     except exc.ArgumentError:
-        raise InputError(f"{shorten(url)!r} is not the URL of a database: {_EXAMPLES}") from None
+        raise InputError(f"{shown(url)} is not the URL of a database: {_EXAMPLES}") from None
     scheme = parsed.drivername.partition("+")[0]
     if scheme in ("postgresql", "postgres"):
         return parsed.set(drivername="postgresql+psycopg")
     if scheme != "sqlite":
-        raise InputError(f"databases of {shorten(scheme)!r} are not supported: {_EXAMPLES}")
+        raise InputError(f"databases of {shown(scheme)} are not supported: {_EXAMPLES}")
     if parsed.database in (None, "", ":memory:") or parsed.host or "?" in url:
         raise InputError(
-            f"{shorten(url)!r} names no file: give sqlite:///FILE, or sqlite:////PATH/FILE for an "
+            f"{shown(url)} names no file: give sqlite:///FILE, or sqlite:////PATH/FILE for an "
             "absolute path"
         )
     return parsed.set(drivername="sqlite")

@@ -68,7 +68,8 @@ def message_of(errors: Sequence[Mapping[str, Any]], place: str = "") -> str:
     path = ".".join(printable(str(part)) for part in first["loc"])
     where = ".".join(part for part in (place, path) if part)
     more = f" (and {len(errors) - 1:,} more)" if len(errors) > 1 else ""
-    return f"{where + ': ' if where else ''}{first['msg']}{more}"
+    what = first["msg"].removeprefix("Value error, ")  # before the messages of our own checks
+    return f"{where + ': ' if where else ''}{what}{more}"
 
 
 async def _http(_: Request, error: Exception) -> Response:

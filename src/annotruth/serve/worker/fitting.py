@@ -20,7 +20,6 @@ from annotruth.comparisons.outcomes import outcome_of_word
 from annotruth.comparisons.table import LEFT, RIGHT, Comparisons
 from annotruth.earlier_fits import settings_of
 from annotruth.errors import AnnotruthWarning, InputError, counted, listed, shown
-from annotruth.fitting import AUTO
 from annotruth.io.formats.votes import JOINED
 from annotruth.kernels.arrays import Codes
 from annotruth.labels import Labels
@@ -31,6 +30,7 @@ from annotruth.labels.scale import infer_scale
 from annotruth.models.base_fit import now
 from annotruth.models.pairs.registry import make_pair_estimator
 from annotruth.models.pairs.result import RankFit
+from annotruth.models.registry import AUTO
 from annotruth.models.result import Fit
 from annotruth.ranking import rank
 from annotruth.serve.worker.current import CurrentLabels, IntCodes
