@@ -94,6 +94,28 @@ def test_results_do_not_depend_on_the_grid(labels, model):
     assert first.log_likelihood == second.log_likelihood
 
 
+@pytest.mark.parametrize("unused", [0, 3])
+def test_a_class_without_labels_stays_without_items(device, unused):
+    # Kernels leave out the first class, which follows from the others without rounding.
+    rng = np.random.default_rng(4)
+    used = [n for n in range(4) if n != unused]
+    labels = Labels.from_codes(
+        np.repeat(np.arange(50), 7),
+        rng.integers(9, size=350),
+        rng.choice(used, size=350),
+        items=np.arange(50),
+        annotators=np.arange(9),
+        scale=Scale.nominal(list("abcd")),
+    )
+    with closing(GPUEngine(device).open(labels)) as session:
+        steps = DawidSkeneSteps(labels, session)
+        parameters = steps.start()
+        for _ in range(20):
+            parameters, _ = steps.step(parameters)
+    assert parameters.prior[unused] == 0.0
+    assert parameters.prior[used].min() > 0.0
+
+
 def test_items_with_many_labels_do_not_underflow(device):
     n = 3000
     labels = Labels.from_codes(
