@@ -112,8 +112,10 @@ def test_a_class_without_labels_stays_without_items(device, unused):
         parameters = steps.start()
         for _ in range(20):
             parameters, _ = steps.step(parameters)
+        confusion = session.to_host(parameters.confusion, 1)
     assert parameters.prior[unused] == 0.0
     assert parameters.prior[used].min() > 0.0
+    np.testing.assert_array_equal(confusion[..., unused], 0.25)  # as at the start
 
 
 def test_items_with_many_labels_do_not_underflow(device):
