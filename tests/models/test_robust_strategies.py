@@ -14,7 +14,6 @@ from annotruth.models.robust_gpm.strategies import (
     Behavior,
     LabelTable,
     find_repeated_labels,
-    labels_by_strategy,
     tabulate_strategies,
 )
 
@@ -88,18 +87,6 @@ def test_tables_use_the_repeated_label_of_each_annotator():
         own[:, label] = table.repeated[:, label]
         np.testing.assert_allclose(mean[s], np.einsum("g,gnk->nk", weights[s], own))
         np.testing.assert_allclose(total[s], np.einsum("nk,gnk->g", counts[s], own))
-
-
-def test_labels_by_strategy_sum_up_as_averages_of_annotators_do():
-    rng = np.random.default_rng(2)
-    table = LabelTable(rng.random((5, 3, 2)), rng.random((5, 3, 2)))
-    repeated_label = np.array([2, -1, 0, 2])
-    weights, counts = rng.random((4, 5)), rng.random((4, 3, 2))
-    labels = labels_by_strategy(weights, counts, repeated_label)
-    expected = (table.average(weights, repeated_label) * counts).sum(axis=0)
-    np.testing.assert_allclose(table.total_of(labels), expected, rtol=1e-12)
-    every = np.einsum("sg,snk->gnk", weights, counts)
-    np.testing.assert_allclose(labels.other + labels.repeated, every, rtol=1e-12)
 
 
 def test_the_repeated_label_is_the_one_most_above_the_crowd():

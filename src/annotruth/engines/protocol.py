@@ -16,7 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    runtime_checkable,
+)
 
 from numpy.typing import NDArray
 
@@ -30,6 +39,8 @@ Extent = Literal["items", "cells", "labels", "annotators", "comparisons"]
 """What an array beside the data has one entry for; the last two are those of pair comparisons."""
 
 Kernel: TypeAlias = Callable[..., None]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -229,6 +240,13 @@ class Session(Protocol):
 
     def run_over_annotators(self, kernel: str, n_annotators: int, *arrays: Any) -> None:
         """Run ``kernel(lo, hi, *arrays)`` over ranges of annotators, writing into the arrays."""
+
+    def map_groups(self, compute: Callable[[int, Any], T], groups: Mapping[int, Any]) -> list[T]:
+        """Return what a function computes of groups of annotators, or of ranges of each group.
+
+        It is called with a group's key and annotators, an array of their places where the engine
+        computes. Results are in the order of groups and ranges.
+        """
 
     def single_precision(self, tol: float) -> bool:
         """Whether large tables are held in single precision, given the stopping tolerance."""

@@ -275,7 +275,7 @@ class ClassGroupSteps(GroupSteps[ClassParameters, ClassSteps]):
         return class_kernels(prior, self.steps.items.class_of)
 
     def _m_step(self, old: ClassParameters, counts: ExpectedCounts) -> ClassParameters:
-        return self.steps.m_step(old, counts)[0]
+        return self.steps.m_step(old, counts)
 
     def _objective(self, crowd: ClassParameters, log_likelihood: float) -> float:
         return log_likelihood / self.pairs.labels.n_labels

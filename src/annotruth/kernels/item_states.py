@@ -28,6 +28,7 @@ from annotruth.kernels.compiled import compiled
 from annotruth.kernels.held_out import _count_sampled, _find_kept
 from annotruth.kernels.robust_gpm import _empty_rows, _find_rows
 from annotruth.kernels.simd.robust_gpm import LABELS_PER_LOG
+from annotruth.kernels.simd.simd8 import log
 
 
 @compiled
@@ -56,11 +57,23 @@ def summarize(
     """
     n_states = prior.shape[0]
     n_categories = right.shape[1]
+    flat, flat_pseudo = counts.reshape(-1), pseudo_counts.reshape(-1)
+    flat_serious = serious.reshape(-1)
     rows = _empty_rows(block, lo, hi)
-    weights = np.empty(n_states)
+    weights, work = np.empty(n_states), np.empty((4, n_states))
     for e in range(lo, hi):
         _item_posterior(
-            block, e, prior, truth_likelihood, counts, pseudo_counts, correlation, rows, weights
+            block,
+            e,
+            prior,
+            truth_likelihood,
+            flat,
+            flat_pseudo,
+            correlation,
+            counts[0].size,
+            rows,
+            work,
+            weights,
         )
         right[e] = 0.0
         opinion[e] = 0.0
@@ -73,13 +86,14 @@ def summarize(
         elif block.known[e] < n_categories:
             right[e] = 0.0
             right[e, block.known[e]] = 1.0
-        for c in range(block.item_ptr[e], block.item_ptr[e + 1]):
-            n = block.cell_category[c]
-            for j in range(block.cell_ptr[c], block.cell_ptr[c + 1]):
-                p = 0.0
-                for z in range(n_states):
-                    p += weights[z] * serious[block.annotator[j], n, z]
-                p_serious[j] = p
+        first = block.cell_ptr[block.item_ptr[e]]
+        for i in range(block.cell_ptr[block.item_ptr[e + 1]] - first):
+            # The counts have one row more per annotator.
+            row = np.uint64(rows[i] - np.int64(block.annotator[first + i]) * n_states)
+            p = 0.0
+            for z in range(np.uint64(n_states)):
+                p += weights[z] * flat_serious[row + z]
+            p_serious[first + i] = p
 
 
 @compiled
@@ -95,17 +109,20 @@ def posterior(
     correlation: float,
 ) -> None:
     """Write each item's posterior over the states, items x states."""
-    rows = _empty_rows(block, lo, hi)
+    rows, work = _empty_rows(block, lo, hi), np.empty((4, len(prior)))
+    flat, flat_pseudo = counts.reshape(-1), pseudo_counts.reshape(-1)
     for e in range(lo, hi):
         _item_posterior(
             block,
             e,
             prior,
             truth_likelihood,
-            counts,
-            pseudo_counts,
+            flat,
+            flat_pseudo,
             correlation,
+            counts[0].size,
             rows,
+            work,
             posterior[e],
         )
 
@@ -136,26 +153,27 @@ def score(
     n_predictors = products.shape[0]
     rows = _empty_rows(block, lo, hi)
     n_states = prior.shape[0]
-    logs, weights = np.empty(n_states), np.empty((n_correlations, n_states))
+    flat, flat_pseudo = counts.reshape(-1), pseudo_counts.reshape(-1)
+    work, weights = np.empty((4, n_states)), np.empty((n_correlations, n_states))
     values, row = np.empty(n_predictors), np.empty(n_states)
     for e in range(lo, hi):
-        n_rows = _find_kept(block, e, fold, held, counts.shape[1] - 1, 1, rows)
+        n_rows = _find_kept(block, e, fold, held, counts.shape[1], n_states, rows)
         if n_rows == 0 or n_rows == _count_sampled(block, e, fold):
             continue
         for m in range(n_models):
             first, last = first_state[m], first_state[m + 1]
-            _leave_item_out(
-                block,
-                e,
+            logs = _leave_item_out(
+                block.known[e],
                 prior,
                 truth_likelihood,
-                counts,
-                pseudo_counts,
+                flat,
+                flat_pseudo,
                 rows,
                 n_rows,
+                counts[0].size,
                 first,
                 last,
-                logs,
+                work,
             )
             for r in range(n_correlations):
                 _temper(
@@ -196,75 +214,100 @@ def _item_posterior(
     counts: Floats,
     pseudo_counts: Floats,
     correlation: float,
+    size: int,
     rows: Codes,
+    work: Floats,
     weights: Floats,
 ) -> None:
-    """Write an item's posterior over the states, the item taken out of the counts."""
-    logs = np.empty(prior.shape[0])
-    n_rows = _find_rows(block, e, counts.shape[1] - 1, 1, rows)
-    n_states = len(prior)
-    _leave_item_out(
-        block,
-        e,
+    """Write an item's posterior over the states, the item taken out of the counts.
+
+    The counts are flattened, of ``size`` per annotator.
+    """
+    known, n_states, n_labels = block.known[e], len(prior), size // len(prior)
+    n_rows = _find_rows(block, e, n_labels, n_states, rows)
+    logs = _leave_item_out(
+        known,
         prior,
         truth_likelihood,
         counts,
         pseudo_counts,
         rows,
         n_rows,
+        size,
         0,
         n_states,
-        logs,
+        work,
     )
     tempering = 1.0 / (1.0 + (n_rows - 1) * correlation)
-    _temper(block.known[e], prior, truth_likelihood, logs, tempering, 0, n_states, weights)
+    _temper(known, prior, truth_likelihood, logs, tempering, 0, n_states, weights)
 
 
 @compiled
 def _leave_item_out(
-    block: Block,
-    e: int,
+    known: int,
     prior: Floats,
     truth_likelihood: Floats,
     counts: Floats,
     pseudo_counts: Floats,
     rows: Codes,
     n_rows: int,
+    size: int,
     first: int,
     last: int,
-    logs: Floats,
-) -> None:
-    """Write the log-likelihood of an item's labels in states ``first:last``, the item taken out.
+    work: Floats,
+) -> Floats:
+    """Return the log-likelihood of an item's labels in states ``first:last``, the item taken out.
 
-    ``rows`` are annotator * labels + label.
+    The counts are flattened, of ``size`` per annotator; ``rows`` are where those of the labels
+    begin. ``work`` is of shape 4 x states.
     """
-    n_labels = counts.shape[1] - 1
-    posterior, product = np.empty(len(prior)), np.ones(len(prior))
-    logs[first:last] = 0.0
-    for i in range(n_rows):
-        s, n = rows[i] // n_labels, rows[i] % n_labels
-        for z in range(first, last):
-            total = counts[s, n_labels, z] + pseudo_counts[s, n_labels, z]
-            product[z] *= (counts[s, n, z] + pseudo_counts[s, n, z]) / total
-        _add_logs(i, n_rows, first, last, product, logs)
-    _temper(block.known[e], prior, truth_likelihood, logs, 1.0, first, last, posterior)
-    logs[first:last] = 0.0
-    for i in range(n_rows):
-        s, n = rows[i] // n_labels, rows[i] % n_labels
-        for z in range(first, last):
-            label = max(counts[s, n, z] - posterior[z], 0.0) + pseudo_counts[s, n, z]
-            every = max(counts[s, n_labels, z] - posterior[z], 0.0) + pseudo_counts[s, n_labels, z]
-            product[z] *= label / every
-        _add_logs(i, n_rows, first, last, product, logs)
+    own, logs = work[0], work[1]
+    own[:] = 0.0
+    _label_logs(counts, pseudo_counts, rows, n_rows, size, first, last, own, work)
+    _temper(known, prior, truth_likelihood, logs, 1.0, first, last, own)
+    _label_logs(counts, pseudo_counts, rows, n_rows, size, first, last, own, work)
+    return logs
 
 
 @compiled
-def _add_logs(i: int, n_rows: int, first: int, last: int, product: Floats, logs: Floats) -> None:
-    """Add the logarithms of products that have enough factors, and begin new products."""
-    if i + 1 == n_rows or (i + 1) % LABELS_PER_LOG == 0:
-        for z in range(first, last):
-            logs[z] += math.log(product[z])
-            product[z] = 1.0
+def _label_logs(
+    counts: Floats,
+    pseudo_counts: Floats,
+    rows: Codes,
+    n_rows: int,
+    size: int,
+    first: int,
+    last: int,
+    own: Floats,
+    work: Floats,
+) -> None:
+    """Write the log-likelihood of labels, with ``own`` taken out of their counts."""
+    logs, label, every = work[1], work[2], work[3]
+    logs[first:last], label[first:last], every[first:last] = 0.0, 1.0, 1.0
+    for i in range(n_rows):
+        total = rows[i] - rows[i] % size + size - len(own)
+        _multiply_mass(counts, pseudo_counts, rows[i], first, last, own, label)
+        _multiply_mass(counts, pseudo_counts, total, first, last, own, every)
+        if i + 1 == n_rows or (i + 1) % LABELS_PER_LOG == 0:
+            for z in range(first, last):
+                logs[z] += log(label[z] / every[z])
+                label[z], every[z] = 1.0, 1.0
+
+
+@compiled
+def _multiply_mass(
+    counts: Floats,
+    pseudo_counts: Floats,
+    row: int,
+    first: int,
+    last: int,
+    own: Floats,
+    product: Floats,
+) -> None:
+    """Multiply by a row of counts, with ``own`` taken out, and pseudo-counts."""
+    begin = np.uint64(row)  # unsigned indices are never negative, which saves tests
+    for z in range(np.uint64(first), np.uint64(last)):
+        product[z] *= max(counts[begin + z] - own[z], 0.0) + pseudo_counts[begin + z]
 
 
 @compiled

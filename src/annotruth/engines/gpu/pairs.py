@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -128,6 +128,10 @@ class PairSession:
         return self.device.to_host(values)
 
     def run_over_annotators(self, kernel: str, n_annotators: int, *arrays: Any) -> None:
+        """Raise: no model of comparisons does this."""
+        raise NotImplementedError
+
+    def map_groups(self, compute: Callable[..., Any], groups: Mapping[int, Any]) -> list[Any]:
         """Raise: no model of comparisons does this."""
         raise NotImplementedError
 

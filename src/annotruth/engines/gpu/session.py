@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -287,6 +287,10 @@ class GPUSession:
     def run_over_annotators(self, kernel: str, n_annotators: int, *arrays: Any) -> None:
         """Run a kernel over all annotators, whose arrays are on the card."""
         _find_launch(kernel)(self, *arrays)
+
+    def map_groups(self, compute: Callable[[int, Any], T], groups: Mapping[int, Any]) -> list[T]:
+        """Return what a function computes of each group of annotators: a card computes many at once."""
+        return [compute(key, annotators) for key, annotators in groups.items() if len(annotators)]
 
     def single_precision(self, tol: float) -> bool:
         """Return True: large tables are in single precision on the card."""

@@ -131,6 +131,10 @@ class PartitionedSession:
         """Run ``kernel(lo, hi, *arrays)`` over the annotators, on the driver."""
         find_kernel(MemorySession.kernel_package, kernel)(0, n_annotators, *arrays)
 
+    def map_groups(self, compute: Callable[..., Any], groups: Mapping[int, Any]) -> list[Any]:
+        """Return what a function computes of each group of annotators, on the driver."""
+        return [compute(key, annotators) for key, annotators in groups.items() if len(annotators)]
+
     def single_precision(self, tol: float) -> bool:
         """Whether large tables are held in single precision, given the stopping tolerance."""
         return use_single_precision(self._data.n_labels, tol)

@@ -7,17 +7,19 @@ from typing import NamedTuple
 import numpy as np
 
 from annotruth.engines import Input, Pass, Session, Sum
-from annotruth.kernels.arrays import Codes, Floats, sum_over_annotators
+from annotruth.kernels.arrays import Codes, Floats, product_over_annotators, sum_over_annotators
 from annotruth.kernels.shared import AGREEMENT_BINS, NEVER
+from annotruth.labels import LabelSummary
 from annotruth.models.em import Monitor
 from annotruth.models.latent_classes import POSTERIOR_INPUTS, ExpectedCounts, one_coin_confusion
 from annotruth.models.robust_gpm.classes import TrueClasses
 from annotruth.models.robust_gpm.opinions import leave_one_out, weighted_likelihood
 from annotruth.models.robust_gpm.strategies import (
     MIN_PROBABILITY,
+    NO_LABEL,
+    LabelTable,
     ResponseStrategies,
     find_repeated_labels,
-    normalise_log_weights,
 )
 from annotruth.models.squarem import Squarem
 from annotruth.models.warm_start import with_new_rows
@@ -27,8 +29,6 @@ _ITEMS, _ANNOTATORS = 1.0, 1.0
 
 START_CONCENTRATION = 16.0
 """The concentration of confusion matrices before held-out labels have said which is best."""
-
-_OWN_SUBTYPE = 0.9  # what an item's first posterior has on the subtype of its level of agreement
 
 _FOLD_INPUTS = (Input("held"),)
 
@@ -107,6 +107,123 @@ class AnnotatorCounts(NamedTuple):
         return np.maximum(mass[:, :-1] / mass[:, -1:], MIN_PROBABILITY)
 
 
+class AnnotatorUpdate:
+    """Computes annotators' strategies from their counts, and their confusion from the strategies.
+
+    Annotators who would repeat the same label are computed together, as their tables are alike.
+
+    Examples
+    --------
+    >>> from contextlib import closing
+    >>> import annotruth as at
+    >>> from annotruth.engines import get_engine
+    >>> labels = at.Labels.of([("a", "ann", "cat"), ("a", "bob", "dog"), ("b", "ann", "dog")])
+    >>> strategies = TrueClasses(labels).strategies(np.eye(2))
+    >>> log_prior = np.zeros((1, strategies.n_strategies))
+    >>> with closing(get_engine("reference").open(labels)) as session:
+    ...     update = AnnotatorUpdate(session, labels, np.array([0, NO_LABEL]), concentration=2.0)
+    ...     pseudo_counts = update.pseudo_counts(strategies, log_prior, np.ones((2, 2, 2)))
+    >>> pseudo_counts.sum(axis=1).round(6).tolist()
+    [[2.0, 2.0], [2.0, 2.0]]
+    """
+
+    def __init__(
+        self, session: Session, labels: LabelSummary, repeated_label: Codes, concentration: float
+    ) -> None:
+        self._session = session
+        self._weight = labels.annotator_weight
+        self._concentration = concentration
+        every = range(NO_LABEL, labels.n_categories)
+        self._groups = {n: np.flatnonzero(repeated_label == n) for n in every}
+
+    def confusion(
+        self, strategies: ResponseStrategies, log_prior: Floats, counts: Floats
+    ) -> tuple[Floats, Floats, LabelTable]:
+        """Return annotators' confusion, and how many annotators and labels are in each strategy.
+
+        ``log_prior`` of the strategies has one row per annotator, or one for all of them.
+        """
+        confusion = np.empty_like(counts)
+        posterior = _StrategyPosterior(strategies, log_prior, counts)
+
+        def update(n: int, rows: Codes) -> tuple[int, Floats, Floats]:
+            own = counts.take(rows, axis=0)
+            weights = posterior.weights(n, rows, own)
+            mass = posterior.labels(n, self._concentration * weights)
+            mass += own
+            mass /= np.einsum("snz->sz", mass)[:, np.newaxis]  # faster than sum
+            confusion[rows] = np.maximum(mass, MIN_PROBABILITY, out=mass)
+            if self._weight is not None:
+                weights *= self._weight[rows]
+            flat = own.reshape(len(own), -1)
+            return n, sum_over_annotators(weights.T), product_over_annotators(weights.T, flat)
+
+        annotators = np.zeros(strategies.n_strategies)
+        shape = strategies.probability.other.shape
+        labels = LabelTable(np.zeros(shape), np.zeros(shape))
+        for n, in_group, flat in self._session.map_groups(update, self._groups):
+            annotators += in_group
+            of_group = flat.reshape(shape)
+            if n != NO_LABEL:
+                labels.repeated[:, n] += of_group[:, n]
+                of_group[:, n] = 0.0
+            labels.other[:] += of_group
+        return confusion, annotators, labels
+
+    def pseudo_counts(
+        self, strategies: ResponseStrategies, log_prior: Floats, counts: Floats
+    ) -> Floats:
+        """Return the pseudo-counts of annotators' confusion, of the shape of their counts."""
+        pseudo_counts = np.empty_like(counts)
+        posterior = _StrategyPosterior(strategies, log_prior, counts)
+
+        def update(n: int, rows: Codes) -> None:
+            weights = posterior.weights(n, rows, counts.take(rows, axis=0))
+            pseudo_counts[rows] = posterior.labels(n, self._concentration * weights)
+
+        self._session.map_groups(update, self._groups)
+        return pseudo_counts
+
+
+class _StrategyPosterior:
+    """Posteriors of the strategies of annotators who would repeat the same label, ``n``.
+
+    They are strategies x annotators, as NumPy is slow to reduce many short rows.
+    """
+
+    def __init__(self, strategies: ResponseStrategies, log_prior: Floats, counts: Floats) -> None:
+        log_probability, probability = strategies.log_probability, strategies.probability
+        n_strategies = strategies.n_strategies
+        self._log_other, self._log_excess, self._other, self._repeated, self._log_prior = (
+            np.asarray(table, like=counts)
+            for table in (
+                log_probability.other.reshape(n_strategies, -1),
+                log_probability.repeated - log_probability.other,
+                probability.other.reshape(n_strategies, -1),
+                probability.repeated,
+                log_prior,
+            )
+        )
+
+    def weights(self, n: int, rows: Codes, counts: Floats) -> Floats:
+        """Return the posterior of some annotators' strategies, given their counts."""
+        weights: Floats = self._log_other @ counts.reshape(len(counts), -1).T
+        if n != NO_LABEL:
+            weights += self._log_excess[:, n] @ counts[:, n].T
+        weights += (self._log_prior if len(self._log_prior) == 1 else self._log_prior[rows]).T
+        weights -= weights.max(axis=0)
+        np.exp(weights, out=weights)
+        weights /= weights.sum(axis=0)
+        return weights
+
+    def labels(self, n: int, weights: Floats) -> Floats:
+        """Return the labels that strategies expect: annotators x categories x states."""
+        expected = (weights.T @ self._other).reshape(-1, *self._repeated.shape[1:])
+        if n != NO_LABEL:
+            expected[:, n] = weights.T @ self._repeated[:, n]
+        return expected
+
+
 class ClassSteps:
     """EM over a session where every item has one right label.
 
@@ -157,7 +274,8 @@ class ClassSteps:
         self.repeated_label: Codes = session.to_host(self._repeated_label)
         prior = labels.annotator_prior
         self._annotator_prior = None if prior is None else session.to_engine(prior)
-        self._concentration = concentration
+        self._update = AnnotatorUpdate(session, labels, self._repeated_label, concentration)
+        self._final: tuple[ClassParameters, ExpectedCounts] | None = None
         self._n_labels = labels.counted_labels()
         self._held = held
         shape = (labels.n_annotators, labels.n_categories, items.n_classes)
@@ -187,7 +305,7 @@ class ClassSteps:
         labels agree least. The counts depend on the number of subtypes and on the labels held out.
         """
         items = self.session.run_pass(self._agreement, held=self._held)["items"]
-        subtypes = _subtype_weights(items, self.items.n_subtypes)
+        subtypes = self.items.subtype_weights(items)
         sums = self.session.run_pass(self._start, held=self._held, subtypes=subtypes)
         return ExpectedCounts(**sums)
 
@@ -202,7 +320,7 @@ class ClassSteps:
             serious,
             np.full(n_strategies, 1.0 / n_strategies),
         )
-        return self.m_step(blank, counts)[0]
+        return self.m_step(blank, counts)
 
     def start_without_labels(self) -> ClassParameters:
         """Return parameters that the labels say nothing about, except for how often each is given.
@@ -241,7 +359,7 @@ class ClassSteps:
     def step(self, old: ClassParameters) -> tuple[ClassParameters, Monitor]:
         """Pass over the labels once and update all parameters."""
         counts, log_likelihood = self.e_step(old)
-        return self.m_step(old, counts)[0], Monitor(log_likelihood, log_likelihood / self._n_labels)
+        return self.m_step(old, counts), Monitor(log_likelihood, log_likelihood / self._n_labels)
 
     def e_step(self, parameters: ClassParameters) -> tuple[ExpectedCounts, float]:
         """Compute the items' posteriors; return their sums and the log-likelihood."""
@@ -256,52 +374,44 @@ class ClassSteps:
         counts = ExpectedCounts(sums["labels"], sums["classes"])
         return counts, float(sums["log_likelihood"][0])
 
-    def m_step(
-        self, old: ClassParameters, counts: ExpectedCounts
-    ) -> tuple[ClassParameters, Floats]:
-        """Update all parameters; return them and the pseudo-counts of annotators' confusion."""
+    def m_step(self, old: ClassParameters, counts: ExpectedCounts) -> ClassParameters:
+        """Update all parameters."""
         strategies = self.items.strategies(old.serious)
-        weights = self.strategy_weights(old, strategies, counts.labels)
-        expected = strategies.probability.average(weights, self._repeated_label)
-        serious = self.items.update_serious(
-            old.serious, strategies, weights, counts.labels, self._repeated_label
-        )
-        pseudo_counts = expected
-        pseudo_counts *= self._concentration
-        confusion = counts.labels + pseudo_counts
-        confusion /= np.einsum("snz->sz", confusion)[:, np.newaxis]  # faster than sum
-        np.maximum(confusion, MIN_PROBABILITY, out=confusion)
+        log_prior = self._log_prior(old, strategies)
+        confusion, annotators, labels = self._update.confusion(strategies, log_prior, counts.labels)
         state_prior = counts.classes + _ITEMS / len(counts.classes)
-        strategy_prior = sum_over_annotators(self.labels.weighted(weights))
-        strategy_prior = strategy_prior + _ANNOTATORS / weights.shape[1]
-        new = ClassParameters(
+        strategy_prior = annotators + _ANNOTATORS / strategies.n_strategies
+        return ClassParameters(
             state_prior / state_prior.sum(),
             confusion,
-            serious,
+            self.items.update_serious(old.serious, strategies, labels),
             strategy_prior / strategy_prior.sum(),
         )
-        return new, pseudo_counts
 
-    def strategy_weights(
-        self, parameters: ClassParameters, strategies: ResponseStrategies, counts: Floats
-    ) -> Floats:
-        """Return the posterior of each annotator's strategies, given the expected counts."""
-        log_prior = strategies.annotator_log_prior(
+    def _log_prior(self, parameters: ClassParameters, strategies: ResponseStrategies) -> Floats:
+        """Return the log-prior of strategies: one row per annotator, or one for all of them."""
+        return strategies.annotator_log_prior(
             strategies.log_prior_of(parameters.strategy_prior), self._annotator_prior
         )
-        log_likelihood = strategies.log_probability.total(counts, self._repeated_label)
-        log_weights = log_likelihood + np.asarray(log_prior, like=log_likelihood)
-        # Strategy by strategy in memory, as NumPy is slow to reduce many short rows.
-        return normalise_log_weights(log_weights.T.copy().T)
 
     def annotator_counts(self, parameters: ClassParameters) -> AnnotatorCounts:
-        """Return the counts of annotators' labels and their pseudo-counts, after one more pass."""
-        counts, _ = self.e_step(parameters)
-        return AnnotatorCounts.of(counts.labels, self.m_step(parameters, counts)[1])
+        """Return the counts of annotators' labels and their pseudo-counts.
+
+        This makes one more pass over the labels, unless the parameters are those that EM ended with.
+        """
+        final, self._final = self._final, None
+        if final is None or final[0] is not parameters:
+            final = parameters, self.e_step(parameters)[0]
+        counts = final[1].labels
+        strategies = self.items.strategies(parameters.serious)
+        log_prior = self._log_prior(parameters, strategies)
+        return AnnotatorCounts.of(counts, self._update.pseudo_counts(strategies, log_prior, counts))
 
     def finalize(self, parameters: ClassParameters) -> float:
         """Return the log-likelihood, states summed out."""
-        return self.e_step(parameters)[1]
+        counts, log_likelihood = self.e_step(parameters)
+        self._final = parameters, counts
+        return log_likelihood
 
     def acceleration(self) -> Squarem[ClassParameters]:
         """Raise: few steps are needed, and none is extrapolated."""
@@ -319,23 +429,3 @@ class ClassSteps:
             prior=state_prior,
             likelihood=confusion,
         )
-
-
-def _subtype_weights(items: Floats, n_subtypes: int) -> Floats:
-    """Return how items start on the subtypes, agreement bins x subtypes.
-
-    ``items`` are counts by how much labels agree, most first. Subtypes are equal shares of the items
-    in that order; items that agree alike are divided alike, whatever their order.
-    """
-    if n_subtypes == 1:
-        return np.ones((len(items), 1))
-    last = np.cumsum(items) / max(items.sum(), 1.0)
-    first = last - items / max(items.sum(), 1.0)
-    bounds = np.arange(n_subtypes + 1) / n_subtypes
-    within = np.minimum(last[:, np.newaxis], bounds[1:])
-    within = np.maximum(within - np.maximum(first[:, np.newaxis], bounds[:-1]), 0.0)
-    shares = within / np.maximum(within.sum(axis=1, keepdims=True), MIN_PROBABILITY)
-    spread: Floats = _OWN_SUBTYPE * shares + (1.0 - _OWN_SUBTYPE) * (1.0 - shares) / (
-        n_subtypes - 1
-    )
-    return spread

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from annotruth.kernels.arrays import Codes, Floats, Singles
+from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import LabelSummary
 from annotruth.models.latent_classes import variance_inflation
 from annotruth.models.robust_gpm.opinions import ItemModel
 from annotruth.models.robust_gpm.strategies import (
+    MIN_PROBABILITY,
     LabelTable,
     ResponseStrategies,
-    labels_by_strategy,
     tabulate_strategies,
 )
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # Pseudo-counts of labels per class: on the class, and spread over all labels.
 _ON_CLASS, _ON_ALL_LABELS = 1.0, 1.0
+
+_OWN_SUBTYPE = 0.9  # what an item's first posterior has on the subtype of its level of agreement
 
 _CERTAIN = 1e12  # pseudo-counts on the class, where serious labels are always right
 
@@ -74,15 +76,9 @@ class TrueClasses(ItemModel):
         return confusion
 
     def update_serious(
-        self,
-        old: Floats,
-        strategies: ResponseStrategies,
-        weights: Floats | Singles,
-        counts: Floats,
-        repeated_label: Codes,
+        self, old: Floats, strategies: ResponseStrategies, labels: LabelTable
     ) -> Floats:
-        """Return the crowd's confusion matrix after one EM step on serious labels."""
-        labels = labels_by_strategy(self.labels.weighted(weights), counts, repeated_label)
+        """Return the crowd's confusion matrix, given the labels expected in each strategy."""
         serious = strategies.p_serious.total_of(labels)
         if self._ordinal:
             # Inverted labels are serious ones counted from the other end of the scale.
@@ -90,6 +86,26 @@ class TrueClasses(ItemModel):
             table = LabelTable(*(inverted / p for p in strategies.probability))
             serious += table.total_of(labels)[::-1]
         return self.serious_from_counts(serious)
+
+    def subtype_weights(self, items: Floats) -> Floats:
+        """Return how items start on the subtypes, agreement bins x subtypes.
+
+        ``items`` are counts by how much labels agree, most first. Subtypes are equal shares of the items
+        in that order; items that agree alike are divided alike, whatever their order.
+        """
+        n_subtypes = self.n_subtypes
+        if n_subtypes == 1:
+            return np.ones((len(items), 1))
+        last = np.cumsum(items) / max(items.sum(), 1.0)
+        first = last - items / max(items.sum(), 1.0)
+        bounds = np.arange(n_subtypes + 1) / n_subtypes
+        within = np.minimum(last[:, np.newaxis], bounds[1:])
+        within = np.maximum(within - np.maximum(first[:, np.newaxis], bounds[:-1]), 0.0)
+        shares = within / np.maximum(within.sum(axis=1, keepdims=True), MIN_PROBABILITY)
+        spread: Floats = _OWN_SUBTYPE * shares + (1.0 - _OWN_SUBTYPE) * (1.0 - shares) / (
+            n_subtypes - 1
+        )
+        return spread
 
     def easiest_states(self, serious: Floats) -> Codes:
         """Return the state of each class on which the crowd agrees most."""

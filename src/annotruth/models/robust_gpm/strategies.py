@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.kernels.arrays import Codes, Floats, Singles, product_over_annotators
+from annotruth.kernels.arrays import Codes, Floats, Singles
 
 ALWAYS_SERIOUS = 0.995
 """The reliability of annotators who are always serious, except for slips."""
@@ -154,18 +154,6 @@ class LabelTable(NamedTuple):
         """Return the sum over strategies' numbers of labels: categories x classes."""
         total: Floats = (self.other * labels.other + self.repeated * labels.repeated).sum(axis=0)
         return total
-
-
-def labels_by_strategy(
-    weights: Floats | Singles, counts: Floats, repeated_label: Codes
-) -> LabelTable:
-    """Return how many labels are expected in each strategy, given annotators' weights and counts."""
-    shape = (weights.shape[1], *counts.shape[1:])
-    every = product_over_annotators(weights, counts.reshape(len(counts), -1)).reshape(shape)
-    repeated = np.zeros(shape)
-    for n, rows in _rows_by_label(repeated_label, counts.shape[1]):
-        repeated[:, n] = product_over_annotators(weights[rows], counts[:, n][rows])
-    return LabelTable(every - repeated, repeated)
 
 
 def _rows_by_label(repeated_label: Codes, n_categories: int) -> Iterator[tuple[int, Codes]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,6 +106,10 @@ class WeightedSession:
         return array
 
     def run_over_annotators(self, kernel: str, n_annotators: int, *arrays: Any) -> None:
+        """Raise: no model of comparisons does this."""
+        raise NotImplementedError
+
+    def map_groups(self, compute: Callable[..., Any], groups: Mapping[int, Any]) -> list[Any]:
         """Raise: no model of comparisons does this."""
         raise NotImplementedError
 
