@@ -177,45 +177,63 @@ def reliability_interval(likelihood: Floats, shares: Floats) -> tuple[Floats, Fl
     prior is uniform within a level. Intervals are central, except that nothing is above those that
     end at 1, and 5% below.
     """
+    finer = _FinerLevels(likelihood.shape[1] - 1)
 
     def compute(annotators: slice) -> tuple[Floats, Floats]:
-        by_level = _finer_levels(likelihood[annotators], shares[annotators])
-        low, high = level_interval(by_level)
-        return np.where(high < 1.0, low, _level_quantile(by_level, 2.0 * _TAIL)), high
+        cumulative = finer.cumulative(likelihood[annotators], shares[annotators])
+        low, high = _central_interval(cumulative)
+        return np.where(high < 1.0, low, _level_quantile(cumulative, 2.0 * _TAIL)), high
 
     ends = map_slices(compute, len(likelihood), _ANNOTATORS_AT_ONCE)
     low, high = (np.concatenate(one) for one in zip(*ends, strict=True))
     return low, high
 
 
-def _finer_levels(likelihood: Floats, shares: Floats) -> Floats:
-    """Return the posterior of finer levels of reliability; the last is that of always serious."""
-    n_levels = likelihood.shape[1] - 1
-    n_cells = _CELLS_PER_LEVEL * n_levels
-    levels = np.append((np.arange(n_levels) + 0.5) / n_levels, ALWAYS_SERIOUS)
-    log_likelihood = np.log(likelihood / likelihood.max(axis=1, keepdims=True) + 1e-300)
-    between = _interpolate(levels, log_likelihood, (np.arange(n_cells) + 0.5) / n_cells)
-    prior = np.repeat(shares[:, :-1] / _CELLS_PER_LEVEL, _CELLS_PER_LEVEL, axis=1)
-    logs = np.column_stack([between, log_likelihood[:, -1]])
-    return normalise_log_weights(logs + np.log(np.column_stack([prior, shares[:, -1]])))
+class _FinerLevels:
+    """Cells of a level of reliability, and after them the always serious.
 
-
-def _interpolate(x: Floats, values: Floats, places: Floats) -> Floats:
-    """Return the values of concave functions at other places, given those at x in each row.
-
-    Between two neighbours it is a parabola through both, with the smaller curvature of those
-    through three neighbours, so that it does not overshoot.
+    Between two neighbouring levels the log-likelihood is a parabola through both, with the smaller
+    curvature of those through three neighbours, so that it does not overshoot.
     """
-    slope = np.diff(values, axis=1) / np.diff(x)
-    curvature = np.minimum(np.diff(slope, axis=1) / (x[2:] - x[:-2]), 0.0)
-    with_next = np.column_stack([curvature, curvature[:, -1]])
-    curvature = np.maximum(with_next, np.column_stack([curvature[:, 0], curvature]))
-    i = np.clip(np.searchsorted(x, places) - 1, 0, len(x) - 2)
-    from_left = places - x[i]
-    between: Floats = (
-        values[:, i] + slope[:, i] * from_left + curvature[:, i] * from_left * (places - x[i + 1])
-    )
-    return between
+
+    def __init__(self, n_levels: int) -> None:
+        n_cells = _CELLS_PER_LEVEL * n_levels
+        x = np.append((np.arange(n_levels) + 0.5) / n_levels, ALWAYS_SERIOUS)
+        places = (np.arange(n_cells) + 0.5) / n_cells
+        i = np.clip(np.searchsorted(x, places) - 1, 0, n_levels - 1)
+        cells = np.arange(n_cells)
+        share = (places - x[i]) / (x[i + 1] - x[i])
+        # The log-posterior of the cells is linear in log-likelihoods, curvatures and log-priors.
+        self._of_values, self._of_curvatures, self._of_priors = (
+            np.zeros((rows, n_cells + 1)) for rows in (n_levels + 1, n_levels, n_levels + 1)
+        )
+        self._of_values[i, cells] = 1.0 - share
+        self._of_values[i + 1, cells] = share
+        self._of_curvatures[i, cells] = (places - x[i]) * (places - x[i + 1])
+        self._of_priors[cells // _CELLS_PER_LEVEL, cells] = 1.0
+        self._of_values[-1, -1] = self._of_priors[-1, -1] = 1.0
+        self._x = x
+
+    def cumulative(self, likelihood: Floats, shares: Floats) -> Floats:
+        """Return the cumulative posterior of the cells in each row."""
+        values = np.log(likelihood / likelihood.max(axis=1, keepdims=True) + 1e-300)
+        priors = np.log(shares + 1e-300)
+        priors[:, :-1] -= np.log(_CELLS_PER_LEVEL)
+        logs = values @ self._of_values
+        logs += self._curvatures(values) @ self._of_curvatures
+        logs += priors @ self._of_priors
+        logs -= logs.max(axis=1, keepdims=True)
+        total = np.cumsum(np.exp(logs, out=logs), axis=1, out=logs)
+        total /= total[:, -1:].copy()
+        return total
+
+    def _curvatures(self, values: Floats) -> Floats:
+        """Return the curvature between neighbouring levels, given log-likelihoods in each row."""
+        slope = np.diff(values, axis=1) / np.diff(self._x)
+        curvature = np.minimum(np.diff(slope, axis=1) / (self._x[2:] - self._x[:-2]), 0.0)
+        with_next = np.column_stack([curvature, curvature[:, -1]])
+        smaller: Floats = np.maximum(with_next, np.column_stack([curvature[:, 0], curvature]))
+        return smaller
 
 
 def level_interval(by_level: Floats) -> tuple[Floats, Floats]:
@@ -223,21 +241,26 @@ def level_interval(by_level: Floats) -> tuple[Floats, Floats]:
 
     The reliability is taken as uniform within a level.
     """
-    low, high = (_level_quantile(by_level, quantile) for quantile in (_TAIL, 1.0 - _TAIL))
+    return _central_interval(np.cumsum(by_level, axis=1))
+
+
+def _central_interval(cumulative: Floats) -> tuple[Floats, Floats]:
+    """Return the central 95% of reliabilities, given the cumulative posterior of the levels."""
+    low, high = (_level_quantile(cumulative, quantile) for quantile in (_TAIL, 1.0 - _TAIL))
     return low, np.where(high > _ALWAYS_FROM, 1.0, high)
 
 
-def _level_quantile(by_level: Floats, quantile: float) -> Floats:
+def _level_quantile(cumulative: Floats, quantile: float) -> Floats:
     """Return a quantile of the reliability in each row; the last level is the always serious."""
-    n_levels = by_level.shape[1]
-    cumulative = np.cumsum(by_level, axis=1)
+    n_levels = cumulative.shape[1]
     tenths = np.arange(n_levels) / (n_levels - 1)
     starts = np.append(tenths[:-1], _ALWAYS_FROM)
     stops = np.append(tenths[1:], 1.0)
-    rows = np.arange(len(by_level))
+    rows = np.arange(len(cumulative))
     level = np.minimum((cumulative < quantile).sum(axis=1), n_levels - 1)
-    above = cumulative[rows, level] - quantile
-    within = 1.0 - above / np.maximum(by_level[rows, level], 1e-300)
+    end = cumulative[rows, level]
+    begin = np.where(level > 0, cumulative[rows, level - 1], 0.0)
+    within = 1.0 - (end - quantile) / np.maximum(end - begin, 1e-300)
     place: Floats = starts[level] + np.clip(within, 0.0, 1.0) * (stops - starts)[level]
     return place
 
