@@ -90,7 +90,8 @@ def _run_posterior(
 
 
 def _log_likelihood(session: GPUSession, totals: Any) -> Floats:
-    return session.small_floats(totals, session.log_unit) * np.log(2.0)
+    log_likelihood: Floats = session.small_floats(totals, session.log_unit) * np.log(2.0)
+    return log_likelihood
 
 
 def _ratios(session: GPUSession, confusion: Floats, totals: Any) -> Any:

@@ -223,9 +223,9 @@ class _FinerLevels:
         logs += self._curvatures(values) @ self._of_curvatures
         logs += priors @ self._of_priors
         logs -= logs.max(axis=1, keepdims=True)
-        total = np.cumsum(np.exp(logs, out=logs), axis=1, out=logs)
-        total /= total[:, -1:].copy()
-        return total
+        cumulative: Floats = np.cumsum(np.exp(logs, out=logs), axis=1, out=logs)
+        cumulative /= cumulative[:, -1:].copy()
+        return cumulative
 
     def _curvatures(self, values: Floats) -> Floats:
         """Return the curvature between neighbouring levels, given log-likelihoods in each row."""
