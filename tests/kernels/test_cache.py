@@ -1,5 +1,6 @@
 """The cache of compiled kernels: complete, fast, and never stale."""
 
+import gc
 import json
 import os
 import pickle
@@ -232,3 +233,28 @@ def test_code_of_another_user_does_not_run(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     assert cache._is_safe(Path(kernel.stats.cache_path)) == (os.getuid() == 0)
     assert cache._is_safe(cache.KERNELS / "__pycache__" / "annotruth-0")
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_the_garbage_collector_is_paused_while_a_kernel_is_compiled(is_enabled):
+    @cache.compiled
+    def one_more(x):
+        return x + 1
+
+    @cache.compiled
+    def fails(x):
+        return x.no_such_attribute
+
+    during = []
+    try:
+        if not is_enabled:
+            gc.disable()
+        with cache.on_first_compilation(lambda: during.append(gc.isenabled())):
+            assert one_more(1) == 2
+        with pytest.raises(numba.TypingError):
+            fails(1)
+        after = gc.isenabled()
+    finally:
+        gc.enable()
+    assert during == [False]
+    assert after == is_enabled

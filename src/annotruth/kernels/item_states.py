@@ -28,7 +28,6 @@ from annotruth.kernels.compiled import compiled
 from annotruth.kernels.held_out import _count_sampled, _find_kept
 from annotruth.kernels.robust_gpm import _empty_rows, _find_rows
 from annotruth.kernels.simd.robust_gpm import LABELS_PER_LOG
-from annotruth.kernels.simd.simd8 import log
 
 
 @compiled
@@ -262,7 +261,8 @@ def _leave_item_out(
     begin. ``work`` is of shape 4 x states.
     """
     own, logs = work[0], work[1]
-    own[:] = 0.0
+    for z in range(first, last):
+        own[z] = 0.0
     _label_logs(counts, pseudo_counts, rows, n_rows, size, first, last, own, work)
     _temper(known, prior, truth_likelihood, logs, 1.0, first, last, own)
     _label_logs(counts, pseudo_counts, rows, n_rows, size, first, last, own, work)
@@ -283,14 +283,15 @@ def _label_logs(
 ) -> None:
     """Write the log-likelihood of labels, with ``own`` taken out of their counts."""
     logs, label, every = work[1], work[2], work[3]
-    logs[first:last], label[first:last], every[first:last] = 0.0, 1.0, 1.0
+    for z in range(first, last):
+        logs[z], label[z], every[z] = 0.0, 1.0, 1.0
     for i in range(n_rows):
         total = rows[i] - rows[i] % size + size - len(own)
         _multiply_mass(counts, pseudo_counts, rows[i], first, last, own, label)
         _multiply_mass(counts, pseudo_counts, total, first, last, own, every)
         if i + 1 == n_rows or (i + 1) % LABELS_PER_LOG == 0:
             for z in range(first, last):
-                logs[z] += log(label[z] / every[z])
+                logs[z] += math.log(label[z] / every[z])
                 label[z], every[z] = 1.0, 1.0
 
 

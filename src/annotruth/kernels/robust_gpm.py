@@ -121,8 +121,6 @@ def leave_one_out(
     n_classes, n_strategies = prior.shape[0], strategies.shape[2]
     posterior = np.empty(n_classes)
     mixture = np.empty(n_strategies)
-    # A log takes longer than all else, so some of an annotator's labels are multiplied before it.
-    product, n_factors = np.ones(log_likelihood.shape), np.zeros(len(log_likelihood), np.int64)
     rows = _empty_rows(block, lo, hi)
     flat = confusion.reshape(-1)
     for e in range(lo, hi):
@@ -141,19 +139,8 @@ def leave_one_out(
                     total += without
                     for g in range(n_strategies):
                         mixture[g] += without * table[k, g]
-                over = 1.0 / total
                 for g in range(n_strategies):
-                    product[s, g] *= mixture[g] * over
-                n_factors[s] += 1
-                if n_factors[s] == LABELS_PER_LOG:
-                    n_factors[s] = 0
-                    for g in range(n_strategies):
-                        log_likelihood[s, g] += log(product[s, g])
-                        product[s, g] = 1.0
-    for s in range(len(log_likelihood)):
-        if n_factors[s] > 0:
-            for g in range(n_strategies):
-                log_likelihood[s, g] += log(product[s, g])
+                    log_likelihood[s, g] += log(mixture[g] / total)
 
 
 @compiled

@@ -80,7 +80,9 @@ def _multiply_many(
         for k in range(n_classes):
             logs[k] += np.log(product[k])
             product[k] = 1.0
-    top = float(logs.max())
+    top = -math.inf
+    for k in range(n_classes):  # logs.max() takes several times as long to compile
+        top = max(top, logs[k])
     for k in range(n_classes):
         product[k] = math.exp(logs[k] - top)
     return top

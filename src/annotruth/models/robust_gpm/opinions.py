@@ -115,7 +115,6 @@ def leave_one_out(
         "robust_gpm.leave_one_out",
         inputs=(*POSTERIOR_INPUTS, *STRATEGY_INPUTS),
         sums=(Sum("log_likelihood", shape, annotator_axis=0),),
-        scratch=shape[0] * (shape[1] + 1),
     )
     other, repeated = (
         np.ascontiguousarray(table.transpose(1, 2, 0)) for table in strategies.probability
