@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.comparisons.table import LEFT, OUTCOMES, RIGHT, TIE, Comparisons
-from annotruth.comparisons.votes import covariates_in_order_of_codes, in_order_of_codes
+from annotruth.comparisons.table import OUTCOMES, Comparisons
+from annotruth.comparisons.votes import (
+    EXCHANGED,
+    covariates_in_order_of_codes,
+    in_order_of_codes,
+)
 from annotruth.kernels.arrays import Codes, mix_bits
 from annotruth.labels.frames import as_arrow
 from annotruth.labels.layout import Colors, RowCodes, canonical_orders
 
-_EXCHANGED = np.array([RIGHT, LEFT, TIE])
 _ANNOTATOR = 2 * len(OUTCOMES)  # what an annotator is in a comparison, after what items can be
 
 
@@ -70,7 +73,7 @@ def _parts_of_items(data: Comparisons) -> tuple[Codes, Codes]:
     outcome = data.outcome.astype(np.int64)
     if data.sides_known:
         return outcome, len(OUTCOMES) + outcome
-    return outcome, _EXCHANGED[outcome]
+    return outcome, EXCHANGED[outcome]
 
 
 def _colors_of_comparisons(data: Comparisons) -> Colors:

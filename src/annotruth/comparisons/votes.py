@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 Code = TypeVar("Code", bound=np.integer[Any])
 OutcomeCode = TypeVar("OutcomeCode", bound=np.integer[Any])
 
-_MIRRORED = np.array([1, 0, 2])  # the outcomes with sides exchanged
+EXCHANGED = np.array([1, 0, 2])
+"""The code of each outcome with sides exchanged."""
 
 
 def in_order_of_codes(
@@ -35,7 +36,7 @@ def in_order_of_codes(
     return (
         np.where(swapped, right, left),
         np.where(swapped, left, right),
-        np.where(swapped, _MIRRORED.astype(outcome.dtype)[outcome], outcome),
+        np.where(swapped, EXCHANGED.astype(outcome.dtype)[outcome], outcome),
     )
 
 

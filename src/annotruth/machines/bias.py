@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.comparisons.table import LEFT, RIGHT, TIE, Comparisons
+from annotruth.comparisons.votes import in_order_of_codes
 from annotruth.kernels.arrays import Floats
 from annotruth.machines.estimates import Estimate
 from annotruth.models.distribution import Z_95
@@ -104,13 +105,18 @@ def _regression(x: Floats, outcome: NDArray[np.int8], precision: Floats) -> tupl
     return at[:-1], deviation[:-1]
 
 
+def different_pairs(votes: Comparisons) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the different pairs, 3 x pairs: context and two items; and that of each comparison."""
+    low, high, _ = in_order_of_codes(votes.left, votes.right, votes.outcome)
+    context = np.zeros(len(low), np.int64) if votes.context is None else votes.context
+    return np.unique(np.stack([context, low, high]), axis=1, return_inverse=True)
+
+
 def _consistency(votes: Comparisons) -> tuple[int, float]:
     """Return how many pairs were compared in both orders, and the share with the same answer."""
     flipped = votes.left > votes.right
-    low, high = np.minimum(votes.left, votes.right), np.maximum(votes.left, votes.right)
-    context = np.zeros(len(low), np.int64) if votes.context is None else votes.context
-    _, pair = np.unique(np.stack([context, low, high]), axis=1, return_inverse=True)
-    answer = np.where(flipped & (votes.outcome != TIE), 1 - votes.outcome, votes.outcome)
+    _, pair = different_pairs(votes)
+    answer = in_order_of_codes(votes.left, votes.right, votes.outcome)[2]
     first = [
         dict(zip(pair[order].tolist()[::-1], answer[order].tolist()[::-1], strict=True))
         for order in (~flipped, flipped)

@@ -11,11 +11,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.comparisons.table import OUTCOMES, TIE, Comparisons
+from annotruth.comparisons.votes import EXCHANGED
 from annotruth.engines import get_engine
 from annotruth.errors import InputError
 from annotruth.labels import Labels, Scale
 from annotruth.labels.encode import match_ids, to_text
-from annotruth.machines.bias import PairBias, measure_bias
+from annotruth.machines.bias import PairBias, different_pairs, measure_bias
 from annotruth.machines.estimates import UNKNOWN_ESTIMATE, Estimate, estimate_columns, numbers
 from annotruth.machines.judges import MACHINE_MARGIN, check_machines, find_machines
 from annotruth.machines.measure import MachineMeasures, measure_machines
@@ -95,14 +96,11 @@ def outcome_labels(data: Comparisons) -> Labels:
 
     The sides of a pair are those on which its items were shown more often, where sides are known.
     """
-    low, high = np.minimum(data.left, data.right), np.maximum(data.left, data.right)
-    context = np.zeros(len(low), np.int64) if data.context is None else data.context
-    pairs, pair = np.unique(np.stack([context, low, high]), axis=1, return_inverse=True)
+    pairs, pair = different_pairs(data)
     flipped = data.left > data.right
     turned = np.bincount(pair, np.where(flipped, 1.0, -1.0), minlength=pairs.shape[1]) > 0.0
     turned &= data.sides_known
-    exchange = (flipped != turned[pair]) & (data.outcome != TIE)
-    answer = np.where(exchange, 1 - data.outcome, data.outcome)
+    answer = np.where(flipped != turned[pair], EXCHANGED[data.outcome], data.outcome)
     order = np.argsort(data.row)
     return Labels.from_codes(
         pair[order],

@@ -26,6 +26,7 @@ from annotruth.report.charts.fit_charts import FitCharts
 from annotruth.report.html import (
     Cell,
     Link,
+    as_sentence,
     facts,
     figure,
     make_page,
@@ -33,7 +34,6 @@ from annotruth.report.html import (
     plain_table,
     rounded,
     section,
-    sentence,
     side_by_side,
     table_placeholder,
     write_page,
@@ -138,7 +138,7 @@ def _overview(fits: QuestionFits, verdicts: Mapping[str, ReportVerdict]) -> str:
         *("Question", "Trusted?", "Items", "Labels", "Categories"),
         *("Alpha", "Median reliability", "Spammers"),
     ]
-    lead = sentence(fits.sharing.why)
+    lead = as_sentence(fits.sharing.why)
     rules = (
         "Alpha is Krippendorff's: 1 is full agreement, 0 is agreement by chance. Spammers have a "
         f"reliability below {SPAMMER_BELOW}. The question's section says what the verdict follows "

@@ -28,7 +28,7 @@ _SCRIPTS = (
 )
 
 
-def sentence(text: str) -> str:
+def as_sentence(text: str) -> str:
     """Return text with a capital letter and a full stop; nothing of nothing."""
     return f"{text[0].upper()}{text[1:]}." if text else ""
 

@@ -26,6 +26,7 @@ from annotruth.report.charts.drawing import escaped
 from annotruth.report.charts.fit_charts import FitCharts
 from annotruth.report.consensus import Consensus, category_bins
 from annotruth.report.html import (
+    as_sentence,
     chips,
     facts,
     figure,
@@ -324,7 +325,7 @@ def _what_was_read(fit: Fit, charts: Mapping[str, Chart]) -> list[str]:
         "<h3>What was read</h3>",
         facts(rows),
         chips(data.scale.names, color_indices(data.scale)),
-        *([f'<p class="quiet">{escaped(reason.capitalize())}.</p>'] if reason else []),
+        *([f'<p class="quiet">{escaped(as_sentence(reason))}</p>'] if reason else []),
         side_by_side(figure(charts["categories"]), figure(charts["workload"])),
     ]
 

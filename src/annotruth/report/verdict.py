@@ -17,6 +17,7 @@ from annotruth.models.base_fit import CHANCE
 from annotruth.models.registry import DEFAULT_MODEL
 from annotruth.models.result import Fit
 from annotruth.report.consensus import AgreementRow
+from annotruth.report.html import as_sentence
 
 Tone: TypeAlias = Literal["good", "fair", "bad"]
 
@@ -203,7 +204,7 @@ def _no_answer(fit: Fit, advice: Advice, alpha: float) -> Trust | None:
         return Trust("All equal", "fair", "Every label is the same: nothing can be compared.", "")
     word = "Too few labels to tell"
     if data.n_annotators == 1 or data.labels_per_item.max() < 2:
-        return Trust(word, "bad", f"{fit.notice().capitalize()}.", "")
+        return Trust(word, "bad", as_sentence(fit.notice()), "")
     if fit.verdict == "chance" or (fit.verdict is None and alpha < CHANCE_BELOW):
         return chance_trust("labels", "labels", rule)
     if fit.verdict is None and fit.model == DEFAULT_MODEL:

@@ -18,13 +18,13 @@ from annotruth.report.charts.chart import CLASS_COLORS, Chart
 from annotruth.report.charts.drawing import escaped
 from annotruth.report.charts.fit_charts import history_chart
 from annotruth.report.html import (
+    as_sentence,
     facts,
     figure,
     make_page,
     pack,
     rounded,
     section,
-    sentence,
     side_by_side,
     table_placeholder,
     write_page,
@@ -103,7 +103,7 @@ def set_report_page(
         heading=source or "Sets of labels",
         subheading=f"{fit.model} · {day.day} {day:%B %Y} · {fit.describe()}",
         command=command or "",
-        notice=" ".join(filter(None, (sentence(fit.notice()), convergence_notice(fit)))),
+        notice=" ".join(filter(None, (as_sentence(fit.notice()), convergence_notice(fit)))),
         links={name: _LINKS[name] for name, part in parts.items() if part},
         sections=parts.values(),
         data=pack(data),
@@ -135,7 +135,7 @@ def _overview(fit: SetFit) -> str:
             f"{fit.sets.sum(axis=1).mean():.1f}",
             f"in the most likely sets; {empty:,} items have none",
         ),
-        ("Labels", f"{fit.n_labels:,}", sentence(fit.chosen).rstrip(".")),
+        ("Labels", f"{fit.n_labels:,}", as_sentence(fit.chosen).rstrip(".")),
         (
             "Annotators",
             f"{fit.data.n_annotators:,}",

@@ -10,7 +10,7 @@ from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, Scale
 from annotruth.labels.arrays import Covariates
 from annotruth.simulate.checks import check_choices, check_share, generator
-from annotruth.simulate.crowds import crowd
+from annotruth.simulate.crowds import crowd, one_right_label
 
 _BEHAVIORS = ("random", "repeated")
 _START = np.datetime64("2024-05-01T09:00:00", "us")
@@ -114,9 +114,7 @@ def changing(
     assert base.distribution is not None
     distribution, label = base.distribution, base.label
     if not ordinal:
-        label = rng.integers(n_categories, size=n_items)
-        distribution = np.full((n_items, n_categories), 0.1 / (n_categories - 1))
-        distribution[np.arange(n_items), label] = 0.9
+        label, distribution = one_right_label(rng, n_items, n_categories, accuracy=0.9)
     item, annotator = data.item_of_label().astype(np.int64), data.annotator.astype(np.int64)
     n_labels = data.labels_per_annotator
     reliability = rng.uniform(*before, data.n_annotators)
@@ -144,13 +142,7 @@ def changing(
         annotators=data.annotators,
         scale=scale,
     )
-    hours = _HOURS_BETWEEN * (position + rng.random(len(item)))
-    seconds = 8.0 * np.exp(0.4 * rng.standard_normal(len(item))) * np.where(serious, 1.0, fast)
-    columns = {
-        "time": pa.array(_START + (3.6e9 * hours).astype("timedelta64[us]")),
-        "order": pa.array(position + 1.0),
-        "seconds": pa.array(seconds),
-    }
+    columns = _time_columns(rng, position, serious, fast)
     nobody = np.empty(0, dtype=np.int64)
     return ChangingSimulation(
         labels=replace(
@@ -176,3 +168,16 @@ def _random_positions(
         np.cumsum(n_labels) - n_labels, n_labels
     )
     return position
+
+
+def _time_columns(
+    rng: np.random.Generator, position: Codes, serious: NDArray[np.bool_], fast: float
+) -> dict[str, pa.Array]:
+    """Return the time, order and seconds of each label."""
+    hours = _HOURS_BETWEEN * (position + rng.random(len(position)))
+    seconds = 8.0 * np.exp(0.4 * rng.standard_normal(len(position)))
+    return {
+        "time": pa.array(_START + (3.6e9 * hours).astype("timedelta64[us]")),
+        "order": pa.array(position + 1.0),
+        "seconds": pa.array(seconds * np.where(serious, 1.0, fast)),
+    }

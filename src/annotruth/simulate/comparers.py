@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from annotruth.comparisons import LEFT, RIGHT, TIE, Comparisons
+from annotruth.comparisons.votes import EXCHANGED
 from annotruth.errors import InputError, shown
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.simulate.checks import check_choices, check_counts, check_share, generator, named
@@ -284,7 +285,7 @@ def _irregular(
 ) -> Codes:
     """Return the outcomes of comparisons that are not serious."""
     anything = rng.integers(3 if has_ties else 2, size=len(behavior))
-    inverted = np.array([RIGHT, LEFT, TIE])[serious_outcome]
+    inverted = EXCHANGED[serious_outcome]
     favoured = np.where(favours_left, LEFT, np.where(favours_right, RIGHT, anything))
     constant = [np.full(len(behavior), outcome) for outcome in (LEFT, RIGHT, TIE)]
     # In the order of COMPARER_BEHAVIORS.

@@ -349,6 +349,16 @@ def assign(
     return np.sort(chosen, axis=1)
 
 
+def one_right_label(
+    rng: np.random.Generator, n_items: int, n_categories: int, accuracy: float
+) -> tuple[Codes, Floats]:
+    """Return a right label of each item, and the distribution of serious labels around it."""
+    right = rng.integers(n_categories, size=n_items)
+    distribution = np.full((n_items, n_categories), (1.0 - accuracy) / (n_categories - 1))
+    distribution[np.arange(n_items), right] = accuracy
+    return right, distribution
+
+
 def _nearest_category(score: Floats, n_categories: int) -> Codes:
     return np.clip(np.rint(score), 1, n_categories).astype(np.int64) - 1
 

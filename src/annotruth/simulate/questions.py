@@ -14,7 +14,14 @@ from annotruth.labels import Scale
 from annotruth.labels.encode import decode_table
 from annotruth.labels.questions import concat_questions
 from annotruth.simulate.checks import check_choices, check_share, generator
-from annotruth.simulate.crowds import Simulation, assign, check_numbers, discretize, draw_labels
+from annotruth.simulate.crowds import (
+    Simulation,
+    assign,
+    check_numbers,
+    discretize,
+    draw_labels,
+    one_right_label,
+)
 
 _SCALES = {"scale": ("nominal", "ordinal")}
 
@@ -93,7 +100,7 @@ def questions(
             alpha, beta = rng.uniform(1.0, 10.0, size=(2, n_items, 1))
             distribution = discretize(alpha, beta, n_categories, "bins")
         else:
-            distribution = _one_right_label(rng, n_items, n_categories, accuracy)
+            _, distribution = one_right_label(rng, n_items, n_categories, accuracy)
         drawn = draw_labels(
             rng,
             distribution=distribution,
@@ -103,16 +110,6 @@ def questions(
         simulations[f"q{number}"] = drawn if scale == "ordinal" else _as_nominal(drawn)
     tables = {name: decode_table(each.labels.to_codes()) for name, each in simulations.items()}
     return QuestionSimulation(questions=simulations, table=concat_questions(tables))
-
-
-def _one_right_label(
-    rng: np.random.Generator, n_items: int, n_categories: int, accuracy: float
-) -> Floats:
-    """Return the distributions of serious labels around a right one."""
-    right = rng.integers(n_categories, size=n_items)
-    distribution = np.full((n_items, n_categories), (1.0 - accuracy) / (n_categories - 1))
-    distribution[np.arange(n_items), right] = accuracy
-    return distribution
 
 
 def _reliability_at(quantile: Floats, spammer_share: float) -> Floats:

@@ -67,8 +67,8 @@ def count_as_clear(
 ) -> None:
     """Write in how many orders of its labels a sequence is as probable as in its own, if it changes.
 
-    ``orders`` are orders x labels; all sequences have as many labels. Counting stops at ``enough``. The
-    probability of a constant sequence is the same in all orders.
+    ``orders`` are orders x labels; all sequences have the same number of labels. Counting stops at
+    ``enough``. The probability of a constant sequence is the same in all orders.
     """
     n = orders.shape[1]
     work, own_serious, own_irregular = np.empty(len(levels)), np.empty(n), np.empty(n)
@@ -160,10 +160,10 @@ def smooth(
 ) -> None:
     r"""Run forward-backward and write what follows from the posterior of the levels.
 
-    ``p_changing`` is the probability that each sequence is a changing one. ``by_window`` gets the sum over
-    labels of the posterior if it is, windows x levels; those of a sequence are
-    ``first_window[s]:last_window[s]`` and divide its labels evenly. ``p_change`` gets the probability that the level of a changing
-    annotator is another one than at the label before. ``without`` gets the mean reliability at each
+    ``p_changing`` is the probability that each sequence is a changing one. ``by_window`` gets the sum
+    over labels of the posterior if it is, windows x levels; the windows of a sequence are
+    ``first_window[s]:last_window[s]`` and divide its labels evenly. ``p_change`` gets the probability
+    that a changing level is another one than at the label before. ``without`` gets the mean reliability at each
     label without the label's own evidence, labels x 2: of a constant annotator, and of both kinds by
     ``p_changing``. With the posterior :math:`\gamma_t(k)` it is
     :math:`\sum_k \epsilon_k \gamma_t(k) / b_t(k)` over :math:`\sum_k \gamma_t(k) / b_t(k)`.

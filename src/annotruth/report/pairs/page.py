@@ -17,7 +17,7 @@ from annotruth.report.charts.chart import CLASS_COLORS, Chart
 from annotruth.report.charts.drawing import escaped
 from annotruth.report.charts.fit_charts import as_text
 from annotruth.report.further import make_sections
-from annotruth.report.html import facts, make_page, pack, rounded, section, sentence, write_page
+from annotruth.report.html import as_sentence, facts, make_page, pack, rounded, section, write_page
 from annotruth.report.page import convergence_notice, how_it_ended, range_of
 from annotruth.report.pairs import sections
 from annotruth.report.pairs.tables import (
@@ -136,7 +136,7 @@ def _against_grades(fit: RankFit, truth: Any, charts: dict[str, Chart]) -> str:
 
 def _notice(fit: RankFit) -> str:
     """Return the warnings at the top of the report; empty if there are none."""
-    return " ".join([*map(sentence, notices(fit)), convergence_notice(fit)]).strip()
+    return " ".join([*map(as_sentence, notices(fit)), convergence_notice(fit)]).strip()
 
 
 def _appendix(fit: RankFit, charts: Mapping[str, Chart]) -> str:

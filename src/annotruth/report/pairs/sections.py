@@ -20,11 +20,11 @@ from annotruth.report.charts.chart import Chart, drawable
 from annotruth.report.charts.drawing import escaped
 from annotruth.report.charts.rank_charts import RankCharts, group_differences
 from annotruth.report.html import (
+    as_sentence,
     facts,
     figure,
     plain_table,
     section,
-    sentence,
     side_by_side,
     table_placeholder,
 )
@@ -267,7 +267,7 @@ def side_section(fit: RankFit, charts: Mapping[str, Chart]) -> str:
         note = f"95% interval {low:+.2f} to {high:+.2f}; above 0 is in favor of the left item"
         rows.append(("Side bias of the crowd", f"{bias:+.2f}", note))
     line = side_line(fit)
-    lead = f'<p class="lead">{escaped(sentence(line))}</p>' if line else ""
+    lead = f'<p class="lead">{escaped(as_sentence(line))}</p>' if line else ""
     parts = [facts(rows)]
     if "side-bias" in charts:
         parts = [
@@ -311,7 +311,7 @@ def group_section(fit: RankFit, charts: Mapping[str, Chart]) -> str:
         "these same votes, so part of the differences comes by construction."
     )
     if fit.chosen:
-        lead += f" {sentence(fit.chosen)}"
+        lead += f" {as_sentence(fit.chosen)}"
     beside = f'<div class="beside">{facts(rows)}</div>'
     return section(
         "groups",

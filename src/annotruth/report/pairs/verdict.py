@@ -14,7 +14,7 @@ from annotruth.comparisons.votes import in_order_of_codes
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.pairs.result import RankFit
 from annotruth.models.pairs.summary import notices
-from annotruth.report.html import sentence
+from annotruth.report.html import as_sentence
 from annotruth.report.verdict import Trust, chance_rule, chance_trust, ranked_trust, steps_text
 
 ORDER_FROM = (0.95, 0.85, 0.7)
@@ -124,9 +124,9 @@ def vote_agreement(data: Comparisons) -> tuple[float, float]:
 def _trust(fit: RankFit, right_order: float) -> Trust:
     first = notices(fit)[:1]
     if (fit.data.outcome == fit.data.outcome[0]).all() and fit.data.n_comparisons > 1 and first:
-        return Trust("No", "bad", sentence(first[0]), "")
+        return Trust("No", "bad", as_sentence(first[0]), "")
     if fit.data.n_annotators == 1:
-        why = f"{sentence(first[0])} The ranking is that person's."
+        why = f"{as_sentence(first[0])} The ranking is that person's."
         return Trust("Too few annotators to tell", "bad", why, "")
     if fit.verdict == "chance":
         return chance_trust("votes", "ranks", chance_rule(fit.model, "votes"))

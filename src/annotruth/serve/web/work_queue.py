@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -166,7 +166,7 @@ class WorkQueue:
             else:
                 leased[lease.item] += 1
         candidates = [(key, wanted) for key, wanted in queue if key in own] if own else []
-        for key, wanted in _chain(candidates, queue):
+        for key, wanted in chain(candidates, queue):
             places = queue.places(key)
             if places <= leased[key] or key in done or annotator in queue.done_by.get(key, ()):
                 continue
@@ -175,13 +175,6 @@ class WorkQueue:
                 _release_others(connection, project.id, annotator, own, key)
                 return wanted.task
         return None
-
-
-def _chain(
-    first: Iterable[tuple[str, _Wanted]], then: Iterable[tuple[str, _Wanted]]
-) -> Iterator[tuple[str, _Wanted]]:
-    yield from first
-    yield from then
 
 
 def _release_others(
