@@ -3,10 +3,12 @@
 import re
 from datetime import timedelta
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import pytest
 
-from annotruth.serve.pages import annotators, items, queue, ranking
+from annotruth.errors import InputError
+from annotruth.serve.pages import actions, annotators, items, queue, ranking
 from annotruth.serve.pages.alerts import alerts_page, audit_page, log_query
 from annotruth.serve.pages.annotator import (
     AnnotatorData,
@@ -398,3 +400,10 @@ def test_addresses_of_static_files_change_with_their_content():
     for name in ("ordinal-0.css", "ordinal-100.css", "../secret", "x.css"):
         with pytest.raises(KeyError):
             static_file(name)
+
+
+@pytest.mark.parametrize("days", ["0", "36501", "0000019999999999", "9" * 5000, "-1", "1.5", "¹"])
+def test_a_lifetime_of_a_token_that_is_not_of_the_list_is_refused(days):
+    change = actions._Change(SimpleNamespace(), SimpleNamespace(), {"name": "x", "days": days})
+    with pytest.raises(InputError, match="unknown lifetime of the token: choose one of the list"):
+        actions._create_token(change)

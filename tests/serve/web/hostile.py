@@ -189,9 +189,7 @@ def _json_body(random_: random.Random) -> bytes:
 def _form_body(random_: random.Random) -> bytes:
     names = (*FIELDS, *PARAMETERS, "token", "csrf", "on_verdict")
     pairs = {random_.choice(names): str(_value(random_))[:5000] for _ in range(4)}
-    pairs["action"] = random_.choice(
-        ("save", "create-token", "create-webhook", "revoke-token", "x")
-    )
+    pairs["do"] = random_.choice(("save", "create-token", "create-webhook", "revoke-token", "x"))
     return urlencode(pairs, errors="replace").encode()
 
 

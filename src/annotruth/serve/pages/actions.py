@@ -173,9 +173,9 @@ def _create_token(change: _Change) -> dict[str, str]:
     days = change.fields.get("days", "")
     expires = None
     if days:
-        if not days.isascii() or not days.isdigit() or not 1 <= int(days[:6]) <= _MAX_DAYS:
+        if not 1 <= _whole_number(days) <= _MAX_DAYS:
             raise InputError("unknown lifetime of the token: choose one of the list")
-        expires = change.admin.now + timedelta(days=int(days))
+        expires = change.admin.now + timedelta(days=_whole_number(days))
     wanted = _checked(
         NewToken,
         {"name": change.fields.get("name", ""), "scope": change.fields.get("scope", ""), "expires": expires},
@@ -217,10 +217,16 @@ def _remove_connection(change: _Change) -> dict[str, str]:
 
 
 def _number(change: _Change) -> int:
-    text = change.fields.get("id", "")
-    if not text.isascii() or not text.isdigit() or len(text) > 9:
+    """Return the number of a webhook or connection that the form names."""
+    number = _whole_number(change.fields.get("id", ""))
+    if number < 0:
         raise InputError("the form is out of date: load the page again and repeat")
-    return int(text)
+    return number
+
+
+def _whole_number(text: str) -> int:
+    """Return a number of up to nine digits, -1 for any other text."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else -1
 
 
 def _checked(model: Any, values: dict[str, Any]) -> Any:
