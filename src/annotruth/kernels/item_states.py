@@ -260,7 +260,8 @@ def _leave_item_out(
     The counts are flattened, of ``size`` per annotator; ``rows`` are where those of the labels
     begin. ``work`` is of shape 4 x states.
     """
-    own, logs = work[0], work[1]
+    own = work[0]
+    logs: Floats = work[1]
     for z in range(first, last):
         own[z] = 0.0
     _label_logs(counts, pseudo_counts, rows, n_rows, size, first, last, own, work)
