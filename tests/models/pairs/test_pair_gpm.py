@@ -11,6 +11,7 @@ import pytest
 from annotruth import simulate
 from annotruth.comparisons import Comparisons
 from annotruth.engines import get_engine
+from annotruth.errors import InputError
 from annotruth.models.em import run_em
 from annotruth.models.pairs.pair_gpm.equations import ScoreEquations, make_equations
 from annotruth.models.pairs.pair_gpm.groups import _distinct
@@ -370,3 +371,9 @@ def test_a_fit_has_converged() -> None:
 def test_a_start_with_the_same_groups_under_other_numbers_is_not_tried_again():
     starts = [np.array(member) for member in ([0, 1, 1], [1, 0, 0], [0, 1, 0], [2, 0, 0])]
     assert [member.tolist() for member in _distinct(starts)] == [[0, 1, 1], [0, 1, 0]]
+
+
+def test_a_negative_seed_is_refused() -> None:
+    votes = simulate.comparers(n_items=4, n_annotators=5, seed=1).comparisons
+    with pytest.raises(InputError, match="seed is -1: give a whole number from 0"):
+        PairGPM(seed=-1).fit(votes)

@@ -62,7 +62,7 @@ def _posteriors(session: GPUSession) -> str:
 
 
 def _width(session: GPUSession) -> int:
-    """Return how many numbers a row of classes has; if they are few, without the first, and padded."""
+    """Return the length of rows of classes; if classes are few, without the first, and padded."""
     n = session.n_categories
     return max(n - 1 + (1 - n) % _READ_AT_ONCE, _READ_AT_ONCE) if session.is_dense else n
 

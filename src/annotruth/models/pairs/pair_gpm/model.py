@@ -16,6 +16,7 @@ from annotruth.engines import Engine, Session, get_engine
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels.encode import id_ranks
+from annotruth.labels.validate import check_seed
 from annotruth.models.base_fit import Verdict
 from annotruth.models.em import History, ProgressCallback, run_em
 from annotruth.models.pairs.base import PairEstimator
@@ -110,6 +111,7 @@ class PairGPM(PairEstimator):
     ) -> RankFit:
         if not 1 <= self.n_groups <= MAX_GROUPS:
             raise InputError(f"n_groups must be from 1 to {MAX_GROUPS}, not {self.n_groups}")
+        check_seed(self.seed)
         verdict = self._judge(data)
         with closing(_open(get_engine(self.engine), data)) as session:
             steps = PairGPMSteps(data, session, states_for(data), self.n_groups)
