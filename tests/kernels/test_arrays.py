@@ -1,8 +1,9 @@
 """Helpers that work on slices of arrays on all cores."""
 
 import numpy as np
+import pytest
 
-from annotruth.kernels.arrays import concatenate, map_slices
+from annotruth.kernels.arrays import concatenate, map_slices, reduce_rows
 
 
 def test_slices_are_mapped_in_order():
@@ -17,3 +18,12 @@ def test_concatenate_equals_numpy():
     whole = concatenate(parts)
     np.testing.assert_array_equal(whole, np.concatenate(parts))
     assert whole.dtype == np.float64
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 5, 7, 8, 40])
+def test_rows_are_reduced_as_numpy_does(n_columns):
+    values = np.random.default_rng(n_columns).normal(size=(30, n_columns))
+    for function in (np.add, np.maximum):
+        result = reduce_rows(function, values)
+        np.testing.assert_array_equal(result, function.reduce(values, axis=1))
+        assert not np.shares_memory(result, values)

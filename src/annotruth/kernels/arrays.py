@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -15,6 +16,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 _CACHE_LINE_BYTES = 64
+_SHORT_ROW = 8  # from there on, NumPy adds up in another order
 
 Floats: TypeAlias = NDArray[np.float64]
 """Probabilities, scores, sums."""
@@ -51,6 +53,15 @@ def product_over_annotators(a: Any, b: Any) -> Any:
     """
     product = a.T @ b
     return product.get() if hasattr(product, "get") else product
+
+
+def reduce_rows(function: np.ufunc, values: NDArray[Any]) -> NDArray[Any]:
+    """Return the sum or maximum of each row: ``function`` is `numpy.add` or `numpy.maximum`.
+
+    NumPy is slow to reduce many short rows.
+    """
+    is_short = 1 < values.shape[1] < _SHORT_ROW
+    return reduce(function, values.T) if is_short else function.reduce(values, axis=1)
 
 
 def slices(n: int, size: int = 1 << 20) -> Iterator[slice]:

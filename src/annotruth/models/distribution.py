@@ -10,7 +10,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.kernels.arrays import Codes, Floats, concatenate, map_slices, slices
+from annotruth.kernels.arrays import (
+    Codes,
+    Floats,
+    concatenate,
+    map_slices,
+    reduce_rows,
+    slices,
+)
 from annotruth.labels import Labels
 from annotruth.labels.frames import as_arrow
 
@@ -246,7 +253,7 @@ def likely_sets(probability: Floats, names: Sequence[str], share: float = 0.95) 
     in the order given, joined by "|".
     """
     # Rounding decides neither at a sum of exactly ``share`` nor between equal probabilities.
-    least = probability.max(axis=1)
+    least = reduce_rows(np.maximum, probability)
     several = np.flatnonzero(least < share - _EQUAL)
     falling = -np.sort(-probability[several], axis=1)
     last = np.count_nonzero(np.cumsum(falling[:, :-1], axis=1) < share - _EQUAL, axis=1)

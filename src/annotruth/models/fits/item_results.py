@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from annotruth.kernels.arrays import Floats, concatenate, map_slices
+from annotruth.kernels.arrays import Floats, concatenate, map_slices, reduce_rows
 from annotruth.labels import Labels
 from annotruth.models.base_fit import Column
 from annotruth.models.distribution import Distribution
@@ -37,6 +37,12 @@ class ItemResults(NamedTuple):
 
 BuildItemResults: TypeAlias = Callable[[Labels, Mapping[str, NDArray[Any]]], ItemResults]
 """Builds item results from labels and the session's arrays: of all items, or of a partition."""
+
+
+def normalise_rows(values: Floats) -> Floats:
+    """Return rows that sum to 1, in proportion to the values."""
+    normalised: Floats = values / reduce_rows(np.add, values)[:, np.newaxis]
+    return normalised
 
 
 def map_items(

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.engines import Engine, Input, Pass, Session
-from annotruth.kernels.arrays import Codes, Floats, product_over_annotators
+from annotruth.kernels.arrays import Codes, Floats, product_over_annotators, reduce_rows
 from annotruth.labels import Labels, LabelSummary, Scale
 from annotruth.models.base_fit import BaseFit, Column, Verdict
 from annotruth.models.classifier import Calibration, KnownItems, known_items, not_used
 from annotruth.models.distribution import Z_95, Distribution, likely_sets, mixed_confusion
 from annotruth.models.em import History
-from annotruth.models.fits.item_results import ItemResults, map_items
+from annotruth.models.fits.item_results import ItemResults, map_items, normalise_rows
 from annotruth.models.fits.make_fit import make_fit
 from annotruth.models.latent_classes import LatentClasses, variance_inflation
 from annotruth.models.result import Fit
@@ -370,8 +370,7 @@ def item_results(
     right, opinion, p_serious = arrays.values()
 
     def compute(items: slice) -> ItemResults:
-        shares = right[items] / right[items].sum(axis=1, keepdims=True)
-        others = opinion[items] / opinion[items].sum(axis=1, keepdims=True)
+        shares, others = (normalise_rows(table[items]) for table in (right, opinion))
         columns = _item_columns(labels.scale, inflation, shares, labels.known[items])
         return ItemResults(
             Distribution.of_dense(shares), None, columns, Distribution.of_dense(others)
@@ -392,7 +391,7 @@ def _item_columns(
         margin = np.where(known < 0, Z_95 * np.sqrt(inflation * variance), 0.0)
         columns["score_low"] = np.clip(score - margin, values[0], values[-1])
         columns["score_high"] = np.clip(score + margin, values[0], values[-1])
-    columns["p_leads"] = right.max(axis=1)
+    columns["p_leads"] = reduce_rows(np.maximum, right)
     # Without an order of their own, categories are in that of the alphabet, as labels are fitted in
     # any order of categories.
     listed = sorted(range(len(scale)), key=None if scale.is_ordinal else scale.names.__getitem__)

@@ -17,7 +17,7 @@ from annotruth.labels import Labels, LabelSummary, Scale
 from annotruth.models.base_fit import BaseFit, Column, Verdict
 from annotruth.models.distribution import Z_95, Distribution, likely_sets, mixed_confusion
 from annotruth.models.em import History
-from annotruth.models.fits.item_results import ItemResults, map_items
+from annotruth.models.fits.item_results import ItemResults, map_items, normalise_rows
 from annotruth.models.fits.make_fit import make_fit
 from annotruth.models.latent_classes import POSTERIOR_INPUTS, LatentClasses, variance_inflation
 from annotruth.models.result import Fit
@@ -275,8 +275,7 @@ def item_results(
     theta, leading, spread, p_serious = arrays.values()
 
     def compute(items: slice) -> ItemResults:
-        shares = theta[items] / theta[items].sum(axis=1, keepdims=True)
-        leads = leading[items] / leading[items].sum(axis=1, keepdims=True)
+        shares, leads = (normalise_rows(table[items]) for table in (theta, leading))
         columns = _item_columns(
             labels.scale, uncertainty, shares, leading[items], spread[items], labels.known[items]
         )
