@@ -20,7 +20,7 @@
 
 #ifndef SPARSE
 
-#define LOG_ABOVE 1e150
+#define LOG_ABOVE 1e150  // larger products are divided by SCALE
 #define N_OTHERS (N_CATEGORIES - 1)
 #define WIDTH ((N_CATEGORIES + (N_CATEGORIES == 1) + 2) / 4 * 4)
 

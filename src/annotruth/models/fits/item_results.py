@@ -50,18 +50,20 @@ def map_items(
 ) -> ItemResults:
     """Return the results of all items, computed of slices of them on all cores.
 
-    ``p_serious`` has one entry per label. Where rounding has put it above 1, it is set to 1.
+    ``p_serious`` has one entry per label. Where rounding has put it above 1, it is set to 1: in place,
+    unless it is read-only, as files are.
     """
+    at_most_one = p_serious if p_serious.flags.writeable else np.empty_like(p_serious)
 
     def limit(labels: slice) -> None:
-        np.minimum(p_serious[labels], 1.0, out=p_serious[labels])
+        np.minimum(p_serious[labels], 1.0, out=at_most_one[labels])
 
     map_slices(limit, len(p_serious))
     parts = map_slices(compute, n_items, _ITEMS_AT_ONCE)
     distributions, _, columns, others = zip(*parts, strict=True)
     return ItemResults(
         Distribution.concatenate(distributions),
-        p_serious,
+        at_most_one,
         {name: _concatenate([part[name] for part in columns]) for name in columns[0]},
         Distribution.concatenate(others),
     )
