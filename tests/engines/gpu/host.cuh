@@ -20,7 +20,7 @@ struct Index {
 static Index blockIdx, blockDim, gridDim;
 static thread_local Index threadIdx;
 static pthread_barrier_t barrier;
-static unsigned host_shared_memory[65536];
+alignas(16) static unsigned host_shared_memory[65536];
 
 static inline void __syncthreads() { pthread_barrier_wait(&barrier); }
 template <class T>

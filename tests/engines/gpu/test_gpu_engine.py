@@ -53,18 +53,39 @@ def fits(labels, device, model, **options):
 @pytest.mark.parametrize(
     ("behavior", "acceleration"), [("uniform", False), ("uniform", True), ("learned", False)]
 )
-def test_gpm_equals_the_reference(labels, device, behavior, acceleration):
+def test_gpm_equals_the_reference(labels, device, precision, behavior, acceleration):
     options = {"behavior": behavior, "acceleration": acceleration, "tol": 1e-3}
     fit, reference = fits(labels, device, "gpm", **options)
+    assert fit.reliability.max() <= 1.0
+    if precision == "double":
+        np.testing.assert_allclose(fit.reliability, reference.reliability, atol=1e-9)
+        np.testing.assert_allclose(fit.log_likelihood, reference.log_likelihood, rtol=1e-11)
+        np.testing.assert_allclose(fit.p_serious, reference.p_serious, atol=1e-7)
+        shares, expected = (one.distribution.probability for one in (fit, reference))
+        np.testing.assert_allclose(shares, expected, atol=1e-9)
+        # The slopes with which intervals are found are cut off at 2**20.
+        np.testing.assert_allclose(fit.low, reference.low, atol=1e-3)
+        return
     np.testing.assert_allclose(fit.reliability, reference.reliability, atol=2e-3)
     np.testing.assert_allclose(fit.log_likelihood, reference.log_likelihood, rtol=1e-6)
     np.testing.assert_allclose(fit.p_serious, reference.p_serious, atol=5e-3)
-    assert fit.reliability.max() <= 1.0
     # Of annotators who are always serious, single precision leaves no irregular labels from which
     # a behavior could be learned, and the interval depends on it.
     sometimes = reference.reliability < 0.9999
     np.testing.assert_allclose(fit.low[sometimes], reference.low[sometimes], atol=5e-3)
     np.testing.assert_allclose(fit.low, reference.low, atol=0.03)
+
+
+def test_annotators_who_are_nearly_always_serious_decide(device):
+    """Labels of an item that equally many gave differ by 1e-9; single precision has no such digits."""
+    rng = np.random.default_rng(3)
+    rows = [(e, s, int(rng.choice([e % 3, rng.integers(3)]))) for e in range(90) for s in range(8)]
+    fit, reference = fits(at.Labels.of(rows), device, "gpm")
+    shares = np.sort(reference.distribution.dense(3), axis=1)
+    lead = shares[:, 2] - shares[:, 1]
+    assert ((lead > 1e-12) & (lead < 1e-7)).any()
+    decided = lead > 1e-12
+    np.testing.assert_array_equal(fit.label[decided], reference.label[decided])
 
 
 def test_dawid_skene_equals_the_reference(labels, device):
@@ -75,7 +96,7 @@ def test_dawid_skene_equals_the_reference(labels, device):
 
 
 @pytest.mark.parametrize("model", ["gpm", "dawid-skene"])
-def test_known_truths_are_kept(labels, device, model):
+def test_known_truths_are_kept(labels, device, precision, model):
     gold = {labels.items[e].as_py(): labels.scale.categories[e % 4].as_py() for e in range(20)}
     fit, reference = fits(labels.with_gold(gold), device, model)
     np.testing.assert_allclose(fit.reliability, reference.reliability, atol=2e-3)
@@ -85,7 +106,7 @@ def test_known_truths_are_kept(labels, device, model):
 
 
 @pytest.mark.parametrize("model", ["gpm", "dawid-skene"])
-def test_results_do_not_depend_on_the_grid(labels, model):
+def test_results_do_not_depend_on_the_grid(labels, precision, model):
     first, second = (
         at.fit(labels, model, engine=GPUEngine(host_device(n_processors=n, threads=threads)))
         for n, threads in [(1, 1), (3, 8)]
@@ -118,7 +139,7 @@ def test_a_class_without_labels_stays_without_items(device, unused):
     np.testing.assert_array_equal(confusion[..., unused], 0.25)  # as at the start
 
 
-def test_items_with_many_labels_do_not_underflow(device):
+def test_items_with_many_labels_do_not_underflow(device, precision):
     n = 3000
     labels = Labels.from_codes(
         np.zeros(n, np.int64),
@@ -133,7 +154,7 @@ def test_items_with_many_labels_do_not_underflow(device):
         np.testing.assert_allclose(fit.log_likelihood, reference.log_likelihood, rtol=1e-5)
 
 
-def test_sums_of_annotators_who_are_never_serious_are_small(device):
+def test_sums_of_annotators_who_are_never_serious_are_small(device, precision):
     """What is rounded is never below 0, which would be a large number without a sign."""
     rows = [(e, s, "yes") for e in range(50) for s in range(9)] + [(e, 9, "no") for e in range(50)]
     fit, reference = fits(at.Labels.of(rows), device, "gpm")
@@ -173,7 +194,7 @@ def test_arrays_of_the_card_meet_no_others():
             mixed()
 
 
-def test_a_warm_start_continues(labels, device):
+def test_a_warm_start_continues(labels, device, precision):
     engine = GPUEngine(device)
     first = at.fit(labels, "gpm", engine=engine)
     again = at.GPM(engine=engine).fit(labels, warm_start=first).result_

@@ -70,7 +70,7 @@ def stream(monkeypatch):
 
 @pytest.mark.parametrize("n_categories", [4, 20])
 @pytest.mark.parametrize(("model", "options"), FITS)
-def test_partitions_do_not_change_a_fit(stream, device, model, options, n_categories):
+def test_partitions_do_not_change_a_fit(stream, device, precision, model, options, n_categories):
     labels = crowd(n_categories)
     whole = at.fit(labels, model, engine=GPUEngine(device), **options)
     for n_partitions in (1, 2, 5):
@@ -91,7 +91,7 @@ def test_items_are_streamed_too_if_the_card_is_small(device, model, options):
 
 
 @pytest.mark.parametrize(("model", "options"), FITS)
-def test_two_cards_give_the_same_fit(stream, model, options):
+def test_two_cards_give_the_same_fit(stream, precision, model, options):
     labels = crowd(4)
     whole = at.fit(labels, model, engine=GPUEngine(small_device()), **options)
     engine = stream(2, labels, small_device(), small_device())
@@ -127,7 +127,7 @@ def test_a_model_that_needs_all_labels_on_the_card_says_so(stream):
 
 
 @pytest.mark.parametrize("options", [{"acceleration": True}, {"behavior": "learned"}])
-def test_the_layout_for_many_categories_gives_the_same_fit_of_gpm(monkeypatch, options):
+def test_the_layout_for_many_categories_gives_the_same_fit_of_gpm(monkeypatch, precision, options):
     labels = crowd(4)
     dense = at.fit(labels, "gpm", engine=GPUEngine(small_device()), tol=1e-3, **options)
     monkeypatch.setattr(limits, "DENSE_CATEGORIES", 3)
@@ -136,7 +136,7 @@ def test_the_layout_for_many_categories_gives_the_same_fit_of_gpm(monkeypatch, o
 
 
 @pytest.mark.parametrize(("model", "options"), FITS)
-def test_many_categories_equal_the_reference(device, model, options):
+def test_many_categories_equal_the_reference(device, precision, model, options):
     labels = crowd(20)
     fit = at.fit(labels, model, engine=GPUEngine(device), **options)
     reference = at.fit(labels, model, engine="reference", **options)

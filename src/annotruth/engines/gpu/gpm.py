@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,12 +13,25 @@ from annotruth.kernels.arrays import Floats
 
 _EPS_BITS = 23
 _EXPONENT_OF_1 = 127  # of a float
-_MOST_SCALE = _EPS_BITS - 1  # mu times 2**scale is rounded in a float
-_BYTES_PER_ANNOTATOR = 8  # in shared memory: a word and a sum
 # With fewer labels than this by the annotators whose sums fit into shared memory, more threads help
 # more than shared memory does.
 _LEAST_SHARED = 0.3
 _THREADS = 1024
+
+
+class _Sums(NamedTuple):
+    """How mu is added up by annotator: as integers that stay below 2**bits."""
+
+    dtype: type
+    bits: int
+    most_scale: int
+    """How many bits after the point mu has when it is rounded."""
+    bytes_per_annotator: int
+    """In shared memory: a word and a sum."""
+
+
+_SINGLE = _Sums(np.uint32, bits=31, most_scale=_EPS_BITS - 1, bytes_per_annotator=8)
+_DOUBLE = _Sums(np.uint64, bits=62, most_scale=52, bytes_per_annotator=24)
 
 
 def start(session: GPUSession, theta: str) -> dict[str, Any]:
@@ -29,11 +42,12 @@ def start(session: GPUSession, theta: str) -> dict[str, Any]:
 
 def step(session: GPUSession, theta: str, eps: Floats, pi: Floats, chance: float) -> dict[str, Any]:
     """Take one EM step."""
-    serious = session.sums(session.n_annotators, dtype=np.uint32)
+    kind = _sums(session)
+    serious = session.sums(session.n_annotators, dtype=kind.dtype)
     totals = session.sums(2)
     irregular = session.sums(*pi.shape) if len(pi) else None
     n_shared = _annotators_in_shared_memory(session)
-    scale = _scale(session)
+    scale, real = _scale(session), session.cell_type.type
     defines = {
         "ALL_SHARED": n_shared == session.n_annotators,
         "UNIFORM": irregular is None,
@@ -44,20 +58,21 @@ def step(session: GPUSession, theta: str, eps: Floats, pi: Floats, chance: float
         *LABELS,
         updates(theta),
         _words(session, eps, scale),
-        session.by_annotator(pi),
-        np.float32(chance),
+        session.by_annotator(pi, dtype=real),
+        real(chance),
         np.uint32(n_shared),
         session.log_unit,
         sums=(serious, irregular, totals),
         threads=_THREADS,
         blocks=session.device.n_processors,
-        shared_bytes=n_shared * _BYTES_PER_ANNOTATOR,
+        shared_bytes=n_shared * kind.bytes_per_annotator,
         defines=tuple(name for name, is_defined in defines.items() if is_defined),
     )
+    unit = 2.0 ** scale[:, None] if session.is_double else UNIT
     # Rounding may put the sum of an annotator who is always serious above the number of labels.
     return {
         "serious": np.minimum(serious / 2.0**scale, session.labels_per_annotator),
-        "irregular": session.floats(irregular, UNIT) if len(pi) else pi,
+        "irregular": irregular / unit if len(pi) else pi,
         "totals": session.small_floats(totals, session.log_unit) * np.log(2.0),
     }
 
@@ -66,15 +81,15 @@ def posterior(
     session: GPUSession, theta: str, p_serious: str, eps: Floats, pi: Floats, chance: float
 ) -> dict[str, Any]:
     """Compute mu of every label and the log-likelihood."""
-    totals = session.sums(1)
+    totals, real = session.sums(1), session.cell_type.type
     session.run_over_items(
         "gpm.posterior",
         *LABELS,
         reads(theta),
         writes(p_serious),
         _words(session, eps, _scale(session)),
-        session.by_annotator(pi),
-        np.float32(chance),
+        session.by_annotator(pi, dtype=real),
+        real(chance),
         session.log_unit,
         sums=(totals,),
     )
@@ -86,14 +101,14 @@ def log_likelihood_by_annotator(
 ) -> dict[str, Any]:
     """Add up, by annotator, the log-likelihood at ``eps`` and its slope in eps."""
     log_likelihood, slope = session.sums(session.n_annotators), session.sums(session.n_annotators)
-    unit = slope_unit(int(session.labels_per_annotator[0]))
+    unit, real = slope_unit(int(session.labels_per_annotator[0])), session.cell_type.type
     session.run_over_items(
         "gpm.log_likelihood_by_annotator",
         *LABELS,
         reads(theta),
-        session.by_annotator(eps),
-        session.by_annotator(pi),
-        np.float32(chance),
+        session.by_annotator(eps, dtype=real),
+        session.by_annotator(pi, dtype=real),
+        real(chance),
         session.log_unit,
         unit,
         sums=(log_likelihood, slope),
@@ -104,24 +119,29 @@ def log_likelihood_by_annotator(
     }
 
 
+def _sums(session: GPUSession) -> _Sums:
+    return _DOUBLE if session.is_double else _SINGLE
+
+
 def _scale(session: GPUSession) -> Any:
-    """Return how many bits after the point each annotator's sum has; sums stay below 2**31."""
-    xp = session.device.xp
+    """Return how many bits after the point each annotator's sum has."""
+    xp, kind = session.device.xp, _sums(session)
     n_bits = xp.ceil(xp.log2(session.labels_per_annotator + 1))
-    return xp.clip(31 - n_bits, 0, _MOST_SCALE)
+    return xp.clip(kind.bits - n_bits, 0, kind.most_scale)
 
 
 def _words(session: GPUSession, eps: Floats, scale: Any) -> Any:
-    """Return each annotator's reliability and the precision of sums, in one word."""
-    xp = session.device.xp
-    fixed = xp.rint(session.by_annotator(eps, dtype=np.float64) * 2.0**_EPS_BITS)
-    fixed = xp.clip(fixed, 0, 2**_EPS_BITS - 1).astype(np.uint32)
+    """Return each annotator's reliability and the precision of sums, as kernels take them."""
+    xp, reliability = session.device.xp, session.by_annotator(eps, dtype=np.float64)
+    if session.is_double:
+        return xp.stack([reliability, 2.0**scale], axis=1)
+    fixed = xp.clip(xp.rint(reliability * 2.0**_EPS_BITS), 0, 2**_EPS_BITS - 1).astype(np.uint32)
     exponent = (scale + _EXPONENT_OF_1).astype(np.uint32)
     return fixed << np.uint32(32 - _EPS_BITS) | exponent
 
 
 def _annotators_in_shared_memory(session: GPUSession) -> int:
     """Return how many of the busiest annotators have their sums in shared memory."""
-    most = min(session.n_annotators, session.device.shared_bytes // _BYTES_PER_ANNOTATOR)
+    most = min(session.n_annotators, session.device.shared_bytes // _sums(session).bytes_per_annotator)
     share = float(session.labels_per_annotator[:most].sum()) / session.n_labels
     return most if share >= _LEAST_SHARED else 0

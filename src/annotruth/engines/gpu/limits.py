@@ -13,6 +13,9 @@ from annotruth.labels import Labels
 DENSE_CATEGORIES = 16
 """Up to so many categories, an item's distribution is in registers."""
 
+DOUBLE_LABELS = 1 << 22
+"""Up to so many labels, items' distributions in GPM are in double precision."""
+
 MAX_CATEGORIES = 1024
 """The shared memory of a block holds a distribution of so many categories."""
 

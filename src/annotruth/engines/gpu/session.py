@@ -33,6 +33,7 @@ _MODULES = {"robust_gpm_single": "opinions"} | {
     for family in ("gpm", "dawid_skene", "squarem", "robust_gpm", "held_out", "item_states")
 }  # which module of this package launches the kernels of a family
 _MANY_CATEGORIES = ("gpm", "dawid_skene", "squarem")
+_BY_CELL = ("gpm", "squarem")  # have arrays of one number per cell
 
 
 class GPUSession:
@@ -75,6 +76,7 @@ class GPUSession:
         self.n_items, self.n_labels = labels.n_items, labels.n_labels
         self.n_annotators, self.n_categories = labels.n_annotators, labels.n_categories
         self.is_dense = self.n_categories <= limits.DENSE_CATEGORIES
+        self.is_double = self.n_labels <= limits.DOUBLE_LABELS
         self.category_shift = limits.category_shift(self.n_categories)
         # One entry per cell is items x categories on the card; with many categories, it is one
         # entry per label, that of a cell at its first label.
@@ -93,7 +95,7 @@ class GPUSession:
 
     def _open_cards(self, devices: Sequence[Device], memory: int | None) -> list[CardItems]:
         """Divide the items among the cards, if the labels do not fit on the first."""
-        item_bytes = 16 * self.n_categories if self.is_dense else 0
+        item_bytes = 4 * self.cell_type.itemsize * self.n_categories if self.is_dense else 0
 
         def opened(cards: Sequence[Device]) -> list[CardItems]:
             return [
@@ -103,6 +105,11 @@ class GPUSession:
 
         alone = opened(devices[:1])
         return alone if alone[0].keeps_labels() or len(devices) == 1 else opened(devices)
+
+    @property
+    def cell_type(self) -> np.dtype[Any]:
+        """The type of arrays of one number per cell; ``is_double`` says which."""
+        return np.dtype(np.float64 if self.is_double else np.float32)
 
     @property
     def label(self) -> Any:
@@ -147,7 +154,8 @@ class GPUSession:
             for one in card.partitions:
                 given = card.extent(one, per)
                 rows = to_rows(card, one, values[given], per, self._width)
-                card.store(name, one, card.device.xp.asarray(rows.astype(np.float32)))
+                dtype = card.arrays[name].values.dtype
+                card.store(name, one, card.device.xp.asarray(rows.astype(dtype)))
 
     def has(self, name: str) -> bool:
         """Return whether an array was declared."""
@@ -173,8 +181,10 @@ class GPUSession:
             if name not in card.arrays:
                 per, shape = self._extents[name]
                 rows: Rows = "items" if per == "items" else "labels"
-                if per == "cells" and self._width:
-                    rows, shape = "items", (self._width,)
+                if per == "cells":
+                    dtype = self.cell_type
+                    if self._width:
+                        rows, shape = "items", (self._width,)
                 card.allocate(name, rows, shape, dtype).values[...] = 0
 
     def run_pass(self, one: Pass, **inputs: Any) -> dict[str, Floats]:
@@ -258,11 +268,12 @@ class GPUSession:
         """
         family, function = kernel.split(".")
         sparse = () if self.is_dense else ("SPARSE",)
+        double = ("DOUBLE",) if self.is_double and family in _BY_CELL else ()
         layout = (f"N_CATEGORIES={self.n_categories}", f"CATEGORY_SHIFT={self.category_shift}")
         device.run(
             family,
             function,
-            (*layout, *sparse, *defines),
+            (*layout, *sparse, *double, *defines),
             [np.uint64(0) if argument is None else argument for argument in arguments],
             blocks=blocks or 8 * device.n_processors,
             threads=threads,

@@ -10,10 +10,17 @@
 // A kernel processes a partition of the items: all of them, or some that were copied to the card. Its
 // arrays begin with the partition. The labels of item e are begin[e]:begin[e + 1], counted from the
 // first of all, modulo 2^32; `first` is the number of the partition's first label.
+//
+// Arrays of one number per item and category are `real`; DOUBLE is defined if there are few labels.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef long long i64;
+#ifdef DOUBLE
+typedef double real;
+#else
+typedef float real;
+#endif
 
 #ifndef ON_HOST
 #define SHARED_MEMORY(type, name) extern __shared__ type name[]
@@ -71,8 +78,9 @@ __device__ __forceinline__ void add_of_all_threads(u64* sum, i64 value) {
 
 // Return one of the numbers; the index is known only when the kernel runs, and registers have no
 // addresses, so all are compared.
-__device__ __forceinline__ float select(const float* values, u32 index) {
-    float value = values[0];
+template <class T>
+__device__ __forceinline__ T select(const T* values, u32 index) {
+    T value = values[0];
 #pragma unroll
     for (u32 n = 1; n < N_CATEGORIES; n++) value = index == n ? values[n] : value;
     return value;

@@ -8,35 +8,13 @@
 // mu = eps theta / p. pi is annotators x categories if behavior is learned; otherwise it is null, and
 // `chance` for all. `known` is the category of each item's known truth, or -1; null if none is known.
 
-// One word per annotator. The upper EPS_BITS are the reliability as a multiple of 2^-EPS_BITS: the
-// mantissa of a float from 1 to 2. The lower bits are the exponent, as floats have it, of 2^SCALE: sums of
-// the annotator's mu are integers, multiples of 2^-SCALE, that never overflow 32 bits. Bits become floats
-// without conversions, which take longer than additions.
-#define EPS_BITS 23
-#define ONE 0x3F800000u  // the bits of 1.0f
-#define FROM_1_TO_2(mantissa) __int_as_float((int)((mantissa) | ONE))
-
-struct LabelProbability {
-    float serious, irregular, p;  // eps theta, (1 - eps) pi, and p
-};
-
-__device__ __forceinline__ LabelProbability label_probability(u32 word, float theta, float pi) {
-    float eps_plus_1 = FROM_1_TO_2(word >> (32 - EPS_BITS));
-    LabelProbability label;
-    label.serious = (eps_plus_1 - 1.0f) * theta;
-    label.irregular = (2.0f - eps_plus_1) * pi;
-    label.p = fmaxf(label.serious + label.irregular, LEAST);
-    return label;
-}
-
-// Return mu 2^SCALE as an integer that differs from it by less than 1 and is right on average over the
-// labels. Rounding to the nearest integer would err on the same side for all labels with the same mu.
-__device__ __forceinline__ u32 round_dithered(float mu, u32 word, u32 label) {
-    const float shift = 8388607.0f;  // from 2^23 on, the mantissa of a float is an integer
-    float scale = __int_as_float((int)(word << EPS_BITS));
-    float above = FROM_1_TO_2(label * 2654435761u >> (32 - EPS_BITS));
-    return (u32)__float_as_int(__fadd_rd(fmaf(mu, scale, above), shift)) & 0x7FFFFFu;
-}
+// Where annotators are serious nearly always, double precision tells them apart, and with them the labels
+// of an item that equally many of them gave.
+#ifdef DOUBLE
+#include "gpm_double.cuh"
+#else
+#include "gpm_single.cuh"
+#endif
 
 // Return whether a label is the first of its category in the item, whose first label is `begin`.
 __device__ __forceinline__ bool is_first(const u32* label, u32 j, u32 begin) {
@@ -44,10 +22,10 @@ __device__ __forceinline__ bool is_first(const u32* label, u32 j, u32 begin) {
 }
 
 extern "C" __global__ void start(const u32* begin, const u32* label, const int* known, u32 first,
-                                 i64 n_items, float* theta) {
+                                 i64 n_items, real* theta) {
     FOR_EACH(e, n_items) {
         bool is_known = known && known[e] >= 0;
-        float n_labels = (float)(begin[e + 1] - begin[e]);
+        real n_labels = begin[e + 1] - begin[e];
 #ifdef SPARSE
         u32 cell = 0;
         FOR_LABELS(j, e) {
@@ -58,7 +36,7 @@ extern "C" __global__ void start(const u32* begin, const u32* label, const int* 
         }
         FOR_LABELS(j, e) theta[j] /= n_labels;
 #else
-        float share[N_CATEGORIES];
+        real share[N_CATEGORIES];
         for (int n = 0; n < N_CATEGORIES; n++) share[n] = 0.0f;
         FOR_LABELS(j, e) {
             u32 n = CATEGORY_OF(label[j]);
@@ -70,56 +48,42 @@ extern "C" __global__ void start(const u32* begin, const u32* label, const int* 
     }
 }
 
-// A product of many numbers: mantissa x 2^exponent, with the mantissa in [1, 2). A float, because the
-// numbers are, and their conversion to double would take as long as the rest of a label.
-struct Product {
-    float mantissa;
-    int exponent;
-};
-
-// Multiply by a normal number of at least 2^-125.
-__device__ __forceinline__ void multiply(Product& product, float factor) {
-    int bits = __float_as_int(product.mantissa * factor);
-    product.exponent += (bits >> 23) - 127;
-    product.mantissa = __int_as_float((bits & 0x7FFFFF) | 0x3F800000);
-}
-
 // What a step reads and adds to by annotator. The words of the busiest annotators, and the sums of
 // their mu, are in shared memory; those of the others are in global memory.
 struct Annotators {
-    const u32* words;
-    const float* pi;
-    float chance;
-    const u32* shared_words;
-    u32* shared_sums;
+    const Word* words;
+    const real* pi;
+    real chance;
+    const Word* shared_words;
+    Sum* shared_sums;
     u32 n_shared;
-    u32* serious;
+    Sum* serious;
     u64* irregular;
 };
 
 // Process a label with the number j: multiply the product by its probability, and return its mu.
 // ALL_SHARED is defined if all annotators are in shared memory and UNIFORM if pi is null: each test
 // would take some of the time.
-__device__ __forceinline__ float process_label(const Annotators& annotators, u32 label, u32 j,
-                                               float share, Product& product) {
+__device__ __forceinline__ real process_label(const Annotators& annotators, u32 label, u32 j,
+                                              real share, Product& product) {
     u32 s = ANNOTATOR_OF(label);
 #ifdef ALL_SHARED
     const bool is_shared = true;
-    u32 word = annotators.shared_words[s];
+    Word word = annotators.shared_words[s];
 #else
     bool is_shared = s < annotators.n_shared;
-    u32 word = is_shared ? annotators.shared_words[s] : annotators.words[s];
+    Word word = is_shared ? annotators.shared_words[s] : annotators.words[s];
 #endif
 #ifdef UNIFORM
-    float behavior = annotators.chance;
+    real behavior = annotators.chance;
 #else
     u64 cell = (u64)s * N_CATEGORIES + CATEGORY_OF(label);
-    float behavior = annotators.pi[cell];
+    real behavior = annotators.pi[cell];
 #endif
     LabelProbability one = label_probability(word, share, behavior);
-    float mu = __fdividef(one.serious, one.p);
+    real mu = divide(one.serious, one.p);
     multiply(product, one.p);
-    u32 rounded = round_dithered(mu, word, j);
+    Sum rounded = to_sum(mu, word, j);
     if (is_shared) {
         atomicAdd(annotators.shared_sums + s, rounded);
     } else {
@@ -127,8 +91,8 @@ __device__ __forceinline__ float process_label(const Annotators& annotators, u32
     }
 #ifndef UNIFORM
     // Not 1 - mu, of which rounding would leave nothing where mu is nearly 1.
-    float not_serious = __fdividef(one.irregular, one.p);
-    atomicAdd(annotators.irregular + cell, (u64)(not_serious * UNIT));
+    real not_serious = divide(one.irregular, one.p);
+    atomicAdd(annotators.irregular + cell, to_long_sum(not_serious, word));
 #endif
     return mu;
 }
@@ -140,10 +104,10 @@ struct ItemSums {
 
 #ifdef SPARSE
 __device__ __forceinline__ void process_item(const Annotators& annotators, const u32* label, u32 lo,
-                                             u32 hi, u32 first, bool is_known, float* theta,
+                                             u32 hi, u32 first, bool is_known, real* theta,
                                              float log_unit, ItemSums& sums) {
-    Product product = {1.0f, 0};
-    float total = 0.0f, mass = 0.0f, share = 0.0f;
+    Product product;
+    real total = 0.0f, mass = 0.0f, share = 0.0f;
     u32 cell = lo;
     for (u32 j = lo; j < hi; j++) {
         if (is_first(label, j, lo)) {
@@ -156,23 +120,22 @@ __device__ __forceinline__ void process_item(const Annotators& annotators, const
         mass += process_label(annotators, label[j], j + first, share, product);
     }
     total += mass;
-    double log_product = (double)log2f(product.mantissa) + product.exponent;
-    sums.log_likelihood += llrint(log_product * log_unit);
+    sums.log_likelihood += llrint(log2_of(product) * log_unit);
     if (is_known) return;
     theta[cell] = mass;
-    float inverse = __fdividef(1.0f, fmaxf(total, LEAST)), q_item = 0.0f;
+    real inverse = divide(1.0f, fmax(total, LEAST_PROBABILITY)), q_item = 0.0f;
     for (u32 j = lo; j < hi; j++) {
         if (!is_first(label, j, lo)) continue;
-        float new_share = theta[j] * inverse;
-        q_item += theta[j] * __log2f(fmaxf(new_share, LEAST));
+        real new_share = theta[j] * inverse;
+        q_item += theta[j] * log2_quick(fmax(new_share, LEAST_PROBABILITY));
         theta[j] = new_share;
     }
-    sums.q += llrintf(q_item * log_unit);
-    if (total > LEAST) return;
+    sums.q += llrint(q_item * log_unit);
+    if (total > LEAST_PROBABILITY) return;
     // No label is serious: any theta is equally likely. Set it to the observed shares.
     for (u32 j = lo; j < hi; j++) {
         if (is_first(label, j, lo)) cell = j;
-        theta[cell] += 1.0f / (float)(hi - lo);
+        theta[cell] += (real)1 / (hi - lo);
     }
 }
 #else
@@ -185,15 +148,15 @@ constexpr u32 AT_ONCE = 5, UNROLLED = 1;
 #endif
 
 __device__ __forceinline__ void process_item(const Annotators& annotators, const u32* label, u32 lo,
-                                             u32 hi, u32 first, bool is_known, float* theta,
+                                             u32 hi, u32 first, bool is_known, real* theta,
                                              float log_unit, ItemSums& sums) {
-    float share[N_CATEGORIES], mass[N_CATEGORIES];
+    real share[N_CATEGORIES], mass[N_CATEGORIES];
 #pragma unroll
     for (int n = 0; n < N_CATEGORIES; n++) {
         share[n] = theta[n];
         mass[n] = 0.0f;
     }
-    Product product = {1.0f, 0};
+    Product product;
 #pragma unroll UNROLLED
     for (u32 j = lo; j < hi; j += AT_ONCE) {
         u32 next[AT_ONCE];
@@ -203,41 +166,39 @@ __device__ __forceinline__ void process_item(const Annotators& annotators, const
         for (u32 i = 0; i < AT_ONCE; i++) {
             if (j + i >= hi) break;
             u32 n = CATEGORY_OF(next[i]);
-            float mu = process_label(annotators, next[i], j + i + first, select(share, n), product);
+            real mu = process_label(annotators, next[i], j + i + first, select(share, n), product);
 #pragma unroll
             for (u32 k = 0; k < N_CATEGORIES; k++) mass[k] += n == k ? mu : 0.0f;
         }
     }
-    double log_product = (double)log2f(product.mantissa) + product.exponent;
-    sums.log_likelihood += llrint(log_product * log_unit);
+    sums.log_likelihood += llrint(log2_of(product) * log_unit);
     if (is_known) return;
-    float total = 0.0f;
+    real total = 0.0f;
 #pragma unroll
     for (int n = 0; n < N_CATEGORIES; n++) total += mass[n];
-    float inverse = __fdividef(1.0f, fmaxf(total, LEAST)), q_item = 0.0f;
+    real inverse = divide(1.0f, fmax(total, LEAST_PROBABILITY)), q_item = 0.0f;
 #pragma unroll
     for (int n = 0; n < N_CATEGORIES; n++) {
-        float new_share = mass[n] * inverse;
-        q_item += mass[n] * __log2f(fmaxf(new_share, LEAST));
+        real new_share = mass[n] * inverse;
+        q_item += mass[n] * log2_quick(fmax(new_share, LEAST_PROBABILITY));
         theta[n] = new_share;
     }
-    sums.q += llrintf(q_item * log_unit);
-    if (total > LEAST) return;
+    sums.q += llrint(q_item * log_unit);
+    if (total > LEAST_PROBABILITY) return;
     // No label is serious: any theta is equally likely. Set it to the observed shares.
-    for (u32 j = lo; j < hi; j++) theta[CATEGORY_OF(label[j])] += 1.0f / (float)(hi - lo);
+    for (u32 j = lo; j < hi; j++) theta[CATEGORY_OF(label[j])] += (real)1 / (hi - lo);
 }
 #endif
 
 // Take one EM step. KNOWN is defined if some truths are known.
 extern "C" __global__ void __launch_bounds__(1024)
     step(const u32* __restrict__ begin, const u32* __restrict__ label,
-         const int* __restrict__ known, u32 first, i64 n_items, float* __restrict__ theta,
-         const u32* __restrict__ words, const float* __restrict__ pi, float chance, u32 n_shared,
-         float log_unit, u32* __restrict__ serious, u64* __restrict__ irregular,
+         const int* __restrict__ known, u32 first, i64 n_items, real* __restrict__ theta,
+         const Word* __restrict__ words, const real* __restrict__ pi, real chance, u32 n_shared,
+         float log_unit, Sum* __restrict__ serious, u64* __restrict__ irregular,
          u64* __restrict__ totals) {
-    SHARED_MEMORY(u32, shared);
-    u32* shared_words = shared;
-    u32* shared_sums = shared + n_shared;
+    SHARED_MEMORY(Word, shared_words);
+    Sum* shared_sums = (Sum*)(shared_words + n_shared);
     for (u32 s = threadIdx.x; s < n_shared; s += blockDim.x) {
         shared_words[s] = words[s];
         shared_sums[s] = 0;
@@ -253,9 +214,9 @@ extern "C" __global__ void __launch_bounds__(1024)
         const bool is_known = false;
 #endif
 #ifdef SPARSE
-        float* shares = theta;
+        real* shares = theta;
 #else
-        float* shares = theta + e * N_CATEGORIES;
+        real* shares = theta + e * N_CATEGORIES;
 #endif
         process_item(annotators, label, begin[e] - first, begin[e + 1] - first, first, is_known,
                      shares, log_unit, sums);
@@ -268,8 +229,8 @@ extern "C" __global__ void __launch_bounds__(1024)
 }
 
 // Return theta of a label of item e, given the one of the label before.
-__device__ __forceinline__ float share_of(const float* theta, const u32* label, i64 e, u32 j,
-                                          u32 begin, float before) {
+__device__ __forceinline__ real share_of(const real* theta, const u32* label, i64 e, u32 j,
+                                          u32 begin, real before) {
 #ifdef SPARSE
     return is_first(label, j, begin) ? theta[j] : before;
 #else
@@ -279,13 +240,13 @@ __device__ __forceinline__ float share_of(const float* theta, const u32* label, 
 
 // Write mu of every label and add up the log-likelihood.
 extern "C" __global__ void posterior(const u32* begin, const u32* label, const int* known, u32 first,
-                                     i64 n_items, const float* theta, float* p_serious,
-                                     const u32* words, const float* pi, float chance,
+                                     i64 n_items, const real* theta, float* p_serious,
+                                     const Word* words, const real* pi, real chance,
                                      float log_unit, u64* totals) {
     i64 log_likelihood = 0;
     FOR_EACH(e, n_items) {
         double log_product = 0.0;
-        float share = 0.0f;
+        real share = 0.0f;
         FOR_LABELS(j, e) {
             u32 s = ANNOTATOR_OF(label[j]), n = CATEGORY_OF(label[j]);
             share = share_of(theta, label, e, j, begin[e] - first, share);
@@ -302,19 +263,19 @@ extern "C" __global__ void posterior(const u32* begin, const u32* label, const i
 // Add up, by annotator, the log-likelihood at `eps` and its slope in eps.
 extern "C" __global__ void log_likelihood_by_annotator(const u32* begin, const u32* label,
                                                        const int* known, u32 first, i64 n_items,
-                                                       const float* theta, const float* eps,
-                                                       const float* pi, float chance,
+                                                       const real* theta, const real* eps,
+                                                       const real* pi, real chance,
                                                        float log_unit, float slope_unit,
                                                        u64* log_likelihood, u64* slope) {
-    const float steepest = 1048576.0f;  // steeper ones, of labels of probability 0, count as this
+    const real steepest = 1048576.0f;  // steeper ones, of labels of probability 0, count as this
     FOR_EACH(e, n_items) {
-        float share = 0.0f;
+        real share = 0.0f;
         FOR_LABELS(j, e) {
             u32 s = ANNOTATOR_OF(label[j]), n = CATEGORY_OF(label[j]);
             share = share_of(theta, label, e, j, begin[e] - first, share);
-            float behavior = pi ? pi[(u64)s * N_CATEGORIES + n] : chance;
-            float p = fmaxf(eps[s] * share + (1.0f - eps[s]) * behavior, LEAST);
-            float steepness = fminf(fmaxf((share - behavior) / p, -steepest), steepest);
+            real behavior = pi ? pi[(u64)s * N_CATEGORIES + n] : chance;
+            real p = fmax(eps[s] * share + (1.0f - eps[s]) * behavior, LEAST_PROBABILITY);
+            real steepness = fmin(fmax((share - behavior) / p, -steepest), steepest);
             add_signed(log_likelihood + s, llrint(log2_of((double)p) * log_unit));
             add_signed(slope + s, llrint((double)steepness * slope_unit));
         }
