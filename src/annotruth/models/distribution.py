@@ -14,6 +14,7 @@ from annotruth.kernels.arrays import (
     Codes,
     Floats,
     concatenate,
+    copy_on_all_cores,
     map_slices,
     reduce_rows,
     slices,
@@ -72,9 +73,13 @@ class Distribution:
 
         Every row must have an entry other than 0.
         """
-        return cls.concatenate(
-            map_slices(lambda items: _without_zeros(theta[items]), len(theta), _ITEMS)
-        )
+        n_items, n = theta.shape
+        if not all(map_slices(lambda items: theta[items].all(), n_items, _ITEMS)):
+            parts = map_slices(lambda items: _without_zeros(theta[items]), n_items, _ITEMS)
+            return cls.concatenate(parts)
+        category = np.empty(theta.shape, dtype=np.int32)
+        copy_on_all_cores(np.broadcast_to(np.arange(n), theta.shape), category)
+        return cls(n * np.arange(n_items + 1), category.ravel(), theta.ravel())
 
     @classmethod
     def concatenate(cls, partitions: Sequence[Distribution]) -> Distribution:
@@ -173,10 +178,6 @@ class Distribution:
 
 
 def _without_zeros(theta: Floats) -> Distribution:
-    if theta.all():
-        n_items, n = theta.shape
-        every = np.tile(np.arange(n, dtype=np.int32), n_items)
-        return Distribution(n * np.arange(n_items + 1), every, theta.ravel())
     entry = np.flatnonzero(theta)
     ends = np.cumsum(np.count_nonzero(theta, axis=1))
     category = (entry % theta.shape[1]).astype(np.int32)

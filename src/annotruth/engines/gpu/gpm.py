@@ -72,7 +72,7 @@ def step(session: GPUSession, theta: str, eps: Floats, pi: Floats, chance: float
     # Rounding may put the sum of an annotator who is always serious above the number of labels.
     return {
         "serious": np.minimum(serious / 2.0**scale, session.labels_per_annotator),
-        "irregular": irregular / unit if len(pi) else pi,
+        "irregular": pi if irregular is None else irregular / unit,
         "totals": session.small_floats(totals, session.log_unit) * np.log(2.0),
     }
 
@@ -142,6 +142,8 @@ def _words(session: GPUSession, eps: Floats, scale: Any) -> Any:
 
 def _annotators_in_shared_memory(session: GPUSession) -> int:
     """Return how many of the busiest annotators have their sums in shared memory."""
-    most = min(session.n_annotators, session.device.shared_bytes // _sums(session).bytes_per_annotator)
+    most = min(
+        session.n_annotators, session.device.shared_bytes // _sums(session).bytes_per_annotator
+    )
     share = float(session.labels_per_annotator[:most].sum()) / session.n_labels
     return most if share >= _LEAST_SHARED else 0

@@ -28,7 +28,7 @@ from annotruth.engines.gpu.partitions import (
 )
 from annotruth.engines.protocol import Extent
 from annotruth.errors import InputError
-from annotruth.kernels.arrays import copy_on_all_cores
+from annotruth.kernels.arrays import concatenate, copy_on_all_cores, map_slices
 from annotruth.labels import Labels
 from annotruth.labels.on_disk.disk import format_size
 
@@ -103,7 +103,7 @@ class CardItems:
         self._reserved = int(_RESERVED_SHARE * memory)
         self._memory = memory
         self._left = memory - self._reserved
-        self._starts = labels.cell_ptr[labels.item_ptr[items.start : items.stop + 1]]
+        self._starts = _first_labels(labels, items)
         self.whole = self._partition(0, items.stop - items.start)
         self.partitions = self._divide(item_bytes)
         self._slots = [_Slot(device, is_staged=labels.on_disk) for _ in range(_QUEUES)]
@@ -349,6 +349,14 @@ class _Slot:
 def _view(buffer: Any, rows: NDArray[Any]) -> Any:
     """Return the beginning of a buffer in the shape of some rows."""
     return buffer[: rows.nbytes].view(rows.dtype).reshape(rows.shape)
+
+
+def _first_labels(labels: Labels, items: slice) -> NDArray[np.int64]:
+    """Return the first label of each item, and the first after them."""
+    first_cells = labels.item_ptr[items.start : items.stop + 1]
+    return concatenate(
+        map_slices(lambda part: labels.cell_ptr[first_cells[part]], len(first_cells))
+    )
 
 
 def fits_on_card(labels: Labels, memory: int) -> bool:

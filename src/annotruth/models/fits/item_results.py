@@ -39,33 +39,42 @@ BuildItemResults: TypeAlias = Callable[[Labels, Mapping[str, NDArray[Any]]], Ite
 """Builds item results from labels and the session's arrays: of all items, or of a partition."""
 
 
-def normalise_rows(values: Floats) -> Floats:
-    """Return rows that sum to 1, in proportion to the values."""
-    normalised: Floats = values / reduce_rows(np.add, values)[:, np.newaxis]
-    return normalised
+ComputeColumns: TypeAlias = Callable[[slice, Floats, Floats], Mapping[str, Column]]
+"""Computes the columns of some items, given their distributions and the other ones."""
 
 
-def map_items(
-    compute: Callable[[slice], ItemResults], n_items: int, p_serious: Floats
+def summarize_items(
+    table: Floats, other_table: Floats, p_serious: Floats, columns: ComputeColumns
 ) -> ItemResults:
     """Return the results of all items, computed of slices of them on all cores.
 
-    ``p_serious`` has one entry per label. Where rounding has put it above 1, it is set to 1: in place,
-    unless it is read-only, as files are.
+    Rows of the tables, items x categories, are divided by their sums, and where rounding has put
+    ``p_serious``, one number per label, above 1, it is set to 1: in place, unless an array is read-only,
+    as files are.
     """
-    at_most_one = p_serious if p_serious.flags.writeable else np.empty_like(p_serious)
+    shares, others, at_most_one = (
+        array if array.flags.writeable else np.empty_like(array)
+        for array in (table, other_table, p_serious)
+    )
 
     def limit(labels: slice) -> None:
         np.minimum(p_serious[labels], 1.0, out=at_most_one[labels])
 
+    def compute(items: slice) -> Mapping[str, Column]:
+        for values, normalised in (
+            (table[items], shares[items]),
+            (other_table[items], others[items]),
+        ):
+            np.divide(values, reduce_rows(np.add, values)[:, np.newaxis], out=normalised)
+        return columns(items, shares[items], others[items])
+
     map_slices(limit, len(p_serious))
-    parts = map_slices(compute, n_items, _ITEMS_AT_ONCE)
-    distributions, _, columns, others = zip(*parts, strict=True)
+    parts = map_slices(compute, len(table), _ITEMS_AT_ONCE)
     return ItemResults(
-        Distribution.concatenate(distributions),
+        Distribution.of_dense(shares),
         at_most_one,
-        {name: _concatenate([part[name] for part in columns]) for name in columns[0]},
-        Distribution.concatenate(others),
+        {name: _concatenate([part[name] for part in parts]) for name in parts[0]},
+        Distribution.of_dense(others),
     )
 
 

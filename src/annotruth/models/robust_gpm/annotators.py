@@ -34,6 +34,7 @@ _TAIL = 0.025  # of an interval, at either end
 _ALWAYS_FROM = 0.98  # lower end of the reliabilities that count as always serious
 _CELLS_PER_LEVEL = 10  # of intervals
 _ANNOTATORS_AT_ONCE = 2_000  # temporary arrays stay in the cache
+_ANNOTATORS_ON_CARD = 1 << 18  # and use all threads of a card
 
 # A behavior is named if the labels say enough about it.
 _SURE = 0.9  # the probability of being a spammer, or not, or of a lean
@@ -136,11 +137,14 @@ def annotator_results(
     """
     reliability = posterior.reliability
     before, after = levels_before_and_after(posterior)
-    likelihood = after / before
-    shares = level_shares(items.labels, likelihood) if learn_levels else before
-    low, high = reliability_interval(likelihood, np.broadcast_to(shares, likelihood.shape))
+    prior = np.asarray(before, like=after)
+    likelihood = after / prior
+    shares = level_shares(items.labels, likelihood) if learn_levels else prior
+    intervals = reliability_interval(likelihood, np.broadcast_to(shares, likelihood.shape))
+    low, high = map(posterior.to_host, intervals)
     columns = annotator_columns(items, posterior, class_prior)
-    too_few = has_too_few_labels(rel_entr(after, before).sum(axis=1), high - low, columns)
+    information = rel_entr(posterior.to_host(after), before).sum(axis=1)
+    too_few = has_too_few_labels(information, high - low, columns)
     return {
         "reliability": reliability,
         "low": np.minimum(low, reliability),
@@ -151,10 +155,14 @@ def annotator_results(
 
 
 def levels_before_and_after(posterior: AnnotatorPosterior) -> tuple[Floats, Floats]:
-    """Return the prior of the levels of reliability, and each annotator's tempered posterior."""
+    """Return the prior of the levels of reliability, and each annotator's tempered posterior.
+
+    The posterior is where the engine computes.
+    """
     _, is_level = posterior.strategies.by_reliability()
     before: Floats = normalise_log_weights(posterior.log_prior[np.newaxis]) @ is_level
-    return before, posterior.mean(is_level, tempered=True)
+    weights = posterior.tempered_weights
+    return before, weights @ np.asarray(is_level, like=weights)
 
 
 def level_shares(labels: LabelSummary, likelihood: Floats) -> Floats:
@@ -173,18 +181,20 @@ def level_shares(labels: LabelSummary, likelihood: Floats) -> Floats:
 def reliability_interval(likelihood: Floats, shares: Floats) -> tuple[Floats, Floats]:
     """Return 95% intervals of reliabilities, given likelihood and prior shares of the levels.
 
-    Both have one row per annotator. The log-likelihood is interpolated between the levels, and the
+    Both have one row per annotator, in memory or where an engine computes. The log-likelihood is interpolated between the levels, and the
     prior is uniform within a level. Intervals are central, except that nothing is above those that
     end at 1, and 5% below.
     """
-    finer = _FinerLevels(likelihood.shape[1] - 1)
+    finer = _FinerLevels(likelihood)
 
     def compute(annotators: slice) -> tuple[Floats, Floats]:
         cumulative = finer.cumulative(likelihood[annotators], shares[annotators])
         low, high = _central_interval(cumulative)
         return np.where(high < 1.0, low, _level_quantile(cumulative, 2.0 * _TAIL)), high
 
-    ends = map_slices(compute, len(likelihood), _ANNOTATORS_AT_ONCE)
+    in_memory = isinstance(likelihood, np.ndarray)
+    at_once = _ANNOTATORS_AT_ONCE if in_memory else _ANNOTATORS_ON_CARD
+    ends = map_slices(compute, len(likelihood), at_once)
     low, high = (np.concatenate(one) for one in zip(*ends, strict=True))
     return low, high
 
@@ -194,9 +204,12 @@ class _FinerLevels:
 
     Between two neighbouring levels the log-likelihood is a parabola through both, with the smaller
     curvature of those through three neighbours, so that it does not overshoot.
+
+    Takes an array of likelihoods that is where they are computed.
     """
 
-    def __init__(self, n_levels: int) -> None:
+    def __init__(self, like: Floats) -> None:
+        n_levels = like.shape[1] - 1
         n_cells = _CELLS_PER_LEVEL * n_levels
         x = np.append((np.arange(n_levels) + 0.5) / n_levels, ALWAYS_SERIOUS)
         places = (np.arange(n_cells) + 0.5) / n_cells
@@ -204,15 +217,18 @@ class _FinerLevels:
         cells = np.arange(n_cells)
         share = (places - x[i]) / (x[i + 1] - x[i])
         # The log-posterior of the cells is linear in log-likelihoods, curvatures and log-priors.
-        self._of_values, self._of_curvatures, self._of_priors = (
+        of_values, of_curvatures, of_priors = (
             np.zeros((rows, n_cells + 1)) for rows in (n_levels + 1, n_levels, n_levels + 1)
         )
-        self._of_values[i, cells] = 1.0 - share
-        self._of_values[i + 1, cells] = share
-        self._of_curvatures[i, cells] = (places - x[i]) * (places - x[i + 1])
-        self._of_priors[cells // _CELLS_PER_LEVEL, cells] = 1.0
-        self._of_values[-1, -1] = self._of_priors[-1, -1] = 1.0
-        self._x = x
+        of_values[i, cells] = 1.0 - share
+        of_values[i + 1, cells] = share
+        of_curvatures[i, cells] = (places - x[i]) * (places - x[i + 1])
+        of_priors[cells // _CELLS_PER_LEVEL, cells] = 1.0
+        of_values[-1, -1] = of_priors[-1, -1] = 1.0
+        self._of_values, self._of_curvatures, self._of_priors, self._distance, self._distance_2 = (
+            np.asarray(each, like=like)
+            for each in (of_values, of_curvatures, of_priors, np.diff(x), x[2:] - x[:-2])
+        )
 
     def cumulative(self, likelihood: Floats, shares: Floats) -> Floats:
         """Return the cumulative posterior of the cells in each row."""
@@ -229,8 +245,8 @@ class _FinerLevels:
 
     def _curvatures(self, values: Floats) -> Floats:
         """Return the curvature between neighbouring levels, given log-likelihoods in each row."""
-        slope = np.diff(values, axis=1) / np.diff(self._x)
-        curvature = np.minimum(np.diff(slope, axis=1) / (self._x[2:] - self._x[:-2]), 0.0)
+        slope = np.diff(values, axis=1) / self._distance
+        curvature = np.minimum(np.diff(slope, axis=1) / self._distance_2, 0.0)
         with_next = np.column_stack([curvature, curvature[:, -1]])
         smaller: Floats = np.maximum(with_next, np.column_stack([curvature[:, 0], curvature]))
         return smaller
@@ -255,13 +271,14 @@ def _level_quantile(cumulative: Floats, quantile: float) -> Floats:
     n_levels = cumulative.shape[1]
     tenths = np.arange(n_levels) / (n_levels - 1)
     starts = np.append(tenths[:-1], _ALWAYS_FROM)
-    stops = np.append(tenths[1:], 1.0)
-    rows = np.arange(len(cumulative))
+    widths = np.asarray(np.append(tenths[1:], 1.0) - starts, like=cumulative)
+    starts = np.asarray(starts, like=cumulative)
+    rows = np.arange(len(cumulative), like=cumulative)
     level = np.minimum((cumulative < quantile).sum(axis=1), n_levels - 1)
     end = cumulative[rows, level]
     begin = np.where(level > 0, cumulative[rows, level - 1], 0.0)
     within = 1.0 - (end - quantile) / np.maximum(end - begin, 1e-300)
-    place: Floats = starts[level] + np.clip(within, 0.0, 1.0) * (stops - starts)[level]
+    place: Floats = starts[level] + np.clip(within, 0.0, 1.0) * widths[level]
     return place
 
 

@@ -16,9 +16,9 @@ from annotruth.kernels.arrays import Codes, Floats, product_over_annotators, red
 from annotruth.labels import Labels, LabelSummary, Scale
 from annotruth.models.base_fit import BaseFit, Column, Verdict
 from annotruth.models.classifier import Calibration, KnownItems, known_items, not_used
-from annotruth.models.distribution import Z_95, Distribution, likely_sets, mixed_confusion
+from annotruth.models.distribution import Z_95, likely_sets, mixed_confusion
 from annotruth.models.em import History
-from annotruth.models.fits.item_results import ItemResults, map_items, normalise_rows
+from annotruth.models.fits.item_results import ItemResults, summarize_items
 from annotruth.models.fits.make_fit import make_fit
 from annotruth.models.latent_classes import LatentClasses, variance_inflation
 from annotruth.models.result import Fit
@@ -369,14 +369,10 @@ def item_results(
     """Return the distributions and columns of items, from the arrays of `_ITEM_ARRAYS`."""
     right, opinion, p_serious = arrays.values()
 
-    def compute(items: slice) -> ItemResults:
-        shares, others = (normalise_rows(table[items]) for table in (right, opinion))
-        columns = _item_columns(labels.scale, inflation, shares, labels.known[items])
-        return ItemResults(
-            Distribution.of_dense(shares), None, columns, Distribution.of_dense(others)
-        )
+    def columns(items: slice, shares: Floats, _: Floats) -> dict[str, Column]:
+        return _item_columns(labels.scale, inflation, shares, labels.known[items])
 
-    return map_items(compute, len(right), p_serious)
+    return summarize_items(right, opinion, p_serious, columns)
 
 
 def _item_columns(

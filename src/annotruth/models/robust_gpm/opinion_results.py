@@ -15,9 +15,9 @@ from annotruth.engines import Engine, Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.labels import Labels, LabelSummary, Scale
 from annotruth.models.base_fit import BaseFit, Column, Verdict
-from annotruth.models.distribution import Z_95, Distribution, likely_sets, mixed_confusion
+from annotruth.models.distribution import Z_95, likely_sets, mixed_confusion
 from annotruth.models.em import History
-from annotruth.models.fits.item_results import ItemResults, map_items, normalise_rows
+from annotruth.models.fits.item_results import ItemResults, summarize_items
 from annotruth.models.fits.make_fit import make_fit
 from annotruth.models.latent_classes import POSTERIOR_INPUTS, LatentClasses, variance_inflation
 from annotruth.models.result import Fit
@@ -274,16 +274,12 @@ def item_results(
     """Return the distributions and columns of items, from the arrays of `_ITEM_ARRAYS`."""
     theta, leading, spread, p_serious = arrays.values()
 
-    def compute(items: slice) -> ItemResults:
-        shares, leads = (normalise_rows(table[items]) for table in (theta, leading))
-        columns = _item_columns(
-            labels.scale, uncertainty, shares, leading[items], spread[items], labels.known[items]
-        )
-        return ItemResults(
-            Distribution.of_dense(shares), None, columns, Distribution.of_dense(leads)
+    def columns(items: slice, shares: Floats, leads: Floats) -> dict[str, Column]:
+        return _item_columns(
+            labels.scale, uncertainty, shares, leads, spread[items], labels.known[items]
         )
 
-    return map_items(compute, len(theta), p_serious)
+    return summarize_items(theta, leading, p_serious, columns)
 
 
 def _item_columns(

@@ -182,8 +182,7 @@ class _AgreementRatios:
     def __init__(self, labels: LabelSummary, session: Session, hashes: Hashes) -> None:
         self._session = session
         self._group = _group_categories(labels, hashes)
-        counts = np.zeros((labels.n_annotators, self._group.max() + 1))
-        np.add.at(counts.T, self._group, labels.labels_per_category.T)
+        counts = labels.labels_per_category @ np.eye(self._group.max() + 1)[self._group]
         self._shape = counts.shape
         self._inputs: dict[str, Any] = {
             **hashes._asdict(),
