@@ -30,7 +30,7 @@ def fit_time(model: str, engine: str, n_labels: int) -> str:
 
 def time_start(n_labels: int = SIZES[-1]) -> None:
     """Print the seconds and iterations of fits up to this number of labels."""
-    for model in ("gpm", "dawid-skene"):
+    for model in ("gpm", "dawid-skene", "robust-gpm"):
         for n in (size for size in SIZES if size <= n_labels):
             times = [f"{engine} {fit_time(model, engine, n)}" for engine in ("memory", "gpu")]
             print(f"{model}, {n:,} labels (seconds, iterations): {'; '.join(times)}", flush=True)

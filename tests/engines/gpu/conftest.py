@@ -7,6 +7,6 @@ from annotruth.engines.gpu import limits
 
 @pytest.fixture(params=["single", "double"])
 def precision(request, monkeypatch):
-    """The precision of items' distributions in GPM; single is that of many labels."""
+    """The precision of gpm and dawid-skene; single is that of many labels."""
     monkeypatch.setattr(limits, "DOUBLE_LABELS", 1 << 22 if request.param == "double" else 0)
     return request.param

@@ -1,6 +1,7 @@
 """The engine "auto", and what is said where no card can be used."""
 
 import sys
+from dataclasses import replace
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -146,6 +147,19 @@ def test_auto_takes_the_card_where_it_can(card):
     assert not GPUEngine().can_fit("glad", at.Labels.of(LABELS))
     again = at.fit(LABELS, warm_start=fit)
     assert again.settings["engine"] == "auto (gpu)"
+
+
+def test_auto_takes_the_card_for_the_default_model_where_it_can(card):
+    labels = at.Labels.of(LABELS)
+    assert at.fit(labels, engine="auto").settings["engine"] == "auto (gpu)"
+    assert GPUEngine().can_fit("robust-gpm", labels)
+    assert not GPUEngine(memory="1kB").can_fit("robust-gpm", labels)
+    assert GPUEngine(memory="1kB").can_fit("gpm", labels)  # which is streamed
+    weighted = replace(labels, annotator_weight=np.full(labels.n_annotators, 0.5))
+    assert not GPUEngine().can_fit("robust-gpm", weighted)
+    many = at.Labels.of([(e, s, f"class {(e + s) % 17}") for e in range(20) for s in range(3)])
+    assert not GPUEngine().can_fit("robust-gpm", many)
+    assert at.fit(many, engine="auto").settings["engine"] == "auto (memory)"
 
 
 def test_auto_takes_memory_for_few_labels_or_without_a_card(card, monkeypatch):

@@ -75,13 +75,13 @@ def _run_posterior(
     if session.is_dense:
         table = _ratios(session, confusion, totals)
     else:
-        table = session.by_annotator(confusion, axis=1)
+        table = session.by_annotator(confusion, axis=1, dtype=session.real)
     session.run_over_items(
         f"dawid_skene.{kernel}",
         *LABELS,
         writes(posterior),
         np.uint32(session.n_annotators),
-        session.device.xp.asarray(prior.astype(np.float32)),
+        session.device.xp.asarray(prior.astype(session.real)),
         table,
         session.log_unit,
         sums=(classes, totals),
@@ -100,7 +100,7 @@ def _ratios(session: GPUSession, confusion: Floats, totals: Any) -> Any:
     What the first class contributes to the log-likelihood is added to ``totals``.
     """
     table = session.by_annotator(confusion, axis=1, dtype=np.float64)
-    ratios = session.device.xp.empty((*table.shape[:-1], _width(session)), np.float32)
+    ratios = session.device.xp.empty((*table.shape[:-1], _width(session)), session.real)
     n_rows = np.int64(table.shape[0] * table.shape[1])
     session.run(
         "dawid_skene.divide",

@@ -9,10 +9,9 @@ from annotruth.comparisons import Comparisons
 from annotruth.comparisons.votes import UnsortedVotes
 from annotruth.engines.gpu.device import Device, all_cards
 from annotruth.engines.gpu.errors import errors_in_one_line
-from annotruth.engines.gpu.limits import limit_exceeded
+from annotruth.engines.gpu.limits import DENSE_CATEGORIES, limit_exceeded, resident_bytes
 from annotruth.engines.gpu.pairs import PairSession
 from annotruth.engines.gpu.session import GPUSession
-from annotruth.engines.gpu.streaming import fits_on_card
 from annotruth.engines.memory import MemoryEngine
 from annotruth.engines.protocol import EngineCapabilities, Session
 from annotruth.errors import InputError
@@ -23,17 +22,18 @@ if TYPE_CHECKING:
     from annotruth.io.options import ReadOptions
 
 
-MODELS = ("gpm", "dawid-skene")
-"""The models that can be fitted on a card, whatever their options and the labels' scale."""
-
 STREAMED_MODELS = ("gpm", "dawid-skene")
-"""Those of them that can be fitted to more labels than fit on a card."""
+"""The models that can be fitted to more labels than fit on a card."""
+
+RESIDENT_MODELS = ("robust-gpm",)
+"""Those that need all labels on the card."""
 
 
 class GPUEngine:
-    """Runs passes on an NVIDIA card, with item-side arrays in single precision.
+    """Runs passes on an NVIDIA card.
 
-    It fits gpm, dawid-skene and robust-gpm.
+    It fits gpm, dawid-skene and robust-gpm, with item-side arrays in single precision; few labels
+    of gpm and dawid-skene are fitted in double precision.
     Of pair comparisons, it runs those of pair-gpm, bradley-terry and thurstone, in double precision.
 
     Sums are integers, so results are identical to the last bit on every run and for every grid.
@@ -93,10 +93,15 @@ class GPUEngine:
 
     def can_fit(self, model: str, labels: Labels) -> bool:
         """Return whether there is a card, and a model can be fitted to labels on it."""
-        if model not in MODELS or labels.classifier is not None or limit_exceeded(labels):
+        is_plain = labels.classifier is None and labels.annotator_weight is None
+        if model not in STREAMED_MODELS + RESIDENT_MODELS or not is_plain or limit_exceeded(labels):
             return False
         try:
             card = (self._devices or all_cards())[0]
         except InputError:
             return False
-        return model in STREAMED_MODELS or fits_on_card(labels, self.memory or card.free_bytes())
+        if model in STREAMED_MODELS:
+            return True
+        if labels.on_disk or labels.n_categories > DENSE_CATEGORIES:
+            return False
+        return resident_bytes(labels) <= (self.memory or card.free_bytes())

@@ -47,7 +47,7 @@ def step(session: GPUSession, theta: str, eps: Floats, pi: Floats, chance: float
     totals = session.sums(2)
     irregular = session.sums(*pi.shape) if len(pi) else None
     n_shared = _annotators_in_shared_memory(session)
-    scale, real = _scale(session), session.cell_type.type
+    scale, real = _scale(session), session.real
     defines = {
         "ALL_SHARED": n_shared == session.n_annotators,
         "UNIFORM": irregular is None,
@@ -81,7 +81,7 @@ def posterior(
     session: GPUSession, theta: str, p_serious: str, eps: Floats, pi: Floats, chance: float
 ) -> dict[str, Any]:
     """Compute mu of every label and the log-likelihood."""
-    totals, real = session.sums(1), session.cell_type.type
+    totals, real = session.sums(1), session.real
     session.run_over_items(
         "gpm.posterior",
         *LABELS,
@@ -101,7 +101,7 @@ def log_likelihood_by_annotator(
 ) -> dict[str, Any]:
     """Add up, by annotator, the log-likelihood at ``eps`` and its slope in eps."""
     log_likelihood, slope = session.sums(session.n_annotators), session.sums(session.n_annotators)
-    unit, real = slope_unit(int(session.labels_per_annotator[0])), session.cell_type.type
+    unit, real = slope_unit(int(session.labels_per_annotator[0])), session.real
     session.run_over_items(
         "gpm.log_likelihood_by_annotator",
         *LABELS,

@@ -14,7 +14,7 @@ DENSE_CATEGORIES = 16
 """Up to so many categories, an item's distribution is in registers."""
 
 DOUBLE_LABELS = 1 << 22
-"""Up to so many labels, items' distributions in GPM are in double precision."""
+"""Up to so many labels, gpm and dawid-skene are in double precision."""
 
 MAX_CATEGORIES = 1024
 """The shared memory of a block holds a distribution of so many categories."""
@@ -23,6 +23,11 @@ UNIT = 2.0**32
 """The unit of sums of probabilities."""
 
 _WORD_BITS = 32  # of a label: the category, and the annotator
+
+# Of robust-gpm: what a label takes while labels are sorted; an item's share in results; an entry of
+# annotators' counts, of which there are eight tables at a time.
+_BYTES_PER_LABEL, _BYTES_PER_SHARE, _BYTES_PER_COUNT = 64, 32, 64
+_STATES_PER_CLASS, _SHAPES = 3, 32
 
 
 def category_shift(n_categories: int) -> int:
@@ -41,6 +46,19 @@ def limit_exceeded(labels: Labels) -> str:
             f"{labels.n_annotators:,}"
         )
     return ""
+
+
+def resident_bytes(labels: Labels) -> int:
+    """Return at most how much memory of a card a fit of robust-gpm takes, with all labels there."""
+    n_categories = labels.n_categories
+    n_states = max(_STATES_PER_CLASS * n_categories, _SHAPES)
+    by_item = 4 * n_states + _BYTES_PER_SHARE * n_categories
+    by_annotator = _BYTES_PER_COUNT * n_categories * n_states
+    return (
+        _BYTES_PER_LABEL * labels.n_labels
+        + by_item * labels.n_items
+        + by_annotator * labels.n_annotators
+    )
 
 
 def log_unit(n_labels: int) -> np.float32:

@@ -33,7 +33,7 @@ _MODULES = {"robust_gpm_single": "opinions"} | {
     for family in ("gpm", "dawid_skene", "squarem", "robust_gpm", "held_out", "item_states")
 }  # which module of this package launches the kernels of a family
 _MANY_CATEGORIES = ("gpm", "dawid_skene", "squarem")
-_BY_CELL = ("gpm", "squarem")  # have arrays of one number per cell
+_IN_DOUBLE = ("gpm", "dawid_skene", "squarem")  # where there are few labels
 
 
 class GPUSession:
@@ -95,7 +95,7 @@ class GPUSession:
 
     def _open_cards(self, devices: Sequence[Device], memory: int | None) -> list[CardItems]:
         """Divide the items among the cards, if the labels do not fit on the first."""
-        item_bytes = 4 * self.cell_type.itemsize * self.n_categories if self.is_dense else 0
+        item_bytes = 4 * np.dtype(self.real).itemsize * self.n_categories if self.is_dense else 0
 
         def opened(cards: Sequence[Device]) -> list[CardItems]:
             return [
@@ -107,9 +107,9 @@ class GPUSession:
         return alone if alone[0].keeps_labels() or len(devices) == 1 else opened(devices)
 
     @property
-    def cell_type(self) -> np.dtype[Any]:
-        """The type of arrays of one number per cell; ``is_double`` says which."""
-        return np.dtype(np.float64 if self.is_double else np.float32)
+    def real(self) -> type[np.floating[Any]]:
+        """The type ``real`` of the kernels; ``is_double`` says which."""
+        return np.float64 if self.is_double else np.float32
 
     @property
     def label(self) -> Any:
@@ -182,7 +182,7 @@ class GPUSession:
                 per, shape = self._extents[name]
                 rows: Rows = "items" if per == "items" else "labels"
                 if per == "cells":
-                    dtype = self.cell_type
+                    dtype = self.real
                     if self._width:
                         rows, shape = "items", (self._width,)
                 card.allocate(name, rows, shape, dtype).values[...] = 0
@@ -268,7 +268,7 @@ class GPUSession:
         """
         family, function = kernel.split(".")
         sparse = () if self.is_dense else ("SPARSE",)
-        double = ("DOUBLE",) if self.is_double and family in _BY_CELL else ()
+        double = ("DOUBLE",) if self.is_double and family in _IN_DOUBLE else ()
         layout = (f"N_CATEGORIES={self.n_categories}", f"CATEGORY_SHIFT={self.category_shift}")
         device.run(
             family,

@@ -43,6 +43,6 @@ def extrapolate_cells(
         updates(x),
         updates(x0),
         reads(x1),
-        session.cell_type.type(limit),
+        session.real(limit),
     )
     return {}

@@ -206,7 +206,7 @@ class CardItems:
 
     def keeps_labels(self) -> bool:
         """Return whether the labels are few enough to stay on the card."""
-        return _is_small(int(n_labels(self.whole)), self._memory)
+        return 4 * int(n_labels(self.whole)) <= RESIDENT_SHARE * self._memory
 
     def is_on_card(self) -> bool:
         """Return whether all arrays are on the card and kernels process all labels at once."""
@@ -357,15 +357,6 @@ def _first_labels(labels: Labels, items: slice) -> NDArray[np.int64]:
     return concatenate(
         map_slices(lambda part: labels.cell_ptr[first_cells[part]], len(first_cells))
     )
-
-
-def fits_on_card(labels: Labels, memory: int) -> bool:
-    """Return whether all labels stay on a card with that many free bytes."""
-    return _is_small(labels.n_labels, memory)
-
-
-def _is_small(n_labels: int, memory: int) -> bool:
-    return 4 * n_labels <= RESIDENT_SHARE * memory
 
 
 def card_ranges(labels: Labels, n_cards: int) -> Iterator[slice]:

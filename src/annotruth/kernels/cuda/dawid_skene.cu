@@ -44,13 +44,13 @@ __device__ __forceinline__ void read_others(const Number* row, Number* values) {
 // Write `ratios` of the confusion matrices; add up what the first class contributes to the
 // log-likelihood, given the number of labels of each row.
 extern "C" __global__ void divide(const double* confusion, const u32* n_labels, i64 n_rows,
-                                  float log_unit, float* ratios, u64* totals) {
+                                  float log_unit, real* ratios, u64* totals) {
     i64 log_likelihood = 0;
     FOR_EACH(row, n_rows) {
         const double* probability = confusion + row * N_CATEGORIES;
         double least = LEAST_CONFUSION, first = fmax(probability[0], least);
         for (int k = 1; k < N_CATEGORIES; k++)
-            ratios[row * WIDTH + k - 1] = (float)(fmax(probability[k], least) / first);
+            ratios[row * WIDTH + k - 1] = (real)(fmax(probability[k], least) / first);
         log_likelihood += llrint(log2_of(first) * n_labels[row] * log_unit);
     }
     add_of_all_threads(totals, log_likelihood);
@@ -63,20 +63,20 @@ extern "C" __global__ void divide(const double* confusion, const u32* n_labels, 
 // Labels are read in groups of four that begin at a multiple of 16 bytes. Those before the first and
 // after the last do not belong to the item; the groups are within the memory of the array.
 __device__ __forceinline__ double join(const u32* __restrict__ label, u64 j, u64 end, int truth,
-                                       u32 n_annotators, const float* __restrict__ prior,
-                                       const float* __restrict__ ratios, double* joint,
+                                       u32 n_annotators, const real* __restrict__ prior,
+                                       const real* __restrict__ ratios, double* joint,
                                        double* total) {
     double exponent = 0.0, sum = 0.0;
 #pragma unroll
     for (int k = 0; k < N_CATEGORIES; k++)
-        joint[k] = truth < 0 || truth == k ? fmaxf(prior[k], LEAST_CONFUSION) : 0.0f;
+        joint[k] = truth < 0 || truth == k ? fmax(prior[k], (real)LEAST_CONFUSION) : 0.0f;
     u64 n_before = (u64)label / sizeof(u32) % 4;
     const Four<u32>* groups = (const Four<u32>*)(label - n_before);
     j += n_before;
     end += n_before;
     for (u64 group = j / 4; group * 4 < end; group++) {
         Four<u32> labels = groups[group];
-        float ratio[4][N_CATEGORIES];
+        real ratio[4][N_CATEGORIES];
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             u32 word = labels.number[i];
@@ -134,8 +134,8 @@ __device__ __forceinline__ void write_shares(const double* share, u32* row, u64*
 extern "C" __global__ void e_step(const u32* __restrict__ begin, const u32* __restrict__ label,
                                   const int* __restrict__ known, u32 first, i64 n_items,
                                   u32* __restrict__ posterior, u32 n_annotators,
-                                  const float* __restrict__ prior,
-                                  const float* __restrict__ ratios, float log_unit,
+                                  const real* __restrict__ prior,
+                                  const real* __restrict__ ratios, float log_unit,
                                   u64* __restrict__ classes, u64* __restrict__ totals) {
     i64 log_likelihood = 0;
     u64 by_class[N_CATEGORIES];
@@ -160,8 +160,8 @@ extern "C" __global__ void e_step(const u32* __restrict__ begin, const u32* __re
 extern "C" __global__ void posterior(const u32* __restrict__ begin, const u32* __restrict__ label,
                                      const int* __restrict__ known, u32 first, i64 n_items,
                                      float* __restrict__ posterior, u32 n_annotators,
-                                     const float* __restrict__ prior,
-                                     const float* __restrict__ ratios, float log_unit,
+                                     const real* __restrict__ prior,
+                                     const real* __restrict__ ratios, float log_unit,
                                      u64* __restrict__ classes, u64* __restrict__ totals) {
     i64 log_likelihood = 0;
     FOR_EACH(e, n_items) {
@@ -280,7 +280,7 @@ extern "C" __global__ void count(const u32* __restrict__ row, const u32* __restr
 // As above. A product with many factors is joint[k] x 2^exponent[k].
 extern "C" __global__ void posterior(const u32* begin, const u32* label, const int* known, u32 first,
                                      i64 n_items, float* posterior, u32 n_annotators,
-                                     const float* prior, const float* confusion, float log_unit,
+                                     const real* prior, const real* confusion, float log_unit,
                                      u64* classes, u64* totals) {
     __shared__ double joint[N_CATEGORIES], sum[N_CATEGORIES];
     __shared__ int exponent[N_CATEGORIES], largest;
@@ -290,11 +290,11 @@ extern "C" __global__ void posterior(const u32* begin, const u32* label, const i
     for (i64 e = blockIdx.x; e < n_items; e += gridDim.x) {
         int truth = known ? known[e] : -1;
         FOR_CLASSES(k) {
-            double product = fmaxf(prior[k], LEAST_CONFUSION);
+            double product = fmax(prior[k], (real)LEAST_CONFUSION);
             int scaled = 0;
             FOR_LABELS(j, e) {
                 u64 row = (u64)CATEGORY_OF(label[j]) * n_annotators + ANNOTATOR_OF(label[j]);
-                product *= fmaxf(confusion[row * N_CATEGORIES + k], LEAST_CONFUSION);
+                product *= fmax(confusion[row * N_CATEGORIES + k], (real)LEAST_CONFUSION);
                 if (product < LOG_BELOW) {
                     product *= SCALE;
                     scaled -= SCALE_EXPONENT;
