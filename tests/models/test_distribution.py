@@ -59,3 +59,9 @@ def test_entr_equals_scipy():
 def test_xlogy_equals_scipy():
     x, y = np.meshgrid(SHARES, SHARES)
     np.testing.assert_allclose(xlogy(x, y), special.xlogy(x, y), rtol=1e-15)
+
+
+def test_rounding_does_not_decide_a_tie():
+    third = 1.0 / 3.0
+    rows = np.array([[third, third, third + 1e-16], [0.4 - 1e-13, 0.2, 0.4]])
+    assert Distribution.of_dense(rows).mode().tolist() == [0, 2]

@@ -26,8 +26,8 @@ AUTO = "auto"
 GPU_LABELS = 3_000_000
 """From so many labels on, "auto" takes a card.
 
-On 16 cores and an H200 (`python -m benchmarks.gpu --part start`), gpm took 1.03 s in memory and 1.17 s on
-the card for 1,000,000 labels, and 1.13 s and 0.85 s for 3,000,000.
+On 16 cores and an H200 (`python -m benchmarks.gpu --part start`), robust-gpm took 1.58 s in memory and 1.61 s
+on the card for 1,000,000 labels, and 2.29 s and 1.76 s for 3,000,000.
 """
 
 DistributedEngineName: TypeAlias = Literal["spark"]

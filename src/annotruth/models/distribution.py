@@ -23,6 +23,8 @@ from annotruth.labels import Labels
 from annotruth.labels.frames import as_arrow
 
 _EQUAL = 1e-9  # the difference between equal probabilities, by rounding
+# The same for the top category: in GPM, differences of 1e-13 between nearly certain annotators decide.
+_TIED = 1e-14
 _ITEMS = 1 << 18  # per partition, which bounds the temporary arrays
 
 
@@ -126,7 +128,7 @@ class Distribution:
         return self._by_partition(_max_probability)
 
     def mode(self) -> NDArray[np.int32]:
-        """Return each item's top category; an exact tie goes to the first on the scale."""
+        """Return each item's top category; a tie, but for rounding, goes to the first on the scale."""
         return self._by_partition(_mode)
 
     def expectation(self, values: Floats) -> Floats:
@@ -191,7 +193,7 @@ def _max_probability(distribution: Distribution) -> Floats:
 
 def _mode(distribution: Distribution) -> NDArray[np.int32]:
     item = distribution.item()
-    is_top = distribution.probability == _max_probability(distribution)[item]
+    is_top = distribution.probability >= (_max_probability(distribution) - _TIED)[item]
     # Written from the last to the first, so that the first category of a tie stays.
     top = np.flatnonzero(is_top)[::-1]
     mode = np.empty(len(distribution), dtype=np.int32)
