@@ -189,7 +189,13 @@ class Comparisons:
     @property
     def has_ties(self) -> bool:
         """Whether any outcome is a tie."""
-        return bool((self.votes.outcome == TIE).any())
+        return self.tie_share > 0.0
+
+    @property
+    def tie_share(self) -> float:
+        """The share of outcomes that are a tie."""
+        outcome = self.votes.outcome
+        return int(np.count_nonzero(outcome == TIE)) / max(len(outcome), 1)
 
     def subset(self, keep: NDArray[np.bool_]) -> Comparisons:
         """Return the comparisons where ``keep`` is true; items and annotators keep their codes."""

@@ -35,7 +35,7 @@ def small_crowd(**options: object) -> simulate.ComparisonSimulation:
 
 
 def steps_on(engine: str, data: Comparisons, n_groups: int = 1) -> PairGPMSteps:
-    states = make_states(n_items=data.n_items, sided=data.sides_known, ties=data.has_ties)
+    states = make_states(n_items=data.n_items, sided=data.sides_known, tie_share=data.tie_share)
     return PairGPMSteps(data, get_engine(engine).open(data), states, n_groups)
 
 
@@ -308,6 +308,32 @@ def test_many_comparisons_start_from_a_sample(monkeypatch: pytest.MonkeyPatch) -
     np.testing.assert_allclose(large.scores.mean, small.scores.mean, rtol=0.1, atol=0.1)
     assert large.spammer is not None
     assert (large.spammer == small.spammer).all()
+
+
+def test_random_votes_among_many_comparisons_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """States that are unlikely at the start, such as those of random votes, may be likely at the end."""
+    rng = np.random.default_rng(5)
+    n_items, n_annotators, n_votes = 100, 50, 15_000
+    scores = rng.normal(size=n_items)
+    left = rng.integers(n_items, size=n_votes)
+    right = (left + rng.integers(1, n_items, size=n_votes)) % n_items
+    annotator = rng.integers(n_annotators, size=n_votes)
+    is_random = annotator < 10
+    p_left = np.where(is_random, 0.5, 1.0 / (1.0 + np.exp(scores[right] - scores[left])))
+    outcome = np.where(rng.random(n_votes) < 0.1, 2, rng.random(n_votes) > p_left)
+    votes = Comparisons.from_codes(
+        left,
+        right,
+        annotator,
+        outcome.astype(np.int8),
+        items=np.arange(n_items),
+        annotators=np.arange(n_annotators),
+    )
+    monkeypatch.setattr("annotruth.models.pairs.pair_gpm.model._LARGE", 5000)
+    monkeypatch.setattr("annotruth.models.pairs.pair_gpm.model._SAMPLE", 2000)
+    fit = PairGPM().fit(votes).result_
+    assert fit.behavior[:10] == ["random"] * 10
+    assert set(fit.behavior[10:]) == {"serious"}
 
 
 def test_the_prior_of_many_comparisons_is_that_of_few(monkeypatch: pytest.MonkeyPatch) -> None:

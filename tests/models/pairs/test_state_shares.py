@@ -62,7 +62,7 @@ def test_nobody_is_a_spammer_in_a_crowd_without_spammers() -> None:
 @pytest.mark.parametrize(("counted", "share"), [(1.0, 0.3), (0.25, 0.1)])
 def test_shares_and_the_mean_sharpness_are_recovered(counted: float, share: float) -> None:
     """Of 700 serious annotators with a log sharpness of 0.4, and 300 random ones who count less."""
-    states = make_states(n_items=10, sided=False, ties=False)
+    states = make_states(n_items=10, sided=False, tie_share=0.0)
     rng = np.random.default_rng(0)
     is_random = np.arange(1000) < 300
     log_sharpness = 0.4 + 0.3 * rng.standard_normal(1000)

@@ -64,9 +64,10 @@ class PairGPM(PairEstimator):
         d = \beta (\theta_l - \theta_r) + \gamma + x \cdot c, \\
         D(\text{left}, \text{right}, \text{tie}; d) &\propto (e^{d/2}, e^{-d/2}, \nu).
 
-    Behaviors are random, always left, always right, always tie, inverted (the serious vote with sides
-    exchanged), and favours one item (votes for it whenever it is shown, else at random). Gamma is the
-    crowd's side bias, x are the covariates of a comparison. Where sides are not known, there is no
+    Behaviors are random (with a third of ties, hardly any, or as many as there are in all), always left,
+    always right, always tie, inverted (the serious vote with sides exchanged), and favours one item
+    (votes for it whenever it is shown, else at random). Gamma is the crowd's side bias, x are the
+    covariates of a comparison. Where sides are not known, there is no
     gamma, and nobody is said to vote for a side.
 
     States are levels on grids. Their probabilities are estimated, with a weak prior that most
@@ -213,10 +214,9 @@ class PairGPM(PairEstimator):
 
         if is_large:  # the prior is that of the sample
             parameters, history = run(parameters, _LARGE_TOL)
-            steps.sums(parameters)
         else:
             parameters = _estimate_prior(steps, parameters, run)
-            steps.consider_likely_states(parameters)
+        steps.consider_likely_states(parameters)
         named = name_behaviors(
             steps.shares.behaviors(), steps.states, steps.data.comparisons_per_annotator
         )

@@ -48,7 +48,7 @@ class AnnotatorStates(NamedTuple):
 
 def states_for(data: Comparisons) -> States:
     """Return the levels of the latent states for these comparisons."""
-    return make_states(n_items=data.n_items, sided=data.sides_known, ties=data.has_ties)
+    return make_states(n_items=data.n_items, sided=data.sides_known, tie_share=data.tie_share)
 
 
 def n_levels(n_groups: int, states: States) -> tuple[int, int, int, int]:

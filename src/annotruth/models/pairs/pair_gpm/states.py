@@ -36,7 +36,7 @@ class States(NamedTuple):
 
     Examples
     --------
-    >>> states = make_states(n_items=10, sided=True, ties=False)
+    >>> states = make_states(n_items=10, sided=True, tie_share=0.0)
     >>> len(states.nu), states.behavior[0], float(states.eps[0])
     (1, 'serious', 0.98)
     """
@@ -53,15 +53,22 @@ class States(NamedTuple):
     start: Floats  # the probabilities with which estimation starts
 
 
-def make_states(*, n_items: int, sided: bool, ties: bool) -> States:
-    """Return the states for comparisons whose sides are known or not, with or without ties."""
+def make_states(*, n_items: int, sided: bool, tie_share: float) -> States:
+    """Return the states for comparisons whose sides are known or not, with a share of ties.
+
+    Random votes have three outcomes alike, or hardly a tie, or as many ties as there are in all.
+    """
     rows: list[tuple[str, float, float, Floats]] = []
+    ties = tie_share > 0.0
     uniform = _by_kind(np.array([1.0, 1.0, float(ties)]))
     two_sided = _by_kind(np.array([1.0, 1.0, 0.06 * ties]))
+    side_share = max(0.5 * (1.0 - tie_share), 1e-3)
+    usual_ties = _by_kind(np.array([side_share, side_share, tie_share]))
     rows.append((SERIOUS, _MOST_SERIOUS, 0.0, uniform))
     rows += [(SERIOUS if e > 0.5 else RANDOM, e, 0.0, uniform) for e in _EPS[::-1]]
     if ties:
-        rows += [(RANDOM, e, 0.0, two_sided) for e in _EPS[:-2]]
+        for chance in (two_sided, usual_ties):
+            rows += [(RANDOM, e, 0.0, chance) for e in _EPS[:-2]]
         rows += [(ALWAYS_TIE, e, 0.0, _fixed(2, ties)) for e in _EPS]
     if sided:
         for side, name in enumerate(SIDES):

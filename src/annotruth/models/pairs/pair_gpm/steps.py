@@ -42,9 +42,8 @@ from annotruth.models.pairs.result import RankFit
 from annotruth.models.warm_start import with_new_rows
 
 _PRUNE = 1e-7  # states less likely than this are no longer considered
-_PRUNE_MANY = 1e-4  # likewise, with so many comparisons that passes take long
 _PRUNE_AT = (2, 6, 20)  # the steps after which they are left out
-_PRUNE_MANY_AT = (1, 2, 6, 20)
+_PRUNE_MANY_AT = (1, 2, 6, 20)  # likewise, with so many comparisons that passes take long
 _N_FIRST = 64  # votes of an annotator by which states are left out at first
 _EVERY_OTHER = 0x5555_5555_5555_5555  # the bits of levels 0, 2, 4, ...
 _MAX_LOG_SCALE = 0.2  # of a step after which these states are considered again
@@ -158,11 +157,6 @@ class PairGPMSteps:
             sums=(Sum("information", (n_parameters, n_parameters)),),
         )
 
-    @property
-    def _least_likely(self) -> float:
-        """The posterior probability below which a state is no longer considered."""
-        return _PRUNE_MANY if self.few_passes else _PRUNE
-
     def _every_level(self) -> Codes:
         """Return the bits of all groups, and of all levels of sharpness, tie rate and behavior."""
         sizes = n_levels(self._n_groups, self.states)
@@ -186,8 +180,14 @@ class PairGPMSteps:
         self._forget_passes()
 
     def consider_likely_states(self, parameters: PairGPMParameters) -> None:
-        """Make all states active but those that are very unlikely at these parameters."""
-        self.consider_all_states()
+        """Make all states active but those that are very unlikely at these parameters.
+
+        Those that were left out before may be among them: they were unlikely at other parameters.
+        """
+        if self.few_passes:
+            self.prune(parameters)
+        else:
+            self.consider_all_states()
         self.sums(parameters, prune=_PRUNE)
 
     def start_at(self, theta: Floats, offsets: Floats) -> PairGPMParameters:
@@ -225,7 +225,7 @@ class PairGPMSteps:
         """Pass over the comparisons once, then update the scores, offsets and probabilities."""
         self._n_steps += 1
         prune_at = _PRUNE_MANY_AT if self.few_passes else _PRUNE_AT
-        prune = self._least_likely if self._n_steps in prune_at else 0.0
+        prune = _PRUNE if self._n_steps in prune_at else 0.0
         old, sums = self._risen(old, prune=prune)
         moves, offset_moves, rise = self.equations.moves(old, sums, self.precision)
         theta, offsets = old.theta + moves, old.offsets + offset_moves
@@ -314,9 +314,7 @@ class PairGPMSteps:
         n_annotators = self.data.n_annotators
         self.session.put("active", np.tile(every & other, (n_annotators, 1)), per="annotators")
         model = make_model(self.states, parameters)
-        self.session.run_pass(
-            _PRUNE_STATES, model=model, prune=self._least_likely, n_votes=_N_FIRST
-        )
+        self.session.run_pass(_PRUNE_STATES, model=model, prune=_PRUNE, n_votes=_N_FIRST)
         active = self.session.collect("active")
         for _ in range(2):
             active[:, 1:3] |= (active[:, 1:3] << 1) | (active[:, 1:3] >> 1)
