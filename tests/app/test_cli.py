@@ -401,10 +401,19 @@ def test_an_error_of_several_lines_is_one_line(run, write, monkeypatch):
     assert (code, err) == (2, "annotruth: the first line: the second line\n")
 
 
-def test_an_unknown_option_refers_to_the_help_of_its_command(run):
-    code, _, err = run("next", "l.csv", "--nothing")
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (("next", "l.csv", "--nothing"), "next"),
+        (("next", "l.csv", "--model"), "next"),
+        (("serve", "--port"), "serve"),
+        (("serve", "token", "create", "--kind"), "serve token create"),
+    ],
+)
+def test_a_wrong_option_refers_to_the_help_of_its_command(run, words, command):
+    code, _, err = run(*words)
     assert code == 2
-    assert err.endswith(". Try 'annotruth next --help'.\n")
+    assert err.endswith(f"Try 'annotruth {command} --help'.\n")
 
 
 def test_an_unknown_value_is_named_with_those_to_choose(run):

@@ -7,7 +7,8 @@ import errno
 import gc
 import inspect
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Annotated, Any, cast
 
 import typer
@@ -102,6 +103,17 @@ def _show_nothing(ctx: object) -> None:
     """Stand in for the method that shows the type of an argument in the help."""
 
 
+@contextmanager
+def _errors_of(ctx: Any) -> Iterator[None]:
+    """Add the command to errors of what was typed, which Typer leaves out of some."""
+    try:
+        yield
+    except typer.TyperException as error:
+        if getattr(error, "ctx", None) is None:
+            error.ctx = ctx  # type: ignore[attr-defined]
+        raise
+
+
 class GroupedOptions(TyperCommand):
     """A command whose help lists its options in groups, with values as one types them.
 
@@ -115,6 +127,11 @@ class GroupedOptions(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters in the order of the groups, the help option among them."""
         return _in_groups(super().get_params(ctx), ctx)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse what was typed; an option without its value refers to the help of this command."""
+        with _errors_of(ctx):
+            return super().parse_args(ctx, args)
 
     def get_usage(self, ctx: Any) -> str:
         """Return the usage line, with arguments that are not in braces."""
@@ -133,6 +150,11 @@ class FrontPage(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters in the order of the groups, the help option among them."""
         return _in_groups(super().get_params(ctx), ctx)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse what was typed; an option without its value refers to the help of this command."""
+        with _errors_of(ctx):
+            return super().parse_args(ctx, args)
 
 
 _SHARED: dict[str, Any] = {
