@@ -346,6 +346,16 @@ def test_a_closed_stderr_changes_nothing(run, write, tmp_path, monkeypatch, file
     [
         (("--spammers", "2"), "spammer_share (`--spammers`) is 2.0: give a number from 0 to 1"),
         (("--items", 10**20), "n_items (`--items`) is 100000000000000000000: give a whole number"),
+        (("--items", 10**9), "such a crowd needs about 2,600.0 GB of memory, and"),
+        (("--categories", 10**9), "such a crowd needs about 3,000.0 GB of memory, and"),
+        (
+            ("--generator", "comparers", "--annotators", 10**9),
+            "such a crowd needs about 4,950.0 GB of memory, and",
+        ),
+        (
+            ("--generator", "sets", "--items", 10**9),
+            "such a crowd needs about 1,360.0 GB of memory, and",
+        ),
     ],
 )
 def test_invalid_options_of_simulate_are_refused(run, tmp_path, options, message):

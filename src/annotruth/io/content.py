@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn
 import pyarrow as pa
 
 from annotruth.errors import InputError
+from annotruth.io.memory import memory_size
 
 if TYPE_CHECKING:
     from annotruth.labels.on_disk.disk import Disk
@@ -82,7 +83,6 @@ _OTHER_BOMS: Mapping[bytes, str] = {  # the longer ones first
 }
 _UNSUSPICIOUS = 500_000_000  # bytes of memory that any file may take
 _MAX_RATIO = 200  # of the memory beyond that to the size of the file
-_USUAL_MEMORY = 16_000_000_000  # of a machine that does not report how much it has
 _STANDARD_INPUT = Path("-")
 _SEPARATORS = (b"\n", b",", b"\t", b";", b"|")
 VALUE_BYTES = 24
@@ -234,15 +234,7 @@ def size_limit(file_size: int, max_size: str | int | None, *, in_memory: bool = 
 
         return parse_size(max_size, "max_size")
     limit = max(_UNSUSPICIOUS, _MAX_RATIO * file_size)
-    return min(limit, _memory_size() // 4 * 3) if in_memory else limit
-
-
-def _memory_size() -> int:
-    """Return how much memory the machine has."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # not on every system
-        return _USUAL_MEMORY
+    return min(limit, memory_size() // 4 * 3) if in_memory else limit
 
 
 def _read_bytes(path: Path, disk: Disk | None, max_size: str | int | None) -> pa.Buffer:

@@ -12,7 +12,15 @@ from annotruth.comparisons import LEFT, RIGHT, TIE, Comparisons
 from annotruth.comparisons.votes import EXCHANGED
 from annotruth.errors import InputError, shown
 from annotruth.kernels.arrays import Codes, Floats
-from annotruth.simulate.checks import check_choices, check_counts, check_share, generator, named
+from annotruth.simulate.checks import (
+    check_choices,
+    check_counts,
+    check_memory,
+    check_range,
+    check_share,
+    generator,
+    named,
+)
 
 # What spammers do, in the order of their codes; "mixed" draws one per spammer.
 _RANDOM, _ALWAYS_TIE = 0, 3
@@ -21,6 +29,9 @@ COMPARER_BEHAVIORS = (
     "favours one item",
 )
 _SERIOUS = "serious"
+
+# Memory at the peak of `comparers`, measured and rounded down.
+_BYTES_PER_COMPARISON, _BYTES_PER_ANNOTATOR, _BYTES_PER_ITEM, _BYTES_PER_SCORE = 120, 150, 25, 8
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -165,10 +176,14 @@ def comparers(
         n_contexts=n_contexts,
     )
     check_share(spammer_share=spammer_share, reversed_share=reversed_share)
-    _check_range(reliability=reliability, spammer_reliability=spammer_reliability)
+    check_range(reliability=reliability, spammer_reliability=spammer_reliability)
     _check_finite(score_spread=score_spread, sharpness_spread=sharpness_spread, tie_rate=tie_rate)
     _check_finite(lowest=-np.inf, side_bias=side_bias, **(coefficients or {}))
     _check_contexts(n_items, n_contexts)
+    check_memory(
+        (_BYTES_PER_COMPARISON * comparisons_per_annotator + _BYTES_PER_ANNOTATOR) * n_annotators
+        + (_BYTES_PER_SCORE * n_groups + _BYTES_PER_ITEM) * n_items
+    )
     rng = generator(seed)
 
     context_of_item = np.arange(n_items) % n_contexts
@@ -298,17 +313,6 @@ def _check_contexts(n_items: int, n_contexts: int) -> None:
             f"n_contexts is {n_contexts}: {n_items} items make at most {n_items // 2} contexts of "
             "two or more"
         )
-
-
-def _check_range(**given: tuple[float, float]) -> None:
-    for name, value in given.items():
-        try:
-            low, high = value
-            is_valid = bool(0 <= low <= high <= 1)
-        except (TypeError, ValueError):
-            is_valid = False
-        if not is_valid:
-            raise InputError(f"{name} is {value!r}: give the lowest and highest, from 0 to 1")
 
 
 def _check_finite(*, lowest: float = 0.0, **given: float) -> None:
