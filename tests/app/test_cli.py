@@ -426,6 +426,21 @@ def test_a_wrong_option_refers_to_the_help_of_its_command(run, words, command):
     assert err.endswith(f"Try 'annotruth {command} --help'.\n")
 
 
+@pytest.mark.parametrize("words", [("--out", ""), ("--out=",), ("--drop", ""), ("-o", "")])
+def test_an_empty_value_of_an_option_is_refused(run, write, tmp_path, monkeypatch, words):
+    labels = write("l.csv", GOOD)
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    code, out, err = run("fit", labels, *words)
+    name = words[0].rstrip("=")
+    assert (code, out) == (2, "")
+    assert err == (
+        f"annotruth: Invalid value for '{name}': it is empty: give a value, or leave it out. "
+        "Try 'annotruth fit --help'.\n"
+    )
+    assert not list((tmp_path / "empty").iterdir())
+
+
 def test_an_unknown_value_is_named_with_those_to_choose(run):
     code, _, err = run("fit", "l.csv", "--scale", "interval")
     assert code == 2
