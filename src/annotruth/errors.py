@@ -104,7 +104,7 @@ class InputError(AnnotruthError, ValueError):
     >>> import annotruth as at
     >>> at.fit([("a", "ann", 1), ("a", "bob", 3)], tol=-1)
     Traceback (most recent call last):
-    annotruth.errors.InputError: tol must be 0 or more, not -1
+    annotruth.errors.InputError: tol must be 0 or more, and finite, not -1
     """
 
 
