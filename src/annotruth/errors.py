@@ -258,6 +258,8 @@ def _next_step(code: int | None) -> str:
         return "a file is in the place of a folder, so choose another path"
     if code == errno.EISDIR:
         return "a folder of that name exists, so choose another name"
+    if code == errno.ELOOP:
+        return "the link leads to itself, so choose another path"
     if code == errno.ENAMETOOLONG:
         return "choose a shorter path"
     if code in _IN_USE:
