@@ -201,6 +201,13 @@ class ConvergenceWarning(AnnotruthWarning):
     """
 
 
+def check_path(path: object, what: str) -> None:
+    """Refuse what is no path: of another type, empty, or with a NUL character."""
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise InputError(f"{what} is {shown(path)}: give a path")
+
+
 def shown(value: Any, max_length: int = 60) -> str:
     """Return a value for a message, on one line and not too long."""
     try:

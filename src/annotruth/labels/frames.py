@@ -96,9 +96,14 @@ def find_columns(
     return columns
 
 
-def _check_given(given: Mapping[str, str] | None, roles: Sequence[str]) -> dict[str, str]:
+def check_column_roles(given: object) -> None:
+    """Refuse a value of the option columns that is not a mapping from roles."""
     if not isinstance(given, Mapping | None):
         raise InputError(f"columns is {shown(given)}: give a mapping from role to column name")
+
+
+def _check_given(given: Mapping[str, str] | None, roles: Sequence[str]) -> dict[str, str]:
+    check_column_roles(given)
     # pandas numbers columns that have no names; here every name is text.
     given = {role: str(name) for role, name in (given or {}).items()}
     unknown = sorted(set(given) - set(roles))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from annotruth.errors import system_errors_reported
+from annotruth.errors import check_path, system_errors_reported
 from annotruth.io.atomic import system
 from annotruth.io.atomic.workspace import (
     EXCHANGED,
@@ -79,6 +79,7 @@ def atomic_write_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
 
 def path_behind_links(path: str | os.PathLike[str]) -> Path:
     """Return the path that is written to: as in plain writing, links are followed, not replaced."""
+    check_path(path, "the name of what is written")
     destination = Path(os.path.realpath(path))
     with system_errors_reported(path):
         if destination.is_symlink():
