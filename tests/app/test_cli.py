@@ -1,5 +1,6 @@
 """The command line: output, exit codes and errors."""
 
+import inspect
 import json
 import subprocess
 import sys
@@ -9,6 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import annotruth as at
+from annotruth import ranking
+from annotruth.app.options import FUNCTION_ARGUMENTS
 from annotruth.models.registry import MODELS
 
 
@@ -143,6 +146,30 @@ def test_reaching_max_iter_is_one_line_on_stderr(run, crowd):
 def test_options_of_the_model_can_be_set(run, crowd):
     _, out, _ = run("fit", crowd / "labels.csv", "--set", "tol=10", "--json")
     assert json.loads(out)["stop_reason"] == "change of the bound per label below 10"
+
+
+@pytest.mark.parametrize("name", ["model", "read", "progress", "scale", "data", "gold"])
+@pytest.mark.parametrize("command", ["fit", "next", "report"])
+def test_set_takes_options_of_the_model_alone(run, crowd, tmp_path, command, name):
+    out = ("--out", tmp_path / "page.html") if command == "report" else ()
+    code, _, err = run(command, crowd / "labels.csv", *out, "--set", f"{name}=gpm")
+    assert code == 2
+    text = f"annotruth: --set is for options of the model, such as tol=1e-6, and '{name}' is none"
+    assert err.startswith(text)
+
+
+def test_set_knows_the_arguments_of_all_functions_that_fit():
+    functions = (
+        *(at.fit, at.next_labels, at.plan_labels, at.rank),
+        *(ranking.next_comparisons, ranking.plan_comparisons),
+    )
+    names = {
+        each.name
+        for function in functions
+        for each in inspect.signature(function).parameters.values()
+        if each.kind is not inspect.Parameter.VAR_KEYWORD
+    }
+    assert names - {"seed"} == FUNCTION_ARGUMENTS  # models have seeds too
 
 
 def test_auto_reports_the_model_and_the_reason(run, crowd, tmp_path):

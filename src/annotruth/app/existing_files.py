@@ -61,7 +61,10 @@ def check_existing(
     force
         Whether to replace them all the same.
     """
-    if path is not None and path_behind_links(path).exists():
+    if path is None:
+        return
+    path_behind_links(path)  # refuses a link that leads to itself
+    if Path(path).exists():
         with system_errors_reported(path):
             _check_existing(flag, Path(path), kind, force=force)
 
