@@ -6,7 +6,7 @@ from numbers import Real
 import numpy as np
 
 from annotruth.errors import InputError, shown
-from annotruth.io.memory import available_memory
+from annotruth.io.content import available_memory
 from annotruth.labels.on_disk.disk import format_size
 from annotruth.labels.validate import check_seed, is_integer
 
